@@ -1,0 +1,186 @@
+// Package api holds what crosses the wire: the bodies of the HTTP contract and the stable codes of its errors.
+//
+// It is the only package that the service, the judge and the load generator share, so that the latter two can
+// judge another implementation. It imports nothing of ours. Start with [Deduction], [Problem] and [Ledger].
+package api
+
+import "time"
+
+// Text is one text in both languages of the project.
+type Text struct {
+	En string `json:"en"`
+	Zh string `json:"zh"`
+}
+
+// In returns the text in the language lang ("zh", else English).
+func (t Text) In(lang string) string {
+	if lang == "zh" {
+		return t.Zh
+	}
+	return t.En
+}
+
+// Store names where the count lives.
+type Store string
+
+// The stores.
+const (
+	Redis Store = "redis"
+	SQL   Store = "sql"
+)
+
+// Hazard names a rung or column of the claims table: "threads", "replicas", "slow", "late", "pause", "crash",
+// "failover", "retry".
+type Hazard string
+
+// The hazards, in the order of the ladder.
+const (
+	Threads  Hazard = "threads"
+	Replicas Hazard = "replicas"
+	Slow     Hazard = "slow"
+	Late     Hazard = "late"
+	Pause    Hazard = "pause"
+	Crash    Hazard = "crash"
+	Failover Hazard = "failover"
+	Retry    Hazard = "retry"
+)
+
+// Outcomes is what a mode does under a hazard: "." exact, "" broken at an earlier rung, "–" cannot happen, else
+// the letters of what breaks: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
+type Outcomes string
+
+// Exact and NotApplicable are the two outcomes that name no breakage.
+const (
+	Exact         Outcomes = "."
+	NotApplicable Outcomes = "–"
+)
+
+// Mode is one entry of the registry.
+type Mode struct {
+	Name  string `json:"name"`
+	Title Text   `json:"title"`
+	// Doc is the essay, Markdown; only GET /modes/{mode} carries it.
+	Doc *Text `json:"doc,omitempty"`
+	// Needs lists the backends: "redis", "sql", "mysql".
+	Needs []string `json:"needs"`
+	// Stores lists where the count may live, the default first; empty for the baseline.
+	Stores []Store `json:"stores"`
+	// Cart says that several products may be deducted at once.
+	Cart bool `json:"cart"`
+	// KeyRequired says that an Idempotency-Key must be sent.
+	KeyRequired bool `json:"key_required"`
+	// Segments is into how many segments a run should split the product first; 0 = not segmented.
+	Segments int `json:"segments"`
+	// Baseline marks the mode that touches no store and claims nothing.
+	Baseline bool `json:"baseline"`
+	// Default marks the mode behind POST /deduct_stock.
+	Default bool `json:"default"`
+	// Claims holds, per store and hazard, the claimed outcomes.
+	Claims map[Store]map[Hazard]Outcomes `json:"claims"`
+	// Available is false where a need is unmet; Why then says which.
+	Available bool   `json:"available"`
+	Why       string `json:"why,omitempty"`
+}
+
+// Modes is the body of GET /modes: the registry, in teaching order.
+type Modes struct {
+	Modes []Mode `json:"modes"`
+}
+
+// Claim returns what the mode claims at a rung of the ladder for one store: a mode broken by threads is as broken over
+// replicas, so a blank at Replicas falls back to Threads. "" where nothing is claimed.
+func (m Mode) Claim(s Store, h Hazard) Outcomes {
+	row := m.Claims[s]
+	if o := row[h]; o != "" || h != Replicas {
+		return o
+	}
+	return row[Threads]
+}
+
+// Line is one line of a cart.
+type Line struct {
+	ProductID int64 `json:"product_id"`
+	Quantity  int64 `json:"quantity"`
+}
+
+// Deduction is the body of a 200 from POST /deduct_stock/{mode}.
+type Deduction struct {
+	Mode      string `json:"mode"`
+	ProductID int64  `json:"product_id,omitempty"`
+	Quantity  int64  `json:"quantity,omitempty"`
+	// Items is set instead of ProductID and Quantity for a cart.
+	Items []Line `json:"items,omitempty"`
+	// Remaining is the stock left after this deduction; absent where nobody knows it.
+	Remaining *int64 `json:"remaining,omitempty"`
+	OrderID   string `json:"order_id"`
+	// Fence is the fencing token under which the write was made; absent where the mode has none.
+	Fence uint64 `json:"fence,omitempty"`
+}
+
+// SetStock is the body of PUT /products/{id}/stock.
+type SetStock struct {
+	Stock int64 `json:"stock"`
+	// Segments splits the stock in Redis into that many segments; 0 = one counter.
+	Segments int `json:"segments,omitempty"`
+}
+
+// Product is the body of GET /products/{id}.
+type Product struct {
+	ProductID int64           `json:"product_id"`
+	Stock     map[Store]int64 `json:"stock"`
+	LeaseSeq  uint64          `json:"lease_seq"`
+	Segments  []int64         `json:"segments,omitempty"`
+}
+
+// Order is one order row.
+type Order struct {
+	OrderID   string `json:"order_id"`
+	ProductID int64  `json:"product_id"`
+	Quantity  int64  `json:"quantity"`
+	// Remaining is the stock that the deduction believed to leave; absent where nobody knew it.
+	Remaining *int64 `json:"remaining,omitempty"`
+	Mode      string `json:"mode"`
+	Store     Store  `json:"store"`
+	// Replica names the process that took the order.
+	Replica string `json:"replica"`
+	// Key is the idempotency key, see [KeyText]; "" for none.
+	Key   string `json:"key,omitempty"`
+	Fence uint64 `json:"fence,omitempty"`
+	// CreatedAt is by the replica's clock, to the microsecond.
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Orders is the body of GET /products/{id}/orders.
+type Orders struct {
+	ProductID int64   `json:"product_id"`
+	Orders    []Order `json:"orders"`
+}
+
+// KeyRow is one row of the idempotency table: a first answer that wins.
+type KeyRow struct {
+	Key       string    `json:"key"`
+	Status    int       `json:"status"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs. Initial is what PUT .../stock set,
+// never computed from the present. A store that could not be read is missing from both maps and named in Unavailable.
+type Ledger struct {
+	ProductID   int64            `json:"product_id"`
+	Initial     map[Store]int64  `json:"initial"`
+	Stock       map[Store]int64  `json:"stock"`
+	Segments    []int64          `json:"segments,omitempty"`
+	Orders      []Order          `json:"orders"`
+	Keys        []KeyRow         `json:"keys"`
+	Unavailable map[Store]string `json:"unavailable,omitempty"`
+}
+
+// KeyText writes an idempotency key, which is bytes, as text: each byte becomes the rune of its value, as ISO 8859-1
+// does, so no two keys read alike.
+func KeyText(key []byte) string {
+	runes := make([]rune, len(key))
+	for i, b := range key {
+		runes[i] = rune(b)
+	}
+	return string(runes)
+}

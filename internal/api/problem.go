@@ -1,0 +1,111 @@
+package api
+
+import "net/http"
+
+// ProblemType is the content type of every error body (RFC 9457).
+const ProblemType = "application/problem+json"
+
+// Headers of the contract.
+const (
+	HeaderReplica  = "X-Replica"
+	HeaderKey      = "Idempotency-Key"
+	HeaderReplayed = "Idempotent-Replayed"
+)
+
+// Code is the stable, machine-readable name of an error.
+type Code string
+
+// The codes, in the order of the contract's table.
+const (
+	SoldOut              Code = "sold_out"
+	ProductSegmented     Code = "product_segmented"
+	UnknownProduct       Code = "unknown_product"
+	UnknownMode          Code = "unknown_mode"
+	NotFound             Code = "not_found"
+	InvalidRequest       Code = "invalid_request"
+	KeyMissing           Code = "idempotency_key_missing"
+	Unauthorized         Code = "unauthorized"
+	MethodNotAllowed     Code = "method_not_allowed"
+	BodyTooLarge         Code = "body_too_large"
+	UnsupportedMediaType Code = "unsupported_media_type"
+	KeyReused            Code = "idempotency_key_reused"
+	InFlight             Code = "idempotency_in_flight"
+	LockBusy             Code = "lock_busy"
+	LockLost             Code = "lock_lost"
+	Contended            Code = "contended"
+	BackendUnavailable   Code = "backend_unavailable"
+	ModeUnavailable      Code = "mode_unavailable"
+	OutcomeUnknown       Code = "outcome_unknown"
+	Internal             Code = "internal"
+)
+
+// Happened answers the first question about any error: was the stock deducted?
+type Happened string
+
+// The answers.
+const (
+	No       Happened = "no"         // and a repetition will not change that
+	NoForNow Happened = "no_for_now" // try again, after Retry-After
+	Unknown  Happened = "unknown"    // repeat only with the same idempotency key
+)
+
+// Facts of a code: its status, title, and whether the deduction happened.
+type Facts struct {
+	Status   int
+	Title    string
+	Happened Happened
+}
+
+// Codes lists every code with its facts. The HTTP status alone is not enough: 409 and 503 have several codes each.
+var Codes = map[Code]Facts{
+	SoldOut:              {http.StatusConflict, "Sold out", No},
+	ProductSegmented:     {http.StatusConflict, "Product is segmented", No},
+	UnknownProduct:       {http.StatusNotFound, "Unknown product", No},
+	UnknownMode:          {http.StatusNotFound, "Unknown mode", No},
+	NotFound:             {http.StatusNotFound, "Not found", No},
+	InvalidRequest:       {http.StatusBadRequest, "Invalid request", No},
+	KeyMissing:           {http.StatusBadRequest, "Idempotency-Key missing", No},
+	Unauthorized:         {http.StatusUnauthorized, "Unauthorized", No},
+	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed", No},
+	BodyTooLarge:         {http.StatusRequestEntityTooLarge, "Body too large", No},
+	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "Unsupported media type", No},
+	KeyReused:            {http.StatusUnprocessableEntity, "Idempotency-Key reused with another payload", No},
+	InFlight:             {http.StatusConflict, "First request with this key still in flight", NoForNow},
+	LockBusy:             {http.StatusServiceUnavailable, "Lock busy", NoForNow},
+	LockLost:             {http.StatusServiceUnavailable, "Lock lost before the first write", NoForNow},
+	Contended:            {http.StatusServiceUnavailable, "Contended", NoForNow},
+	BackendUnavailable:   {http.StatusServiceUnavailable, "Backend unavailable", NoForNow},
+	ModeUnavailable:      {http.StatusServiceUnavailable, "Mode unavailable", NoForNow},
+	OutcomeUnknown:       {http.StatusGatewayTimeout, "Outcome unknown", Unknown},
+	Internal:             {http.StatusInternalServerError, "Internal error", Unknown},
+}
+
+// Problem is the body of every error (RFC 9457), with the extensions of this contract.
+type Problem struct {
+	// Type is "/problems/" + code and resolves to a short text.
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail,omitempty"`
+	Instance string   `json:"instance,omitempty"`
+	Code     Code     `json:"code"`
+	Happened Happened `json:"happened"`
+	// Field names the offending input of an invalid_request.
+	Field string `json:"field,omitempty"`
+	// ProductID, Requested and Available go with sold_out.
+	ProductID int64  `json:"product_id,omitempty"`
+	Requested *int64 `json:"requested,omitempty"`
+	Available *int64 `json:"available,omitempty"`
+}
+
+// NewProblem fills in what follows from the code.
+func NewProblem(code Code, detail, instance string) Problem {
+	f, ok := Codes[code]
+	if !ok {
+		code, f = Internal, Codes[Internal]
+	}
+	return Problem{
+		Type: "/problems/" + string(code), Title: f.Title, Status: f.Status,
+		Detail: detail, Instance: instance, Code: code, Happened: f.Happened,
+	}
+}
