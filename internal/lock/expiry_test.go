@@ -1,0 +1,251 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+)
+
+// bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail from
+// then on.
+func bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) {
+	t.Helper()
+	m = miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	var dead bool
+	var conns []net.Conn
+	c = redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true,
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			if dead {
+				return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
+			}
+			conn, err := m.Dial()
+			if err != nil {
+				return nil, err
+			}
+			conns = append(conns, conn)
+			return conn, nil
+		},
+	})
+	t.Cleanup(func() {
+		_ = c.Close()
+		m.Close()
+	})
+	return c, m, func() {
+		dead = true
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+}
+
+const ttl = 30 * time.Second
+
+func TestLuaExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := bubble(t)
+		l := lock.NewLua(c, ttl, nil)
+		lease, err := l.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		<-lease.Context().Done()
+		if lived := time.Since(start); lived >= ttl || lived < ttl*98/100 {
+			t.Errorf("the lease could be trusted for %s of a TTL of %s", lived, ttl)
+		}
+		if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+			t.Errorf("cause = %v, want ErrLost", cause)
+		}
+		if !m.Exists("k") {
+			t.Error("the key expired before its holder was told")
+		}
+		rival, err := l.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < ttl {
+			t.Errorf("a rival entered after %s, the TTL is %s", took, ttl)
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("late Release = %v, want ErrLost", err)
+		}
+		if !m.Exists("k") {
+			t.Error("a late Release deleted the rival's key")
+		}
+		if err := rival.Release(t.Context()); err != nil {
+			t.Errorf("the rival's Release = %v", err)
+		}
+	})
+}
+
+func TestSetNXOfDeadHolderStaysForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := bubble(t)
+		l := lock.NewSetNX(c, nil)
+		if _, err := l.Acquire(t.Context(), "k"); err != nil { // and its holder dies
+			t.Fatal(err)
+		}
+		const day = 24 * time.Hour
+		if _, err := l.Acquire(lock.WithWait(t.Context(), day/24), "k"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire after an hour = %v, want ErrBusy", err)
+		}
+	})
+}
+
+func TestSetNXReleaseDeletesTheNextHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := bubble(t)
+		l := lock.NewSetNX(c, nil)
+		first, err := l.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Del("k") // somebody cleared the stuck lock by hand
+		if _, err := l.Acquire(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatalf("Release = %v", err)
+		}
+		if m.Exists("k") {
+			t.Error("the blind DEL spared the second holder's key: this exhibit no longer shows its flaw")
+		}
+	})
+}
+
+func TestWatchdogRenews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := bubble(t)
+		l := lock.NewWatchdog(c, ttl, nil, nil)
+		lease, err := l.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			time.Sleep(10 * time.Second)
+			if left := m.TTL("k"); left < ttl*6/10 {
+				t.Fatalf("TTL %s left: not renewed every third of it", left)
+			}
+		}
+		if err := context.Cause(lease.Context()); err != nil {
+			t.Fatalf("lease ended: %v", err)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl)
+		if m.Exists("k") {
+			t.Error("the lock came back after its release")
+		}
+	})
+}
+
+func TestWatchdogWithLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := bubble(t)
+		lease, err := lock.NewWatchdog(c, ttl, nil, nil).WithLease(5*time.Second).Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) || m.Exists("k") {
+			t.Error("a fixed lease time was renewed")
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+	})
+}
+
+func TestWatchdogLearnsOfItsLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := bubble(t)
+		lease, err := lock.NewWatchdog(c, ttl, nil, nil).Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Del("k")
+		start := time.Now()
+		<-lease.Context().Done()
+		if took := time.Since(start); took > ttl/3+time.Second {
+			t.Errorf("told after %s, the next renewal was due after %s", took, ttl/3)
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+	})
+}
+
+// A dead network must not keep a holder believing: its own clock tells it, before the server lets a rival in.
+func TestWatchdogCutOffStopsTrusting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, cut := bubble(t)
+		lease, err := lock.NewWatchdog(c, ttl, nil, nil).Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(95 * time.Second) // several renewals
+		cut()
+		<-lease.Context().Done()
+		if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
+			t.Errorf("cause = %v, want ErrLost", context.Cause(lease.Context()))
+		}
+		if !m.Exists("k") {
+			t.Error("the key expired while its holder still trusted it")
+		}
+		if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release without a network = %v, want unknown", err)
+		}
+		time.Sleep(ttl)
+	})
+}
+
+func TestWatchdogReenters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := bubble(t)
+		l := lock.NewWatchdog(c, ttl, nil, nil)
+		outer, err := l.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire without the lease's context = %v, want ErrBusy: re-entry is explicit", err)
+		}
+		inner, err := l.Acquire(outer.Context(), "k")
+		if err != nil {
+			t.Fatalf("Acquire with the lease's context = %v", err)
+		}
+		if fields, _ := m.HKeys("k"); len(fields) != 1 || m.HGet("k", fields[0]) != "2" {
+			t.Errorf("hash %v, want one owner with count 2", fields)
+		}
+		if err := inner.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := context.Cause(outer.Context()); err != nil || !m.Exists("k") {
+			t.Errorf("the inner release ended the outer lease (%v)", err)
+		}
+		time.Sleep(3 * ttl)
+		if !m.Exists("k") {
+			t.Error("the inner release stopped the watchdog of the outer lease")
+		}
+		if err := outer.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if m.Exists("k") {
+			t.Error("the last release left the lock behind")
+		}
+		if _, err := l.Acquire(outer.Context(), "k"); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
+		}
+	})
+}

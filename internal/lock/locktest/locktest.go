@@ -1,0 +1,290 @@
+// Package locktest is the conformance suite of package lock: what every [lock.Locker] must do, whatever it is made of.
+// A lock's own test holds only what is peculiar to it.
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+)
+
+// Kind is one lock under test.
+type Kind struct {
+	Name string
+	// Process returns a locker as a process of its own would have it; those of one test share the lock's store.
+	Process func(t *testing.T, steps *step.Stream) lock.Locker
+	// Key returns a key that no other test uses.
+	Key func() string
+	// Local says that the lock excludes only within one process.
+	Local bool
+}
+
+// enough is how long anything may take that must happen; a test that waits for it has failed.
+const enough = 20 * time.Second
+
+// Run runs the suite on one kind.
+func Run(t *testing.T, k Kind) {
+	t.Run(k.Name, func(t *testing.T) {
+		t.Run("excludes", k.excludes)
+		t.Run("busy at once", k.busyAtOnce)
+		t.Run("waits no longer than allowed", k.boundedWait)
+		t.Run("cancelled wait", k.cancelledWait)
+		t.Run("cancelled before", k.cancelledBefore)
+		t.Run("release wakes", k.releaseWakes)
+		t.Run("release repeated", k.releaseRepeated)
+		t.Run("release after the request died", k.releaseDetached)
+		t.Run("keys are apart", k.keysApart)
+		t.Run("steps", k.steps)
+	})
+}
+
+func (k Kind) processes(t *testing.T, n int) []lock.Locker {
+	if k.Local {
+		n = 1
+	}
+	all := make([]lock.Locker, n)
+	for i := range all {
+		all[i] = k.Process(t, nil)
+	}
+	return all
+}
+
+// excludes lets goroutines of several processes fight for one key and counts how many are inside.
+func (k Kind) excludes(t *testing.T) {
+	t.Parallel()
+	const perProcess, rounds = 6, 15
+	key := k.Key()
+	var inside, entered atomic.Int64
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), 2*enough)
+	defer cancel()
+	all := k.processes(t, 3)
+	for _, l := range all {
+		for range perProcess {
+			wg.Go(func() {
+				for range rounds {
+					lease, err := l.Acquire(ctx, key)
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						return
+					}
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d holders at once", n)
+					}
+					entered.Add(1)
+					inside.Add(-1)
+					if err := lease.Release(ctx); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if want := int64(len(all) * perProcess * rounds); entered.Load() != want {
+		t.Errorf("entered %d times, want %d", entered.Load(), want)
+	}
+}
+
+// held returns two lockers of different processes and a lease of the first.
+func (k Kind) held(t *testing.T) (holder, rival lock.Locker, key string, lease lock.Lease) {
+	t.Helper()
+	all := k.processes(t, 2)
+	key = k.Key()
+	lease = acquire(t, all[0], key)
+	t.Cleanup(func() { _ = lease.Release(context.Background()) })
+	return all[0], all[len(all)-1], key, lease
+}
+
+func acquire(t *testing.T, l lock.Locker, key string) lock.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	t.Cleanup(cancel)
+	lease, err := l.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return lease
+}
+
+func (k Kind) busyAtOnce(t *testing.T) {
+	t.Parallel()
+	_, rival, key, lease := k.held(t)
+	if _, err := rival.Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrBusy) {
+		t.Fatalf("Acquire with wait 0 of a held lock = %v, want ErrBusy", err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	free, err := rival.Acquire(lock.WithWait(t.Context(), 0), key)
+	if err != nil {
+		t.Fatalf("Acquire with wait 0 of a free lock = %v", err)
+	}
+	if err := free.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+func (k Kind) boundedWait(t *testing.T) {
+	t.Parallel()
+	_, rival, key, _ := k.held(t)
+	const wait = 150 * time.Millisecond
+	start := time.Now()
+	_, err := rival.Acquire(lock.WithWait(t.Context(), wait), key)
+	if !errors.Is(err, lock.ErrBusy) {
+		t.Fatalf("Acquire = %v, want ErrBusy", err)
+	}
+	if took := time.Since(start); took < wait {
+		t.Errorf("gave up after %s, was allowed %s", took, wait)
+	}
+}
+
+func (k Kind) cancelledWait(t *testing.T) {
+	t.Parallel()
+	_, rival, key, lease := k.held(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := rival.Acquire(ctx, key)
+		failed <- err
+	}()
+	cancel()
+	err := within(t, failed)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled Acquire = %v, want it to wrap context.Canceled", err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	k.isFree(t, rival, key)
+}
+
+func (k Kind) cancelledBefore(t *testing.T) {
+	t.Parallel()
+	l, key := k.processes(t, 1)[0], k.Key()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lease, err := l.Acquire(ctx, key); err == nil { // one attempt may be made before looking
+		if err := lease.Release(ctx); err != nil {
+			t.Fatalf("Release: %v", err)
+		}
+	}
+	k.isFree(t, l, key)
+}
+
+// isFree fails unless the key can be had now, or soon: what a cancelled Acquire leaves behind must go away by itself.
+func (k Kind) isFree(t *testing.T, l lock.Locker, key string) {
+	t.Helper()
+	lease := acquire(t, l, key)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+func (k Kind) releaseWakes(t *testing.T) {
+	t.Parallel()
+	_, rival, key, lease := k.held(t)
+	got := make(chan error, 1)
+	go func() {
+		l, err := rival.Acquire(t.Context(), key)
+		if err == nil {
+			err = l.Release(context.Background())
+		}
+		got <- err
+	}()
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if err := within(t, got); err != nil {
+		t.Fatalf("the waiter: %v", err)
+	}
+}
+
+func (k Kind) releaseRepeated(t *testing.T) {
+	t.Parallel()
+	_, rival, key, lease := k.held(t)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	second := acquire(t, rival, key)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("second Release = %v, want nil", err)
+	}
+	if _, err := k.processes(t, 1)[0].Acquire(lock.WithWait(t.Context(), 0), key); !k.Local && !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("a repeated Release let go of the next holder's lock: Acquire = %v, want ErrBusy", err)
+	}
+	if err := second.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+func (k Kind) releaseDetached(t *testing.T) {
+	t.Parallel()
+	l, key := k.processes(t, 1)[0], k.Key()
+	ctx, cancel := context.WithCancel(t.Context())
+	lease, err := l.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	cancel()
+	if err := lease.Release(ctx); err != nil {
+		t.Fatalf("Release with a dead context = %v, want nil", err)
+	}
+	k.isFree(t, l, key)
+}
+
+func (k Kind) keysApart(t *testing.T) {
+	t.Parallel()
+	_, rival, _, _ := k.held(t)
+	other, err := rival.Acquire(lock.WithWait(t.Context(), 0), k.Key())
+	if err != nil {
+		t.Fatalf("Acquire of another key = %v", err)
+	}
+	if err := other.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+func (k Kind) steps(t *testing.T) {
+	t.Parallel()
+	var stream step.Stream
+	var mu sync.Mutex
+	var seen []step.Point
+	defer stream.Subscribe(func(_ context.Context, e step.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, e.Point)
+	})()
+	lease := acquire(t, k.Process(t, &stream), k.Key())
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	want := []step.Point{step.Waiting, step.Locked, step.Releasing, step.Released}
+	if len(seen) != len(want) {
+		t.Fatalf("steps %v, want %v", seen, want)
+	}
+	for i := range want {
+		if seen[i] != want[i] {
+			t.Fatalf("steps %v, want %v", seen, want)
+		}
+	}
+}
+
+func within(t *testing.T, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(enough):
+		t.Fatalf("nothing happened within %s", enough)
+		return nil
+	}
+}

@@ -1,0 +1,181 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
+)
+
+// swallow is a client hook that lets commands of one name reach the server and loses the next n answers.
+type swallow struct {
+	name string
+	left atomic.Int64
+}
+
+func (s *swallow) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *swallow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *swallow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if strings.EqualFold(cmd.Name(), s.name) && s.left.Add(-1) >= 0 {
+			err = &net.OpError{Op: "read", Err: io.EOF}
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func TestLostAnswer(t *testing.T) {
+	s := testenv.Redis(t)
+	for name, c := range map[string]struct {
+		acquire string // the command that acquires
+		make    func(*redis.Client) lock.Locker
+	}{
+		"lua":      {"set", func(c *redis.Client) lock.Locker { return lock.NewLua(c, time.Minute, nil) }},
+		"watchdog": {"evalsha", func(c *redis.Client) lock.Locker { return lock.NewWatchdog(c, time.Minute, nil, nil) }},
+	} {
+		t.Run(name+"/acquire", func(t *testing.T) {
+			cl, key := client(t, s), s.Prefix+t.Name()
+			l := c.make(cl)
+			warm(t, l, key)
+			lost := &swallow{name: c.acquire}
+			cl.AddHook(lost)
+			lost.left.Store(1)
+			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+				t.Fatalf("Acquire with its answer lost = %v, want ErrUnavailable", err)
+			}
+			if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+				t.Error("the lock that the lost answer granted was not taken back")
+			}
+			warm(t, l, key)
+		})
+		t.Run(name+"/release", func(t *testing.T) {
+			cl, key := client(t, s), s.Prefix+t.Name()
+			l := c.make(cl)
+			warm(t, l, key)
+			lost := &swallow{name: "evalsha"}
+			cl.AddHook(lost)
+			lease, err := l.Acquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost.left.Store(1)
+			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+				t.Fatalf("Release with its answer lost = %v, want unknown", err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("Release repeated = %v, want nil", err)
+			}
+			if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+				t.Error("the lock is still there")
+			}
+		})
+	}
+}
+
+// warm loads the scripts, so that the commands that follow are the ones a test counts on.
+func warm(t *testing.T, l lock.Locker, key string) {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+// Ten hand-offs by message take far less than the ten polls that they would take without.
+func TestWatchdogIsWokenByBroadcast(t *testing.T) {
+	s := testenv.Redis(t)
+	a, b := client(t, s), client(t, s)
+	holder := lock.NewWatchdog(a, time.Minute, wakeups(t, a), nil)
+	waiter := lock.NewWatchdog(b, time.Minute, wakeups(t, b), nil)
+	start := time.Now()
+	const rounds = 10
+	for range rounds {
+		key := s.Prefix + "woken"
+		lease, err := holder.Acquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			l, err := waiter.Acquire(t.Context(), key)
+			if err == nil {
+				err = l.Release(context.Background())
+			}
+			got <- err
+		}()
+		for s.Client.PubSubNumSub(t.Context(), key+":released").Val()[key+":released"] == 0 {
+			if time.Since(start) > time.Minute {
+				t.Fatal("the waiter never subscribed")
+			}
+		}
+		time.Sleep(5 * time.Millisecond) // past its own try after subscribing, into the wait
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(start); took > rounds*time.Second {
+		t.Errorf("%d hand-offs took %s: as if nobody had been woken", rounds, took)
+	}
+}
+
+// A message lost with its connection must not strand a waiter: it polls as well.
+func TestWatchdogSurvivesLostMessages(t *testing.T) {
+	s := testenv.Redis(t)
+	a, b := client(t, s), client(t, s)
+	holder := lock.NewWatchdog(a, time.Minute, nil, nil)
+	w := wakeups(t, b)
+	waiter := lock.NewWatchdog(b, time.Minute, w, nil)
+	key := s.Prefix + "silent"
+	lease, err := holder.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		l, err := waiter.Acquire(t.Context(), key)
+		if err == nil {
+			err = l.Release(context.Background())
+		}
+		got <- err
+	}()
+	for s.Client.PubSubNumSub(t.Context(), key+":released").Val()[key+":released"] == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the waiter never subscribed")
+		}
+	}
+	if err := s.Client.Del(t.Context(), key).Err(); err != nil { // released without a word
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the waiter relied on a message that never came")
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want ErrLost", err)
+	}
+}

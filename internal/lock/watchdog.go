@@ -1,0 +1,262 @@
+package lock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/step"
+)
+
+var (
+	//go:embed lua/watchdog_acquire.lua
+	watchdogAcquireSource string
+	//go:embed lua/watchdog_release.lua
+	watchdogReleaseSource string
+	//go:embed lua/watchdog_renew.lua
+	watchdogRenewSource string
+
+	watchdogAcquire = redis.NewScript(watchdogAcquireSource)
+	watchdogRelease = redis.NewScript(watchdogReleaseSource)
+	watchdogRenew   = redis.NewScript(watchdogRenewSource)
+)
+
+// Watchdog is the lock as Redisson's RLock has it: reentrant (a hash of owner to entries), kept alive by a watchdog that
+// renews it every third of its TTL, waiters woken by a broadcast when it is released.
+//
+// Re-entry is explicit: an Acquire with the context of a lease enters that lease again. Where Redisson takes the thread
+// for the owner, a goroutine is nobody here.
+//
+// What breaks it: a process that stops as a whole (a long pause, a suspended machine). Its watchdog stops with it, the key
+// expires, a rival enters; and when it wakes up it finishes its write.
+type Watchdog struct {
+	c       redis.UniversalClient
+	ttl     time.Duration
+	lease   time.Duration
+	wakeups *Wakeups
+	steps   *step.Stream
+}
+
+// NewWatchdog returns the lock on c. Its TTL is ttl, renewed for as long as it is held. wakeups may be nil: waiters then
+// only poll.
+func NewWatchdog(c redis.UniversalClient, ttl time.Duration, wakeups *Wakeups, steps *step.Stream) *Watchdog {
+	return &Watchdog{c: c, ttl: ttl, wakeups: wakeups, steps: steps}
+}
+
+// WithLease returns the same lock with a fixed lease time instead of renewal, as tryLock(wait, lease) of the write-ups: it
+// ends after lease however long the work takes.
+func (l *Watchdog) WithLease(lease time.Duration) *Watchdog {
+	fixed := *l
+	fixed.ttl, fixed.lease = lease, lease
+	return &fixed
+}
+
+// The longest that a waiter goes without trying: when messages should wake it, and when there are none.
+const (
+	watchdogPoll      = 2 * time.Second
+	watchdogPollAlone = 50 * time.Millisecond
+)
+
+// holdKey finds, in a context, the hold of one key; the value is a *hold.
+type holdKey string
+
+// Acquire enters the lease that ctx carries, or takes the lock. Between tries it waits for a release to be broadcast, for
+// the holder's TTL to run out, or for two seconds, whichever comes first.
+func (l *Watchdog) Acquire(ctx context.Context, key string) (Lease, error) {
+	l.steps.At(ctx, step.Waiting, key)
+	if h, ok := ctx.Value(holdKey(key)).(*hold); ok {
+		return h.enter(ctx)
+	}
+	owner := newOwner()
+	sent, ttl, err := l.try(ctx, key, owner)
+	if err == nil && ttl > 0 {
+		sent, err = l.wait(ctx, key, owner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.steps.At(ctx, step.Locked, key)
+	return newHold(ctx, l, key, owner, sent), nil
+}
+
+// wait joins the channel first and tries again after that: a release in between would not be heard.
+func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time, err error) {
+	wake, leave := l.wakeups.join(ctx, channelOf(key))
+	defer leave()
+	poll := watchdogPoll
+	if wake == nil {
+		poll = watchdogPollAlone
+	}
+	for {
+		sent, ttl, err := l.try(ctx, key, owner)
+		if err != nil || ttl <= 0 {
+			return sent, err
+		}
+		if err := pause(ctx, min(ttl, poll), wake); err != nil {
+			return sent, err
+		}
+	}
+}
+
+// try sends the script once. ttl is 0 when the lock is ours, else how long the holder has at least.
+func (l *Watchdog) try(ctx context.Context, key, owner string) (sent time.Time, ttl time.Duration, err error) {
+	sent = time.Now()
+	left, err := watchdogAcquire.Run(ctx, l.c, []string{key}, l.ttl.Milliseconds(), owner).Int64()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return sent, 0, nil
+	case err == nil:
+		return sent, max(time.Duration(left)*time.Millisecond, time.Millisecond), nil
+	}
+	// The answer is lost, the lock perhaps ours: leave it again. Where that fails too, it expires.
+	back, cancel := detached(ctx)
+	defer cancel()
+	l.leave(back, key, owner)
+	if ctx.Err() != nil {
+		return sent, 0, gaveUp(ctx)
+	}
+	return sent, 0, fmt.Errorf("%w: watchdog: %w", ErrUnavailable, err)
+}
+
+// leave undoes one entry and returns the entries left, -1 when the lock was not the owner's.
+func (l *Watchdog) leave(ctx context.Context, key, owner string) (int, error) {
+	return watchdogRelease.Run(ctx, l.c, []string{key, channelOf(key)}, l.ttl.Milliseconds(), owner).Int()
+}
+
+// channelOf names the channel on which the release of a lock is told.
+func channelOf(key string) string { return key + ":released" }
+
+// hold is one ownership of the lock; a lease is one entry into it.
+type hold struct {
+	l          *Watchdog
+	key, owner string
+	expiry     *expiry
+
+	mu      sync.Mutex // orders renewals and releases: no renewal is sent once the last release has begun
+	entries int
+	stop    chan struct{}
+}
+
+func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time) Lease {
+	h := &hold{l: l, key: key, owner: owner, entries: 1, stop: make(chan struct{})}
+	h.expiry = newExpiry(ctx, sent, l.ttl)
+	if l.lease == 0 {
+		go h.watch()
+	}
+	return newEntry(h.expiry.ctx, h)
+}
+
+// watch is the watchdog. A renewal that fails is tried again at the next tick: whether the lease is still to be trusted
+// is for its expiry to say.
+func (h *hold) watch() {
+	tick := time.NewTicker(h.l.ttl / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-tick.C:
+			if !h.renew() {
+				return
+			}
+		}
+	}
+}
+
+// renew reports whether there is anything left to renew.
+func (h *hold) renew() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.entries == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.ctx), h.l.ttl/3)
+	defer cancel()
+	sent := time.Now()
+	n, err := watchdogRenew.Run(ctx, h.l.c, []string{h.key}, h.l.ttl.Milliseconds(), h.owner).Int()
+	switch {
+	case err != nil:
+		return true
+	case n == 0:
+		h.expiry.lose()
+		return false
+	}
+	h.expiry.extend(sent)
+	return true
+}
+
+// enter adds an entry, in Redis too, as Redisson does.
+func (h *hold) enter(ctx context.Context) (Lease, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.entries == 0 || errors.Is(context.Cause(h.expiry.ctx), ErrLost) {
+		return nil, ErrLost
+	}
+	sent, ttl, err := h.l.try(ctx, h.key, h.owner)
+	switch {
+	case err != nil:
+		return nil, err
+	case ttl > 0: // somebody else has it
+		h.expiry.lose()
+		return nil, ErrLost
+	}
+	h.entries++
+	h.expiry.extend(sent)
+	h.l.steps.At(ctx, step.Locked, h.key)
+	return newEntry(h.expiry.ctx, h), nil
+}
+
+// entry is one lease of a hold.
+type entry struct {
+	h    *hold
+	ctx  context.Context
+	done settled
+	sent bool // a release was sent whose answer was lost
+}
+
+func newEntry(ctx context.Context, h *hold) *entry {
+	return &entry{h: h, ctx: context.WithValue(ctx, holdKey(h.key), h)}
+}
+
+// Context ends with ErrLost when the lock was not renewed in time. It carries the hold: an Acquire with it enters again.
+func (e *entry) Context() context.Context { return e.ctx }
+
+// Fence is 0: this lock issues no fencing token.
+func (e *entry) Fence() uint64 { return 0 }
+
+// Release leaves the lock once; the last entry's release frees it.
+func (e *entry) Release(ctx context.Context) error {
+	return e.done.settle(func() error {
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		return e.leave(ctx)
+	})
+}
+
+func (e *entry) leave(ctx context.Context) error {
+	h := e.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !e.sent {
+		if h.entries--; h.entries == 0 { // first the watchdog, then the lock
+			close(h.stop)
+			h.expiry.stop()
+		}
+	}
+	h.l.steps.At(ctx, step.Releasing, h.key)
+	n, err := h.l.leave(ctx, h.key, h.owner)
+	if err != nil {
+		e.sent = true
+		return fmt.Errorf("lock: watchdog: release unknown: %w", err)
+	}
+	h.l.steps.At(ctx, step.Released, h.key)
+	if n < 0 && !e.sent { // after a lost answer, "gone" may be our own doing
+		return ErrLost
+	}
+	return nil
+}
