@@ -1,0 +1,177 @@
+package backend
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"lastitem/migrations"
+)
+
+// Migration is one numbered file of package migrations.
+type Migration struct {
+	Number int
+	Name   string
+	SQL    string
+}
+
+// migrationLock is the server-wide name under which one replica at a time migrates.
+const migrationLock = "lastitem_migrate"
+
+// ErrForeignTables: the database holds tables of our names that we did not make.
+var ErrForeignTables = errors.New("backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own")
+
+// Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once: one
+// goes first, the others wait for it (at most a minute) and find nothing to do.
+func Migrate(ctx context.Context, db *gorm.DB) ([]int, error) {
+	all, err := Migrations(db.Name())
+	if err != nil {
+		return nil, err
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, fmt.Errorf("backend: migrate: %w", err)
+	}
+	conn, err := pool.Conn(ctx) // one connection throughout: it is what holds the lock
+	if err != nil {
+		return nil, fmt.Errorf("backend: migrate: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	if db.Name() == "mysql" {
+		return migrateMySQL(ctx, conn, all)
+	}
+	return migrateSQLite(ctx, conn, all)
+}
+
+// migrateMySQL holds a named lock, since DDL commits by itself and no transaction could hold the others off.
+func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, error) {
+	var got sql.NullInt64
+	lock := "SELECT GET_LOCK(CONCAT('" + migrationLock + ":', DATABASE()), 60)"
+	if err := conn.QueryRowContext(ctx, lock).Scan(&got); err != nil {
+		return nil, fmt.Errorf("backend: migrate: %w", err)
+	}
+	if got.Int64 != 1 {
+		return nil, errors.New("backend: migrate: another process has been migrating for a minute")
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_, _ = conn.ExecContext(ctx, "DO RELEASE_LOCK(CONCAT('"+migrationLock+":', DATABASE()))") // closing the connection frees it too
+	}()
+	return applyMissing(ctx, conn, all)
+}
+
+// migrateSQLite runs in one transaction that holds the database's write lock.
+func migrateSQLite(ctx context.Context, conn *sql.Conn, all []Migration) (applied []int, err error) {
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return nil, fmt.Errorf("backend: migrate: %w", err)
+	}
+	applied, err = applyMissing(ctx, conn, all)
+	end := "COMMIT"
+	if err != nil {
+		end = "ROLLBACK"
+	}
+	_, endErr := conn.ExecContext(context.WithoutCancel(ctx), end)
+	return applied, errors.Join(err, endErr)
+}
+
+func applyMissing(ctx context.Context, conn *sql.Conn, all []Migration) (applied []int, err error) {
+	done, err := appliedNumbers(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		if done[m.Number] {
+			continue
+		}
+		for statement := range strings.SplitSeq(m.SQL, ";\n") {
+			if strings.TrimSpace(statement) == "" {
+				continue
+			}
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return applied, fmt.Errorf("backend: migration %s: %w", m.Name, err)
+			}
+		}
+		if _, err := conn.ExecContext(ctx, "INSERT INTO lastitem_migrations (number, name, applied_us) VALUES (?, ?, ?)",
+			m.Number, m.Name, time.Now().UnixMicro()); err != nil {
+			return applied, fmt.Errorf("backend: migration %s: %w", m.Name, err)
+		}
+		applied = append(applied, m.Number)
+	}
+	return applied, nil
+}
+
+// appliedNumbers reads the table of applied migrations, and makes it when the database is empty of our tables.
+func appliedNumbers(ctx context.Context, conn *sql.Conn) (map[int]bool, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT number FROM lastitem_migrations")
+	if err != nil {
+		return map[int]bool{}, createMigrationsTable(ctx, conn)
+	}
+	defer func() { _ = rows.Close() }()
+	done := map[int]bool{}
+	for rows.Next() {
+		var n int
+		if err := rows.Scan(&n); err != nil {
+			return nil, fmt.Errorf("backend: migrate: %w", err)
+		}
+		done[n] = true
+	}
+	return done, rows.Err()
+}
+
+func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
+	for _, table := range Tables {
+		rows, err := conn.QueryContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1")
+		if err == nil {
+			_ = rows.Close()
+			return fmt.Errorf("%w: %s", ErrForeignTables, table)
+		}
+	}
+	_, err := conn.ExecContext(ctx, "CREATE TABLE lastitem_migrations (number INT NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, applied_us BIGINT NOT NULL)")
+	if err != nil {
+		return fmt.Errorf("backend: migrate: %w", err)
+	}
+	return nil
+}
+
+// Tables are the tables that the migrations make, besides lastitem_migrations.
+var Tables = []string{"product_stock", "orders", "idempotent_log"}
+
+// Migrations lists the migrations of a dialect ("mysql" or "sqlite") in order.
+func Migrations(dialect string) ([]Migration, error) {
+	files, err := fs.Glob(migrations.Files, dialect+"/*.sql")
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("backend: no migrations for %q: %w", dialect, err)
+	}
+	all := make([]Migration, len(files)) // Glob sorts, and the numbers have leading zeros
+	for i, file := range files {
+		text, err := migrations.Files.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("backend: migration %s: %w", file, err)
+		}
+		name := path.Base(file)
+		number, err := strconv.Atoi(strings.SplitN(name, "_", 2)[0])
+		if err != nil {
+			return nil, fmt.Errorf("backend: migration %s has no number: %w", file, err)
+		}
+		all[i] = Migration{Number: number, Name: name, SQL: string(text) + "\n"}
+	}
+	return all, nil
+}
+
+// DropTables removes everything that Migrate made.
+func DropTables(ctx context.Context, db *gorm.DB) error {
+	var errs []error
+	for _, table := range append([]string{"lastitem_migrations"}, Tables...) {
+		errs = append(errs, db.WithContext(ctx).Exec("DROP TABLE IF EXISTS "+table).Error)
+	}
+	return errors.Join(errs...)
+}

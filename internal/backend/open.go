@@ -1,0 +1,136 @@
+package backend
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/glebarez/sqlite"
+	driver "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// OpenRedis returns a client for a redis:// URL, or for a comma-separated list of them: a cluster. It sends nothing yet.
+func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
+	var all redis.UniversalOptions
+	for part := range strings.SplitSeq(address, ",") {
+		o, err := redis.ParseURL(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("backend: Redis address %q: %w (want redis://host:port/db)", Redact(part), err)
+		}
+		all.Addrs = append(all.Addrs, o.Addr)
+		all.Username, all.Password, all.DB, all.TLSConfig = o.Username, o.Password, o.DB, o.TLSConfig
+	}
+	// A command whose answer was lost may have been applied: the client must not send it again by itself.
+	all.MaxRetries = -1
+	// Without this a command in flight outlives the context of its request.
+	all.ContextTimeoutEnabled = true
+	all.PoolSize = conns
+	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
+	return redis.NewUniversalClient(&all), nil
+}
+
+// OpenSQL returns a database for a MySQL DSN or URL, or for "sqlite:" and a file. It does not connect yet.
+func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
+	dialector, err := dialect(dsn)
+	if err != nil {
+		return nil, err
+	}
+	db, err := gorm.Open(dialector, &gorm.Config{
+		SkipDefaultTransaction: true, // single statements are not wrapped; whoever wants a transaction says so
+		DisableAutomaticPing:   true,
+		Logger:                 logger.Discard, // errors are returned
+	})
+	if err != nil {
+		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
+	}
+	limit(pool, conns)
+	return db, nil
+}
+
+func limit(pool *sql.DB, conns int) {
+	pool.SetMaxOpenConns(conns)
+	pool.SetMaxIdleConns(conns) // the default of two would close and reopen connections all the time
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+}
+
+func dialect(dsn string) (gorm.Dialector, error) {
+	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		// Writers queue for the one write lock from BEGIN on: a transaction that reads and then writes would otherwise fail when
+		// another has written in between.
+		return sqlite.Open("file:" + strings.TrimPrefix(file, "//") +
+			"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(10000)&_txlock=immediate"), nil
+	}
+	cfg, err := parseMySQL(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.InterpolateParams = true // one round trip a statement instead of two
+	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 3*time.Second, 30*time.Second, 30*time.Second
+	if err := cfg.Apply(driver.Charset("utf8mb4", "")); err != nil {
+		return nil, fmt.Errorf("backend: SQL address: %w", err)
+	}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("backend: SQL address: %w", err)
+	}
+	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
+}
+
+// parseMySQL reads a DSN of go-sql-driver/mysql or a mysql:// URL.
+func parseMySQL(dsn string) (*driver.Config, error) {
+	const want = "want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db"
+	if strings.HasPrefix(dsn, "mysql://") {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			return nil, fmt.Errorf("backend: SQL address: not a URL (%s)", want) // the URL may hold a password
+		}
+		cfg := driver.NewConfig()
+		cfg.Net, cfg.Addr, cfg.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+		if u.Port() == "" {
+			cfg.Addr += ":3306"
+		}
+		cfg.User = u.User.Username()
+		cfg.Passwd, _ = u.User.Password()
+		return requireDatabase(cfg, want)
+	}
+	cfg, err := driver.ParseDSN(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("backend: SQL address %q: %w (%s)", Redact(dsn), err, want)
+	}
+	return requireDatabase(cfg, want)
+}
+
+func requireDatabase(cfg *driver.Config, want string) (*driver.Config, error) {
+	if cfg.DBName == "" {
+		return nil, errors.New("backend: SQL address names no database: " + want)
+	}
+	return cfg, nil
+}
+
+// Redact hides the password in a Redis URL, a MySQL DSN or a mysql:// URL, for logs and messages.
+func Redact(address string) string {
+	at := strings.LastIndex(address, "@")
+	if at < 0 {
+		return address
+	}
+	start := 0
+	if i := strings.Index(address, "://"); i >= 0 {
+		start = i + 3
+	}
+	colon := strings.Index(address[start:at], ":")
+	if colon < 0 {
+		return address
+	}
+	return address[:start+colon+1] + "***" + address[at:]
+}

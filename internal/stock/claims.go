@@ -1,0 +1,84 @@
+package stock
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+//go:embed doc/*.md
+var docs embed.FS
+
+// Doc returns the essay of a mode in both languages, Markdown.
+func (m Mode) Doc() (Text, error) {
+	en, errEn := docs.ReadFile("doc/" + m.Name + ".en.md")
+	zh, errZh := docs.ReadFile("doc/" + m.Name + ".zh.md")
+	return Text{En: string(en), Zh: string(zh)}, errors.Join(errEn, errZh)
+}
+
+// Hazards names the columns of the claims table, in its order.
+var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry"}
+
+// Row returns the claims in the order of [Hazards].
+func (c Claims) Row() []string {
+	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry}
+}
+
+var (
+	kebab    = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	outcomes = regexp.MustCompile(`^(|\.|–|O?L?D?X?A?)$`)
+)
+
+// Validate rejects a list of modes that cannot be served: a bad or repeated name, no title, no essay, no way to build it,
+// claims that do not cover its stores, are not outcomes, or go on after the rung that broke it.
+func Validate(modes []Mode) error {
+	seen := map[string]bool{}
+	var errs []error
+	bad := func(m Mode, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("stock: mode %q: %s", m.Name, fmt.Sprintf(format, args...)))
+	}
+	for _, m := range modes {
+		if !kebab.MatchString(m.Name) || seen[m.Name] {
+			bad(m, "its name is not kebab-case or not unique")
+		}
+		seen[m.Name] = true
+		if m.Title.En == "" || m.Title.Zh == "" || m.New == nil {
+			bad(m, "title or New is missing")
+		}
+		if _, err := m.Doc(); err != nil {
+			bad(m, "%v", err)
+		}
+		if len(m.Claims) != len(m.Stores) {
+			bad(m, "claims for %d stores, has %d", len(m.Claims), len(m.Stores))
+		}
+		for _, s := range m.Stores {
+			if why := m.Claims[s].fault(); why != "" {
+				bad(m, "store %s: %s", s, why)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fault says what is wrong with a row; "" = nothing.
+func (c Claims) fault() string {
+	row := c.Row()
+	for i, o := range row {
+		if !outcomes.MatchString(o) {
+			return fmt.Sprintf("%s: %q is no outcome", Hazards[i], o)
+		}
+	}
+	switch {
+	case c.Threads == "":
+		return "claims nothing for threads"
+	case c.Threads == "." && c.Replicas == "":
+		return "claims nothing for replicas"
+	case (c.Threads != "." || c.Replicas != ".") && strings.Join(row[2:], "") != "":
+		return "is broken by concurrency alone and claims more"
+	case c.Threads != "." && c.Replicas != "":
+		return "is broken by threads and claims something for replicas"
+	}
+	return ""
+}

@@ -1,0 +1,60 @@
+package stock
+
+import (
+	"errors"
+	"fmt"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/store"
+)
+
+// The sentinels of a deduction. The first axis is whether it happened.
+var (
+	// No, and a repetition will not change that.
+	ErrSoldOut        = errors.New("stock: sold out") // always as a *SoldOutError
+	ErrSegmented      = store.ErrSegmented            // the product is segmented and the mode is not
+	ErrUnknownProduct = store.ErrUnknownProduct
+	ErrUnknownMode    = errors.New("stock: unknown mode")
+	ErrInvalid        = errors.New("stock: invalid request") // always as a *InvalidError
+	ErrKeyMissing     = errors.New("stock: this mode needs an idempotency key")
+	ErrKeyReused      = errors.New("stock: idempotency key was used with another payload")
+
+	// No, for now: nothing happened, and trying again may succeed.
+	ErrInFlight        = errors.New("stock: the first request with this key is still in flight")
+	ErrLockBusy        = lock.ErrBusy
+	ErrLockLost        = lock.ErrLost // only before the first write
+	ErrLockUnavailable = lock.ErrUnavailable
+	ErrContended       = errors.New("stock: contended") // lost a race that the store decided
+	ErrUnavailable     = store.ErrUnavailable
+	ErrModeUnavailable = errors.New("stock: mode unavailable")
+
+	// Nobody knows: it was sent and not answered.
+	ErrUnknown = store.ErrUnknown
+)
+
+// SoldOutError is [ErrSoldOut] with its numbers.
+type SoldOutError struct {
+	ProductID int64
+	Requested int64
+	Available int64
+}
+
+// Error says how much was asked for and how much is left.
+func (e *SoldOutError) Error() string {
+	return fmt.Sprintf("stock: sold out: product %d has %d left, %d requested", e.ProductID, e.Available, e.Requested)
+}
+
+// Is makes errors.Is(err, ErrSoldOut) hold.
+func (e *SoldOutError) Is(target error) bool { return target == ErrSoldOut }
+
+// InvalidError is [ErrInvalid] with the field that is wrong and why.
+type InvalidError struct {
+	Field string
+	Why   string
+}
+
+// Error names the field.
+func (e *InvalidError) Error() string { return "stock: invalid " + e.Field + ": " + e.Why }
+
+// Is makes errors.Is(err, ErrInvalid) hold.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }

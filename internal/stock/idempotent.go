@@ -1,0 +1,134 @@
+package stock
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one transaction, so
+// that either all three are there or none. A lock on the key answers "in flight" to most rivals; where it is lost, the
+// unique index holds the rival until the first has committed, and then the rival replays the first answer.
+//
+//	A   INSERT key ── UPDATE stock ── INSERT order ── keep answer ── COMMIT ── answer lost
+//	A again, same key     INSERT IGNORE: 0 rows ── the answer kept: same status, same bytes, no second charge
+var idempotent = Mode{
+	Name:        "idempotent",
+	Title:       Text{"Key row, conditional update and order in one transaction; the first answer is replayed", "幂等：幂等键、条件更新、订单同一事务，重复请求原样返回首次结果"},
+	Needs:       []Backend{NeedRedis, NeedSQL},
+	Stores:      []Store{SQL},
+	KeyRequired: true,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "."},
+	},
+	New: func(d Deps) (Deductor, error) { return idempotentDeductor{d, d.engine()}, nil },
+}
+
+type idempotentDeductor struct {
+	deps   Deps
+	locker lock.Locker
+}
+
+func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	lease, err := i.locker.Acquire(lock.WithWait(ctx, 0), i.deps.keyLock(req.Key))
+	if errors.Is(err, ErrLockBusy) {
+		return Receipt{}, fmt.Errorf("%w: %w", ErrInFlight, err)
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer i.deps.release(ctx, lease)
+	return i.once(ctx, req)
+}
+
+// keyLock names the lock on an idempotency key: its hash, since a key may be any bytes.
+func (d Deps) keyLock(key []byte) string {
+	sum := sha256.Sum256(key)
+	return fmt.Sprintf("%slock:key:{%s}", d.Prefix, hex.EncodeToString(sum[:16]))
+}
+
+// fingerprint tells one payload from another under the same key: the first must not be answered for the second.
+func fingerprint(req Request) ([]byte, error) {
+	payload, err := json.Marshal(struct {
+		Items []Item
+		Store Store
+	}{req.Items, req.Store})
+	sum := sha256.Sum256(payload)
+	return sum[:], err
+}
+
+// once executes the request, or finds the answer of the one that did.
+func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, err error) {
+	payload, err := fingerprint(req)
+	if err != nil {
+		return Receipt{}, err
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	var refusal error // sold_out is an answer: it is committed and kept like any other
+	err = i.deps.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
+		first, earlier, err := tx.ClaimKey(req.Key, req.Items[0].ProductID, payload, time.Now().UnixMicro())
+		if err != nil {
+			return err
+		}
+		if !first {
+			r, err = replay(earlier, payload)
+			return err
+		}
+		if r, refusal, err = i.take(ctx, tx, req); err != nil {
+			return err
+		}
+		answer := req.Answer(r, refusal)
+		r.Stored = &answer
+		return tx.KeepAnswer(req.Key, store.Answer{Status: answer.Status, Body: answer.Body})
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	i.deps.Steps.At(ctx, step.Committed, "")
+	return r, refusal
+}
+
+// replay returns the earlier answer, unless it answered something else.
+func replay(earlier store.Answer, payload []byte) (Receipt, error) {
+	if !bytes.Equal(earlier.Fingerprint, payload) {
+		return Receipt{}, ErrKeyReused
+	}
+	return Receipt{Stored: &idempotency.Answer{Status: earlier.Status, Body: earlier.Body}, Replayed: true}, nil
+}
+
+// take is the conditional update and the order. A refusal is returned apart from an error, which rolls the key back too.
+func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error) {
+	d, item := i.deps, req.Items[0]
+	remaining, ok, err := tx.Take(item.ProductID, item.Quantity)
+	if err != nil {
+		return Receipt{}, nil, err
+	}
+	if !ok { // too little, or no such product, or a segmented one: only the first is an answer to keep
+		row, err := tx.Read(item.ProductID)
+		if err != nil {
+			return Receipt{}, nil, err
+		}
+		return Receipt{}, soldOut(item, row.Stock), nil
+	}
+	d.Steps.At(ctx, step.Written, "")
+	order, err := d.newOrder("idempotent", item, req, &remaining, 0)
+	if err != nil {
+		return Receipt{}, nil, err
+	}
+	if err := tx.InsertOrder(order); err != nil {
+		return Receipt{}, nil, err
+	}
+	d.Steps.At(ctx, step.Ordered, "")
+	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil, nil
+}

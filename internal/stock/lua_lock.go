@@ -1,0 +1,22 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It
+// releases nobody else's lock; but it cannot know that its own has expired while it worked.
+//
+//	A   SET NX ── GET 1 ──────── (TTL over) ──────────────── SET 0 ── order
+//	B                                  SET NX ── GET 1 ── SET 0 ── order ── DEL
+var luaLock = Mode{
+	Name:   "lua-lock",
+	Title:  Text{"SET NX PX with an owner; compare-and-delete in one Lua script", "SET NX PX 带持有者标识，用 Lua 脚本比对后删除"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "lua-lock", lock.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
+	},
+}

@@ -1,0 +1,21 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// mutex is readCheckWrite under a process-local mutex. One replica: exact. Three: three mutexes, and they oversell.
+//
+//	replica 1   lock ── GET 1 ── SET 0 ── order ── unlock
+//	replica 2   lock ────── GET 1 ── SET 0 ── order ── unlock       its own mutex, its own "first"
+var mutex = Mode{
+	Name:   "mutex",
+	Title:  Text{"The same under a process-local mutex", "加一把进程内互斥锁"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: "O"},
+		SQL:   {Threads: ".", Replicas: "O"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "mutex", lock.NewMutex(d.Steps)}, nil
+	},
+}

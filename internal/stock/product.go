@@ -1,0 +1,82 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lastitem/internal/store"
+)
+
+// Product is the stock of one product in every store that is configured.
+type Product struct {
+	Stock    map[Store]int64
+	LeaseSeq uint64
+	Segments []int64
+}
+
+// Ledger is the raw facts that a judge needs. A store that could not be read is missing from Facts and named in Unavailable.
+type Ledger struct {
+	Facts       map[Store]store.Facts
+	Unavailable map[Store]error
+}
+
+// SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
+// idempotency keys: a run starts here. Requests still in flight for the product must have ended. segments > 0 splits the
+// count in Redis. When a store fails, the others may have been set: repeat it.
+func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int) error {
+	var errs []error
+	if r := s.deps.Redis; r != nil {
+		if err := r.Reset(ctx, product, stock, segments, lockKeys(s.deps, product)); err != nil {
+			errs = append(errs, fmt.Errorf("redis: %w", err))
+		}
+	}
+	if q := s.deps.SQL; q != nil {
+		if err := q.Reset(ctx, product, stock, segments); err != nil {
+			errs = append(errs, fmt.Errorf("sql: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Product reads the stock of a product from every configured store; ErrUnknownProduct when none of them has it.
+func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
+	l, err := s.ledger(ctx, id, false)
+	if err != nil {
+		return Product{}, err
+	}
+	p := Product{Stock: map[Store]int64{}}
+	for name, f := range l.Facts {
+		p.Stock[name] = f.Stock
+	}
+	p.LeaseSeq, p.Segments = l.Facts[SQL].LeaseSeq, l.Facts[Redis].Segments
+	return p, errors.Join(l.Unavailable[Redis], l.Unavailable[SQL])
+}
+
+// Ledger reads everything that the stores hold on a product; ErrUnknownProduct when none of them has it.
+func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
+	return s.ledger(ctx, id, true)
+}
+
+func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error) {
+	l := Ledger{Facts: map[Store]store.Facts{}, Unavailable: map[Store]error{}}
+	read := func(name Store, facts func(context.Context, int64, bool) (store.Facts, error)) {
+		f, err := facts(ctx, id, orders)
+		switch {
+		case err == nil:
+			l.Facts[name] = f
+		case !errors.Is(err, store.ErrUnknownProduct):
+			l.Unavailable[name] = err
+		}
+	}
+	if s.deps.Redis != nil {
+		read(Redis, s.deps.Redis.Facts)
+	}
+	if s.deps.SQL != nil {
+		read(SQL, s.deps.SQL.Facts)
+	}
+	if len(l.Facts) == 0 && len(l.Unavailable) == 0 {
+		return l, fmt.Errorf("%w: %d", ErrUnknownProduct, id)
+	}
+	return l, nil
+}

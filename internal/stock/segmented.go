@@ -1,0 +1,141 @@
+package stock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+)
+
+// segmented splits the stock into N segments, a count and a lock each, so that N requests can deduct at once. It sells
+// every unit: an empty segment spills over to the others, and a request for more than any one segment holds draws on
+// several, under all their locks, taken in order so that two such requests cannot wait for each other in a circle.
+//
+//	A   lock #3 ── GET 1 ── SET 0 ── order ── unlock
+//	B   lock #7 ── GET 4 ── SET 3 ── order ── unlock                at the same time
+//	C   #3 empty ── lock #7 ── ...                                  spills over
+var segmented = Mode{
+	Name:     "segmented",
+	Title:    Text{"Stock in N segments, a lock each; empties spill over", "分段锁：库存拆成 N 段各自加锁，空段溢出到其他段"},
+	Needs:    []Backend{NeedRedis},
+	Stores:   []Store{Redis},
+	Segments: 10,
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) { return segmentedDeductor{d, d.engine()}, nil },
+}
+
+// maxSegments bounds the segments of a product, which PUT /products/{id}/stock checks.
+const maxSegments = 1000
+
+type segmentedDeductor struct {
+	deps   Deps
+	locker lock.Locker
+}
+
+func (d Deps) segmentLockKey(product int64, i int) string {
+	return fmt.Sprintf("%slock:segmented:{%d#%d}", d.Prefix, product, i)
+}
+
+// Deduct looks before it locks: what no segment holds together is refused without a lock, since a count that only falls
+// will not hold it later either; what one segment holds is taken there; the rest is drawn from several.
+func (s segmentedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	ctx = lock.WithWait(ctx, req.Wait)
+	deadline := time.Now().Add(req.Wait)
+	item := req.Items[0]
+	for {
+		counts, split, err := s.deps.Redis.Segments(ctx, item.ProductID)
+		if err != nil {
+			return Receipt{}, err
+		}
+		if sum := total(counts); sum < item.Quantity {
+			return Receipt{}, soldOut(item, sum)
+		}
+		chosen := choose(counts, item.Quantity)
+		r, ok, err := s.draw(ctx, req, chosen, split)
+		if ok || err != nil {
+			return r, err
+		}
+		if time.Now().After(deadline) { // sold under our hands each time we looked
+			return Receipt{}, ErrContended
+		}
+	}
+}
+
+func total(counts []int64) (sum int64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// choose picks one segment that holds enough, at random so that requests spread; else every segment that holds any.
+func choose(counts []int64, quantity int64) []int {
+	var enough, some []int
+	for i, n := range counts {
+		if n >= quantity {
+			enough = append(enough, i)
+		}
+		if n > 0 {
+			some = append(some, i)
+		}
+	}
+	if len(enough) > 0 {
+		return []int{enough[rand.IntN(len(enough))]}
+	}
+	return some
+}
+
+// draw locks the segments in order, reads them again, and takes the units. ok is false when they no longer hold enough.
+func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int, split bool) (r Receipt, ok bool, err error) {
+	d, item := s.deps, req.Items[0]
+	for _, i := range segments { // in rising order, as choose made them
+		lease, err := s.locker.Acquire(ctx, d.segmentLockKey(item.ProductID, i))
+		if err != nil {
+			return Receipt{}, false, err
+		}
+		defer d.release(ctx, lease)
+	}
+	left := item.Quantity
+	after := map[int]int64{}
+	for _, i := range segments {
+		n, err := d.Redis.ReadSegment(ctx, item.ProductID, i, split)
+		if err != nil {
+			return Receipt{}, false, err
+		}
+		if taken := min(n, left); taken > 0 {
+			after[i] = n - taken
+			left -= taken
+		}
+	}
+	d.Steps.At(ctx, step.Read, "")
+	if left > 0 {
+		return Receipt{}, false, nil
+	}
+	r, err = s.write(ctx, req, after, split)
+	return r, err == nil, err
+}
+
+// write sets the segments and appends the order, as the other trusting modes do, with the same gap in between.
+func (s segmentedDeductor) write(ctx context.Context, req Request, after map[int]int64, split bool) (Receipt, error) {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	d, item := s.deps, req.Items[0]
+	order, err := d.newOrder("segmented", item, req, nil, 0) // nobody knows what remains in the other segments
+	if err != nil {
+		return Receipt{}, err
+	}
+	if err := d.Redis.SetSegments(ctx, item.ProductID, after, split); err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Written, "")
+	if err := d.Redis.Append(ctx, order); err != nil {
+		return Receipt{}, fmt.Errorf("%w: order %s not appended: %w", ErrUnknown, order.ID, err)
+	}
+	d.Steps.At(ctx, step.Ordered, "")
+	return Receipt{OrderID: order.ID}, nil
+}

@@ -1,0 +1,22 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// setnx is the first distributed lock of every write-up: SETNX, work, DEL, losers sleep 50 ms. Naive on purpose: without an
+// expiry, one crash of a holder and nobody ever sells again.
+//
+//	replica 1   SETNX ── GET ── SET ── kill -9
+//	replica 2   SETNX no ── sleep ── SETNX no ── sleep ── ...       stuck
+var setnx = Mode{
+	Name:   "setnx",
+	Title:  Text{"SETNX, work, DEL: no expiry", "SETNX 加锁、干活、DEL：没有过期时间"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "LX", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "setnx", lock.NewSetNX(d.Client, d.Steps)}, nil
+	},
+}

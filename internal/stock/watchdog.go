@@ -1,0 +1,27 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// watchdog is the Redisson way: a reentrant lock, renewed every third of its TTL for as long as the work takes, its waiters
+// woken by a broadcast. Slow work is safe with it. A process that stops as a whole is not: its watchdog stops too.
+//
+//	A   lock ── GET 1 ── SIGSTOP ··········(TTL over)·················· SIGCONT ── SET 0 ── order
+//	B                                  lock ── GET 1 ── SET 0 ── order
+var watchdog = Mode{
+	Name:   "watchdog",
+	Title:  Text{"Redisson's way: reentrant, renewed by a watchdog, woken by broadcast", "Redisson 的做法：可重入、看门狗续期、广播唤醒"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "watchdog", d.engine()}, nil
+	},
+}
+
+// engine is the lock under the modes whose lesson is not the lock: renewed while held, waiters woken when it is released.
+func (d Deps) engine() lock.Locker {
+	return lock.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)
+}

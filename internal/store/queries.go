@@ -1,0 +1,49 @@
+package store
+
+import (
+	"embed"
+	"errors"
+	"io/fs"
+	"strings"
+)
+
+//go:embed sql
+var sqlFiles embed.FS
+
+// queries are the statements of one dialect, from sql/, or sql/<dialect>/ where the dialects differ.
+type queries struct {
+	read, facts, set, take, takeAt    string
+	insertOrder, orders, deleteOrders string
+	claimKey, readKey, keepAnswer     string
+	keys, deleteKeys, reset           string
+}
+
+func loadQueries(dialect string) (queries, error) {
+	var q queries
+	var errs []error
+	for name, dest := range map[string]*string{
+		"read": &q.read, "facts": &q.facts, "set": &q.set, "take": &q.take, "take_at": &q.takeAt,
+		"insert_order": &q.insertOrder, "orders": &q.orders, "delete_orders": &q.deleteOrders,
+		"claim_key": &q.claimKey, "read_key": &q.readKey, "keep_answer": &q.keepAnswer,
+		"keys": &q.keys, "delete_keys": &q.deleteKeys, "reset": &q.reset,
+	} {
+		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
+		if errors.Is(err, fs.ErrNotExist) {
+			text, err = sqlFiles.ReadFile("sql/" + name + ".sql")
+		}
+		errs = append(errs, err)
+		*dest = statement(string(text))
+	}
+	return q, errors.Join(errs...)
+}
+
+// statement drops the comment lines: gorm would take their question marks for parameters.
+func statement(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			kept = append(kept, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.Join(kept, "\n")
+}

@@ -1,0 +1,241 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis keeps the count in a string and the orders in a list beside it.
+//
+// Keys, after the prefix; the hash tag keeps what belongs together in one cluster slot, and lets segments spread:
+//
+//	stock:{101}      the count, or "segmented:10" when it is split
+//	stock:{101#3}    the count of segment 3
+//	initial:{101}    what Reset set
+//	orders:{101}     the orders, JSON, oldest first
+type Redis struct {
+	c      redis.UniversalClient
+	prefix string
+}
+
+// NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
+// (MaxRetries -1): a deduction whose answer was lost would be sent twice.
+func NewRedis(c redis.UniversalClient, prefix string) *Redis { return &Redis{c: c, prefix: prefix} }
+
+const segmentedMark = "segmented:"
+
+func (r *Redis) key(family string, product int64) string {
+	return fmt.Sprintf("%s%s:{%d}", r.prefix, family, product)
+}
+
+func (r *Redis) segmentKey(product int64, segment int) string {
+	return fmt.Sprintf("%sstock:{%d#%d}", r.prefix, product, segment)
+}
+
+// Read returns the count of a product that is not segmented.
+func (r *Redis) Read(ctx context.Context, product int64) (int64, error) {
+	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
+	if err != nil {
+		return 0, readError(err, product)
+	}
+	return parseCount(v, product)
+}
+
+func parseCount(v string, product int64) (int64, error) {
+	if strings.HasPrefix(v, segmentedMark) {
+		return 0, fmt.Errorf("%w: %d", ErrSegmented, product)
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: count of product %d is %q, not a number", ErrUnavailable, product, v)
+	}
+	return n, nil
+}
+
+// Set writes the count absolutely, whatever it is now.
+func (r *Redis) Set(ctx context.Context, product, stock int64) error {
+	return writeError(r.c.Set(ctx, r.key("stock", product), stock, 0).Err())
+}
+
+// Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the units.
+func (r *Redis) Append(ctx context.Context, o Order) error {
+	row, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return writeError(r.c.RPush(ctx, r.key("orders", o.ProductID), row).Err())
+}
+
+// Segments returns the count of each segment; an unsegmented product is one segment, and split is false. The counts are
+// read one after the other: where they only fall, their sum is an upper bound of what is there when the last one was read.
+func (r *Redis) Segments(ctx context.Context, product int64) (counts []int64, split bool, err error) {
+	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
+	if err != nil {
+		return nil, false, readError(err, product)
+	}
+	mark, ok := strings.CutPrefix(v, segmentedMark)
+	if !ok {
+		n, err := parseCount(v, product)
+		return []int64{n}, false, err
+	}
+	count, err := strconv.Atoi(mark)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: product %d is marked %q", ErrUnavailable, product, v)
+	}
+	counts, err = r.readSegments(ctx, product, count)
+	return counts, true, err
+}
+
+func (r *Redis) readSegments(ctx context.Context, product int64, count int) ([]int64, error) {
+	pipe := r.c.Pipeline()
+	cmds := make([]*redis.StringCmd, count)
+	for i := range cmds {
+		cmds[i] = pipe.Get(ctx, r.segmentKey(product, i))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, readError(err, product)
+	}
+	counts := make([]int64, count)
+	for i, c := range cmds {
+		n, err := c.Int64()
+		if err != nil {
+			return nil, fmt.Errorf("%w: segment %d of product %d: %w", ErrUnavailable, i, product, err)
+		}
+		counts[i] = n
+	}
+	return counts, nil
+}
+
+// ReadSegment returns the count of segment i; of an unsegmented product (split false) the count itself.
+func (r *Redis) ReadSegment(ctx context.Context, product int64, i int, split bool) (int64, error) {
+	if !split {
+		return r.Read(ctx, product)
+	}
+	n, err := r.c.Get(ctx, r.segmentKey(product, i)).Int64()
+	if err != nil {
+		return 0, readError(err, product)
+	}
+	return n, nil
+}
+
+// SetSegments writes the counts of several segments absolutely. On a cluster, where segments lie in different slots, a
+// failure may leave some written: then the outcome is unknown.
+func (r *Redis) SetSegments(ctx context.Context, product int64, counts map[int]int64, split bool) error {
+	if len(counts) == 1 {
+		for i, c := range counts {
+			return writeError(r.c.Set(ctx, r.segmentName(product, i, split), c, 0).Err())
+		}
+	}
+	pipe := r.c.TxPipeline()
+	for i, c := range counts {
+		pipe.Set(ctx, r.segmentName(product, i, split), c, 0)
+	}
+	_, err := pipe.Exec(ctx)
+	return writeError(err)
+}
+
+func (r *Redis) segmentName(product int64, i int, split bool) string {
+	if !split {
+		return r.key("stock", product)
+	}
+	return r.segmentKey(product, i)
+}
+
+// Reset sets the stock of a product, split into segments when segments > 0, and deletes its orders and the given keys.
+func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also []string) error {
+	old, split, err := r.Segments(ctx, product)
+	if err != nil && !errors.Is(err, ErrUnknownProduct) {
+		return err
+	}
+	pipe := r.c.Pipeline()
+	pipe.Del(ctx, r.key("orders", product))
+	for _, k := range also {
+		pipe.Del(ctx, k)
+	}
+	if split {
+		for i := range old {
+			pipe.Del(ctx, r.segmentKey(product, i))
+		}
+	}
+	for i := range segments {
+		share := stock / int64(segments)
+		if int64(i) < stock%int64(segments) {
+			share++
+		}
+		pipe.Set(ctx, r.segmentKey(product, i), share, 0)
+	}
+	pipe.Set(ctx, r.key("initial", product), stock, 0)
+	if segments > 0 {
+		pipe.Set(ctx, r.key("stock", product), segmentedMark+strconv.Itoa(segments), 0)
+	} else {
+		pipe.Set(ctx, r.key("stock", product), stock, 0)
+	}
+	_, err = pipe.Exec(ctx)
+	return writeError(err)
+}
+
+// Facts reads all that Redis holds on a product, the orders only when asked for.
+func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
+	counts, split, err := r.Segments(ctx, product)
+	if err != nil {
+		return Facts{}, err
+	}
+	initial, err := r.c.Get(ctx, r.key("initial", product)).Int64()
+	if err != nil {
+		return Facts{}, readError(err, product)
+	}
+	f := Facts{Initial: initial}
+	for _, n := range counts {
+		f.Stock += n
+	}
+	if split {
+		f.Segments = counts
+	}
+	if orders {
+		f.Orders, err = r.orders(ctx, product)
+	}
+	return f, err
+}
+
+func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {
+	rows, err := r.c.LRange(ctx, r.key("orders", product), 0, -1).Result()
+	if err != nil {
+		return nil, readError(err, product)
+	}
+	all := make([]Order, len(rows))
+	for i, row := range rows {
+		if err := json.Unmarshal([]byte(row), &all[i]); err != nil {
+			return nil, fmt.Errorf("%w: order %d of product %d: %w", ErrUnavailable, i, product, err)
+		}
+	}
+	return all, nil
+}
+
+// readError maps an error of a read: nothing was changed.
+func readError(err error, product int64) error {
+	if errors.Is(err, redis.Nil) {
+		return fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+	}
+	return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+}
+
+// writeError maps an error of a write: an error that the server answered, or a connection that was never made, changed
+// nothing; whatever else went wrong, the command may have been applied.
+func writeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var answered redis.Error
+	var op *net.OpError
+	if errors.As(err, &answered) || errors.Is(err, redis.ErrPoolTimeout) || (errors.As(err, &op) && op.Op == "dial") {
+		return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
+}

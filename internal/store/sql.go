@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+
+	sqlite "github.com/glebarez/go-sqlite"
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+)
+
+// SQL keeps the count in product_stock and the orders in orders, on MySQL (or what speaks its protocol) or SQLite.
+type SQL struct {
+	db *gorm.DB
+	q  queries
+}
+
+// NewSQL returns the store on db, whose tables are those of package migrations. db must be opened with
+// SkipDefaultTransaction: whoever wants a transaction calls [SQL.Tx].
+func NewSQL(db *gorm.DB) (*SQL, error) {
+	q, err := loadQueries(db.Name())
+	return &SQL{db: db, q: q}, err
+}
+
+// MySQL says whether the server is MySQL or MariaDB, with InnoDB's locks; false = SQLite.
+func (s *SQL) MySQL() bool { return s.db.Name() == "mysql" }
+
+// Row is what a plain read sees of a product.
+type Row struct {
+	Stock    int64
+	LeaseSeq uint64
+}
+
+// Read reads the row of a product that is not segmented, without a lock.
+func (s *SQL) Read(ctx context.Context, product int64) (Row, error) {
+	return readRow(s.db.WithContext(ctx), s.q.read, product)
+}
+
+func readRow(db *gorm.DB, query string, product int64) (Row, error) {
+	var r Row
+	var segments int
+	err := db.Raw(query, product).Row().Scan(&r.Stock, &r.LeaseSeq, &segments)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Row{}, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+	case err != nil:
+		return Row{}, statementError(err)
+	case segments > 0:
+		return Row{}, fmt.Errorf("%w: %d", ErrSegmented, product)
+	}
+	return r, nil
+}
+
+// ReadCommitted is the isolation that the modes pin: a REPEATABLE READ snapshot may be older than the lock that guards it.
+// SQLite has one isolation, serializable, whatever is asked for.
+const ReadCommitted = sql.LevelReadCommitted
+
+// Tx runs body in one transaction. An error of body rolls back and is returned as it is. [ErrConflict] and
+// [ErrUnavailable]: rolled back. [ErrUnknown]: COMMIT was sent and its answer lost.
+func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*Tx) error) error {
+	opts := &sql.TxOptions{Isolation: isolation}
+	if !s.MySQL() {
+		opts = nil
+	}
+	tx := s.db.WithContext(ctx).Begin(opts)
+	if tx.Error != nil {
+		return statementError(tx.Error)
+	}
+	if err := body(&Tx{db: tx, q: &s.q, mysql: s.MySQL()}); err != nil {
+		tx.Rollback() // its own failure closes the connection, and the server rolls back
+		return err
+	}
+	return commitError(tx.Commit().Error)
+}
+
+// Reset sets the stock of a product and deletes its orders and idempotency keys.
+func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int) error {
+	var err error
+	for range 5 { // concurrent resets may deadlock on each other's index gaps
+		err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+			return errors.Join(
+				tx.exec(s.q.deleteOrders, product),
+				tx.exec(s.q.deleteKeys, product),
+				tx.exec(s.q.reset, product, stock, stock, segments),
+			)
+		})
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
+// Facts reads all that the database holds on a product, orders and keys only when asked for.
+func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
+	var f Facts
+	var segments int
+	db := s.db.WithContext(ctx)
+	err := db.Raw(s.q.facts, product).Row().Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments)
+	if errors.Is(err, sql.ErrNoRows) {
+		return f, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+	}
+	if err != nil {
+		return f, statementError(err)
+	}
+	if !orders {
+		return f, nil
+	}
+	if f.Orders, err = s.orders(db, product); err != nil {
+		return f, err
+	}
+	f.Keys, err = s.keys(db, product)
+	return f, err
+}
+
+func (s *SQL) orders(db *gorm.DB, product int64) ([]Order, error) {
+	return scanRows(db, s.q.orders, product, func(rows *sql.Rows, o *Order) error {
+		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros)
+	})
+}
+
+func (s *SQL) keys(db *gorm.DB, product int64) ([]KeyRow, error) {
+	return scanRows(db, s.q.keys, product, func(rows *sql.Rows, k *KeyRow) error {
+		return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros)
+	})
+}
+
+func scanRows[T any](db *gorm.DB, query string, product int64, scan func(*sql.Rows, *T) error) ([]T, error) {
+	rows, err := db.Raw(query, product).Rows()
+	if err != nil {
+		return nil, statementError(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	var all []T
+	for rows.Next() {
+		var v T
+		if err := scan(rows, &v); err != nil {
+			return nil, statementError(err)
+		}
+		all = append(all, v)
+	}
+	return all, statementError(rows.Err())
+}
+
+// Numbers of server errors that end one transaction in favour of another: the whole transaction must be rolled back, also
+// after 1205, which leaves half of it standing.
+const (
+	erCheckread       = 1020 // MariaDB: the row changed since the snapshot
+	erLockWaitTimeout = 1205
+	erLockDeadlock    = 1213
+	sqliteBusy        = 5
+	sqliteLocked      = 6
+)
+
+func conflict(err error) bool {
+	var my *mysql.MySQLError
+	if errors.As(err, &my) {
+		return my.Number == erCheckread || my.Number == erLockWaitTimeout || my.Number == erLockDeadlock
+	}
+	var lite *sqlite.Error
+	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+}
+
+// statementError maps an error of a statement before COMMIT: the transaction is rolled back, nothing happened.
+func statementError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case conflict(err):
+		return fmt.Errorf("%w: sql: %w", ErrConflict, err)
+	}
+	return fmt.Errorf("%w: sql: %w", ErrUnavailable, err)
+}
+
+// commitError maps an error of COMMIT, or of a write outside a transaction: only a conflict, a transaction that had ended
+// before, and a connection that was never made are known not to have happened.
+func commitError(err error) error {
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return nil
+	case conflict(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, driver.ErrBadConn),
+		errors.As(err, &op) && op.Op == "dial":
+		return statementError(err)
+	}
+	return fmt.Errorf("%w: sql: commit: %w", ErrUnknown, err)
+}

@@ -1,0 +1,2 @@
+-- ?1 = product id.
+SELECT idempotency_key, status, created_us FROM idempotent_log WHERE product_id = ? ORDER BY created_us

@@ -1,0 +1,58 @@
+// Package store is where the count and the orders live: Redis (redis.go) or SQL (sql.go).
+//
+// It has no opinion on how stock should be deducted: it reads, writes absolutely, writes conditionally, appends orders,
+// and the modes of package stock put that together rightly or wrongly. What it does know is whether a command happened:
+// an error of a write is [ErrUnavailable] where nothing was changed, and [ErrUnknown] where nobody can tell.
+package store
+
+import (
+	"errors"
+	"time"
+)
+
+// The errors of a store. Driver errors are told apart in redis.go and sql.go and nowhere else.
+var (
+	ErrUnknownProduct = errors.New("store: unknown product")
+	ErrSegmented      = errors.New("store: product is segmented")
+	// ErrUnavailable: the store did not answer, or refused, and nothing was changed.
+	ErrUnavailable = errors.New("store: unavailable")
+	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
+	ErrConflict = errors.New("store: transaction conflict")
+	// ErrUnknown: the write was sent and its answer lost. It may have happened.
+	ErrUnknown = errors.New("store: outcome unknown")
+)
+
+// Order is one order row.
+type Order struct {
+	ID        string `json:"id"`
+	ProductID int64  `json:"product_id"`
+	Quantity  int64  `json:"quantity"`
+	// Remaining is the stock that the deduction believed to leave; nil where nobody knew it.
+	Remaining *int64 `json:"remaining,omitempty"`
+	Mode      string `json:"mode"`
+	Replica   string `json:"replica"`
+	Key       []byte `json:"key,omitempty"`
+	Fence     uint64 `json:"fence,omitempty"`
+	// CreatedMicros is microseconds since the epoch, by the replica's clock.
+	CreatedMicros int64 `json:"created_us"`
+}
+
+// CreatedAt is CreatedMicros as a time.
+func (o Order) CreatedAt() time.Time { return time.UnixMicro(o.CreatedMicros) }
+
+// KeyRow is one row of the idempotency table.
+type KeyRow struct {
+	Key           []byte
+	Status        int
+	CreatedMicros int64
+}
+
+// Facts is all that one store holds on a product.
+type Facts struct {
+	Initial  int64
+	Stock    int64
+	LeaseSeq uint64  // SQL only
+	Segments []int64 // Redis only
+	Orders   []Order
+	Keys     []KeyRow // SQL only
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+)
+
+// Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of them
+// the body must return, so that everything is rolled back.
+type Tx struct {
+	db    *gorm.DB
+	q     *queries
+	mysql bool
+}
+
+// Read reads the row of a product that is not segmented, without a lock.
+func (t *Tx) Read(product int64) (Row, error) { return readRow(t.db, t.q.read, product) }
+
+// Set writes the count absolutely, whatever it is now.
+func (t *Tx) Set(product, stock int64) error { return t.exec(t.q.set, stock, product) }
+
+// Take subtracts quantity if that much is there, in one statement, and returns what remains; ok is false when it is not
+// there, the product is unknown, or segmented.
+func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error) {
+	pool, ctx := t.db.Statement.ConnPool, t.db.Statement.Context
+	if !t.mysql {
+		err = pool.QueryRowContext(ctx, t.q.take, quantity, product, quantity).Scan(&remaining)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, false, nil
+		}
+		return remaining, err == nil, statementError(err)
+	}
+	res, err := pool.ExecContext(ctx, t.q.take, quantity, product, quantity)
+	if err != nil {
+		return 0, false, statementError(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return 0, false, err
+	}
+	remaining, err = res.LastInsertId()
+	return remaining, true, err
+}
+
+// TakeAt subtracts quantity if nobody has written since leaseSeq was read and that much is there, and raises lease_seq.
+func (t *Tx) TakeAt(product, quantity int64, leaseSeq uint64) (ok bool, err error) {
+	n, err := t.affected(t.q.takeAt, quantity, product, leaseSeq, quantity)
+	return n > 0, err
+}
+
+// InsertOrder adds an order.
+func (t *Tx) InsertOrder(o Order) error {
+	return t.exec(t.q.insertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)
+}
+
+// Answer is a stored first answer.
+type Answer struct {
+	Fingerprint []byte // SHA-256 of the payload
+	Status      int
+	Body        []byte
+}
+
+// ClaimKey inserts the key. first says that nobody had it; until the transaction ends, a rival with the same key blocks in
+// its own ClaimKey. Otherwise the first answer is returned.
+func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool, earlier Answer, err error) {
+	n, err := t.affected(t.q.claimKey, key, product, fingerprint, micros)
+	if err != nil || n > 0 {
+		return n > 0, Answer{}, err
+	}
+	err = t.db.Raw(t.q.readKey, key).Row().Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, earlier, fmt.Errorf("%w: the key's row vanished", ErrConflict)
+	}
+	return false, earlier, statementError(err)
+}
+
+// KeepAnswer stores the answer under a claimed key.
+func (t *Tx) KeepAnswer(key []byte, a Answer) error {
+	return t.exec(t.q.keepAnswer, a.Status, a.Body, key)
+}
+
+func (t *Tx) exec(query string, args ...any) error {
+	_, err := t.affected(query, args...)
+	return err
+}
+
+// affected bypasses gorm's Exec, which makes of a []byte behind a parenthesis one parameter per byte.
+func (t *Tx) affected(query string, args ...any) (int64, error) {
+	res, err := t.db.Statement.ConnPool.ExecContext(t.db.Statement.Context, query, args...)
+	if err != nil {
+		return 0, statementError(err)
+	}
+	n, err := res.RowsAffected()
+	return n, statementError(err)
+}
