@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+)
+
+// auditFlags is the command line of 'shop audit'.
+type auditFlags struct {
+	url, lang, store string
+	product          int64
+	json             bool
+}
+
+// auditReport is what 'shop audit --json' prints, and GET /products/{id}/audit answers.
+type auditReport struct {
+	ProductID int64          `json:"product_id"`
+	Verdict   audit.Verdict  `json:"verdict"`
+	Reports   []audit.Report `json:"reports"`
+}
+
+func newAudit() *cobra.Command {
+	var f auditFlags
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Judge a product of a running shop from its ledger: stock, orders and idempotency keys",
+		Long: `Judge a product of a running shop from its ledger: does what was there at the start equal what is left plus what was
+ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop and judged here.
+
+Exit codes: 0 exact; 1 broken; 3 inconclusive (data is missing) or vacuous (nothing was sold). The store from which
+nothing was sold does not count where the product was sold from the other.`,
+		Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, f) }),
+	}
+	set := cmd.Flags()
+	set.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
+	set.Int64Var(&f.product, "product", 101, "product id")
+	set.StringVar(&f.store, "store", "", "judge one store only: redis or sql (default both)")
+	set.BoolVar(&f.json, "json", false, "print JSON")
+	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh")
+	return cmd
+}
+
+// runAudit fetches, judges and prints; the verdict becomes the exit code.
+func runAudit(cmd *cobra.Command, f auditFlags) error {
+	if err := checkLang(f.lang); err != nil {
+		return err
+	}
+	store := api.Store(f.store)
+	if f.store != "" && store != api.Redis && store != api.SQL {
+		return usage("--store must be redis or sql, not %q", f.store)
+	}
+	control, err := loadtest.NewControl(f.url, "")
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	defer control.Close()
+	ledger, err := control.Ledger(cmd.Context(), f.product)
+	if cmd.Context().Err() != nil {
+		return &exitError{code: exitInterrupted}
+	}
+	if err != nil {
+		return &exitError{code: exitInconclusive, err: fmt.Errorf("%s: %w", audit.Inconclusive, err)}
+	}
+	var reports []audit.Report
+	if store != "" {
+		reports = []audit.Report{audit.Judge(audit.Input{Store: store, Ledger: ledger, Lang: f.lang})}
+	} else {
+		reports = audit.JudgeLedger(ledger, f.lang)
+	}
+	out := auditReport{ProductID: f.product, Verdict: audit.Overall(reports), Reports: reports}
+	if err := out.write(cmd.OutOrStdout(), f); err != nil {
+		return err
+	}
+	return exitFor(out.Verdict)
+}
+
+// write prints the reports: as JSON, or a paragraph each.
+func (a auditReport) write(w io.Writer, f auditFlags) error {
+	if f.json {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(a)
+	}
+	for _, r := range a.Reports {
+		if _, err := io.WriteString(w, r.Text(f.lang)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exitFor turns a verdict into the exit code of the command; nil for exact.
+func exitFor(v audit.Verdict) error {
+	switch v {
+	case audit.Exact:
+		return nil
+	case audit.Inconclusive, audit.Vacuous:
+		return &exitError{code: exitInconclusive}
+	default:
+		return &exitError{code: exitFailed}
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// ledgerOf serves a ledger of ten units in Redis, of which sold were ordered and left are left; SQL was not touched.
+func ledgerOf(t *testing.T, sold int, left int64) string {
+	t.Helper()
+	l := api.Ledger{
+		ProductID: 101,
+		Initial:   map[api.Store]int64{api.Redis: 10, api.SQL: 10},
+		Stock:     map[api.Store]int64{api.Redis: left, api.SQL: 10},
+	}
+	for i := range sold {
+		remaining := int64(max(0, 9-i))
+		l.Orders = append(l.Orders, api.Order{
+			OrderID: "order-" + string(rune('a'+i)), ProductID: 101, Quantity: 1, Remaining: &remaining, Store: api.Redis, Mode: "unsafe",
+		})
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /products/101/ledger", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(l); err != nil {
+			t.Error(err)
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestAuditCommand(t *testing.T) {
+	t.Parallel()
+	exact, broken, untouched := ledgerOf(t, 10, 0), ledgerOf(t, 11, 0), ledgerOf(t, 0, 10)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"exact", []string{"--url", exact}, exitOK, "redis · EXACT"},
+		{"exact, the other store", []string{"--url", exact, "--store", "sql"}, exitInconclusive, "sql · VACUOUS"},
+		{"broken", []string{"--url", broken}, exitFailed, "unit 10 was sold 2 times: order order-j; order order-k"},
+		{"broken, in Chinese", []string{"--url", broken, "--lang", "zh"}, exitFailed, "超卖 1"},
+		{"broken, as JSON", []string{"--url", broken, "--json"}, exitFailed, `"verdict": "BROKEN"`},
+		{"nothing sold", []string{"--url", untouched}, exitInconclusive, "nothing was sold"},
+		{"no such product", []string{"--url", exact, "--product", "7"}, exitInconclusive, ""},
+		{"no such store", []string{"--url", exact, "--store", "etcd"}, exitUsage, ""},
+		{"no such language", []string{"--url", exact, "--lang", "fr"}, exitUsage, ""},
+		{"no URL", []string{"--url", "localhost"}, exitUsage, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			cmd := newAudit()
+			cmd.SetArgs(c.args)
+			cmd.SetOut(&out)
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			code := exitOK
+			if err := cmd.ExecuteContext(t.Context()); err != nil {
+				var e *exitError
+				if !errors.As(err, &e) {
+					t.Fatal(err)
+				}
+				code = e.code
+			}
+			if code != c.code || !strings.Contains(out.String(), c.says) {
+				t.Errorf("shop audit %q exits %d and says\n%s\nwant %d and %q", c.args, code, out.String(), c.code, c.says)
+			}
+		})
+	}
+	if exitFor(audit.Verdict("")) == nil {
+		t.Error("a verdict nobody knows is green")
+	}
+}

@@ -1,0 +1,21 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// commands lists the subcommands, the ones a user meets first at the top; a file each.
+func commands() []*cobra.Command {
+	return []*cobra.Command{
+		newDemo(),
+		newUp(),
+		newServe(),
+		newMigrate(),
+		newLoadtest(),
+		newAudit(),
+		newModes(),
+		newKeeper(),
+		newEmbeddedRedis(),
+		newBalance(),
+		newWithStack(),
+		newProbe(),
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/handler"
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+)
+
+func newServe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run one replica of the shop",
+		Long:  "Run one replica of the shop, on the backends that the environment names. 'shop up' runs a whole stack.\n" + configHelp,
+		Args:  cobra.NoArgs,
+	}
+	listen := cmd.Flags().String("listen", "", "address to listen on, instead of SHOP_LISTEN")
+	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+		c, err := readConfig()
+		if err != nil {
+			return err
+		}
+		if *listen != "" {
+			c.Listen = *listen
+		}
+		if err := c.validate(); err != nil {
+			return err
+		}
+		return serve(cmd.Context(), c)
+	})
+	return cmd
+}
+
+// serve runs a replica until ctx ends, then lets the requests in flight finish.
+func serve(ctx context.Context, c config) error {
+	log := newLogger(c.LogLevel)
+	c.log(log)
+	set, err := backend.Open(backend.Config{Redis: c.Redis, SQL: c.SQL, Prefix: c.Prefix, Conns: c.Conns, Log: log})
+	if err != nil {
+		return err
+	}
+	defer closeLogged(log, "backends", set.Close)
+	if set.Client == nil {
+		return listenAndServe(ctx, c, log, set, nil)
+	}
+	wakeups := lock.NewWakeups(set.Client)
+	defer closeLogged(log, "wakeups", wakeups.Close)
+	return listenAndServe(ctx, c, log, set, wakeups)
+}
+
+func closeLogged(log *slog.Logger, what string, closing func() error) {
+	if err := closing(); err != nil {
+		log.Warn("close", "what", what, "err", err)
+	}
+}
+
+func listenAndServe(ctx context.Context, c config, log *slog.Logger, set *backend.Set, wakeups *lock.Wakeups) error {
+	h, err := newHandler(c, log, set, wakeups)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
+	}
+	go migrateUntilDone(ctx, log, set)
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       120 * time.Second,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	h.Drain()
+	time.Sleep(c.Drain) // balancers see "not ready" and go elsewhere meanwhile
+	end, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(end); err != nil {
+		return fmt.Errorf("requests were still running after 15s: %w", err)
+	}
+	log.Info("drained")
+	return nil
+}
+
+func newHandler(c config, log *slog.Logger, set *backend.Set, wakeups *lock.Wakeups) (*handler.Handler, error) {
+	steps := &step.Stream{}
+	shop, err := stock.NewShop(stock.Deps{
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: c.Prefix, Wakeups: wakeups,
+		Check: checkBackend(set), Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: log,
+	}, stock.Modes())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := shop.Mode(c.DefaultMode); err != nil {
+		return nil, usage("SHOP_DEFAULT_MODE: %v", err)
+	}
+	return handler.New(handler.Options{
+		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, DefaultMode: c.DefaultMode,
+		Ready: func(context.Context) error { return set.Ready() }, PoolStats: poolStats(set), Log: log,
+	})
+}
+
+func checkBackend(set *backend.Set) func(stock.Backend) error {
+	return func(b stock.Backend) error {
+		if b == stock.NeedRedis {
+			return set.CheckRedis()
+		}
+		return set.CheckSQL()
+	}
+}
+
+// migrateUntilDone brings the tables up to date, however long the database takes to come up; until then the replica is
+// not ready.
+func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set) {
+	if set.DB == nil {
+		return
+	}
+	for {
+		applied, err := backend.Migrate(ctx, set.DB)
+		switch {
+		case err == nil:
+			log.Info("tables up to date", "applied", applied)
+			return
+		case errors.Is(err, backend.ErrForeignTables):
+			log.Error("migrate", "err", err)
+			return
+		}
+		log.Warn("migrate: trying again", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}

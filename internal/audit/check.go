@@ -1,0 +1,87 @@
+package audit
+
+import (
+	"strings"
+
+	"lastitem/internal/api"
+)
+
+// Letters are the broken outcomes, in the order in which they are written.
+const Letters = "OLDXA"
+
+// Check holds a report against a claim, and says why, one sentence each.
+//
+// "." is confirmed by EXACT alone. A set of letters is confirmed when the run was BROKEN, at least one of them was seen,
+// and nothing outside the set: no other letter, and no violation that the letters seen do not imply (the report keeps
+// the implied ones apart, as consequences). A claim to break that did not break is contradicted, unless the run could
+// not have shown it. "" is Unclaimed, "–" Undecided.
+//
+//	claim  report            finding
+//	.      EXACT             confirmed
+//	.      BROKEN O          contradicted
+//	O      BROKEN O          confirmed
+//	O      EXACT             contradicted: not tested or not broken
+//	O      BROKEN O D        contradicted: D is not claimed
+//	X L    BROKEN L          confirmed: one of them is enough
+//	any    INCONCLUSIVE      undecided, and so is VACUOUS
+func Check(r Report, claim api.Outcomes) (Finding, []string) {
+	claimed := strings.ReplaceAll(string(claim), " ", "")
+	switch {
+	case claimed == "":
+		return Unclaimed, nil
+	case claim == api.NotApplicable:
+		return Undecided, []string{say(r.Lang, sayNotApplicable)}
+	case claim != api.Exact && strings.Trim(claimed, Letters) != "":
+		return Undecided, []string{say(r.Lang, sayBadClaim, claim)}
+	case r.Verdict == Broken:
+		return checkBroken(r, claimed)
+	case r.Verdict != Exact:
+		return Undecided, append([]string{say(r.Lang, sayUndecided, r.Verdict)}, r.Missing...)
+	case claim == api.Exact:
+		return Confirmed, []string{say(r.Lang, sayExactAsClaimed, r.Sold, r.Initial)}
+	default:
+		return Contradicted, []string{say(r.Lang, sayDidNotBreak, claimed)}
+	}
+}
+
+// checkBroken compares what was seen with what was claimed. A report is BROKEN by a letter or by a violation, so where
+// nothing is outside the claim something within it was seen.
+func checkBroken(r Report, claimed string) (Finding, []string) {
+	var seen, outside []string
+	for _, l := range r.Found {
+		if strings.ContainsRune(claimed, l) {
+			seen = append(seen, letter(r, byte(l)))
+		} else {
+			outside = append(outside, unclaimed(r, claimed, byte(l)))
+		}
+	}
+	outside = append(outside, r.Violations...)
+	if len(outside) > 0 {
+		return Contradicted, outside
+	}
+	return Confirmed, seen
+}
+
+// unclaimed says that an outcome was seen which the claim rules out.
+func unclaimed(r Report, claimed string, l byte) string {
+	if claimed == string(api.Exact) {
+		return say(r.Lang, sayNotExact, letter(r, l))
+	}
+	return say(r.Lang, sayOutside, claimed, letter(r, l))
+}
+
+// letter says what an outcome of the report means, with its numbers.
+func letter(r Report, l byte) string {
+	switch l {
+	case 'O':
+		return say(r.Lang, sayO, r.Oversold, r.LostUpdates)
+	case 'L':
+		return say(r.Lang, sayL, r.Leaked)
+	case 'D':
+		return say(r.Lang, sayD, r.Doubles)
+	case 'X':
+		return say(r.Lang, sayX, r.Final)
+	default:
+		return say(r.Lang, sayA, r.AckLost)
+	}
+}

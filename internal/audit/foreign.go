@@ -1,0 +1,107 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+
+	"lastitem/internal/api"
+)
+
+// JudgeForeign judges a service whose order rows nobody can see, from what its clients saw of one product and its stock
+// before and after. Sold is what was acknowledged, Orders how often.
+//
+//   - oversold: more units acknowledged than there were; lost updates: stock after + acknowledged > before;
+//   - leaked: more units gone than the acknowledged and all the unanswered requests together can have taken;
+//   - refusals by the closed form of [Judge], where unanswered requests may have taken the units that are gone
+//     without an acknowledgement, as early as possible.
+//
+// Where such units exist the verdict is INCONCLUSIVE, since a sale cannot be told from a leak; where there are none, the
+// unanswered requests took nothing. Two equal answers for one key are a replay, marked or not.
+func JudgeForeign(before, after int64, history []Op) Report {
+	j := judge{
+		in: Input{History: history}, r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}},
+		rows: []api.Order{}, orderOf: map[string]string{}, ops: history,
+	}
+	// The rules about rows have nothing to work on; those about answers, order in time and concurrency apply unchanged.
+	j.r.Unchecked = []string{j.say(sayNoRows)}
+	if len(history) == 0 {
+		j.lack(sayEmptyHistory)
+		return j.close()
+	}
+	for _, op := range history {
+		j.r.Answers[op.Outcome]++
+	}
+	acked, open := j.hearForeign()
+	var unknown int64
+	for _, s := range open {
+		unknown = add(unknown, s.quantity)
+	}
+	j.balance(unknown)
+	j.hearRefusals(append(acked, j.spend(open, min(unknown, before-after-j.r.Sold))...))
+	j.hearStuck()
+	return j.close()
+}
+
+// hearForeign returns the acknowledged sales, and by call what the unanswered requests may have taken.
+func (j *judge) hearForeign() (acked, open []sale) {
+	answers, again := map[[2]string]bool{}, map[[2]string]bool{}
+	for _, op := range j.ops {
+		switch op.Outcome {
+		case OK:
+			// A service that is not ours need not mark its replays; the same answer for the same key is one.
+			same := [2]string{op.Key, op.OrderID}
+			if op.Replayed || op.Key != "" && op.OrderID != "" && answers[same] {
+				continue
+			}
+			answers[same] = true
+			j.r.Orders++
+			j.r.Sold = add(j.r.Sold, op.Quantity)
+			acked = append(acked, sale{op.Call, op.Quantity})
+			if op.OrderID != "" {
+				j.noteKey(op, again)
+			}
+		case Refused, Declined:
+		default:
+			open = append(open, sale{op.Call, op.Quantity})
+		}
+	}
+	slices.SortFunc(open, func(a, b sale) int { return cmp.Compare(a.call, b.call) })
+	return acked, open
+}
+
+// balance is conservation as far as a client can tell. An unanswered request may or may not have sold, so the sums have
+// bounds: with none of them sold there must not be too much left, with all of them sold not too little.
+func (j *judge) balance(unknown int64) {
+	r := &j.r
+	r.Oversold = max(0, r.Sold-r.Initial)
+	r.LostUpdates = max(0, add(r.Final, r.Sold)-r.Initial)
+	r.Leaked = max(0, r.Initial-add(add(r.Final, r.Sold), unknown))
+	if r.Oversold > 0 || r.LostUpdates > 0 {
+		j.find('O')
+	}
+	if r.Leaked > 0 {
+		j.find('L')
+	}
+	if r.Final < 0 {
+		j.violate("OL", sayNegative, r.Final)
+	}
+}
+
+// spend gives the units that are gone without an acknowledgement to the unanswered requests, the earliest first. After lost
+// updates the stock does not tell how many are gone, so each may have taken all it asked for.
+func (j *judge) spend(open []sale, units int64) (taken []sale) {
+	if len(open) == 0 || units < 0 {
+		return open
+	}
+	if units == 0 {
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayUnknownIdle, len(open)))
+		return nil
+	}
+	j.lack(sayUnknownUnits, units, len(open))
+	for _, s := range open {
+		s.quantity = min(s.quantity, units)
+		units -= s.quantity
+		taken = append(taken, s)
+	}
+	return taken
+}

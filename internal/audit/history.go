@@ -1,0 +1,284 @@
+package audit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// claim says which answer accounts for an order row.
+type claim struct {
+	made bool
+	// op is the index of the ok answer that named the order; -1 where that was a replay, or where a request of unknown
+	// outcome was matched: neither return says when the sale was over.
+	op int
+	// call is when the sale can have happened at the earliest.
+	call int64
+}
+
+// always is the call of a sale that no request of the history accounts for: it may have come before all of them. To
+// take the earliest call that is possible never blames a refusal that some course of events would justify.
+const always = math.MinInt64
+
+// hear holds every answer against the ledger. The order matters: answers that name their order claim its row first, then
+// replays, and what is left over is for the requests whose outcome nobody was told. Only then is it known what was sold
+// when, which the refusals are judged by.
+func (j *judge) hear() {
+	if len(j.ops) == 0 {
+		return // nil is fair, empty has been noted as missing
+	}
+	j.r.Answers = map[Outcome]int{}
+	backwards := 0
+	for _, op := range j.ops {
+		j.r.Answers[op.Outcome]++
+		if answered(op) && op.Return < op.Call {
+			backwards++
+		}
+	}
+	if backwards > 0 {
+		j.lack(sayBackwards, backwards)
+	}
+	j.claims = make([]claim, len(j.rows))
+	lost := j.hearAcks()
+	lost = append(lost, j.hearReplays()...)
+	j.resolve()
+	j.hearRefusals(j.sales(lost))
+	j.hearOrder()
+	j.hearStuck()
+}
+
+// hearAcks matches every ok that is not a replay with its row, and returns the sales that were acknowledged and are
+// not there. Those still count as sold when refusals are judged: the client was told so.
+func (j *judge) hearAcks() (lost []sale) {
+	var acked int64
+	twice, again := 0, map[[2]string]bool{}
+	for i, op := range j.ops {
+		if op.Outcome != OK || op.Replayed {
+			continue
+		}
+		acked = add(acked, op.Quantity)
+		if op.OrderID == "" {
+			continue // resolve looks for its row
+		}
+		j.noteKey(op, again)
+		row, there := j.byID[op.OrderID]
+		switch {
+		case !there:
+			j.r.AckLost++
+			lost = append(lost, sale{op.Call, op.Quantity})
+		case j.claims[row].made:
+			twice++
+		default:
+			j.claims[row] = claim{made: true, op: i, call: op.Call}
+			j.compare(op, row)
+		}
+	}
+	if twice > 0 {
+		j.violate("", sayAckedTwice, twice)
+	}
+	// No order of events acknowledges more than there was. It shows without any row; with all rows there it is O, and where
+	// a fail-over sold the same units again it is A.
+	if acked > j.r.Initial {
+		j.violate("OA", sayAckedTooMuch, acked, j.r.Initial)
+	}
+	if j.r.AckLost > 0 {
+		j.find('A')
+	}
+	return lost
+}
+
+// noteKey counts a double charge that the rows do not show by themselves: another order acknowledged for the same key.
+func (j *judge) noteKey(op Op, again map[[2]string]bool) {
+	if op.Key == "" {
+		return
+	}
+	if row, there := j.byID[op.OrderID]; there && j.rows[row].Key == op.Key {
+		return // inspectRows has counted it
+	}
+	first, seen := j.orderOf[op.Key]
+	if !seen {
+		j.orderOf[op.Key] = op.OrderID
+		return
+	}
+	if pair := [2]string{op.Key, op.OrderID}; first != op.OrderID && !again[pair] {
+		again[pair] = true
+		j.r.Doubles++
+		j.find('D')
+	}
+}
+
+// compare holds an ok against its row. What a client was told it bought must be what is stored.
+func (j *judge) compare(op Op, row int) {
+	o := j.rows[row]
+	if o.Quantity != op.Quantity || op.ProductID != 0 && op.ProductID != o.ProductID {
+		j.violate("", sayWrongRow, short(op.OrderID), op.ProductID, op.Quantity, o.ProductID, o.Quantity)
+	}
+	if o.Key != "" && op.Key != "" && o.Key != op.Key {
+		j.violate("", sayWrongKey, short(op.OrderID))
+	}
+}
+
+// hearReplays checks that each replay repeats the first answer for its key. A replay is no second sale; where the first
+// answer never arrived, the replay tells whose the row is, and the sale may have happened since the first call.
+func (j *judge) hearReplays() (lost []sale) {
+	var calls map[string]int64
+	wrong, before := 0, j.r.AckLost
+	for _, op := range j.ops {
+		if op.Outcome != OK || !op.Replayed {
+			continue
+		}
+		if calls == nil {
+			calls = firstCalls(j.ops)
+		}
+		first, seen := j.orderOf[op.Key]
+		row, there := j.byID[op.OrderID]
+		if op.Key == "" || seen && first != op.OrderID {
+			wrong++
+		}
+		switch {
+		case !there:
+			j.r.AckLost++
+			if !seen { // else the first answer for the key has been counted as sold
+				j.orderOf[op.Key] = op.OrderID
+				lost = append(lost, sale{calls[op.Key], op.Quantity})
+			}
+		case !j.claims[row].made:
+			j.claims[row] = claim{made: true, op: -1, call: calls[op.Key]}
+		}
+		if there {
+			j.compare(op, row)
+		}
+	}
+	if wrong > 0 {
+		j.violate("D", sayWrongReplay, wrong)
+	}
+	if j.r.AckLost > before {
+		j.find('A')
+	}
+	return lost
+}
+
+// firstCalls returns for each key the first call that may have sold something: a refused or declined one says that it did
+// not, and the sale that a later replay repeats came after it.
+func firstCalls(ops []Op) map[string]int64 {
+	calls := map[string]int64{}
+	for _, op := range ops {
+		if op.Outcome == Refused || op.Outcome == Declined {
+			continue
+		}
+		if t, seen := calls[op.Key]; !seen || op.Call < t {
+			calls[op.Key] = op.Call
+		}
+	}
+	return calls
+}
+
+// resolve finds out from the rows which requests of unknown outcome happened: by key, else by quantity. Among requests
+// of one quantity it takes those called first, which justifies every refusal that any other choice would justify.
+// Whether rows record keys at all is read off the rows: where none does, a request with a key is found by its quantity.
+func (j *judge) resolve() {
+	open := j.unresolved()
+	byKey, loose := map[string][]int{}, map[int64][]int{}
+	for i, c := range j.claims {
+		switch o := j.rows[i]; {
+		case c.made || j.byID[o.OrderID] != i && o.OrderID != "":
+		case o.Key != "":
+			byKey[o.Key] = append(byKey[o.Key], i)
+		default:
+			loose[o.Quantity] = append(loose[o.Quantity], i)
+		}
+	}
+	nameless := 0
+	for _, op := range open {
+		// A row of this key and another quantity stays unclaimed, and is reported as one that nobody asked for.
+		row, found := take(byKey, op.Key, func(i int) bool { return j.rows[i].Quantity == op.Quantity })
+		if !found && (op.Key == "" || !j.keyed) {
+			row, found = take(loose, op.Quantity, func(int) bool { return true })
+		}
+		if found {
+			j.claims[row] = claim{made: true, op: -1, call: op.Call}
+		}
+		if op.Outcome == OK {
+			nameless++
+		}
+	}
+	// An ok without an id is told apart from a lost order: its row, if there is one, was matched like that of an unknown.
+	if nameless > 0 {
+		j.violate("", sayNamelessAck, nameless)
+	}
+	j.blameRows()
+}
+
+// unresolved returns the requests whose row nobody named, in the order in which they may take one: first the ok answers
+// without an order id, which must have one, then the unknown ones, each by call.
+func (j *judge) unresolved() []Op {
+	var open []Op
+	for _, op := range j.ops {
+		if op.Outcome == OK && op.OrderID == "" || !answered(op) && op.Outcome != Declined {
+			open = append(open, op)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b Op) int {
+		if (a.Outcome == OK) != (b.Outcome == OK) {
+			if a.Outcome == OK {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Call, b.Call)
+	})
+	return open
+}
+
+// take removes and returns the first index under k that fits, in the order of the rows.
+func take[K comparable](m map[K][]int, k K, fits func(int) bool) (int, bool) {
+	for n, i := range m[k] {
+		if !fits(i) {
+			continue
+		}
+		if n == 0 {
+			m[k] = m[k][1:] // the usual case, and the lists may be long
+		} else {
+			m[k] = slices.Delete(m[k], n, n+1)
+		}
+		return i, true
+	}
+	return 0, false
+}
+
+// blameRows reports the rows that no answer accounts for. A second order for a key is a double charge and nothing more, and
+// a repeated id has been reported; a row whose request was told that nothing happened is the worst kind, because that
+// client will buy again. No outcome implies it: a mode may oversell, but not to somebody whom it refused.
+func (j *judge) blameRows() {
+	denied := map[string]bool{}
+	for _, op := range j.ops {
+		if op.Key != "" && (op.Outcome == Refused || op.Outcome == Declined) {
+			denied[op.Key] = true
+		}
+	}
+	unanswered, despite := 0, 0
+	for i, c := range j.claims {
+		o := j.rows[i]
+		switch {
+		case c.made || o.OrderID != "" && j.byID[o.OrderID] != i:
+		case o.Key != "" && j.orderOf[o.Key] != o.OrderID:
+		case denied[o.Key]:
+			despite++
+		default:
+			unanswered++
+		}
+	}
+	if despite > 0 {
+		j.violate("", sayDespite, despite)
+	}
+	switch {
+	case unanswered == 0:
+	case j.in.Partial:
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayPartial, unanswered))
+	default:
+		j.violate("", sayUnanswered, unanswered)
+	}
+}
+
+// answered tells whether the request got an answer about the stock, so that its return means something.
+func answered(op Op) bool { return op.Outcome == OK || op.Outcome == Refused }

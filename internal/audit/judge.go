@@ -1,0 +1,275 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lastitem/internal/api"
+)
+
+// Judge says what the history and the ledger of one run prove, whatever the mode claims.
+//
+// From the ledger alone:
+//
+//   - conservation: initial = stock now + units ordered; too much is O, too little is L; no stock or segment below zero;
+//   - order ids present and unique, quantities positive; two orders for one idempotency key are D;
+//   - stored first answers and orders agree, both ways;
+//   - no unit is carried by two orders, none lies outside the stock that there was.
+//
+// With a history:
+//
+//   - every ok has its row, of the same product, quantity and key, else it is A; no order is acknowledged to two requests;
+//   - a replay repeats the first answer for its key, and is no second sale;
+//   - every row has a request that was not told "nothing happened"; those of unknown outcome are resolved by the rows;
+//   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
+//     resolved, this is linearizability of a counter that only falls;
+//   - what was left falls in the order of time;
+//   - X: from some moment on everybody was turned away as busy and nobody finished, although there was stock.
+//
+// Then it asks whether the data could have shown a failure: something was sold, requests overlapped, more than one of
+// several replicas took part, and the stock ran out where the plan meant it to; else the verdict is VACUOUS.
+//
+// BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
+// the ledger are the exception, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
+func Judge(in Input) Report {
+	j := judge{in: in, r: Report{Mode: in.Mode, Store: in.Store, Lang: in.Lang}}
+	if j.open() {
+		j.conserve()
+		j.inspectRows()
+		j.inspectKeys()
+		j.inspectUnits()
+		j.hear()
+	}
+	return j.close()
+}
+
+// JudgeLedger judges every store of a product that has a stock or could not be read, from the ledger alone: what a
+// client did not see cannot be held against anybody, so Report.Unchecked says what that leaves out. A ledger that is nil, or
+// knows no store, gives one INCONCLUSIVE report. lang is the language of the sentences.
+func JudgeLedger(l *api.Ledger, lang string) []Report {
+	if l == nil {
+		return []Report{Judge(Input{Lang: lang})}
+	}
+	var all []Report
+	for _, s := range []api.Store{api.Redis, api.SQL} {
+		_, before := l.Initial[s]
+		_, now := l.Stock[s]
+		_, down := l.Unavailable[s]
+		if before || now || down {
+			all = append(all, Judge(Input{Store: s, Ledger: l, Lang: lang}))
+		}
+	}
+	if all == nil {
+		return []Report{Judge(Input{Ledger: l, Lang: lang})}
+	}
+	return all
+}
+
+// Overall is the verdict on one product from the reports on its stores: the worst, except that a store from which nothing was
+// sold says nothing about a product that was sold from the other.
+func Overall(reports []Report) Verdict {
+	for _, v := range []Verdict{Broken, Inconclusive, Exact} {
+		for _, r := range reports {
+			if r.Verdict == v {
+				return v
+			}
+		}
+	}
+	return Vacuous
+}
+
+// judge is one judgement in progress.
+type judge struct {
+	in Input
+	r  Report
+
+	rows    []api.Order       // the order rows of the judged store
+	byID    map[string]int    // order id to its first row
+	orderOf map[string]string // idempotency key to the first order id seen for it
+	ops     []Op              // the history of this product
+	claims  []claim           // by row: the answer that accounts for it
+	// shared is how many units several orders carry; chained says that every order reports a remaining, keyed that some
+	// record the idempotency key of their request.
+	shared  int64
+	chained bool
+	keyed   bool
+
+	letters map[byte]bool // outcomes found so far
+	broken  []violation
+	missing []string // why it is inconclusive
+	vacuous []string // why it is vacuous
+	tainted bool     // the ledger holds orders of another product or mode
+}
+
+// violation is one broken rule, in words. Many rules break together: overselling below zero also leaves a negative
+// stock. A mode that claims to oversell must not be contradicted by the consequence of what it claims, nor be excused for
+// anything else; so each rule names the letters that imply it, and only if one of these was found is it a consequence.
+type violation struct {
+	implied  string // letters that say it already; "" = none does
+	sentence string
+}
+
+// open takes in the ledger and reports whether there is anything to judge.
+func (j *judge) open() bool {
+	l := j.in.Ledger
+	if l == nil {
+		return j.lack(sayNoLedger)
+	}
+	j.r.ProductID = l.ProductID
+	if j.in.Store == "" {
+		return j.lack(sayNoStore)
+	}
+	if why, down := l.Unavailable[j.in.Store]; down {
+		return j.lack(sayUnavailable, j.in.Store, why)
+	}
+	initial, known := l.Initial[j.in.Store]
+	if !known || initial < 0 {
+		return j.lack(sayNoInitial, j.in.Store)
+	}
+	now, known := l.Stock[j.in.Store]
+	if !known {
+		return j.lack(sayNoStock, j.in.Store)
+	}
+	j.r.Initial, j.r.Final = initial, now
+	j.openRows()
+	j.openHistory()
+	return true
+}
+
+// openRows keeps the order rows of the judged store, and notices rows that have no business there. A run starts by setting
+// the stock, which clears the orders; a row of another mode is a straggler from the run before, and may have taken units
+// from this one.
+func (j *judge) openRows() {
+	l := j.in.Ledger
+	j.rows = make([]api.Order, 0, len(l.Orders))
+	strangers, others := 0, 0
+	for _, o := range l.Orders {
+		switch {
+		case o.ProductID != l.ProductID:
+			strangers++
+		case o.Store == j.in.Store:
+			j.rows = append(j.rows, o)
+			if j.in.Mode != "" && o.Mode != j.in.Mode {
+				others++
+			}
+		}
+	}
+	if strangers > 0 {
+		j.tainted = true
+		j.lack(sayOtherProduct, strangers, l.ProductID)
+	}
+	if others > 0 {
+		j.tainted = true
+		j.lack(sayOtherMode, others, j.in.Mode)
+	}
+	// The first row of an id stands for it; that there is a second is for inspectRows to say.
+	j.byID = make(map[string]int, len(j.rows))
+	j.r.Replicas = map[string]int{}
+	for i, o := range j.rows {
+		if _, seen := j.byID[o.OrderID]; !seen {
+			j.byID[o.OrderID] = i
+		}
+		if o.Replica != "" {
+			j.r.Replicas[o.Replica]++
+		}
+	}
+}
+
+// openHistory keeps the requests for the judged product. No history is fair where somebody asks about a shop that has
+// been running; where a run is to be judged it is lost data, and an empty one always is.
+func (j *judge) openHistory() {
+	h := j.in.History
+	if h == nil {
+		if j.in.Replicas > 0 || j.in.WantSoldOut {
+			j.lack(sayNoHistory)
+		}
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayLedgerOnly))
+		return
+	}
+	j.ops = h
+	if strange := func(op Op) bool { return !j.ours(op) }; slices.ContainsFunc(h, strange) {
+		j.ops = slices.DeleteFunc(slices.Clone(h), strange)
+		j.lack(sayForeignOps, len(h)-len(j.ops))
+	}
+	if len(j.ops) == 0 {
+		j.lack(sayEmptyHistory)
+	}
+}
+
+// ours tells whether a request was for the judged product. One that was answered with an order of this product after
+// all counts too: its row will not match.
+func (j *judge) ours(op Op) bool {
+	if op.ProductID == 0 || op.ProductID == j.r.ProductID {
+		return true
+	}
+	_, here := j.byID[op.OrderID]
+	return here && op.Outcome == OK
+}
+
+// close draws the verdict. Evidence of breakage is not weakened by what else is missing; anything short of it needs data
+// that is there, and could have shown a failure, before it may be called exact.
+func (j *judge) close() Report {
+	r := &j.r
+	for _, l := range []byte(Letters) {
+		if j.letters[l] {
+			r.Found += string(l)
+		}
+	}
+	for _, v := range j.broken {
+		if strings.ContainsAny(r.Found, v.implied) {
+			r.Consequences = append(r.Consequences, v.sentence)
+		} else {
+			r.Violations = append(r.Violations, v.sentence)
+		}
+	}
+	j.weigh()
+	r.Missing = j.missing
+	switch {
+	case !j.tainted && (r.Found != "" || len(r.Violations) > 0):
+		r.Verdict = Broken
+		return *r
+	case len(j.missing) > 0:
+		r.Verdict = Inconclusive
+	case len(j.vacuous) > 0:
+		r.Verdict = Vacuous
+	default:
+		r.Verdict = Exact
+	}
+	r.Missing = append(r.Missing, j.vacuous...)
+	return *r
+}
+
+// find notes that an outcome was seen.
+func (j *judge) find(letter byte) {
+	if j.letters == nil {
+		j.letters = map[byte]bool{}
+	}
+	j.letters[letter] = true
+}
+
+// violate notes a broken rule, and the letters that imply it.
+func (j *judge) violate(implied string, t api.Text, args ...any) {
+	j.broken = append(j.broken, violation{implied, j.say(t, args...)})
+}
+
+// lack notes missing data; it returns false, so that open can end with it.
+func (j *judge) lack(t api.Text, args ...any) bool {
+	j.missing = append(j.missing, j.say(t, args...))
+	return false
+}
+
+// idle notes why the data could not have shown a failure.
+func (j *judge) idle(t api.Text, args ...any) {
+	j.vacuous = append(j.vacuous, j.say(t, args...))
+}
+
+func (j *judge) say(t api.Text, args ...any) string { return say(j.in.Lang, t, args...) }
+
+// say fills in a sentence in the language lang.
+func say(lang string, t api.Text, args ...any) string {
+	if len(args) == 0 {
+		return t.In(lang)
+	}
+	return fmt.Sprintf(t.In(lang), args...)
+}

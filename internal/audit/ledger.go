@@ -1,0 +1,153 @@
+package audit
+
+import (
+	"math"
+	"net/http"
+)
+
+// conserve checks that no unit came from nowhere and none vanished: initial = stock now + units of the order rows. A lost
+// update oversells with the stock at 0 or above, so the sign of the stock is looked at last and proves nothing by itself.
+//
+// An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost update,
+// a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is 0: oversold 1.
+func (j *judge) conserve() {
+	r := &j.r
+	r.Orders = len(j.rows)
+	for _, o := range j.rows {
+		r.Sold = add(r.Sold, o.Quantity)
+	}
+	r.Oversold = max(0, r.Sold-r.Initial)
+	accounted := add(r.Final, r.Sold)
+	r.LostUpdates = max(0, accounted-r.Initial)
+	if accounted < r.Initial { // no max here: with an absurd sum the difference might wrap round
+		r.Leaked = r.Initial - accounted
+	}
+	if r.Oversold > 0 || r.LostUpdates > 0 {
+		j.find('O')
+	}
+	if r.Leaked > 0 {
+		j.find('L')
+	}
+	// Below zero, more was taken than there was: by orders (O) or by nobody (L), so one of the two has been found.
+	if r.Final < 0 {
+		j.violate("OL", sayNegative, r.Final)
+	}
+	j.conserveSegments()
+}
+
+// conserveSegments checks the segments of a segmented product: one may be short where the sum is not.
+func (j *judge) conserveSegments() {
+	segments := j.in.Ledger.Segments
+	if j.in.Store != "redis" || len(segments) == 0 {
+		return
+	}
+	var sum int64
+	for i, n := range segments {
+		sum = add(sum, n)
+		if n < 0 {
+			j.violate("OL", saySegmentNegative, i, n)
+		}
+	}
+	// The ledger contradicts itself: it was read while somebody still bought, or reads wrongly. Either way it is no basis.
+	if sum != j.r.Final {
+		j.lack(saySegmentSum, sum, j.r.Final)
+	}
+}
+
+// inspectRows checks the order rows among themselves: ids unique and present, quantities positive, one order per key. No
+// outcome implies the first three: a mode that oversells still has to number its orders.
+func (j *judge) inspectRows() {
+	repeated, unnamed, empty := 0, 0, 0
+	j.orderOf = map[string]string{}
+	for i, o := range j.rows {
+		if o.OrderID == "" {
+			unnamed++
+		} else if j.byID[o.OrderID] != i {
+			repeated++
+			continue // the same order written twice is no second order for its key
+		}
+		if o.Quantity <= 0 {
+			empty++
+		}
+		if o.Key == "" {
+			continue
+		}
+		if _, seen := j.orderOf[o.Key]; seen {
+			j.r.Doubles++
+		} else {
+			j.orderOf[o.Key] = o.OrderID
+		}
+	}
+	j.keyed = len(j.orderOf) > 0
+	if repeated > 0 {
+		j.violate("", sayRepeatedID, repeated)
+	}
+	if unnamed > 0 {
+		j.violate("", sayUnnamed, unnamed)
+	}
+	if empty > 0 {
+		j.violate("", sayEmptyOrder, empty)
+	}
+	if j.r.Doubles > 0 {
+		j.find('D')
+	}
+}
+
+// inspectKeys holds the stored first answers against the orders, both ways. Which modes store answers is read off the
+// data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
+// only note the key on the order. A status of 0 is a row in progress.
+func (j *judge) inspectKeys() {
+	status := make(map[string]int, len(j.in.Ledger.Keys))
+	for _, k := range j.in.Ledger.Keys {
+		status[k.Key] = k.Status
+	}
+	if len(status) == 0 {
+		return
+	}
+	// Two passes: whether a mode keeps answers is known only after its last order.
+	ordered, keeps := map[string]bool{}, map[string]bool{}
+	for _, o := range j.in.Ledger.Orders { // of either store: a stored answer does not say which
+		ordered[o.Key] = true
+		if _, stored := status[o.Key]; stored && o.Key != "" {
+			keeps[o.Mode] = true
+		}
+	}
+	promised, unstored, denied := 0, 0, 0
+	for key, s := range status { // a promise without its order is what every replay will repeat
+		if s == http.StatusOK && !ordered[key] {
+			promised++
+		}
+	}
+	for _, o := range j.rows {
+		s, stored := status[o.Key]
+		switch {
+		case o.Key == "" || !keeps[o.Mode]:
+		case !stored || s == 0: // order and answer are not one transaction: a repetition would be charged
+			unstored++
+		case s != http.StatusOK: // charged, and told so by no answer ever
+			denied++
+		}
+	}
+	if promised > 0 {
+		j.violate("A", sayPromised, promised)
+	}
+	if unstored > 0 {
+		j.violate("", sayUnstored, unstored)
+	}
+	if denied > 0 {
+		j.violate("", sayDenied, denied)
+	}
+}
+
+// add is a sum that stays at the end of the range instead of wrapping round, so that an absurd quantity cannot hide an
+// oversale.
+func add(a, b int64) int64 {
+	switch c := a + b; {
+	case a > 0 && b > 0 && c < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && c >= 0:
+		return math.MinInt64
+	default:
+		return c
+	}
+}

@@ -1,0 +1,136 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+)
+
+// sale is one deduction that happened, at its call or later.
+type sale struct{ call, quantity int64 }
+
+// sales returns everything that was sold according to the rows or to an acknowledgement.
+func (j *judge) sales(lost []sale) []sale {
+	all := lost
+	for i, c := range j.claims { // twice the same id is two rows, and both have been taken from somewhere
+		call := c.call
+		if !c.made {
+			call = always
+		}
+		all = append(all, sale{call, j.rows[i].Quantity})
+	}
+	return all
+}
+
+// hearRefusals checks every sold_out. This is what catches a shop that sells nothing, and it needs no special rule for it.
+// Overselling excuses no refusal: a lost update leaves more stock than there should be, not less. A leak does.
+func (j *judge) hearRefusals(sales []sale) {
+	bad, excused := unjustified(j.r.Initial, j.r.Leaked, sales, j.ops)
+	j.r.BadRefusals = bad + excused
+	if bad > 0 {
+		j.violate("", sayBadRefusals, bad)
+	}
+	if excused > 0 {
+		j.violate("L", sayLeakRefusals, excused)
+	}
+}
+
+// unjustified counts the refusals that no order of events justifies, and apart from them those that only the leaked
+// units explain, if these were gone from the start.
+//
+// A counter that only falls is linearizable exactly if it never goes below zero and every refusal finds too little left at
+// its latest moment, its return, when every deduction is taken at its earliest, its call: a refusal of q that returned
+// at r is justified if initial - (units sold with call <= r) < q. Intervals are closed: equal times count as concurrent.
+// (Place the deductions at their calls and the refusals at their returns; no other order leaves less for a refusal.)
+//
+// An exhaustive search agrees on small histories, see the tests; a general checker takes exponential time on just the
+// histories that matter here, the wrong ones and those with unknown outcomes.
+func unjustified(initial, leaked int64, sales []sale, ops []Op) (bad, excused int) {
+	var refusals []sale // the return for the call
+	for _, op := range ops {
+		if op.Outcome == Refused {
+			refusals = append(refusals, sale{op.Return, op.Quantity})
+		}
+	}
+	byTime := func(a, b sale) int { return cmp.Compare(a.call, b.call) }
+	slices.SortFunc(refusals, byTime)
+	slices.SortFunc(sales, byTime)
+	var sold int64
+	next := 0
+	for _, f := range refusals { // both lists by time, so that one pass over the sales serves all refusals
+		for next < len(sales) && sales[next].call <= f.call {
+			sold = add(sold, sales[next].quantity)
+			next++
+		}
+		switch left := add(initial, -sold); {
+		case left < f.quantity:
+		case left-leaked < f.quantity:
+			excused++
+		default:
+			bad++
+		}
+	}
+	return bad, excused
+}
+
+// hearOrder checks the order of the sales in time, where it can be read off the remaining stock: every row reports one
+// and no two rows share a unit. A sale that had returned before another was called must then have left more. Neither
+// the sums nor the refusals see this: every unit is sold once, only not in the order that the answers tell of.
+func (j *judge) hearOrder() {
+	if !j.chained || j.shared > 0 {
+		return
+	}
+	type link struct {
+		remaining int64
+		op        Op
+	}
+	var chain []link
+	for i, c := range j.claims {
+		if c.made && c.op >= 0 {
+			chain = append(chain, link{*j.rows[i].Remaining, j.ops[c.op]})
+		}
+	}
+	slices.SortFunc(chain, func(a, b link) int { return cmp.Compare(b.remaining, a.remaining) })
+	inverted, latest := 0, int64(always)
+	for _, l := range chain {
+		if l.op.Return < latest { // somebody who left more was called after this one had returned
+			inverted++
+		}
+		latest = max(latest, l.op.Call)
+	}
+	if inverted > 0 {
+		j.violate("OA", sayInverted, inverted)
+	}
+}
+
+// overlapping tells whether some request that may have sold something ran at the same time as another that competed. A
+// client that takes one time for the return and for its next call is not two clients, so here the intervals are open.
+func overlapping(ops []Op) bool {
+	type interval struct {
+		call, end int64
+		sold      bool
+	}
+	var all []interval
+	for _, op := range ops {
+		switch {
+		case op.Outcome == Declined && !busy(op):
+			continue // it never came near the stock
+		case answered(op) || op.Outcome == Declined:
+			all = append(all, interval{op.Call, op.Return, op.Outcome == OK})
+		default:
+			all = append(all, interval{op.Call, -always - 1, true}) // no return: it may go on for ever
+		}
+	}
+	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.call, b.call) })
+	anyone, seller := int64(always), int64(always)
+	for _, v := range all {
+		// In order of call, an earlier interval overlaps this one if it ends after this call: look at the latest end.
+		if seller > v.call || v.sold && anyone > v.call {
+			return true
+		}
+		anyone = max(anyone, v.end)
+		if v.sold {
+			seller = max(seller, v.end)
+		}
+	}
+	return false
+}

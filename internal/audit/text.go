@@ -1,0 +1,124 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+
+	"lastitem/internal/api"
+)
+
+// String is the evidence as an English sentence: "unit 17 was sold 4 times: order 3f2a…9c01d2, replica 1, 12:00:00.123; ...".
+func (e Evidence) String() string { return e.Text("en") }
+
+// This file words a report for readers, in one place for the command line and for every table that quotes it.
+
+// shown is how many orders of a unit a sentence names, and how many units a text.
+const shown = 4
+
+// Text is the evidence as a sentence in the language lang ("zh", else English).
+func (e Evidence) Text(lang string) string {
+	times := max(e.Times, len(e.Orders))
+	t, args := sayUnit, []any{e.Unit, times}
+	if e.Of > 0 && e.Unit > e.Of {
+		t, args = sayUnitBeyond, []any{e.Unit, e.Of, times}
+	}
+	// Chinese text takes its own, full-width marks.
+	colon, semicolon := ": ", "; "
+	if lang == "zh" {
+		colon, semicolon = "：", "；"
+	}
+	var orders []string
+	for _, o := range e.Orders[:min(len(e.Orders), shown)] {
+		orders = append(orders, orderText(o, lang))
+	}
+	if more := times - len(orders); more > 0 {
+		orders = append(orders, say(lang, sayMore, more))
+	}
+	return say(lang, t, args...) + colon + strings.Join(orders, semicolon)
+}
+
+// orderText names an order by its id, who took it, and when by that replica's clock.
+func orderText(o api.Order, lang string) string {
+	parts := []string{say(lang, sayOrder, short(o.OrderID))}
+	if o.Replica != "" {
+		parts = append(parts, say(lang, sayReplica, strings.TrimPrefix(o.Replica, "replica-")))
+	}
+	if !o.CreatedAt.IsZero() {
+		parts = append(parts, o.CreatedAt.Format("15:04:05.000"))
+	}
+	if lang == "zh" {
+		return strings.Join(parts, "，")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// short cuts a long id to its two ends: ids that begin with the time differ at the tail, others anywhere.
+func short(id string) string {
+	if len(id) <= 14 {
+		return id
+	}
+	return id[:4] + "…" + id[len(id)-6:]
+}
+
+// Text is the report for a reader, in the language lang ("zh", else English): the verdict, the numbers, and the sentences
+// that go with them, a line each. The sentences come in the language in which the report was judged.
+func (r Report) Text(lang string) string {
+	var b strings.Builder
+	line := func(label api.Text, format string, args ...any) {
+		fmt.Fprintf(&b, "  %s  "+format+"\n", append([]any{pad(label.In(lang))}, args...)...)
+	}
+	b.WriteString(r.title(lang))
+	line(labelStock, "%s", say(lang, sayNumbers, r.Initial, r.Final, r.Orders, r.Sold))
+	line(labelBroken, "%s", say(lang, sayCounts, r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost, r.BadRefusals))
+	if len(r.Answers) > 0 {
+		a := r.Answers
+		line(labelAnswers, "%s", say(lang, sayAnswers, a[OK], a[Refused], a[Declined], a[Unknown]))
+	}
+	for _, part := range []struct {
+		label     api.Text
+		sentences []string
+	}{
+		{labelViolation, r.Violations}, {labelFollows, r.Consequences}, {labelMissing, r.Missing}, {labelUnchecked, r.Unchecked},
+	} {
+		for _, s := range part.sentences {
+			line(part.label, "%s", s)
+		}
+	}
+	for _, e := range r.Evidence[:min(len(r.Evidence), shown)] {
+		line(labelEvidence, "%s", e.Text(lang))
+	}
+	if more := len(r.Evidence) - shown; more > 0 {
+		line(labelEvidence, "%s", say(lang, sayMoreUnits, more))
+	}
+	return b.String()
+}
+
+// title is the first line: what was judged, and the verdict with the letters found.
+func (r Report) title(lang string) string {
+	var parts []string
+	if r.ProductID != 0 {
+		parts = append(parts, say(lang, sayProduct, r.ProductID))
+	}
+	for _, p := range []string{string(r.Store), r.Mode} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	verdict := string(r.Verdict)
+	if r.Found != "" {
+		verdict += " (" + r.Found + ")"
+	}
+	return strings.Join(append(parts, verdict), " · ") + "\n"
+}
+
+// pad widens a label to a column of 10; a Chinese character takes two.
+func pad(label string) string {
+	width := 0
+	for _, c := range label {
+		width++
+		if c > 0x2e80 {
+			width++
+		}
+	}
+	return label + strings.Repeat(" ", max(0, 10-width))
+}

@@ -1,0 +1,121 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+
+	"lastitem/internal/api"
+)
+
+// How much evidence is kept: units, and orders of each. A shop without any lock may sell one unit thousands of times, and
+// the report has to stay readable, and small enough to be kept for every run.
+const (
+	maxUnits  = 20
+	maxOrders = 16
+)
+
+// span is a run of units: those of one order, or, with n, those that n orders carry.
+type span struct {
+	first, last int64
+	n           int
+}
+
+// inspectUnits lays out the units that the orders say they carry. In an exact run no two orders share one. This is where
+// evidence comes from, and it sees what the sums cannot: a lost update and a leak of the same size cancel out there,
+// and still leave a unit that two orders carry.
+//
+// Orders that report no remaining (nobody knows it in a segmented product) carry unknown units and are left out.
+func (j *judge) inspectUnits() {
+	s := j.r.Initial
+	spans := make([]span, 0, len(j.rows))
+	negative, above := 0, 0
+	for _, o := range j.rows {
+		if o.Remaining == nil || o.Quantity <= 0 {
+			continue
+		}
+		sp := unitsOf(o, s)
+		spans = append(spans, sp)
+		if sp.last > s {
+			negative++
+		}
+		if sp.first < 1 {
+			above++
+		}
+	}
+	j.chained = len(spans) == len(j.rows)
+	layers := overlay(spans, s)
+	for _, l := range layers {
+		if l.n > 1 {
+			j.shared = add(j.shared, l.last-l.first+1)
+		}
+	}
+	j.collect(layers)
+	// After a fail-over that rolled the stock back (A) units are rightly sold again, so A implies the first and the last.
+	if j.shared > 0 {
+		j.violate("OA", sayShared, j.shared)
+	}
+	if negative > 0 {
+		j.violate("O", sayRemainingNegative, negative)
+	}
+	if above > 0 {
+		j.violate("OA", sayRemainingAbove, above)
+	}
+}
+
+// unitsOf returns the units that an order carries out of s: r left and q taken are s-r-q+1 to s-r.
+func unitsOf(o api.Order, s int64) span {
+	last := s - *o.Remaining
+	return span{first: last - o.Quantity + 1, last: last, n: 1}
+}
+
+// overlay returns the runs of units that deserve a look: carried by several orders, or beyond the s units there were. It
+// sweeps over the ends of the spans, so a run ends wherever the set of its orders changes:
+//
+//	order a   1 2 3
+//	order b       3 4
+//	order c       3
+//	runs          3 (n = 3)
+func overlay(spans []span, s int64) []span {
+	type end struct {
+		at    int64 // the first unit to which the change applies
+		delta int
+	}
+	ends := make([]end, 0, 2*len(spans)+1)
+	for _, sp := range spans {
+		ends = append(ends, end{sp.first, 1}, end{sp.last + 1, -1})
+	}
+	ends = append(ends, end{s + 1, 0}) // no run crosses the end of the stock
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+	var found []span
+	n := 0
+	for i, e := range ends {
+		n += e.delta
+		if i+1 == len(ends) || ends[i+1].at == e.at {
+			continue // n is right only after the last change at this unit
+		}
+		if n > 1 || n == 1 && e.at > s {
+			found = append(found, span{e.at, ends[i+1].at - 1, n})
+		}
+	}
+	return found
+}
+
+// collect keeps the first unit of the worst runs, with their orders by time. One unit per run is enough: the others of
+// the run tell of the same orders.
+func (j *judge) collect(layers []span) {
+	slices.SortStableFunc(layers, func(a, b span) int { return cmp.Compare(b.n, a.n) })
+	for _, l := range layers[:min(len(layers), maxUnits)] {
+		e := Evidence{Unit: l.first, Of: j.r.Initial, Times: l.n}
+		for _, o := range j.rows {
+			if o.Remaining == nil || o.Quantity <= 0 {
+				continue
+			}
+			if sp := unitsOf(o, j.r.Initial); sp.first <= l.first && l.first <= sp.last {
+				e.Orders = append(e.Orders, o)
+			}
+		}
+		slices.SortStableFunc(e.Orders, func(a, b api.Order) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		e.Orders = slices.Clip(e.Orders[:min(len(e.Orders), maxOrders)])
+		j.r.Evidence = append(j.r.Evidence, e)
+	}
+}
