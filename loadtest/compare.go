@@ -1,0 +1,272 @@
+package loadtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// Comparison is several modes under the same plans: what `shop demo` and `shop loadtest` print, and their JSON.
+type Comparison struct {
+	Environment Environment `json:"environment"`
+	// Stack says which servers were behind the address, one sentence each, as the caller words it.
+	Stack []string `json:"stack,omitempty"`
+	Plans []Plan   `json:"plans"`
+	// Results holds every run, in the order they were made.
+	Results []Result `json:"results"`
+	// Summaries holds a line per mode and plan, in the order of the modes.
+	Summaries []Summary     `json:"summaries"`
+	Skipped   []SkippedMode `json:"skipped,omitempty"`
+	Failed    []FailedRun   `json:"failed,omitempty"`
+	// Crossed holds the thresholds that did not hold.
+	Crossed []Crossing `json:"crossed,omitempty"`
+	// Partial says that the comparison was interrupted.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// SkippedMode is a mode that was asked for and is not available, or that a plan does not fit.
+type SkippedMode struct {
+	Mode string `json:"mode"`
+	Why  string `json:"why"`
+}
+
+// FailedRun is a run that could not be made, as when the stock could not be set.
+type FailedRun struct {
+	Mode       string `json:"mode"`
+	Plan       string `json:"plan,omitempty"`
+	Repetition int    `json:"repetition"`
+	Why        string `json:"why"`
+}
+
+// Step is where a comparison is: run Index of Total.
+type Step struct {
+	Index      int // from 1
+	Total      int
+	Mode       string
+	Plan       string
+	Repetition int
+	// Running is the state of the run, nil when it starts and when it has ended.
+	Running *Progress
+	// Done says that the run has ended after Elapsed, with Result unless Err is set.
+	Done    bool
+	Elapsed time.Duration
+	Result  *Result
+	Err     error
+}
+
+// RunFunc makes one run of one mode; [Run] with its control bound is one.
+type RunFunc func(ctx context.Context, mode api.Mode, plan Plan, progress func(Progress)) (Result, error)
+
+// Comparing says what to compare.
+type Comparing struct {
+	Modes []api.Mode
+	Plans []Plan // every mode runs each; Plan.Repeat times
+	Run   RunFunc
+	// Fits says why a plan cannot be carried out against a mode, which is then skipped; nil = every plan fits. See [Fits].
+	Fits func(api.Mode, Plan) error
+	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
+	Replicas int
+	Stack    []string
+	// Progress is told of every step, from one goroutine at a time; nil = nobody.
+	Progress func(Step)
+	// Each is given every result with its history, which the comparison then lets go; nil = nobody.
+	Each func(Result) error
+}
+
+// Fits says why the plan cannot be carried out against the mode, as with segments that it does not know; nil where it can.
+func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
+
+// Compare runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy
+// minute of the machine does not fall on one mode alone. Modes that are not available, or do not fit a plan, are skipped;
+// a run that fails is noted and the rest goes on. When ctx ends, what was measured is returned with Partial set. The error
+// is that of Each, or one that every run would end in: [ErrUnauthorized].
+func Compare(ctx context.Context, what Comparing) (Comparison, error) {
+	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Plans: namedApart(what.Plans), Results: []Result{}}
+	c.Environment.Replicas = what.Replicas
+	jobs := c.jobs(what)
+	var failed error
+	for i, j := range jobs {
+		if ctx.Err() != nil || failed != nil {
+			c.Partial = true
+			break
+		}
+		failed = c.run(ctx, what, j, Step{
+			Index: i + 1, Total: len(jobs), Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition,
+		})
+	}
+	c.finish()
+	return c, failed
+}
+
+// namedApart returns the plans with their names made distinct, "segments-1" and "segments-2", since a line of the table
+// stands for one mode and one plan.
+func namedApart(plans []Plan) []Plan {
+	named := slices.Clone(plans)
+	times := map[string]int{}
+	for _, p := range plans {
+		times[p.Name]++
+	}
+	seen := map[string]int{}
+	for i, p := range plans {
+		if times[p.Name] < 2 {
+			continue
+		}
+		seen[p.Name]++
+		named[i].Name = fmt.Sprintf("%s-%d", cmp.Or(p.Name, "plan"), seen[p.Name])
+	}
+	return named
+}
+
+// job is one run to make.
+type job struct {
+	mode       api.Mode
+	plan       Plan
+	repetition int
+}
+
+// jobs orders the runs, by repetition, then plan, then mode, and notes what is skipped.
+func (c *Comparison) jobs(what Comparing) []job {
+	first := c.fitting(what)
+	most := 0
+	for _, p := range c.Plans {
+		most = max(most, p.Repeat, 1)
+	}
+	var jobs []job
+	for repetition := 1; repetition <= most; repetition++ {
+		for _, j := range first {
+			if repetition <= max(j.plan.Repeat, 1) {
+				j.repetition = repetition
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	return jobs
+}
+
+// fitting returns one job for each mode and plan that can be run, and notes the modes that cannot.
+func (c *Comparison) fitting(what Comparing) []job {
+	var jobs []job
+	for _, m := range what.Modes {
+		if !m.Available {
+			c.skip(m.Name, m.Why)
+		}
+	}
+	for _, p := range c.Plans {
+		for _, m := range what.Modes {
+			if !m.Available {
+				continue
+			}
+			if what.Fits != nil {
+				if err := what.Fits(m, p); err != nil {
+					c.skip(m.Name, strings.TrimPrefix(err.Error(), "loadtest: "))
+					continue
+				}
+			}
+			jobs = append(jobs, job{mode: m, plan: p})
+		}
+	}
+	return jobs
+}
+
+// skip notes a mode that is not run, once for each reason.
+func (c *Comparison) skip(mode, why string) {
+	if s := (SkippedMode{Mode: mode, Why: why}); !slices.Contains(c.Skipped, s) {
+		c.Skipped = append(c.Skipped, s)
+	}
+}
+
+// run makes one run and keeps what came of it. Its error ends the comparison.
+func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) error {
+	tell := func(s Step) {
+		if what.Progress != nil {
+			what.Progress(s)
+		}
+	}
+	tell(step)
+	start := time.Now()
+	result, err := what.Run(ctx, j.mode, j.plan, func(p Progress) {
+		running := step
+		running.Running, running.Elapsed = &p, time.Since(start)
+		tell(running)
+	})
+	step.Done, step.Elapsed, step.Err = true, time.Since(start), err
+	if ctx.Err() != nil {
+		c.Partial = true
+	}
+	if errors.Is(err, ErrUnauthorized) {
+		return err
+	}
+	if err != nil && ctx.Err() == nil {
+		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: err.Error()})
+	}
+	if err != nil && result.Sent == 0 {
+		tell(step)
+		return nil
+	}
+	result.Repetition = j.repetition
+	step.Result = &result
+	tell(step)
+	var eachErr error
+	if what.Each != nil {
+		eachErr = what.Each(result)
+	}
+	result.History = nil
+	c.Results = append(c.Results, result)
+	return eachErr
+}
+
+// finish derives the summaries and what was only seen by running.
+func (c *Comparison) finish() {
+	c.Summaries = summarize(c.Results)
+	seen := map[string]bool{}
+	for _, r := range c.Results {
+		c.Environment.Engine = r.Engine
+		c.Partial = c.Partial || r.Partial
+		for name := range r.Served {
+			seen[name] = true
+		}
+	}
+	if c.Environment.Replicas == 0 {
+		c.Environment.Replicas = len(seen)
+	}
+}
+
+// Exit codes of `shop demo` and `shop loadtest`, as [Comparison.ExitCode] returns them.
+const (
+	ExitConfirmed    = 0   // every claim was confirmed
+	ExitContradicted = 1   // at least one was contradicted
+	ExitUndecided    = 3   // at least one could not be decided: no data, or data that could not have shown a failure
+	ExitThreshold    = 99  // a threshold was crossed
+	ExitInterrupted  = 130 // the comparison was cut short
+)
+
+// ExitCode judges the whole comparison: an interruption wins, then a contradicted claim, a crossed threshold, and what
+// stayed undecided. The baseline claims nothing and cannot contradict, but it must have answered.
+func (c Comparison) ExitCode() int {
+	if c.Partial {
+		return ExitInterrupted
+	}
+	undecided := len(c.Failed) > 0 || len(c.Summaries) == 0
+	for _, s := range c.Summaries {
+		switch s.standing() {
+		case audit.Contradicted:
+			return ExitContradicted
+		case audit.Undecided:
+			undecided = true
+		}
+	}
+	switch {
+	case len(c.Crossed) > 0:
+		return ExitThreshold
+	case undecided:
+		return ExitUndecided
+	}
+	return ExitConfirmed
+}

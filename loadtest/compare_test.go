@@ -1,0 +1,220 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+var threeModes = []api.Mode{
+	{Name: "unsafe", Available: true},
+	{Name: "mutex-in-tx", Why: "needs mysql"},
+	{Name: "lua-lock", Available: true},
+}
+
+// runner answers with exact runs and notes what was run.
+type runner struct {
+	ran  []string
+	fail string              // this run fails
+	then func(ran int) error // called after each run
+}
+
+func (r *runner) run(_ context.Context, mode api.Mode, plan Plan, progress func(Progress)) (Result, error) {
+	progress(Progress{})
+	r.ran = append(r.ran, mode.Name+"/"+plan.Name)
+	if mode.Name == r.fail {
+		return Result{Mode: mode.Name, Plan: plan}, errors.New("loadtest: set stock: connection refused")
+	}
+	result := exactRun(mode.Name, time.Millisecond)
+	result.Plan, result.History = plan, []audit.Op{{Client: 1}}
+	if r.then != nil {
+		return result, r.then(len(r.ran))
+	}
+	return result, nil
+}
+
+func TestCompareInterleaves(t *testing.T) {
+	var r runner
+	var steps []string
+	histories := 0
+	c, err := Compare(t.Context(), Comparing{
+		Modes: threeModes, Plans: []Plan{{Name: "segments", Repeat: 2}, {Name: "segments"}}, Run: r.run,
+		Progress: func(s Step) {
+			if s.Done {
+				steps = append(steps, fmt.Sprintf("%d/%d %s %s %d", s.Index, s.Total, s.Mode, s.Plan, s.Repetition))
+			}
+		},
+		Each: func(r Result) error { histories += len(r.History); return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"1/6 unsafe segments-1 1", "2/6 lua-lock segments-1 1", "3/6 unsafe segments-2 1", "4/6 lua-lock segments-2 1",
+		"5/6 unsafe segments-1 2", "6/6 lua-lock segments-1 2",
+	}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}}, c.Skipped); diff != "" {
+		t.Errorf("Skipped (-want +got):\n%s", diff)
+	}
+	if len(c.Summaries) != 4 || c.Summaries[0].Repetitions != 2 || len(c.Results) != 6 || histories != 6 {
+		t.Errorf("%d summaries of %d results and %d histories, want 4 of 6 and 6: %+v", len(c.Summaries), len(c.Results), histories, c.Summaries)
+	}
+	if c.Results[5].Repetition != 2 || c.Results[5].History != nil {
+		t.Errorf("last result = repetition %d with %d ops, want 2 without its history", c.Results[5].Repetition, len(c.Results[5].History))
+	}
+	if c.Environment.Replicas != 3 || c.Environment.Engine != "raw" {
+		t.Errorf("Environment = %+v, want the 3 replicas and the engine that were seen", c.Environment)
+	}
+}
+
+func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
+	var r runner
+	c, err := Compare(t.Context(), Comparing{
+		Modes: threeModes, Plans: []Plan{{Name: "segments"}, {Name: "segments"}}, Run: r.run,
+		Fits: func(m api.Mode, p Plan) error {
+			if m.Name == "unsafe" {
+				return fault("mode unsafe knows no segments")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}, {Mode: "unsafe", Why: "mode unsafe knows no segments"}}
+	if diff := cmp.Diff(want, c.Skipped); diff != "" {
+		t.Errorf("Skipped (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"lua-lock/segments-1", "lua-lock/segments-2"}, r.ran); diff != "" {
+		t.Errorf("ran (-want +got):\n%s", diff)
+	}
+}
+
+func TestCompareGoesOnAfterAFailure(t *testing.T) {
+	r := runner{fail: "unsafe"}
+	c, err := Compare(t.Context(), Comparing{Modes: threeModes, Plans: []Plan{{Name: "demo"}}, Run: r.run, Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []FailedRun{{Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
+	if diff := cmp.Diff(want, c.Failed); diff != "" {
+		t.Errorf("Failed (-want +got):\n%s", diff)
+	}
+	if len(c.Results) != 1 || c.ExitCode() != ExitUndecided || c.Partial {
+		t.Errorf("%d results, exit code %d, want 1 and %d", len(c.Results), c.ExitCode(), ExitUndecided)
+	}
+}
+
+func TestCompareInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := runner{then: func(int) error { cancel(); return ctx.Err() }}
+	c, err := Compare(ctx, Comparing{Modes: threeModes, Plans: []Plan{{Repeat: 3}}, Run: r.run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Results) != 1 || len(c.Failed) != 0 || !c.Partial || c.ExitCode() != ExitInterrupted {
+		t.Errorf("interrupted: %d results, failed %v, partial %t, exit %d; want 1, none, true, %d",
+			len(c.Results), c.Failed, c.Partial, c.ExitCode(), ExitInterrupted)
+	}
+}
+
+func TestCompareStopsWhereEachFails(t *testing.T) {
+	var r runner
+	full := errors.New("disk full")
+	_, err := Compare(t.Context(), Comparing{
+		Modes: threeModes, Plans: []Plan{{Repeat: 3}}, Run: r.run, Each: func(Result) error { return full },
+	})
+	if !errors.Is(err, full) || len(r.ran) != 1 {
+		t.Errorf("Compare = %v after %d runs, want %v after 1", err, len(r.ran), full)
+	}
+}
+
+func TestSummaryShowsTheWorst(t *testing.T) {
+	second, third := brokenRun("lua-lock", api.Exact), exactRun("lua-lock", 6*time.Millisecond)
+	second.Repetition, second.AcceptedPerSecond = 2, 100
+	third.Repetition, third.AcceptedPerSecond = 3, 1000
+	got := summarize([]Result{exactRun("lua-lock", 2*time.Millisecond), second, third})
+	if len(got) != 1 {
+		t.Fatalf("%d summaries, want 1", len(got))
+	}
+	s := got[0]
+	if s.Worst != 2 || s.Verdict != audit.Broken || s.Finding != audit.Contradicted || s.Oversold != 213 {
+		t.Errorf("shows repetition %d, %s, %s, oversold %d; want the broken one", s.Worst, s.Verdict, s.Finding, s.Oversold)
+	}
+	if want := (Spread{Median: 625, Min: 100, Max: 1000}); s.AcceptedPerSecond != want {
+		t.Errorf("accepted/s = %+v, want %+v", s.AcceptedPerSecond, want)
+	}
+	if s.P50 != 2*time.Millisecond {
+		t.Errorf("p50 = %v, want the median 2ms", s.P50)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	all := []api.Mode{{Name: "unsafe"}, {Name: "mutex"}, {Name: "setnx"}, {Name: "setnx-ttl"}, {Name: "lua-lock"}}
+	tests := []struct {
+		pattern string
+		want    string
+		err     string
+	}{
+		{"all", "unsafe,mutex,setnx,setnx-ttl,lua-lock", ""},
+		{"*", "unsafe,mutex,setnx,setnx-ttl,lua-lock", ""},
+		{"lua-lock, unsafe", "unsafe,lua-lock", ""},
+		{"set*", "setnx,setnx-ttl", ""},
+		{"setnx,set*", "setnx,setnx-ttl", ""},
+		{"set*,mutex,", "mutex,setnx,setnx-ttl", ""},
+		{"lualock", "", `unknown mode "lualock" (did you mean "lua-lock"?); there are: unsafe, mutex, setnx, setnx-ttl, lua-lock`},
+		{"unsafe,mutx", "", `did you mean "mutex"?`},
+		{"zzzzzz", "", `unknown mode "zzzzzz"; there are:`},
+		{"red*", "", `unknown mode "red*"; there are:`},
+		{"", "", "no mode given"},
+		{" , ", "", "no mode given"},
+		{"[", "", "syntax error in pattern"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.pattern, func(t *testing.T) {
+			modes, err := Select(all, tt.pattern)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("Select(%q) error = %v, want %q", tt.pattern, err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.ReplaceAll(modeNames(modes), ", ", ","); got != tt.want {
+				t.Errorf("Select(%q) = %s, want %s", tt.pattern, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	e := ThisEnvironment()
+	if e.Go == "" || e.CPUs < 1 || e.GOMAXPROCS < 1 || e.Time.IsZero() || e.Version == "" {
+		t.Errorf("ThisEnvironment() = %+v, want every field known", e)
+	}
+	path := filepath.Join(t.TempDir(), "cpuinfo")
+	if err := os.WriteFile(path, []byte("processor\t: 0\nmodel name\t: Example CPU @ 2GHz\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := cpuModel(path); got != "Example CPU @ 2GHz" {
+		t.Errorf("cpuModel = %q, want the model name", got)
+	}
+	if got := cpuModel(path + ".none"); got != "" {
+		t.Errorf("cpuModel of no file = %q, want nothing", got)
+	}
+}

@@ -1,0 +1,145 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-resty/resty/v2"
+
+	"lastitem/internal/api"
+)
+
+// Control speaks to the service beside the load: it lists the modes, sets the stock and reads the ledger. It may be used by
+// several goroutines; set its fields before the first use.
+type Control struct {
+	// Replicas is how many processes stand behind the address; 0 = not known. With one, the claim for threads is checked,
+	// with more the claim for replicas, and a run that one of them served alone is vacuous. Where it is not known, the
+	// replicas that answered decide which claim is checked.
+	Replicas int
+	// Lang is the language of the judge's sentences: "zh", else English.
+	Lang string
+
+	base   string
+	client *resty.Client
+}
+
+// controlTimeout bounds one control call; a ledger of a million orders takes some seconds.
+const controlTimeout = 60 * time.Second
+
+// ErrUnauthorized is what [Control.SetStock] returns, wrapped, where the token is missing or wrong.
+var ErrUnauthorized = errors.New("the service wants its admin token: set SHOP_ADMIN_TOKEN or --token")
+
+// NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the modes
+// and the ledger can be read, but no run can be started.
+func NewControl(baseURL, token string) (*Control, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fault("--url must be a URL like http://127.0.0.1:8080, not %q", baseURL)
+	}
+	base := strings.TrimRight(u.String(), "/")
+	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetLogger(silent{}).SetHeader("Accept", "application/json")
+	if token != "" {
+		client.SetAuthScheme("Bearer").SetAuthToken(token).SetDisableWarn(true)
+	}
+	return &Control{base: base, client: client}, nil
+}
+
+// URL returns the address of the service, without a slash at its end.
+func (c *Control) URL() string { return c.base }
+
+// Close closes the idle connections.
+func (c *Control) Close() { c.client.GetClient().CloseIdleConnections() }
+
+// Modes returns the registry, in teaching order, without the essays.
+func (c *Control) Modes(ctx context.Context) ([]api.Mode, error) {
+	var modes api.Modes
+	err := c.get(ctx, "/modes", &modes)
+	return modes.Modes, err
+}
+
+// Mode returns one mode, with its essay.
+func (c *Control) Mode(ctx context.Context, name string) (api.Mode, error) {
+	var mode api.Mode
+	err := c.get(ctx, "/modes/"+url.PathEscape(name), &mode)
+	return mode, err
+}
+
+// Product returns the stock of a product in every store.
+func (c *Control) Product(ctx context.Context, product int64) (api.Product, error) {
+	var p api.Product
+	err := c.get(ctx, "/products/"+strconv.FormatInt(product, 10), &p)
+	return p, err
+}
+
+// Ledger returns what the stores hold of a product: what it started with, what is left, its orders and its keys.
+func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
+	ledger := new(api.Ledger)
+	if err := c.get(ctx, "/products/"+strconv.FormatInt(product, 10)+"/ledger", ledger); err != nil {
+		return nil, err
+	}
+	return ledger, nil
+}
+
+// SetStock creates the product or resets it: stock in every store, split into segments where that is not 0, no orders, no
+// locks, no keys. It needs the admin token.
+func (c *Control) SetStock(ctx context.Context, product, stock int64, segments int) error {
+	path := "/products/" + strconv.FormatInt(product, 10) + "/stock"
+	resp, err := c.client.R().SetContext(ctx).SetBody(api.SetStock{Stock: stock, Segments: segments}).Put(path)
+	return explain(http.MethodPut, path, resp, err)
+}
+
+// WaitReady returns when the service says that it can serve, or when ctx ends, then with what the service said last.
+func (c *Control) WaitReady(ctx context.Context) error {
+	for {
+		err := c.get(ctx, "/readyz", nil)
+		if err == nil {
+			return nil
+		}
+		if !rest(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("loadtest: %s is not ready: %w", c.base, err)
+		}
+	}
+}
+
+// get reads path into body, unless that is nil.
+func (c *Control) get(ctx context.Context, path string, body any) error {
+	resp, err := c.client.R().SetContext(ctx).Get(path)
+	if err := explain(http.MethodGet, path, resp, err); err != nil {
+		return err
+	}
+	if body == nil {
+		return nil
+	}
+	if err := json.Unmarshal(resp.Body(), body); err != nil {
+		return fmt.Errorf("loadtest: GET %s: the answer is not that of lastitem: %w", path, err)
+	}
+	return nil
+}
+
+// explain turns what came of a control call into an error that says what to do; nil where it went well.
+func explain(method, path string, resp *resty.Response, err error) error {
+	if err != nil {
+		return fmt.Errorf("loadtest: %s %s: %w", method, path, err)
+	}
+	if resp.IsSuccess() {
+		return nil
+	}
+	if resp.StatusCode() == http.StatusUnauthorized {
+		return fmt.Errorf("loadtest: %s %s: %w", method, path, ErrUnauthorized)
+	}
+	var p api.Problem
+	if !isProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {
+		return fault("%s %s: %s; is that address lastitem's?", method, path, resp.Status())
+	}
+	if p.Detail == "" {
+		p.Detail = p.Title
+	}
+	return fault("%s %s: %d %s: %s", method, path, resp.StatusCode(), p.Code, p.Detail)
+}

@@ -1,0 +1,78 @@
+package loadtest
+
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// Environment is what a number cannot be read without.
+type Environment struct {
+	Time       time.Time `json:"time"`
+	Go         string    `json:"go"`
+	OS         string    `json:"os"`
+	Arch       string    `json:"arch"`
+	CPU        string    `json:"cpu,omitempty"` // model name; "" where the system does not say
+	CPUs       int       `json:"cpus"`
+	GOMAXPROCS int       `json:"gomaxprocs"`
+	Version    string    `json:"version"`          // of lastitem
+	Commit     string    `json:"commit,omitempty"` // its revision, with "+dirty" where the tree was changed
+	Engine     string    `json:"engine"`
+	// Replicas is how many processes served, as the caller knows or as X-Replica showed.
+	Replicas int `json:"replicas"`
+}
+
+// ThisEnvironment describes this process and the machine it runs on; Engine and Replicas are the caller's to fill in.
+func ThisEnvironment() Environment {
+	e := Environment{
+		Time: time.Now(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		CPU: cpuModel("/proc/cpuinfo"), CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Version: "(devel)",
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return e
+	}
+	if info.Main.Version != "" {
+		e.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			e.Commit = s.Value + e.Commit
+		case s.Key == "vcs.modified" && s.Value == "true":
+			e.Commit += "+dirty"
+		}
+	}
+	return e
+}
+
+// cpuModel reads the model name from a file of the form of Linux's /proc/cpuinfo; "" where there is none.
+func cpuModel(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		if strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// line writes the environment on one line.
+func (e Environment) line(lang string) string {
+	cpu, version := e.CPU, e.Version
+	if cpu == "" {
+		cpu = "CPU"
+	}
+	if e.Commit != "" && !strings.Contains(version, e.Commit[:min(12, len(e.Commit))]) {
+		version += " (" + e.Commit + ")"
+	}
+	return say(lang, "report environment", e.Go, e.OS, e.Arch, cpu, e.CPUs, e.GOMAXPROCS, version)
+}

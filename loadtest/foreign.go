@@ -1,0 +1,244 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-resty/resty/v2"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// Foreign is a service that is not ours: how to ask it for a product, how to read its answers by their status, and where
+// it says what is left.
+type Foreign struct {
+	// URL is the address of the service, http or https.
+	URL string
+	// Request is "METHOD /path" or "METHOD /path body", where {{product}}, {{quantity}} and {{key}} are filled in; the key
+	// is another one for each request and the same for its repetitions.
+	Request string
+	// OKStatus says that the units are sold, default 200; RefusedStatus that there were none left, default 409. Every
+	// other status is an unknown outcome.
+	OKStatus, RefusedStatus []int
+	// StockURL tells the stock, by GET; {{product}} is filled in. It may be a path of URL. Without it, and where it
+	// cannot be read, the verdict is INCONCLUSIVE.
+	StockURL string
+	// StockJSONPath leads to the number, as in "data.items[0].stock"; "" = the whole answer is the number.
+	StockJSONPath string
+}
+
+// Placeholders of a foreign request.
+const (
+	holdProduct  = "{{product}}"
+	holdQuantity = "{{quantity}}"
+	holdKey      = "{{key}}"
+)
+
+// foreignName stands for the mode in the result of a service that has none.
+const foreignName = "foreign"
+
+// RunForeign carries the plan out against a service that is not ours and judges it by [audit.JudgeForeign], from what its
+// clients saw and the stock before and after, against the claim to be exact. It does not set the stock: that has to be
+// done before; Plan.Stock, Store, Segments and Wait mean nothing to it, and it sends no warm-up, which would sell
+// something. Otherwise it is like [Run].
+func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progress)) (Result, error) {
+	plan = plan.WithDefaults()
+	plan.Warmup = 0 // the result says what was done, not what was asked for
+	f.OKStatus, f.RefusedStatus = orList(f.OKStatus, http.StatusOK), orList(f.RefusedStatus, http.StatusConflict)
+	base, script, err := f.prepare(plan)
+	if err != nil {
+		return Result{}, err
+	}
+	d, err := newDriver(plan, Target{URL: base, Opaque: true}, script, true)
+	if err != nil {
+		return Result{}, err
+	}
+	defer d.close()
+	shelf := newShelf(f, base)
+	defer shelf.close()
+	phase := phases(Progress{Mode: foreignName, Plan: plan.Name}, progress)
+	phase(Resetting)
+	before := shelf.readAll(ctx, plan)
+	res := Result{Mode: foreignName, Repetition: 1, Engine: plan.Engine, Plan: plan}
+	if err := d.load(ctx, &res, phase(Driving), progress); err != nil {
+		return Result{}, err
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	phase(Settling)
+	now := shelf.settleAll(after, res.History)
+	phase(Judging)
+	judgeForeign(&res, before, now)
+	return res, nil
+}
+
+// orList returns the list, or one of d alone where it is empty.
+func orList(list []int, d int) []int {
+	if len(list) == 0 {
+		return []int{d}
+	}
+	return list
+}
+
+// prepare checks the plan and the template, and makes the script of it.
+func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
+	if err := p.Validate(); err != nil {
+		return nil, script{}, err
+	}
+	base, err := url.Parse(f.URL)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, script{}, fault("--url must be a URL like http://127.0.0.1:8080, not %q", f.URL)
+	}
+	for _, status := range f.OKStatus {
+		if slices.Contains(f.RefusedStatus, status) {
+			return nil, script{}, fault("status %d is in --ok-status and in --refused-status", status)
+		}
+	}
+	s, err := f.script(p)
+	return base, s, err
+}
+
+// script reads the template.
+func (f Foreign) script(p Plan) (script, error) {
+	// A path holds no blank, so the first two end the method and the path; the body may hold any.
+	method, rest, _ := strings.Cut(strings.TrimSpace(f.Request), " ")
+	path, body, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	body = strings.TrimSpace(body)
+	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
+		return script{}, fault(`--request must be like 'POST /path {"id":{{product}}}', not %q`, f.Request)
+	}
+	keyed := strings.Contains(f.Request, holdKey)
+	if p.Retry > 0 && !keyed && !p.RetryUnsafe {
+		return script{}, fault("--retry needs %s in --request, or --retry-unsafe: a repetition may deduct twice", holdKey)
+	}
+	// Whoever writes neither JSON nor a form is out of luck: the header is not part of the template.
+	contentType := "application/x-www-form-urlencoded"
+	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
+		contentType = "application/json"
+	}
+	return script{
+		keyed:    keyed,
+		classify: classifyForeign(f.OKStatus, f.RefusedStatus),
+		fill: func(c *Call, product int64, key string) {
+			fill := strings.NewReplacer(holdProduct, strconv.FormatInt(product, 10),
+				holdQuantity, strconv.FormatInt(p.Quantity, 10), holdKey, key)
+			c.Method, c.Path, c.ContentType, c.Body = method, fill.Replace(path), contentType, []byte(fill.Replace(body))
+		},
+	}, nil
+}
+
+// judgeForeign judges each product and holds the reports against exactness, which is what such a service claims by selling.
+func judgeForeign(res *Result, before, after map[int64]level) {
+	histories := map[int64][]audit.Op{}
+	for _, op := range res.History {
+		histories[op.ProductID] = append(histories[op.ProductID], op)
+	}
+	for i := range res.Plan.Products {
+		product := res.Plan.Product + int64(i)
+		if histories[product] == nil && res.Plan.Products > 1 {
+			continue // nobody asked for it
+		}
+		report := audit.Report{Verdict: audit.Inconclusive}
+		was, is := before[product], after[product]
+		if missing := slices.Concat(was.missing("before"), is.missing("after")); len(missing) > 0 {
+			report.Missing = missing
+		} else {
+			report = audit.JudgeForeign(was.stock, is.stock, histories[product])
+		}
+		report.Mode, report.ProductID = res.Mode, product
+		res.Verdicts = append(res.Verdicts, report)
+	}
+	// A service that sells claims to have had what it sold.
+	res.Claim = api.Exact
+	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
+	if unmet := res.Unmet(); unmet != "" {
+		res.Why = append(res.Why, unmet)
+	}
+}
+
+// level is a reading of the stock.
+type level struct {
+	stock int64
+	err   error
+	read  bool
+}
+
+// missing says why there is no reading; nil where there is one.
+func (l level) missing(when string) []string {
+	switch {
+	case l.err != nil:
+		return []string{fmt.Sprintf("the stock %s the run could not be read: %v", when, l.err)}
+	case !l.read:
+		return []string{fmt.Sprintf("the stock %s the run was not read", when)}
+	}
+	return nil
+}
+
+// shelf reads the stock of a foreign service.
+type shelf struct {
+	url, path string
+	client    *resty.Client
+}
+
+// newShelf returns the reader of f's stock.
+func newShelf(f Foreign, base *url.URL) *shelf {
+	address := f.StockURL
+	if strings.HasPrefix(address, "/") {
+		address = strings.TrimRight(base.String(), "/") + address
+	}
+	return &shelf{url: address, path: f.StockJSONPath, client: resty.New().SetTimeout(10 * time.Second).SetLogger(silent{})}
+}
+
+// close closes the idle connections.
+func (s *shelf) close() { s.client.GetClient().CloseIdleConnections() }
+
+// read reads the stock of one product.
+func (s *shelf) read(ctx context.Context, product int64) (int64, error) {
+	if s.url == "" {
+		return 0, fault("--stock-url was not given")
+	}
+	address := strings.ReplaceAll(s.url, holdProduct, strconv.FormatInt(product, 10))
+	resp, err := s.client.R().SetContext(ctx).Get(address)
+	if err != nil {
+		return 0, fmt.Errorf("loadtest: %w", err)
+	}
+	if !resp.IsSuccess() {
+		return 0, fault("GET %s: %s", address, resp.Status())
+	}
+	return numberAt(resp.Body(), s.path)
+}
+
+// readAll reads the stock of every product of the plan.
+func (s *shelf) readAll(ctx context.Context, p Plan) map[int64]level {
+	levels := map[int64]level{}
+	for i := range p.Products {
+		product := p.Product + int64(i)
+		stock, err := s.read(ctx, product)
+		levels[product] = level{stock: stock, err: err, read: true}
+	}
+	return levels
+}
+
+// settleAll reads the stock of every product of the history, where outcomes are unknown not before it has stopped changing.
+func (s *shelf) settleAll(ctx context.Context, history []audit.Op) map[int64]level {
+	levels := map[int64]level{}
+	for product, open := range asked(history) {
+		read := func(ctx context.Context) (int64, error) { return s.read(ctx, product) }
+		var stock int64
+		var err error
+		if open {
+			stock, err = settle(ctx, read, func(a, b int64) bool { return a == b })
+		} else {
+			stock, err = read(ctx)
+		}
+		levels[product] = level{stock: stock, err: err, read: true}
+	}
+	return levels
+}

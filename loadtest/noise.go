@@ -1,0 +1,101 @@
+package loadtest
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// When a run's numbers should not be trusted: others used more than noisyCPU cores just before it, the hypervisor kept more
+// than noisySteal cores from it, or requests left later than noisyLag and than a tenth of what was measured.
+const (
+	noisyCPU   = 0.15
+	noisySteal = 0.02
+	noisyLag   = 2 * time.Millisecond
+	// quietWindow is how long the machine is looked at before the load. The kernel counts in hundredths of a second.
+	quietWindow = 200 * time.Millisecond
+)
+
+// noise says in sentences why the numbers of a run should not be trusted; nil where nothing speaks against them. quiet is
+// what the machine did just before the load, when nobody should have been busy, during what it did meanwhile.
+func noise(res *Result, quiet, during cpuTime) []string {
+	var why []string
+	say := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
+	if cores := quiet.cores(quiet.busy); cores > noisyCPU {
+		say("the machine was busy before the load: %.2f cores", cores)
+	}
+	if cores := during.cores(during.steal); cores > noisySteal {
+		say("the hypervisor took %.2f cores away", cores)
+	}
+	if res.Dropped > 0 {
+		say("%d arrivals were dropped: %d requests were in flight", res.Dropped, res.Plan.MaxInFlight)
+	}
+	if limit := max(noisyLag, res.Latency[Accepted].P99/10); res.Lag.P99 > limit {
+		say("requests left late: lag p99 %v", res.Lag.P99.Round(10*time.Microsecond))
+	}
+	return why
+}
+
+// cpuTime is what the machine's processors have done: since its start, or between two readings. The zero value, where the
+// system does not tell, is never noisy.
+type cpuTime struct {
+	busy, steal float64 // seconds of one core
+	at          time.Time
+	over        time.Duration
+}
+
+// cores is a number of core seconds as cores.
+func (t cpuTime) cores(seconds float64) float64 {
+	if t.over <= 0 {
+		return 0
+	}
+	return seconds / t.over.Seconds()
+}
+
+// since returns what happened after an earlier reading.
+func (t cpuTime) since(earlier cpuTime) cpuTime {
+	if t.at.IsZero() || earlier.at.IsZero() {
+		return cpuTime{}
+	}
+	return cpuTime{busy: t.busy - earlier.busy, steal: t.steal - earlier.steal, at: t.at, over: t.at.Sub(earlier.at)}
+}
+
+// cpuOver watches the machine for d.
+func cpuOver(d time.Duration) cpuTime {
+	before := readCPU()
+	if before.at.IsZero() {
+		return cpuTime{}
+	}
+	time.Sleep(d)
+	return readCPU().since(before)
+}
+
+// readCPU reads the kernel's counters; the zero value where there are none.
+func readCPU() cpuTime {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return cpuTime{}
+	}
+	return parseCPU(string(stat), time.Now())
+}
+
+// parseCPU reads the first line of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal, in ticks of
+// a hundredth of a second. Stolen time is none that anybody here used.
+func parseCPU(stat string, at time.Time) cpuTime {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return cpuTime{}
+	}
+	var ticks [8]float64
+	for i := range ticks {
+		n, err := strconv.ParseFloat(fields[i+1], 64)
+		if err != nil {
+			return cpuTime{}
+		}
+		ticks[i] = n / 100
+	}
+	return cpuTime{busy: ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6], steal: ticks[7], at: at}
+}

@@ -1,0 +1,177 @@
+package loadtest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// driver carries out one plan: it owns the workers, and decides which of them sends when.
+type driver struct {
+	plan    Plan
+	script  script
+	rec     *recorder
+	engines []Engine
+	workers []*worker // as many as may be in flight; the open model starts them when it needs them
+
+	dropped  atomic.Int64 // arrivals of the open model that found MaxInFlight on their way
+	inFlight atomic.Int64 // sent and not answered; in the open model also those handed over and not sent yet
+	planned  int64        // how many arrivals there will be; 0 = the duration decides
+}
+
+// newDriver returns the driver of a plan with its defaults.
+func newDriver(plan Plan, target Target, script script, history bool) (*driver, error) {
+	target.Timeout = plan.Timeout
+	target.Workers = plan.VUs
+	if plan.Open() {
+		target.Workers = plan.MaxInFlight
+	}
+	engines, err := NewEngines(plan.Engine, target)
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{plan: plan, script: script, rec: newRecorder(history), engines: engines}
+	for i, engine := range engines {
+		d.workers = append(d.workers, &worker{id: i, plan: plan, script: script, engine: engine})
+	}
+	switch {
+	case plan.Open():
+		d.planned = int64(newSchedule(plan).length())
+	case plan.Loops > 0:
+		d.planned = int64(plan.Loops) * int64(plan.VUs)
+	default:
+		d.planned = int64(plan.Requests)
+	}
+	return d, nil
+}
+
+// close closes all connections.
+func (d *driver) close() {
+	for _, engine := range d.engines {
+		engine.Close()
+	}
+}
+
+// drive sends what the plan says and returns when the last answer is there. When ctx ends nothing more is sent; what is in
+// flight is still waited for, at most the plan's timeout, because cutting it off would make its outcome unknown.
+func (d *driver) drive(ctx context.Context) {
+	if d.plan.Open() {
+		d.open(ctx)
+	} else {
+		d.closed(ctx)
+	}
+}
+
+// closed runs the closed model.
+func (d *driver) closed(ctx context.Context) {
+	var ready, done sync.WaitGroup
+	start := make(chan struct{})
+	budget := d.budget()
+	for _, w := range d.workers {
+		ready.Add(1)
+		done.Go(func() {
+			pick := picker(d.plan, w.id)
+			if d.plan.Burst {
+				_ = w.engine.Connect() // Do tries again, and reports it
+			}
+			ready.Done()
+			<-start // all VUs begin at once
+			for n := 0; ctx.Err() == nil && budget(n); n++ {
+				d.inFlight.Add(1)
+				w.order(ctx, d.rec, pick(), -1)
+				d.inFlight.Add(-1)
+			}
+		})
+	}
+	ready.Wait()
+	d.rec.begin()
+	close(start)
+	done.Wait()
+}
+
+// budget returns what decides whether a VU that has sent n requests sends another.
+func (d *driver) budget() func(n int) bool {
+	switch {
+	case d.plan.Loops > 0:
+		return func(n int) bool { return n < d.plan.Loops }
+	case d.plan.Duration > 0:
+		return func(int) bool { return d.rec.now() < int64(d.plan.Duration) }
+	default: // one budget for all: a fast VU sends more than a slow one
+		var taken atomic.Int64
+		return func(int) bool { return taken.Add(1) <= int64(d.plan.Requests) }
+	}
+}
+
+// arrival is one request of the open model.
+type arrival struct {
+	at      time.Duration // when it is due, since the start
+	product int64
+}
+
+// open runs the open model. The pacer sleeps until the next arrival is due and hands over all that are overdue when it
+// wakes: timers are late by up to a millisecond, and spinning would take a core from the servers. An arrival that finds
+// MaxInFlight requests on their way is dropped and counted, never made to wait: waiting would close the loop.
+func (d *driver) open(ctx context.Context) {
+	var done sync.WaitGroup
+	// The queue holds whatever may be in flight, so that handing over never blocks the pacer.
+	queue := make(chan arrival, d.plan.MaxInFlight)
+	started := 0
+	pick := picker(d.plan, 0)
+	due := newSchedule(d.plan)
+	d.rec.begin()
+	for at, ok := due.next(); ok; at, ok = due.next() {
+		if !rest(ctx, at-time.Since(d.rec.start)) {
+			break
+		}
+		if d.inFlight.Load() >= int64(d.plan.MaxInFlight) {
+			d.dropped.Add(1)
+			continue
+		}
+		// All workers that there are have something to do: start another. A slow service is met by more of them, a
+		// fast one by few, whose connections stay warm.
+		if int(d.inFlight.Add(1)) > started {
+			w := d.workers[started]
+			started++
+			done.Go(func() { d.serve(ctx, w, queue) })
+		}
+		queue <- arrival{at: at, product: pick()}
+	}
+	close(queue)
+	done.Wait()
+}
+
+// serve sends what comes off the queue; once ctx has ended it only empties it.
+func (d *driver) serve(ctx context.Context, w *worker, queue <-chan arrival) {
+	for a := range queue {
+		if ctx.Err() == nil {
+			w.order(ctx, d.rec, a.product, int64(a.at))
+		}
+		d.inFlight.Add(-1)
+	}
+}
+
+// warm sends requests for product until the plan's warm-up is over, at least one over every connection that the run will
+// begin with, and counts none of them. The open model warms a handful of its workers.
+func (d *driver) warm(ctx context.Context, product int64) {
+	if d.plan.Warmup <= 0 {
+		return
+	}
+	workers := d.workers
+	if d.plan.Open() {
+		workers = workers[:min(len(workers), warmWorkers)]
+	}
+	until := time.Now().Add(d.plan.Warmup)
+	var done sync.WaitGroup
+	for _, w := range workers {
+		done.Go(func() {
+			for first := true; ctx.Err() == nil && (first || time.Now().Before(until)); first = false {
+				w.order(ctx, nil, product, -1)
+			}
+		})
+	}
+	done.Wait()
+}
+
+// warmWorkers is how many clients warm up an open model.
+const warmWorkers = 8

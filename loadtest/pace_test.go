@@ -1,0 +1,365 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+var testMode = api.Mode{
+	Name: "lua-lock", Stores: []api.Store{api.Redis, api.SQL}, Available: true,
+	Claims: map[api.Store]map[api.Hazard]api.Outcomes{
+		api.Redis: {api.Threads: ".", api.Replicas: ".", api.Retry: "D"},
+		api.SQL:   {api.Threads: ".", api.Replicas: ".", api.Retry: "D"},
+	},
+}
+
+// drive carries a plan out against u and returns what was recorded.
+func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
+	t.Helper()
+	plan = plan.WithDefaults()
+	if err := plan.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDriver(plan, Target{URL: u}, shopScript(plan, testMode), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	d.drive(ctx)
+	var res Result
+	d.rec.fill(&res)
+	res.Dropped = int(d.dropped.Load())
+	if n := d.inFlight.Load(); n != 0 {
+		t.Errorf("%d requests are in flight after the run, want 0", n)
+	}
+	return res
+}
+
+func answerOK(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set(api.HeaderReplica, "r1")
+	fmt.Fprint(w, `{"order_id":"o-1"}`)
+}
+
+func TestClosedModelSendsWhatWasPlanned(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		plan Plan
+		want int
+	}{
+		{"loops", Plan{VUs: 7, Loops: 11}, 77},
+		{"requests", Plan{VUs: 7, Requests: 100}, 100},
+		{"fewer requests than VUs", Plan{VUs: 9, Requests: 4}, 4},
+		{"burst", Plan{VUs: 30, Loops: 2, Burst: true}, 60},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			eachEngine(t, func(t *testing.T, name string) {
+				plan := tt.plan
+				plan.Engine = name
+				res := drive(t.Context(), t, serve(t, answerOK), plan)
+				if res.Sent != tt.want || res.Codes["ok"] != tt.want || len(res.History) != tt.want || res.Served["r1"] != tt.want {
+					t.Errorf("sent %d, codes %v, history %d, want %d", res.Sent, res.Codes, len(res.History), tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestClosedModelEndsWithItsDuration(t *testing.T) {
+	t.Parallel()
+	res := drive(t.Context(), t, serve(t, answerOK), Plan{VUs: 2, Duration: 50 * time.Millisecond})
+	for _, op := range res.History {
+		// The budget is asked just before the call, so a call may begin a little after the end but not long.
+		if op.Call > int64(50*time.Millisecond+patience) {
+			t.Errorf("a call began at %v, want none after 50ms", time.Duration(op.Call))
+		}
+	}
+	if res.Sent == 0 || res.Codes["ok"] != res.Sent {
+		t.Errorf("sent %d, codes %v, want some, all ok", res.Sent, res.Codes)
+	}
+}
+
+// Every connection of a burst is open before the first request arrives.
+func TestBurstConnectsFirst(t *testing.T) {
+	t.Parallel()
+	const vus = 25
+	var early atomic.Int64
+	var server *wire
+	server = newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
+		// Accepting lags behind connecting, so a missing connection gets its time to show up; one that is opened only
+		// after this answer never does.
+		for give := time.Now().Add(patience); server.conns.Load() < vus; time.Sleep(time.Millisecond) {
+			if time.Now().After(give) {
+				early.Add(1)
+				break
+			}
+		}
+		return says(okAnswer)(conn, n, r)
+	})
+	res := drive(t.Context(), t, server.url, Plan{VUs: vus, Requests: vus, Burst: true, Timeout: 2 * patience})
+	if res.Codes["ok"] != vus || early.Load() != 0 || server.conns.Load() != vus {
+		t.Errorf("codes %v, %d answered before all %d connections were open", res.Codes, early.Load(), vus)
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		plan Plan
+		want int
+		at   map[int]float64 // arrival to seconds
+	}{
+		{"rate", Plan{Rate: 100, Duration: 3 * time.Second}, 300, map[int]float64{0: 0, 1: 0.01, 150: 1.5, 299: 2.99}},
+		{"slow", Plan{Rate: 0.5, Duration: 5 * time.Second}, 3, map[int]float64{0: 0, 1: 2, 2: 4}},
+		// Up from 0 to 100/s in 2 s: N(t) = 25 t².
+		{"ramp", Plan{Stages: []Stage{{2 * time.Second, 100}}}, 100, map[int]float64{0: 0, 25: 1, 81: 1.8}},
+		{"jump and hold", Plan{Stages: []Stage{{0, 50}, {2 * time.Second, 50}}}, 100, map[int]float64{0: 0, 50: 1, 99: 1.98}},
+		{"up and down", Plan{Stages: []Stage{{time.Second, 100}, {time.Second, 0}}}, 100, map[int]float64{0: 0, 50: 1, 98: 1.8}},
+		{"pause", Plan{Stages: []Stage{{0, 10}, {time.Second, 10}, {0, 0}, {time.Second, 0}, {0, 10}, {time.Second, 10}}}, 20, map[int]float64{9: 0.9, 10: 2, 11: 2.1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSchedule(tt.plan.WithDefaults())
+			if got := s.length(); got != tt.want {
+				t.Errorf("length() = %d, want %d", got, tt.want)
+			}
+			last, n := time.Duration(0), 0
+			for due, ok := s.next(); ok; due, ok = s.next() {
+				if want, check := tt.at[n]; check && math.Abs(due.Seconds()-want) > 1e-6 {
+					t.Errorf("arrival %d at %v, want %vs", n, due, want)
+				}
+				if due < last {
+					t.Errorf("arrival %d at %v is before the one at %v", n, due, last)
+				}
+				last = due
+				n++
+			}
+			if n != tt.want {
+				t.Errorf("%d arrivals, want %d", n, tt.want)
+			}
+		})
+	}
+}
+
+func TestOpenModelSendsEveryArrival(t *testing.T) {
+	t.Parallel()
+	res := drive(t.Context(), t, serve(t, answerOK), Plan{Rate: 1000, Duration: 200 * time.Millisecond, MaxInFlight: 1000})
+	if res.Sent != 200 || res.Dropped != 0 || res.Lag.Count != 200 {
+		t.Errorf("sent %d, dropped %d, lag of %d, want 200, 0, 200", res.Sent, res.Dropped, res.Lag.Count)
+	}
+}
+
+func TestOpenModelDropsAndCounts(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		answerOK(w, r)
+	})
+	plan := Plan{Rate: 500, Duration: 100 * time.Millisecond, MaxInFlight: 6}.WithDefaults()
+	d, err := newDriver(plan, Target{URL: u}, shopScript(plan, testMode), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.drive(t.Context())
+	}()
+	eventually(t, "44 of 50 arrivals dropped", func() bool { return d.dropped.Load() == 44 })
+	close(release)
+	<-ended
+	var res Result
+	d.rec.fill(&res)
+	if res.Sent != 6 || res.Codes["ok"] != 6 {
+		t.Errorf("sent %d, codes %v, want 6 ok", res.Sent, res.Codes)
+	}
+}
+
+// A server that stalls for a while delays every arrival of that while. The closed loop sees one slow request, and reports a
+// fine p90: coordinated omission. The open loop does not.
+func TestOpenModelShowsAStallThatTheClosedOneHides(t *testing.T) {
+	t.Parallel()
+	const stall = 500 * time.Millisecond
+	stalling := func() *url.URL {
+		var once sync.Once
+		var until atomic.Int64
+		return serve(t, func(w http.ResponseWriter, r *http.Request) {
+			once.Do(func() { until.Store(time.Now().Add(stall).UnixNano()) })
+			time.Sleep(time.Until(time.Unix(0, until.Load())))
+			answerOK(w, r)
+		})
+	}
+	closed := drive(t.Context(), t, stalling(), Plan{VUs: 1, Requests: 100})
+	open := drive(t.Context(), t, stalling(), Plan{Rate: 100, Duration: time.Second, MaxInFlight: 200})
+	if got := closed.Latency[Accepted]; got.Max < stall*9/10 || got.P90 > got.Max/2 {
+		t.Errorf("closed loop: p90 %v, max %v, want one slow request of 100", got.P90, got.Max)
+	}
+	// Half of the arrivals fall into the stall; a tenth of all wait for at least four fifths of it.
+	if got := open.Latency[Accepted]; got.P90 < stall/2 || open.Dropped != 0 {
+		t.Errorf("open loop: p90 %v, %d dropped, want at least %v and none", got.P90, open.Dropped, stall/2)
+	}
+}
+
+func TestInterruptionDrains(t *testing.T) {
+	t.Parallel()
+	models := map[string]Plan{
+		"closed": {VUs: 5, Loops: 1000},
+		"open":   {Rate: 1000, Duration: time.Minute, MaxInFlight: 5},
+	}
+	for name, plan := range models {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			var arrived atomic.Int64
+			release := make(chan struct{})
+			u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				arrived.Add(1)
+				<-release
+				answerOK(w, r)
+			})
+			go func() {
+				for arrived.Load() < 5 {
+					time.Sleep(time.Millisecond)
+				}
+				cancel()
+				close(release)
+			}()
+			res := drive(ctx, t, u, plan)
+			if res.Sent != 5 || res.Codes["ok"] != 5 || arrived.Load() != 5 {
+				t.Errorf("sent %d, codes %v, arrived %d, want 5 ok: those in flight, and no more", res.Sent, res.Codes, arrived.Load())
+			}
+		})
+	}
+}
+
+// keys answers by a script per idempotency key: the n-th request with one key gets the n-th answer, the last one again.
+type keys struct {
+	mu      sync.Mutex
+	seen    map[string]int
+	answers []func(http.ResponseWriter, *http.Request)
+}
+
+func (k *keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	n := k.seen[r.Header.Get(api.HeaderKey)]
+	k.seen[r.Header.Get(api.HeaderKey)]++
+	k.mu.Unlock()
+	k.answers[min(n, len(k.answers)-1)](w, r)
+}
+
+func problem(code api.Code) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", api.ProblemType)
+		w.WriteHeader(api.Codes[code].Status)
+		fmt.Fprintf(w, `{"code":%q}`, code)
+	}
+}
+
+func TestRetriesKeepTheirKey(t *testing.T) {
+	t.Parallel()
+	hangUp := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	tests := []struct {
+		name    string
+		retry   int
+		answers []func(http.ResponseWriter, *http.Request)
+		want    map[string]int
+	}{
+		{"busy, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.LockBusy), answerOK}, map[string]int{"lock_busy": 10, "ok": 10}},
+		{"lost, then ok", 3, []func(http.ResponseWriter, *http.Request){hangUp, answerOK}, map[string]int{"eof": 10, "ok": 10}},
+		{"unknown, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.OutcomeUnknown), answerOK}, map[string]int{"outcome_unknown": 10, "ok": 10}},
+		{"busy for ever", 2, []func(http.ResponseWriter, *http.Request){problem(api.Contended)}, map[string]int{"contended": 30}},
+		{"sold out is final", 3, []func(http.ResponseWriter, *http.Request){problem(api.SoldOut)}, map[string]int{"sold_out": 10}},
+		{"no retry", 0, []func(http.ResponseWriter, *http.Request){problem(api.LockBusy)}, map[string]int{"lock_busy": 10}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := &keys{seen: map[string]int{}, answers: tt.answers}
+			res := drive(t.Context(), t, serve(t, k.ServeHTTP), Plan{VUs: 5, Requests: 10, Retry: tt.retry})
+			if diff := cmp.Diff(tt.want, res.Codes); diff != "" {
+				t.Errorf("codes (-want +got):\n%s", diff)
+			}
+			if res.Retried != res.Sent-10 {
+				t.Errorf("retried %d of %d, want all but 10", res.Retried, res.Sent)
+			}
+			if wantKeys := map[bool]int{true: 10, false: 1}[tt.retry > 0]; len(k.seen) != wantKeys {
+				t.Errorf("%d distinct keys, want %d", len(k.seen), wantKeys)
+			}
+			byKey := map[string]int{}
+			for _, op := range res.History {
+				byKey[op.Key]++
+			}
+			if diff := cmp.Diff(k.seen, byKey); diff != "" {
+				t.Errorf("keys of the history (-sent +recorded):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHistoryIsWhatTheClientSaw(t *testing.T) {
+	t.Parallel()
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(api.HeaderReplica, "r2")
+		w.Header().Set(api.HeaderReplayed, "true")
+		fmt.Fprint(w, `{"order_id":"o-1","remaining":0}`)
+	})
+	res := drive(t.Context(), t, u, Plan{VUs: 1, Loops: 1, Quantity: 3, Product: 7})
+	got := res.History[0]
+	if got.Call < 0 || got.Return <= got.Call {
+		t.Errorf("call %d, return %d, want them in this order", got.Call, got.Return)
+	}
+	got.Call, got.Return = 0, 0
+	want := audit.Op{Outcome: audit.OK, ProductID: 7, Quantity: 3, OrderID: "o-1", Remaining: new(int64(0)), Replica: "r2", Replayed: true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("op (-want +got):\n%s", diff)
+	}
+}
+
+func TestPicker(t *testing.T) {
+	t.Parallel()
+	draw := func(p Plan, stream int) map[int64]int {
+		pick, counts := picker(p, stream), map[int64]int{}
+		for range 10_000 {
+			counts[pick()]++
+		}
+		return counts
+	}
+	if got := draw(Plan{Product: 5, Products: 1}, 0); got[5] != 10_000 {
+		t.Errorf("one product: %v, want 5 alone", got)
+	}
+	uniform := draw(Plan{Product: 5, Products: 10, Seed: 1}, 0)
+	for product := int64(5); product < 15; product++ {
+		if uniform[product] < 700 || uniform[product] > 1300 {
+			t.Errorf("uniform: product %d drawn %d times of 10000, want about 1000", product, uniform[product])
+		}
+	}
+	skewed := draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 0)
+	if skewed[5] < 3*skewed[7] || len(skewed) > 10 {
+		t.Errorf("skewed: %v, want the first product far ahead", skewed)
+	}
+	if diff := cmp.Diff(skewed, draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 0)); diff != "" {
+		t.Errorf("the same seed draws differently:\n%s", diff)
+	}
+	if cmp.Equal(skewed, draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 1)) {
+		t.Error("two workers draw the same products in the same order")
+	}
+}

@@ -1,0 +1,203 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// warmProduct is the product that the warm-up sells, far from any that somebody may look at, and warmStock what there is
+// of it.
+const (
+	warmProduct = 900_000_001
+	warmStock   = 1_000_000_000
+)
+
+// afterwards bounds what is done after the load, which goes on after an interruption: it is what makes a partial result
+// worth having.
+const afterwards = 30 * time.Second
+
+// Run carries the plan, with its defaults, out against one mode of the service behind c, and has the result judged: it sets
+// the stock of every product, warms up on a product of its own, sends the load, waits for the last answers and for what is
+// still unknown, and reads the ledgers. progress may be nil; it is called by one goroutine at a time.
+//
+// When ctx ends during the load nothing more is sent, what is in flight is waited for, at most Plan.Timeout, and the
+// result is judged and marked Partial, without an error. An error means that there is no result: the plan does not fit
+// the mode, the service cannot be reached, or ctx had ended before the load began.
+func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress func(Progress)) (Result, error) {
+	plan = plan.WithDefaults()
+	if err := fits(plan, mode); err != nil {
+		return Result{}, err
+	}
+	base, err := url.Parse(c.base)
+	if err != nil { // NewControl has parsed it once
+		return Result{}, fmt.Errorf("loadtest: %w", err)
+	}
+	d, err := newDriver(plan, Target{URL: base}, shopScript(plan, mode), !mode.Baseline)
+	if err != nil {
+		return Result{}, err
+	}
+	defer d.close()
+	phase := phases(Progress{Mode: mode.Name, Plan: plan.Name}, progress)
+	phase(Resetting)
+	if err := reset(ctx, c, mode, plan); err != nil {
+		return Result{}, err
+	}
+	phase(Warming)
+	if err := warmUp(ctx, c, d, mode); err != nil {
+		return Result{}, err
+	}
+	res := Result{
+		Mode: mode.Name, Store: storeOf(plan, mode), Repetition: 1, Engine: plan.Engine, Replicas: c.Replicas, Plan: plan,
+	}
+	if err := d.load(ctx, &res, phase(Driving), progress); err != nil {
+		return Result{}, err
+	}
+	if mode.Baseline { // it has no stock: its speed is all there is to know
+		res.Finding = audit.Unclaimed
+		return res, nil
+	}
+	// From here on an interruption is no reason to stop: what was sent has to be judged.
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	phase(Settling)
+	books := settleAll(after, c, &res)
+	phase(Judging)
+	judge(&res, judging{mode: mode, books: books, replicas: c.Replicas, lang: c.Lang})
+	return res, nil
+}
+
+// load sends the plan and writes what was measured into res.
+func (d *driver) load(ctx context.Context, res *Result, base Progress, progress func(Progress)) error {
+	// Nobody sends anything now, so whatever keeps the machine busy is not ours.
+	quiet := cpuOver(quietWindow)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("loadtest: interrupted before the load: %w", err)
+	}
+	res.Started = time.Now()
+	stop := d.watch(base, progress)
+	before := readCPU()
+	d.drive(ctx) // returns when the last answer is there, also after an interruption
+	during := readCPU().since(before)
+	stop()
+	d.rec.fill(res)
+	res.Dropped = int(d.dropped.Load())
+	res.Partial = ctx.Err() != nil
+	res.Noisy = noise(res, quiet, during)
+	return nil
+}
+
+// phases returns what reports the start of a phase, and returns its state for the reports within it.
+func phases(base Progress, progress func(Progress)) func(Phase) Progress {
+	return func(p Phase) Progress {
+		base.Phase = p
+		if progress != nil {
+			progress(base)
+		}
+		return base
+	}
+}
+
+// fits says why the plan cannot be carried out against the mode; nil where it can.
+func fits(p Plan, m api.Mode) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	// Every other mode answers 409 on a segmented product: the run would measure that.
+	if p.Segments > 0 && m.Segments == 0 {
+		return fault("mode %s knows no segments: leave out --segments", m.Name)
+	}
+	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
+		return fault("mode %s does not keep its stock in %s: leave out --store", m.Name, p.Store)
+	}
+	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !idempotent(m, storeOf(p, m)) {
+		return fault("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add --retry-unsafe", m.Name)
+	}
+	return nil
+}
+
+// idempotent says whether the mode claims that a repetition with the same key does no harm.
+func idempotent(m api.Mode, s api.Store) bool { return m.Claim(s, api.Retry) == api.Exact }
+
+// storeOf is the store that the plan's requests are answered from; "" for a baseline.
+func storeOf(p Plan, m api.Mode) api.Store {
+	if p.Store != "" || len(m.Stores) == 0 {
+		return p.Store
+	}
+	return m.Stores[0]
+}
+
+// shopScript is how to ask our own service by one mode. The bodies are made once; a request only picks one.
+func shopScript(p Plan, m api.Mode) script {
+	body := func(product int64) []byte {
+		text, err := json.Marshal(deductRequest{product, p.Quantity, p.Wait.Milliseconds(), p.Store})
+		if err != nil {
+			return nil // four plain fields always encode
+		}
+		return text
+	}
+	bodies := make([][]byte, p.Products)
+	for i := range bodies {
+		bodies[i] = body(p.Product + int64(i))
+	}
+	warm, path := body(warmProduct), "/deduct_stock/"+url.PathEscape(m.Name)
+	return script{
+		keyed:    p.Retry > 0 || m.KeyRequired,
+		classify: classify,
+		fill: func(c *Call, product int64, key string) {
+			c.Method, c.Path, c.ContentType, c.Key = http.MethodPost, path, "application/json", key
+			if i := product - p.Product; i >= 0 && i < int64(len(bodies)) {
+				c.Body = bodies[i]
+			} else {
+				c.Body = warm
+			}
+		},
+	}
+}
+
+// deductRequest is the JSON form of a deduction's input.
+type deductRequest struct {
+	ProductID int64     `json:"product_id"`
+	Quantity  int64     `json:"quantity"`
+	WaitMS    int64     `json:"wait_ms"`
+	Store     api.Store `json:"store,omitempty"`
+}
+
+// reset sets the stock of every product of the plan.
+func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
+	for i := range p.Products {
+		if err := c.SetStock(ctx, p.Product+int64(i), p.Stock, segmentsOf(p, m)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// segmentsOf is how many segments the products are split into: what the plan says, else what the mode asks for; 0 = one
+// counter.
+func segmentsOf(p Plan, m api.Mode) int {
+	if p.Segments > 0 {
+		return p.Segments
+	}
+	return m.Segments
+}
+
+// warmUp sells the warm-up's product for the plan's time, and clears away its orders. It opens the connections, fills the
+// service's pools and script caches and gets the processors out of their sleep, none of which belongs to the figures.
+func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
+	if d.plan.Warmup <= 0 {
+		return nil
+	}
+	segments := segmentsOf(d.plan, m)
+	if err := c.SetStock(ctx, warmProduct, warmStock, segments); err != nil {
+		return err
+	}
+	d.warm(ctx, warmProduct)
+	return c.SetStock(ctx, warmProduct, warmStock, segments)
+}

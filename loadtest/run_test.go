@@ -1,0 +1,329 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+func TestRunConfirmsAnExactMode(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{replicas: 3}
+	c := shop.open(t)
+	plan := Plan{VUs: 8, Requests: 90, Stock: 60, Warmup: 20 * time.Millisecond, Wait: time.Second}
+	var phases []Phase
+	res, err := Run(t.Context(), c, shopMode("good", api.Exact), plan, func(p Progress) {
+		if !slices.Contains(phases, p.Phase) {
+			phases = append(phases, p.Phase)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Finding != audit.Confirmed || len(res.Verdicts) != 1 || res.Verdicts[0].Verdict != audit.Exact {
+		t.Errorf("finding %s (%q), verdicts %+v, want confirmed, exact", res.Finding, res.Why, res.Verdicts)
+	}
+	if diff := cmp.Diff(map[string]int{"ok": 60, "sold_out": 30}, res.Codes); diff != "" {
+		t.Errorf("codes (-want +got):\n%s", diff)
+	}
+	if len(res.Served) != 3 || res.Replicas != 3 || res.Store != api.Redis || res.Claim != api.Exact || res.Plan.Timeout == 0 {
+		t.Errorf("served %v, replicas %d, store %s, claim %q, want 3, 3, redis, exact", res.Served, res.Replicas, res.Store, res.Claim)
+	}
+	if diff := cmp.Diff([]Phase{Resetting, Warming, Driving, Settling, Judging}, phases); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"}, shop.puts); diff != "" {
+		t.Errorf("stock set (-want +got):\n%s", diff)
+	}
+	if n := len(shop.products[warmProduct].orders); n != 0 {
+		t.Errorf("%d orders of the warm-up are left, want 0", n)
+	}
+}
+
+func TestRunSeesABrokenModeBreak(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{replicas: 3, broken: map[string]bool{"bad": true, "liar": true}}
+	c := shop.open(t)
+	plan := Plan{VUs: 20, Requests: 200, Stock: 100}
+	for mode, want := range map[string]audit.Finding{"bad": audit.Confirmed, "liar": audit.Contradicted} {
+		claim := map[string]api.Outcomes{"bad": "O", "liar": api.Exact}[mode]
+		res, err := Run(t.Context(), c, shopMode(mode, claim), plan, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Finding != want || !strings.Contains(res.Verdicts[0].Found, "O") {
+			t.Errorf("%s: finding %s (%q), found %q, want %s, O", mode, res.Finding, res.Why, res.Verdicts[0].Found, want)
+		}
+	}
+}
+
+func TestRunFindsOneOfSeveralReplicasVacuous(t *testing.T) {
+	t.Parallel()
+	c := (&fakeShop{replicas: 1}).open(t)
+	c.Replicas = 3
+	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 30, Stock: 20}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Finding != audit.Undecided || res.Verdicts[0].Verdict != audit.Vacuous {
+		t.Errorf("finding %s, verdict %s, want inconclusive, vacuous", res.Finding, res.Verdicts[0].Verdict)
+	}
+}
+
+// Answers that are lost on the way are unknown, and the ledger tells what became of them.
+func TestRunResolvesLostAnswers(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	shop := &fakeShop{replicas: 1}
+	shop.fail = func(_ http.ResponseWriter, _ *http.Request) bool {
+		if n.Add(1)%10 != 0 {
+			return false
+		}
+		shop.mu.Lock()
+		shop.take("good", "r1", deductRequest{ProductID: 101, Quantity: 1})
+		shop.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
+	c := shop.open(t)
+	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 150, Stock: 100}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Finding != audit.Confirmed || res.Codes["eof"]+res.Codes["reset"] != 15 {
+		t.Errorf("finding %s (%q), codes %v, want confirmed with 15 lost answers", res.Finding, res.Why, res.Codes)
+	}
+}
+
+func TestRunJudgesAnInterruptedRun(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var n atomic.Int64
+	shop := &fakeShop{replicas: 1, fail: func(http.ResponseWriter, *http.Request) bool {
+		if n.Add(1) == 50 {
+			cancel()
+		}
+		return false
+	}}
+	c := shop.open(t)
+	res, err := Run(ctx, c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 1_000_000, Stock: 1000}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !res.Partial || res.Sent < 50 || res.Sent > 100_000 || len(res.Verdicts) != 1 || res.Verdicts[0].Found != "" {
+		t.Errorf("partial %v, sent %d, verdicts %+v, want a partial run, judged", res.Partial, res.Sent, res.Verdicts)
+	}
+	if _, err := Run(ctx, c, shopMode("good", api.Exact), Plan{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run() with an ended context = %v, want context.Canceled", err)
+	}
+}
+
+func TestRunLeavesABaselineUnjudged(t *testing.T) {
+	t.Parallel()
+	c := (&fakeShop{replicas: 1}).open(t)
+	res, err := Run(t.Context(), c, api.Mode{Name: "noop", Baseline: true}, Plan{VUs: 2, Requests: 20}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Finding != audit.Unclaimed || res.Verdicts != nil || res.History != nil || res.Sent != 20 {
+		t.Errorf("finding %s, %d verdicts, history of %d, sent %d, want unclaimed, none, none, 20", res.Finding, len(res.Verdicts), len(res.History), res.Sent)
+	}
+}
+
+func TestRunSellsSeveralProducts(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{replicas: 1}
+	c := shop.open(t)
+	mode := shopMode("segmented", api.Exact)
+	mode.Segments = 4
+	res, err := Run(t.Context(), c, mode, Plan{VUs: 4, Requests: 400, Stock: 100, Product: 7, Products: 3, Zipf: 1.1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Verdicts) != 3 || res.Finding != audit.Confirmed {
+		t.Errorf("%d verdicts, finding %s (%q), want 3, confirmed", len(res.Verdicts), res.Finding, res.Why)
+	}
+	if diff := cmp.Diff([]string{"7: 100 in 4", "8: 100 in 4", "9: 100 in 4"}, shop.puts); diff != "" {
+		t.Errorf("stock set (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	c := (&fakeShop{}).open(t)
+	keyed := shopMode("idempotent", api.Exact)
+	keyed.Claims[api.Redis][api.Retry] = api.Exact
+	tests := []struct {
+		name string
+		mode api.Mode
+		plan Plan
+		want string // "" = fits
+	}{
+		{"plan", shopMode("x", "."), Plan{Loops: 1, Requests: 1}, "--loops and --requests exclude each other"},
+		{"segments", shopMode("x", "."), Plan{Segments: 5}, "mode x knows no segments"},
+		{"store", shopMode("x", "."), Plan{Store: api.SQL}, "mode x does not keep its stock in sql"},
+		{"retry", shopMode("x", "."), Plan{Retry: 1}, "mode x keeps no idempotency keys"},
+		{"retry on purpose", shopMode("x", "."), Plan{Retry: 1, RetryUnsafe: true, Requests: 1}, ""},
+		{"retry with keys", keyed, Plan{Retry: 1, Requests: 1}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Run(t.Context(), c, tt.mode, tt.plan, nil)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("Run() = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestClaimOf(t *testing.T) {
+	t.Parallel()
+	mode := shopMode("mutex", api.Exact)
+	mode.Claims[api.Redis][api.Replicas] = "O"
+	served := func(names ...string) Result {
+		r := Result{Store: api.Redis, Served: map[string]int{}}
+		for _, name := range names {
+			r.Served[name] = 1
+		}
+		return r
+	}
+	double := served("r1")
+	double.Plan.RetryUnsafe, double.Verdicts = true, []audit.Report{{Found: "D"}}
+	doubleBroken := double
+	doubleBroken.Served = map[string]int{"r1": 1, "r2": 1}
+	asked := double
+	asked.Verdicts = []audit.Report{{Found: ""}}
+	tests := []struct {
+		name     string
+		res      Result
+		replicas int
+		want     api.Outcomes
+	}{
+		{"one", served("r1"), 1, "."},
+		{"three", served("r1", "r2"), 3, "O"},
+		{"three, one answered", served("r1"), 3, "O"},
+		{"not known, one answered", served("r1"), 0, "."},
+		{"not known, two answered", served("r1", "r2"), 0, "O"},
+		{"double charge on purpose", double, 0, "D"},
+		{"double charge beside", doubleBroken, 0, "O D"},
+		{"no double charge came of it", asked, 0, "."},
+	}
+	for _, tt := range tests {
+		if got := claimOf(&tt.res, judging{mode: mode, replicas: tt.replicas}); got != tt.want {
+			t.Errorf("%s: claimOf() = %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	exact := audit.Report{Verdict: audit.Exact}
+	broken := audit.Report{Verdict: audit.Broken, Found: "O", Oversold: 1}
+	vacuous := audit.Report{Verdict: audit.Vacuous, Missing: []string{"nothing was sold"}}
+	blind := audit.Report{Verdict: audit.Inconclusive, Missing: []string{"no ledger"}}
+	tests := []struct {
+		name    string
+		reports []audit.Report
+		claim   api.Outcomes
+		want    audit.Finding
+	}{
+		{"exact", []audit.Report{exact, exact}, ".", audit.Confirmed},
+		{"one broke", []audit.Report{exact, broken}, ".", audit.Contradicted},
+		{"one was hardly asked for", []audit.Report{exact, vacuous}, ".", audit.Confirmed},
+		{"none was", []audit.Report{vacuous, vacuous}, ".", audit.Undecided},
+		{"one cannot be read", []audit.Report{exact, blind}, ".", audit.Undecided},
+		{"breaks as it says, on one", []audit.Report{broken, exact, vacuous}, "O", audit.Confirmed},
+		{"does not break", []audit.Report{exact, exact}, "O", audit.Contradicted},
+		{"breaks otherwise", []audit.Report{broken}, "L", audit.Contradicted},
+		{"claims nothing", []audit.Report{exact}, "", audit.Unclaimed},
+	}
+	for _, tt := range tests {
+		if got, why := hold(tt.reports, tt.claim); got != tt.want {
+			t.Errorf("%s: hold() = %s (%q), want %s", tt.name, got, why, tt.want)
+		}
+	}
+}
+
+func TestControl(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{modes: []api.Mode{shopMode("a", "."), shopMode("b", "O")}}
+	c := shop.open(t)
+	ctx := t.Context()
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	modes, err := c.Modes(ctx)
+	if err != nil || len(modes) != 2 || modes[1].Name != "b" {
+		t.Errorf("Modes() = %+v, %v, want a and b", modes, err)
+	}
+	if mode, err := c.Mode(ctx, "b"); err != nil || mode.Name != "b" {
+		t.Errorf("Mode(b) = %+v, %v", mode, err)
+	}
+	if _, err := c.Mode(ctx, "none"); err == nil || !strings.Contains(err.Error(), "404 unknown_mode: no such mode") {
+		t.Errorf("Mode(none) = %v, want the problem's code and detail", err)
+	}
+	if err := c.SetStock(ctx, 5, 70, 7); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := c.Product(ctx, 5); err != nil || p.Stock[api.Redis] != 70 {
+		t.Errorf("Product(5) = %+v, %v, want 70 in redis", p, err)
+	}
+	if l, err := c.Ledger(ctx, 5); err != nil || l.Initial[api.Redis] != 70 {
+		t.Errorf("Ledger(5) = %+v, %v, want 70 at first", l, err)
+	}
+	if l, err := c.Ledger(ctx, 6); err == nil || l != nil {
+		t.Errorf("Ledger(6) = %+v, %v, want nil and an error", l, err)
+	}
+}
+
+func TestControlSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{}
+	stranger, err := NewControl(shop.open(t).URL(), "guess")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stranger.Close)
+	err = stranger.SetStock(t.Context(), 1, 1, 0)
+	if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), "set SHOP_ADMIN_TOKEN or --token") {
+		t.Errorf("SetStock() = %v, want ErrUnauthorized that names the variable", err)
+	}
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusNotFound) })
+	other, err := NewControl(u.String(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	if _, err := other.Modes(t.Context()); err == nil || !strings.Contains(err.Error(), "is that address lastitem's?") {
+		t.Errorf("Modes() of another service = %v, want a doubt about the address", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := other.WaitReady(ctx); err == nil || !strings.Contains(err.Error(), "is not ready") {
+		t.Errorf("WaitReady() = %v, want an error", err)
+	}
+	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://"} {
+		if _, err := NewControl(bad, ""); err == nil {
+			t.Errorf("NewControl(%q) = nil error, want one", bad)
+		}
+	}
+}
+
+func TestJudgeSaysWhyTheLedgerIsMissing(t *testing.T) {
+	t.Parallel()
+	res := Result{Mode: "x", Store: api.Redis, Plan: Plan{Product: 101}, History: []audit.Op{{ProductID: 101, Quantity: 1, Outcome: audit.OK}}}
+	judge(&res, judging{mode: shopMode("x", "."), books: map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}}})
+	if got := res.Verdicts[0]; got.Verdict != audit.Inconclusive || !slices.Contains(got.Missing, "no route to the shop") || res.Finding != audit.Undecided {
+		t.Errorf("verdict %s, missing %q, finding %s, want inconclusive with the reason", got.Verdict, got.Missing, res.Finding)
+	}
+}

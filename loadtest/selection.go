@@ -1,0 +1,94 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"lastitem/internal/api"
+)
+
+// ErrUnknownMode is what [Select] returns, wrapped with the modes there are, for a word that names none.
+var ErrUnknownMode = errors.New("unknown mode")
+
+// Select returns the modes that a comma-separated pattern names, in the order of all and each once: names, globs such as
+// "set*", or "all". A word that matches nothing is an error wrapping [ErrUnknownMode] that lists the modes and the nearest name.
+func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
+	wanted := make([]bool, len(all))
+	words := 0
+	for word := range strings.SplitSeq(pattern, ",") {
+		word = strings.TrimSpace(word)
+		if word == "" {
+			continue
+		}
+		words++
+		found := false
+		for i, m := range all {
+			ok, err := path.Match(word, m.Name)
+			if err != nil {
+				return nil, fmt.Errorf("loadtest: mode pattern %q: %w", word, err)
+			}
+			if ok || word == "all" {
+				wanted[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, unknownMode(all, word)
+		}
+	}
+	if words == 0 {
+		return nil, fmt.Errorf("loadtest: no mode given: %w; there are: %s", ErrUnknownMode, modeNames(all))
+	}
+	var selected []api.Mode
+	for i, m := range all {
+		if wanted[i] {
+			selected = append(selected, m)
+		}
+	}
+	return selected, nil
+}
+
+// unknownMode words the error for a name that is none, with the nearest one if it is near enough to be a slip.
+func unknownMode(all []api.Mode, word string) error {
+	nearest, best := "", len(word)
+	for _, m := range all {
+		if d := editDistance(word, m.Name); d < best {
+			nearest, best = m.Name, d
+		}
+	}
+	hint := ""
+	if nearest != "" && best <= max(2, len(word)/2) {
+		hint = fmt.Sprintf(" (did you mean %q?)", nearest)
+	}
+	return fmt.Errorf("loadtest: %w %q%s; there are: %s", ErrUnknownMode, word, hint, modeNames(all))
+}
+
+func modeNames(all []api.Mode) string {
+	names := make([]string, len(all))
+	for i, m := range all {
+		names[i] = m.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// editDistance counts the insertions, deletions and substitutions between two ASCII names (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		above := slices.Clone(row)
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := above[j]
+			if a[i] != b[j] {
+				substitute++
+			}
+			row[j+1] = min(above[j+1]+1, row[j]+1, substitute)
+		}
+	}
+	return row[len(b)]
+}

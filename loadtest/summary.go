@@ -1,0 +1,222 @@
+package loadtest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// Summary is all repetitions of one mode under one plan. Speeds are medians over the repetitions, never averages of
+// percentiles; everything else is that of one repetition, the worst, so that its numbers belong together.
+type Summary struct {
+	Mode        string        `json:"mode"`
+	Plan        string        `json:"plan,omitempty"`
+	Store       api.Store     `json:"store,omitempty"`
+	Repetitions int           `json:"repetitions"`
+	Claim       api.Outcomes  `json:"claim,omitempty"`
+	Finding     audit.Finding `json:"finding,omitempty"`
+	Why         []string      `json:"why,omitempty"`
+	Verdict     audit.Verdict `json:"verdict,omitempty"`
+	Found       string        `json:"found"` // letters of the outcomes seen
+	// Worst is the repetition that this line shows.
+	Worst int `json:"worst_repetition"`
+
+	// Facts of the worst repetition, summed over its products. Units are units of stock.
+	Before      int64 `json:"stock_before"`
+	After       int64 `json:"stock_after"`
+	Sold        int64 `json:"sold"`
+	Orders      int   `json:"orders"`
+	Oversold    int64 `json:"oversold"`
+	LostUpdates int64 `json:"lost_updates"`
+	Leaked      int64 `json:"leaked"`
+	// Answers of the worst repetition: sold_out; a lock or a rival was in the way; nobody knows whether it happened.
+	// Others counts the remaining answers by code.
+	Sent    int            `json:"sent"`
+	Failed  int64          `json:"failed"`
+	SoldOut int            `json:"sold_out"`
+	Busy    int            `json:"busy"`
+	Unknown int            `json:"unknown"`
+	Others  map[string]int `json:"other_answers,omitempty"`
+	Served  map[string]int `json:"served"`
+
+	// Speeds of what was accepted: medians over the repetitions.
+	AcceptedPerSecond Spread        `json:"accepted_per_second"`
+	P50               time.Duration `json:"p50_ns"`
+	P95               time.Duration `json:"p95_ns"`
+	P99               time.Duration `json:"p99_ns"`
+
+	reports  []audit.Report // of the worst repetition
+	noisy    []string
+	accepted int64
+}
+
+// Spread is the middle and the ends of one figure over the repetitions.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// summarize groups the results by mode and plan, in the order of their first appearance.
+func summarize(results []Result) []Summary {
+	type group struct {
+		mode, plan string
+		store      api.Store
+	}
+	var order []group
+	runs := map[group][]Result{}
+	for _, r := range results {
+		g := group{mode: r.Mode, plan: r.Plan.Name, store: r.Store}
+		if runs[g] == nil {
+			order = append(order, g)
+		}
+		runs[g] = append(runs[g], r)
+	}
+	summaries := make([]Summary, 0, len(order))
+	for _, g := range order {
+		summaries = append(summaries, summarizeRuns(runs[g]))
+	}
+	return summaries
+}
+
+// summarizeRuns makes the line of one mode from at least one run.
+func summarizeRuns(runs []Result) Summary {
+	worst := slices.MaxFunc(runs, func(a, b Result) int {
+		verdictA, _ := verdictOf(a)
+		verdictB, _ := verdictOf(b)
+		return cmp.Or(
+			cmp.Compare(findingRank(findingOf(a)), findingRank(findingOf(b))),
+			cmp.Compare(verdictRank(verdictA), verdictRank(verdictB)))
+	})
+	s := Summary{
+		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
+		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition,
+		Sent: worst.Sent, Failed: worst.Latency[Failed].Count, Served: worst.Served,
+		reports: worst.Verdicts, noisy: worst.Noisy, accepted: worst.Latency[Accepted].Count,
+	}
+	if unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
+		s.Why = append(s.Why, unmet)
+	}
+	s.Verdict, s.Found = verdictOf(worst)
+	for _, v := range worst.Verdicts {
+		s.Before += v.Initial
+		s.After += v.Final
+		s.Sold += v.Sold
+		s.Orders += v.Orders
+		s.Oversold += v.Oversold
+		s.LostUpdates += v.LostUpdates
+		s.Leaked += v.Leaked
+	}
+	s.countAnswers(worst.Codes)
+	s.AcceptedPerSecond = spread(runs, func(r Result) float64 { return r.AcceptedPerSecond })
+	latency := func(of func(Latency) time.Duration) time.Duration {
+		return time.Duration(spread(runs, func(r Result) float64 { return float64(of(r.Latency[Accepted])) }).Median)
+	}
+	s.P50 = latency(func(l Latency) time.Duration { return l.P50 })
+	s.P95 = latency(func(l Latency) time.Duration { return l.P95 })
+	s.P99 = latency(func(l Latency) time.Duration { return l.P99 })
+	return s
+}
+
+// known says whether the facts are facts: the baseline has none, and where the ledger could not be read they are zero for
+// want of data.
+func (s Summary) known() bool {
+	return len(s.reports) > 0 && (s.Verdict != audit.Inconclusive || s.Before != 0 || s.Orders != 0)
+}
+
+// countAnswers sorts the answers into the columns of the table; what fits none is kept by name, so that none vanishes.
+func (s *Summary) countAnswers(codes map[string]int) {
+	for code, n := range codes {
+		facts, known := api.Codes[api.Code(code)]
+		switch code {
+		case codeOK:
+		case string(api.SoldOut), codeRefused:
+			s.SoldOut += n
+		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight):
+			s.Busy += n
+		default:
+			// A connection that was never made is no answer either, but nothing was sent over it.
+			if (!known && code != codeNotConnected) || facts.Happened == api.Unknown {
+				s.Unknown += n
+			}
+			if s.Others == nil {
+				s.Others = map[string]int{}
+			}
+			s.Others[code] += n
+		}
+	}
+}
+
+// standing is what the line means for the exit code. A service that claims nothing but was judged is held against
+// exactness; a baseline, which has no stock to judge, must only have answered everything.
+func (s Summary) standing() audit.Finding {
+	if s.Finding != audit.Unclaimed && s.Finding != "" {
+		return s.Finding
+	}
+	switch s.Verdict {
+	case audit.Exact:
+		return audit.Confirmed
+	case audit.Broken:
+		return audit.Contradicted
+	case audit.Inconclusive, audit.Vacuous:
+		return audit.Undecided
+	}
+	if s.accepted == 0 || s.Failed > 0 {
+		return audit.Undecided
+	}
+	return audit.Unclaimed
+}
+
+// findingOf returns the finding of a run; one that missed the stock its plan must end at contradicts its claim.
+func findingOf(r Result) audit.Finding {
+	if r.Unmet() != "" {
+		return audit.Contradicted
+	}
+	return r.Finding
+}
+
+// verdictOf returns the worst verdict over a run's products and the letters found in any of them; "" for a run unjudged.
+func verdictOf(r Result) (verdict audit.Verdict, found string) {
+	seen := ""
+	for _, v := range r.Verdicts {
+		if verdictRank(v.Verdict) > verdictRank(verdict) {
+			verdict = v.Verdict
+		}
+		seen += v.Found
+	}
+	for _, letter := range "OLDXA" {
+		if strings.ContainsRune(seen, letter) {
+			found += string(letter)
+		}
+	}
+	return verdict, found
+}
+
+// findingRank and verdictRank order findings and verdicts from good to bad.
+func findingRank(f audit.Finding) int {
+	return slices.Index([]audit.Finding{audit.Unclaimed, audit.Confirmed, audit.Undecided, audit.Contradicted}, f)
+}
+
+func verdictRank(v audit.Verdict) int {
+	return slices.Index([]audit.Verdict{audit.Exact, audit.Vacuous, audit.Inconclusive, audit.Broken}, v)
+}
+
+// spread returns the median and the ends of one figure over at least one run; the median of an even number of runs is
+// the mean of the middle two.
+func spread(runs []Result, of func(Result) float64) Spread {
+	values := make([]float64, len(runs))
+	for i, r := range runs {
+		values[i] = of(r)
+	}
+	slices.Sort(values)
+	middle := len(values) / 2
+	median := values[middle]
+	if len(values)%2 == 0 {
+		median = (values[middle-1] + values[middle]) / 2
+	}
+	return Spread{Median: median, Min: values[0], Max: values[len(values)-1]}
+}

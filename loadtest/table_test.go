@@ -1,0 +1,132 @@
+package loadtest
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/audit"
+)
+
+func TestWriteTable(t *testing.T) {
+	confirmed := comparisonOf(baselineRun(), brokenRun("unsafe", "O"), exactRun("lua-lock", 12*time.Millisecond))
+	two := exactRun("lua-lock", 20*time.Millisecond)
+	two.Repetition, two.AcceptedPerSecond = 2, 400
+	repeated := comparisonOf(exactRun("lua-lock", 12*time.Millisecond), brokenRun("unsafe", "O"), two)
+	repeated.Partial = true
+	blind := vacuousRun("unread")
+	blind.Verdicts = []audit.Report{{Verdict: audit.Inconclusive, Missing: []string{"the ledger could not be read"}}}
+	tests := []struct {
+		name  string
+		c     Comparison
+		style Style
+	}{
+		{"table_wide_en", fullComparison(), Style{Lang: "en", Width: 180}},
+		{"table_wide_zh", fullComparison(), Style{Lang: "zh", Width: 180}},
+		{"table_narrow_en", fullComparison(), Style{Lang: "en", Width: 100}},
+		{"table_narrow_zh", fullComparison(), Style{Lang: "zh", Width: 100}},
+		{"table_color", confirmed, Style{Lang: "en", Color: true}},
+		{"table_repeated", repeated, Style{Lang: "en"}},
+		{"table_inconclusive", comparisonOf(blind), Style{Lang: "en"}},
+		{"table_empty", Comparison{Skipped: []SkippedMode{{Mode: "x", Why: "needs mysql"}}}, Style{Lang: "en"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var b strings.Builder
+			if err := WriteTable(&b, tt.c, tt.style); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.name+".txt", b.String())
+			for line := range strings.Lines(b.String()) {
+				if w := displayWidth(stripColor(strings.TrimSuffix(line, "\n"))); w > tt.style.columns() {
+					t.Errorf("line takes %d columns of %d: %s", w, tt.style.columns(), line)
+				}
+			}
+		})
+	}
+}
+
+var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func stripColor(s string) string { return ansi.ReplaceAllString(s, "") }
+
+// Colour must not carry anything that the text does not, nor move it.
+func TestTableColorOnlyAdds(t *testing.T) {
+	var plain, colored strings.Builder
+	if err := WriteTable(&plain, fullComparison(), Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTable(&colored, fullComparison(), Style{Color: true}); err != nil {
+		t.Fatal(err)
+	}
+	if plain.String() == colored.String() {
+		t.Error("Color: true has no colour")
+	}
+	var bare []string
+	for line := range strings.SplitSeq(stripColor(colored.String()), "\n") {
+		bare = append(bare, strings.TrimRight(line, " "))
+	}
+	if got := strings.Join(bare, "\n"); got != plain.String() {
+		t.Errorf("coloured table without its colours = %s, want %s", got, plain.String())
+	}
+}
+
+func TestShares(t *testing.T) {
+	tests := []struct {
+		served   map[string]int
+		replicas int
+		want     string
+	}{
+		{map[string]int{"1": 250, "2": 250, "3": 250}, 3, "33/33/33%"},
+		{map[string]int{"b": 1, "a": 3}, 0, "75/25%"},
+		{map[string]int{"1": 750}, 3, "100/0/0%"},
+		{nil, 3, "–"},
+	}
+	for _, tt := range tests {
+		if got := shares(tt.served, tt.replicas); got != tt.want {
+			t.Errorf("shares(%v, %d) = %q, want %q", tt.served, tt.replicas, got, tt.want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	tests := []struct {
+		text string
+		want []string
+	}{
+		{"", nil},
+		{"one two three", []string{"one two", "three"}},
+		{"exactly8 x", []string{"exactly8", "x"}},
+		{"muchlongerthaneight is whole", []string{"muchlongerthaneight", "is whole"}},
+		{"超卖，丢失；a b", []string{"超卖，", "丢失；a", "b"}},
+		{unbroken("a b c d e") + "; f", []string{"a b c d e;", "f"}},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, wrap(tt.text, 8)); diff != "" {
+			t.Errorf("wrap(%q, 8) (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+func TestDisplayWidth(t *testing.T) {
+	tests := map[string]int{"": 0, "abc": 3, "丢失更新": 8, "p50 毫秒": 8, "e\u0301": 1, "✓–…·▁": 5, "，": 2}
+	for s, want := range tests {
+		if got := displayWidth(s); got != want {
+			t.Errorf("displayWidth(%q) = %d, want %d", s, got, want)
+		}
+	}
+}
+
+func TestMillis(t *testing.T) {
+	tests := map[time.Duration]string{
+		0: "0.00", 50 * time.Microsecond: "0.05", 999 * time.Microsecond: "1.00", 12340 * time.Microsecond: "12.3", 1203 * time.Millisecond: "1203",
+	}
+	for d, want := range tests {
+		if got := millis(d); got != want {
+			t.Errorf("millis(%v) = %q, want %q", d, got, want)
+		}
+	}
+}

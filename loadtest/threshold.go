@@ -1,0 +1,200 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/audit"
+)
+
+// ErrThreshold is wrapped by every error of [ParseThreshold].
+var ErrThreshold = errors.New("invalid threshold")
+
+// Threshold is a bound that a run must keep, such as p(99)<50ms over the accepted requests, or oversold==0.
+type Threshold struct {
+	text    string
+	metric  metric
+	compare string
+	limit   float64 // nanoseconds for a latency
+}
+
+// String returns the threshold as it was given, without blanks.
+func (t Threshold) String() string { return t.text }
+
+// Crossing is a threshold that did not hold for one mode.
+type Crossing struct {
+	Mode      string `json:"mode"`
+	Plan      string `json:"plan,omitempty"`
+	Threshold string `json:"threshold"`
+	// Value is what was measured, with its unit, or why nothing was.
+	Value string `json:"value"`
+}
+
+// metric is something a threshold can be about.
+type metric struct {
+	// of returns the value of one run, or says why there is none: then no bound on it has been shown to hold.
+	of func(Result) (value float64, missing string)
+	// latency says that the limit is a duration (50ms); otherwise it is a plain number.
+	latency bool
+	// every says that each repetition must keep the bound; otherwise the median of the repetitions must.
+	every bool
+	// judged says that the metric is the judge's, and does not apply to the baseline, which has no stock.
+	judged bool
+}
+
+var metrics = map[string]metric{
+	"min": latencyOf(func(l Latency) time.Duration { return l.Min }), "max": latencyOf(func(l Latency) time.Duration { return l.Max }),
+	"avg": latencyOf(func(l Latency) time.Duration { return l.Mean }), "med": latencyOf(func(l Latency) time.Duration { return l.P50 }),
+	"p(50)": latencyOf(func(l Latency) time.Duration { return l.P50 }), "p(90)": latencyOf(func(l Latency) time.Duration { return l.P90 }),
+	"p(95)": latencyOf(func(l Latency) time.Duration { return l.P95 }), "p(99)": latencyOf(func(l Latency) time.Duration { return l.P99 }),
+	"p(99.9)": latencyOf(func(l Latency) time.Duration { return l.P999 }),
+
+	"oversold":     judged(func(s Summary) int64 { return s.Oversold }),
+	"leaked":       judged(func(s Summary) int64 { return s.Leaked }),
+	"lost_updates": judged(func(s Summary) int64 { return s.LostUpdates }),
+
+	"unknown":  counted(func(r Result) int { return summarizeRuns([]Result{r}).Unknown }),
+	"busy":     counted(func(r Result) int { return summarizeRuns([]Result{r}).Busy }),
+	"dropped":  counted(func(r Result) int { return r.Dropped }),
+	"failed":   counted(func(r Result) int { return int(r.Latency[Failed].Count) }),
+	"accepted": counted(func(r Result) int { return int(r.Latency[Accepted].Count) }),
+
+	"accepted/s": {of: func(r Result) (float64, string) { return r.AcceptedPerSecond, "" }},
+	"requests/s": {of: func(r Result) (float64, string) { return r.RequestsPerSecond, "" }},
+}
+
+// latencyOf is a latency of the accepted requests.
+func latencyOf(of func(Latency) time.Duration) metric {
+	return metric{latency: true, of: func(r Result) (float64, string) {
+		l := r.Latency[Accepted]
+		if l.Count == 0 {
+			return 0, "no accepted request"
+		}
+		return float64(of(l)), ""
+	}}
+}
+
+// judged is a fact of the judge's reports.
+func judged(of func(Summary) int64) metric {
+	return metric{every: true, judged: true, of: func(r Result) (float64, string) {
+		if len(r.Verdicts) == 0 {
+			return 0, "no verdict"
+		}
+		for _, v := range r.Verdicts {
+			if v.Verdict == audit.Inconclusive {
+				return 0, string(v.Verdict)
+			}
+		}
+		return float64(of(summarizeRuns([]Result{r}))), ""
+	}}
+}
+
+func counted(of func(Result) int) metric {
+	return metric{every: true, of: func(r Result) (float64, string) { return float64(of(r)), "" }}
+}
+
+var thresholdForm = regexp.MustCompile(`^(.+?)(<=|>=|==|!=|<|>)(.+)$`)
+
+// ParseThreshold reads a threshold such as "p(99)<50ms", "avg<=2ms", "oversold==0" or "accepted/s>100". The error says
+// what is wrong and what there is, and wraps [ErrThreshold].
+func ParseThreshold(text string) (Threshold, error) {
+	fail := func(format string, args ...any) (Threshold, error) {
+		return Threshold{}, fmt.Errorf("loadtest: %w %q: %s", ErrThreshold, text, fmt.Sprintf(format, args...))
+	}
+	plain := strings.Join(strings.Fields(text), "")
+	parts := thresholdForm.FindStringSubmatch(plain)
+	if parts == nil {
+		return fail("want a metric, one of < <= > >= == !=, and a limit, as in p(99)<50ms")
+	}
+	t := Threshold{text: plain, compare: parts[2]}
+	var ok bool
+	if t.metric, ok = metrics[parts[1]]; !ok {
+		return fail("no metric %q; there are: %s", parts[1], strings.Join(slices.Sorted(maps.Keys(metrics)), ", "))
+	}
+	if t.metric.latency {
+		d, err := time.ParseDuration(parts[3])
+		if err != nil {
+			return fail("%s wants a duration with its unit, as in 50ms, not %q", parts[1], parts[3])
+		}
+		t.limit = float64(d)
+		return t, nil
+	}
+	limit, err := strconv.ParseFloat(parts[3], 64)
+	if err != nil {
+		return fail("%s wants a plain number, not %q", parts[1], parts[3])
+	}
+	t.limit = limit
+	return t, nil
+}
+
+// holds says whether value keeps the bound.
+func (t Threshold) holds(value float64) bool {
+	switch t.compare {
+	case "<":
+		return value < t.limit
+	case "<=":
+		return value <= t.limit
+	case ">":
+		return value > t.limit
+	case ">=":
+		return value >= t.limit
+	case "==":
+		return value == t.limit
+	}
+	return value != t.limit
+}
+
+// Cross returns the thresholds that the comparison did not keep, per mode and plan. Counts must hold in every repetition,
+// latencies and rates in the median of the repetitions.
+func Cross(c Comparison, thresholds []Threshold) []Crossing {
+	var crossed []Crossing
+	for _, s := range c.Summaries {
+		var runs []Result
+		for _, r := range c.Results {
+			if r.Mode == s.Mode && r.Plan.Name == s.Plan && r.Store == s.Store {
+				runs = append(runs, r)
+			}
+		}
+		for _, t := range thresholds {
+			if value, ok := t.check(runs); !ok {
+				crossed = append(crossed, Crossing{Mode: s.Mode, Plan: s.Plan, Threshold: t.text, Value: value})
+			}
+		}
+	}
+	return crossed
+}
+
+// check holds the threshold against all runs of one mode and says what crossed it.
+func (t Threshold) check(runs []Result) (value string, ok bool) {
+	for _, r := range runs {
+		if t.metric.judged && len(r.Verdicts) == 0 && r.Finding == audit.Unclaimed {
+			return "", true
+		}
+		v, missing := t.metric.of(r)
+		if missing != "" {
+			return missing, false
+		}
+		if t.metric.every && !t.holds(v) {
+			return t.valueText(v), false
+		}
+	}
+	if t.metric.every {
+		return "", true
+	}
+	median := spread(runs, func(r Result) float64 { v, _ := t.metric.of(r); return v }).Median
+	return t.valueText(median), t.holds(median)
+}
+
+// valueText writes a measured value with the unit of its metric.
+func (t Threshold) valueText(v float64) string {
+	if t.metric.latency {
+		return time.Duration(v).Round(time.Microsecond).String()
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}

@@ -1,0 +1,121 @@
+package loadtest
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// Pauses before a repetition: what Retry-After asks for, but never longer than longestPause, which would only measure the
+// pause; without it shortestPause, doubled each time.
+const (
+	shortestPause = 20 * time.Millisecond
+	longestPause  = time.Second
+)
+
+// script is how to ask the service for a product and how to read its answers: the part in which a service that is not ours
+// differs.
+type script struct {
+	fill     func(c *Call, product int64, key string)
+	classify func(*Answer) reading
+	keyed    bool // each request carries a key of its own, its repetitions the same one
+}
+
+// worker is one client: it sends one request at a time.
+type worker struct {
+	id     int
+	plan   Plan
+	script script
+	engine Engine
+	call   Call
+}
+
+// order carries out one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in
+// nanoseconds on rec's clock; -1 = now. A nil rec leaves it uncounted.
+func (w *worker) order(ctx context.Context, rec *recorder, product, intended int64) {
+	key := ""
+	if w.script.keyed {
+		key = uuid.NewString()
+	}
+	w.call = Call{}
+	w.script.fill(&w.call, product, key)
+	for try := 0; ; try++ {
+		a, read := w.send(rec, sample{
+			op:       audit.Op{Client: w.id, ProductID: product, Quantity: w.plan.Quantity, Key: key},
+			intended: intended,
+			retry:    try > 0,
+			open:     intended >= 0,
+		})
+		if !read.again || try >= w.plan.Retry || !rest(ctx, pauseAfter(try, a.RetryAfter)) {
+			return
+		}
+		intended = -1 // a repetition is due when it is sent
+	}
+}
+
+// send sends the call once and records what came of it.
+func (w *worker) send(rec *recorder, s sample) (Answer, reading) {
+	if rec == nil {
+		a := w.engine.Do(&w.call)
+		read := w.script.classify(&a)
+		return a, read
+	}
+	// Connecting, where it is needed, falls between the two: the interval may be wider than the service's, never narrower,
+	// and only then do two that do not overlap prove an order.
+	s.op.Call = rec.now()
+	a := w.engine.Do(&w.call)
+	s.op.Return = rec.now()
+	if !s.open {
+		s.intended = s.op.Call
+	}
+	s.read = w.script.classify(&a)
+	s.op.Outcome = s.read.outcome
+	if s.read.code != codeOK {
+		s.op.Code = api.Code(s.read.code)
+	}
+	s.op.OrderID, s.op.Replica, s.op.Replayed = a.OrderID, a.Replica, a.Replayed
+	rec.add(s, a.Remaining, a.HasRemaining)
+	return a, s.read
+}
+
+// pauseAfter is how long to wait before repetition try+1.
+func pauseAfter(try int, asked time.Duration) time.Duration {
+	if asked <= 0 {
+		asked = shortestPause << min(try, 10)
+	}
+	return min(asked, longestPause)
+}
+
+// rest waits for d; false means that ctx ended first.
+func rest(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// picker returns a chooser of products for one source of requests, numbered by stream: the same plan chooses alike every
+// time. The first product is the most wanted one where there is a skew.
+func picker(p Plan, stream int) func() int64 {
+	if p.Products <= 1 {
+		return func() int64 { return p.Product }
+	}
+	random := rand.New(rand.NewPCG(p.Seed, uint64(stream))) //nolint:gosec // it has to be repeatable, not secret
+	if p.Zipf > 1 {
+		zipf := rand.NewZipf(random, p.Zipf, 1, uint64(p.Products-1))
+		return func() int64 { return p.Product + int64(zipf.Uint64()) }
+	}
+	return func() int64 { return p.Product + random.Int64N(int64(p.Products)) }
+}
