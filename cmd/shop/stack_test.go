@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lastitem/internal/localstack"
+)
+
+// TestStackCommands runs the commands around the local stack as a user does: in a binary of their own, told by signals.
+func TestStackCommands(t *testing.T) {
+	t.Parallel()
+	shop := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	t.Run("up", func(t *testing.T) { testUp(t, shop) })
+	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
+	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
+	t.Run("with-stack code", func(t *testing.T) { testWithStackCode(t, shop) })
+	t.Run("with-stack signal", func(t *testing.T) { testWithStackSignal(t, shop) })
+	t.Run("with-stack require", func(t *testing.T) { testWithStackRequire(t, shop) })
+}
+
+// stackJSON is what 'shop up --json' prints.
+type stackJSON struct {
+	URL      string               `json:"url"`
+	Token    string               `json:"token"`
+	Logs     string               `json:"logs"`
+	Balancer localstack.Service   `json:"balancer"`
+	Redis    localstack.Service   `json:"redis"`
+	SQL      localstack.Service   `json:"sql"`
+	Replicas []localstack.Service `json:"replicas"`
+}
+
+// startUp runs 'shop up' on embedded backends and a free port and waits until it has printed its addresses.
+func startUp(t *testing.T, shop string) (*exec.Cmd, stackJSON) {
+	t.Helper()
+	cmd := exec.Command(shop, "up", "--port", "0", "--replicas", "2", "--backend", "embedded", "--json")
+	cmd.Env = append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	var s stackJSON
+	if err := json.NewDecoder(out).Decode(&s); err != nil {
+		_ = cmd.Wait()
+		t.Fatalf("shop up --json: %v\n%s", err, &said)
+	}
+	return cmd, s
+}
+
+// wantGone waits until no process, port or directory of the stack is left.
+func wantGone(t *testing.T, s stackJSON) {
+	t.Helper()
+	left := func() (left []string) {
+		for _, sv := range append([]localstack.Service{s.Balancer, s.Redis}, s.Replicas...) {
+			if !errors.Is(syscall.Kill(sv.PID, 0), syscall.ESRCH) {
+				left = append(left, sv.Name)
+			}
+			if conn, err := net.Dial("tcp", sv.Addr); err == nil {
+				_ = conn.Close()
+				left = append(left, sv.Addr)
+			}
+		}
+		if _, err := os.Stat(s.Logs); err == nil {
+			left = append(left, s.Logs)
+		}
+		return left
+	}
+	for end := time.Now().Add(30 * time.Second); left() != nil; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("left behind after 30 s: %v", left())
+		}
+	}
+}
+
+func testUp(t *testing.T, shop string) {
+	cmd, s := startUp(t, shop)
+	if s.Token != "t0ken" || len(s.Replicas) != 2 || !strings.HasPrefix(s.SQL.URL, "sqlite:") {
+		t.Errorf("shop up printed %+v", s)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/products/101/stock", strings.NewReader(`{"stock":3}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer t0ken")
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusOK || res.Header.Get("X-Replica") == "" {
+		t.Errorf("PUT stock by the balancer = %s %s", res.Status, body)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("shop up after Ctrl-C: %v, want exit 0", err)
+	}
+	wantGone(t, s)
+}
+
+func testUpKilled(t *testing.T, shop string) {
+	cmd, s := startUp(t, shop)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	wantGone(t, s)
+}
+
+func testUpRefuses(t *testing.T, shop string) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--port", port}, exitFailed, "choose another with --port"},
+		{[]string{"--port", "65536"}, exitUsage, "--port 65536"},
+		{[]string{"--replicas", "0"}, exitUsage, "--replicas 0"},
+		{[]string{"--backend", "docker"}, exitUsage, "--backend docker"},
+		{[]string{"now"}, exitUsage, "now"},
+	} {
+		out, err := exec.CommandContext(t.Context(), shop, append([]string{"up"}, c.args...)...).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != c.code || !strings.Contains(string(out), c.want) {
+			t.Errorf("shop up %s: %v, %s\nwant exit %d and %q", strings.Join(c.args, " "), err, out, c.code, c.want)
+		}
+	}
+}
+
+func testWithStackCode(t *testing.T, shop string) {
+	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--", "sh", "-c",
+		`[ -n "$SHOP_TEST_REDIS" ] && echo redis; [ -n "$SHOP_TEST_SQL" ] && echo mysql; exit 7`)
+	out, err := cmd.Output()
+	if cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("exit code %d (%v), want that of the command, 7", cmd.ProcessState.ExitCode(), err)
+	}
+	for _, backend := range []string{localstack.Redis, localstack.MySQL} {
+		_, err := localstack.Find(backend)
+		if got := strings.Contains(string(out), backend); got != (err == nil) {
+			t.Errorf("%s in the command's environment: %t, want %t", backend, got, err == nil)
+		}
+	}
+}
+
+func testWithStackSignal(t *testing.T, shop string) {
+	// Given servers: this is about signals. 'wait' lets the shell run its trap at once.
+	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--", "sh", "-c",
+		`trap 'kill $! ; exit 9' TERM; sleep 60 & echo $$; wait`)
+	cmd.Env = append(os.Environ(), envTestRedis+"=redis://127.0.0.1:1", envTestSQL+"=sqlite:/nowhere")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := make([]byte, 16)
+	n, err := out.Read(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 9 {
+		t.Errorf("exit code after SIGTERM = %d, want that of the command's trap, 9", code)
+	}
+	if child, err := strconv.Atoi(strings.TrimSpace(string(pid[:n]))); err != nil || !errors.Is(syscall.Kill(child, 0), syscall.ESRCH) {
+		t.Errorf("the command (%d, %v) is still there", child, err)
+	}
+}
+
+func testWithStackRequire(t *testing.T, shop string) {
+	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis,oracle", "--", "true")
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage {
+		t.Errorf("--require oracle: exit %d, want %d\n%s", cmd.ProcessState.ExitCode(), exitUsage, out)
+	}
+	if _, err := os.Stat("/usr/local/bin/redis-server"); err == nil {
+		t.Skip("redis-server is installed where it is always found")
+	}
+	cmd = exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis", "--", "/bin/true")
+	cmd.Env = []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "apt-get install redis-server") {
+		t.Errorf("--require redis without it: exit %d\n%s", cmd.ProcessState.ExitCode(), out)
+	}
+}

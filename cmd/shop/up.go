@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/localstack"
+)
+
+// upFlags are the flags of 'shop up'.
+type upFlags struct {
+	port, replicas      int
+	backend, redis, sql string
+	json                bool
+}
+
+// newUp is the stack for somebody who wants to try the shop with curl.
+func newUp() *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a private stack (Redis, SQL, replicas, balancer) and keep it until interrupted",
+		Long: `Starts the shop on this machine: replicas as separate processes behind a balancer, with Redis and SQL. Of each backend it
+takes the URL you give, else a real server found on PATH (redis-server, mariadbd or mysqld, nginx), else an embedded one,
+and says which. Everything is private, on loopback, and gone after Ctrl-C, data included.
+
+The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
+		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
+			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
+		Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, f) }),
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.port, "port", 8080, "port of the balancer on 127.0.0.1; 0 takes a free one")
+	flags.IntVar(&f.replicas, "replicas", 3, "number of replicas")
+	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
+	flags.StringVar(&f.redis, "redis", "", "your own Redis, as a redis:// URL")
+	flags.StringVar(&f.sql, "sql", "", "your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db")
+	flags.BoolVar(&f.json, "json", false, "print the addresses as JSON")
+	return cmd
+}
+
+// up starts the stack, prints it, and keeps it until ctx ends or a part of it dies.
+func up(cmd *cobra.Command, f upFlags) error {
+	switch {
+	case f.replicas < 1:
+		return usage("--replicas %d: want at least 1", f.replicas)
+	case f.port < 0 || f.port > 65535:
+		return usage("--port %d: want 0 to 65535", f.port)
+	}
+	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, f.backend) {
+		return usage("--backend %s: want auto, embedded or local", f.backend)
+	}
+	o := localstack.Options{
+		Replicas: f.replicas, Backend: f.backend, Redis: f.redis, SQL: f.sql,
+		Token: os.Getenv("SHOP_ADMIN_TOKEN"),
+		Log:   func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) },
+	}
+	if f.port != 0 {
+		o.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port))
+	}
+	ctx := cmd.Context()
+	stack, err := localstack.Start(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%w; choose another with --port", err)
+		}
+		return err
+	}
+	if err := printStack(cmd.OutOrStdout(), stack, f.json); err != nil {
+		return errors.Join(err, stack.Close())
+	}
+	select {
+	case <-ctx.Done():
+	case <-stack.Done():
+	}
+	return errors.Join(stack.Err(), stack.Close())
+}
+
+// printStack prints where everything is. Passwords of servers that the user gave are masked in the text.
+func printStack(w io.Writer, s *localstack.Stack, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{
+			"url": s.URL, "token": s.Token, "balancer": s.Balancer, "replicas": s.Replicas,
+			"redis": s.Redis, "sql": s.SQL, "logs": s.Dir,
+		})
+	}
+	// A private server's password is shown: it is how one gets in with redis-cli or mariadb.
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, where, what string) { fmt.Fprintf(t, "  %s\t%s\t%s\n", name, where, what) }
+	line("balancer", s.Balancer.URL, s.Balancer.Kind)
+	for _, r := range s.Replicas {
+		line(r.Name, r.URL, fmt.Sprintf("pid %d", r.PID))
+	}
+	for _, b := range []localstack.Service{s.Redis, s.SQL} {
+		url := b.URL
+		if b.PID == 0 {
+			url = localstack.Masked(url)
+		}
+		line(b.Name, url, b.Kind)
+	}
+	line("token", s.Token, "for the routes that set stock (SHOP_ADMIN_TOKEN)")
+	line("logs", s.Dir, "")
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, `
+Put 100 of product 101 in stock, sell one, look:
+
+  curl -X PUT -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"stock":100}' %[1]s/products/101/stock
+  curl -X POST '%[1]s/deduct_stock/lua-lock?product_id=101'
+  curl %[1]s/products/101
+
+Ctrl-C ends it all.
+`, s.URL, s.Token)
+	return err
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/localstack"
+)
+
+// What a command under 'shop with-stack' finds in its environment. Tests read it by way of package testenv.
+const (
+	envTestRedis   = "SHOP_TEST_REDIS"
+	envTestSQL     = "SHOP_TEST_SQL"
+	envTestRequire = "SHOP_TEST_REQUIRE"
+)
+
+// newWithStack is the hidden command that 'make test' runs the tests under: one Redis and one MySQL for all packages.
+func newWithStack() *cobra.Command {
+	var require []string
+	cmd := &cobra.Command{
+		Use:    "with-stack [flags] -- COMMAND...",
+		Short:  "Run a command with a private real Redis and MySQL, where they are installed",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(1),
+		RunE: run(func(cmd *cobra.Command, args []string) error {
+			return withStack(cmd, require, args)
+		}),
+	}
+	cmd.Flags().SetInterspersed(false) // what follows COMMAND is COMMAND's
+	cmd.Flags().StringSliceVar(&require, "require", splitList(os.Getenv(envTestRequire)),
+		"backends that must be there: redis,mysql,nginx; others are left out where they are not installed")
+	return cmd
+}
+
+// withStack brings the backends up, runs the command, and takes its exit code. A command that went well on a backend that
+// died has failed.
+func withStack(cmd *cobra.Command, require, argv []string) error {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "with-stack: "+format+"\n", args...)
+	}
+	o := localstack.Options{Backend: localstack.Local, Log: say}
+	o.Redis, o.SQL = os.Getenv(envTestRedis), os.Getenv(envTestSQL)
+	var err error
+	if o.Only, err = installed(require, o, say); err != nil {
+		return err
+	}
+	stack, err := localstack.Start(cmd.Context(), o)
+	if err != nil {
+		if cmd.Context().Err() != nil {
+			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the backends were up")}
+		}
+		return err
+	}
+	child := exec.Command(argv[0], argv[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	child.Env = append(os.Environ(), envTestRedis+"="+stack.Redis.URL, envTestSQL+"="+stack.SQL.URL,
+		envTestRequire+"="+strings.Join(require, ","))
+	code, err := runForwarding(child)
+	if died := stack.Err(); died != nil {
+		err = errors.Join(err, died)
+		code = max(code, exitFailed)
+	}
+	err = errors.Join(err, stack.Close())
+	if code == exitOK && err == nil {
+		return nil
+	}
+	return &exitError{code: max(code, exitFailed), err: err}
+}
+
+// installed lists the backends to start: the ones given or found. A required one that is neither is an error.
+func installed(require []string, o localstack.Options, say func(string, ...any)) ([]string, error) {
+	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx}
+	for _, name := range require {
+		if !slices.Contains(known, name) {
+			return nil, usage("--require %s: want some of %s", name, strings.Join(known, ","))
+		}
+	}
+	given := map[string]bool{localstack.Redis: o.Redis != "", localstack.MySQL: o.SQL != ""}
+	start := []string{}
+	for _, name := range known {
+		_, err := localstack.Find(name)
+		switch {
+		case err != nil && !given[name] && slices.Contains(require, name):
+			return nil, fmt.Errorf("%s is required: %w", name, err)
+		case err != nil && !given[name]:
+			say("no %s: %v", name, err)
+		case name != localstack.Nginx:
+			start = append(start, name)
+		}
+	}
+	return start, nil
+}
+
+// runForwarding runs a command, passes the signals that reach us on to it, and returns its exit code: 128 + the signal that
+// killed it, and 127 when it could not be started.
+func runForwarding(child *exec.Cmd) (int, error) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return 127, err
+	}
+	ctx, ended := context.WithCancel(context.Background())
+	defer ended()
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				_ = child.Process.Signal(s)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := child.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return exitOK, nil
+	case !errors.As(err, &exit):
+		return exitFailed, err
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return exit.ExitCode(), nil
+}
+
+// splitList splits a comma list; nothing for "".
+func splitList(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}

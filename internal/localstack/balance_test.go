@@ -1,0 +1,235 @@
+package localstack
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"lastitem/internal/api"
+)
+
+// deadOnSecond is a server whose connections answer one request, take a second, and close without a word: to an HTTP
+// client, a reused connection that has died. It counts the requests that it was sent.
+func deadOnSecond(t *testing.T) (addr string, got *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	got = new(atomic.Int64)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = conn.Close() }()
+				in := bufio.NewReader(conn)
+				for first := true; ; first = false {
+					req, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, req.Body)
+					got.Add(1)
+					if !first {
+						return
+					}
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				}
+			}()
+		}
+	}()
+	return l.Addr().String(), got
+}
+
+// edges returns the URL of every kind of balancer, in front of the targets.
+func edges(t *testing.T, targets ...string) map[string]string {
+	t.Helper()
+	builtin := httptest.NewServer(NewBalancer(targets))
+	t.Cleanup(builtin.Close)
+	urls := map[string]string{"built-in": builtin.URL}
+	if path := nginxPath(t); path != "" {
+		s := startStack(t, Options{Only: []string{}})
+		sv := s.nginxServer(path, targets)
+		sv.ready = func(ctx context.Context, addr string) error {
+			return answers(ctx, addr, "GET\r\n\r\n", func([]byte) bool { return true })
+		}
+		nginx, err := s.launch(t.Context(), sv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls["nginx"] = nginx.URL
+	}
+	return urls
+}
+
+// nginxPath finds nginx; "" where it is neither installed nor required.
+func nginxPath(t *testing.T) string {
+	t.Helper()
+	path, err := Find(Nginx)
+	if err != nil && strings.Contains(os.Getenv("SHOP_TEST_REQUIRE"), Nginx) {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func send(t *testing.T, method, url, key, body string) (*http.Response, api.Problem) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set(api.HeaderKey, key)
+	}
+	// A connection each: this client must not repeat anything either.
+	res, err := probes.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var p api.Problem
+	if res.StatusCode != http.StatusOK {
+		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+			t.Errorf("%s %s: %s: body is no problem: %v", method, url, res.Status, err)
+		}
+		if got := res.Header.Get("Content-Type"); got != api.ProblemType {
+			t.Errorf("%s %s: Content-Type %q, want %q", method, url, got, api.ProblemType)
+		}
+	}
+	return res, p
+}
+
+// TestNeverSentTwice: net/http, and so a proxy made from it, repeats these on a dead reused connection by default.
+func TestNeverSentTwice(t *testing.T) {
+	t.Parallel()
+	addr, got := deadOnSecond(t)
+	for edge, url := range edges(t, addr) {
+		for _, c := range []struct{ name, method, key, body string }{
+			{"POST with key, no body", http.MethodPost, "k", ""},
+			{"POST with key and body", http.MethodPost, "k", `{"product_id":101}`},
+			{"POST", http.MethodPost, "", ""},
+			{"PUT", http.MethodPut, "k", `{"stock":1}`},
+			{"GET", http.MethodGet, "", ""},
+		} {
+			t.Run(edge+"/"+c.name, func(t *testing.T) {
+				got.Store(0)
+				if res, _ := send(t, http.MethodGet, url, "", ""); res.StatusCode != http.StatusOK {
+					t.Fatalf("first request = %s, want 200", res.Status)
+				}
+				res, p := send(t, c.method, url, c.key, c.body)
+				if res.StatusCode != http.StatusBadGateway || p.Code != api.OutcomeUnknown || p.Happened != api.Unknown || p.Status != 502 {
+					t.Errorf("second request = %s, %+v, want 502 outcome_unknown", res.Status, p)
+				}
+				if n := got.Load(); n != 2 {
+					t.Errorf("the server got %d requests, want 2", n)
+				}
+			})
+		}
+	}
+}
+
+func TestKeyArrivesUnchanged(t *testing.T) {
+	t.Parallel()
+	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, r.Header.Get(api.HeaderKey)+"|"+string(body)+"|"+r.Host+"|"+r.URL.String())
+	}))
+	t.Cleanup(replica.Close)
+	for edge, url := range edges(t, replica.Listener.Addr().String()) {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/deduct_stock/x?product_id=1", strings.NewReader("b"))
+		req.Header.Set(api.HeaderKey, "Kä \xff~")
+		req.Host = "shop.example:81"
+		res, err := probes.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if want := "Kä \xff~|b|shop.example:81|/deduct_stock/x?product_id=1"; string(got) != want {
+			t.Errorf("%s: the replica saw %q, want %q", edge, got, want)
+		}
+	}
+}
+
+// TestEdgeErrors: a balancer's own errors have the shape of the shop's and say what is known.
+func TestEdgeErrors(t *testing.T) {
+	t.Parallel()
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := dead.Addr().String()
+	_ = dead.Close()
+	for edge, url := range edges(t, addr) {
+		// nginx does not tell a refused connection from a broken one; saying "unknown" is always true.
+		status, code := http.StatusBadGateway, api.OutcomeUnknown
+		if edge == "built-in" {
+			status, code = http.StatusServiceUnavailable, api.BackendUnavailable
+		}
+		res, p := send(t, http.MethodPost, url+"/deduct_stock", "k", "")
+		if res.StatusCode != status || p.Code != code || p.Status != status || res.Header.Get("X-Upstream") != addr {
+			t.Errorf("%s, no replica: %s, %+v, X-Upstream %q", edge, res.Status, p, res.Header.Get("X-Upstream"))
+		}
+		if (res.Header.Get("Retry-After") != "") != (code == api.BackendUnavailable) {
+			t.Errorf("%s, no replica: Retry-After %q", edge, res.Header.Get("Retry-After"))
+		}
+		res, p = send(t, http.MethodPost, url+"/deduct_stock", "", strings.Repeat("x", maxBody+1))
+		if res.StatusCode != http.StatusRequestEntityTooLarge || p.Code != api.BodyTooLarge || p.Happened != api.No {
+			t.Errorf("%s, huge body: %s, %+v, want 413 body_too_large", edge, res.Status, p)
+		}
+	}
+}
+
+// TestReplicasProblemsPass: what a replica answers is not replaced by what the balancer would say.
+func TestReplicasProblemsPass(t *testing.T) {
+	t.Parallel()
+	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", api.ProblemType)
+		w.WriteHeader(http.StatusGatewayTimeout)
+		_ = json.NewEncoder(w).Encode(api.NewProblem(api.OutcomeUnknown, "from the replica", r.URL.Path))
+	}))
+	t.Cleanup(replica.Close)
+	for edge, url := range edges(t, replica.Listener.Addr().String()) {
+		res, p := send(t, http.MethodPost, url+"/x", "", "")
+		if res.StatusCode != http.StatusGatewayTimeout || p.Detail != "from the replica" || p.Instance != "/x" {
+			t.Errorf("%s: %s, %+v, want the replica's own answer", edge, res.Status, p)
+		}
+	}
+}
+
+func TestNginxConfIsValid(t *testing.T) {
+	t.Parallel()
+	path := nginxPath(t)
+	if path == "" {
+		t.Skip("nginx is not installed")
+	}
+	conf, err := renderNginx("127.0.0.1:20000", []string{"127.0.0.1:1", "127.0.0.1:2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, conf, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	number, _ := version(path, "-v")
+	argv := append(nginxArgv(path, number, dir, file), "-t")
+	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "[warn]") {
+		t.Errorf("nginx -t: %v\n%s", err, out)
+	}
+}

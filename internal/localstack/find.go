@@ -1,0 +1,84 @@
+package localstack
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// program is one real server: the names of its binary, best first, and the package to install.
+type program struct {
+	names   []string
+	install string
+}
+
+// programs are the real servers, by backend. MariaDB comes first: where both are there, mysqld is often a link to it.
+var programs = map[string]program{
+	Redis: {[]string{"redis-server"}, "apt-get install redis-server, or brew install redis"},
+	MySQL: {[]string{"mariadbd", "mysqld"}, "apt-get install mariadb-server, or brew install mariadb"},
+	Nginx: {[]string{"nginx"}, "apt-get install nginx-light, or brew install nginx"},
+}
+
+// extraDirs are where Debian and others put servers although they are not on a user's PATH.
+var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/opt/homebrew/sbin"}
+
+// Find returns the path of the real server for a backend (Redis, MySQL or Nginx), looking on PATH and where servers are
+// usually installed. Its error names what to install.
+func Find(backend string) (string, error) {
+	p, ok := programs[backend]
+	if !ok {
+		return "", fmt.Errorf("localstack: unknown backend %q", backend)
+	}
+	for _, name := range p.names {
+		if path := lookUp(name); path != "" {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s not found; to install it: %s", strings.Join(p.names, " or "), p.install)
+}
+
+// lookUp finds an executable on PATH, then in extraDirs; "" when there is none.
+func lookUp(name string) string {
+	for _, dir := range slices.Concat([]string{""}, extraDirs) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			if abs, err := filepath.Abs(path); err == nil {
+				return abs
+			}
+		}
+	}
+	return ""
+}
+
+// versionNumber is the first thing in a program's answer that looks like one.
+var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
+
+// version asks a program for its version: the number, and all that it said.
+func version(path, flag string) (number, said string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, path, flag).CombinedOutput() // what it said matters, not how it ended
+	said = string(out)
+	return versionNumber.FindString(strings.TrimPrefix(said, path)), said
+}
+
+// choose picks the real server or the embedded one for a backend by Options.Backend: the path of the real one, "" for
+// embedded, or an error. why completes the sentence "embedded, because".
+func (o *Options) choose(backend string) (path, why string, err error) {
+	if o.Backend == Embedded {
+		return "", "asked for", nil
+	}
+	path, err = Find(backend)
+	switch {
+	case err == nil:
+		return path, "", nil
+	case o.Backend == Local:
+		return "", "", fmt.Errorf("localstack: backend %s: %w", Local, err)
+	default:
+		return "", err.Error(), nil
+	}
+}

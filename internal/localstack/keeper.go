@@ -1,0 +1,234 @@
+package localstack
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// spec asks the keeper to start one child; a line of JSON on its stdin.
+type spec struct {
+	ID   int      `json:"id"` // chosen by the parent, returned in every event about this child
+	Argv []string `json:"argv"`
+	Env  []string `json:"env,omitempty"` // on top of the keeper's own
+	Dir  string   `json:"dir"`
+	Log  string   `json:"log"` // file that takes stdout and stderr
+	// GraceMS is how long the child may take to end after SIGTERM; 0 = it is killed at once. Servers whose data is
+	// thrown away with the directory need no grace, replicas that still answer requests do.
+	GraceMS int `json:"grace_ms,omitempty"`
+}
+
+// event is what the keeper says; a line of JSON on its stdout.
+type event struct {
+	Event string `json:"event"` // "dir", "started", "failed", "exited"
+	ID    int    `json:"id,omitempty"`
+	Dir   string `json:"dir,omitempty"`   // dir: the private directory
+	PID   int    `json:"pid,omitempty"`   // started: the process, which is also its group
+	Error string `json:"error,omitempty"` // failed: why; exited: how
+}
+
+// child is a running process and the group of the same number.
+type child struct {
+	cmd   *exec.Cmd
+	grace time.Duration
+	done  chan struct{} // closed once the process has been waited for
+}
+
+// exitedWell is how a child ended that returned 0.
+const exitedWell = "exit status 0"
+
+// keeper owns children on behalf of a parent that may die at any moment.
+type keeper struct {
+	dir string
+
+	out sync.Mutex // one event at a time
+	enc *json.Encoder
+
+	mu       sync.Mutex
+	children map[int]*child
+}
+
+// RunKeeper is the body of 'shop keeper'. It makes a private temporary directory, starts what in asks for, each child in a
+// process group of its own, reports to out, and when in ends, which it does however the parent dies, it ends the
+// groups, removes the directory and returns.
+//
+// It must be called from the main goroutine of a process of its own: it takes over signals and its thread. SIGINT,
+// SIGTERM and SIGHUP are ignored, since only the parent knows when the children are no longer needed.
+func RunKeeper(in io.Reader, out io.Writer) error {
+	// Caught and dropped, not SIG_IGN, which the children would inherit. SIGPIPE is here because otherwise a write to a
+	// dead parent would end the keeper before it has cleaned up.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	// A death signal follows the thread that forked, not the process: all children come from this one.
+	runtime.LockOSThread()
+	raiseFileLimit()
+
+	dir, err := os.MkdirTemp(tempBase(), "lastitem-")
+	if err != nil {
+		return fmt.Errorf("localstack: make a private directory: %w", err)
+	}
+	k := &keeper{dir: dir, enc: json.NewEncoder(out), children: map[int]*child{}}
+	k.say(event{Event: "dir", Dir: dir})
+	requests := json.NewDecoder(bufio.NewReader(in))
+	for {
+		var s spec
+		if err = requests.Decode(&s); err != nil {
+			break
+		}
+		k.start(s)
+	}
+	k.endAll()
+	if !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("localstack: keeper's requests: %w", err), remove(dir))
+	}
+	return remove(dir)
+}
+
+// say reports an event. An error means that the parent is gone, and then in ends too.
+func (k *keeper) say(e event) {
+	k.out.Lock()
+	defer k.out.Unlock()
+	_ = k.enc.Encode(e)
+}
+
+// start starts what s asks for, reports that, and reports again when it has ended.
+func (k *keeper) start(s spec) {
+	c, err := k.spawn(s)
+	if err != nil {
+		k.say(event{Event: "failed", ID: s.ID, Error: err.Error()})
+		return
+	}
+	pid := c.cmd.Process.Pid
+	k.mu.Lock()
+	k.children[s.ID] = c
+	k.mu.Unlock()
+	k.say(event{Event: "started", ID: s.ID, PID: pid})
+	go func() {
+		err := c.cmd.Wait()
+		killGroup(pid) // what the child itself started and left behind
+		k.mu.Lock()
+		delete(k.children, s.ID)
+		k.mu.Unlock()
+		close(c.done)
+		how := exitedWell
+		if err != nil {
+			how = err.Error()
+		}
+		k.say(event{Event: "exited", ID: s.ID, PID: pid, Error: how})
+	}()
+}
+
+// spawn forks. It runs on the thread that RunKeeper locked, see there.
+func (k *keeper) spawn(s spec) (*child, error) {
+	if len(s.Argv) == 0 {
+		return nil, errors.New("empty command")
+	}
+	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the child has its own copy
+	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
+	// TMPDIR: what a child is killed over, such as an installer's temporary tables, goes with the directory.
+	cmd.Env = slices.Concat(os.Environ(), []string{"TMPDIR=" + k.dir}, s.Env)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, log, log
+	cmd.SysProcAttr = childAttr()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &child{cmd: cmd, grace: time.Duration(s.GraceMS) * time.Millisecond, done: make(chan struct{})}, nil
+}
+
+// endAll ends the groups: first those with a grace, so that a replica can finish its requests while its backends are
+// still there, then the rest. It returns when every child has been waited for.
+func (k *keeper) endAll() {
+	k.mu.Lock()
+	all := make([]*child, 0, len(k.children))
+	for _, c := range k.children {
+		all = append(all, c)
+	}
+	k.mu.Unlock()
+
+	var grace time.Duration
+	for _, c := range all {
+		if c.grace > 0 {
+			// SIGCONT too: a stopped process sees no other signal but SIGKILL.
+			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM)
+			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT)
+			grace = max(grace, c.grace)
+		}
+	}
+	// One deadline for all of them: they end side by side.
+	deadline := time.After(grace)
+waiting:
+	for _, c := range all {
+		if c.grace == 0 {
+			continue
+		}
+		select {
+		case <-c.done:
+		case <-deadline:
+			break waiting
+		}
+	}
+	for _, c := range all {
+		select {
+		case <-c.done: // its number may belong to somebody else by now
+		default:
+			killGroup(c.cmd.Process.Pid)
+		}
+	}
+	for _, c := range all {
+		<-c.done
+	}
+}
+
+// killGroup ends every process of a group; one that is already gone is no error.
+func killGroup(pid int) {
+	if pid > 1 { // -0 and -1 would mean us, or everybody
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+	}
+}
+
+// remove removes the private directory. A killed process may go on writing for a moment, so that it is not empty yet.
+func remove(dir string) error {
+	for try := 1; ; try++ {
+		err := os.RemoveAll(dir)
+		if err == nil || try == 100 {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// raiseFileLimit gives the children as many file descriptors as the system allows, within reason: nginx alone needs two
+// per client. Go raises its own limit but, unless asked like this, hands the old one to its children.
+func raiseFileLimit() {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return
+	}
+	limit.Cur = min(limit.Max, 65536)
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+}
+
+// tempBase is the directory for private directories: the system's, or /tmp where that name is so long that a socket
+// below it would not fit into a socket address (104 bytes on macOS).
+func tempBase() string {
+	base := os.TempDir()
+	if len(filepath.Join(base, "lastitem-0123456789", "mysql.sock")) > 100 {
+		return "/tmp"
+	}
+	return base
+}

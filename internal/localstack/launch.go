@@ -1,0 +1,175 @@
+package localstack
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// server describes one process to bring up on a port. The functions get the address ("127.0.0.1:20123") because it may
+// change between attempts.
+type server struct {
+	name  string
+	kind  string
+	url   func(addr string) string
+	addr  string                              // fixed; "" = a free loopback port, and another one should that be taken
+	setup func(addr string) ([]string, error) // writes what the process reads and returns its command line
+	env   func(addr string) []string          // nil = none
+	ready func(ctx context.Context, addr string) error
+	grace time.Duration // see spec.GraceMS
+}
+
+const (
+	portTries    = 5
+	readyWithin  = 60 * time.Second // generous: a fresh database on a busy machine
+	readyPolling = 20 * time.Millisecond
+)
+
+// errEarlyExit is how a process ends that could not take its port, among other reasons.
+var errEarlyExit = errors.New("ended before it was ready")
+
+// launch starts the process and waits until it is ready. Another process may take a port between our choice and its use;
+// then the next port is tried.
+func (s *Stack) launch(ctx context.Context, sv server) (Service, error) {
+	for try := 1; ; try++ {
+		addr := sv.addr
+		if addr == "" {
+			var err error
+			if addr, err = s.freeAddr(); err != nil {
+				return Service{}, err
+			}
+		}
+		p, err := s.attempt(ctx, sv, addr)
+		if err == nil {
+			return Service{Name: sv.name, Kind: sv.kind, Addr: addr, URL: sv.url(addr), PID: p.pid}, nil
+		}
+		// The text is for a rival that has let go again; a server that fails for another reason fails the same way
+		// next time, and that is the error to show.
+		collided := errors.Is(err, errEarlyExit) && (listenable(addr) != nil || strings.Contains(err.Error(), "in use"))
+		if sv.addr != "" || !collided || try == portTries {
+			return Service{}, err
+		}
+		s.opts.Log("%s: %s was taken meanwhile, trying another port", sv.name, addr)
+	}
+}
+
+// attempt starts the process once.
+func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, error) {
+	argv, err := sv.setup(addr)
+	if err != nil {
+		return nil, fmt.Errorf("localstack: set %s up: %w", sv.name, err)
+	}
+	var env []string
+	if sv.env != nil {
+		env = sv.env(addr)
+	}
+	p, err := s.leash.start(ctx, sv.name, argv, env, sv.grace)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx, sv, addr, p); err != nil {
+		return nil, fmt.Errorf("localstack: %s: %w%s", sv.name, err, tail(p.log))
+	}
+	return p, nil
+}
+
+// await polls until the process is ready, has ended, or readyWithin is over. A probe under way is abandoned when the
+// process ends: whatever has the port now is no longer of interest.
+func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) error {
+	ctx, stop := context.WithTimeout(ctx, readyWithin)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-p.exited:
+			cancel(fmt.Errorf("%w: %s", errEarlyExit, p.how))
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		err := sv.ready(ctx, addr)
+		// guard: an answer from a child that has already ended came from another server, which has the port.
+		if err == nil && s.leash.guard(p) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readyPolling):
+			continue
+		}
+		cause := context.Cause(ctx)
+		if errors.Is(cause, context.DeadlineExceeded) {
+			return fmt.Errorf("not ready within %v: %w", readyWithin, errors.Join(cause, err))
+		}
+		return cause
+	}
+}
+
+// freeAddr picks a loopback port that nobody listens on and that this stack has not handed out. It stays below the range
+// from which Linux and macOS take the local ports of outgoing connections, so that a busy client does not get in the way.
+func (s *Stack) freeAddr() (string, error) {
+	for range 200 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
+		if _, taken := s.ports.LoadOrStore(addr, true); taken {
+			continue
+		}
+		if listenable(addr) == nil {
+			return addr, nil
+		}
+	}
+	return "", errors.New("localstack: no free loopback port between 20000 and 32000")
+}
+
+// answers dials addr, sends ask, if any, and looks at the beginning of what comes back. It needs no client library, and a
+// server that takes connections before it can answer is not taken for ready.
+func answers(ctx context.Context, addr, ask string, matches func(line []byte) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if _, err := conn.Write([]byte(ask)); err != nil {
+		return err
+	}
+	line := make([]byte, 128)
+	n, err := bufio.NewReader(conn).Read(line)
+	if err != nil {
+		return err
+	}
+	if !matches(line[:n]) {
+		return fmt.Errorf("unexpected answer %q", line[:n])
+	}
+	return nil
+}
+
+// probes is the client of the readiness checks; no connection outlives its request.
+var probes = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// answers200 asks for a path over HTTP.
+func answers200(ctx context.Context, addr, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	res, err := probes.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", path, res.Status)
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+// Package localstack runs a private lastitem on this machine: a Redis, an SQL server, replicas of the shop and a
+// balancer, as child processes on loopback, and leaves nothing behind: no process, no port, no file.
+//
+// Per backend it takes the URL that the user gave, else a real server found on PATH (see [Find]), else an embedded one, and
+// says which. Start with [Start], which returns a [Stack] of [Service] values.
+//
+// The children are owned by a keeper, a process of its own ('shop keeper', [RunKeeper]) that reads its orders from a pipe
+// held by the parent. When the pipe ends, because the parent closed it or died, even by kill -9, the keeper ends all
+// process groups and removes the private directory. Should the keeper be killed, the kernel (on Linux) or the parent ends
+// the children instead, and the parent removes the directory.
+package localstack
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The values of Options.Backend.
+const (
+	Auto     = "auto"     // a real server where its program is found, else an embedded one
+	Embedded = "embedded" // embedded ones only: needs nothing but the binary
+	Local    = "local"    // real servers only: a missing program is an error
+)
+
+// The backends of Options.Only.
+const (
+	Redis = "redis"
+	MySQL = "mysql" // or what speaks its protocol; embedded, it is SQLite
+	Nginx = "nginx"
+)
+
+// EnvBinary names the shop binary where the running program is not it; see Options.Binary.
+const EnvBinary = "SHOP_BINARY"
+
+// Options says what to start. The zero value starts both backends, real or embedded, and no replica.
+type Options struct {
+	// Replicas is the number of shop processes; 0 starts the backends only, without a balancer.
+	Replicas int
+	// Listen is the balancer's address, "127.0.0.1:8080"; "" takes a free loopback port.
+	Listen string
+	// Backend is Auto (also ""), Embedded or Local.
+	Backend string
+	// Redis and SQL are the user's own servers, used but neither started nor stopped: a redis:// URL; a DSN of
+	// go-sql-driver or "sqlite:" and a path. "" starts one.
+	Redis, SQL string
+	// Only restricts which backends are started: Redis, MySQL; nil is both. A replica needs both.
+	Only []string
+	// Token is the admin token of the replicas; "" makes a random one.
+	Token string
+	// Env is added to the environment of the replicas.
+	Env []string
+	// Binary is the shop; "" is $SHOP_BINARY, or else the running program. It is started as 'keeper', 'serve',
+	// 'embedded-redis' and 'balance'.
+	Binary string
+	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
+	Log func(format string, args ...any)
+}
+
+// Service is one running part.
+type Service struct {
+	Name string `json:"name"` // "redis", "sql", "replica 1", "balancer"
+	Kind string `json:"kind"` // for people: "redis-server 7.0.15", "embedded SQLite", "given"
+	Addr string `json:"addr"` // host:port; "" where there is none, as for SQLite, or it is not ours
+	URL  string `json:"url"`  // what a client wants: redis://..., the DSN, http://...
+	PID  int    `json:"pid"`  // 0 where the part is no process of ours
+}
+
+// Stack is what Start started. Its fields do not change.
+type Stack struct {
+	URL      string // of the balancer; "" without replicas
+	Token    string // the admin token
+	Dir      string // the private directory, where the logs are; gone after Close
+	Replicas []Service
+	Balancer Service
+	Redis    Service
+	SQL      Service
+
+	opts  Options
+	leash *leash
+	ports sync.Map // addresses handed out
+	done  chan struct{}
+	once  sync.Once
+	err   error // set before done is closed
+}
+
+// Start brings a stack up and returns when every part answers. ctx bounds the start only: the stack lives until Close, or
+// until this process ends. When Start fails it has cleaned up after itself.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	s := &Stack{Token: o.Token, opts: o, done: make(chan struct{})}
+	var err error
+	if s.leash, err = newLeash(o.Binary, s.died); err != nil {
+		return nil, err
+	}
+	s.Dir = s.leash.dir
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// complete checks the options and fills in the defaults.
+func (o *Options) complete() error {
+	switch o.Backend {
+	case "":
+		o.Backend = Auto
+	case Auto, Embedded, Local:
+	default:
+		return fmt.Errorf("localstack: backend %q: want %s, %s or %s", o.Backend, Auto, Embedded, Local)
+	}
+	if o.Replicas < 0 {
+		return fmt.Errorf("localstack: %d replicas", o.Replicas)
+	}
+	if o.Only == nil || o.Replicas > 0 {
+		o.Only = []string{Redis, MySQL}
+	}
+	if o.Replicas > 0 && o.Listen != "" {
+		if err := listenable(o.Listen); err != nil {
+			return err
+		}
+	}
+	if o.Token == "" {
+		o.Token = secret()
+	}
+	if o.Binary == "" {
+		o.Binary = os.Getenv(EnvBinary)
+	}
+	if o.Binary == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("localstack: which program is this: %w", err)
+		}
+		o.Binary = self
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return nil
+}
+
+// start brings up the backends side by side, then the replicas side by side, then the balancer.
+func (s *Stack) start(ctx context.Context) error {
+	var backends []func(context.Context) error
+	for _, name := range s.opts.Only {
+		switch name {
+		case Redis:
+			backends = append(backends, s.startRedis)
+		case MySQL:
+			backends = append(backends, s.startSQL)
+		default:
+			return fmt.Errorf("localstack: unknown backend %q", name)
+		}
+	}
+	if err := together(ctx, backends); err != nil {
+		return err
+	}
+	if s.opts.Replicas == 0 {
+		return nil
+	}
+	s.Replicas = make([]Service, s.opts.Replicas)
+	replicas := make([]func(context.Context) error, s.opts.Replicas)
+	for i := range replicas {
+		replicas[i] = func(ctx context.Context) error { return s.startReplica(ctx, i) }
+	}
+	if err := together(ctx, replicas); err != nil {
+		return err
+	}
+	return s.startBalancer(ctx)
+}
+
+// together runs the functions at the same time. The first failure cancels the others; all have returned when it does.
+func together(ctx context.Context, fs []func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, f := range fs {
+		wg.Go(func() {
+			if err := f(ctx); err != nil {
+				cancel(err) // the first one stays
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// Done is closed when a part has died on its own; Err then says which. Close does not close it.
+func (s *Stack) Done() <-chan struct{} { return s.done }
+
+// Err names the part that died and quotes the end of its log; nil while all live.
+func (s *Stack) Err() error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// Close ends every part and removes the private directory; the user's own servers are left alone. Replicas have two
+// seconds to finish their requests. It may be repeated.
+func (s *Stack) Close() error { return s.leash.close() }
+
+// died is told by the leash that p, or with p nil the keeper, has ended.
+func (s *Stack) died(p *process, how string) {
+	s.once.Do(func() {
+		if p == nil {
+			s.err = fmt.Errorf("%w (%s)", errKeeperGone, how)
+		} else {
+			s.err = fmt.Errorf("localstack: %s has died: %s%s", p.name, how, tail(p.log))
+		}
+		close(s.done)
+	})
+}
+
+// secret returns 128 random bits as text.
+func secret() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// listenable says why an address cannot be listened on; nil when it can.
+func listenable(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	var why syscall.Errno
+	switch {
+	case errors.As(err, &why): // without "listen tcp ADDR: bind:"
+		return fmt.Errorf("localstack: cannot listen on %s: %w", addr, why)
+	case err != nil:
+		return fmt.Errorf("localstack: cannot listen on %s: %w", addr, err)
+	}
+	return l.Close()
+}
+
+// given describes a server of the user's own, without its password.
+func given(name, url string) Service {
+	return Service{Name: name, Kind: "given", URL: url}
+}
+
+// Masked returns a URL or DSN with its password, if any, replaced by stars.
+func Masked(url string) string {
+	scheme, rest := "", url
+	if i := strings.Index(url, "://"); i >= 0 {
+		scheme, rest = url[:i+3], url[i+3:]
+	}
+	at := strings.LastIndex(rest, "@")
+	if at < 0 {
+		return url
+	}
+	user, _, found := strings.Cut(rest[:at], ":")
+	if !found {
+		return url
+	}
+	return scheme + user + ":***" + rest[at:]
+}
+
+// grace is how long a replica or balancer may take to end; see spec.GraceMS.
+const grace = 2 * time.Second

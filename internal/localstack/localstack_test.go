@@ -1,0 +1,360 @@
+package localstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// backendsToTry is what the stack tests run on: always the embedded ones, and the real ones where all are installed or,
+// by SHOP_TEST_REQUIRE, must be.
+func backendsToTry(t *testing.T) []string {
+	t.Helper()
+	for _, b := range []string{Redis, MySQL, Nginx} {
+		if _, err := Find(b); err != nil {
+			if strings.Contains(os.Getenv("SHOP_TEST_REQUIRE"), b) {
+				t.Fatal(err)
+			}
+			t.Logf("embedded backends only: %v", err)
+			return []string{Embedded}
+		}
+	}
+	return []string{Embedded, Local}
+}
+
+func TestStartAndClose(t *testing.T) {
+	t.Parallel()
+	kinds := map[string][]string{
+		Embedded: {"embedded miniredis", "embedded SQLite", "built-in round-robin proxy"},
+		Local:    {"redis-server ", " (private)", "nginx "},
+	}
+	for _, backend := range backendsToTry(t) {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			s := startStack(t, Options{Replicas: 3, Backend: backend, Token: "secret", Env: []string{"SHOP_EXTRA=1"}})
+			for i, sv := range []Service{s.Redis, s.SQL, s.Balancer} {
+				if !strings.Contains(sv.Kind, kinds[backend][i]) {
+					t.Errorf("%s is %q, want %q", sv.Name, sv.Kind, kinds[backend][i])
+				}
+			}
+			seen := map[string]int{}
+			for range 6 {
+				env := askEnv(t, s.URL)
+				seen[env["SHOP_REPLICA"]]++
+				if env["SHOP_REDIS"] != s.Redis.URL || env["SHOP_SQL"] != s.SQL.URL || env["SHOP_ADMIN_TOKEN"] != "secret" || env["SHOP_EXTRA"] != "1" {
+					t.Errorf("environment of a replica = %v", env)
+				}
+			}
+			if seen["1"] != 2 || seen["2"] != 2 || seen["3"] != 2 {
+				t.Errorf("6 requests went to %v, want 2 to each of 1, 2, 3", seen)
+			}
+			if info, err := os.Stat(s.Dir); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("private directory: %v, %v, want mode 0700", info.Mode(), err)
+			}
+			tr := partsOf(s)
+			if err := errors.Join(s.Close(), s.Close()); err != nil {
+				t.Error(err)
+			}
+			if left := tr.left(); left != nil {
+				t.Errorf("left behind when Close returned: %v", left)
+			}
+			if err := s.Err(); err != nil {
+				t.Errorf("Err() after Close = %v, want nil", err)
+			}
+		})
+	}
+}
+
+func askEnv(t *testing.T, url string) map[string]string {
+	t.Helper()
+	res, err := probes.Get(url + "/env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK || res.Header.Get("X-Upstream") == "" {
+		t.Errorf("GET /env: %s, X-Upstream %q", res.Status, res.Header.Get("X-Upstream"))
+	}
+	var env map[string]string
+	if err := json.NewDecoder(res.Body).Decode(&env); err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+// TestParentKilled: a kill -9 of whoever started the stack leaves nothing.
+func TestParentKilled(t *testing.T) {
+	t.Parallel()
+	for _, backend := range backendsToTry(t) {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			parent := exec.Command(os.Args[0], "parent", backend)
+			parent.Stderr = os.Stderr
+			out, err := parent.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := parent.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var tr traces
+			err = json.NewDecoder(out).Decode(&tr)
+			_ = parent.Process.Kill()
+			_ = parent.Wait()
+			if err != nil {
+				t.Fatalf("the parent printed no stack: %v", err)
+			}
+			wantNothingLeft(t, tr)
+		})
+	}
+}
+
+// TestParentKilledWhileStarting kills the parent at an arbitrary moment of the start; the directory is looked for by name.
+func TestParentKilledWhileStarting(t *testing.T) {
+	t.Parallel()
+	backends := backendsToTry(t)
+	tmp := t.TempDir()
+	for i, ms := range []int{5, 20, 60, 150, 300, 600} {
+		parent := exec.Command(os.Args[0], "parent", backends[i%len(backends)])
+		parent.Env = append(os.Environ(), "TMPDIR="+tmp)
+		if err := parent.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(ms) * time.Millisecond) // the moment does not matter
+		_ = parent.Process.Kill()
+		_ = parent.Wait()
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left, _ := filepath.Glob(filepath.Join(tmp, "*"))
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left behind after 30 s: %v", left)
+		}
+	}
+}
+
+// TestKeeperKilled: the keeper ignores what a terminal sends, and a kill -9 of it ends the stack and leaves nothing.
+func TestKeeperKilled(t *testing.T) {
+	t.Parallel()
+	for _, backend := range backendsToTry(t) {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			s := startStack(t, Options{Replicas: 1, Backend: backend})
+			tr := partsOf(s)
+			keeper := s.leash.cmd.Process
+			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+				if err := keeper.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+			}
+			askEnv(t, s.URL)
+			if err := s.Err(); err != nil {
+				t.Fatalf("Err() after SIGINT, SIGTERM, SIGHUP to the keeper = %v, want nil", err)
+			}
+			_ = keeper.Kill()
+			wantDied(t, s, "keeper")
+			wantNothingLeft(t, tr)
+		})
+	}
+}
+
+func TestChildKilled(t *testing.T) {
+	t.Parallel()
+	for _, backend := range backendsToTry(t) {
+		for _, name := range []string{"redis", "sql", "replica 2", "balancer"} {
+			if backend == Embedded && name == "sql" {
+				continue // a file
+			}
+			t.Run(backend+"/"+name, func(t *testing.T) {
+				s := startStack(t, Options{Replicas: 2, Backend: backend})
+				tr := partsOf(s)
+				if err := syscall.Kill(tr.PIDs[name], syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				wantDied(t, s, name+" has died: signal: killed")
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				if left := tr.left(); left != nil {
+					t.Errorf("left behind when Close returned: %v", left)
+				}
+			})
+		}
+	}
+}
+
+func wantDied(t *testing.T, s *Stack, what string) {
+	t.Helper()
+	select {
+	case <-s.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("Done() still open after 30 s")
+	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), what) {
+		t.Errorf("Err() = %v, want %q", err, what)
+	}
+}
+
+// TestStoppedChild: a process that is stopped, as a fault run leaves it, ends as well.
+func TestStoppedChild(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, Options{Replicas: 1, Backend: Embedded})
+	tr := partsOf(s)
+	if err := syscall.Kill(tr.PIDs["replica 1"], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := tr.left(); left != nil {
+		t.Errorf("left behind when Close returned: %v", left)
+	}
+}
+
+// TestPortCollision takes the port between the choice and the start, once.
+func TestPortCollision(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, Options{Only: []string{}})
+	sv := s.miniredis()
+	var stolen net.Listener
+	setup := sv.setup
+	sv.setup = func(addr string) (argv []string, err error) {
+		if stolen == nil {
+			if stolen, err = net.Listen("tcp", addr); err != nil {
+				return nil, err
+			}
+		}
+		return setup(addr)
+	}
+	got, err := s.launch(t.Context(), sv)
+	if stolen != nil {
+		defer func() { _ = stolen.Close() }()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stolen == nil || got.Addr == stolen.Addr().String() {
+		t.Errorf("started at %s, want another port than the stolen one", got.Addr)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() }) // after the parallel subtests
+	crashing := []string{"SHOP_LISTEN=256.0.0.1:1"}
+	for _, c := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"unknown backend", Options{Backend: "docker"}, `backend "docker"`},
+		{"negative replicas", Options{Replicas: -1}, "-1 replicas"},
+		{"port taken", Options{Replicas: 1, Listen: taken.Addr().String()}, "address already in use"},
+		{"unknown part", Options{Only: []string{"cassandra"}}, `unknown backend "cassandra"`},
+		{"not the shop", Options{Binary: "/bin/true"}, "is it the shop binary?"},
+		{"no such binary", Options{Binary: "/nonexistent/shop"}, "no such file"},
+		{"replica crashes", Options{Replicas: 2, Backend: Embedded, Env: crashing}, "ended before it was ready: exit status 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Start(t.Context(), c.o)
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("Start() = nil, want an error")
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Start() = %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestStartCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var dir string
+	_, err := Start(ctx, Options{Replicas: 1, Backend: Embedded, Log: func(format string, args ...any) {
+		if strings.HasPrefix(format, "sql") {
+			dir = filepath.Dir(args[1].(string))
+		}
+		cancel()
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Start() = %v, want context.Canceled", err)
+	}
+	if _, err := os.Stat(dir); dir == "" || err == nil {
+		t.Errorf("private directory %q is still there", dir)
+	}
+}
+
+func TestGivenServersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	m, err := StartMiniredis("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	file := "sqlite:" + filepath.Join(t.TempDir(), "own.db")
+	s := startStack(t, Options{Redis: "redis://" + m.Addr(), SQL: file})
+	want := Service{Name: "redis", Kind: "given", URL: "redis://" + m.Addr()}
+	if s.Redis != want || s.SQL.URL != file || s.SQL.PID != 0 {
+		t.Errorf("services = %+v and %+v, want the given ones", s.Redis, s.SQL)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := answers(t.Context(), m.Addr(), command("PING"), func(line []byte) bool { return line[0] == '+' }); err != nil {
+		t.Errorf("the given Redis after Close: %v", err)
+	}
+}
+
+// TestMissingPrograms is not parallel: it changes PATH.
+func TestMissingPrograms(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	dirs := extraDirs
+	extraDirs = nil
+	t.Cleanup(func() { extraDirs = dirs })
+	for backend, want := range map[string]string{Redis: "redis-server", MySQL: "mariadb-server", Nginx: "nginx"} {
+		if _, err := Find(backend); err == nil || !strings.Contains(err.Error(), "apt-get install "+want) {
+			t.Errorf("Find(%s) = %v, want what to install", backend, err)
+		}
+	}
+	if _, err := Start(t.Context(), Options{Backend: Local}); err == nil || !strings.Contains(err.Error(), "apt-get install") {
+		t.Errorf("Start(local) = %v, want what to install", err)
+	}
+	s := startStack(t, Options{Replicas: 1})
+	if s.Redis.Kind != "embedded miniredis" || s.SQL.Kind != "embedded SQLite" || s.Balancer.Kind != "built-in round-robin proxy" {
+		t.Errorf("auto without programs = %q, %q, %q, want embedded ones", s.Redis.Kind, s.SQL.Kind, s.Balancer.Kind)
+	}
+}
+
+func TestMasked(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"redis://:pw@h:1/0":           "redis://:***@h:1/0",
+		"redis://u:p@w@h:1/0":         "redis://u:***@h:1/0",
+		"redis://h:1":                 "redis://h:1",
+		"root:pw@tcp(127.0.0.1:1)/db": "root:***@tcp(127.0.0.1:1)/db",
+		"root@tcp(127.0.0.1:1)/db":    "root@tcp(127.0.0.1:1)/db",
+		"sqlite:/var/lib/lastitem.db": "sqlite:/var/lib/lastitem.db",
+	} {
+		if got := Masked(url); got != want {
+			t.Errorf("Masked(%q) = %q, want %q", url, got, want)
+		}
+	}
+}

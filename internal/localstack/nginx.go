@@ -1,0 +1,116 @@
+package localstack
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"lastitem/internal/api"
+)
+
+//go:embed nginx.conf.tmpl
+var nginxTemplate string
+
+var nginxConf = template.Must(template.New("nginx.conf").Parse(nginxTemplate))
+
+// edgeProblem is an error of the balancer's own, in the shape that the shop itself answers.
+type edgeProblem struct {
+	Status int
+	Body   string
+	// RetryAfter is set where nothing happened and it may do so later.
+	RetryAfter bool
+}
+
+// edgeStatuses says what an error status made by a balancer itself means for the caller. A balancer that has sent the
+// request on and got no answer does not know what happened.
+var edgeStatuses = []struct {
+	status int
+	code   api.Code
+}{
+	{400, api.InvalidRequest},
+	{408, api.InvalidRequest},
+	{411, api.InvalidRequest},
+	{413, api.BodyTooLarge},
+	{414, api.InvalidRequest},
+	{500, api.Internal},
+	{501, api.InvalidRequest},
+	{502, api.OutcomeUnknown},
+	{503, api.BackendUnavailable},
+	{504, api.OutcomeUnknown},
+}
+
+// edgeBody is the body of an error made by a balancer: the facts of the code, with the status really sent.
+func edgeBody(status int, code api.Code, detail string) string {
+	p := api.NewProblem(code, detail, "")
+	p.Status = status
+	body, _ := json.Marshal(p) // strings and numbers: cannot fail
+	return string(body)
+}
+
+// nginxServer is an nginx in one process, without a master, with everything it writes in the private directory.
+func (s *Stack) nginxServer(path string, targets []string) server {
+	number, _ := version(path, "-v")
+	return server{
+		name: "balancer",
+		kind: "nginx " + number,
+		addr: s.opts.Listen,
+		url:  func(addr string) string { return "http://" + addr },
+		setup: func(addr string) ([]string, error) {
+			file := filepath.Join(s.Dir, "nginx.conf")
+			conf, err := renderNginx(addr, targets)
+			if err != nil {
+				return nil, err
+			}
+			return nginxArgv(path, number, s.Dir, file), os.WriteFile(file, conf, 0o600)
+		},
+		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
+		grace: grace,
+	}
+}
+
+// nginxArgv is the command line. Without -e an nginx that runs as root creates its usual log file even when its
+// configuration names another; nginx before 1.19.5 does not know -e.
+func nginxArgv(path, version, dir, file string) []string {
+	argv := []string{path, "-p", dir, "-c", file}
+	parts := strings.Split(version, ".")
+	if len(parts) == 3 {
+		var n [3]int
+		for i, p := range parts {
+			n[i], _ = strconv.Atoi(p)
+		}
+		if n[0]*1_000_000+n[1]*1_000+n[2] >= 1_019_005 {
+			argv = append(argv, "-e", "stderr")
+		}
+	}
+	return argv
+}
+
+// renderNginx writes the configuration.
+func renderNginx(listen string, targets []string) ([]byte, error) {
+	data := struct {
+		Listen   string
+		Targets  []string
+		Problems []edgeProblem
+	}{Listen: listen, Targets: targets}
+	for _, e := range edgeStatuses {
+		body := edgeBody(e.status, e.code, "answered by the balancer")
+		if strings.ContainsAny(body, `'$\`) {
+			return nil, fmt.Errorf("localstack: %q cannot stand in an nginx string", body)
+		}
+		data.Problems = append(data.Problems, edgeProblem{
+			Status: e.status, Body: body, RetryAfter: api.Codes[e.code].Happened == api.NoForNow,
+		})
+	}
+	var conf bytes.Buffer
+	if err := nginxConf.Execute(&conf, data); err != nil {
+		return nil, err
+	}
+	return conf.Bytes(), nil
+}

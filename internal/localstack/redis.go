@@ -1,0 +1,93 @@
+package localstack
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// startRedis fills in s.Redis. With Auto a real server that does not start gives way to the embedded one, and the log says
+// why; the same holds for SQL and the balancer.
+func (s *Stack) startRedis(ctx context.Context) error {
+	if s.opts.Redis != "" {
+		s.Redis = given(Redis, s.opts.Redis)
+		s.opts.Log("redis: %s, as given", Masked(s.opts.Redis))
+		return nil
+	}
+	path, why, err := s.opts.choose(Redis)
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		number, _ := version(path, "--version")
+		s.Redis, err = s.launch(ctx, s.redisServer(path, "redis-server "+number))
+		if err == nil {
+			s.opts.Log("redis: %s at %s (%s)", s.Redis.Kind, s.Redis.Addr, path)
+			return nil
+		}
+		if s.opts.Backend == Local || ctx.Err() != nil {
+			return err
+		}
+		why = err.Error()
+	}
+	s.Redis, err = s.launch(ctx, s.miniredis())
+	if err != nil {
+		return err
+	}
+	s.opts.Log("redis: %s at %s, because: %s", s.Redis.Kind, s.Redis.Addr, why)
+	return nil
+}
+
+// redisServer is a real Redis that keeps nothing on disk. It has a password, because a Redis on loopback obeys every user of
+// the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
+func (s *Stack) redisServer(path, kind string) server {
+	password := secret()
+	return server{
+		name: "redis",
+		kind: kind,
+		// With a user name, since redis-cli sends an empty one otherwise.
+		url: func(addr string) string { return "redis://default:" + password + "@" + addr + "/0" },
+		setup: func(addr string) ([]string, error) {
+			_, port, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, err
+			}
+			file := filepath.Join(s.Dir, "redis.conf")
+			conf := fmt.Sprintf("bind 127.0.0.1\nport %s\nrequirepass %s\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\n",
+				port, password, s.Dir)
+			return []string{path, file}, os.WriteFile(file, []byte(conf), 0o600)
+		},
+		ready: func(ctx context.Context, addr string) error {
+			return answers(ctx, addr, command("AUTH", password), func(line []byte) bool { return bytes.HasPrefix(line, []byte("+OK")) })
+		},
+	}
+}
+
+// miniredis is the embedded one, a process of ours so that replicas can share it.
+func (s *Stack) miniredis() server {
+	return server{
+		name: "redis",
+		kind: "embedded miniredis",
+		url:  func(addr string) string { return "redis://" + addr + "/0" },
+		setup: func(addr string) ([]string, error) {
+			return []string{s.opts.Binary, "embedded-redis", "--listen", addr}, nil
+		},
+		ready: func(ctx context.Context, addr string) error {
+			return answers(ctx, addr, command("PING"), func(line []byte) bool { return bytes.HasPrefix(line, []byte("+PONG")) })
+		},
+	}
+}
+
+// command writes a command in Redis's protocol; miniredis does not read the inline form.
+func command(words ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b.String()
+}

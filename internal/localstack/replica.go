@@ -1,0 +1,67 @@
+package localstack
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// startReplica fills in s.Replicas[i]. Replicas are processes of their own, so that what is local to a process, such as a
+// mutex, really is.
+func (s *Stack) startReplica(ctx context.Context, i int) error {
+	number := strconv.Itoa(i + 1)
+	var err error
+	s.Replicas[i], err = s.launch(ctx, server{
+		name:  "replica " + number,
+		kind:  "shop serve",
+		url:   func(addr string) string { return "http://" + addr },
+		setup: func(string) ([]string, error) { return []string{s.opts.Binary, "serve"}, nil },
+		env: func(addr string) []string {
+			// Options.Env last: of a variable given twice the last one counts.
+			return append([]string{
+				"SHOP_LISTEN=" + addr,
+				"SHOP_REPLICA=" + number,
+				"SHOP_REDIS=" + s.Redis.URL,
+				"SHOP_SQL=" + s.SQL.URL,
+				"SHOP_ADMIN_TOKEN=" + s.Token,
+			}, s.opts.Env...)
+		},
+		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
+		grace: grace,
+	})
+	if err == nil {
+		s.opts.Log("replica %s: at %s", number, s.Replicas[i].Addr)
+	}
+	return err
+}
+
+// startBalancer fills in s.Balancer and s.URL. It comes last, so that it never meets a replica that is not there yet.
+func (s *Stack) startBalancer(ctx context.Context) error {
+	targets := make([]string, len(s.Replicas))
+	for i, r := range s.Replicas {
+		targets[i] = r.Addr
+	}
+	path, why, err := s.opts.choose(Nginx)
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		s.Balancer, err = s.launch(ctx, s.nginxServer(path, targets))
+		if err == nil {
+			s.URL = s.Balancer.URL
+			s.opts.Log("balancer: %s at %s (%s)", s.Balancer.Kind, s.Balancer.Addr, path)
+			return nil
+		}
+		if s.opts.Backend == Local || ctx.Err() != nil {
+			return err
+		}
+		why = err.Error()
+	}
+	s.Balancer, err = s.launch(ctx, s.proxy(targets))
+	if err != nil {
+		return fmt.Errorf("%w (and no nginx: %s)", err, why)
+	}
+	s.URL = s.Balancer.URL
+	s.opts.Log("balancer: %s at %s, because: %s", s.Balancer.Kind, s.Balancer.Addr, why)
+	return nil
+}

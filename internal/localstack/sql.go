@@ -1,0 +1,140 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+)
+
+// pidFile is written by the server, into the private directory.
+const pidFile = "mysql.pid"
+
+// startSQL fills in s.SQL. The embedded one is a file that the replicas open, not a process.
+func (s *Stack) startSQL(ctx context.Context) error {
+	if s.opts.SQL != "" {
+		s.SQL = given("sql", s.opts.SQL)
+		s.opts.Log("sql: %s, as given", Masked(s.opts.SQL))
+		return nil
+	}
+	path, why, err := s.opts.choose(MySQL)
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		if s.SQL, err = s.startMySQL(ctx, path); err == nil {
+			s.opts.Log("sql: %s at %s (%s)", s.SQL.Kind, s.SQL.Addr, path)
+			return nil
+		}
+		if s.opts.Backend == Local || ctx.Err() != nil {
+			return err
+		}
+		why = err.Error()
+	}
+	file := filepath.Join(s.Dir, "lastitem.db")
+	s.SQL = Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:" + file}
+	s.opts.Log("sql: %s in %s, because: %s", s.SQL.Kind, file, why)
+	return nil
+}
+
+// startMySQL makes a data directory and starts a server on it.
+func (s *Stack) startMySQL(ctx context.Context, path string) (Service, error) {
+	number, said := version(path, "--version")
+	maria := strings.Contains(said, "MariaDB")
+	kind := "MySQL " + number + " (private)"
+	if maria {
+		kind = "MariaDB " + number + " (private)"
+	}
+	if err := s.installMySQL(ctx, path, maria); err != nil {
+		return Service{}, err
+	}
+	return s.launch(ctx, s.mysqlServer(path, kind))
+}
+
+// installMySQL fills the data directory with the system tables.
+func (s *Stack) installMySQL(ctx context.Context, path string, maria bool) error {
+	data := "--datadir=" + filepath.Join(s.Dir, "mysql")
+	argv := []string{path, "--no-defaults", "--initialize-insecure", data}
+	if maria {
+		installer := lookUp("mariadb-install-db")
+		if installer == "" {
+			installer = lookUp("mysql_install_db")
+		}
+		if installer == "" {
+			return errors.New("localstack: mariadb-install-db not found; it belongs to the package of " + path)
+		}
+		// "socket" lets root in by his user id only: no account without a password is reachable over TCP.
+		argv = []string{installer, "--no-defaults", data, "--auth-root-authentication-method=socket", "--skip-test-db"}
+	}
+	return s.leash.run(ctx, "sql install", append(argv, asRoot()...))
+}
+
+// asRoot is what MySQL wants to hear before it runs as root.
+func asRoot() []string {
+	if me, err := user.Current(); err == nil && me.Uid == "0" {
+		return []string{"--user=root"}
+	}
+	return nil
+}
+
+// mysqlServer is a real MySQL or MariaDB on a fresh data directory: small, for it starts faster then, but as durable as by
+// default, since the cost of a durable commit is one of the things this project measures.
+func (s *Stack) mysqlServer(path, kind string) server {
+	password := secret()
+	return server{
+		name: "sql",
+		kind: kind,
+		url:  func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
+		setup: func(addr string) ([]string, error) {
+			_, port, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, err
+			}
+			init := filepath.Join(s.Dir, "init.sql")
+			argv := append(s.mysqlArgv(path), "--port="+port, "--init-file="+init)
+			return append(argv, asRoot()...), os.WriteFile(init, []byte(initSQL(password)), 0o600)
+		},
+		// A server writes its pid-file when it has its port, and when init-file is done it greets whoever connects, with
+		// its protocol number in the fifth byte. The file tells it from another server on a port that it did not get.
+		ready: func(ctx context.Context, addr string) error {
+			if _, err := os.Stat(filepath.Join(s.Dir, pidFile)); err != nil {
+				return err
+			}
+			return answers(ctx, addr, "", func(line []byte) bool { return len(line) > 4 && line[4] == 10 })
+		},
+	}
+}
+
+// mysqlArgv is the command line but for the port. "loose" options are skipped by a server that does not know them.
+func (s *Stack) mysqlArgv(path string) []string {
+	return []string{
+		path, "--no-defaults",
+		"--datadir=" + filepath.Join(s.Dir, "mysql"),
+		"--socket=" + filepath.Join(s.Dir, "mysql.sock"),
+		"--pid-file=" + filepath.Join(s.Dir, pidFile),
+		"--tmpdir=" + s.Dir,
+		"--secure-file-priv=" + s.Dir,
+		"--bind-address=127.0.0.1",
+		"--skip-name-resolve",
+		"--max-connections=500",
+		"--character-set-server=utf8mb4",
+		"--innodb-flush-log-at-trx-commit=1",
+		"--innodb-buffer-pool-size=64M",
+		"--performance-schema=OFF",
+		"--skip-log-bin",
+		"--loose-mysqlx=OFF",                    // MySQL: no second port
+		"--loose-aria-pagecache-buffer-size=8M", // MariaDB
+	}
+}
+
+// initSQL makes the database and the one account that may come in over TCP; a statement a line, as init-file wants it.
+func initSQL(password string) string {
+	return fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS lastitem CHARACTER SET utf8mb4;
+CREATE USER IF NOT EXISTS 'lastitem'@'127.0.0.1' IDENTIFIED BY '%s';
+GRANT ALL PRIVILEGES ON *.* TO 'lastitem'@'127.0.0.1' WITH GRANT OPTION;
+`, password)
+}
