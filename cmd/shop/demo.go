@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/localstack"
+	"lastitem/loadtest"
+)
+
+// demoFlags are the flags of 'shop demo'.
+type demoFlags struct {
+	mode                string
+	replicas            int
+	backend, redis, sql string
+	url, token          string
+
+	vus, requests int
+	stock         int64
+
+	json, lang     string
+	quiet, noColor bool
+}
+
+func newDemo() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Start a private stack, drive every mode through it, and judge which ones sell exactly",
+		Long: `Starts the shop on this machine (see 'shop up'), drives every mode through the balancer with the same load and fresh stock,
+asking for more than there is, and prints a row per mode with the verdict and the evidence. Nothing is left behind.
+
+A claim is checked both ways: a mode that claims to be exact must be, and one that claims to break must be seen to. With
+one replica it is the claim for concurrent threads, with several the claim for replicas: compare
+'shop demo --mode mutex --replicas 1' with '--replicas 3'.
+
+With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, whose admin
+token is wanted. The stock of product 101 is set and its orders are deleted.
+
+The JSON holds the environment, every run with its percentiles and verdicts, and a summary per mode: the Go type
+loadtest.Comparison. Exit codes: 0 every claim was confirmed; 1 one was contradicted, or an error; 2 wrong usage; 3 nothing
+can be said; 130 interrupted, after a partial table.`,
+		Example: `  shop demo
+  shop demo --mode mutex --replicas 1
+  shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
+  shop demo --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'
+  shop demo --url http://localhost:8080 --token "$SHOP_ADMIN_TOKEN"`,
+		Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return demo(cmd, f) }),
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// add declares the flags.
+func (f *demoFlags) add(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.StringVar(&f.mode, "mode", "all", "modes: names, globs like 'set*', joined by commas, or all")
+	set.IntVar(&f.replicas, "replicas", 3, "replicas to start; with --url: how many stand behind it")
+	set.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
+	set.StringVar(&f.redis, "redis", "", "your own Redis, as a redis:// URL")
+	set.StringVar(&f.sql, "sql", "", "your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db")
+	set.StringVar(&f.url, "url", "", "a running stack to use instead of starting one")
+	set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
+	set.IntVar(&f.vus, "vus", 0, "clients, instead of the demo's 40")
+	set.IntVar(&f.requests, "requests", 0, "requests in all, instead of half as many again as there is stock")
+	set.Int64Var(&f.stock, "stock", 0, "stock at the start, instead of the demo's 500")
+	set.StringVar(&f.json, "json", "out/demo.json", "where to write the JSON; '-' prints it instead of the table, '' writes none")
+	set.StringVar(&f.lang, "lang", "en", "language of the table: en or zh")
+	set.BoolVar(&f.quiet, "quiet", false, "no progress")
+	set.BoolVar(&f.noColor, "no-color", false, "no colour, as with NO_COLOR")
+	for _, own := range []string{"backend", "redis", "sql"} {
+		cmd.MarkFlagsMutuallyExclusive("url", own)
+	}
+}
+
+// demo is the body of the command: a stack, the comparison, the table.
+func demo(cmd *cobra.Command, f demoFlags) error {
+	plan, err := f.plan()
+	if err != nil {
+		return err
+	}
+	// What was chosen belongs to the result, except where that is JSON.
+	notes := cmd.OutOrStdout()
+	if f.json == "-" {
+		notes = cmd.ErrOrStderr()
+	}
+	what := loadtest.Comparing{Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
+	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
+	if f.url != "" {
+		what.Stack = []string{fmt.Sprintf("stack: %s, as given, taken to have %d replicas", f.url, f.replicas)}
+		fmt.Fprintln(notes, what.Stack[0])
+		return f.compare(cmd.Context(), cmd, s, what)
+	}
+	var log stackLog
+	stack, err := localstack.Start(cmd.Context(), f.options(&log, notes))
+	if err != nil {
+		if cmd.Context().Err() != nil {
+			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}
+		}
+		return err
+	}
+	what.Stack = log.lines()
+	s.url, s.token = stack.URL, stack.Token
+	ctx, stop := aliveContext(cmd.Context(), stack)
+	err = f.compare(ctx, cmd, s, what)
+	stop()
+	if died := stack.Err(); died != nil {
+		// What follows from the death of a part is no finding about a mode.
+		err = died
+	}
+	return closed(err, stack.Close())
+}
+
+// closed returns the error of a command that had something to close: its exit code stays, and neither message is lost.
+func closed(err, closing error) error {
+	var e *exitError
+	if closing != nil && errors.As(err, &e) {
+		return &exitError{code: e.code, err: errors.Join(e.err, closing)}
+	}
+	return errors.Join(err, closing)
+}
+
+// plan returns the demo's plan with what was given on the command line.
+func (f demoFlags) plan() (loadtest.Plan, error) {
+	if err := checkLang(f.lang); err != nil {
+		return loadtest.Plan{}, err
+	}
+	if f.replicas < 1 {
+		return loadtest.Plan{}, usage("--replicas %d: want at least 1", f.replicas)
+	}
+	plans, ok := loadtest.PlanNamed("demo")
+	if !ok || len(plans) != 1 {
+		return loadtest.Plan{}, errors.New("no plan demo")
+	}
+	p := plans[0]
+	if f.vus != 0 {
+		p.VUs = f.vus
+	}
+	if f.stock != 0 {
+		p.Stock, p.Requests = f.stock, 0
+	}
+	if f.requests != 0 {
+		p.Requests = f.requests
+	}
+	if err := p.Validate(); err != nil {
+		return p, usage("%w", err)
+	}
+	return p.WithDefaults(), nil
+}
+
+// options returns what to start.
+func (f demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
+	token := f.token
+	if token == "" {
+		token = os.Getenv(envToken)
+	}
+	return localstack.Options{
+		Replicas: f.replicas, Backend: f.backend, Redis: f.redis, SQL: f.sql, Token: token, Log: log.to(notes),
+	}
+}
+
+// compare drives the modes of the service and reports.
+func (f demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, what loadtest.Comparing) error {
+	if err := s.fill(ctx, &what, f.mode); err != nil {
+		return err
+	}
+	progress := newProgress(cmd.ErrOrStderr(), f.quiet, true)
+	what.Progress = progress.step
+	c, err := loadtest.Compare(ctx, what)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if err := f.report(cmd.OutOrStdout(), c); err != nil {
+		return err
+	}
+	if code := c.ExitCode(); code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// report writes the table and the JSON file, or the JSON alone.
+func (f demoFlags) report(w io.Writer, c loadtest.Comparison) error {
+	if f.json == "-" {
+		return loadtest.WriteJSON(w, c)
+	}
+	fmt.Fprintln(w)
+	if err := loadtest.WriteTable(w, c, styleFor(w, f.lang, f.noColor)); err != nil {
+		return err
+	}
+	if f.json == "" {
+		return nil
+	}
+	if err := writeJSONFile(f.json, c); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "json: %s\n", f.json)
+	return err
+}
+
+// aliveContext returns a context that ends with ctx or when a part of the stack dies.
+func aliveContext(ctx context.Context, stack *localstack.Stack) (context.Context, context.CancelFunc) {
+	alive, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stack.Done():
+			cancel()
+		case <-alive.Done():
+		}
+	}()
+	return alive, cancel
+}
+
+// stackLog keeps what the stack says about itself, for the JSON, and passes it on.
+type stackLog struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// to returns the function that the stack logs by, from several goroutines.
+func (l *stackLog) to(w io.Writer) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		line := fmt.Sprintf(format, args...)
+		l.said = append(l.said, line)
+		fmt.Fprintln(w, line)
+	}
+}
+
+func (l *stackLog) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.said...)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/loadtest"
+)
+
+func TestDemoGivenURL(t *testing.T) {
+	url := startFakeShop(t, &fakeShop{})
+	file := filepath.Join(t.TempDir(), "out", "demo.json")
+	code, out, errOut := commandLine(t.Context(), newDemo(), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "noop,unsafe,lua-lock",
+		"--vus", "4", "--stock", "20", "--json", file)
+	if code != exitOK {
+		t.Errorf("exit code %d, want %d\n%s%s", code, exitOK, out, errOut)
+	}
+	for _, want := range []string{"as given", "confirmed: 2 of 2 claims on one replica", "baseline: noop", "unit 1 was sold 30 times", "json: " + file} {
+		if !strings.Contains(out, want) {
+			t.Errorf("table has no %q:\n%s", want, out)
+		}
+	}
+	if !strings.Contains(errOut, "[2/3] unsafe ...") {
+		t.Errorf("progress has no line for unsafe: %q", errOut)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c loadtest.Comparison
+	if err := json.Unmarshal(text, &c); err != nil || len(c.Results) != 3 || len(c.Stack) != 1 {
+		t.Errorf("JSON file: %v, %d results, stack %v; want 3 results and the stack", err, len(c.Results), c.Stack)
+	}
+}
+
+func TestDemoJSONOnly(t *testing.T) {
+	url := startFakeShop(t, &fakeShop{})
+	code, out, errOut := commandLine(t.Context(), newDemo(), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "proud",
+		"--vus", "4", "--requests", "60", "--stock", "20", "--json", "-", "--quiet")
+	var c loadtest.Comparison
+	if err := json.Unmarshal([]byte(out), &c); err != nil {
+		t.Fatalf("stdout is not JSON alone: %v\n%s", err, out)
+	}
+	if code != exitFailed || c.Summaries[0].Finding != "contradicted" {
+		t.Errorf("exit code %d, finding %s, want %d, contradicted\n%s", code, c.Summaries[0].Finding, exitFailed, errOut)
+	}
+}
+
+func TestDemoUsage(t *testing.T) {
+	tests := map[string][]string{
+		"want at least 1":         {"--replicas", "0"},
+		"en or zh":                {"--lang", "fr"},
+		"none of the others can":  {"--url", "http://localhost:1", "--redis", "redis://localhost"},
+		"--stock must not be neg": {"--stock", "-1"},
+		"unknown command":         {"all"},
+	}
+	for want, args := range tests {
+		code, _, errOut := commandLine(t.Context(), newDemo(), args...)
+		if code != exitUsage || !strings.Contains(errOut, want) {
+			t.Errorf("demo %v: exit code %d, %q; want %d, %q", args, code, errOut, exitUsage, want)
+		}
+	}
+}
+
+func TestClosedKeepsTheCode(t *testing.T) {
+	stuck := errors.New("process did not end")
+	got := closed(&exitError{code: exitInconclusive}, stuck)
+	var e *exitError
+	if !errors.As(got, &e) || e.code != exitInconclusive || !errors.Is(e.err, stuck) {
+		t.Errorf("closed(code 3, %v) = %v, want both", stuck, got)
+	}
+	if got := closed(nil, nil); got != nil {
+		t.Errorf("closed(nil, nil) = %v, want nil", got)
+	}
+	if got := closed(nil, stuck); !errors.Is(got, stuck) {
+		t.Errorf("closed(nil, %v) = %v, want it", stuck, got)
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	var b bytes.Buffer
+	p := &progressLine{w: &b, terminal: true, lines: true, columns: 40}
+	step := loadtest.Step{Index: 3, Total: 9, Mode: "mutex"}
+	running := step
+	running.Running = &loadtest.Progress{Phase: loadtest.Driving, Done: 0.5, Accepted: 123456789, Refused: 987654321}
+	p.step(step)
+	p.last = time.Time{}
+	p.step(running)
+	p.step(running) // too soon
+	step.Done, step.Elapsed = true, 1230*time.Millisecond
+	p.step(step)
+	const rewrite = "\r\x1b[K"
+	want := rewrite + "[3/9] mutex" + rewrite + "[3/9] mutex  50%  accepted 123456789, r" + rewrite + "[3/9] mutex ... 1.2s\n"
+	if got := b.String(); got != want {
+		t.Errorf("progress = %q, want %q", got, want)
+	}
+}
+
+// Without a terminal there is a line per run, or with lines unset nothing; a nil progress is quiet.
+func TestProgressElsewhere(t *testing.T) {
+	var lines, none bytes.Buffer
+	for _, p := range []*progressLine{newProgress(&lines, false, true), newProgress(&none, false, false), newProgress(&none, true, true)} {
+		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex"})
+		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Repetition: 2, Done: true, Err: errors.New("no")})
+		p.clear()
+	}
+	if got, want := lines.String(), "[1/1] mutex (repetition 2) ... 0.0s failed\n"; got != want {
+		t.Errorf("progress = %q, want %q", got, want)
+	}
+	if none.Len() > 0 {
+		t.Errorf("quiet progress = %q, want nothing", none.String())
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"lastitem/internal/api"
+	"lastitem/loadtest"
+)
+
+// planFlags are the flags that describe a plan.
+type planFlags struct {
+	name   string
+	plan   loadtest.Plan
+	stages string
+	store  string
+	set    *pflag.FlagSet
+}
+
+// lengths are the flags of which one decides how long a plan lasts, models those of the open model.
+var (
+	lengths = []string{"loops", "requests", "duration", "rate", "stages"}
+	models  = []string{"rate", "stages"}
+)
+
+// add declares the flags on set.
+func (f *planFlags) add(set *pflag.FlagSet) {
+	f.set = set
+	p := &f.plan
+	set.StringVar(&f.name, "plan", "", "a named plan, which the other flags override: "+planNames())
+	set.IntVar(&p.VUs, "vus", 0, "closed model: clients, each waiting for its answer (default 40)")
+	set.IntVar(&p.Loops, "loops", 0, "closed model: requests per client")
+	set.IntVar(&p.Requests, "requests", 0, "closed model: requests in all (default half as many again as there is stock)")
+	set.DurationVar(&p.Duration, "duration", 0, "closed model: how long; with --rate: how long (default 10s)")
+	set.Float64Var(&p.Rate, "rate", 0, "open model: arrivals per second, whether answers come or not")
+	set.StringVar(&f.stages, "stages", "", "open model: ramped arrivals per second, as in 10s:100,30s:2000")
+	set.IntVar(&p.MaxInFlight, "max-in-flight", 0, "open model: arrivals beyond it are dropped and counted (default 512)")
+	set.BoolVar(&p.Burst, "burst", false, "closed model: all clients send their first request at the same moment")
+	set.DurationVar(&p.Warmup, "warmup", 0, "load that is not counted, before each run")
+	set.DurationVar(&p.Timeout, "timeout", 0, "per request; what it cuts off is unknown, not failed (default --wait and 7s)")
+	set.IntVar(&p.Retry, "retry", 0, "how often to repeat a request that was declined for now or is unknown, with its key")
+	set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, "retry even on modes that keep no keys, and see the double charge")
+	set.Int64Var(&p.Product, "product", 0, "first product id (default 101)")
+	set.IntVar(&p.Products, "products", 0, "how many products (default 1)")
+	set.Float64Var(&p.Zipf, "zipf", 0, "skew over the products, greater than 1; 0 is none")
+	set.Int64Var(&p.Stock, "stock", 0, "stock of each product at the start (default 500)")
+	set.IntVar(&p.Segments, "segments", 0, "segments of the stock; 0 is as many as the mode asks for")
+	set.Int64Var(&p.Quantity, "quantity", 0, "units per request (default 1)")
+	set.DurationVar(&p.Wait, "wait", 3*time.Second, "how long a request may wait for a lock; 0 fails at once")
+	set.StringVar(&f.store, "store", "", "where the count lives: redis or sql (default the mode's own)")
+	set.StringVar(&p.Engine, "engine", "", "HTTP client: raw, nethttp or resty (default raw)")
+	set.IntVar(&p.Repeat, "repeat", 0, "repetitions, interleaved over the modes (default 1)")
+	set.Uint64Var(&p.Seed, "seed", 0, "seed of all randomness (default 1)")
+}
+
+// planNames names the named plans.
+func planNames() string {
+	var names []string
+	for _, p := range loadtest.Plans {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// planList says what each named plan is, a line each.
+func planList() string {
+	var b strings.Builder
+	for _, p := range loadtest.Plans {
+		fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Title.En)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// plans returns the plans to run: the named ones, or one without a name, with what was given on the command line.
+func (f *planFlags) plans() ([]loadtest.Plan, error) {
+	plans := []loadtest.Plan{{Wait: f.plan.Wait}}
+	if f.name != "" {
+		named, ok := loadtest.PlanNamed(f.name)
+		if !ok {
+			return nil, usage("--plan %q: there are %s", f.name, planNames())
+		}
+		plans = named
+	}
+	if f.stages != "" {
+		stages, err := loadtest.ParseStages(f.stages)
+		if err != nil {
+			return nil, usage("%w", err)
+		}
+		f.plan.Stages = stages
+	}
+	f.plan.Store = api.Store(f.store)
+	for i := range plans {
+		f.override(&plans[i])
+		if err := plans[i].Validate(); err != nil {
+			return nil, usage("%w", err)
+		}
+		plans[i] = plans[i].WithDefaults()
+	}
+	return plans, nil
+}
+
+// override copies the flags that were given onto p. One that says how long replaces every other that does; one of the
+// open model ends what belongs to the closed one.
+func (f *planFlags) override(p *loadtest.Plan) {
+	if f.given(lengths...) {
+		p.Loops, p.Requests, p.Duration, p.Rate, p.Stages = 0, 0, 0, 0, nil
+	}
+	if f.given(models...) {
+		p.VUs, p.Burst = 0, false
+	}
+	if f.given("vus", "burst", "stock", "quantity", "products", "retry", "retry-unsafe") || f.given(lengths...) {
+		p.MustEnd = nil // it holds for the plan as it was written
+	}
+	if f.given("stock", "quantity") && !f.given(lengths...) {
+		p.Requests = 0 // the default follows the stock
+	}
+	from := f.plan
+	overrides := map[string]func(){
+		"vus": func() { p.VUs = from.VUs }, "loops": func() { p.Loops = from.Loops },
+		"requests": func() { p.Requests = from.Requests }, "duration": func() { p.Duration = from.Duration },
+		"rate": func() { p.Rate = from.Rate }, "stages": func() { p.Stages = from.Stages },
+		"max-in-flight": func() { p.MaxInFlight = from.MaxInFlight }, "burst": func() { p.Burst = from.Burst },
+		"warmup": func() { p.Warmup = from.Warmup }, "timeout": func() { p.Timeout = from.Timeout },
+		"retry": func() { p.Retry = from.Retry }, "retry-unsafe": func() { p.RetryUnsafe = from.RetryUnsafe },
+		"product": func() { p.Product = from.Product }, "products": func() { p.Products = from.Products },
+		"zipf": func() { p.Zipf = from.Zipf }, "stock": func() { p.Stock = from.Stock },
+		"segments": func() { p.Segments = from.Segments }, "quantity": func() { p.Quantity = from.Quantity },
+		"wait": func() { p.Wait = from.Wait }, "store": func() { p.Store = from.Store },
+		"engine": func() { p.Engine = from.Engine }, "repeat": func() { p.Repeat = from.Repeat }, "seed": func() { p.Seed = from.Seed },
+	}
+	for name, apply := range overrides {
+		if f.given(name) {
+			apply()
+		}
+	}
+}
+
+// given says whether any of the flags was given.
+func (f *planFlags) given(names ...string) bool {
+	for _, name := range names {
+		if f.set.Changed(name) {
+			return true
+		}
+	}
+	return false
+}

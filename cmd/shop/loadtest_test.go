@@ -1,0 +1,352 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/api"
+	"lastitem/loadtest"
+)
+
+// fakeShop is the least service that the load generator takes for lastitem. In mode "lua-lock" it sells exactly, in any other
+// whatever is asked for.
+type fakeShop struct {
+	mu       sync.Mutex
+	products map[string]*fakeProduct
+	// deducted is called after each deduction, one at a time.
+	deducted func()
+}
+
+type fakeProduct struct {
+	initial, stock int64
+	orders         []api.Order
+}
+
+// fakeWork is how long the fake takes, so that requests overlap: the judge does not accept a run in which none do.
+const fakeWork = 2 * time.Millisecond
+
+const fakeToken = "let me in"
+
+func startFakeShop(t *testing.T, s *fakeShop) string {
+	t.Helper()
+	claims := func(o api.Outcomes) map[api.Store]map[api.Hazard]api.Outcomes {
+		return map[api.Store]map[api.Hazard]api.Outcomes{api.Redis: {api.Threads: o}}
+	}
+	modes := api.Modes{Modes: []api.Mode{
+		{Name: "noop", Baseline: true, Available: true},
+		{Name: "unsafe", Stores: []api.Store{api.Redis}, Claims: claims("O"), Available: true},
+		{Name: "proud", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
+		{Name: "lua-lock", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
+		{Name: "mutex-in-tx", Stores: []api.Store{api.SQL}, Why: "needs mysql"},
+	}}
+	answer := func(w http.ResponseWriter, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set(api.HeaderReplica, "1")
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /modes", func(w http.ResponseWriter, _ *http.Request) { answer(w, modes) })
+	mux.HandleFunc("PUT /products/{id}/stock", s.setStock)
+	mux.HandleFunc("GET /products/{id}/ledger", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		p := s.products[r.PathValue("id")]
+		answer(w, api.Ledger{
+			ProductID: id, Orders: p.orders,
+			Initial: map[api.Store]int64{api.Redis: p.initial}, Stock: map[api.Store]int64{api.Redis: p.stock},
+		})
+	})
+	mux.HandleFunc("POST /deduct_stock/{mode}", func(w http.ResponseWriter, r *http.Request) {
+		var asked api.Deduction
+		_ = json.NewDecoder(r.Body).Decode(&asked)
+		time.Sleep(fakeWork)
+		if body, ok := s.deduct(r.PathValue("mode"), asked.ProductID); ok {
+			answer(w, body)
+		} else {
+			w.Header().Set(api.HeaderReplica, "1")
+			refuse(w, api.SoldOut)
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func refuse(w http.ResponseWriter, code api.Code) {
+	p := api.NewProblem(code, "", "")
+	w.Header().Set("Content-Type", api.ProblemType)
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+func (s *fakeShop) setStock(w http.ResponseWriter, r *http.Request) {
+	var body api.SetStock
+	if r.Header.Get("Authorization") != "Bearer "+fakeToken {
+		refuse(w, api.Unauthorized)
+		return
+	}
+	if json.NewDecoder(r.Body).Decode(&body) != nil {
+		refuse(w, api.InvalidRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.products == nil {
+		s.products = map[string]*fakeProduct{}
+	}
+	s.products[r.PathValue("id")] = &fakeProduct{initial: body.Stock, stock: body.Stock, orders: []api.Order{}}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// deduct sells one unit. Modes other than "lua-lock" never take it off the shelf: they sell the first one again and again.
+func (s *fakeShop) deduct(mode string, product int64) (api.Deduction, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deducted != nil {
+		s.deducted()
+	}
+	p := s.products[strconv.FormatInt(product, 10)]
+	remaining := p.initial - 1
+	if mode == "lua-lock" {
+		if p.stock == 0 {
+			return api.Deduction{}, false
+		}
+		p.stock--
+		remaining = p.stock
+	}
+	id := "order-" + strconv.Itoa(len(p.orders))
+	p.orders = append(p.orders, api.Order{
+		OrderID: id, ProductID: product, Quantity: 1, Remaining: &remaining, Mode: mode, Store: api.Redis, Replica: "1", CreatedAt: time.Now(),
+	})
+	return api.Deduction{Mode: mode, ProductID: product, Quantity: 1, Remaining: &remaining, OrderID: id}, true
+}
+
+// commandLine runs a command line and returns its exit code with what it printed.
+func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code int, out, errOut string) {
+	var stdout, stderr bytes.Buffer
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&stdout)
+	cmd.SetErr(&stderr)
+	err := cmd.ExecuteContext(ctx)
+	code = exitOK
+	if err != nil {
+		code = exitUsage
+		var e *exitError
+		if errors.As(err, &e) {
+			code = e.code
+		}
+		stderr.WriteString(err.Error())
+	}
+	return code, stdout.String(), stderr.String()
+}
+
+func TestLoadtestExitCodes(t *testing.T) {
+	url := startFakeShop(t, &fakeShop{})
+	small := []string{"--vus", "4", "--requests", "60", "--stock", "20"}
+	tests := []struct {
+		name string
+		args []string
+		code int
+		want string // in what was printed
+	}{
+		{"exact", []string{"--mode", "lua-lock"}, exitOK, "confirmed: 1 of 1 claims"},
+		{"broken as claimed", []string{"--mode", "unsafe"}, exitOK, "BROKEN O"},
+		{"contradicted", []string{"--mode", "proud,lua-lock"}, exitFailed, "contradicted: proud claims exact"},
+		{"all", []string{"--mode", "unsafe,lua-lock,noop,mutex-in-tx"}, exitOK, "skipped: mutex-in-tx: needs mysql"},
+		{"in Chinese", []string{"--mode", "lua-lock", "--lang", "zh"}, exitOK, "吞吐量"},
+		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"}, exitOK, ""},
+		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold, "threshold crossed: unsafe: oversold==0"},
+		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive, "VACUOUS"},
+		{"open model", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK, "schedule lag"},
+
+		{"no mode", nil, exitUsage, "--mode wants a mode"},
+		{"unknown mode", []string{"--mode", "lualock"}, exitUsage, `did you mean "lua-lock"?`},
+		{"unknown plan", []string{"--mode", "all", "--plan", "jmetre"}, exitUsage, "jmeter"},
+		{"unknown flag", []string{"--mode", "all", "--vuss", "3"}, exitUsage, "unknown flag"},
+		{"unknown language", []string{"--mode", "all", "--lang", "de"}, exitUsage, "en or zh"},
+		{"bad threshold", []string{"--mode", "all", "--threshold", "p(99)<50"}, exitUsage, "duration with its unit"},
+		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
+		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
+		{"two forms", []string{"--mode", "all", "--json", "--csv"}, exitUsage, "none of the others can be"},
+		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, exitUsage, "knows no segments"},
+		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "SHOP_ADMIN_TOKEN"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := []string{"--url", url, "--token", fakeToken}
+			if !strings.Contains(strings.Join(tt.args, " "), "--rate") && !strings.Contains(strings.Join(tt.args, " "), "--loops") {
+				args = append(args, small...)
+			}
+			code, out, errOut := commandLine(t.Context(), newLoadtest(), append(args, tt.args...)...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d\n%s%s", code, tt.code, out, errOut)
+			}
+			if !strings.Contains(out+errOut, tt.want) {
+				t.Errorf("printed no %q:\n%s%s", tt.want, out, errOut)
+			}
+		})
+	}
+}
+
+func TestLoadtestNobodyThere(t *testing.T) {
+	code, _, errOut := commandLine(t.Context(), newLoadtest(), "--url", "http://127.0.0.1:1", "--mode", "all")
+	if code != exitFailed || !strings.Contains(errOut, "GET /modes") {
+		t.Errorf("exit code %d with %q, want %d and the failed call", code, errOut, exitFailed)
+	}
+}
+
+func TestLoadtestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	sold := 0
+	url := startFakeShop(t, &fakeShop{deducted: func() {
+		if sold++; sold == 10 {
+			cancel()
+		}
+	}})
+	code, out, errOut := commandLine(ctx, newLoadtest(), "--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe",
+		"--vus", "1", "--duration", "10m", "--stock", "1000000", "--details")
+	if code != exitInterrupted {
+		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, errOut)
+	}
+	for _, want := range []string{"partial: interrupted", "interrupted: the figures are partial", "accepted"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("partial report has no %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestLoadtestForms(t *testing.T) {
+	url := startFakeShop(t, &fakeShop{})
+	dir := t.TempDir()
+	file, history := filepath.Join(dir, "new", "run.json"), filepath.Join(dir, "history.jsonl")
+	base := []string{"--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10"}
+	tests := []struct{ form, prefix string }{
+		{"--json", "{\n"}, {"--csv", "mode,store,plan,"}, {"--bench", "goos: "},
+	}
+	for _, tt := range tests {
+		code, out, errOut := commandLine(t.Context(), newLoadtest(), append(base, tt.form, "--json-file", file, "--history", history)...)
+		if code != exitOK || !strings.HasPrefix(out, tt.prefix) {
+			t.Errorf("%s: exit code %d, printed %.60q, want %d and %q first\n%s", tt.form, code, out, exitOK, tt.prefix, errOut)
+		}
+		if errOut != "" {
+			t.Errorf("%s: progress on what is no terminal: %q", tt.form, errOut)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c loadtest.Comparison
+	if err := json.Unmarshal(text, &c); err != nil || len(c.Results) != 2 {
+		t.Errorf("JSON file holds %d results, %v; want 2", len(c.Results), err)
+	}
+	lines, err := os.ReadFile(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(lines, []byte("\n")); n != 60 {
+		t.Errorf("history has %d lines, want 60", n)
+	}
+}
+
+func TestLoadtestForeign(t *testing.T) {
+	var mu sync.Mutex
+	stock := 20
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /buy", func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if stock == 0 {
+			w.WriteHeader(http.StatusGone)
+			return
+		}
+		stock--
+		w.WriteHeader(http.StatusCreated)
+	})
+	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]int{"stock": stock}})
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	code, out, errOut := commandLine(t.Context(), newLoadtest(), "--url", server.URL, "--request", `POST /buy {"id":{{product}}}`,
+		"--ok-status", "201", "--refused-status", "410", "--stock-url", "/items/{{product}}", "--stock-json-path", "data.stock",
+		"--vus", "4", "--requests", "60")
+	if code != exitOK || !strings.Contains(out, "EXACT") {
+		t.Errorf("exit code %d, want %d and EXACT\n%s%s", code, exitOK, out, errOut)
+	}
+}
+
+func TestPlanFlags(t *testing.T) {
+	five, _ := loadtest.PlanNamed("five")
+	jmeter, _ := loadtest.PlanNamed("jmeter")
+	tests := []struct {
+		name string
+		args []string
+		want func(p *loadtest.Plan)
+		of   loadtest.Plan
+	}{
+		{"nothing given", nil, func(*loadtest.Plan) {}, loadtest.Plan{Wait: 3 * time.Second}},
+		{"a named plan", []string{"--plan", "five"}, func(*loadtest.Plan) {}, five[0]},
+		{"a seed", []string{"--plan", "five", "--seed", "7"}, func(p *loadtest.Plan) { p.Seed = 7 }, five[0]},
+		{"another stock is another plan", []string{"--plan", "five", "--stock", "10"}, func(p *loadtest.Plan) { p.Stock, p.MustEnd = 10, nil }, five[0]},
+		{"a length replaces the length", []string{"--plan", "jmeter", "--duration", "2s"},
+			func(p *loadtest.Plan) { p.Loops, p.Duration = 0, 2*time.Second }, jmeter[0]},
+		{"the open model replaces the closed", []string{"--plan", "five", "--rate", "10"},
+			func(p *loadtest.Plan) { p.VUs, p.Loops, p.Burst, p.Rate, p.MustEnd = 0, 0, false, 10, nil }, five[0]},
+		{"stages", []string{"--stages", "1s:10,2s:20"}, func(p *loadtest.Plan) {
+			p.Stages = []loadtest.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
+		}, loadtest.Plan{Wait: 3 * time.Second}},
+		{"no waiting", []string{"--plan", "jmeter", "--wait", "0s"}, func(p *loadtest.Plan) { p.Wait = 0 }, jmeter[0]},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var f planFlags
+			cmd := &cobra.Command{}
+			f.add(cmd.Flags())
+			if err := cmd.ParseFlags(tt.args); err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.plans()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tt.of
+			tt.want(&want)
+			if diff := cmp.Diff([]loadtest.Plan{want.WithDefaults()}, got); diff != "" {
+				t.Errorf("plans (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The codes that package loadtest computes are the program's.
+func TestExitCodesAgree(t *testing.T) {
+	pairs := [][2]int{
+		{exitOK, loadtest.ExitConfirmed}, {exitFailed, loadtest.ExitContradicted}, {exitInconclusive, loadtest.ExitUndecided},
+		{exitThreshold, loadtest.ExitThreshold}, {exitInterrupted, loadtest.ExitInterrupted},
+	}
+	for _, p := range pairs {
+		if p[0] != p[1] {
+			t.Errorf("exit code %d of shop is %d in loadtest", p[0], p[1])
+		}
+	}
+}

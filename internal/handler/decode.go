@@ -1,0 +1,225 @@
+package handler
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Input is strict, because every leniency of a decoder is a deduction that the client did not mean: a misspelt quantity
+// would silently be 1, the second of two quantities would silently win, 1e2 would be a hundred. A refusal names the field
+// and says why. The same rules hold for a query, a form and a JSON body:
+//
+//	unknown field, or one in capitals    refused: names are what they are
+//	given twice, in one place or in two  refused, even with the same value
+//	1.5  1e2  1.0  01  "1"  null         refused: a number is decimal digits
+//	data after the JSON value            refused
+//	no body at all                       fine: everything has a default
+//
+// The way of a field: read takes the bytes apart into names and values, set finds the name in the target and refuses the
+// second of a kind, take (fields.go) checks the value.
+
+// maxBody is the largest body in bytes: a cart of a hundred lines fits ten times.
+const maxBody = 64 << 10
+
+// maxEcho is how much of an unknown field's name is repeated to the client, in bytes.
+const maxEcho = 64
+
+// A target takes the fields of a request one by one, whether they come from the query, a form or JSON.
+type target interface {
+	names() []string               // in the order of take's index
+	take(index int, v value) error // checks and keeps one value
+}
+
+// decoder hands each field to its target and refuses unknown fields, and a second value for any field, wherever it stands:
+// one decoder goes over the query and the body of a request.
+type decoder struct {
+	target
+	seen uint64 // a bit per index
+}
+
+// set takes one field from wherever it was found.
+func (d *decoder) set(name string, v value) error {
+	i := slices.Index(d.names(), name)
+	if i < 0 {
+		return invalid(echo(name), "unknown field; there are "+strings.Join(d.names(), ", "))
+	}
+	if d.seen>>i&1 == 1 {
+		return invalid(name, "given twice")
+	}
+	d.seen |= 1 << i
+	return d.take(i, v)
+}
+
+// given reports whether the field with that index was set.
+func (d *decoder) given(i int) bool { return d.seen>>i&1 == 1 }
+
+// read takes the fields of r from its query and its body. w is told when the body is too large.
+func (d *decoder) read(r *http.Request, w http.ResponseWriter) error {
+	if err := d.pairs("query", r.URL.RawQuery); err != nil {
+		return err
+	}
+	body, err := readBody(r, w)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	form, err := isForm(r.Header)
+	if err != nil {
+		return err
+	}
+	if form {
+		return d.pairs("body", string(body))
+	}
+	if err := checkJSON(body); err != nil {
+		return err
+	}
+	return d.object("", string(body))
+}
+
+// readBody reads at most maxBody bytes; no body at all is fine. Beyond that the server closes the connection after the answer
+// rather than read on.
+func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	var buf bytes.Buffer
+	if 0 < r.ContentLength && r.ContentLength <= maxBody {
+		buf.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, errBodyTooLarge
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, invalid("body", "ends before its Content-Length")
+	case err != nil:
+		return nil, invalid("body", "could not be read")
+	}
+	return buf.Bytes(), nil
+}
+
+// isForm tells the two kinds of body apart and refuses all others, a body without a type among them: guessing would turn
+// curl's default type, or none, into a question of luck. The common spellings are compared before anything is parsed.
+func isForm(header http.Header) (bool, error) {
+	if e := header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return false, errMediaType
+	}
+	types := header["Content-Type"]
+	if len(types) != 1 {
+		return false, errMediaType
+	}
+	kind := types[0]
+	if kind != "application/json" && kind != "application/x-www-form-urlencoded" {
+		var params map[string]string
+		var err error
+		if kind, params, err = mime.ParseMediaType(kind); err != nil {
+			return false, errMediaType
+		}
+		if set := params["charset"]; set != "" && !strings.EqualFold(set, "utf-8") {
+			return false, errMediaType
+		}
+	}
+	switch kind {
+	case "application/json":
+		return false, nil
+	case "application/x-www-form-urlencoded":
+		return true, nil
+	}
+	return false, errMediaType
+}
+
+// pairs takes name=value pairs joined by "&", as url.ParseQuery does, but in their order and without a map. where names
+// their place in an error: "query" or "body".
+func (d *decoder) pairs(where, text string) error {
+	for text != "" {
+		var pair string
+		pair, text, _ = strings.Cut(text, "&")
+		if pair == "" {
+			continue
+		}
+		rawName, rawText, _ := strings.Cut(pair, "=")
+		name, err := unescape(rawName)
+		if err != nil {
+			return invalid(where, "a field's name "+err.Error())
+		}
+		content, err := unescape(rawText)
+		if err != nil {
+			return invalid(echo(name), err.Error())
+		}
+		if err := d.set(name, value{plain, content}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	errEscape = errors.New("has a broken % escape")
+	errUTF8   = errors.New("is not valid UTF-8")
+)
+
+// unescape decodes % escapes and "+"; it allocates nothing where there are none.
+func unescape(s string) (string, error) {
+	s, err := url.QueryUnescape(s)
+	if err != nil {
+		return "", errEscape
+	}
+	if !utf8.ValidString(s) {
+		return "", errUTF8
+	}
+	return s, nil
+}
+
+// object takes the members of a JSON object out of a text that checkJSON has passed. prefix is where the object stands in
+// the body, "" = it is the body.
+func (d *decoder) object(prefix, text string) error {
+	members, ok := openObject(text)
+	if !ok {
+		return invalid("body", "must be a JSON object")
+	}
+	for {
+		name, v, ok := members.next()
+		if !ok {
+			return nil
+		}
+		if err := d.set(name, v); err != nil {
+			return under(prefix, err)
+		}
+	}
+}
+
+// checkJSON says what is wrong with a body that is not exactly one JSON value in UTF-8. encoding/json would replace broken
+// UTF-8 in silence. The decoder that knows what is wrong runs only once it is clear that something is.
+func checkJSON(raw []byte) error {
+	if !utf8.Valid(raw) {
+		return invalid("body", errUTF8.Error())
+	}
+	if json.Valid(raw) {
+		return nil
+	}
+	var kept json.RawMessage
+	why := "malformed"
+	if err := json.Unmarshal(raw, &kept); err != nil {
+		why = err.Error()
+	}
+	return invalid("body", "is not one JSON value: "+why)
+}
+
+// echo shortens what a client sent to what is worth repeating.
+func echo(name string) string {
+	if name == "" {
+		return `""`
+	}
+	if len(name) <= maxEcho {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxEcho], "") + "..."
+}

@@ -1,0 +1,164 @@
+package handler
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+)
+
+// deduct serves POST /deduct_stock/{mode}, and without a mode the default one:
+//
+//	mode known? ── input whole? ── Deduct ── stored under a key? ── yes: those bytes
+//	     404            400                            └─ no: the order, or the problem of the error
+//
+// The mode gets the request's own context, which ends when the client hangs up; what must not stop half-way then is for the
+// mode to know.
+func (h *Handler) deduct(c *gin.Context) outcome {
+	mode := h.DefaultMode
+	if name, given := c.Params.Get("mode"); given {
+		if mode = h.known[name]; mode == "" {
+			return outcome{code: h.fail(c, stock.ErrUnknownMode)}
+		}
+	}
+	d, err := readDeduction(c.Request, underlying(c))
+	if err != nil {
+		return outcome{mode: mode, code: h.fail(c, err)}
+	}
+	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart()}
+	trace := &step.Trace{Request: h.nextRequest(), Mode: mode, ProductID: d.items[0].ProductID}
+	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
+		Items: d.items, Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Key: d.key, Answer: t.answer,
+	})
+	c.Writer.Header()["Server-Timing"] = serverTiming(trace.Spans())
+	if receipt.Stored != nil {
+		return h.replay(c, mode, receipt, err)
+	}
+	if err != nil {
+		return outcome{mode: mode, code: h.fail(c, err)}
+	}
+	a := t.answer(receipt, nil)
+	write(c, a.Status, typeJSON, a.Body)
+	return outcome{mode: mode}
+}
+
+// nextRequest names a request, unlike any other of this process. The name is for the step stream, where somebody watching
+// tells deductions apart by it; it is in no answer, because answers are stored and compared.
+func (h *Handler) nextRequest() string {
+	return h.Replica + "-" + strconv.FormatUint(h.traces.Add(1), 36)
+}
+
+// replay sends the answer that is kept under the idempotency key, byte for byte: this request's own, just stored, or an
+// earlier one's. Encoding it anew would not do: a release that adds a field would answer a repetition with other bytes than
+// the first time.
+func (h *Handler) replay(c *gin.Context, mode string, r stock.Receipt, err error) outcome {
+	out, contentType := outcome{mode: mode}, typeJSON
+	if r.Stored.Status >= http.StatusMultipleChoices {
+		out.code, contentType = storedCode(r.Stored.Body), typeProblem
+	}
+	if r.Replayed {
+		c.Writer.Header()[api.HeaderReplayed] = yes
+		h.metrics.replays.WithLabelValues(mode).Inc()
+	} else if err != nil {
+		h.report(c.Request, out.code, err)
+	}
+	retryAfter(c, r.Stored.Status, out.code)
+	write(c, r.Stored.Status, contentType, r.Stored.Body)
+	return out
+}
+
+// storedCode reads the code out of a stored problem, for the metrics only. What is not one of ours counts as internal: a
+// label must not grow out of what a database holds.
+func storedCode(body []byte) api.Code {
+	var p api.Problem
+	if json.Unmarshal(body, &p) != nil {
+		return api.Internal
+	}
+	if _, ok := api.Codes[p.Code]; !ok {
+		return api.Internal
+	}
+	return p.Code
+}
+
+// template is what the answer to a deduction repeats of its request.
+type template struct {
+	mode, instance string
+	items          []stock.Item
+	cart           bool
+}
+
+// answer renders an outcome. Modes that store the first answer call it inside their transaction, so it depends on nothing
+// but the request and its arguments: no clock, no replica, no request id.
+func (t *template) answer(r stock.Receipt, err error) idempotency.Answer {
+	if err != nil {
+		return t.problem(err)
+	}
+	d := api.Deduction{Mode: t.mode, Remaining: r.Remaining, OrderID: r.OrderID, Fence: r.Fence}
+	if t.cart {
+		d.Items = make([]api.Line, len(t.items))
+		for i, item := range t.items {
+			d.Items[i] = api.Line(item)
+		}
+	} else {
+		d.ProductID, d.Quantity = t.items[0].ProductID, t.items[0].Quantity
+	}
+	body, err := encode(d)
+	if err != nil {
+		return t.problem(err)
+	}
+	return idempotency.Answer{Status: http.StatusOK, Body: body}
+}
+
+// problem renders a refusal. Only sold_out is ever stored; the others a mode may render and throw away.
+func (t *template) problem(err error) idempotency.Answer {
+	p := problemOf(err, t.instance)
+	body, err := encode(p)
+	if err != nil { // strings and numbers always encode
+		body = []byte("{}\n")
+	}
+	return idempotency.Answer{Status: p.Status, Body: body}
+}
+
+// noLocks is what the modes without a lock say.
+var noLocks = []string{"lock_wait;dur=0.000, lock_hold;dur=0.000"}
+
+// serverTiming says how long the deduction waited for its locks and held them, in milliseconds, summed over all of them.
+// A wait or hold that never ended counts until now: a busy lock was waited for, too.
+func serverTiming(spans []step.Span) []string {
+	if len(spans) == 0 {
+		return noLocks
+	}
+	var wait, hold time.Duration
+	for _, s := range spans {
+		if s.Locked.IsZero() {
+			wait += time.Since(s.Waiting)
+			continue
+		}
+		wait += s.Wait()
+		if s.Released.IsZero() {
+			hold += time.Since(s.Locked)
+		}
+		hold += s.Hold()
+	}
+	b := make([]byte, 0, 64)
+	b = append(b, "lock_wait;dur="...)
+	b = strconv.AppendFloat(b, wait.Seconds()*1000, 'f', 3, 64)
+	b = append(b, ", lock_hold;dur="...)
+	b = strconv.AppendFloat(b, hold.Seconds()*1000, 'f', 3, 64)
+	return []string{string(b)}
+}
+
+// underlying is the server's own writer below gin's, which a body that is too large must reach to close its connection.
+func underlying(c *gin.Context) http.ResponseWriter {
+	if w, ok := c.Writer.(interface{ Unwrap() http.ResponseWriter }); ok {
+		return w.Unwrap()
+	}
+	return c.Writer
+}

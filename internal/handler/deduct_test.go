@@ -1,0 +1,195 @@
+package handler
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+)
+
+func TestDeductionAnswer(t *testing.T) {
+	t.Parallel()
+	a := ask(t, newHandler(t, &fakeShop{}), "POST", "/deduct_stock/mutex?product_id=7&quantity=2", "")
+	want := `{"mode":"mutex","product_id":7,"quantity":2,"remaining":41,"order_id":"order-1","fence":7}` + "\n"
+	if a.StatusCode != http.StatusOK || a.body != want || a.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("answer = %d %s, want %s", a.StatusCode, a.body, want)
+	}
+	bare := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{OrderID: "order-1"}, nil
+	}}
+	a = ask(t, newHandler(t, bare), "POST", "/deduct_stock", "")
+	want = `{"mode":"lease-seq","product_id":101,"quantity":1,"order_id":"order-1"}` + "\n"
+	if a.body != want {
+		t.Errorf("answer of the default mode = %s, want %s", a.body, want)
+	}
+}
+
+func TestModeGetsTheRequestsContextAndItsTrace(t *testing.T) {
+	t.Parallel()
+	type mark struct{}
+	var traces []*step.Trace
+	shop := &fakeShop{deduct: func(ctx context.Context, _ string, _ stock.Request) (stock.Receipt, error) {
+		if ctx.Value(mark{}) != true || ctx.Done() == nil {
+			t.Error("the context is not the request's")
+		}
+		traces = append(traces, step.FromContext(ctx))
+		return stock.Receipt{}, nil
+	}}
+	h := newHandler(t, shop)
+	for range 2 {
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), mark{}, true))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/deduct_stock?product_id=7", nil))
+		cancel()
+	}
+	if tr := traces[0]; tr.Mode != "lease-seq" || tr.ProductID != 7 || tr.Request == "" || tr.Request == traces[1].Request {
+		t.Errorf("traces = %+v, %+v", tr, traces[1])
+	}
+}
+
+func TestStoredAnswersAreSentAsTheyAre(t *testing.T) {
+	t.Parallel()
+	sold := "{\"mode\" : \"mutex\",\"order_id\":\"order-0\",\"product_id\":1,\"quantity\":1}"
+	refused := strings.ReplaceAll(strings.TrimSpace(string((&template{instance: "/deduct_stock/idempotent"}).
+		answer(stock.Receipt{}, &stock.SoldOutError{ProductID: 101, Requested: 1}).Body)), `,"`, `, "`)
+	for _, c := range []struct {
+		name    string
+		receipt stock.Receipt
+		err     error
+	}{
+		{"first", stock.Receipt{Stored: &idempotency.Answer{Status: 200, Body: []byte(sold)}}, nil},
+		{"replayed", stock.Receipt{Stored: &idempotency.Answer{Status: 200, Body: []byte(sold)}, Replayed: true}, nil},
+		{"first refusal", stock.Receipt{Stored: &idempotency.Answer{Status: 409, Body: []byte(refused)}}, stock.ErrSoldOut},
+		{"replayed refusal", stock.Receipt{Stored: &idempotency.Answer{Status: 409, Body: []byte(refused)}, Replayed: true}, nil},
+	} {
+		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return c.receipt, c.err }}
+		h := newHandler(t, shop)
+		a := ask(t, h, "POST", "/deduct_stock/idempotent", "", api.HeaderKey, "k")
+		if a.StatusCode != c.receipt.Stored.Status || a.body != string(c.receipt.Stored.Body) {
+			t.Errorf("%s: %d %s", c.name, a.StatusCode, a.body)
+		}
+		replayed := ""
+		if c.receipt.Replayed {
+			replayed = "true"
+		}
+		if got := a.Header.Get(api.HeaderReplayed); got != replayed {
+			t.Errorf("%s: Idempotent-Replayed = %q", c.name, got)
+		}
+		page := ask(t, h, "GET", "/metrics", "").body
+		outcome := map[int]string{200: "ok", 409: "sold_out"}[a.StatusCode]
+		if !strings.Contains(page, `shop_http_requests_total{mode="idempotent",outcome="`+outcome+`",route="/deduct_stock/{mode}"} 1`) {
+			t.Errorf("%s is not counted as %s", c.name, outcome)
+		}
+		if got := strings.Contains(page, `shop_idempotent_replays_total{mode="idempotent"} 1`); got != c.receipt.Replayed {
+			t.Errorf("%s: counted as a replay: %t", c.name, got)
+		}
+	}
+}
+
+// TestWhatIsStoredIsWhatIsSent renders as a mode does, inside its transaction, and compares with what goes out otherwise.
+func TestWhatIsStoredIsWhatIsSent(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []error{nil, &stock.SoldOutError{ProductID: 101, Requested: 1}, stock.ErrKeyReused} {
+		var rendered []idempotency.Answer
+		shop := &fakeShop{deduct: func(_ context.Context, _ string, r stock.Request) (stock.Receipt, error) {
+			receipt := stock.Receipt{OrderID: "order-1", Fence: 3}
+			rendered = append(rendered, r.Answer(receipt, refusal), r.Answer(receipt, refusal))
+			return receipt, refusal
+		}}
+		h, other := newHandler(t, shop), newHandler(t, shop, func(o *Options) { o.LogEvery = 1 })
+		for _, a := range []answer{ask(t, h, "POST", "/deduct_stock/mutex", ""), ask(t, other, "POST", "/deduct_stock/mutex", "")} {
+			for _, r := range rendered {
+				if r.Status != a.StatusCode || string(r.Body) != a.body {
+					t.Errorf("rendered %d %s, sent %d %s", r.Status, r.Body, a.StatusCode, a.body)
+				}
+			}
+		}
+	}
+}
+
+func TestStoredCode(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]api.Code{
+		`{"code":"sold_out"}`: api.SoldOut, `{"code":"made_up"}`: api.Internal, `{}`: api.Internal, `not json`: api.Internal,
+	} {
+		if got := storedCode([]byte(body)); got != want {
+			t.Errorf("storedCode(%s) = %s, want %s", body, got, want)
+		}
+	}
+}
+
+func TestServerTiming(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var steps step.Stream
+		shop := &fakeShop{deduct: func(ctx context.Context, mode string, _ stock.Request) (stock.Receipt, error) {
+			if mode == "noop" {
+				return stock.Receipt{}, nil
+			}
+			steps.At(ctx, step.Waiting, "a")
+			time.Sleep(1234 * time.Microsecond)
+			if mode == "setnx" {
+				return stock.Receipt{}, stock.ErrLockBusy
+			}
+			steps.At(ctx, step.Locked, "a")
+			time.Sleep(100 * time.Microsecond)
+			steps.At(ctx, step.Waiting, "b")
+			steps.At(ctx, step.Locked, "b")
+			time.Sleep(200 * time.Microsecond)
+			if mode == "watchdog" { // holds b on
+				steps.At(ctx, step.Released, "a")
+				time.Sleep(time.Millisecond)
+				return stock.Receipt{}, nil
+			}
+			steps.At(ctx, step.Released, "b")
+			steps.At(ctx, step.Released, "a")
+			time.Sleep(time.Second)
+			return stock.Receipt{}, nil
+		}}
+		h := newHandler(t, shop, func(o *Options) { o.Steps = &steps })
+		for mode, want := range map[string]string{
+			"noop":     "lock_wait;dur=0.000, lock_hold;dur=0.000",
+			"mutex":    "lock_wait;dur=1.234, lock_hold;dur=0.500",
+			"setnx":    "lock_wait;dur=1.234, lock_hold;dur=0.000",
+			"watchdog": "lock_wait;dur=1.234, lock_hold;dur=1.500",
+		} {
+			if got := ask(t, h, "POST", "/deduct_stock/"+mode, "").Header.Get("Server-Timing"); got != want {
+				t.Errorf("%s: Server-Timing = %q, want %q", mode, got, want)
+			}
+		}
+	})
+}
+
+func BenchmarkDeduct(b *testing.B) {
+	var steps step.Stream
+	h := newHandler(b, &fakeShop{}, func(o *Options) { o.Steps = &steps })
+	for name, c := range map[string]struct{ query, body string }{
+		"query": {"?product_id=101&quantity=1", ""},
+		"json":  {"", `{"product_id":101,"quantity":1}`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			r := httptest.NewRequest(http.MethodPost, "/deduct_stock/mutex"+c.query, nil)
+			body := strings.NewReader(c.body)
+			if c.body != "" {
+				r = httptest.NewRequest(http.MethodPost, "/deduct_stock/mutex", body)
+				r.Header.Set("Content-Type", jsonType)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				body.Reset(c.body)
+				w := httptest.ResponseRecorder{}
+				h.ServeHTTP(&w, r)
+				if w.Code != 200 {
+					b.Fatal(w.Code)
+				}
+			}
+		})
+	}
+}

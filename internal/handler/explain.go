@@ -1,0 +1,94 @@
+package handler
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+)
+
+// explanation is the body of GET /problems/{code}, to which the type of each problem points.
+type explanation struct {
+	Code     api.Code     `json:"code"`
+	Status   int          `json:"status"`
+	Title    string       `json:"title"`
+	Happened api.Happened `json:"happened"`
+	Text     api.Text     `json:"text"`
+}
+
+// These texts are for the reader of an error who has nothing else: they say what happened to the stock, and what to do now.
+
+// explanations holds, for each code, what it means and what to do; the English one is also the detail of a problem that
+// has nothing more precise to say.
+var explanations = map[api.Code]api.Text{
+	api.SoldOut: {
+		En: "fewer units are left than were requested",
+		Zh: "剩余库存少于请求数量"},
+	api.ProductSegmented: {
+		En: "the product's stock is split into segments and this mode works on one counter; set the stock again without segments",
+		Zh: "该商品的库存已分段，而此模式只操作单一计数器；请不带 segments 重新设置库存"},
+	api.UnknownProduct: {
+		En: "no store knows this product; PUT /products/{id}/stock creates it",
+		Zh: "没有任何存储包含该商品；可用 PUT /products/{id}/stock 创建"},
+	api.UnknownMode: {
+		En: "there is no such mode; GET /modes lists them",
+		Zh: "没有这个模式；GET /modes 列出全部模式"},
+	api.NotFound: {
+		En: "there is no such route; GET / lists them",
+		Zh: "没有这个路径；GET / 列出全部路径"},
+	api.InvalidRequest: {
+		En: "a field is missing, unknown, given twice or out of range; the problem names it",
+		Zh: "某个字段缺失、未知、重复或超出范围；错误正文会指出是哪个字段"},
+	api.KeyMissing: {
+		En: "this mode needs an Idempotency-Key header",
+		Zh: "此模式要求携带 Idempotency-Key 请求头"},
+	api.Unauthorized: {
+		En: "this route needs Authorization: Bearer with the admin token",
+		Zh: "此路径要求 Authorization: Bearer 管理员令牌"},
+	api.MethodNotAllowed: {
+		En: "the path exists, but not for this method; the Allow header lists the methods",
+		Zh: "路径存在，但不支持此方法；Allow 响应头列出可用方法"},
+	api.BodyTooLarge: {
+		En: "the body may hold at most 65536 bytes",
+		Zh: "请求体最多 65536 字节"},
+	api.UnsupportedMediaType: {
+		En: "send application/json or application/x-www-form-urlencoded, in UTF-8 and without Content-Encoding",
+		Zh: "请使用 UTF-8 编码的 application/json 或 application/x-www-form-urlencoded，且不要压缩"},
+	api.KeyReused: {
+		En: "this Idempotency-Key belongs to a request with another payload; take a new key for a new request",
+		Zh: "该 Idempotency-Key 已用于另一个内容不同的请求；新请求请使用新的键"},
+	api.InFlight: {
+		En: "the first request with this Idempotency-Key is still being worked on; repeat with the same key",
+		Zh: "使用该 Idempotency-Key 的首个请求仍在处理中；请稍后用同一个键重试"},
+	api.LockBusy: {
+		En: "somebody else held the lock for as long as wait_ms allows; nothing was deducted",
+		Zh: "在 wait_ms 允许的时间内锁一直被他人持有；没有扣减库存"},
+	api.LockLost: {
+		En: "the lock was lost before the first write; nothing was deducted",
+		Zh: "首次写入之前锁已丢失；没有扣减库存"},
+	api.Contended: {
+		En: "another request won the race for this product; nothing was deducted",
+		Zh: "同一商品的另一个请求抢先完成；没有扣减库存"},
+	api.BackendUnavailable: {
+		En: "a backend did not answer; nothing was deducted",
+		Zh: "后端没有应答；没有扣减库存"},
+	api.ModeUnavailable: {
+		En: "this mode lacks a backend; GET /modes/{mode} says which",
+		Zh: "此模式缺少所需的后端；GET /modes/{mode} 说明缺少哪一个"},
+	api.OutcomeUnknown: {
+		En: "the write was sent and its answer was lost: it may have happened; repeat only with the same Idempotency-Key",
+		Zh: "写入已发出但没有收到应答：可能已经扣减；只能用同一个 Idempotency-Key 重试"},
+	api.Internal: {
+		En: "something unforeseen went wrong; the service has logged the cause",
+		Zh: "发生了未预料的错误；服务端已记录原因"},
+}
+
+// explain serves GET /problems/{code}, in both languages at once: who follows the link sent no Accept-Language.
+func (h *Handler) explain(c *gin.Context) outcome {
+	code := api.Code(c.Param("code"))
+	text, ok := explanations[code]
+	if !ok {
+		return outcome{code: h.fail(c, errNotFound)}
+	}
+	f := api.Codes[code]
+	return h.send(c, explanation{Code: code, Status: f.Status, Title: f.Title, Happened: f.Happened, Text: text})
+}

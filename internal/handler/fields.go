@@ -1,0 +1,279 @@
+package handler
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lastitem/internal/api"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/stock"
+)
+
+// Defaults and limits of a deduction.
+const (
+	defaultProduct = 101
+	maxProduct     = 1<<63 - 1
+	maxQuantity    = 1_000_000
+	maxLines       = 100
+	defaultWaitMS  = 3000
+	maxWaitMS      = 30_000
+)
+
+// Limits of PUT .../stock.
+const (
+	maxStock    = 1_000_000_000
+	maxSegments = 1000
+)
+
+// deduction is the input of a deduction: a target, with its defaults set before it is read.
+type deduction struct {
+	product, quantity int64
+	items             []stock.Item // always set in the end; with more than product and quantity only for a cart
+	store             stock.Store
+	waitMS            int64
+	key               []byte
+	fromItems         bool
+}
+
+// The fields of a deduction, as indices into deductionNames; a line of a cart shares the first two.
+const (
+	fieldProduct = iota
+	fieldQuantity
+	fieldItems
+	fieldStore
+	fieldWait
+)
+
+var deductionNames = []string{"product_id", "quantity", "items", "store", "wait_ms"}
+
+// names lists the fields a client may send.
+func (d *deduction) names() []string { return deductionNames }
+
+// take checks and keeps one field. Whether the mode can do with it, its own store for one, package stock will say.
+func (d *deduction) take(i int, v value) (err error) {
+	name := deductionNames[i]
+	switch i {
+	case fieldProduct:
+		d.product, err = v.integer(name, 1, maxProduct)
+	case fieldQuantity:
+		d.quantity, err = v.integer(name, 1, maxQuantity)
+	case fieldItems:
+		d.items, err = v.cart(name)
+	case fieldStore:
+		err = d.takeStore(name, v)
+	case fieldWait:
+		d.waitMS, err = v.integer(name, 0, maxWaitMS)
+	}
+	return err
+}
+
+// takeStore keeps the name of a store as it is written in the URL: lower case only.
+func (d *deduction) takeStore(name string, v value) error {
+	text, err := v.word(name)
+	if err != nil {
+		return err
+	}
+	if d.store = stock.Store(text); d.store != stock.Redis && d.store != stock.SQL {
+		return invalid(name, "must be redis or sql")
+	}
+	return nil
+}
+
+// cart reports that the products were given as items.
+func (d *deduction) cart() bool { return d.fromItems }
+
+// readDeduction reads and checks the input of a deduction.
+func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
+	d := &deduction{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS}
+	in := decoder{target: d}
+	if err := in.read(r, w); err != nil {
+		return nil, err
+	}
+	d.fromItems = in.given(fieldItems)
+	switch {
+	case !d.fromItems:
+		d.items = []stock.Item{{ProductID: d.product, Quantity: d.quantity}}
+	case in.given(fieldProduct) || in.given(fieldQuantity):
+		return nil, invalid("items", "excludes product_id and quantity")
+	}
+	var err error
+	d.key, err = readKey(r.Header)
+	return d, err
+}
+
+// readKey returns the idempotency key: the bytes of the header as they are, quotes included where a client sends any, nil
+// when there is no header. Nothing is trimmed, folded or cut to size, because two keys that become one are an order that is
+// never made.
+func readKey(header http.Header) ([]byte, error) {
+	keys := header[api.HeaderKey]
+	switch {
+	case len(keys) == 0:
+		return nil, nil
+	case len(keys) > 1:
+		return nil, invalid(api.HeaderKey, "given twice")
+	case keys[0] == "":
+		return nil, invalid(api.HeaderKey, "is empty")
+	case len(keys[0]) > idempotency.MaxKey:
+		return nil, invalid(api.HeaderKey, fmt.Sprintf("is longer than %d bytes", idempotency.MaxKey))
+	}
+	return []byte(keys[0]), nil
+}
+
+// line is one line of a cart, a target of its own; its place in the cart is put in front of the field an error names.
+type line struct{ product, quantity int64 }
+
+var lineNames = []string{"product_id", "quantity"}
+
+// names lists the fields of a line.
+func (l *line) names() []string { return lineNames }
+
+// take checks and keeps one field of a line.
+func (l *line) take(i int, v value) (err error) {
+	if i == fieldProduct {
+		l.product, err = v.integer(lineNames[i], 1, maxProduct)
+	} else {
+		l.quantity, err = v.integer(lineNames[i], 1, maxQuantity)
+	}
+	return err
+}
+
+// cart reads the lines of a cart: each names its product, which no other line names. Twice the same product would be two
+// locks on one key, or two orders where the client meant one.
+func (v value) cart(field string) ([]stock.Item, error) {
+	lines, ok := openArray(v.text)
+	if v.kind == plain || !ok {
+		return nil, invalid(field, "must be an array in a JSON body")
+	}
+	var items []stock.Item
+	for {
+		element, ok := lines.element()
+		if !ok {
+			break
+		}
+		if len(items) == maxLines {
+			return nil, invalid(field, fmt.Sprintf("must hold at most %d lines", maxLines))
+		}
+		item, err := element.line(fmt.Sprintf("%s[%d]", field, len(items)))
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(items, func(i stock.Item) bool { return i.ProductID == item.ProductID }) {
+			return nil, invalid(fmt.Sprintf("%s[%d].product_id", field, len(items)), "is in the cart already")
+		}
+		items = append(items, item)
+	}
+	if len(items) == 0 {
+		return nil, invalid(field, "must hold at least one line")
+	}
+	return items, nil
+}
+
+// line reads one line; field is its place, "items[3]".
+func (v value) line(field string) (stock.Item, error) {
+	if v.kind != object {
+		return stock.Item{}, invalid(field, "must be an object, not "+kindNames[v.kind])
+	}
+	l := line{quantity: 1}
+	in := decoder{target: &l}
+	if err := in.object(field, v.text); err != nil {
+		return stock.Item{}, err
+	}
+	if !in.given(fieldProduct) {
+		return stock.Item{}, invalid(field+".product_id", "is missing")
+	}
+	return stock.Item{ProductID: l.product, Quantity: l.quantity}, nil
+}
+
+// under puts the place of a part in front of the field that an error names.
+func under(prefix string, err error) error {
+	var e *stock.InvalidError
+	if prefix != "" && errors.As(err, &e) {
+		return invalid(prefix+"."+e.Field, e.Why)
+	}
+	return err
+}
+
+// integer reads a whole number between low and high, both allowed.
+func (v value) integer(field string, low, high int64) (int64, error) {
+	switch {
+	case v.kind == plain && v.text == "":
+		return 0, invalid(field, "is empty")
+	case v.kind != plain && v.kind != number:
+		return 0, invalid(field, "must be a number, not "+kindNames[v.kind])
+	case !isInteger(v.text):
+		return 0, invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading zeros")
+	}
+	n, err := strconv.ParseInt(v.text, 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, invalid(field, fmt.Sprintf("must be between %d and %d", low, high))
+	}
+	return n, nil
+}
+
+// isInteger reports whether text is an integer literal as JSON has it. strconv alone would take "+1" and "007" as well,
+// which JSON does not, and a query should not differ.
+func isInteger(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || digits[0] == '0' && len(digits) > 1 {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// word reads a text.
+func (v value) word(field string) (string, error) {
+	switch v.kind {
+	case plain:
+		return v.text, nil
+	case quoted:
+		return unquote(v.text), nil
+	}
+	return "", invalid(field, "must be a string, not "+kindNames[v.kind])
+}
+
+// stockLevel is the input of PUT .../stock. There is no default for the stock: a body that was lost on the way must not sell
+// the shop empty.
+type stockLevel struct{ units, segments int64 }
+
+// The fields of a stockLevel, as indices into stockLevelNames.
+const (
+	fieldUnits = iota
+	fieldSegments
+)
+
+var stockLevelNames = []string{"stock", "segments"}
+
+// names lists the fields a client may send.
+func (s *stockLevel) names() []string { return stockLevelNames }
+
+// take checks and keeps one field.
+func (s *stockLevel) take(i int, v value) (err error) {
+	if i == fieldUnits {
+		s.units, err = v.integer(stockLevelNames[i], 0, maxStock)
+	} else {
+		s.segments, err = v.integer(stockLevelNames[i], 0, maxSegments)
+	}
+	return err
+}
+
+// readStockLevel reads and checks the input of PUT .../stock.
+func readStockLevel(r *http.Request, w http.ResponseWriter) (stockLevel, error) {
+	var s stockLevel
+	in := decoder{target: &s}
+	if err := in.read(r, w); err != nil {
+		return s, err
+	}
+	if !in.given(fieldUnits) {
+		return s, invalid("stock", "is missing")
+	}
+	return s, nil
+}

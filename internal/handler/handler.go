@@ -1,0 +1,173 @@
+// Package handler is the HTTP contract: routes, decoding, the error table, metrics and health.
+//
+// It turns a request into a call of package stock and what comes back into a body of package api, and decides nothing
+// about stock. An error becomes a problem (RFC 9457) through one ordered table, whose first question is whether the
+// deduction happened. Start with [New], then routes.go for the list of endpoints, deduct.go for the one that matters,
+// decode.go for what is refused before it reaches a mode, and problem.go for the table.
+package handler
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"lastitem/internal/api"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+)
+
+// Shop is what is served; *stock.Shop is one.
+type Shop interface {
+	Modes
+	Products
+}
+
+var _ Shop = (*stock.Shop)(nil)
+
+// Modes is the deducting side of a shop.
+type Modes interface {
+	Modes() []stock.Status
+	Mode(name string) (stock.Status, error)
+	Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error)
+}
+
+// Products is the stock-keeping side of a shop.
+type Products interface {
+	SetStock(ctx context.Context, product, units int64, segments int) error
+	Product(ctx context.Context, id int64) (stock.Product, error)
+	Ledger(ctx context.Context, id int64) (stock.Ledger, error)
+}
+
+// Options is what a [Handler] is made of. Only Shop, Replica and DefaultMode are required.
+type Options struct {
+	Shop Shop
+	// Steps feeds the lock histograms and Server-Timing. The Handler is the one reader that fills the traces
+	// ([step.Record]), so two Handlers must not share a stream. nil = both stay at zero.
+	Steps *step.Stream
+	// Replica names this process in X-Replica.
+	Replica string
+	// AdminToken is the bearer token of the routes that set stock; "" = they answer 401, always.
+	AdminToken string
+	// DefaultMode is the mode behind POST /deduct_stock.
+	DefaultMode string
+	// Ready says which backend cannot be used, nil when all can. Its text is shown to whoever asks /readyz.
+	Ready func(ctx context.Context) error
+	// Registry takes the metrics; nil = one of its own.
+	Registry *prometheus.Registry
+	// PoolStats reads the connection pools for /metrics; nil = none are shown.
+	PoolStats func() []Pool
+	// LogEvery logs each n-th request at level debug; 0 = none.
+	LogEvery uint64
+	// Log receives the causes that the problems do not show; nil = nowhere.
+	Log *slog.Logger
+}
+
+// Handler serves the HTTP contract. It is safe for concurrent use.
+type Handler struct {
+	Options
+	engine   *gin.Engine
+	routes   []route
+	known    map[string]string // mode names; the value outlives the request that spelt it
+	replica  []string          // header values, shared by all responses and never changed
+	admin    [sha256.Size]byte
+	metrics  *metrics
+	ready    readiness
+	throttle throttle
+	requests atomic.Uint64 // counted for LogEvery
+	traces   atomic.Uint64 // counted for the names of traces
+	draining atomic.Bool
+}
+
+// New builds the handler. It fails where an option is missing or names something that is not there.
+//
+// gin's debug output is switched off on the way: its mode is a variable of the whole process, there is no local one.
+func New(o Options) (*Handler, error) {
+	if o.Shop == nil {
+		return nil, errors.New("handler: no shop")
+	}
+	if o.Replica == "" {
+		return nil, errors.New("handler: no name for this replica")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	h := &Handler{
+		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
+	}
+	for _, s := range o.Shop.Modes() {
+		h.known[s.Mode.Name] = s.Mode.Name
+	}
+	if _, ok := h.known[o.DefaultMode]; !ok {
+		return nil, fmt.Errorf("handler: default mode: %w: %q", stock.ErrUnknownMode, o.DefaultMode)
+	}
+	var err error
+	if h.metrics, err = newMetrics(o); err != nil {
+		return nil, err
+	}
+	h.ready.ask = o.Ready
+	h.route()
+	return h, nil
+}
+
+// route builds the engine from the table of routes.go.
+func (h *Handler) route() {
+	if gin.IsDebugging() {
+		gin.SetMode(gin.ReleaseMode)
+	}
+	h.engine = gin.New()
+	h.engine.HandleMethodNotAllowed = true
+	h.engine.RedirectTrailingSlash = false // a redirected POST may come back as a GET; ServeHTTP takes the slash away
+	h.engine.ForwardedByClientIP = false
+	h.routes = h.table()
+	for _, r := range h.routes {
+		h.engine.Handle(r.method, ginPath(r.path), h.run(r.path, r.serve))
+	}
+	h.engine.NoRoute(h.run(unmatched, h.notFound))
+	h.engine.NoMethod(h.run(unmatched, h.methodNotAllowed))
+}
+
+// ServeHTTP answers one request. A slash at the end of a path means nothing, and HEAD is GET without the body. The replica's
+// name is set here, before there is a route, so that no answer goes out without it.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header()[api.HeaderReplica] = h.replica
+	h.engine.ServeHTTP(w, canonical(r))
+}
+
+// Drain makes /readyz answer 503 from now on, so that balancers send no more; everything else is still served.
+func (h *Handler) Drain() { h.draining.Store(true) }
+
+// canonical returns r as the routes expect it, without asking the client to come again: a redirect of a POST is followed as a
+// GET by many clients, and loses the deduction. It is r itself, or a copy without trailing slashes and with GET for HEAD (the
+// server knows from the original to send no body).
+func canonical(r *http.Request) *http.Request {
+	path := strings.TrimRight(r.URL.Path, "/")
+	if path == "" {
+		path = "/"
+	}
+	if path == r.URL.Path && r.Method != http.MethodHead {
+		return r
+	}
+	c, u := r.WithContext(r.Context()), *r.URL
+	u.Path, u.RawPath = path, strings.TrimRight(u.RawPath, "/")
+	c.URL = &u
+	if c.Method == http.MethodHead {
+		c.Method = http.MethodGet
+	}
+	return c
+}
+
+// ginPath writes the path of a route, /modes/{mode}, as gin does: /modes/:mode.
+func ginPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}

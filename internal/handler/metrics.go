@@ -1,0 +1,171 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/step"
+)
+
+// Pool is one connection pool at one moment.
+type Pool struct {
+	Name        string // the metric label: "redis", "sql"
+	Total, Idle int    // connections
+	Waits       uint64 // how often somebody had to wait for a connection
+	Waited      time.Duration
+	Timeouts    uint64 // waits that ended without one
+}
+
+// buckets, in seconds, reach from a request that touches no store to the longest wait for a lock.
+var buckets = []float64{
+	.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30,
+}
+
+// metrics are the numbers of one handler. Labels are bounded: routes, the modes of the registry, and the problem codes. What
+// a client can make up, an unknown mode or path, shares one label.
+//
+//	shop_http_requests_total{route,mode,outcome}             outcome: ok, or the code of the problem
+//	shop_http_request_duration_seconds{route,mode,result}    result: ok, refused, declined, unknown
+//	shop_lock_wait_seconds{mode}, shop_lock_hold_seconds{mode}
+//	shop_idempotent_replays_total{mode}
+//	shop_http_requests_in_flight
+//	shop_pool_connections{pool} and _idle, shop_pool_waits_total, shop_pool_wait_seconds_total, shop_pool_timeouts_total
+type metrics struct {
+	page     gin.HandlerFunc
+	requests *prometheus.CounterVec   // route, mode, outcome
+	duration *prometheus.HistogramVec // route, mode, result
+	wait     *prometheus.HistogramVec // mode
+	hold     *prometheus.HistogramVec // mode
+	replays  *prometheus.CounterVec   // mode
+	inFlight prometheus.Gauge
+}
+
+// newMetrics registers everything in o.Registry, and starts to read o.Steps. It fails where another handler is registered
+// there already.
+func newMetrics(o Options) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shop_http_requests_total",
+			Help: "Requests answered, by outcome: ok, or the code of the problem.",
+		}, []string{"route", "mode", "outcome"}),
+		duration: histogram("shop_http_request_duration_seconds",
+			"Time to answer, kept apart by result: ok, refused (sold out), declined (nothing happened), unknown.",
+			"route", "mode", "result"),
+		wait: histogram("shop_lock_wait_seconds", "Time from asking for a lock to holding it.", "mode"),
+		hold: histogram("shop_lock_hold_seconds", "Time from holding a lock to having released it.", "mode"),
+		replays: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shop_idempotent_replays_total",
+			Help: "Answers that were an earlier request's, repeated for its key.",
+		}, []string{"mode"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "shop_http_requests_in_flight", Help: "Requests being worked on.",
+		}),
+	}
+	err := errors.Join(register(o.Registry, m.requests, m.duration, m.wait, m.hold, m.replays, m.inFlight,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
+	if o.PoolStats != nil {
+		err = errors.Join(err, o.Registry.Register(pools(o.PoolStats)))
+	}
+	m.page = gin.WrapH(promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
+	if o.Steps != nil {
+		o.Steps.Subscribe(m.read)
+	}
+	return m, err
+}
+
+func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+func register(r *prometheus.Registry, all ...prometheus.Collector) error {
+	for _, c := range all {
+		if err := r.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is the reader of the step stream: it fills the traces, and counts each lock as it is had and given back. It runs on
+// the deduction's own goroutine. A lock that was never had has no wait here; lock_busy is counted among the requests.
+func (m *metrics) read(_ context.Context, e step.Event) {
+	span, ok := step.Record(e)
+	switch {
+	case !ok:
+	case e.Point == step.Locked:
+		m.wait.WithLabelValues(e.Trace.Mode).Observe(span.Wait().Seconds())
+	case e.Point == step.Released:
+		m.hold.WithLabelValues(e.Trace.Mode).Observe(span.Hold().Seconds())
+	}
+}
+
+// observe counts one request that has been answered.
+func (m *metrics) observe(path string, out outcome, took time.Duration) {
+	name := string(out.code)
+	if name == "" {
+		name = "ok"
+	}
+	m.requests.WithLabelValues(path, out.mode, name).Inc()
+	m.duration.WithLabelValues(path, out.mode, string(result(out.code))).Observe(took.Seconds())
+}
+
+// result folds the codes into what a client knows after the answer; times of different results are never averaged.
+func result(code api.Code) audit.Outcome {
+	switch {
+	case code == "":
+		return audit.OK
+	case code == api.SoldOut:
+		return audit.Refused
+	case api.Codes[code].Happened == api.Unknown:
+		return audit.Unknown
+	}
+	return audit.Declined
+}
+
+// scrape serves GET /metrics, in the format and the compression that the scraper asks for.
+func (h *Handler) scrape(c *gin.Context) outcome {
+	h.metrics.page(c)
+	return outcome{}
+}
+
+// pools collects the connection pools when a scraper asks, not while they are in use.
+type pools func() []Pool
+
+var (
+	poolTotal    = poolDesc("shop_pool_connections", "Connections open.")
+	poolIdle     = poolDesc("shop_pool_connections_idle", "Connections open and unused.")
+	poolWaits    = poolDesc("shop_pool_waits_total", "Times that somebody had to wait for a connection.")
+	poolWaited   = poolDesc("shop_pool_wait_seconds_total", "Time spent waiting for a connection.")
+	poolTimeouts = poolDesc("shop_pool_timeouts_total", "Waits for a connection that ended without one.")
+)
+
+func poolDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"pool"}, nil)
+}
+
+// Describe names the metrics.
+func (p pools) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{poolTotal, poolIdle, poolWaits, poolWaited, poolTimeouts} {
+		ch <- d
+	}
+}
+
+// Collect reads the pools.
+func (p pools) Collect(ch chan<- prometheus.Metric) {
+	for _, s := range p() {
+		gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+		ch <- prometheus.MustNewConstMetric(poolTotal, gauge, float64(s.Total), s.Name)
+		ch <- prometheus.MustNewConstMetric(poolIdle, gauge, float64(s.Idle), s.Name)
+		ch <- prometheus.MustNewConstMetric(poolWaits, counter, float64(s.Waits), s.Name)
+		ch <- prometheus.MustNewConstMetric(poolWaited, counter, s.Waited.Seconds(), s.Name)
+		ch <- prometheus.MustNewConstMetric(poolTimeouts, counter, float64(s.Timeouts), s.Name)
+	}
+}

@@ -1,0 +1,92 @@
+package handler
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"lastitem/internal/api"
+	"lastitem/internal/stock"
+)
+
+// openAPIPath writes a route of gin as the document does.
+func openAPIPath(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if name, ok := strings.CutPrefix(p, ":"); ok {
+			parts[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+func TestOpenAPIIsValid(t *testing.T) {
+	t.Parallel()
+	if err := document.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if document.OpenAPI != "3.1.0" {
+		t.Errorf("version %s", document.OpenAPI)
+	}
+}
+
+func TestOpenAPIHasTheRoutes(t *testing.T) {
+	t.Parallel()
+	var served, written []string
+	for _, r := range newHandler(t, &fakeShop{}).engine.Routes() {
+		served = append(served, r.Method+" "+openAPIPath(r.Path))
+	}
+	for path, item := range document.Paths.Map() {
+		for method := range item.Operations() {
+			written = append(written, method+" "+path)
+		}
+	}
+	slices.Sort(served)
+	slices.Sort(written)
+	if !slices.Equal(served, written) {
+		t.Errorf("served:\n%s\nwritten:\n%s", strings.Join(served, "\n"), strings.Join(written, "\n"))
+	}
+}
+
+func TestOpenAPIHasTheCodes(t *testing.T) {
+	t.Parallel()
+	var written []api.Code
+	for _, v := range document.Components.Schemas["Code"].Value.Enum {
+		written = append(written, api.Code(v.(string)))
+	}
+	slices.Sort(written)
+	if want := slices.Sorted(maps.Keys(api.Codes)); !slices.Equal(written, want) {
+		t.Errorf("codes %v, want %v", written, want)
+	}
+}
+
+func TestOpenAPIHasTheHazards(t *testing.T) {
+	t.Parallel()
+	if got := document.Components.Schemas["Claims"].Value.Required; !slices.Equal(got, stock.Hazards) {
+		t.Errorf("hazards %v, want %v", got, stock.Hazards)
+	}
+}
+
+func TestOpenAPIHasTheFields(t *testing.T) {
+	t.Parallel()
+	for schema, names := range map[string][]string{
+		"Deduct": deductionNames, "Line": lineNames, "SetStock": stockLevelNames,
+		"DeductForm": slices.DeleteFunc(slices.Clone(deductionNames), func(s string) bool { return s == "items" }),
+	} {
+		got := slices.Sorted(maps.Keys(document.Components.Schemas[schema].Value.Properties))
+		want := slices.Sorted(slices.Values(names))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has fields %v, want %v", schema, got, want)
+		}
+	}
+}
+
+func TestOpenAPIIsServed(t *testing.T) {
+	t.Parallel()
+	a := ask(t, newHandler(t, &fakeShop{}), "GET", "/openapi.json", "")
+	if a.StatusCode != http.StatusOK || a.body != string(openAPIDocument) {
+		t.Errorf("GET /openapi.json = %d, %d bytes", a.StatusCode, len(a.body))
+	}
+}

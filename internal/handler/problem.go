@@ -1,0 +1,124 @@
+package handler
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+	"lastitem/internal/stock"
+)
+
+// The refusals that never reach a mode. A field that is wrong is a *stock.InvalidError, like the ones that a mode makes.
+var (
+	errNotFound         = errors.New("handler: no such route")
+	errMethodNotAllowed = errors.New("handler: method not allowed")
+	errBodyTooLarge     = errors.New("handler: body too large")
+	errMediaType        = errors.New("handler: unsupported media type")
+	errNoAdminToken     = errors.New("handler: no admin token configured")
+	errUnauthorized     = errors.New("handler: wrong or missing bearer token")
+	errDraining         = errors.New("handler: draining")
+	errNotReady         = errors.New("handler: not ready")
+)
+
+// problems maps each error to its code; the first row that errors.Is finds wins. Nobody-knows stands above everything
+// that says no, because an error that wraps both has lost an answer. A row's detail replaces the code's own text.
+var problems = []struct {
+	err    error
+	code   api.Code
+	detail string
+}{
+	// Nobody knows.
+	{err: stock.ErrUnknown, code: api.OutcomeUnknown},
+
+	// No, and a repetition will not change that.
+	{err: stock.ErrSoldOut, code: api.SoldOut},
+	{err: stock.ErrSegmented, code: api.ProductSegmented},
+	{err: stock.ErrUnknownProduct, code: api.UnknownProduct},
+	{err: stock.ErrUnknownMode, code: api.UnknownMode},
+	{err: stock.ErrInvalid, code: api.InvalidRequest},
+	{err: stock.ErrKeyMissing, code: api.KeyMissing},
+	{err: stock.ErrKeyReused, code: api.KeyReused},
+	{err: errNotFound, code: api.NotFound},
+	{err: errNoAdminToken, code: api.Unauthorized, detail: "no admin token is configured: set SHOP_ADMIN_TOKEN for the service"},
+	{err: errUnauthorized, code: api.Unauthorized},
+	{err: errMethodNotAllowed, code: api.MethodNotAllowed},
+	{err: errBodyTooLarge, code: api.BodyTooLarge},
+	{err: errMediaType, code: api.UnsupportedMediaType},
+
+	// No, for now. A code stands before those that its error may wrap as a cause.
+	{err: stock.ErrInFlight, code: api.InFlight},
+	{err: stock.ErrModeUnavailable, code: api.ModeUnavailable},
+	{err: stock.ErrLockBusy, code: api.LockBusy},
+	{err: stock.ErrLockLost, code: api.LockLost},
+	{err: stock.ErrContended, code: api.Contended},
+	{err: errDraining, code: api.BackendUnavailable, detail: "this replica is draining"},
+	{err: errNotReady, code: api.BackendUnavailable},
+	{err: stock.ErrLockUnavailable, code: api.BackendUnavailable},
+	{err: stock.ErrUnavailable, code: api.BackendUnavailable},
+}
+
+// problemOf says what a client may know of err: the code's facts, and numbers or fields where the error carries them,
+// never the cause. It depends on nothing but its arguments, since some modes store what it makes.
+func problemOf(err error, instance string) api.Problem {
+	code, detail := api.Internal, ""
+	for _, row := range problems {
+		if errors.Is(err, row.err) {
+			code, detail = row.code, row.detail
+			break
+		}
+	}
+	if detail == "" {
+		detail = explanations[code].En
+	}
+	p := api.NewProblem(code, detail, instance)
+	switch code { // the errors with numbers or names in them
+	case api.SoldOut:
+		var e *stock.SoldOutError
+		if errors.As(err, &e) {
+			requested, available := e.Requested, e.Available
+			p.ProductID, p.Requested, p.Available = e.ProductID, &requested, &available
+			p.Detail = fmt.Sprintf("product %d: %d requested, %d available", e.ProductID, e.Requested, e.Available)
+		}
+	case api.InvalidRequest:
+		var e *stock.InvalidError
+		if errors.As(err, &e) {
+			p.Field, p.Detail = e.Field, e.Field+": "+e.Why
+		}
+	}
+	return p
+}
+
+// fail answers with the problem of err, leaves the cause in the log, and returns the code. Its bytes are those that template
+// renders for the same error and path.
+func (h *Handler) fail(c *gin.Context, err error) api.Code {
+	p := problemOf(err, c.Request.URL.EscapedPath())
+	h.report(c.Request, p.Code, err)
+	return h.refuse(c, p)
+}
+
+// refuse writes a problem.
+func (h *Handler) refuse(c *gin.Context, p api.Problem) api.Code {
+	body, err := encode(p)
+	if err != nil { // strings and numbers always encode
+		body = []byte("{}\n")
+	}
+	if p.Code == api.Unauthorized {
+		c.Writer.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	retryAfter(c, p.Status, p.Code)
+	write(c, p.Status, typeProblem, body)
+	return p.Code
+}
+
+// retryAfter tells the client when to try again, where that can help.
+func retryAfter(c *gin.Context, status int, code api.Code) {
+	if status == http.StatusServiceUnavailable || code == api.InFlight {
+		c.Writer.Header()["Retry-After"] = retrySoon
+	}
+}
+
+// invalid is the refusal of one field.
+func invalid(field, why string) error { return &stock.InvalidError{Field: field, Why: why} }

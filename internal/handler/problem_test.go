@@ -1,0 +1,211 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"lastitem/internal/api"
+	"lastitem/internal/stock"
+)
+
+func decode(t testing.TB, body string, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(body), v); err != nil {
+		t.Fatalf("%v in %q", err, body)
+	}
+}
+
+func problem(t testing.TB, a answer) (p api.Problem) {
+	t.Helper()
+	decode(t, a.body, &p)
+	return p
+}
+
+// sentinels names every error that package stock exports, with its code.
+var sentinels = map[string]struct {
+	err  error
+	code api.Code
+}{
+	"ErrSoldOut":         {&stock.SoldOutError{ProductID: 101, Requested: 5, Available: 0}, api.SoldOut},
+	"ErrSegmented":       {stock.ErrSegmented, api.ProductSegmented},
+	"ErrUnknownProduct":  {stock.ErrUnknownProduct, api.UnknownProduct},
+	"ErrUnknownMode":     {stock.ErrUnknownMode, api.UnknownMode},
+	"ErrInvalid":         {&stock.InvalidError{Field: "store", Why: "mode mutex has no such store"}, api.InvalidRequest},
+	"ErrKeyMissing":      {stock.ErrKeyMissing, api.KeyMissing},
+	"ErrKeyReused":       {stock.ErrKeyReused, api.KeyReused},
+	"ErrInFlight":        {stock.ErrInFlight, api.InFlight},
+	"ErrLockBusy":        {stock.ErrLockBusy, api.LockBusy},
+	"ErrLockLost":        {stock.ErrLockLost, api.LockLost},
+	"ErrLockUnavailable": {stock.ErrLockUnavailable, api.BackendUnavailable},
+	"ErrContended":       {stock.ErrContended, api.Contended},
+	"ErrUnavailable":     {stock.ErrUnavailable, api.BackendUnavailable},
+	"ErrModeUnavailable": {stock.ErrModeUnavailable, api.ModeUnavailable},
+	"ErrUnknown":         {stock.ErrUnknown, api.OutcomeUnknown},
+}
+
+func TestEverySentinelHasItsCode(t *testing.T) {
+	t.Parallel()
+	for name, s := range sentinels {
+		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+			return stock.Receipt{}, fmt.Errorf("secret 10.0.0.1: %w", s.err)
+		}}
+		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex", "")
+		if p := problem(t, a); p.Code != s.code || strings.Contains(a.body, "secret") || p.Instance != "/deduct_stock/mutex" {
+			t.Errorf("%s: %s, want code %s and no cause", name, a.body, s.code)
+		}
+	}
+}
+
+func TestSentinelsAreAllOfThem(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "../stock/errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && ast.IsExported(v.Names[0].Name) {
+			names = append(names, v.Names[0].Name)
+		}
+		return true
+	})
+	slices.Sort(names)
+	if want := slices.Sorted(maps.Keys(sentinels)); !slices.Equal(names, want) {
+		t.Errorf("package stock exports %v, the table above has %v", names, want)
+	}
+}
+
+func TestEveryCodeIsReached(t *testing.T) {
+	t.Parallel()
+	reached := map[api.Code]bool{}
+	for _, s := range sentinels {
+		reached[s.code] = true
+	}
+	h := newHandler(t, &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{}, errors.New("nobody foresaw this")
+	}})
+	for _, a := range []answer{
+		ask(t, h, "GET", "/nope", ""),
+		ask(t, h, "GET", "/deduct_stock", ""),
+		ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json"),
+		ask(t, h, "POST", "/deduct_stock", strings.Repeat(" ", maxBody+1), "Content-Type", "application/json"),
+		ask(t, h, "POST", "/deduct_stock", "x", "Content-Type", "text/plain"),
+		ask(t, h, "POST", "/deduct_stock", ""),
+	} {
+		reached[problem(t, a).Code] = true
+	}
+	for code := range api.Codes {
+		if !reached[code] {
+			t.Errorf("no answer has code %s", code)
+		}
+	}
+}
+
+func TestUnknownOutweighsNo(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		fmt.Errorf("%w: %w", stock.ErrUnavailable, stock.ErrUnknown),
+		errors.Join(stock.ErrSoldOut, stock.ErrUnknown),
+	} {
+		if p := problemOf(err, ""); p.Code != api.OutcomeUnknown {
+			t.Errorf("problemOf(%v) = %s, want %s", err, p.Code, api.OutcomeUnknown)
+		}
+	}
+	err := fmt.Errorf("%w: mutex: %w", stock.ErrModeUnavailable, stock.ErrUnavailable)
+	if p := problemOf(err, ""); p.Code != api.ModeUnavailable {
+		t.Errorf("problemOf(%v) = %s, want %s", err, p.Code, api.ModeUnavailable)
+	}
+}
+
+func TestSoldOutCarriesItsNumbers(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{}, &stock.SoldOutError{ProductID: 101, Requested: 5, Available: 0}
+	}}
+	a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex?quantity=5", "")
+	p := problem(t, a)
+	if a.StatusCode != http.StatusConflict || p.ProductID != 101 || *p.Requested != 5 || p.Available == nil || *p.Available != 0 {
+		t.Errorf("sold out = %d %s", a.StatusCode, a.body)
+	}
+}
+
+func logged(o *Options) *bytes.Buffer {
+	var buf bytes.Buffer
+	o.Log = slog.New(slog.NewTextHandler(&buf, nil))
+	return &buf
+}
+
+func TestCausesAreLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // the clock stands still: what is held back is held back
+		cause := errors.New("dial 10.0.0.1")
+		var log *bytes.Buffer
+		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+			return stock.Receipt{}, fmt.Errorf("%w: %w", stock.ErrUnavailable, cause)
+		}}
+		h := newHandler(t, shop, func(o *Options) { log = logged(o) })
+		for range 3 {
+			ask(t, h, "POST", "/deduct_stock/mutex", "")
+		}
+		if got := strings.Count(log.String(), cause.Error()); got != 1 {
+			t.Errorf("the cause was logged %d times in one second, want 1:\n%s", got, log)
+		}
+	})
+}
+
+func TestThrottleCountsWhatItHeldBack(t *testing.T) {
+	t.Parallel()
+	var th throttle
+	now := epoch
+	th.allow(api.Internal, now)
+	th.allow(api.Internal, now)
+	th.allow(api.Internal, now)
+	if _, ok := th.allow(api.OutcomeUnknown, now); !ok {
+		t.Error("one code silences another")
+	}
+	if skipped, ok := th.allow(api.Internal, now.Add(2e9)); !ok || skipped != 2 {
+		t.Errorf("allow after 2 s = %d, %t, want 2, true", skipped, ok)
+	}
+}
+
+func TestAClientThatLeftIsNotLogged(t *testing.T) {
+	t.Parallel()
+	var log *bytes.Buffer
+	shop := &fakeShop{deduct: func(ctx context.Context, _ string, _ stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{}, ctx.Err()
+	}}
+	h := newHandler(t, shop, func(o *Options) { log = logged(o) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/deduct_stock", nil))
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", log)
+	}
+}
+
+func TestPanicIsAnInternalProblem(t *testing.T) {
+	t.Parallel()
+	var log *bytes.Buffer
+	shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { panic("boom") }}
+	a := ask(t, newHandler(t, shop, func(o *Options) { log = logged(o) }), "POST", "/deduct_stock", "")
+	if p := problem(t, a); p.Code != api.Internal || strings.Contains(a.body, "boom") {
+		t.Errorf("panic = %s", a.body)
+	}
+	if !strings.Contains(log.String(), "boom") || !strings.Contains(log.String(), "problem_test.go") {
+		t.Errorf("the log does not say where it panicked:\n%s", log)
+	}
+}

@@ -1,0 +1,165 @@
+package handler
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/stock"
+)
+
+// listModes serves GET /modes: every mode in teaching order, without the essays.
+func (h *Handler) listModes(c *gin.Context) outcome {
+	all := h.Shop.Modes()
+	body := api.Modes{Modes: make([]api.Mode, len(all))}
+	for i, s := range all {
+		body.Modes[i] = h.mode(s)
+	}
+	return h.send(c, body)
+}
+
+// showMode serves GET /modes/{mode}: the same with the essay.
+func (h *Handler) showMode(c *gin.Context) outcome {
+	s, err := h.Shop.Mode(c.Param("mode"))
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	m := h.mode(s)
+	if doc, err := s.Mode.Doc(); err == nil {
+		m.Doc = &api.Text{En: doc.En, Zh: doc.Zh}
+	}
+	return h.send(c, m)
+}
+
+// product serves GET /products/{id}.
+func (h *Handler) product(c *gin.Context) outcome {
+	id, err := productID(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.sendProduct(c, id)
+}
+
+// sendProduct reads a product and sends it; a store that does not answer makes it a problem, not a smaller product.
+func (h *Handler) sendProduct(c *gin.Context, id int64) outcome {
+	p, err := h.Shop.Product(c.Request.Context(), id)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.send(c, product(id, p))
+}
+
+// setStock serves PUT /products/{id}/stock and answers with the product as it is read back. When it fails, some stores may
+// have been set: it can be repeated as it is. Who it is comes before what it asks for.
+func (h *Handler) setStock(c *gin.Context) outcome {
+	if err := h.authorize(c.Request); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	id, err := productID(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	s, err := readStockLevel(c.Request, underlying(c))
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	if err := h.Shop.SetStock(c.Request.Context(), id, s.units, int(s.segments)); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.sendProduct(c, id)
+}
+
+// authorize compares the bearer token with the admin token, in a time that tells nothing about either: of equal length
+// as hashes, and byte by byte to the end. Without a token configured nobody is let in.
+func (h *Handler) authorize(r *http.Request) error {
+	if h.AdminToken == "" {
+		return errNoAdminToken
+	}
+	given := r.Header["Authorization"]
+	if len(given) != 1 {
+		return errUnauthorized
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	if subtle.ConstantTimeCompare(sum[:], h.admin[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
+		return errUnauthorized
+	}
+	return nil
+}
+
+// orders serves GET /products/{id}/orders. Orders that cannot all be read are not shown at all: half a list looks like
+// stock that has leaked.
+func (h *Handler) orders(c *gin.Context) outcome {
+	id, l, err := h.readLedger(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	for _, err := range l.Unavailable {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.send(c, api.Orders{ProductID: id, Orders: orders(l)})
+}
+
+// ledger serves GET /products/{id}/ledger: what there is, and which store could not be read.
+func (h *Handler) ledger(c *gin.Context) outcome {
+	id, l, err := h.readLedger(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.send(c, ledger(id, l))
+}
+
+// audits is the body of GET /products/{id}/audit: a report for each store, none of which knows what the clients saw, and
+// what they add up to.
+type audits struct {
+	ProductID int64          `json:"product_id"`
+	Verdict   audit.Verdict  `json:"verdict"`
+	Reports   []audit.Report `json:"reports"`
+}
+
+// audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged as well:
+// inconclusive.
+func (h *Handler) audit(c *gin.Context) outcome {
+	id, l, err := h.readLedger(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	facts := ledger(id, l)
+	reports := audit.JudgeLedger(&facts, c.Query("lang"))
+	return h.send(c, audits{ProductID: id, Verdict: audit.Overall(reports), Reports: reports})
+}
+
+// readLedger reads the ledger of the product in the path. It fails where no store could be read; where one of several
+// could not, its cause is logged and the ledger says so.
+func (h *Handler) readLedger(c *gin.Context) (int64, stock.Ledger, error) {
+	id, err := productID(c)
+	if err != nil {
+		return 0, stock.Ledger{}, err
+	}
+	l, err := h.Shop.Ledger(c.Request.Context(), id)
+	if err != nil {
+		return 0, l, err
+	}
+	var causes []error
+	for _, cause := range l.Unavailable {
+		causes = append(causes, cause)
+	}
+	if err := errors.Join(causes...); err != nil {
+		if len(l.Facts) == 0 {
+			return 0, l, err
+		}
+		h.report(c.Request, problemOf(err, "").Code, err)
+	}
+	return id, l, nil
+}
+
+// productID reads the product out of the path, by the rules of any other number.
+func productID(c *gin.Context) (int64, error) {
+	return value{plain, c.Param("id")}.integer("id", 1, maxProduct)
+}

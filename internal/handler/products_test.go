@@ -1,0 +1,254 @@
+package handler
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/stock"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// soldOnce is a ledger with an order in each store and one key; the older order is the one in SQL.
+func soldOnce(int64) (stock.Ledger, error) {
+	l := stock.Ledger{Facts: zero(stock.Ledger{}.Facts, stock.Redis, stock.SQL)}
+	remaining := int64(9)
+	for i, s := range []stock.Store{stock.SQL, stock.Redis} {
+		f := l.Facts[s]
+		f.Initial, f.Stock = 10, 9
+		f.Orders = slices.Grow(f.Orders, 1)[:1]
+		f.Orders[0].ID, f.Orders[0].ProductID, f.Orders[0].Quantity = fmt.Sprint("order-", i), 101, 1
+		f.Orders[0].Remaining, f.Orders[0].Mode, f.Orders[0].Replica = &remaining, "mutex", "2"
+		f.Orders[0].CreatedMicros = epoch.UnixMicro() + int64(i)
+		if s == stock.SQL {
+			f.Orders[0].Key = []byte("k\xff")
+			f.Keys = slices.Grow(f.Keys, 1)[:1]
+			f.Keys[0].Key, f.Keys[0].Status, f.Keys[0].CreatedMicros = []byte("k\xff"), 200, epoch.UnixMicro()
+		} else {
+			f.Segments = []int64{4, 5}
+		}
+		l.Facts[s] = f
+	}
+	return l, nil
+}
+
+var wantOrders = func() []api.Order {
+	nine := int64(9)
+	return []api.Order{
+		{OrderID: "order-0", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "sql", Replica: "2", Key: "kÿ", CreatedAt: epoch},
+		{OrderID: "order-1", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "redis", Replica: "2", CreatedAt: epoch.Add(time.Microsecond)},
+	}
+}()
+
+func TestModes(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{err: map[string]error{"mutex": errors.New("no Redis configured")}})
+	var list api.Modes
+	decode(t, ask(t, h, "GET", "/modes", "").body, &list)
+	if len(list.Modes) != len(stock.Modes()) {
+		t.Fatalf("%d modes, want %d", len(list.Modes), len(stock.Modes()))
+	}
+	for i, m := range stock.Modes() {
+		got := list.Modes[i]
+		if got.Name != m.Name || got.Default != (m.Name == "lease-seq") || got.Available != (m.Name != "mutex") || got.Doc != nil {
+			t.Errorf("mode %d = %+v", i, got)
+		}
+		for _, s := range m.Stores {
+			if n := len(got.Claims[api.Store(s)]); n != len(stock.Hazards) {
+				t.Errorf("%s claims %d hazards on %s, want all %d", m.Name, n, s, len(stock.Hazards))
+			}
+			if got.Claims[api.Store(s)][api.Retry] != api.Outcomes(m.Claims[s].Retry) {
+				t.Errorf("%s: claim for retry = %q, want %q", m.Name, got.Claims[api.Store(s)][api.Retry], m.Claims[s].Retry)
+			}
+		}
+		var one api.Mode
+		decode(t, ask(t, h, "GET", "/modes/"+m.Name, "").body, &one)
+		if one.Doc == nil || one.Doc.En == "" || one.Doc.Zh == "" {
+			t.Errorf("GET /modes/%s carries no essay", m.Name)
+		}
+		if one.Doc = nil; !cmp.Equal(one, got) {
+			t.Errorf("GET /modes and /modes/%s differ: %s", m.Name, cmp.Diff(one, got))
+		}
+	}
+	if why := list.Modes[slices.IndexFunc(list.Modes, func(m api.Mode) bool { return m.Name == "mutex" })].Why; why != "no Redis configured" {
+		t.Errorf("why = %q", why)
+	}
+}
+
+func TestProduct(t *testing.T) {
+	t.Parallel()
+	a := ask(t, newHandler(t, &fakeShop{}), "GET", "/products/101", "")
+	want := `{"product_id":101,"stock":{"redis":5,"sql":6},"lease_seq":3,"segments":[2,3]}` + "\n"
+	if a.body != want {
+		t.Errorf("GET /products/101 = %s, want %s", a.body, want)
+	}
+}
+
+func TestOrdersOfAllStoresByTime(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{ledger: soldOnce})
+	var got api.Orders
+	decode(t, ask(t, h, "GET", "/products/101/orders", "").body, &got)
+	if d := cmp.Diff(api.Orders{ProductID: 101, Orders: wantOrders}, got); d != "" {
+		t.Error(d)
+	}
+	empty := ask(t, newHandler(t, &fakeShop{}), "GET", "/products/101/orders", "")
+	if want := `{"product_id":101,"orders":[]}` + "\n"; empty.body != want {
+		t.Errorf("no orders = %s, want %s", empty.body, want)
+	}
+}
+
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	var got api.Ledger
+	decode(t, ask(t, newHandler(t, &fakeShop{ledger: soldOnce}), "GET", "/products/101/ledger", "").body, &got)
+	want := api.Ledger{
+		ProductID: 101,
+		Initial:   map[api.Store]int64{"redis": 10, "sql": 10},
+		Stock:     map[api.Store]int64{"redis": 9, "sql": 9},
+		Segments:  []int64{4, 5},
+		Orders:    wantOrders,
+		Keys:      []api.KeyRow{{Key: "kÿ", Status: 200, CreatedAt: epoch}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAStoreThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	half := func(id int64) (stock.Ledger, error) {
+		l, _ := soldOnce(id)
+		delete(l.Facts, stock.SQL)
+		l.Unavailable = map[stock.Store]error{stock.SQL: fmt.Errorf("secret: %w", stock.ErrUnavailable)}
+		return l, nil
+	}
+	h := newHandler(t, &fakeShop{ledger: half})
+	var l api.Ledger
+	a := ask(t, h, "GET", "/products/101/ledger", "")
+	decode(t, a.body, &l)
+	if _, there := l.Stock["sql"]; there || l.Unavailable["sql"] != string(api.BackendUnavailable) || strings.Contains(a.body, "secret") {
+		t.Errorf("ledger = %s", a.body)
+	}
+	var j audits
+	decode(t, ask(t, h, "GET", "/products/101/audit", "").body, &j)
+	for _, r := range j.Reports {
+		if r.Store == "sql" && r.Verdict != audit.Inconclusive {
+			t.Errorf("verdict on the store that cannot be read = %s", r.Verdict)
+		}
+	}
+	if a := ask(t, h, "GET", "/products/101/orders", ""); problem(t, a).Code != api.BackendUnavailable {
+		t.Errorf("orders = %s", a.body)
+	}
+	none := func(id int64) (stock.Ledger, error) {
+		l, _ := half(id)
+		l.Facts = nil
+		return l, nil
+	}
+	for _, path := range []string{"ledger", "orders", "audit"} {
+		a := ask(t, newHandler(t, &fakeShop{ledger: none}), "GET", "/products/101/"+path, "")
+		if problem(t, a).Code != api.BackendUnavailable {
+			t.Errorf("%s with no store = %s", path, a.body)
+		}
+	}
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	var got audits
+	decode(t, ask(t, newHandler(t, &fakeShop{ledger: soldOnce}), "GET", "/products/101/audit?lang=zh", "").body, &got)
+	if got.ProductID != 101 || len(got.Reports) != 2 || got.Reports[0].Store != "redis" || got.Reports[1].Store != "sql" {
+		t.Errorf("audit = %+v", got)
+	}
+	if want := audit.Overall(got.Reports); got.Verdict != want {
+		t.Errorf("verdict = %s, want %s", got.Verdict, want)
+	}
+}
+
+func TestUnknownProduct(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{
+		product: func(int64) (stock.Product, error) { return stock.Product{}, stock.ErrUnknownProduct },
+		ledger:  func(int64) (stock.Ledger, error) { return stock.Ledger{}, stock.ErrUnknownProduct },
+	})
+	for _, path := range []string{"", "/orders", "/ledger", "/audit"} {
+		a := ask(t, h, "GET", "/products/102"+path, "")
+		if p := problem(t, a); p.Code != api.UnknownProduct || p.Instance != "/products/102"+path {
+			t.Errorf("GET /products/102%s = %s", path, a.body)
+		}
+	}
+}
+
+func TestSetStock(t *testing.T) {
+	t.Parallel()
+	var got []string
+	shop := &fakeShop{setStock: func(id, units int64, segments int) error {
+		got = append(got, fmt.Sprint(id, units, segments))
+		return nil
+	}}
+	h := newHandler(t, shop)
+	bearer := []string{"Authorization", "Bearer " + adminToken, "Content-Type", "application/json"}
+	for body, want := range map[string]string{
+		`{"stock":5000}`:                           "7 5000 0",
+		`{"stock":0,"segments":10}`:                "7 0 10",
+		`{"segments" : 1000 , "stock":1000000000}`: "7 1000000000 1000",
+	} {
+		got = nil
+		a := ask(t, h, "PUT", "/products/7/stock", body, bearer...)
+		if a.StatusCode != http.StatusOK || !slices.Equal(got, []string{want}) || !strings.Contains(a.body, `"stock":{"redis":5,"sql":6}`) {
+			t.Errorf("PUT %s = %d %s, set %v, want %s", body, a.StatusCode, a.body, got, want)
+		}
+	}
+	got = nil
+	for body, field := range map[string]string{
+		``: "stock", `{}`: "stock", `{"segments":1}`: "stock", `{"stock":-1}`: "stock", `{"stock":1000000001}`: "stock",
+		`{"stock":1.0}`: "stock", `{"stock":"5"}`: "stock", `{"stock":null}`: "stock", `{"stock":5,"stock":5}`: "stock",
+		`{"stock":5,"segments":-1}`: "segments", `{"stock":5,"segments":1001}`: "segments", `{"stock":5,"Stock":5}`: "Stock",
+		`[5]`: "body", `5`: "body", `{"stock":5}{}`: "body",
+	} {
+		a := ask(t, h, "PUT", "/products/7/stock", body, bearer...)
+		if p := problem(t, a); p.Code != api.InvalidRequest || p.Field != field {
+			t.Errorf("PUT %s = %s, want field %s", body, a.body, field)
+		}
+	}
+	if len(got) > 0 {
+		t.Errorf("refused input set %v", got)
+	}
+}
+
+func TestSetStockNeedsTheToken(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{setStock: func(int64, int64, int) error { return errors.New("it was set") }}
+	put := func(h *Handler, authorization ...string) answer {
+		headers := []string{"Content-Type", "application/json"}
+		for _, a := range authorization {
+			headers = append(headers, "Authorization", a)
+		}
+		return ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, headers...)
+	}
+	with, without := newHandler(t, shop), newHandler(t, shop, func(o *Options) { o.AdminToken = "" })
+	for _, c := range [][]string{
+		{}, {""}, {"Bearer"}, {"Bearer "}, {"Bearer wrong"}, {"Basic " + adminToken}, {adminToken}, {"Bearer " + adminToken + "x"},
+		{"Bearer " + adminToken, "Bearer " + adminToken},
+	} {
+		a := put(with, c...)
+		if problem(t, a).Code != api.Unauthorized || a.Header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("Authorization %q = %d %s", c, a.StatusCode, a.body)
+		}
+		if a := put(without, c...); !strings.Contains(problem(t, a).Detail, "no admin token is configured") {
+			t.Errorf("Authorization %q without a token configured = %s", c, a.body)
+		}
+	}
+	if a := put(with, "bearer "+adminToken); problem(t, a).Code != api.Internal {
+		t.Errorf("the right token = %s, want it to reach the shop", a.body)
+	}
+}

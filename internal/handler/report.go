@@ -1,0 +1,64 @@
+package handler
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+// levels says how loudly the cause of a code is logged; the others are the client's, or the lesson's, daily bread.
+var levels = map[api.Code]slog.Level{
+	api.Internal:           slog.LevelError,
+	api.OutcomeUnknown:     slog.LevelWarn,
+	api.BackendUnavailable: slog.LevelWarn,
+}
+
+// report logs the cause of a problem: at most one line per second and code, so that a dead backend under load does not
+// become a dead disk. A client that went away is no error of ours.
+func (h *Handler) report(r *http.Request, code api.Code, err error) {
+	ctx := r.Context()
+	level, loud := levels[code]
+	if !loud || ctx.Err() != nil {
+		level = slog.LevelDebug
+	}
+	if !h.Log.Enabled(ctx, level) {
+		return
+	}
+	if skipped, ok := h.throttle.allow(code, time.Now()); ok {
+		h.Log.Log(ctx, level, "request failed", "code", code, "path", r.URL.Path, "err", err, "not_logged", skipped)
+	}
+}
+
+// throttle lets one line per second and code through and counts the others.
+type throttle struct {
+	mu    sync.Mutex
+	codes map[api.Code]*quiet
+}
+
+type quiet struct {
+	until   time.Time
+	skipped int
+}
+
+// allow reports whether to log now, and how many were held back since the last time.
+func (t *throttle) allow(code api.Code, now time.Time) (skipped int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.codes == nil {
+		t.codes = map[api.Code]*quiet{}
+	}
+	q := t.codes[code]
+	if q == nil {
+		q = &quiet{}
+		t.codes[code] = q
+	}
+	if now.Before(q.until) {
+		q.skipped++
+		return 0, false
+	}
+	skipped, q.skipped, q.until = q.skipped, 0, now.Add(time.Second)
+	return skipped, true
+}

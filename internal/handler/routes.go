@@ -1,0 +1,124 @@
+package handler
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+)
+
+// unmatched labels what no route serves; the path itself would make a metric label per typing error.
+const unmatched = "unmatched"
+
+// outcome is what became of a request, for the metrics.
+type outcome struct {
+	mode string   // "" where there is none, or none that is known
+	code api.Code // "" = ok
+}
+
+// An endpoint answers a request completely and says what became of it.
+type endpoint func(c *gin.Context) outcome
+
+// route is one line of the contract's table. The path is written as the contract and the OpenAPI document write it,
+// "/modes/{mode}", and labels the metrics like that; does is its line in the index.
+type route struct {
+	method, path string
+	serve        endpoint
+	does         api.Text
+}
+
+// table lists the routes in the order in which the index shows them. It is the only list: the router, the index and the
+// metric labels are made from it, and the OpenAPI document is tested against it.
+func (h *Handler) table() []route {
+	return []route{
+		{http.MethodPost, "/deduct_stock/{mode}", h.deduct, api.Text{En: "deduct stock by one mode", Zh: "以指定模式扣减库存"}},
+		{http.MethodPost, "/deduct_stock", h.deduct, api.Text{En: "deduct stock by the default mode", Zh: "以默认模式扣减库存"}},
+		{http.MethodGet, "/modes", h.listModes, api.Text{En: "every mode, with what it claims", Zh: "所有模式及其声明"}},
+		{http.MethodGet, "/modes/{mode}", h.showMode, api.Text{En: "one mode, with its essay", Zh: "单个模式及其说明文章"}},
+		{http.MethodGet, "/products/{id}", h.product, api.Text{En: "stock in every store", Zh: "各存储中的库存"}},
+		{http.MethodPut, "/products/{id}/stock", h.setStock, api.Text{En: "set the stock: a run starts here (admin)", Zh: "设置库存，一轮测试由此开始（需管理员令牌）"}},
+		{http.MethodGet, "/products/{id}/orders", h.orders, api.Text{En: "the order rows", Zh: "订单行"}},
+		{http.MethodGet, "/products/{id}/ledger", h.ledger, api.Text{En: "the raw facts that a judge needs", Zh: "供裁判使用的原始事实"}},
+		{http.MethodGet, "/products/{id}/audit", h.audit, api.Text{En: "the verdict", Zh: "裁决"}},
+		{http.MethodGet, "/problems/{code}", h.explain, api.Text{En: "what an error code means", Zh: "错误码的含义"}},
+		{http.MethodGet, "/openapi.json", h.openAPI, api.Text{En: "this contract, OpenAPI 3.1", Zh: "本接口的 OpenAPI 3.1 描述"}},
+		{http.MethodGet, "/metrics", h.scrape, api.Text{En: "Prometheus metrics", Zh: "Prometheus 指标"}},
+		{http.MethodGet, "/healthz", h.healthz, api.Text{En: "is the process alive", Zh: "进程是否存活"}},
+		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "can it serve: backends reached, not draining", Zh: "能否服务：后端可达且未在下线"}},
+		{http.MethodGet, "/", h.index, api.Text{En: "this list", Zh: "本列表"}},
+	}
+}
+
+// run puts around an endpoint what all of them need: metrics, the sampled log, and an answer where it panics. It stands in
+// for a chain of middleware: one frame and one deferred call per request, and what to count is a result instead of a value
+// looked up in a map.
+func (h *Handler) run(path string, serve endpoint) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		start, out := time.Now(), outcome{code: api.Internal} // unless serve returns: then it panicked
+		h.metrics.inFlight.Inc()
+		defer func() {
+			h.metrics.inFlight.Dec()
+			h.metrics.observe(path, out, time.Since(start))
+			h.rescue(c, recover())
+			h.sample(c, out, start)
+		}()
+		out = serve(c)
+	}
+}
+
+// rescue answers for an endpoint that panicked. Where an answer has begun the connection is cut instead: half a body
+// must not look like a whole one.
+func (h *Handler) rescue(c *gin.Context, reason any) {
+	if reason == nil {
+		return
+	}
+	if err, ok := reason.(error); c.Writer.Written() || ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler) // the server closes the connection, and logs nothing
+	}
+	h.fail(c, fmt.Errorf("handler: panic: %v\n%s", reason, debug.Stack()))
+}
+
+// sample logs each n-th request where it was asked for.
+func (h *Handler) sample(c *gin.Context, out outcome, start time.Time) {
+	if h.LogEvery == 0 || h.requests.Add(1)%h.LogEvery != 0 {
+		return
+	}
+	h.Log.DebugContext(c.Request.Context(), "request", "method", c.Request.Method, "path", c.Request.URL.Path,
+		"status", c.Writer.Status(), "mode", out.mode, "code", out.code, "took", time.Since(start))
+}
+
+// notFound answers for paths that no route has.
+func (h *Handler) notFound(c *gin.Context) outcome {
+	return outcome{code: h.fail(c, errNotFound)}
+}
+
+// methodNotAllowed answers for paths that exist, but not for this method. It completes the Allow header that gin has set:
+// where GET is served, so is HEAD.
+func (h *Handler) methodNotAllowed(c *gin.Context) outcome {
+	allowed := strings.Split(c.Writer.Header().Get("Allow"), ", ")
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	slices.Sort(allowed)
+	c.Writer.Header().Set("Allow", strings.Join(allowed, ", "))
+	return outcome{code: h.fail(c, errMethodNotAllowed)}
+}
+
+// index names the endpoints, for whoever opens the address in a browser.
+func (h *Handler) index(c *gin.Context) outcome {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lastitem, replica %s\n\n", h.Replica)
+	for _, r := range h.routes {
+		fmt.Fprintf(&b, "%-5s %-24s %s · %s\n", r.method, r.path, r.does.En, r.does.Zh)
+	}
+	fmt.Fprintf(&b, "\ncurl -X POST 'http://%s/deduct_stock/%s?product_id=101'\n", c.Request.Host, h.DefaultMode)
+	write(c, http.StatusOK, typeText, []byte(b.String()))
+	return outcome{}
+}

@@ -1,0 +1,204 @@
+package handler
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+	"lastitem/internal/stock"
+)
+
+// These tests need a real server: what they are about happens between it and the handler.
+
+func serve(t *testing.T, shop Shop) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(newHandler(t, shop))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// raw sends bytes and returns the first response.
+func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, string) {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+func TestHugeBody(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeShop{})
+	huge := strings.Repeat(" ", 16<<20)
+	for name, body := range map[string]io.Reader{
+		"known length":   strings.NewReader(huge),
+		"unknown length": io.MultiReader(strings.NewReader(huge)),
+	} {
+		res, err := s.Client().Post(s.URL+"/deduct_stock", jsonType, body)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		answered, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if problem(t, answer{body: string(answered)}).Code != api.BodyTooLarge || res.StatusCode != http.StatusRequestEntityTooLarge || !res.Close {
+			t.Errorf("%s: %d, connection closed %t, %s", name, res.StatusCode, res.Close, answered)
+		}
+	}
+	res, err := s.Client().Post(s.URL+"/deduct_stock", jsonType, strings.NewReader("{}"+strings.Repeat(" ", maxBody-2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("the largest body = %d", res.StatusCode)
+	}
+}
+
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeShop{})
+	for _, path := range []string{"/modes", "/modes/mutex/", "/products/101", "/healthz", "/"} {
+		get, err := s.Client().Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		get.Body.Close()
+		head, err := s.Client().Head(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(head.Body)
+		head.Body.Close()
+		if head.StatusCode != get.StatusCode || len(body) > 0 || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") ||
+			head.Header.Get(api.HeaderReplica) != "2" {
+			t.Errorf("HEAD %s = %v with %q, GET = %v", path, head, body, get)
+		}
+	}
+}
+
+func TestHeadersOnTheWire(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeShop{})
+	for _, c := range []struct {
+		header, why string
+	}{
+		{"Idempotency-Key: a\r\nIdempotency-Key: a\r\n", "given twice"},
+		{"Idempotency-Key: a\r\nidempotency-key: b\r\n", "given twice"},
+		{"Idempotency-Key:\r\n", "is empty"},
+		{"Idempotency-Key:   \t \r\n", "is empty"},
+		{"Idempotency-Key: " + strings.Repeat("\xff", 256) + "\r\n", "longer than 255 bytes"},
+	} {
+		res, body := raw(t, s, "POST /deduct_stock HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+c.header+"\r\n")
+		if p := problem(t, answer{body: body}); res.StatusCode != http.StatusBadRequest || p.Field != api.HeaderKey || !strings.Contains(p.Detail, c.why) {
+			t.Errorf("%q = %d %s", c.header, res.StatusCode, body)
+		}
+	}
+}
+
+func TestKeyIsBytes(t *testing.T) {
+	t.Parallel()
+	keys := make(chan string, 1)
+	s := serve(t, &fakeShop{deduct: func(_ context.Context, _ string, r stock.Request) (stock.Receipt, error) {
+		keys <- string(r.Key)
+		return stock.Receipt{}, nil
+	}})
+	key := "\xff\x80 \"é\""
+	if res, body := raw(t, s, "POST /deduct_stock HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: "+key+"\r\n\r\n"); res.StatusCode != http.StatusOK {
+		t.Fatal(body)
+	}
+	if got := <-keys; got != key {
+		t.Errorf("key %q arrived as %q", key, got)
+	}
+}
+
+func TestStrangeTargets(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeShop{})
+	for target, want := range map[string]int{
+		"POST http://elsewhere/deduct_stock": 200,
+		"POST /deduct_stock?":                200,
+		"GET /%2e%2e/modes":                  404,
+		"GET /modes/../modes":                404,
+		"POST *":                             404,
+		"CONNECT shop:80":                    405, // what is served there, /, is served to GET
+	} {
+		res, body := raw(t, s, fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target))
+		if res.StatusCode != want || res.Header.Get(api.HeaderReplica) != "2" {
+			t.Errorf("%s = %d %q, want %d", target, res.StatusCode, body, want)
+		}
+	}
+}
+
+func TestPanicAfterTheAnswerBeganCutsIt(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{})
+	h.engine.GET("/half", h.run("/half", func(c *gin.Context) outcome {
+		write(c, http.StatusOK, typeText, []byte(strings.Repeat("half ", 10_000)))
+		panic("boom")
+	}))
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	res, err := s.Client().Get(s.URL + "/half")
+	if err == nil {
+		_, err = io.ReadAll(res.Body)
+		res.Body.Close()
+	}
+	if err == nil {
+		t.Error("half an answer looks like a whole one")
+	}
+}
+
+func TestClientThatLeavesEndsTheDeduction(t *testing.T) {
+	t.Parallel()
+	started, ended := make(chan struct{}), make(chan struct{})
+	s := serve(t, &fakeShop{deduct: func(ctx context.Context, _ string, _ stock.Request) (stock.Receipt, error) {
+		close(started)
+		<-ctx.Done()
+		close(ended)
+		return stock.Receipt{}, fmt.Errorf("%w: %w", stock.ErrLockBusy, ctx.Err())
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-started
+		cancel()
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/deduct_stock", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := s.Client().Do(req); err == nil {
+		res.Body.Close()
+		t.Error("answered")
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the deduction goes on")
+	}
+}

@@ -1,0 +1,48 @@
+package handler
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+)
+
+// Header values, shared by all responses and never changed: setting them allocates nothing.
+var (
+	typeJSON    = []string{"application/json"}
+	typeProblem = []string{api.ProblemType}
+	typeText    = []string{"text/plain; charset=utf-8"}
+	retrySoon   = []string{"1"} // seconds
+	yes         = []string{"true"}
+)
+
+// write sends one complete answer; all answers but /metrics go out through it. contentType is one of the slices above.
+// An error of the connection is the client's to notice: it will see no answer.
+func write(c *gin.Context, status int, contentType []string, body []byte) {
+	c.Writer.Header()["Content-Type"] = contentType
+	c.Status(status)
+	_, _ = c.Writer.Write(body)
+}
+
+// send writes v as the body of a 200. Nothing has gone out yet when v does not encode, so that is still a clean problem.
+func (h *Handler) send(c *gin.Context, v any) outcome {
+	body, err := encode(v)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	write(c, http.StatusOK, typeJSON, body)
+	return outcome{}
+}
+
+// encode writes v as one line of JSON. Fields are in the order of the struct and map keys are sorted, so equal values
+// give equal bytes.
+func encode(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("handler: encoding %T: %w", v, err)
+	}
+	return append(body, '\n'), nil
+}
