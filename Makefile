@@ -1,0 +1,105 @@
+# lastitem: make alone prints the targets. Any GNU make 4 and a POSIX sh; Go, and for some targets Docker.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# demo_flags come from variables on the command line: make demo MODE=mutex REPLICAS=1
+demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(REPLICAS),--replicas '$(REPLICAS)') \
+	$(if $(BACKEND),--backend '$(BACKEND)') $(if $(L),--lang '$(L)')
+up_flags = --port '$(or $(PORT),8080)' $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)')
+
+# Debian keeps servers in directories that a user's PATH lacks; the tests shall find them.
+test_path = PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+packages ?= ./...
+go_dirs = $(filter-out bin/ out/,$(wildcard */))
+
+##@ Try it
+
+.PHONY: demo
+demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACKEND=embedded|local|auto L=zh
+	@exec bin/shop demo $(demo_flags)
+# The program's exit code is 0 (every claim confirmed), 1 (one contradicted) or 3 (inconclusive). make prints it as
+# "Error 1" or "Error 3" and itself exits with 2; call bin/shop demo where the code matters.
+
+.PHONY: up-local
+up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 BACKEND=...
+	@exec bin/shop up $(up_flags)
+
+##@ With Docker
+
+.PHONY: up
+up: ## build and start nginx, three replicas, Redis and MySQL; wait until ready
+	@scripts/compose up
+
+.PHONY: compose-demo
+compose-demo: build ## the comparison, driven from outside through the nginx of make up: MODE=... L=zh
+	@exec scripts/compose demo $(if $(MODE),--mode '$(MODE)') $(if $(L),--lang '$(L)')
+
+.PHONY: logs
+logs: ## follow the logs of make up
+	@exec scripts/compose logs -f --tail=50
+
+.PHONY: down
+down: ## stop make up, and remove its data
+	@scripts/compose down
+
+##@ Work on it
+
+.PHONY: build
+build: ## bin/shop
+	@echo 'building bin/shop (the first time: a minute or two)'
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/shop ./cmd/shop
+
+.PHONY: test
+test: ## all of it: install what is missing, check, then every test with -race against private servers
+	@scripts/deps
+	@$(MAKE) check
+	@$(MAKE) race
+
+.PHONY: race
+race: build ## only the tests, with -race, against private servers: packages=./internal/... test_flags='-run Lock'
+	@scripts/race $(test_flags) $(packages)
+
+.PHONY: check
+check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
+
+.PHONY: fmt
+fmt: ## fail on files that gofmt would change
+	@echo 'check: gofmt'; files=$$(gofmt -s -l $(go_dirs)); \
+	if [ -n "$$files" ]; then echo "not formatted; gofmt -s -w these:" >&2; echo "$$files" >&2; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet
+	@echo 'check: go vet'; go vet ./...
+
+.PHONY: lint
+lint: ## golangci-lint, in its pinned version
+	@echo 'check: golangci-lint'; scripts/lint
+
+.PHONY: arrows
+arrows: ## who may import whom, and who may dial
+	@echo 'check: import arrows'; go test ./internal
+
+.PHONY: fresh
+fresh: ## fail on generated files that are stale
+	@echo 'check: generated files'; scripts/fresh
+
+.PHONY: generate
+generate: ## write the generated files anew
+	go generate ./...
+
+.PHONY: bench
+bench: build ## Go benchmarks against private servers: bench=Lock count=6 packages=./internal/lock
+	@$(test_path); export PATH; exec bin/shop with-stack -- \
+		go test -run '^$$' -bench '$(or $(bench),.)' -benchmem -count $(or $(count),1) -timeout 60m $(packages)
+
+.PHONY: clean
+clean: ## remove bin/ and out/
+	rm -rf bin out
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## "; print "make TARGET [VARIABLE=value ...]" } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -1,0 +1,270 @@
+// Package internal_test keeps the arrows between the packages: who may import whom, and who may dial.
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "lastitem"
+
+// arrows says for every package of ours which others of ours it may import. A package that is not listed here fails the
+// test: decide on its arrows first. A folder below a listed one needs a line of its own.
+var arrows = map[string][]string{
+	"cmd/shop": {"*"},
+
+	"internal/api":         {},
+	"internal/audit":       {"internal/api"},
+	"internal/backend":     {"internal/store", "migrations"},
+	"internal/handler":     {"internal/stock", "internal/idempotency", "internal/step", "internal/audit", "internal/api", "web"},
+	"internal/idempotency": {},
+	"internal/localstack":  {"internal/api"},
+	"internal/lock":        {"internal/step"},
+	"internal/step":        {},
+	"internal/stock":       {"internal/lock", "internal/store", "internal/idempotency", "internal/step"},
+	"internal/store":       {"internal/idempotency"},
+
+	"faultlab":       {"internal/api", "internal/audit", "internal/localstack", "faultlab/fault"},
+	"faultlab/fault": {"internal/api", "internal/audit", "internal/localstack"},
+	"loadtest":       {"internal/api", "internal/audit", "internal/localstack"},
+	"migrations":     {},
+	"web":            {},
+
+	// For tests only; see testOnly.
+	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
+	"internal/stock/stocktest": {"internal/stock", "internal/lock", "internal/store", "internal/idempotency", "internal/step", "internal/testenv"},
+	"internal/testenv":         {"internal/backend", "internal/localstack", "migrations"},
+	"internal":                 {}, // this file
+	"deploy":                   {},
+}
+
+// testOnly packages are imported by tests, and by each other. testAids are what both may import besides: what opens a store, and
+// the judge with its vocabulary.
+var (
+	testOnly = []string{"internal/testenv", "internal/lock/locktest", "internal/stock/stocktest"}
+	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api"}
+)
+
+// foreign packages that a package must not import, by prefix.
+var banned = map[string][]string{
+	"internal/stock": {"github.com/gin-gonic/"},
+	"internal/lock":  {"github.com/gin-gonic/"},
+	"internal/handler": {
+		"github.com/redis/", "database/sql", "gorm.io/", "github.com/go-sql-driver/", "github.com/glebarez/", "modernc.org/",
+		"go.etcd.io/", "github.com/go-zookeeper/", "github.com/samuel/go-zookeeper", "github.com/hashicorp/consul",
+	},
+}
+
+// dials are the functions that open a connection to a backend. Only dialers may call them, outside of tests.
+var (
+	dials = map[string][]string{
+		"github.com/redis/go-redis/v9": {
+			"NewClient", "NewUniversalClient", "NewClusterClient", "NewFailoverClient", "NewFailoverClusterClient", "NewRing", "NewSentinelClient",
+		},
+		"gorm.io/gorm":                    {"Open"},
+		"database/sql":                    {"Open", "OpenDB"},
+		"go.etcd.io/etcd/client/v3":       {"New", "NewFromURL", "NewFromURLs"},
+		"github.com/go-zookeeper/zk":      {"Connect", "ConnectWithDialer"},
+		"github.com/hashicorp/consul/api": {"NewClient"},
+	}
+	dialers = []string{"internal/backend", "internal/testenv"}
+)
+
+// check returns what a source file, given by its path in the module, does against the arrows.
+func check(name string, src any) ([]string, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	dir, isTest := path.Dir(name), strings.HasSuffix(name, "_test.go")
+	allowed, listed := arrows[dir]
+	if !listed {
+		return []string{name + ": package " + dir + " is not in the table of arrows_test.go: add it, with what it may import"}, nil
+	}
+	var wrong []string
+	report := func(what string) { wrong = append(wrong, name+": package "+dir+" must not "+what) }
+	names := map[string]string{} // local name -> import path, of the packages that can dial
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		if ours, ok := strings.CutPrefix(imported, module+"/"); ok && !mayImport(dir, ours, allowed, isTest) {
+			report("import " + ours)
+		}
+		if slices.ContainsFunc(banned[dir], func(prefix string) bool { return strings.HasPrefix(imported, prefix) }) && !isTest {
+			report("import " + imported)
+		}
+		if _, ok := dials[imported]; ok {
+			names[localName(spec, imported)] = imported
+		}
+	}
+	if !isTest && !slices.Contains(dialers, dir) {
+		for _, call := range dialsIn(file, names) {
+			report("dial: " + call + " belongs into internal/backend")
+		}
+	}
+	return wrong, nil
+}
+
+func mayImport(dir, imported string, allowed []string, isTest bool) bool {
+	if slices.Contains(testOnly, imported) {
+		return isTest || slices.Contains(testOnly, dir)
+	}
+	if slices.Contains(allowed, "*") || slices.Contains(allowed, imported) {
+		return true
+	}
+	if slices.Contains(testAids, imported) {
+		return isTest || slices.Contains(testOnly, dir)
+	}
+	return isTest && imported == dir
+}
+
+func localName(spec *ast.ImportSpec, imported string) string {
+	switch {
+	case spec.Name != nil:
+		return spec.Name.Name
+	case imported == "github.com/redis/go-redis/v9":
+		return "redis"
+	case imported == "go.etcd.io/etcd/client/v3":
+		return "clientv3"
+	}
+	return path.Base(imported)
+}
+
+// dialsIn lists the uses, called or not, of a dialling function.
+func dialsIn(file *ast.File, names map[string]string) []string {
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if pkg, ok := sel.X.(*ast.Ident); ok && slices.Contains(dials[names[pkg.Name]], sel.Sel.Name) {
+				found = append(found, pkg.Name+"."+sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestArrows(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(rel)
+		if entry.IsDir() {
+			return skip(file, name, entry.Name())
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		seen[path.Dir(name)] = true
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		wrong, err := check(name, src)
+		for _, w := range wrong {
+			t.Error(w)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !seen["cmd/shop"] || !seen["internal/stock"] {
+		t.Errorf("saw the packages %v: this test looked in the wrong place", seen)
+	}
+}
+
+// skip leaves out what the go command leaves out: hidden folders, testdata, and modules of their own.
+func skip(file, name, base string) error {
+	if name == "." {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") ||
+		base == "testdata" || name == "bin" || name == "out" {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+// A mutant per rule: each source must be caught, or must pass.
+func TestArrowsCatch(t *testing.T) {
+	tests := map[string]struct {
+		name string
+		src  string
+		want string // part of the complaint; "" = none
+	}{
+		"api imports ours":         {"internal/api/x.go", `import _ "lastitem/internal/step"`, "must not import internal/step"},
+		"audit imports stock":      {"internal/audit/x.go", `import _ "lastitem/internal/stock"`, "must not import internal/stock"},
+		"loadtest imports handler": {"loadtest/x.go", `import _ "lastitem/internal/handler"`, "must not import internal/handler"},
+		"loadtest imports audit":   {"loadtest/x.go", `import _ "lastitem/internal/audit"`, ""},
+		"faultlab imports lock":    {"faultlab/fault/x.go", `import _ "lastitem/internal/lock"`, "must not import internal/lock"},
+		"lock imports step":        {"internal/lock/x.go", `import _ "lastitem/internal/step"`, ""},
+		"lock imports store":       {"internal/lock/x.go", `import _ "lastitem/internal/store"`, "must not import internal/store"},
+		"stock imports gin":        {"internal/stock/x.go", `import _ "github.com/gin-gonic/gin"`, "must not import github.com/gin-gonic/gin"},
+		"handler imports redis":    {"internal/handler/x.go", `import _ "github.com/redis/go-redis/v9"`, "must not import github.com/redis"},
+		"handler imports sql":      {"internal/handler/x.go", `import _ "database/sql"`, "must not import database/sql"},
+		"handler imports etcd":     {"internal/handler/x.go", `import _ "go.etcd.io/etcd/client/v3"`, "must not import go.etcd.io"},
+		"handler imports store":    {"internal/handler/x.go", `import _ "lastitem/internal/store"`, "must not import internal/store"},
+		"a new package":            {"internal/utils/x.go", `import _ "fmt"`, "add it"},
+		"a new folder below":       {"loadtest/engine/x.go", `import _ "fmt"`, "add it"},
+		"cmd imports all":          {"cmd/shop/x.go", `import _ "lastitem/internal/handler"`, ""},
+		"cmd imports a test aid":   {"cmd/shop/x.go", `import _ "lastitem/internal/testenv"`, "must not import internal/testenv"},
+		"a test imports testenv":   {"internal/lock/x_test.go", `import _ "lastitem/internal/testenv"`, ""},
+		"a test imports itself":    {"internal/lock/x_test.go", `import _ "lastitem/internal/lock"`, ""},
+		"a test judges":            {"internal/stock/x_test.go", `import _ "lastitem/internal/audit"`, ""},
+		"a test opens a store":     {"internal/stock/x_test.go", `import _ "lastitem/internal/backend"`, ""},
+		"stock imports backend":    {"internal/stock/x.go", `import _ "lastitem/internal/backend"`, "must not import internal/backend"},
+		"a test goes astray":       {"internal/lock/x_test.go", `import _ "lastitem/internal/handler"`, "must not import internal/handler"},
+		"stock dials redis":        {"internal/stock/x.go", `import "github.com/redis/go-redis/v9"; var _ = redis.NewClient(nil)`, "must not dial: redis.NewClient"},
+		"cmd dials by alias":       {"cmd/shop/x.go", `import r "github.com/redis/go-redis/v9"; var _ = r.NewUniversalClient`, "must not dial: r.NewUniversalClient"},
+		"store opens gorm":         {"internal/store/x.go", `import "gorm.io/gorm"; var _, _ = gorm.Open(nil)`, "must not dial: gorm.Open"},
+		"localstack opens sql":     {"internal/localstack/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`, "must not dial: sql.Open"},
+		"backend opens sql":        {"internal/backend/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
+		"a test opens sql":         {"internal/store/x_test.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
+		"os.Open is not sql.Open":  {"internal/store/x.go", `import ("database/sql"; "os"); var _ sql.DB; var _, _ = os.Open("")`, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			wrong, err := check(tt.name, "package p\n"+tt.src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(wrong, "\n")
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("check(%s) = %q, want %q", tt.src, got, tt.want)
+			}
+		})
+	}
+}
+
+// An arrow to a package that has no line of its own is a slip of the pen.
+func TestArrowsName(t *testing.T) {
+	for dir, allowed := range arrows {
+		for _, to := range allowed {
+			if _, ok := arrows[to]; !ok && to != "*" {
+				t.Errorf("arrow %s -> %s points to a package that has no line", dir, to)
+			}
+		}
+	}
+}
