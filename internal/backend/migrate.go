@@ -26,7 +26,7 @@ type Migration struct {
 // migrationLock is the server-wide name under which one replica at a time migrates.
 const migrationLock = "lastitem_migrate"
 
-// ErrForeignTables: the database holds tables of our names that we did not make.
+// ErrForeignTables says that the database holds tables of our names that we did not make.
 var ErrForeignTables = errors.New("backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own")
 
 // Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once: one
@@ -129,9 +129,9 @@ func appliedNumbers(ctx context.Context, conn *sql.Conn) (map[int]bool, error) {
 
 func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
 	for _, table := range Tables {
-		rows, err := conn.QueryContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1")
-		if err == nil {
-			_ = rows.Close()
+		var one int
+		err := conn.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1").Scan(&one)
+		if err == nil || errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w: %s", ErrForeignTables, table)
 		}
 	}

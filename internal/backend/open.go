@@ -22,7 +22,7 @@ func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
 	for part := range strings.SplitSeq(address, ",") {
 		o, err := redis.ParseURL(strings.TrimSpace(part))
 		if err != nil {
-			return nil, fmt.Errorf("backend: Redis address %q: %w (want redis://host:port/db)", Redact(part), err)
+			return nil, fmt.Errorf("backend: Redis address %q: %s (want redis://host:port/db)", Redact(strings.TrimSpace(part)), reason(err))
 		}
 		all.Addrs = append(all.Addrs, o.Addr)
 		all.Username, all.Password, all.DB, all.TLSConfig = o.Username, o.Password, o.DB, o.TLSConfig
@@ -92,13 +92,16 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 	const want = "want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db"
 	if strings.HasPrefix(dsn, "mysql://") {
 		u, err := url.Parse(dsn)
-		if err != nil {
+		if err != nil || u.Host == "" {
 			return nil, fmt.Errorf("backend: SQL address: not a URL (%s)", want) // the URL may hold a password
 		}
-		cfg := driver.NewConfig()
-		cfg.Net, cfg.Addr, cfg.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+		host := u.Host
 		if u.Port() == "" {
-			cfg.Addr += ":3306"
+			host += ":3306"
+		}
+		cfg, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(u.EscapedPath(), "/") + "?" + u.RawQuery)
+		if err != nil {
+			return nil, fmt.Errorf("backend: SQL address %q: %w (%s)", Redact(dsn), err, want)
 		}
 		cfg.User = u.User.Username()
 		cfg.Passwd, _ = u.User.Password()
@@ -116,6 +119,15 @@ func requireDatabase(cfg *driver.Config, want string) (*driver.Config, error) {
 		return nil, errors.New("backend: SQL address names no database: " + want)
 	}
 	return cfg, nil
+}
+
+// reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a password.
+func reason(err error) string {
+	var quoting *url.Error
+	if errors.As(err, &quoting) {
+		return "not a URL"
+	}
+	return err.Error()
 }
 
 // Redact hides the password in a Redis URL, a MySQL DSN or a mysql:// URL, for logs and messages.

@@ -116,7 +116,7 @@ func (l *Watchdog) try(ctx context.Context, key, owner string) (sent time.Time, 
 	// The answer is lost, the lock perhaps ours: leave it again. Where that fails too, it expires.
 	back, cancel := detached(ctx)
 	defer cancel()
-	l.leave(back, key, owner)
+	_, _ = l.leave(back, key, owner)
 	if ctx.Err() != nil {
 		return sent, 0, gaveUp(ctx)
 	}

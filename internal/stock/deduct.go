@@ -142,13 +142,13 @@ func (d Deps) lockKey(kind string, product int64) string {
 	return fmt.Sprintf("%slock:%s:{%d}", d.Prefix, kind, product)
 }
 
-// lockKeys lists the lock keys that may exist for a product, for a reset to delete.
-func lockKeys(d Deps, product int64) []string {
-	keys := make([]string, 0, maxSegments+len(Modes()))
+// lockKeys lists the lock keys that may exist for a product with so many segments, for a reset to delete.
+func lockKeys(d Deps, product int64, segments int) []string {
+	var keys []string
 	for _, m := range Modes() {
 		keys = append(keys, d.lockKey(m.Name, product))
 	}
-	for i := range maxSegments {
+	for i := range max(segments, 1) { // one that is not split is one segment
 		keys = append(keys, d.segmentLockKey(product, i))
 	}
 	return keys

@@ -27,7 +27,8 @@ type Ledger struct {
 func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int) error {
 	var errs []error
 	if r := s.deps.Redis; r != nil {
-		if err := r.Reset(ctx, product, stock, segments, lockKeys(s.deps, product)); err != nil {
+		locks := func(segments int) []string { return lockKeys(s.deps, product, segments) }
+		if err := r.Reset(ctx, product, stock, segments, locks); err != nil {
 			errs = append(errs, fmt.Errorf("redis: %w", err))
 		}
 	}

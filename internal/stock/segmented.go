@@ -29,9 +29,6 @@ var segmented = Mode{
 	New: func(d Deps) (Deductor, error) { return segmentedDeductor{d, d.engine()}, nil },
 }
 
-// maxSegments bounds the segments of a product, which PUT /products/{id}/stock checks.
-const maxSegments = 1000
-
 type segmentedDeductor struct {
 	deps   Deps
 	locker lock.Locker
@@ -93,12 +90,14 @@ func choose(counts []int64, quantity int64) []int {
 // draw locks the segments in order, reads them again, and takes the units. ok is false when they no longer hold enough.
 func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int, split bool) (r Receipt, ok bool, err error) {
 	d, item := s.deps, req.Items[0]
-	for _, i := range segments { // in rising order, as choose made them
-		lease, err := s.locker.Acquire(ctx, d.segmentLockKey(item.ProductID, i))
-		if err != nil {
-			return Receipt{}, false, err
+	leases, err := s.lock(ctx, item.ProductID, segments)
+	defer func() {
+		for _, lease := range leases {
+			d.release(ctx, lease)
 		}
-		defer d.release(ctx, lease)
+	}()
+	if err != nil {
+		return Receipt{}, false, err
 	}
 	left := item.Quantity
 	after := map[int]int64{}
@@ -118,6 +117,18 @@ func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int
 	}
 	r, err = s.write(ctx, req, after, split)
 	return r, err == nil, err
+}
+
+// lock takes the locks of the segments, in the order given. After an error the leases that it got are to be released too.
+func (s segmentedDeductor) lock(ctx context.Context, product int64, segments []int) (leases []lock.Lease, err error) {
+	for _, i := range segments { // rising, as choose made them: two requests cannot wait for each other in a circle
+		lease, err := s.locker.Acquire(ctx, s.deps.segmentLockKey(product, i))
+		if err != nil {
+			return leases, err
+		}
+		leases = append(leases, lease)
+	}
+	return leases, nil
 }
 
 // write sets the segments and appends the order, as the other trusting modes do, with the same gap in between.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
@@ -142,6 +143,8 @@ func check(m Mode, req *Request) error {
 		return &InvalidError{"items", "mode " + m.Name + " takes one product at a time"}
 	case m.KeyRequired && len(req.Key) == 0:
 		return ErrKeyMissing
+	case len(req.Key) > idempotency.MaxKey: // INSERT IGNORE would cut it off, and it would be another one's
+		return &InvalidError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", idempotency.MaxKey)}
 	}
 	if req.Store == "" && len(m.Stores) > 0 {
 		req.Store = m.Stores[0]

@@ -99,7 +99,7 @@ func (r *Redis) readSegments(ctx context.Context, product int64, count int) ([]i
 	for i := range cmds {
 		cmds[i] = pipe.Get(ctx, r.segmentKey(product, i))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, readError(err, product)
 	}
 	counts := make([]int64, count)
@@ -148,21 +148,20 @@ func (r *Redis) segmentName(product int64, i int, split bool) string {
 	return r.segmentKey(product, i)
 }
 
-// Reset sets the stock of a product, split into segments when segments > 0, and deletes its orders and the given keys.
-func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also []string) error {
-	old, split, err := r.Segments(ctx, product)
-	if err != nil && !errors.Is(err, ErrUnknownProduct) {
+// Reset sets the stock of a product, split into segments when segments > 0, and deletes its orders and the keys that also
+// names, which is told how many segments the product may have had.
+func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
+	old, err := r.splitInto(ctx, product)
+	if err != nil {
 		return err
 	}
 	pipe := r.c.Pipeline()
 	pipe.Del(ctx, r.key("orders", product))
-	for _, k := range also {
+	for _, k := range also(max(old, segments)) {
 		pipe.Del(ctx, k)
 	}
-	if split {
-		for i := range old {
-			pipe.Del(ctx, r.segmentKey(product, i))
-		}
+	for i := range old {
+		pipe.Del(ctx, r.segmentKey(product, i))
 	}
 	for i := range segments {
 		share := stock / int64(segments)
@@ -179,6 +178,19 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	}
 	_, err = pipe.Exec(ctx)
 	return writeError(err)
+}
+
+// splitInto returns the number of a product's segments; 0 = it is not split, not there, or its count makes no sense.
+func (r *Redis) splitInto(ctx context.Context, product int64) (int, error) {
+	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, readError(err, product)
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(v, segmentedMark))
+	if err != nil || !strings.HasPrefix(v, segmentedMark) {
+		return 0, nil //nolint:nilerr // a reset is what repairs it
+	}
+	return n, nil
 }
 
 // Facts reads all that Redis holds on a product, the orders only when asked for.

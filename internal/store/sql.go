@@ -70,10 +70,16 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 	if tx.Error != nil {
 		return statementError(tx.Error)
 	}
+	ended := false
+	defer func() {
+		if !ended { // an error, or a panic
+			tx.Rollback() // its own failure closes the connection, and the server rolls back
+		}
+	}()
 	if err := body(&Tx{db: tx, q: &s.q, mysql: s.MySQL()}); err != nil {
-		tx.Rollback() // its own failure closes the connection, and the server rolls back
 		return err
 	}
+	ended = true
 	return commitError(tx.Commit().Error)
 }
 
@@ -82,11 +88,13 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int) err
 	var err error
 	for range 5 { // concurrent resets may deadlock on each other's index gaps
 		err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-			return errors.Join(
-				tx.exec(s.q.deleteOrders, product),
-				tx.exec(s.q.deleteKeys, product),
-				tx.exec(s.q.reset, product, stock, stock, segments),
-			)
+			if err := tx.exec(s.q.deleteOrders, product); err != nil {
+				return err
+			}
+			if err := tx.exec(s.q.deleteKeys, product); err != nil {
+				return err
+			}
+			return tx.exec(s.q.reset, product, stock, stock, segments)
 		})
 		if !errors.Is(err, ErrConflict) {
 			return err

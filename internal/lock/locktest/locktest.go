@@ -92,14 +92,14 @@ func (k Kind) excludes(t *testing.T) {
 	}
 }
 
-// held returns two lockers of different processes and a lease of the first.
-func (k Kind) held(t *testing.T) (holder, rival lock.Locker, key string, lease lock.Lease) {
+// held returns a lease, and the locker of another process.
+func (k Kind) held(t *testing.T) (rival lock.Locker, key string, lease lock.Lease) {
 	t.Helper()
 	all := k.processes(t, 2)
 	key = k.Key()
 	lease = acquire(t, all[0], key)
 	t.Cleanup(func() { _ = lease.Release(context.Background()) })
-	return all[0], all[len(all)-1], key, lease
+	return all[len(all)-1], key, lease
 }
 
 func acquire(t *testing.T, l lock.Locker, key string) lock.Lease {
@@ -115,7 +115,7 @@ func acquire(t *testing.T, l lock.Locker, key string) lock.Lease {
 
 func (k Kind) busyAtOnce(t *testing.T) {
 	t.Parallel()
-	_, rival, key, lease := k.held(t)
+	rival, key, lease := k.held(t)
 	if _, err := rival.Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrBusy) {
 		t.Fatalf("Acquire with wait 0 of a held lock = %v, want ErrBusy", err)
 	}
@@ -133,7 +133,7 @@ func (k Kind) busyAtOnce(t *testing.T) {
 
 func (k Kind) boundedWait(t *testing.T) {
 	t.Parallel()
-	_, rival, key, _ := k.held(t)
+	rival, key, _ := k.held(t)
 	const wait = 150 * time.Millisecond
 	start := time.Now()
 	_, err := rival.Acquire(lock.WithWait(t.Context(), wait), key)
@@ -147,7 +147,7 @@ func (k Kind) boundedWait(t *testing.T) {
 
 func (k Kind) cancelledWait(t *testing.T) {
 	t.Parallel()
-	_, rival, key, lease := k.held(t)
+	rival, key, lease := k.held(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
@@ -189,7 +189,7 @@ func (k Kind) isFree(t *testing.T, l lock.Locker, key string) {
 
 func (k Kind) releaseWakes(t *testing.T) {
 	t.Parallel()
-	_, rival, key, lease := k.held(t)
+	rival, key, lease := k.held(t)
 	got := make(chan error, 1)
 	go func() {
 		l, err := rival.Acquire(t.Context(), key)
@@ -208,7 +208,7 @@ func (k Kind) releaseWakes(t *testing.T) {
 
 func (k Kind) releaseRepeated(t *testing.T) {
 	t.Parallel()
-	_, rival, key, lease := k.held(t)
+	rival, key, lease := k.held(t)
 	if err := lease.Release(t.Context()); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
@@ -241,7 +241,7 @@ func (k Kind) releaseDetached(t *testing.T) {
 
 func (k Kind) keysApart(t *testing.T) {
 	t.Parallel()
-	_, rival, _, _ := k.held(t)
+	rival, _, _ := k.held(t)
 	other, err := rival.Acquire(lock.WithWait(t.Context(), 0), k.Key())
 	if err != nil {
 		t.Fatalf("Acquire of another key = %v", err)
