@@ -40,6 +40,9 @@ A claim is checked both ways: a mode that claims to be exact must be, and one th
 one replica it is the claim for concurrent threads, with several the claim for replicas: compare
 'shop demo --mode mutex --replicas 1' with '--replicas 3'.
 
+With --redis and --sql it works on your own servers: its keys there begin with a prefix made for the run, its tables are
+dropped afterwards unless they were there before, and tables of the same names that lastitem did not make are refused.
+
 With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, whose admin
 token is wanted. The stock of product 101 is set and its orders are deleted.
 
@@ -99,8 +102,19 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, s, what)
 	}
+	g, err := newGuest(cmd.Context(), f.redis, f.sql)
+	if err != nil {
+		return err
+	}
+	return closed(f.private(cmd, notes, g.env(), s, what), g.leave(cmd.Context()))
+}
+
+// private runs the comparison on a stack of its own.
+func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, env []string, s service, what loadtest.Comparing) error {
 	var log stackLog
-	stack, err := localstack.Start(cmd.Context(), f.options(&log, notes))
+	options := f.options(&log, notes)
+	options.Env = env
+	stack, err := localstack.Start(cmd.Context(), options)
 	if err != nil {
 		if cmd.Context().Err() != nil {
 			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}

@@ -128,16 +128,47 @@ func appliedNumbers(ctx context.Context, conn *sql.Conn) (map[int]bool, error) {
 }
 
 func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
-	for _, table := range Tables {
-		var one int
-		err := conn.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1").Scan(&one)
-		if err == nil || errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: %s", ErrForeignTables, table)
-		}
+	if err := foreign(ctx, conn); err != nil {
+		return err
 	}
 	_, err := conn.ExecContext(ctx, "CREATE TABLE lastitem_migrations (number INT NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, applied_us BIGINT NOT NULL)")
 	if err != nil {
 		return fmt.Errorf("backend: migrate: %w", err)
+	}
+	return nil
+}
+
+// Migrated says whether the database holds lastitem's tables. An error means that the database does not answer, or
+// [ErrForeignTables].
+func Migrated(ctx context.Context, db *gorm.DB) (bool, error) {
+	pool, err := db.DB()
+	if err != nil {
+		return false, fmt.Errorf("backend: %w", err)
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return false, fmt.Errorf("backend: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	if has(ctx, conn, "lastitem_migrations") {
+		return true, nil
+	}
+	return false, foreign(ctx, conn)
+}
+
+// has says whether a table can be read.
+func has(ctx context.Context, conn *sql.Conn, table string) bool {
+	var one int
+	err := conn.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1").Scan(&one)
+	return err == nil || errors.Is(err, sql.ErrNoRows)
+}
+
+// foreign returns ErrForeignTables when a table of ours is there that no migration made.
+func foreign(ctx context.Context, conn *sql.Conn) error {
+	for _, table := range Tables {
+		if has(ctx, conn, table) {
+			return fmt.Errorf("%w: %s", ErrForeignTables, table)
+		}
 	}
 	return nil
 }
