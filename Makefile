@@ -49,7 +49,7 @@ down: ## stop make up, and remove its data
 .PHONY: build
 build: ## bin/shop
 	@echo 'building bin/shop (the first time: a minute or two)'
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/shop ./cmd/shop
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" -o bin/shop ./cmd/shop
 
 .PHONY: test
 test: ## all of it: install what is missing, check, then every test with -race against private servers

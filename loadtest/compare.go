@@ -66,9 +66,11 @@ type RunFunc func(ctx context.Context, mode api.Mode, plan Plan, progress func(P
 
 // Comparing says what to compare.
 type Comparing struct {
-	Modes []api.Mode
-	Plans []Plan // every mode runs each; Plan.Repeat times
-	Run   RunFunc
+	// Version of lastitem, for the environment.
+	Version string
+	Modes   []api.Mode
+	Plans   []Plan // every mode runs each; Plan.Repeat times
+	Run     RunFunc
 	// Fits says why a plan cannot be carried out against a mode, which is then skipped; nil = every plan fits. See [Fits].
 	Fits func(api.Mode, Plan) error
 	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
@@ -89,6 +91,7 @@ func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
 // is that of Each, or one that every run would end in: [ErrUnauthorized].
 func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Plans: namedApart(what.Plans), Results: []Result{}}
+	c.Environment.Version = what.Version
 	c.Environment.Replicas = what.Replicas
 	jobs := c.jobs(what)
 	var failed error

@@ -204,8 +204,8 @@ func TestSelect(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	e := ThisEnvironment()
-	if e.Go == "" || e.CPUs < 1 || e.GOMAXPROCS < 1 || e.Time.IsZero() || e.Version == "" {
-		t.Errorf("ThisEnvironment() = %+v, want every field known", e)
+	if e.Go == "" || e.CPUs < 1 || e.GOMAXPROCS < 1 || e.Time.IsZero() {
+		t.Errorf("ThisEnvironment() = %+v, want every field of the machine known", e)
 	}
 	path := filepath.Join(t.TempDir(), "cpuinfo")
 	if err := os.WriteFile(path, []byte("processor\t: 0\nmodel name\t: Example CPU @ 2GHz\n"), 0o600); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -18,35 +17,18 @@ type Environment struct {
 	CPU        string    `json:"cpu,omitempty"` // model name; "" where the system does not say
 	CPUs       int       `json:"cpus"`
 	GOMAXPROCS int       `json:"gomaxprocs"`
-	Version    string    `json:"version"`          // of lastitem
-	Commit     string    `json:"commit,omitempty"` // its revision, with "+dirty" where the tree was changed
+	Version    string    `json:"version"` // of lastitem, as the caller knows it
 	Engine     string    `json:"engine"`
 	// Replicas is how many processes served, as the caller knows or as X-Replica showed.
 	Replicas int `json:"replicas"`
 }
 
-// ThisEnvironment describes this process and the machine it runs on; Engine and Replicas are the caller's to fill in.
+// ThisEnvironment describes this process and the machine it runs on; Version, Engine and Replicas are the caller's to fill in.
 func ThisEnvironment() Environment {
-	e := Environment{
+	return Environment{
 		Time: time.Now(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		CPU: cpuModel("/proc/cpuinfo"), CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Version: "(devel)",
+		CPU: cpuModel("/proc/cpuinfo"), CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return e
-	}
-	if info.Main.Version != "" {
-		e.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			e.Commit = s.Value + e.Commit
-		case s.Key == "vcs.modified" && s.Value == "true":
-			e.Commit += "+dirty"
-		}
-	}
-	return e
 }
 
 // cpuModel reads the model name from a file of the form of Linux's /proc/cpuinfo; "" where there is none.
@@ -67,12 +49,9 @@ func cpuModel(path string) string {
 
 // line writes the environment on one line.
 func (e Environment) line(lang string) string {
-	cpu, version := e.CPU, e.Version
+	cpu := e.CPU
 	if cpu == "" {
 		cpu = "CPU"
 	}
-	if e.Commit != "" && !strings.Contains(version, e.Commit[:min(12, len(e.Commit))]) {
-		version += " (" + e.Commit + ")"
-	}
-	return say(lang, "report environment", e.Go, e.OS, e.Arch, cpu, e.CPUs, e.GOMAXPROCS, version)
+	return say(lang, "report environment", e.Go, e.OS, e.Arch, cpu, e.CPUs, e.GOMAXPROCS, e.Version)
 }

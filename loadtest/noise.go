@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -20,20 +19,20 @@ const (
 
 // noise says in sentences why the numbers of a run should not be trusted; nil where nothing speaks against them. quiet is
 // what the machine did just before the load, when nobody should have been busy, during what it did meanwhile.
-func noise(res *Result, quiet, during cpuTime) []string {
+func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	var why []string
-	say := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
+	note := func(key string, args ...any) { why = append(why, say(lang, key, args...)) }
 	if cores := quiet.cores(quiet.busy); cores > noisyCPU {
-		say("the machine was busy before the load: %.2f cores", cores)
+		note("noise busy", cores)
 	}
 	if cores := during.cores(during.steal); cores > noisySteal {
-		say("the hypervisor took %.2f cores away", cores)
+		note("noise stolen", cores)
 	}
 	if res.Dropped > 0 {
-		say("%d arrivals were dropped: %d requests were in flight", res.Dropped, res.Plan.MaxInFlight)
+		note("noise dropped", res.Dropped, res.Plan.MaxInFlight)
 	}
 	if limit := max(noisyLag, res.Latency[Accepted].P99/10); res.Lag.P99 > limit {
-		say("requests left late: lag p99 %v", res.Lag.P99.Round(10*time.Microsecond))
+		note("noise late", res.Lag.P99.Round(10*time.Microsecond))
 	}
 	return why
 }

@@ -10,6 +10,7 @@ import (
 // driver carries out one plan: it owns the workers, and decides which of them sends when.
 type driver struct {
 	plan    Plan
+	lang    string // of sentences
 	script  script
 	rec     *recorder
 	engines []Engine

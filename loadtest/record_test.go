@@ -187,7 +187,7 @@ func TestNoise(t *testing.T) {
 		{"everything", Result{Dropped: 1, Lag: Latency{P99: time.Second}}, over(1, 0), over(1, 1), 4},
 	}
 	for _, tt := range tests {
-		if got := noise(&tt.res, tt.quiet, tt.during); len(got) != tt.want {
+		if got := noise(&tt.res, tt.quiet, tt.during, "en"); len(got) != tt.want {
 			t.Errorf("%s: noise() = %q, want %d reasons", tt.name, got, tt.want)
 		}
 	}

@@ -43,6 +43,7 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	if err != nil {
 		return Result{}, err
 	}
+	d.lang = c.Lang
 	defer d.close()
 	phase := phases(Progress{Mode: mode.Name, Plan: plan.Name}, progress)
 	phase(Resetting)
@@ -89,7 +90,7 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	d.rec.fill(res)
 	res.Dropped = int(d.dropped.Load())
 	res.Partial = ctx.Err() != nil
-	res.Noisy = noise(res, quiet, during)
+	res.Noisy = noise(res, quiet, during, d.lang)
 	return nil
 }
 

@@ -95,7 +95,7 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	if f.json == "-" {
 		notes = cmd.ErrOrStderr()
 	}
-	what := loadtest.Comparing{Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
+	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
 	if f.url != "" {
 		what.Stack = []string{fmt.Sprintf("stack: %s, as given, taken to have %d replicas", f.url, f.replicas)}

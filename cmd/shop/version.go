@@ -2,8 +2,14 @@ package main
 
 import "runtime/debug"
 
-// version is the commit that the binary was built from, with "+dirty" where the tree had changes; "devel" where unknown.
+// commit is set by the linker where the build knows it ('make build').
+var commit string
+
+// version is the commit that the binary was built from; "+dirty" where the tree had changes, "devel" where unknown.
 func version() string {
+	if commit != "" {
+		return commit
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"
