@@ -23,8 +23,9 @@ type Migration struct {
 	SQL    string
 }
 
-// migrationLock is the server-wide name under which one replica at a time migrates.
-const migrationLock = "lastitem_migrate"
+// migrationLock is the server-wide name under which one replica at a time migrates a database. MySQL bounds such names to
+// 64 characters, as many as the database's own may have: hence the hash.
+const migrationLock = "CONCAT('lastitem_migrate:', SHA1(DATABASE()))"
 
 // ErrForeignTables says that the database holds tables of our names that we did not make.
 var ErrForeignTables = errors.New("backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own")
@@ -54,7 +55,7 @@ func Migrate(ctx context.Context, db *gorm.DB) ([]int, error) {
 // migrateMySQL holds a named lock, since DDL commits by itself and no transaction could hold the others off.
 func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, error) {
 	var got sql.NullInt64
-	lock := "SELECT GET_LOCK(CONCAT('" + migrationLock + ":', DATABASE()), 60)"
+	lock := "SELECT GET_LOCK(" + migrationLock + ", 60)"
 	if err := conn.QueryRowContext(ctx, lock).Scan(&got); err != nil {
 		return nil, fmt.Errorf("backend: migrate: %w", err)
 	}
@@ -64,23 +65,27 @@ func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, 
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_, _ = conn.ExecContext(ctx, "DO RELEASE_LOCK(CONCAT('"+migrationLock+":', DATABASE()))") // closing the connection frees it too
+		_, _ = conn.ExecContext(ctx, "DO RELEASE_LOCK("+migrationLock+")") // closing the connection frees it too
 	}()
 	return applyMissing(ctx, conn, all)
 }
 
-// migrateSQLite runs in one transaction that holds the database's write lock.
-func migrateSQLite(ctx context.Context, conn *sql.Conn, all []Migration) (applied []int, err error) {
+// migrateSQLite runs in one transaction that holds the database's write lock. ctx does not end it: under a context that has
+// ended, the driver may skip a statement and report success.
+func migrateSQLite(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, error) {
+	ctx = context.WithoutCancel(ctx)
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, fmt.Errorf("backend: migrate: %w", err)
 	}
-	applied, err = applyMissing(ctx, conn, all)
-	end := "COMMIT"
-	if err != nil {
-		end = "ROLLBACK"
+	applied, err := applyMissing(ctx, conn, all)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "COMMIT")
 	}
-	_, endErr := conn.ExecContext(context.WithoutCancel(ctx), end)
-	return applied, errors.Join(err, endErr)
+	if err != nil {
+		_, endErr := conn.ExecContext(ctx, "ROLLBACK")
+		return nil, errors.Join(err, endErr)
+	}
+	return applied, nil
 }
 
 func applyMissing(ctx context.Context, conn *sql.Conn, all []Migration) (applied []int, err error) {

@@ -32,6 +32,7 @@ func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
 	// Without this a command in flight outlives the context of its request.
 	all.ContextTimeoutEnabled = true
 	all.PoolSize = conns
+	all.DialerRetries = 1 // a server that is down is reported, not waited for: whoever asked knows how long it can wait
 	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
 	return redis.NewUniversalClient(&all), nil
 }
@@ -75,7 +76,8 @@ func dialect(dsn string) (gorm.Dialector, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.InterpolateParams = true // one round trip a statement instead of two
+	cfg.InterpolateParams = true     // one round trip a statement instead of two
+	cfg.Logger = &driver.NopLogger{} // errors are returned
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 3*time.Second, 30*time.Second, 30*time.Second
 	if err := cfg.Apply(driver.Charset("utf8mb4", "")); err != nil {
 		return nil, fmt.Errorf("backend: SQL address: %w", err)

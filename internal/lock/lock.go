@@ -56,6 +56,12 @@ func waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
+// mayWait says whether an Acquire under ctx that has found the lock held may wait for it at all.
+func mayWait(ctx context.Context) bool {
+	until, bounded := ctx.Value(waitKey{}).(time.Time)
+	return ctx.Err() == nil && (!bounded || time.Now().Before(until))
+}
+
 // gaveUp is the error of a wait that has ended: ErrBusy, with the cause of ctx where it was ctx that ended it.
 func gaveUp(ctx context.Context) error {
 	if ctx.Err() != nil {

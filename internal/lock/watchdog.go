@@ -75,6 +75,9 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (Lease, error) {
 	owner := newOwner()
 	sent, ttl, err := l.try(ctx, key, owner)
 	if err == nil && ttl > 0 {
+		if !mayWait(ctx) {
+			return nil, gaveUp(ctx)
+		}
 		sent, err = l.wait(ctx, key, owner)
 	}
 	if err != nil {

@@ -93,10 +93,15 @@ func (d Deps) writeRedis(ctx context.Context, remaining int64, o store.Order) er
 
 // writeSQL writes the count and the order in one transaction.
 func (d Deps) writeSQL(ctx context.Context, remaining int64, o store.Order) error {
+	return d.withOrder(ctx, o, func(tx *store.Tx) error { return tx.Set(o.ProductID, remaining) })
+}
+
+// withOrder runs a write of the count and inserts the order, in one transaction.
+func (d Deps) withOrder(ctx context.Context, o store.Order, write func(*store.Tx) error) error {
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	err := d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
-		if err := tx.Set(o.ProductID, remaining); err != nil {
+		if err := write(tx); err != nil {
 			return err
 		}
 		d.Steps.At(ctx, step.Written, "")

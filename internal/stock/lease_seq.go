@@ -50,34 +50,16 @@ func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := l.write(ctx, row, order); err != nil {
+	// The guard stands in the statement that writes: a check before it, in Go, would be stale by the time of the write.
+	err = d.withOrder(ctx, order, func(tx *store.Tx) error {
+		ok, err := tx.TakeAt(item.ProductID, item.Quantity, row.LeaseSeq)
+		if err == nil && !ok { // affected rows 0: somebody wrote since the read
+			err = ErrContended
+		}
+		return err
+	})
+	if err != nil {
 		return Receipt{}, err
 	}
 	return Receipt{OrderID: order.ID, Remaining: &remaining, Fence: order.Fence}, nil
-}
-
-// write guards in the same statement that writes: a check before it, in Go, would be stale by the time of the write.
-func (l leaseSeqDeductor) write(ctx context.Context, row store.Row, order store.Order) error {
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	d := l.deps
-	err := d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
-		ok, err := tx.TakeAt(order.ProductID, order.Quantity, row.LeaseSeq)
-		switch {
-		case err != nil:
-			return err
-		case !ok: // affected rows 0: somebody wrote since the read
-			return ErrContended
-		}
-		d.Steps.At(ctx, step.Written, "")
-		if err := tx.InsertOrder(order); err != nil {
-			return err
-		}
-		d.Steps.At(ctx, step.Ordered, "")
-		return nil
-	})
-	if err == nil {
-		d.Steps.At(ctx, step.Committed, "")
-	}
-	return err
 }

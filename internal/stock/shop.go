@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -141,6 +142,8 @@ func check(m Mode, req *Request) error {
 		return &InvalidError{"items", "empty"}
 	case len(req.Items) > 1 && !m.Cart:
 		return &InvalidError{"items", "mode " + m.Name + " takes one product at a time"}
+	case slices.ContainsFunc(req.Items, func(i Item) bool { return i.Quantity < 1 }):
+		return &InvalidError{"quantity", "must be at least 1"}
 	case m.KeyRequired && len(req.Key) == 0:
 		return ErrKeyMissing
 	case len(req.Key) > idempotency.MaxKey: // INSERT IGNORE would cut it off, and it would be another one's

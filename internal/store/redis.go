@@ -200,6 +200,9 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, e
 		return Facts{}, err
 	}
 	initial, err := r.c.Get(ctx, r.key("initial", product)).Int64()
+	if errors.Is(err, redis.Nil) {
+		return Facts{}, fmt.Errorf("%w: product %d has a count, and no initial one", ErrUnavailable, product)
+	}
 	if err != nil {
 		return Facts{}, readError(err, product)
 	}

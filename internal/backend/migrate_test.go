@@ -1,0 +1,287 @@
+package backend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// dialects are the databases that the tests run on.
+var dialects = []struct {
+	name string
+	dsn  func(testing.TB) string
+}{
+	{"mysql", testenv.MySQL},
+	{"sqlite", testenv.SQLite},
+}
+
+func onEach(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Parallel()
+	for _, d := range dialects {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d.dsn(t))
+		})
+	}
+}
+
+// open returns a pool of its own.
+func open(t *testing.T, dsn string) *gorm.DB {
+	t.Helper()
+	db, err := backend.OpenSQL(dsn, 4)
+	if err != nil {
+		t.Fatalf("OpenSQL: %v", err)
+	}
+	t.Cleanup(func() {
+		if pool, err := db.DB(); err == nil {
+			pool.Close()
+		}
+	})
+	return db
+}
+
+func exec(t *testing.T, db *gorm.DB, statement string) {
+	t.Helper()
+	if err := db.WithContext(t.Context()).Exec(statement).Error; err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func TestMigrateAtOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, dsn string) {
+		const processes = 8
+		var mu sync.Mutex
+		var applied []int
+		var wg sync.WaitGroup
+		for range processes {
+			db := open(t, dsn)
+			wg.Go(func() {
+				numbers, err := backend.Migrate(t.Context(), db)
+				if err != nil {
+					t.Errorf("Migrate() = %v, want nil", err)
+				}
+				mu.Lock()
+				applied = append(applied, numbers...)
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		db := open(t, dsn)
+		all, err := backend.Migrations(db.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []int
+		for _, m := range all {
+			want = append(want, m.Number)
+		}
+		slices.Sort(applied)
+		if diff := cmp.Diff(want, applied); diff != "" {
+			t.Errorf("%d processes together applied (-want +got):\n%s", processes, diff)
+		}
+		if again, err := backend.Migrate(t.Context(), db); err != nil || len(again) > 0 {
+			t.Errorf("Migrate() again = %v, %v, want none", again, err)
+		}
+		var recorded []int
+		if err := db.Raw("SELECT number FROM lastitem_migrations ORDER BY number").Scan(&recorded).Error; err != nil || !slices.Equal(recorded, want) {
+			t.Errorf("recorded migrations = %v, %v, want %v", recorded, err, want)
+		}
+	})
+}
+
+func TestMigrateRefusesForeignTables(t *testing.T) {
+	onEach(t, func(t *testing.T, dsn string) {
+		for _, table := range backend.Tables {
+			db := open(t, dsn)
+			exec(t, db, "CREATE TABLE "+table+" (theirs INT)")
+			if applied, err := backend.Migrate(t.Context(), db); !errors.Is(err, backend.ErrForeignTables) || len(applied) > 0 {
+				t.Errorf("Migrate() beside a foreign %s = %v, %v, want ErrForeignTables", table, applied, err)
+			}
+			if err := db.Exec("SELECT theirs FROM " + table).Error; err != nil {
+				t.Errorf("the foreign %s afterwards: %v, want it untouched", table, err)
+			}
+			exec(t, db, "DROP TABLE "+table)
+		}
+		db := open(t, dsn)
+		if _, err := backend.Migrate(t.Context(), db); err != nil {
+			t.Errorf("Migrate() once they are gone = %v, want nil", err)
+		}
+		if err := backend.DropTables(t.Context(), db); err != nil {
+			t.Errorf("DropTables() = %v, want nil", err)
+		}
+		for _, table := range append([]string{"lastitem_migrations"}, backend.Tables...) {
+			if err := db.Exec("SELECT 1 FROM " + table).Error; err == nil {
+				t.Errorf("%s is still there after DropTables()", table)
+			}
+		}
+	})
+}
+
+// A replica that waits for another one's migration gives up with its context, and leaves nothing behind.
+func TestMigrateCancelled(t *testing.T) {
+	onEach(t, func(t *testing.T, dsn string) {
+		db := open(t, dsn)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := backend.Migrate(ctx, db); !errors.Is(err, context.Canceled) {
+			t.Errorf("Migrate() with an ended context = %v, want context.Canceled", err)
+		}
+		if applied, err := backend.Migrate(t.Context(), db); err != nil || len(applied) == 0 {
+			t.Errorf("Migrate() afterwards = %v, %v, want all", applied, err)
+		}
+	})
+}
+
+// The lock is the database's own: two databases of one server do not wait for each other, and a long name fits.
+func TestMigrateLongDatabaseName(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	name := "t_" + strings.Repeat("x", 46) + fmt.Sprint(time.Now().UnixNano()%1e15)
+	db := open(t, dsn)
+	exec(t, db, "CREATE DATABASE "+name)
+	t.Cleanup(func() { open(t, dsn).Exec("DROP DATABASE " + name) })
+	start, end := strings.LastIndex(dsn, "/"), strings.LastIndex(dsn, "?")
+	if end < start {
+		end = len(dsn)
+	}
+	if _, err := backend.Migrate(t.Context(), open(t, dsn[:start+1]+name+dsn[end:])); err != nil {
+		t.Errorf("Migrate() of a database with a name of %d characters = %v, want nil", len(name), err)
+	}
+}
+
+func TestDialectsAgree(t *testing.T) {
+	t.Parallel()
+	tables := map[string][]string{}
+	numbers := map[string][]int{}
+	for _, d := range dialects {
+		all, err := backend.Migrations(d.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range all {
+			numbers[d.name] = append(numbers[d.name], m.Number)
+			if m.Number != i+1 || !strings.HasPrefix(m.Name, fmt.Sprintf("%04d_", m.Number)) {
+				t.Errorf("%s: migration %d is %d, %s, want no gaps and four digits", d.name, i+1, m.Number, m.Name)
+			}
+			for line := range strings.Lines(m.SQL) {
+				if rest, ok := strings.CutPrefix(line, "CREATE TABLE IF NOT EXISTS "); ok {
+					tables[d.name] = append(tables[d.name], strings.Fields(rest)[0])
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(numbers["mysql"], numbers["sqlite"]); diff != "" {
+		t.Errorf("numbers (-mysql +sqlite):\n%s", diff)
+	}
+	for name, got := range tables {
+		if diff := cmp.Diff(backend.Tables, got); diff != "" {
+			t.Errorf("tables of %s (-Tables +migrations):\n%s", name, diff)
+		}
+	}
+	if _, err := backend.Migrations("oracle"); err == nil {
+		t.Error("Migrations(oracle) = nil, want an error")
+	}
+}
+
+// Writers of three processes read and then write in one transaction: none of them may fail.
+func TestConcurrentWriters(t *testing.T) {
+	onEach(t, func(t *testing.T, dsn string) {
+		first := open(t, dsn)
+		if _, err := backend.Migrate(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		const processes, writers, times = 3, 3, 8
+		s, err := store.NewSQL(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reset(t.Context(), 1, processes*writers*times, 0); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range processes {
+			s, err := store.NewSQL(open(t, dsn))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range writers {
+				wg.Go(func() {
+					for range times {
+						err := s.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+							if _, err := tx.Read(1); err != nil {
+								return err
+							}
+							_, _, err := tx.Take(1, 1)
+							return err
+						})
+						if err != nil {
+							t.Errorf("Tx() = %v, want nil", err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if row, err := s.Read(t.Context(), 1); err != nil || row.Stock != 0 {
+			t.Errorf("stock = %d, %v, want 0", row.Stock, err)
+		}
+	})
+}
+
+func TestConnectionsAreUTF8(t *testing.T) {
+	t.Parallel()
+	db := open(t, testenv.MySQL(t))
+	var client, connection string
+	if err := db.Raw("SELECT @@character_set_client, @@character_set_connection").Row().Scan(&client, &connection); err != nil {
+		t.Fatal(err)
+	}
+	if client != "utf8mb4" || connection != "utf8mb4" {
+		t.Errorf("character sets = %s, %s, want utf8mb4", client, connection)
+	}
+}
+
+func TestPoolsAndChecks(t *testing.T) {
+	t.Parallel()
+	r := testenv.Redis(t)
+	set, err := backend.Open(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Prefix: r.Prefix, Conns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	if err := set.CheckRedis(); err != nil {
+		t.Errorf("CheckRedis() = %v, want nil", err)
+	}
+	if err := set.CheckSQL(); err == nil {
+		t.Error("CheckSQL() before the migrations = nil, want an error: there are no tables")
+	}
+	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); set.CheckSQL() != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("CheckSQL() after the migrations = %v, want nil within a second or so", set.CheckSQL())
+		}
+	}
+	var names []string
+	for _, p := range set.Pools() {
+		names = append(names, p.Name)
+		if p.Total < 1 || p.Total > 2 {
+			t.Errorf("pool %s has %d connections, want 1 or 2", p.Name, p.Total)
+		}
+	}
+	if diff := cmp.Diff([]string{"redis", "sql"}, names); diff != "" {
+		t.Errorf("pools (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,113 @@
+package backend_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/backend"
+)
+
+func TestOpenRedis(t *testing.T) {
+	t.Parallel()
+	c, err := backend.OpenRedis("redis://user:pa%3Ass@127.0.0.1:7000/3", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	one, ok := c.(*redis.Client)
+	if !ok {
+		t.Fatalf("OpenRedis(one address) = %T, want *redis.Client", c)
+	}
+	o := one.Options()
+	if o.Addr != "127.0.0.1:7000" || o.Username != "user" || o.Password != "pa:ss" || o.DB != 3 || o.PoolSize != 7 {
+		t.Errorf("options = %s %s %s %d %d, want what the URL says", o.Addr, o.Username, o.Password, o.DB, o.PoolSize)
+	}
+	if o.MaxRetries > 0 || !o.ContextTimeoutEnabled {
+		t.Errorf("MaxRetries = %d, ContextTimeoutEnabled = %t, want none and true", o.MaxRetries, o.ContextTimeoutEnabled)
+	}
+	many, err := backend.OpenRedis("redis://127.0.0.1:7000, redis://127.0.0.1:7001", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer many.Close()
+	cluster, ok := many.(*redis.ClusterClient)
+	if !ok || len(cluster.Options().Addrs) != 2 || cluster.Options().MaxRetries > 0 {
+		t.Errorf("OpenRedis(two addresses) = %T, want a cluster client of two without retries", many)
+	}
+}
+
+func TestBadAddresses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ redis, sql, want string }{
+		"redis: no scheme":           {"127.0.0.1:6379", "", "want redis://host:port/db"},
+		"redis: scheme forgotten":    {":geheim@127.0.0.1:6379", "", "want redis://host:port/db"},
+		"redis: other scheme":        {"http://:geheim@h:1", "", "http"},
+		"redis: blank in the URL":    {"redis://:geheim@h h:6379", "", "not a URL"},
+		"redis: slash in password":   {"redis://:geheim/x@h:6379", "", "not a URL"},
+		"redis: no number":           {"redis://:geheim@h:6379/stock", "", `"stock"`},
+		"redis: second is bad":       {"redis://h:6379,http://:geheim@h", "", "http"},
+		"redis: unknown option":      {"redis://:geheim@h:6379/0?colour=red", "", "colour"},
+		"sql: no slash":              {"", "root:geheim@tcp(h:3306)", "want user:password@tcp(host:port)/database"},
+		"sql: no database":           {"", "root:geheim@tcp(h:3306)/", "names no database"},
+		"sql: unknown network":       {"", "root:geheim@h:3306/shop", "want user:password@tcp(host:port)/database"},
+		"sql: bad parameter":         {"", "root:geheim@tcp(h:3306)/shop?parseTime=maybe", "maybe"},
+		"mysql URL: no database":     {"", "mysql://root:geheim@h:3306", "names no database"},
+		"mysql URL: no host":         {"", "mysql:///shop", "not a URL"},
+		"mysql URL: bad port":        {"", "mysql://root:geheim@h:x/shop", "not a URL"},
+		"mysql URL: slash, password": {"", "mysql://root:geheim/x@h:3306/shop", "not a URL"},
+		"mysql URL: bad parameter":   {"", "mysql://root:geheim@h/shop?parseTime=maybe", "maybe"},
+	} {
+		_, err := backend.Open(backend.Config{Redis: c.redis, SQL: c.sql, Conns: 1})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Open() = %v, want %q in it", name, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: Open() = %v, which tells the password", name, err)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"":                                   "",
+		"redis://h:6379/0":                   "redis://h:6379/0",
+		"redis://:geheim@h:6379/0":           "redis://:***@h:6379/0",
+		"redis://user:geheim@h:6379":         "redis://user:***@h:6379",
+		"redis://user@h:6379":                "redis://user@h:6379",
+		"root:geheim@tcp(h:3306)/shop":       "root:***@tcp(h:3306)/shop",
+		"root:ge@he:im@tcp(h:3306)/shop":     "root:***@tcp(h:3306)/shop",
+		"root@unix(/run/mysqld.sock)/shop":   "root@unix(/run/mysqld.sock)/shop",
+		"mysql://root:geheim@h/shop":         "mysql://root:***@h/shop",
+		"sqlite:/tmp/shop.db":                "sqlite:/tmp/shop.db",
+		"redis://a:geheim@h,redis://b:x@h:1": "redis://a:***@h:1",
+	} {
+		if got := backend.Redact(address); got != want {
+			t.Errorf("Redact(%q) = %q, want %q", address, got, want)
+		}
+	}
+}
+
+// A server that is down is no error of Open, but of the checks.
+func TestOpenWithoutServers(t *testing.T) {
+	t.Parallel()
+	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1})
+	if err != nil {
+		t.Fatalf("Open() = %v, want nil", err)
+	}
+	if set.CheckRedis() == nil || set.CheckSQL() == nil {
+		t.Errorf("CheckRedis() = %v, CheckSQL() = %v, want errors", set.CheckRedis(), set.CheckSQL())
+	}
+	if err := set.Ready(); err == nil || !strings.Contains(err.Error(), "redis: ") || !strings.Contains(err.Error(), "sql: ") {
+		t.Errorf("Ready() = %v, want both named", err)
+	}
+	if err := set.Close(); err != nil {
+		t.Errorf("Close() = %v, want nil", err)
+	}
+	nothing, err := backend.Open(backend.Config{})
+	if err != nil || nothing.Ready() != nil || nothing.Close() != nil || len(nothing.Pools()) != 0 {
+		t.Errorf("Open(nothing) = %+v, %v, want a set that is ready", nothing, err)
+	}
+}

@@ -1,0 +1,250 @@
+package stock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+)
+
+// onEach runs a test on every set of backends, with three replicas.
+func onEach(t *testing.T, test func(*testing.T, *stocktest.Harness)) {
+	t.Parallel()
+	for _, e := range envs {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, stocktest.Open(t, e.open(t), 3, stock.Modes()))
+		})
+	}
+}
+
+// once sends an idempotent request.
+func once(ctx context.Context, r *stocktest.Replica, product, quantity int64, key string) (stock.Receipt, error) {
+	return r.Deduct(ctx, "idempotent", stock.SQL, product, quantity, key)
+}
+
+func TestIdempotentReplays(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		first, err := once(t.Context(), h.Replicas[0], product, 2, "sale")
+		if err != nil || first.Stored == nil || first.Replayed {
+			t.Fatalf("first Deduct() = %+v, %v, want a stored answer", first, err)
+		}
+		refused, err := once(t.Context(), h.Replicas[0], product, 4, "refusal")
+		if !errors.Is(err, stock.ErrSoldOut) || refused.Stored == nil {
+			t.Fatalf("Deduct(4 of 3) = %+v, %v, want ErrSoldOut and a stored answer", refused, err)
+		}
+		for _, r := range h.Replicas {
+			again, err := once(t.Context(), r, product, 2, "sale")
+			if diff := cmp.Diff(stock.Receipt{Stored: first.Stored, Replayed: true}, again); err != nil || diff != "" {
+				t.Errorf("repeated Deduct() on %s: %v (-want +got):\n%s", r.Deps.Replica, err, diff)
+			}
+			again, err = once(t.Context(), r, product, 4, "refusal")
+			if diff := cmp.Diff(stock.Receipt{Stored: refused.Stored, Replayed: true}, again); err != nil || diff != "" {
+				t.Errorf("repeated refusal on %s: %v (-want +got):\n%s", r.Deps.Replica, err, diff)
+			}
+		}
+		for _, other := range []int64{1, 3} {
+			if _, err := once(t.Context(), h.Replicas[1], product, other, "sale"); !errors.Is(err, stock.ErrKeyReused) {
+				t.Errorf("Deduct(%d) with the key of Deduct(2) = %v, want ErrKeyReused", other, err)
+			}
+		}
+		if _, err := once(t.Context(), h.Replicas[1], h.Product(t, 5, 0), 2, "sale"); !errors.Is(err, stock.ErrKeyReused) {
+			t.Errorf("Deduct() of another product with the same key = %v, want ErrKeyReused", err)
+		}
+		want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 1, Keys: 2}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+		h.SetStock(t, product, 5, 0)
+		if r, err := once(t.Context(), h.Replicas[2], product, 1, "sale"); err != nil || r.Replayed {
+			t.Errorf("Deduct() after SetStock = %+v, %v, want a first execution: the keys are cleared", r, err)
+		}
+	})
+}
+
+// Bodies are bytes, and come back as they are.
+func TestIdempotentReplaysAnyBody(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 9, 0)
+		body := []byte("\x00\xff'\"\\?:name @p\r\n\u2028汉")
+		body = append(body, bytes.Repeat([]byte("x"), 4000)...)
+		req := stocktest.Request(product, 1, "k")
+		req.Answer = func(stock.Receipt, error) idempotency.Answer { return idempotency.Answer{Status: 299, Body: body} }
+		for i := range 2 {
+			r, err := h.Replicas[i].Shop.Deduct(t.Context(), "idempotent", req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Stored.Status != 299 || !bytes.Equal(r.Stored.Body, body) {
+				t.Errorf("answer %d = %d %q, want 299 %q", i, r.Stored.Status, r.Stored.Body, body)
+			}
+		}
+	})
+}
+
+func TestIdempotentOneKeyManyRivals(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 50, 0)
+		var results []func() stocktest.Result
+		for i := range 12 {
+			results = append(results, stocktest.Go(t, func() (stock.Receipt, error) {
+				return once(t.Context(), h.Replicas[i%3], product, 1, "one")
+			}))
+		}
+		executed := 0
+		for _, await := range results {
+			switch r := await(); {
+			case r.Err == nil && !r.Receipt.Replayed:
+				executed++
+			case r.Err != nil && !errors.Is(r.Err, stock.ErrInFlight):
+				t.Errorf("rival's Deduct() = %v, want the replay or ErrInFlight", r.Err)
+			}
+		}
+		want := stocktest.Books{Initial: 50, Stock: 49, Sold: 1, Orders: 1, Keys: 1}
+		if got := h.Books(t, product, stock.SQL); executed != 1 || got != want {
+			t.Errorf("%d executed, books = %+v, want 1 and %+v", executed, got, want)
+		}
+	})
+}
+
+// The lock on the key is deleted under the first: the unique index holds the rival until the first has committed.
+func TestIdempotentLockLost(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		a, b := h.Replicas[0], h.Replicas[1]
+		held := a.Hold(t, step.Ordered)
+		first := stocktest.Go(t, func() (stock.Receipt, error) { return once(held.Ctx, a, product, 1, "k") })
+		held.Await(t)
+		if _, err := once(t.Context(), b, product, 1, "k"); !errors.Is(err, stock.ErrInFlight) {
+			t.Errorf("rival's Deduct() while the first is in its transaction = %v, want ErrInFlight", err)
+		}
+		h.DeleteLocks(t)
+		rival := b.Hold(t, step.Locked)
+		second := stocktest.Go(t, func() (stock.Receipt, error) { return once(rival.Ctx, b, product, 1, "k") })
+		rival.Await(t)
+		rival.Resume()
+		awaitBlocked(t, h)
+		held.Resume()
+		want := first()
+		if want.Err != nil {
+			t.Fatalf("the first's Deduct() = %v, want nil", want.Err)
+		}
+		got := second()
+		if diff := cmp.Diff(stock.Receipt{Stored: want.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil || diff != "" {
+			t.Errorf("the rival's Deduct(): %v (-want +got):\n%s", got.Err, diff)
+		}
+		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// awaitBlocked waits until the rival's insert is running, where the server can tell: it cannot end before the first has.
+func awaitBlocked(t *testing.T, h *stocktest.Harness) {
+	t.Helper()
+	r := h.Replicas[2]
+	if !r.Deps.SQL.MySQL() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
+	defer cancel()
+	for running := 0; running == 0; time.Sleep(time.Millisecond) {
+		err := r.Set.DB.WithContext(ctx).Raw(
+			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'INSERT IGNORE%'").Row().Scan(&running)
+		if err != nil {
+			t.Fatalf("the rival did not get to its insert: %v", err)
+		}
+	}
+}
+
+func TestIdempotentKeysAreBytes(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		keys := []string{
+			"a", "A", "a ", " a", "á", "a\x00", "\xff\xfe", "\xff", "97", "?", "'", `\`,
+			strings.Repeat("k", idempotency.MaxKey), strings.Repeat("k", idempotency.MaxKey-1), strings.Repeat("\xff", idempotency.MaxKey),
+		}
+		product := h.Product(t, int64(len(keys)), 0)
+		for _, k := range keys {
+			if r, err := once(t.Context(), h.Replicas[0], product, 1, k); err != nil || r.Replayed {
+				t.Errorf("Deduct() with key %.20q = %+v, %v, want a first execution", k, r, err)
+			}
+		}
+		for _, k := range keys {
+			if r, err := once(t.Context(), h.Replicas[1], product, 1, k); err != nil || !r.Replayed {
+				t.Errorf("repeated Deduct() with key %.20q = %+v, %v, want a replay", k, r, err)
+			}
+		}
+		l, err := h.Replicas[0].Ledger(t.Context(), product)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, ordered := map[string]bool{}, map[string]bool{}
+		for _, row := range l.Facts[stock.SQL].Keys {
+			stored[string(row.Key)] = true
+		}
+		for _, o := range l.Facts[stock.SQL].Orders {
+			ordered[string(o.Key)] = true
+		}
+		for _, k := range keys {
+			if !stored[k] || !ordered[k] {
+				t.Errorf("key %.20q: stored %t, on its order %t, want both", k, stored[k], ordered[k])
+			}
+		}
+		tooLong := strings.Repeat("k", idempotency.MaxKey+1)
+		if r, err := once(t.Context(), h.Replicas[0], product, 1, tooLong); !errors.Is(err, stock.ErrInvalid) {
+			t.Errorf("Deduct() with a key of 256 bytes = %+v, %v, want ErrInvalid: cut off it would be another one's", r, err)
+		}
+		if _, err := once(t.Context(), h.Replicas[0], product, 1, ""); !errors.Is(err, stock.ErrKeyMissing) {
+			t.Errorf("Deduct() without a key = %v, want ErrKeyMissing", err)
+		}
+	})
+}
+
+// What is no final answer leaves nothing: not the key, not the lock.
+func TestIdempotentKeepsNoFailure(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		unknown := h.Product(t, 1, 0) + 1000
+		segmented, product := h.Product(t, 5, 2), h.Product(t, 5, 0)
+		r := h.Replicas[0]
+		if _, err := once(t.Context(), r, unknown, 1, "1"); !errors.Is(err, stock.ErrUnknownProduct) {
+			t.Errorf("Deduct() of an unknown product = %v, want ErrUnknownProduct", err)
+		}
+		if _, err := once(t.Context(), r, segmented, 1, "2"); !errors.Is(err, stock.ErrSegmented) {
+			t.Errorf("Deduct() of a segmented product = %v, want ErrSegmented", err)
+		}
+		crash(t, r, product, "3")
+		for i, key := range []string{"1", "2", "3"} {
+			if r, err := once(t.Context(), h.Replicas[1], product, 1, key); err != nil || r.Replayed {
+				t.Errorf("Deduct() with key %d, which failed before, = %+v, %v, want a first execution", i+1, r, err)
+			}
+		}
+		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 3}); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// crash panics inside the transaction, after all its writes but one.
+func crash(t *testing.T, r *stocktest.Replica, product int64, key string) {
+	t.Helper()
+	req := stocktest.Request(product, 1, key)
+	req.Answer = func(stock.Receipt, error) idempotency.Answer { panic("crash") }
+	defer func() {
+		if p := recover(); fmt.Sprint(p) != "crash" {
+			t.Errorf("recovered %v, want the panic of Answer", p)
+		}
+	}()
+	got, err := r.Shop.Deduct(t.Context(), "idempotent", req)
+	t.Errorf("Deduct() = %+v, %v, want a panic", got, err)
+}

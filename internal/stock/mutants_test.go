@@ -1,0 +1,228 @@
+package stock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/store"
+)
+
+// deductor makes a function a Deductor.
+type deductor func(ctx context.Context, req stock.Request) (stock.Receipt, error)
+
+func (d deductor) Deduct(ctx context.Context, req stock.Request) (stock.Receipt, error) {
+	return d(ctx, req)
+}
+
+// named returns the mode of that name with another deductor in it.
+func named(t *testing.T, name string, replace func(stock.Deps) stock.Deductor) stock.Mode {
+	t.Helper()
+	for _, m := range stock.Modes() {
+		if m.Name == name {
+			m.New = func(d stock.Deps) (stock.Deductor, error) { return replace(d), nil }
+			return m
+		}
+	}
+	t.Fatalf("no mode %q", name)
+	return stock.Mode{}
+}
+
+func order(d stock.Deps, mode string, req stock.Request, remaining *int64) store.Order {
+	return store.Order{
+		ID: uuid.NewString(), ProductID: req.Items[0].ProductID, Quantity: req.Items[0].Quantity, Remaining: remaining,
+		Mode: mode, Replica: d.Replica, Key: req.Key, CreatedMicros: time.Now().UnixMicro(),
+	}
+}
+
+func refuse(req stock.Request, available int64) error {
+	item := req.Items[0]
+	return &stock.SoldOutError{ProductID: item.ProductID, Requested: item.Quantity, Available: available}
+}
+
+// guarded is the right way, with a place for each mistake.
+type guarded struct {
+	ignoreRefusal bool
+	orderFirst    bool
+	rollBack      bool
+	noOrder       bool
+	chargeTwice   bool
+	wrongRow      bool
+}
+
+var errRollBack = errors.New("rolled back")
+
+func (g guarded) in(d stock.Deps) stock.Deductor {
+	return deductor(func(ctx context.Context, req stock.Request) (r stock.Receipt, err error) {
+		refused := false
+		err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
+			r, refused, err = g.take(d, tx, req)
+			return err
+		})
+		switch {
+		case errors.Is(err, errRollBack):
+			return r, nil
+		case err == nil && refused:
+			return stock.Receipt{}, refuse(req, 0)
+		}
+		return r, err
+	})
+}
+
+func (g guarded) take(d stock.Deps, tx *store.Tx, req stock.Request) (r stock.Receipt, refused bool, err error) {
+	item := req.Items[0]
+	o := order(d, "lease-seq", req, nil)
+	r = stock.Receipt{OrderID: o.ID}
+	if g.orderFirst {
+		if err := tx.InsertOrder(o); err != nil {
+			return r, false, err
+		}
+	}
+	remaining, ok, err := tx.Take(item.ProductID, item.Quantity)
+	if err != nil || !ok && !g.ignoreRefusal {
+		return r, !ok, err
+	}
+	o.Remaining = &remaining
+	if g.wrongRow {
+		o.Quantity++
+	}
+	if !g.noOrder && !g.orderFirst {
+		err = tx.InsertOrder(o)
+	}
+	if g.chargeTwice && err == nil {
+		o.ID = uuid.NewString()
+		_, ok, err = tx.Take(item.ProductID, item.Quantity)
+		if err == nil && ok {
+			err = tx.InsertOrder(o)
+		}
+	}
+	if g.rollBack && err == nil {
+		err = errRollBack
+	}
+	return r, false, err
+}
+
+// script is check and decrement in one Lua script, with the order appended behind it.
+func script(comparison string) func(stock.Deps) stock.Deductor {
+	lua := redis.NewScript(`
+local stock = tonumber(redis.call('GET', KEYS[1]))
+if stock ` + comparison + ` tonumber(ARGV[1]) then
+  return redis.call('DECRBY', KEYS[1], ARGV[1])
+end
+return 'sold out'`)
+	return func(d stock.Deps) stock.Deductor {
+		return deductor(func(ctx context.Context, req stock.Request) (stock.Receipt, error) {
+			item := req.Items[0]
+			got, err := lua.Run(ctx, d.Client, []string{fmt.Sprintf("%sstock:{%d}", d.Prefix, item.ProductID)}, item.Quantity).Result()
+			if err != nil {
+				return stock.Receipt{}, fmt.Errorf("%w: %w", stock.ErrUnavailable, err)
+			}
+			remaining, ok := got.(int64)
+			if !ok {
+				return stock.Receipt{}, refuse(req, 0)
+			}
+			o := order(d, "lua-lock", req, &remaining)
+			return stock.Receipt{OrderID: o.ID, Remaining: &remaining}, d.Redis.Append(ctx, o)
+		})
+	}
+}
+
+// sellsNothing has always just run out.
+func sellsNothing(stock.Deps) stock.Deductor {
+	return deductor(func(_ context.Context, req stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{}, refuse(req, 0)
+	})
+}
+
+// stuck sells five units, and then nobody gets its lock any more.
+func stuck() func(stock.Deps) stock.Deductor {
+	var sales atomic.Int64
+	return func(d stock.Deps) stock.Deductor {
+		right := guarded{}.in(d)
+		return deductor(func(ctx context.Context, req stock.Request) (stock.Receipt, error) {
+			if sales.Add(1) > 5 {
+				return stock.Receipt{}, stock.ErrLockBusy
+			}
+			return right.Deduct(ctx, req)
+		})
+	}
+}
+
+// wrongReplay answers a repetition with an order that never was.
+func wrongReplay(d stock.Deps) stock.Deductor {
+	for _, m := range stock.Modes() {
+		if m.Name == "idempotent" {
+			right, err := m.New(d)
+			return deductor(func(ctx context.Context, req stock.Request) (stock.Receipt, error) {
+				if err != nil {
+					return stock.Receipt{}, err
+				}
+				r, err := right.Deduct(ctx, req)
+				if r.Replayed {
+					r.Stored.Body, _ = json.Marshal(api.Deduction{OrderID: uuid.NewString()})
+				}
+				return r, err
+			})
+		}
+	}
+	return nil
+}
+
+func TestMutantsAreRejected(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode    string
+		mutant  func(stock.Deps) stock.Deductor
+		at      stock.Store
+		twice   bool
+		verdict audit.Verdict
+		found   string
+	}{
+		"none in SQL":           {"lease-seq", guarded{}.in, stock.SQL, false, audit.Exact, ""},
+		"none in a script":      {"lua-lock", script(">="), stock.Redis, false, audit.Exact, ""},
+		"affected rows ignored": {"lease-seq", guarded{ignoreRefusal: true}.in, stock.SQL, false, audit.Broken, "O"},
+		"one too many":          {"lua-lock", script(">= -1 +"), stock.Redis, false, audit.Broken, "O"},
+		"one too few":           {"lua-lock", script(">"), stock.Redis, false, audit.Broken, ""},
+		"order before guard":    {"lease-seq", guarded{orderFirst: true}.in, stock.SQL, false, audit.Broken, "O"},
+		"ack before commit":     {"lease-seq", guarded{rollBack: true}.in, stock.SQL, false, audit.Broken, "A"},
+		"no order":              {"lease-seq", guarded{noOrder: true}.in, stock.SQL, false, audit.Broken, "LA"},
+		"another quantity":      {"lease-seq", guarded{wrongRow: true}.in, stock.SQL, false, audit.Broken, "O"},
+		"sells nothing":         {"lease-seq", sellsNothing, stock.SQL, false, audit.Broken, ""},
+		"stuck":                 {"lease-seq", stuck(), stock.SQL, false, audit.Broken, "X"},
+		"charges twice":         {"lease-seq", guarded{chargeTwice: true}.in, stock.SQL, false, audit.Broken, "D"},
+		"charges a repetition":  {"lease-seq", guarded{}.in, stock.SQL, true, audit.Broken, "D"},
+		"replays another order": {"idempotent", wrongReplay, stock.SQL, true, audit.Broken, "A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := stocktest.Open(t, embeddedEnv(t), 1, []stock.Mode{named(t, c.mode, c.mutant)})
+			p := stocktest.Plan{
+				Mode: c.mode, Store: c.at, Replicas: 1, Stock: 20, Quantity: 1, Clients: 6, Requests: 36, Twice: c.twice,
+			}
+			r := h.Load(t, p)
+			for i := 1; i < stocktest.Rounds && r.Verdict == audit.Vacuous; i++ {
+				r = h.Load(t, p)
+			}
+			want := audit.Contradicted
+			if c.verdict == audit.Exact {
+				want = audit.Confirmed
+			}
+			finding, why := audit.Check(r, api.Exact)
+			if r.Verdict != c.verdict || r.Found != c.found || finding != want {
+				t.Errorf("%s, found %q, %s; want %s, %q, %s:\n\t%s\n%s",
+					r.Verdict, r.Found, finding, c.verdict, c.found, want, stocktest.Lines(why), r.Text("en"))
+			}
+		})
+	}
+}

@@ -1,0 +1,276 @@
+package stock_test
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testenv"
+)
+
+func TestClaimsAreTheDesigns(t *testing.T) {
+	t.Parallel()
+	// threads replicas slow late pause crash failover retry; "_" = blank
+	const want = `
+noop
+unsafe redis: O _ _ _ _ _ _ _
+mutex redis: . O _ _ _ _ _ _
+mutex sql: . O _ _ _ _ _ _
+setnx redis: . . . . . LX OLA D
+setnx sql: . . . . . X O D
+lua-lock redis: . . O . O L OLA D
+lua-lock sql: . . O . O . O D
+watchdog redis: . . . . O L OLA D
+watchdog sql: . . . . O . O D
+segmented redis: . . . . O L OLA D
+lease-seq sql: . . . . . . . D
+idempotent sql: . . . . . . . .
+`
+	var got strings.Builder
+	got.WriteString("\n")
+	for _, m := range stock.Modes() {
+		if len(m.Stores) == 0 {
+			got.WriteString(m.Name + "\n")
+		}
+		for _, s := range m.Stores {
+			row := m.Claims[s].Row()
+			for i, o := range row {
+				if o == "" {
+					row[i] = "_"
+				}
+			}
+			got.WriteString(m.Name + " " + string(s) + ": " + strings.Join(row, " ") + "\n")
+		}
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+func TestModesAreValid(t *testing.T) {
+	t.Parallel()
+	if err := stock.Validate(stock.Modes()); err != nil {
+		t.Error(err)
+	}
+	for _, m := range stock.Modes() {
+		d, err := m.Doc()
+		if err != nil || len(d.En) < 200 || len(d.Zh) < 100 {
+			t.Errorf("essay of %s: %d and %d bytes, %v, want both", m.Name, len(d.En), len(d.Zh), err)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	exact := stock.Claims{Threads: ".", Replicas: "."}
+	claims := func(c stock.Claims) func(*stock.Mode) {
+		return func(m *stock.Mode) { m.Claims = map[stock.Store]stock.Claims{stock.Redis: c} }
+	}
+	for name, c := range map[string]struct {
+		change func(*stock.Mode)
+		want   string
+	}{
+		"nothing":              {func(*stock.Mode) {}, ""},
+		"camel case":           {func(m *stock.Mode) { m.Name = "luaLock" }, "kebab-case"},
+		"no name":              {func(m *stock.Mode) { m.Name = "" }, "kebab-case"},
+		"trailing dash":        {func(m *stock.Mode) { m.Name = "mutex-" }, "kebab-case"},
+		"name taken":           {func(m *stock.Mode) { m.Name = "noop" }, "not unique"},
+		"no essay":             {func(m *stock.Mode) { m.Name = "nobody" }, "nobody.en.md"},
+		"no English title":     {func(m *stock.Mode) { m.Title.En = "" }, "title or New"},
+		"no Chinese title":     {func(m *stock.Mode) { m.Title.Zh = "" }, "title or New"},
+		"no New":               {func(m *stock.Mode) { m.New = nil }, "title or New"},
+		"no claims":            {func(m *stock.Mode) { m.Claims = nil }, "claims for 0 stores, has 1"},
+		"unclaimed store":      {func(m *stock.Mode) { m.Stores = []stock.Store{stock.SQL} }, "claims nothing for threads"},
+		"one store too many":   {func(m *stock.Mode) { m.Stores = append(m.Stores, stock.SQL) }, "claims for 1 stores, has 2"},
+		"unknown letter":       {claims(stock.Claims{Threads: "Q"}), `threads: "Q" is no outcome`},
+		"letters out of order": {claims(stock.Claims{Threads: ".", Replicas: ".", Failover: "AO"}), `failover: "AO" is no outcome`},
+		"exact and broken":     {claims(stock.Claims{Threads: ".O"}), "no outcome"},
+		"nothing at threads":   {claims(stock.Claims{Replicas: "."}), "claims nothing for threads"},
+		"nothing at replicas":  {claims(stock.Claims{Threads: "."}), "claims nothing for replicas"},
+		"on after threads":     {claims(stock.Claims{Threads: "O", Replicas: "."}), "broken by threads and claims something for replicas"},
+		"on after replicas":    {claims(stock.Claims{Threads: ".", Replicas: "O", Retry: "D"}), "broken by concurrency alone and claims more"},
+		"cannot happen":        {claims(stock.Claims{Threads: ".", Replicas: ".", Slow: "–", Failover: "OLDXA"}), ""},
+	} {
+		modes := stock.Modes()
+		i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == "unsafe" })
+		claims(exact)(&modes[i])
+		c.change(&modes[i])
+		err := stock.Validate(modes)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: Validate() = %v, want %q", name, err, c.want)
+		}
+		if _, newErr := stock.NewShop(stock.Deps{}, modes); (newErr == nil) != (err == nil) {
+			t.Errorf("%s: NewShop() = %v, want as Validate() = %v", name, newErr, err)
+		}
+	}
+}
+
+func TestUnavailableModes(t *testing.T) {
+	t.Parallel()
+	r := testenv.Miniredis(t)
+	only := func(cfg backend.Config) stock.Deps {
+		cfg.Prefix, cfg.Conns = r.Prefix, 2
+		set, err := backend.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { set.Close() })
+		return stock.Deps{Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: r.Prefix, LockTTL: stocktest.Patience}
+	}
+	modes := stock.Modes()
+	for i, m := range modes {
+		if m.Name == "lua-lock" {
+			modes[i].Needs = []stock.Backend{stock.NeedRedis, stock.NeedMySQL}
+		}
+	}
+	sqlite := testenv.SQLite(t)
+	for name, c := range map[string]struct {
+		deps stock.Deps
+		why  map[string]string // "" = available
+	}{
+		"nothing": {stock.Deps{}, map[string]string{"noop": "", "unsafe": "SHOP_REDIS", "lease-seq": "SHOP_REDIS"}},
+		"redis":   {only(backend.Config{Redis: r.URL}), map[string]string{"unsafe": "", "lease-seq": "SHOP_SQL", "lua-lock": "SHOP_SQL"}},
+		"sqlite":  {only(backend.Config{SQL: sqlite}), map[string]string{"unsafe": "SHOP_REDIS", "idempotent": "SHOP_REDIS"}},
+		"both":    {only(backend.Config{Redis: r.URL, SQL: sqlite}), map[string]string{"lease-seq": "", "lua-lock": "InnoDB"}},
+	} {
+		shop, err := stock.NewShop(c.deps, modes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(shop.Modes()); got != len(modes) {
+			t.Errorf("%s: Modes() lists %d, want all %d", name, got, len(modes))
+		}
+		for mode, why := range c.why {
+			s, err := shop.Mode(mode)
+			if err != nil || (s.Err == nil) != (why == "") || why != "" && !strings.Contains(s.Err.Error(), why) {
+				t.Errorf("%s: Mode(%q) = %v, %v, want the reason %q", name, mode, s.Err, err, why)
+			}
+			if why == "" {
+				continue
+			}
+			if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k")); !errors.Is(err, stock.ErrModeUnavailable) {
+				t.Errorf("%s: Deduct() by %s = %v, want ErrModeUnavailable", name, mode, err)
+			}
+		}
+	}
+}
+
+func TestCheckSaysWhatIsDown(t *testing.T) {
+	t.Parallel()
+	r := testenv.Miniredis(t)
+	set, err := backend.Open(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Conns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	down := errors.New("no route to it")
+	shop, err := stock.NewShop(stock.Deps{
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience,
+		Check: func(b stock.Backend) error {
+			if b == stock.NeedSQL {
+				return down
+			}
+			return nil
+		},
+	}, stock.Modes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range shop.Modes() {
+		if want := slices.Contains(s.Mode.Needs, stock.NeedSQL); errors.Is(s.Err, down) != want {
+			t.Errorf("%s: %v, want down: %t", s.Mode.Name, s.Err, want)
+		}
+	}
+}
+
+func TestDeductChecksItsRequest(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, embeddedEnv(t), 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	item := stock.Item{ProductID: product, Quantity: 1}
+	for name, c := range map[string]struct {
+		mode string
+		req  stock.Request
+		want error
+	}{
+		"unknown mode":  {"lua_lock", stock.Request{Items: []stock.Item{item}}, stock.ErrUnknownMode},
+		"no items":      {"unsafe", stock.Request{}, stock.ErrInvalid},
+		"a cart":        {"unsafe", stock.Request{Items: []stock.Item{item, item}}, stock.ErrInvalid},
+		"wrong store":   {"unsafe", stock.Request{Items: []stock.Item{item}, Store: stock.SQL}, stock.ErrInvalid},
+		"other store":   {"segmented", stock.Request{Items: []stock.Item{item}, Store: stock.SQL}, stock.ErrInvalid},
+		"redis for SQL": {"lease-seq", stock.Request{Items: []stock.Item{item}, Store: stock.Redis}, stock.ErrInvalid},
+		"store of noop": {"noop", stock.Request{Items: []stock.Item{item}, Store: stock.Redis}, stock.ErrInvalid},
+		"no key":        {"idempotent", stock.Request{Items: []stock.Item{item}}, stock.ErrKeyMissing},
+		"default store": {"mutex", stock.Request{Items: []stock.Item{item}}, nil},
+	} {
+		if _, err := h.Replicas[0].Shop.Deduct(t.Context(), c.mode, c.req); !errors.Is(err, c.want) {
+			t.Errorf("%s: Deduct() = %v, want %v", name, err, c.want)
+		}
+	}
+	if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
+		t.Errorf("redis = %+v, want %+v", got, want)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 5}); got != want {
+		t.Errorf("sql = %+v, want %+v", got, want)
+	}
+}
+
+func TestSetStockStartsAfresh(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 3)
+		a := h.Replicas[0]
+		if _, err := a.Deduct(t.Context(), "segmented", stock.Redis, product, 1, "k"); err != nil {
+			t.Fatal(err)
+		}
+		c := a.Deps.Client
+		for _, key := range []string{"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:segmented:{%#2}"} {
+			key = a.Deps.Prefix + strings.ReplaceAll(key, "%", strconv.FormatInt(product, 10))
+			if err := c.HSet(t.Context(), key, "somebody", 1).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.SetStock(t, product, 4, 0)
+		if keys := c.Keys(t.Context(), a.Deps.Prefix+"lock:*").Val(); len(keys) > 0 {
+			t.Errorf("locks after SetStock: %v, want none", keys)
+		}
+		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
+			if got, want := h.Books(t, product, s), (stocktest.Books{Initial: 4, Stock: 4}); got != want {
+				t.Errorf("%s after SetStock = %+v, want %+v", s, got, want)
+			}
+		}
+		if _, err := a.Ledger(t.Context(), product+1000); !errors.Is(err, stock.ErrUnknownProduct) {
+			t.Errorf("Ledger() of a product that nobody made = %v, want ErrUnknownProduct", err)
+		}
+	})
+}
+
+func TestLedgerNamesWhatIsDown(t *testing.T) {
+	t.Parallel()
+	e := embeddedEnv(t)
+	product := stocktest.Open(t, e, 1, stock.Modes()).Product(t, 5, 0)
+	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1/0", SQL: e.SQL, Conns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	shop, err := stock.NewShop(stock.Deps{Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience}, stock.Modes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := shop.Ledger(t.Context(), product)
+	if err != nil || !errors.Is(l.Unavailable[stock.Redis], stock.ErrUnavailable) || l.Facts[stock.SQL].Stock != 5 {
+		t.Errorf("Ledger() without Redis = %+v, %v, want SQL's facts and Redis unavailable", l, err)
+	}
+	for mode, want := range map[string]error{"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "idempotent": stock.ErrLockUnavailable} {
+		if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {
+			t.Errorf("%s without Redis: Deduct() = %v, want %v", mode, err, want)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+// Package stocktest is the conformance suite of the modes: what every way of deducting stock must do, whether it claims to
+// be exact or to break.
+//
+// [Run] takes a set of backends through all modes. A test of what is peculiar to one mode, or of a mode broken by hand,
+// takes a [Harness] instead: several replicas that share nothing but the servers, a load, and the judge's report on it.
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+)
+
+// Patience bounds every wait for something that must happen.
+const Patience = 30 * time.Second
+
+// lockTTL is so long that no lock expires under a test, however slow the machine.
+const lockTTL = 5 * time.Minute
+
+// Env is one set of backends, private to the test.
+type Env struct {
+	Redis  string // URL
+	SQL    string // DSN
+	Prefix string // of every Redis key
+}
+
+// Harness is a shop of several replicas on one Env.
+type Harness struct {
+	Replicas []*Replica
+	env      Env
+	products atomic.Int64
+}
+
+// Replica is what a process of the shop has for itself: clients, lockers, steps.
+type Replica struct {
+	*stock.Shop
+	Deps stock.Deps
+	Set  *backend.Set
+}
+
+// Open applies the migrations and starts n replicas with the given modes.
+func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
+	t.Helper()
+	h := &Harness{env: env}
+	h.products.Store(100)
+	for i := range n {
+		h.Replicas = append(h.Replicas, open(t, env, fmt.Sprintf("replica-%d", i+1), modes))
+	}
+	return h
+}
+
+func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
+	t.Helper()
+	set, err := backend.Open(backend.Config{Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16})
+	if err != nil {
+		t.Fatalf("backend.Open: %v", err)
+	}
+	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
+		t.Fatalf("Migrate: %v", err)
+	}
+	wakeups := lock.NewWakeups(set.Client)
+	t.Cleanup(func() {
+		if err := errors.Join(wakeups.Close(), set.Close()); err != nil {
+			t.Errorf("close %s: %v", name, err)
+		}
+	})
+	deps := stock.Deps{
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups,
+		Steps: &step.Stream{}, Replica: name, LockTTL: lockTTL,
+	}
+	shop, err := stock.NewShop(deps, modes)
+	if err != nil {
+		t.Fatalf("NewShop: %v", err)
+	}
+	return &Replica{Shop: shop, Deps: deps, Set: set}
+}
+
+// Product creates a product, unlike any other of the harness, with the given stock.
+func (h *Harness) Product(t testing.TB, units int64, segments int) int64 {
+	t.Helper()
+	id := h.products.Add(1)
+	h.SetStock(t, id, units, segments)
+	return id
+}
+
+// SetStock sets the stock of a product and clears what belongs to it.
+func (h *Harness) SetStock(t testing.TB, id, units int64, segments int) {
+	t.Helper()
+	if err := h.Replicas[0].SetStock(t.Context(), id, units, segments); err != nil {
+		t.Fatalf("SetStock(%d, %d, %d): %v", id, units, segments, err)
+	}
+}
+
+// DeleteLocks deletes every lock of the Env from Redis, as an expiry would.
+func (h *Harness) DeleteLocks(t testing.TB) {
+	t.Helper()
+	c := h.Replicas[0].Deps.Client
+	keys, err := c.Keys(t.Context(), h.env.Prefix+"lock:*").Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("KEYS %slock:* = %v, %v, want at least one lock", h.env.Prefix, keys, err)
+	}
+	if err := c.Del(t.Context(), keys...).Err(); err != nil {
+		t.Fatalf("DEL %v: %v", keys, err)
+	}
+}
+
+// Deduct takes quantity units of a product with a key, not waiting for locks.
+func (r *Replica) Deduct(ctx context.Context, mode string, s stock.Store, product, quantity int64, key string) (stock.Receipt, error) {
+	req := Request(product, quantity, key)
+	req.Store = s
+	return r.Shop.Deduct(ctx, mode, req)
+}
+
+// Request is a request for one product with a key, not waiting for locks.
+func Request(product, quantity int64, key string) stock.Request {
+	return stock.Request{Items: []stock.Item{{ProductID: product, Quantity: quantity}}, Key: []byte(key), Answer: Answer}
+}
+
+// Watched is a deduction whose steps a test looks at or interferes with: the one that runs under Ctx.
+type Watched struct {
+	Ctx     context.Context
+	Reached chan struct{} // closed when the deduction has got to the point
+	Resume  func()        // lets it go on
+	Cancel  func()        // ends Ctx, as a client that hangs up does
+
+	mu    sync.Mutex
+	steps []step.Point
+}
+
+type watchedKey struct{}
+
+// Watch records the steps of a deduction and, at each one, calls do.
+func (r *Replica) Watch(t testing.TB, do func(*Watched, step.Point)) *Watched {
+	t.Helper()
+	w := &Watched{Reached: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), watchedKey{}, w))
+	w.Ctx, w.Cancel = ctx, cancel
+	unsubscribe := r.Deps.Steps.Subscribe(func(ctx context.Context, e step.Event) {
+		if ctx.Value(watchedKey{}) != w {
+			return
+		}
+		w.mu.Lock()
+		w.steps = append(w.steps, e.Point)
+		w.mu.Unlock()
+		if do != nil {
+			do(w, e.Point)
+		}
+	})
+	t.Cleanup(func() { cancel(); unsubscribe() })
+	return w
+}
+
+// Hold stops a deduction at its first point p until Resume is called.
+func (r *Replica) Hold(t testing.TB, p step.Point) *Watched {
+	t.Helper()
+	resumed := make(chan struct{})
+	var first sync.Once
+	w := r.Watch(t, func(w *Watched, at step.Point) {
+		if at != p {
+			return
+		}
+		first.Do(func() { close(w.Reached) })
+		select {
+		case <-resumed:
+		case <-time.After(Patience):
+			t.Errorf("nobody resumed the deduction at %s", p)
+		}
+	})
+	w.Resume = sync.OnceFunc(func() { close(resumed) })
+	t.Cleanup(w.Resume)
+	return w
+}
+
+// HangUp cancels a deduction's context when it gets to point p.
+func (r *Replica) HangUp(t testing.TB, p step.Point) *Watched {
+	t.Helper()
+	return r.Watch(t, func(w *Watched, at step.Point) {
+		if at == p {
+			w.Cancel()
+		}
+	})
+}
+
+// Steps returns the points passed so far.
+func (w *Watched) Steps() []step.Point {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.steps)
+}
+
+// Await waits until the deduction has reached its point.
+func (w *Watched) Await(t testing.TB) {
+	t.Helper()
+	select {
+	case <-w.Reached:
+	case <-time.After(Patience):
+		t.Fatalf("the deduction did not reach its point; it passed %v", w.Steps())
+	}
+}
+
+// Result is what a deduction returned.
+type Result struct {
+	Receipt stock.Receipt
+	Err     error
+}
+
+// Go runs a deduction beside the test; await returns its result.
+func Go(t testing.TB, deduct func() (stock.Receipt, error)) (await func() Result) {
+	t.Helper()
+	done := make(chan Result, 1)
+	go func() {
+		r, err := deduct()
+		done <- Result{r, err}
+	}()
+	return func() Result {
+		t.Helper()
+		select {
+		case r := <-done:
+			return r
+		case <-time.After(Patience):
+			t.Fatal("the deduction did not return")
+			return Result{}
+		}
+	}
+}
+
+// Books returns what one store holds on a product.
+func (h *Harness) Books(t testing.TB, product int64, s stock.Store) Books {
+	t.Helper()
+	l, err := h.Replicas[0].Ledger(t.Context(), product)
+	if err = errors.Join(err, l.Unavailable[stock.Redis], l.Unavailable[stock.SQL]); err != nil {
+		t.Fatalf("Ledger(%d): %v", product, err)
+	}
+	b := Books{Initial: l.Facts[s].Initial, Stock: l.Facts[s].Stock, Orders: len(l.Facts[s].Orders), Keys: len(l.Facts[s].Keys)}
+	for _, o := range l.Facts[s].Orders {
+		b.Sold += o.Quantity
+	}
+	return b
+}
+
+// Books sums a store up. They balance when Initial is Stock and Sold.
+type Books struct {
+	Initial, Stock, Sold int64
+	Orders, Keys         int
+}
+
+// Lines joins sentences for a failure message.
+func Lines(sentences []string) string { return strings.Join(sentences, "\n\t") }

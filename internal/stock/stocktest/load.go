@@ -1,0 +1,164 @@
+package stocktest
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/stock"
+)
+
+// Plan is a load that asks for more than there is.
+type Plan struct {
+	Mode     string
+	Store    stock.Store
+	Replicas int // how many of the harness take part
+	Stock    int64
+	Quantity int64
+	Segments int
+	// Clients work at once, all starting together; Requests is how many they send in all.
+	Clients, Requests int
+	// Twice makes each client repeat each request with its key.
+	Twice bool
+	// Wait bounds the waiting for locks; 0 = Patience.
+	Wait time.Duration
+}
+
+// Load runs a plan on a fresh product and returns what the judge makes of it.
+func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
+	t.Helper()
+	product := h.Product(t, p.Stock, p.Segments)
+	begin, start := time.Now(), make(chan struct{})
+	histories := make([][]audit.Op, p.Clients)
+	var wg sync.WaitGroup
+	for c := range p.Clients {
+		wg.Go(func() {
+			<-start
+			for i := c; i < p.Requests; i += p.Clients {
+				key := fmt.Sprintf("%d/%d", product, i)
+				for range times(p.Twice) {
+					histories[c] = append(histories[c], h.send(t, p, begin, c, product, key))
+				}
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	return audit.Judge(audit.Input{
+		Mode: p.Mode, Store: api.Store(p.Store), Replicas: p.Replicas, Ledger: h.ledger(t, product),
+		History: slices.Concat(histories...), WantSoldOut: true,
+	})
+}
+
+func times(twice bool) int {
+	if twice {
+		return 2
+	}
+	return 1
+}
+
+// send is one request of one client, and what it learnt.
+func (h *Harness) send(t testing.TB, p Plan, begin time.Time, client int, product int64, key string) audit.Op {
+	r := h.Replicas[client%p.Replicas]
+	req := Request(product, p.Quantity, key)
+	req.Store, req.Wait = p.Store, cmp.Or(p.Wait, Patience)
+	op := audit.Op{Client: client, ProductID: product, Quantity: p.Quantity, Key: key, Replica: r.Deps.Replica}
+	op.Call = time.Since(begin).Nanoseconds()
+	receipt, err := r.Shop.Deduct(t.Context(), p.Mode, req)
+	op.Return = time.Since(begin).Nanoseconds()
+	op.OrderID, op.Remaining, op.Replayed = receipt.OrderID, receipt.Remaining, receipt.Replayed
+	if receipt.Replayed {
+		op.Outcome, op.OrderID = replayed(t, *receipt.Stored)
+		return op
+	}
+	if op.Outcome, op.Code = Outcome(err); op.Outcome == "" {
+		t.Errorf("Deduct() = %v, which wraps no sentinel", err)
+	}
+	return op
+}
+
+// Outcome is what a client knows after an error of a deduction; "" = the error says nothing.
+func Outcome(err error) (audit.Outcome, api.Code) {
+	for _, row := range []struct {
+		err     error
+		outcome audit.Outcome
+		code    api.Code
+	}{
+		{stock.ErrUnknown, audit.Unknown, api.OutcomeUnknown},
+		{stock.ErrSoldOut, audit.Refused, api.SoldOut},
+		{stock.ErrInFlight, audit.Declined, api.InFlight},
+		{stock.ErrLockBusy, audit.Declined, api.LockBusy},
+		{stock.ErrLockLost, audit.Declined, api.LockLost},
+		{stock.ErrContended, audit.Declined, api.Contended},
+		{stock.ErrLockUnavailable, audit.Declined, api.BackendUnavailable},
+		{stock.ErrUnavailable, audit.Declined, api.BackendUnavailable},
+		{stock.ErrKeyReused, audit.Declined, api.KeyReused},
+	} {
+		if errors.Is(err, row.err) {
+			return row.outcome, row.code
+		}
+	}
+	if err == nil {
+		return audit.OK, ""
+	}
+	return "", ""
+}
+
+// Answer renders an outcome as a client would get it.
+func Answer(r stock.Receipt, err error) idempotency.Answer {
+	if err != nil {
+		return idempotency.Answer{Status: http.StatusConflict, Body: []byte(err.Error())}
+	}
+	body, _ := json.Marshal(api.Deduction{OrderID: r.OrderID, Remaining: r.Remaining})
+	return idempotency.Answer{Status: http.StatusOK, Body: body}
+}
+
+// replayed reads an answer that [Answer] rendered.
+func replayed(t testing.TB, a idempotency.Answer) (audit.Outcome, string) {
+	if a.Status != http.StatusOK {
+		return audit.Refused, ""
+	}
+	var d api.Deduction
+	if err := json.Unmarshal(a.Body, &d); err != nil {
+		t.Errorf("replayed %q: %v", a.Body, err)
+	}
+	return audit.OK, d.OrderID
+}
+
+// ledger writes a product's ledger as the API shows it.
+func (h *Harness) ledger(t testing.TB, product int64) *api.Ledger {
+	t.Helper()
+	l, err := h.Replicas[0].Ledger(t.Context(), product)
+	if err != nil {
+		t.Fatalf("Ledger(%d): %v", product, err)
+	}
+	out := &api.Ledger{ProductID: product, Initial: map[api.Store]int64{}, Stock: map[api.Store]int64{}, Unavailable: map[api.Store]string{}}
+	for s, err := range l.Unavailable {
+		out.Unavailable[api.Store(s)] = err.Error()
+	}
+	for s, f := range l.Facts {
+		out.Initial[api.Store(s)], out.Stock[api.Store(s)] = f.Initial, f.Stock
+		if s == stock.Redis {
+			out.Segments = f.Segments
+		}
+		for _, o := range f.Orders {
+			out.Orders = append(out.Orders, api.Order{
+				OrderID: o.ID, ProductID: o.ProductID, Quantity: o.Quantity, Remaining: o.Remaining, Mode: o.Mode,
+				Store: api.Store(s), Replica: o.Replica, Key: api.KeyText(o.Key), Fence: o.Fence, CreatedAt: o.CreatedAt(),
+			})
+		}
+		for _, k := range f.Keys {
+			out.Keys = append(out.Keys, api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros)})
+		}
+	}
+	return out
+}

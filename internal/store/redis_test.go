@@ -1,0 +1,299 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// onEachRedis runs a test on the real and on the embedded Redis.
+func onEachRedis(t *testing.T, test func(*testing.T, *store.Redis, *testenv.RedisServer)) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := open(t)
+			test(t, store.NewRedis(r.Client, r.Prefix), r)
+		})
+	}
+}
+
+func noKeys(int) []string { return nil }
+
+func reset(t *testing.T, r *store.Redis, product, stock int64, segments int) {
+	t.Helper()
+	if err := r.Reset(t.Context(), product, stock, segments, noKeys); err != nil {
+		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
+	}
+}
+
+func someOrder(id string, product int64) store.Order {
+	remaining := int64(4)
+	return store.Order{
+		ID: id, ProductID: product, Quantity: 1, Remaining: &remaining, Mode: "unsafe", Replica: "replica-1",
+		Key: []byte("\xff\x00k "), Fence: 1<<63 + 1, CreatedMicros: 1700000000123456,
+	}
+}
+
+func TestRedisReadsWhatItWrote(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		if _, err := r.Read(t.Context(), 1); !errors.Is(err, store.ErrUnknownProduct) {
+			t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
+		}
+		reset(t, r, 1, 5, 0)
+		if err := r.Set(t.Context(), 1, -3); err != nil {
+			t.Errorf("Set() = %v, want nil", err)
+		}
+		if n, err := r.Read(t.Context(), 1); n != -3 || err != nil {
+			t.Errorf("Read() = %d, %v, want -3", n, err)
+		}
+		a, b := someOrder("a", 1), someOrder("b", 1)
+		b.Remaining, b.Key = nil, nil
+		for _, o := range []store.Order{a, b} {
+			if err := r.Append(t.Context(), o); err != nil {
+				t.Errorf("Append() = %v, want nil", err)
+			}
+		}
+		got, err := r.Facts(t.Context(), 1, true)
+		want := store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{a, b}}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("Facts(): %v (-want +got):\n%s", err, diff)
+		}
+		if got, err := r.Facts(t.Context(), 1, false); err != nil || got.Orders != nil {
+			t.Errorf("Facts() without orders = %+v, %v, want none", got, err)
+		}
+	})
+}
+
+func TestRedisSplitsIntoSegments(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		for _, c := range []struct {
+			stock    int64
+			segments int
+			want     []int64
+		}{
+			{10, 3, []int64{4, 3, 3}}, {2, 4, []int64{1, 1, 0, 0}}, {0, 2, []int64{0, 0}}, {7, 1, []int64{7}}, {9, 3, []int64{3, 3, 3}},
+		} {
+			reset(t, r, 1, c.stock, c.segments)
+			counts, split, err := r.Segments(t.Context(), 1)
+			if diff := cmp.Diff(c.want, counts); err != nil || !split || diff != "" {
+				t.Errorf("%d in %d segments: split %t, %v (-want +got):\n%s", c.stock, c.segments, split, err, diff)
+			}
+			if _, err := r.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
+				t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
+			}
+			f, err := r.Facts(t.Context(), 1, false)
+			if err != nil || f.Initial != c.stock || f.Stock != c.stock || !cmp.Equal(f.Segments, c.want) {
+				t.Errorf("Facts() = %+v, %v, want %d in %v", f, err, c.stock, c.want)
+			}
+		}
+		reset(t, r, 1, 6, 0)
+		if counts, split, err := r.Segments(t.Context(), 1); err != nil || split || !cmp.Equal(counts, []int64{6}) {
+			t.Errorf("Segments() of one counter = %v, %t, %v, want [6], false", counts, split, err)
+		}
+		if n, err := r.ReadSegment(t.Context(), 1, 0, false); n != 6 || err != nil {
+			t.Errorf("ReadSegment() of one counter = %d, %v, want 6", n, err)
+		}
+	})
+}
+
+func TestRedisSetSegments(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		reset(t, r, 1, 9, 3)
+		for _, counts := range []map[int]int64{{1: 0}, {0: 1, 2: 2}} {
+			if err := r.SetSegments(t.Context(), 1, counts, true); err != nil {
+				t.Errorf("SetSegments(%v) = %v, want nil", counts, err)
+			}
+		}
+		if counts, _, err := r.Segments(t.Context(), 1); err != nil || !cmp.Equal(counts, []int64{1, 0, 2}) {
+			t.Errorf("Segments() = %v, %v, want [1 0 2]", counts, err)
+		}
+		if n, err := r.ReadSegment(t.Context(), 1, 2, true); n != 2 || err != nil {
+			t.Errorf("ReadSegment(2) = %d, %v, want 2", n, err)
+		}
+	})
+}
+
+func TestRedisResetClears(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		reset(t, r, 1, 9, 5)
+		if err := r.Append(t.Context(), someOrder("a", 1)); err != nil {
+			t.Fatal(err)
+		}
+		lock := s.Prefix + "lock"
+		s.Client.Set(t.Context(), lock, "x", 0)
+		told := -1
+		err := r.Reset(t.Context(), 1, 4, 2, func(segments int) []string { told = segments; return []string{lock} })
+		if err != nil || told != 5 {
+			t.Errorf("Reset() = %v, told of %d segments, want 5: the more of old and new", err, told)
+		}
+		want := []string{"initial:{1}", "stock:{1#0}", "stock:{1#1}", "stock:{1}"}
+		if diff := cmp.Diff(want, keys(t, s)); diff != "" {
+			t.Errorf("keys after Reset() (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func keys(t *testing.T, s *testenv.RedisServer) []string {
+	t.Helper()
+	found, err := s.Client.Keys(t.Context(), s.Prefix+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range found {
+		found[i] = strings.TrimPrefix(k, s.Prefix)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// What cannot be read is unavailable, not unknown and not zero; and a reset repairs it.
+func TestRedisDamagedData(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		for name, damage := range map[string]func(context.Context, *redis.Client, string){
+			"count is a word":     func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "many", 0) },
+			"count is empty":      func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "", 0) },
+			"mark is a word":      func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "segmented:many", 0) },
+			"segment is gone":     func(ctx context.Context, c *redis.Client, p string) { c.Del(ctx, p+"stock:{1#1}") },
+			"segment is a word":   func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1#1}", "few", 0) },
+			"initial is gone":     func(ctx context.Context, c *redis.Client, p string) { c.Del(ctx, p+"initial:{1}") },
+			"order is no JSON":    func(ctx context.Context, c *redis.Client, p string) { c.RPush(ctx, p+"orders:{1}", "{") },
+			"orders are a string": func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"orders:{1}", "x", 0) },
+		} {
+			reset(t, r, 1, 8, 2)
+			damage(t.Context(), s.Client, s.Prefix)
+			if _, err := r.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%s: Facts() = %v, want ErrUnavailable", name, err)
+			}
+			reset(t, r, 1, 8, 2)
+			if _, err := r.Facts(t.Context(), 1, true); err != nil {
+				t.Errorf("%s: Facts() after a reset = %v, want nil", name, err)
+			}
+		}
+	})
+}
+
+// upstream is host and port of a redis URL.
+func upstream(t *testing.T, url string) string {
+	t.Helper()
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Addr
+}
+
+// The answer is lost after the server has acted: nobody may say that it did not happen, nor do it again.
+func TestRedisLostReply(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	direct := store.NewRedis(s.Client, s.Prefix)
+	for name, c := range map[string]struct {
+		pattern string
+		write   func(context.Context, *store.Redis) error
+		product int64
+		want    store.Facts
+	}{
+		"Set": {"$3\r\nset", func(ctx context.Context, r *store.Redis) error { return r.Set(ctx, 1, 4) },
+			1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{}}},
+		"Append": {"$5\r\nrpush", func(ctx context.Context, r *store.Redis) error { return r.Append(ctx, someOrder("a", 1)) },
+			1, store.Facts{Initial: 5, Stock: 5, Orders: []store.Order{someOrder("a", 1)}}},
+		"SetSegments one": {"$3\r\nset", func(ctx context.Context, r *store.Redis) error {
+			return r.SetSegments(ctx, 2, map[int]int64{0: 1}, true)
+		}, 2, store.Facts{Initial: 6, Stock: 4, Segments: []int64{1, 3}, Orders: []store.Order{}}},
+		"SetSegments two": {"$4\r\nexec", func(ctx context.Context, r *store.Redis) error {
+			return r.SetSegments(ctx, 2, map[int]int64{0: 1, 1: 1}, true)
+		}, 2, store.Facts{Initial: 6, Stock: 2, Segments: []int64{1, 1}, Orders: []store.Order{}}},
+	} {
+		reset(t, direct, 1, 5, 0)
+		reset(t, direct, 2, 6, 2)
+		p := newCutProxy(t, upstream(t, s.URL), c.pattern)
+		client, err := backend.OpenRedis(strings.Replace(s.URL, upstream(t, s.URL), p.addr, 1), 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		through := store.NewRedis(client, s.Prefix)
+		if _, err := through.Read(t.Context(), 1); err != nil {
+			t.Fatalf("Read() through the proxy = %v", err)
+		}
+		p.armed.Store(true)
+		if err := c.write(t.Context(), through); !errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
+			t.Errorf("%s without an answer = %v after %d cuts, want ErrUnknown after 1", name, err, p.cuts.Load())
+		}
+		client.Close()
+		got, err := direct.Facts(t.Context(), c.product, true)
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s was applied, though: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// A command that may not be repeated is sent once, whatever becomes of its answer.
+func TestRedisClientDoesNotRetry(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	p := newCutProxy(t, upstream(t, s.URL), "decrby")
+	c, err := backend.OpenRedis(strings.Replace(s.URL, upstream(t, s.URL), p.addr, 1), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	key := s.Prefix + "stock"
+	if err := c.Set(t.Context(), key, 100, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.armed.Store(true)
+	err = c.DecrBy(t.Context(), key, 1).Err()
+	if n := s.Client.Get(t.Context(), key).Val(); err == nil || n != "99" {
+		t.Errorf("DECRBY whose answer was lost = %v, stock %s, want an error and 99: applied once", err, n)
+	}
+}
+
+func TestRedisRefused(t *testing.T) {
+	t.Parallel()
+	c, err := backend.OpenRedis("redis://127.0.0.1:1/0", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	down := store.NewRedis(c, "")
+	s := testenv.Redis(t)
+	s.Client.RPush(t.Context(), s.Prefix+"orders:{1}", "a list")
+	s.Client.Set(t.Context(), s.Prefix+"orders:{2}", "no list", 0)
+	up := store.NewRedis(s.Client, s.Prefix)
+	_, readErr := down.Read(t.Context(), 1)
+	for name, err := range map[string]error{
+		"Read from nobody":    readErr,
+		"Set to nobody":       down.Set(t.Context(), 1, 1),
+		"Append to nobody":    down.Append(t.Context(), someOrder("a", 1)),
+		"Reset at nobody":     down.Reset(t.Context(), 1, 1, 0, noKeys),
+		"answered with error": up.Append(t.Context(), someOrder("a", 2)),
+	} {
+		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s = %v, want ErrUnavailable: nothing was changed", name, err)
+		}
+	}
+}
+
+func TestRedisKeysCarryHashTags(t *testing.T) {
+	t.Parallel()
+	s := testenv.Miniredis(t)
+	r := store.NewRedis(s.Client, s.Prefix)
+	reset(t, r, 101, 2, 2)
+	if err := r.Append(t.Context(), someOrder("a", 101)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"initial:{101}", "orders:{101}", "stock:{101#0}", "stock:{101#1}", "stock:{101}"}
+	if diff := cmp.Diff(want, keys(t, s)); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
