@@ -141,5 +141,16 @@ func explain(method, path string, resp *resty.Response, err error) error {
 	if p.Detail == "" {
 		p.Detail = p.Title
 	}
-	return fault("%s %s: %d %s: %s", method, path, resp.StatusCode(), p.Code, p.Detail)
+	return &ProblemError{Method: method, Path: path, Problem: p}
+}
+
+// ProblemError is a problem that the service answered to a control call.
+type ProblemError struct {
+	Method, Path string
+	Problem      api.Problem
+}
+
+// Error says what was asked for and what was answered.
+func (e *ProblemError) Error() string {
+	return fmt.Sprintf("loadtest: %s %s: %d %s: %s", e.Method, e.Path, e.Problem.Status, e.Problem.Code, e.Problem.Detail)
 }

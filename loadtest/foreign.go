@@ -229,12 +229,12 @@ func (s *shelf) readAll(ctx context.Context, p Plan) map[int64]level {
 // settleAll reads the stock of every product of the history, where outcomes are unknown not before it has stopped changing.
 func (s *shelf) settleAll(ctx context.Context, history []audit.Op) map[int64]level {
 	levels := map[int64]level{}
-	for product, open := range asked(history) {
+	for product, last := range asked(history) {
 		read := func(ctx context.Context) (int64, error) { return s.read(ctx, product) }
 		var stock int64
 		var err error
-		if open {
-			stock, err = settle(ctx, read, func(a, b int64) bool { return a == b })
+		if last >= 0 {
+			stock, err = settle(ctx, read, func(a, b int64) bool { return a == b }, time.Time{})
 		} else {
 			stock, err = read(ctx)
 		}

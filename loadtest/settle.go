@@ -14,6 +14,8 @@ const (
 	settleEvery  = 150 * time.Millisecond
 	settleReads  = 4
 	settleAtMost = 8 * time.Second
+	// A service goes on for that long at most with what its client has given up: its own bound, and some slack.
+	settleServer = 11 * time.Second
 )
 
 // bookkeeping is the ledger of one product after the run, or why it could not be read.
@@ -26,11 +28,12 @@ type bookkeeping struct {
 // changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
 	books := map[int64]bookkeeping{}
-	for product, open := range asked(res.History) {
+	for product, last := range asked(res.History) {
 		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
 		var b bookkeeping
-		if open {
-			b.ledger, b.err = settle(ctx, read, sameLedger)
+		if last >= 0 {
+			quiet := res.Started.Add(time.Duration(last) + res.Plan.Wait + settleServer)
+			b.ledger, b.err = settle(ctx, read, sameLedger, quiet)
 		} else {
 			b.ledger, b.err = read(ctx)
 		}
@@ -39,20 +42,27 @@ func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeepi
 	return books
 }
 
-// asked returns the products of a history, and for each whether a request for it has an unknown outcome.
-func asked(history []audit.Op) map[int64]bool {
-	products := map[int64]bool{}
+// asked returns the products of a history, and for each the last call whose outcome is unknown, -1 where there is none.
+func asked(history []audit.Op) map[int64]int64 {
+	products := map[int64]int64{}
 	for _, op := range history {
-		products[op.ProductID] = products[op.ProductID] || op.Outcome == audit.Unknown
+		last, seen := products[op.ProductID]
+		if !seen {
+			last = -1
+		}
+		if op.Outcome == audit.Unknown {
+			last = max(last, op.Call)
+		}
+		products[op.ProductID] = last
 	}
 	return products
 }
 
-// settle reads until what is read has stopped changing, and returns what was read last.
-func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool) (T, error) {
-	give := time.Now().Add(settleAtMost)
+// settle reads until what is read has stopped changing, though not before quiet, and returns what was read last.
+func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool, quiet time.Time) (T, error) {
+	give := time.Now().Add(max(settleAtMost, time.Until(quiet)))
 	last, err := read(ctx)
-	for unchanged := 0; unchanged < settleReads && time.Now().Before(give) && rest(ctx, settleEvery); {
+	for unchanged := 0; (unchanged < settleReads || time.Now().Before(quiet)) && time.Now().Before(give) && rest(ctx, settleEvery); {
 		next, nextErr := read(ctx)
 		if err == nil && nextErr == nil && same(last, next) {
 			unchanged++

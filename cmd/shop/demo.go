@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,14 +107,16 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	return closed(f.private(cmd, notes, g.env(), s, what), g.leave(cmd.Context()))
+	return closed(f.private(cmd, notes, g, s, what), g.leave(cmd.Context()))
 }
 
 // private runs the comparison on a stack of its own.
-func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, env []string, s service, what loadtest.Comparing) error {
+func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest, s service, what loadtest.Comparing) error {
 	var log stackLog
-	options := f.options(&log, notes)
-	options.Env = env
+	options, err := g.options(f.options(&log, notes))
+	if err != nil {
+		return err
+	}
 	stack, err := localstack.Start(cmd.Context(), options)
 	if err != nil {
 		if cmd.Context().Err() != nil {
@@ -126,6 +129,12 @@ func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, env []string, s 
 	ctx, stop := aliveContext(cmd.Context(), stack)
 	err = f.compare(ctx, cmd, s, what)
 	stop()
+	if err != nil { // the cause may be a death that is just being noticed
+		select {
+		case <-stack.Done():
+		case <-time.After(time.Second):
+		}
+	}
 	if died := stack.Err(); died != nil {
 		// What follows from the death of a part is no finding about a mode.
 		err = died

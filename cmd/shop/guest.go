@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,31 +11,33 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"gorm.io/gorm"
+	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/localstack"
 )
 
 // guest is a demo on servers that are the user's own: it touches its own keys and tables there, and takes away what it
-// brought. Its keys have a prefix of their own; its tables are dropped unless they were there before.
+// brought. Its keys have a prefix of their own; its tables are dropped unless they were there before. The keeper does that
+// too, in case the demo does not live to.
 type guest struct {
-	prefix string
-	redis  redis.UniversalClient // nil: not the user's
-	sql    *gorm.DB              // nil: not the user's, or the tables were there before
-	file   string                // SQLite file that was not there before
+	Prefix string
+	Redis  string // URL; "" = not the user's
+	SQL    string // DSN; "" = not the user's, or the tables were there before
+	File   string // SQLite file that was not there before
 }
 
 // newGuest looks at the user's servers before anything is started on them.
 func newGuest(ctx context.Context, redisURL, dsn string) (*guest, error) {
-	g := &guest{prefix: "lastitem:demo:" + strings.ToLower(rand.Text()[:10]) + ":"}
+	g := &guest{Prefix: "lastitem:demo:" + strings.ToLower(rand.Text()[:10]) + ":", Redis: redisURL}
 	if redisURL != "" {
 		c, err := backend.OpenRedis(redisURL, 2)
 		if err != nil {
 			return nil, usage("--redis: %v", err)
 		}
-		g.redis = c
+		defer func() { _ = c.Close() }()
 		if err := c.Ping(ctx).Err(); err != nil {
-			return nil, errors.Join(fmt.Errorf("--redis %s: %w", backend.Redact(redisURL), err), c.Close())
+			return nil, fmt.Errorf("--redis %s: %w", backend.Redact(redisURL), err)
 		}
 	}
 	if dsn == "" {
@@ -42,7 +45,7 @@ func newGuest(ctx context.Context, redisURL, dsn string) (*guest, error) {
 	}
 	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-			g.file = file
+			g.File = file
 			return g, nil
 		}
 	}
@@ -55,42 +58,76 @@ func newGuest(ctx context.Context, redisURL, dsn string) (*guest, error) {
 		return nil, fmt.Errorf("--sql %s: %w", backend.Redact(dsn), err)
 	}
 	if !ours {
-		g.sql = db
+		g.SQL = dsn
 	}
 	return g, nil
 }
 
-// env is what the replicas must be told.
-func (g *guest) env() []string { return []string{"SHOP_REDIS_PREFIX=" + g.prefix} }
+// envGuest carries a guest to the keeper's farewell; not by argument, since addresses hold passwords.
+const envGuest = "SHOP_GUEST"
+
+// options adds what a stack must know to be a guest.
+func (g *guest) options(o localstack.Options) (localstack.Options, error) {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return o, err
+	}
+	o.Env = append(o.Env, "SHOP_REDIS_PREFIX="+g.Prefix)
+	o.Farewell, o.FarewellEnv = []string{"guest-leave"}, []string{envGuest + "=" + string(text)}
+	return o, nil
+}
+
+// newGuestLeave is the keeper's farewell.
+func newGuestLeave() *cobra.Command {
+	return &cobra.Command{
+		Use: "guest-leave", Hidden: true, Args: cobra.NoArgs,
+		Short: "Remove what a demo left on the user's servers",
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			var g guest
+			if err := json.Unmarshal([]byte(os.Getenv(envGuest)), &g); err != nil || g.Prefix == "" {
+				return usage("%s: not a guest: %v", envGuest, err)
+			}
+			return g.leave(cmd.Context())
+		}),
+	}
+}
 
 // leave removes what the demo brought; the replicas have ended.
 func (g *guest) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	var errs []error
-	if g.redis != nil {
-		errs = append(errs, g.dropKeys(ctx), g.redis.Close())
+	if g.Redis != "" {
+		c, err := backend.OpenRedis(g.Redis, 2)
+		if err == nil {
+			err = errors.Join(g.dropKeys(ctx, c), c.Close())
+		}
+		errs = append(errs, err)
 	}
-	if g.sql != nil {
-		errs = append(errs, backend.DropTables(ctx, g.sql))
+	if g.SQL != "" {
+		db, err := backend.OpenSQL(g.SQL, 2)
+		if err == nil {
+			err = backend.DropTables(ctx, db)
+		}
+		errs = append(errs, err)
 	}
-	if g.file != "" {
+	if g.File != "" {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			if err := os.Remove(g.file + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := os.Remove(g.File + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 				errs = append(errs, err)
 			}
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("clean up: %w (keys begin with %s)", err, g.prefix)
+		return fmt.Errorf("clean up: %w (keys begin with %s)", err, g.Prefix)
 	}
 	return nil
 }
 
 // dropKeys deletes every key under the prefix, on each master of a cluster.
-func (g *guest) dropKeys(ctx context.Context) error {
+func (g *guest) dropKeys(ctx context.Context, c redis.UniversalClient) error {
 	drop := func(ctx context.Context, c redis.UniversalClient) error {
-		keys := c.Scan(ctx, 0, g.prefix+"*", 1000).Iterator()
+		keys := c.Scan(ctx, 0, g.Prefix+"*", 1000).Iterator()
 		for keys.Next(ctx) {
 			if err := c.Unlink(ctx, keys.Val()).Err(); err != nil {
 				return err
@@ -98,8 +135,8 @@ func (g *guest) dropKeys(ctx context.Context) error {
 		}
 		return keys.Err()
 	}
-	if cluster, ok := g.redis.(*redis.ClusterClient); ok {
+	if cluster, ok := c.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return drop(ctx, c) })
 	}
-	return drop(ctx, g.redis)
+	return drop(ctx, c)
 }

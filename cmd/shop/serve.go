@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
@@ -46,6 +47,7 @@ func newServe() *cobra.Command {
 func serve(ctx context.Context, c config) error {
 	log := newLogger(c.LogLevel)
 	c.log(log)
+	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
 	set, err := backend.Open(backend.Config{Redis: c.Redis, SQL: c.SQL, Prefix: c.Prefix, Conns: c.Conns, Log: log})
 	if err != nil {
 		return err
@@ -57,6 +59,14 @@ func serve(ctx context.Context, c config) error {
 	wakeups := lock.NewWakeups(set.Client)
 	defer closeLogged(log, "wakeups", wakeups.Close)
 	return listenAndServe(ctx, c, log, set, wakeups)
+}
+
+// redisLog takes what go-redis says by itself, such as each failed dial; what matters of it comes back as an error too.
+type redisLog struct{ log *slog.Logger }
+
+// Printf logs at level debug.
+func (r redisLog) Printf(ctx context.Context, format string, args ...any) {
+	r.log.DebugContext(ctx, "go-redis", "said", fmt.Sprintf(format, args...))
 }
 
 func closeLogged(log *slog.Logger, what string, closing func() error) {
@@ -75,7 +85,10 @@ func listenAndServe(ctx context.Context, c config, log *slog.Logger, set *backen
 		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
 	}
 	go migrateUntilDone(ctx, log, set)
+	base, cut := context.WithCancel(context.Background())
+	defer cut()
 	srv := &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return base },
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
@@ -90,12 +103,28 @@ func listenAndServe(ctx context.Context, c config, log *slog.Logger, set *backen
 	}
 	h.Drain()
 	time.Sleep(c.Drain) // balancers see "not ready" and go elsewhere meanwhile
-	end, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(end); err != nil {
-		return fmt.Errorf("requests were still running after 15s: %w", err)
+	if err := drain(srv, cut); err != nil {
+		return err
 	}
 	log.Info("drained")
+	return nil
+}
+
+// Shutting down: for drainGrace requests go on as always. Then waits for locks end, with lock_busy; what has begun to
+// write goes on, within the ten seconds that package stock allows it.
+const (
+	drainGrace = 5 * time.Second
+	drainLimit = drainGrace + 15*time.Second
+)
+
+// drain lets the requests in flight finish; cut ends the context that they all descend from.
+func drain(srv *http.Server, cut context.CancelFunc) error {
+	defer time.AfterFunc(drainGrace, cut).Stop()
+	end, cancel := context.WithTimeout(context.Background(), drainLimit)
+	defer cancel()
+	if err := srv.Shutdown(end); err != nil {
+		return fmt.Errorf("requests were still running after %s: %w", drainLimit, err)
+	}
 	return nil
 }
 

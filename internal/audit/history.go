@@ -113,6 +113,9 @@ func (j *judge) compare(op Op, row int) {
 	if o.Quantity != op.Quantity || op.ProductID != 0 && op.ProductID != o.ProductID {
 		j.violate("", sayWrongRow, short(op.OrderID), op.ProductID, op.Quantity, o.ProductID, o.Quantity)
 	}
+	if op.Remaining != nil && o.Remaining != nil && *op.Remaining != *o.Remaining {
+		j.violate("", sayWrongRemaining, short(op.OrderID), *op.Remaining, *o.Remaining)
+	}
 	if o.Key != "" && op.Key != "" && o.Key != op.Key {
 		j.violate("", sayWrongKey, short(op.OrderID))
 	}
@@ -122,6 +125,7 @@ func (j *judge) compare(op Op, row int) {
 // answer never arrived, the replay tells whose the row is, and the sale may have happened since the first call.
 func (j *judge) hearReplays() (lost []sale) {
 	var calls map[string]int64
+	keyOf := j.acknowledgedKeys()
 	wrong, before := 0, j.r.AckLost
 	for _, op := range j.ops {
 		if op.Outcome != OK || !op.Replayed {
@@ -132,8 +136,12 @@ func (j *judge) hearReplays() (lost []sale) {
 		}
 		first, seen := j.orderOf[op.Key]
 		row, there := j.byID[op.OrderID]
-		if op.Key == "" || seen && first != op.OrderID {
+		owner, owned := keyOf[op.OrderID]
+		if op.Key == "" || seen && first != op.OrderID || owned && owner != op.Key {
 			wrong++
+		}
+		if !owned {
+			keyOf[op.OrderID] = op.Key
 		}
 		switch {
 		case !there:
@@ -156,6 +164,17 @@ func (j *judge) hearReplays() (lost []sale) {
 		j.find('A')
 	}
 	return lost
+}
+
+// acknowledgedKeys returns the key under which each order was first acknowledged; "" where that was without one.
+func (j *judge) acknowledgedKeys() map[string]string {
+	keys := map[string]string{}
+	for _, op := range j.ops {
+		if _, seen := keys[op.OrderID]; op.Outcome == OK && !op.Replayed && op.OrderID != "" && !seen {
+			keys[op.OrderID] = op.Key
+		}
+	}
+	return keys
 }
 
 // firstCalls returns for each key the first call that may have sold something: a refused or declined one says that it did

@@ -102,34 +102,46 @@ func (j *judge) hearOrder() {
 	}
 }
 
-// overlapping tells whether some request that may have sold something ran at the same time as another that competed. A
-// client that takes one time for the return and for its next call is not two clients, so here the intervals are open.
-func overlapping(ops []Op) bool {
+// overlapping tells whether some request that may have sold something ran at the same time as another that competed; with
+// apart, on another replica, since two requests of one process may be kept apart by a mutex that means nothing between
+// two. A client that takes one time for the return and for its next call is not two clients, so here the intervals are
+// open.
+func overlapping(ops []Op, apart bool) bool {
 	type interval struct {
 		call, end int64
 		sold      bool
+		replica   string
 	}
 	var all []interval
 	for _, op := range ops {
+		v := interval{op.Call, op.Return, op.Outcome == OK, ""}
 		switch {
 		case op.Outcome == Declined && !busy(op):
 			continue // it never came near the stock
-		case answered(op) || op.Outcome == Declined:
-			all = append(all, interval{op.Call, op.Return, op.Outcome == OK})
-		default:
-			all = append(all, interval{op.Call, -always - 1, true}) // no return: it may go on for ever
+		case !answered(op) && op.Outcome != Declined: // no return: it may go on for ever
+			v.end, v.sold = -always-1, true
 		}
+		if apart {
+			if op.Replica == "" {
+				continue // nobody knows where it was
+			}
+			v.replica = op.Replica
+		}
+		all = append(all, v)
 	}
 	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.call, b.call) })
-	anyone, seller := int64(always), int64(always)
+	// In order of call, an earlier interval overlaps this one if it ends after this call: look at the latest end, of
+	// anyone and of a seller, on each replica.
+	anyone, seller := map[string]int64{}, map[string]int64{}
 	for _, v := range all {
-		// In order of call, an earlier interval overlaps this one if it ends after this call: look at the latest end.
-		if seller > v.call || v.sold && anyone > v.call {
-			return true
+		for replica, end := range anyone {
+			if apart == (replica != v.replica) && (seller[replica] > v.call || v.sold && end > v.call) {
+				return true
+			}
 		}
-		anyone = max(anyone, v.end)
+		anyone[v.replica] = max(anyone[v.replica], v.end)
 		if v.sold {
-			seller = max(seller, v.end)
+			seller[v.replica] = max(seller[v.replica], v.end)
 		}
 	}
 	return false

@@ -180,6 +180,37 @@ var dataMutants = []mutant{
 			l.Orders[i].Store = api.Redis
 		}
 	}, Inconclusive, "", "segments add up"},
+	{"the replicas took turns", func(in *Input, _ *api.Ledger) {
+		for i := range in.History {
+			in.History[i].Replica = "1"
+		}
+		late := op(OK, 500, 510, 1, "o7", "")
+		late.Replica = "2"
+		in.History[lastOK] = late
+		refused := op(Refused, 520, 530, 1, "", "k6")
+		refused.Replica = "2"
+		in.History[lastNo] = refused
+		in.History = slices.DeleteFunc(in.History, func(o Op) bool { return o.Outcome == Unknown })
+		l := in.Ledger
+		l.Orders = slices.DeleteFunc(l.Orders, func(o api.Order) bool { return o.OrderID == "o5" || o.OrderID == "o6" })
+		l.Keys = slices.DeleteFunc(l.Keys, func(k api.KeyRow) bool { return k.Key == "k5" })
+		l.Initial[api.SQL] = 6
+		for i := range l.Orders {
+			l.Orders[i].Remaining = nil
+		}
+		in.History = slices.DeleteFunc(in.History, func(o Op) bool { return o.Outcome == Refused && o.Quantity == 2 })
+	}, Vacuous, "", "on different replicas"},
+	{"told another remaining than is stored", func(in *Input, _ *api.Ledger) {
+		n := int64(77)
+		in.History[firstOK].Remaining = &n
+	}, Broken, "", "with 77 remaining"},
+	{"a replay for another key of an order that was another's", func(in *Input, l *api.Ledger) {
+		for i := range l.Orders {
+			l.Orders[i].Key = ""
+		}
+		l.Keys = nil
+		in.History[theReplay].Key = "other"
+	}, Broken, "", "replayed answers differ"},
 	{"one replica only", func(in *Input, l *api.Ledger) {
 		for i := range in.History {
 			in.History[i].Replica = "10.0.0.2:80"

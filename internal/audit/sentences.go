@@ -28,11 +28,12 @@ var (
 
 // Why the data could not have shown a failure.
 var (
-	sayNothingSold   = t("nothing was sold%s", "什么都没卖出%s")
-	sayStockLeft     = t("the plan asked for more than there was, but the stock did not run out: %d of %d units are left%s", "计划请求量大于库存，但库存没有售完：剩 %d，共 %d%s")
-	sayNobodyRefused = t("the plan asked for more than there was, but nobody was told that it is sold out%s", "计划请求量大于库存，但没有人得到“售罄”的应答%s")
-	sayOneReplica    = t("replica %s served everything, though there were %d", "全部由副本 %s 处理，而副本共有 %d 个")
-	sayNoOverlap     = t("no two requests ran at the same time", "没有任何两个请求同时进行")
+	sayNothingSold    = t("nothing was sold%s", "什么都没卖出%s")
+	sayStockLeft      = t("the plan asked for more than there was, but the stock did not run out: %d of %d units are left%s", "计划请求量大于库存，但库存没有售完：剩 %d，共 %d%s")
+	sayNobodyRefused  = t("the plan asked for more than there was, but nobody was told that it is sold out%s", "计划请求量大于库存，但没有人得到“售罄”的应答%s")
+	sayOneReplica     = t("replica %s served everything, though there were %d", "全部由副本 %s 处理，而副本共有 %d 个")
+	sayNoOverlap      = t("no two requests ran at the same time", "没有任何两个请求同时进行")
+	sayNoOverlapApart = t("no two requests ran at the same time on different replicas", "没有任何两个请求在不同副本上同时进行")
 )
 
 // What was not checked.
@@ -57,6 +58,7 @@ var (
 	sayRemainingNegative = t("%d orders say that they left less than nothing", "%d 条订单声称剩余为负")
 	sayRemainingAbove    = t("%d orders say that they left more than they can have found", "%d 条订单声称的剩余多于可能的库存")
 	sayWrongRow          = t("order %s was acknowledged for product %d, quantity %d, and is stored for product %d, quantity %d", "订单 %s 应答为商品 %d 数量 %d，存储为商品 %d 数量 %d")
+	sayWrongRemaining    = t("order %s was acknowledged with %d remaining and is stored with %d", "订单 %s 应答剩余 %d，存储剩余 %d")
 	sayWrongKey          = t("order %s was acknowledged to another idempotency key than the one it is stored with", "订单 %s 的应答与存储的幂等键不同")
 	sayAckedTwice        = t("%d ok answers name an order that had been acknowledged to another request", "%d 个成功应答给出的订单已经确认给别的请求")
 	sayAckedTooMuch      = t("%d units were acknowledged, and there were %d", "确认售出 %d 件，而库存只有 %d 件")

@@ -63,8 +63,14 @@ func (j *judge) weigh() {
 	if j.in.History == nil || len(j.ops) == 0 {
 		return
 	}
-	if !j.in.Sequential && !overlapping(j.ops) {
+	if j.in.Sequential {
+		return
+	}
+	switch apart := j.in.Replicas > 1 && replicas(j.ops) > 1; {
+	case !overlapping(j.ops, false):
 		j.idle(sayNoOverlap)
+	case apart && !overlapping(j.ops, true):
+		j.idle(sayNoOverlapApart)
 	}
 }
 
@@ -105,6 +111,17 @@ func (j *judge) weighSpread() {
 		}
 		j.idle(sayOneReplica, slices.Sorted(maps.Keys(served))[0], j.in.Replicas)
 	}
+}
+
+// replicas counts the names in the answers.
+func replicas(ops []Op) int {
+	names := map[string]bool{}
+	for _, op := range ops {
+		if op.Replica != "" {
+			names[op.Replica] = true
+		}
+	}
+	return len(names)
 }
 
 // turnedAway says, for the end of a sentence, why requests got nothing: "; refused 3, lock_busy 40".

@@ -38,35 +38,57 @@ type Set struct {
 	redisHealth, sqlHealth *health
 }
 
-// Open makes the clients. Only an address that cannot be read is an error.
+// Open makes the clients and starts to ping. Only an address that cannot be read is an error.
 func Open(cfg Config) (*Set, error) {
 	s := &Set{}
-	if cfg.Redis != "" {
-		c, err := OpenRedis(cfg.Redis, cfg.Conns)
-		if err != nil {
-			return nil, err
-		}
-		s.Client, s.Redis = c, store.NewRedis(c, cfg.Prefix)
-		s.redisHealth = watch(func(ctx context.Context) error { return c.Ping(ctx).Err() })
-	}
-	if cfg.SQL != "" {
-		db, err := OpenSQL(cfg.SQL, cfg.Conns)
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		s.DB = db
-		if s.SQL, err = store.NewSQL(db); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		// The tables, not just the server: before the migrations have run there is nothing to deduct from.
-		s.sqlHealth = watch(func(ctx context.Context) error {
-			return db.WithContext(ctx).Exec("SELECT 1 FROM product_stock WHERE id = 0").Error
-		})
+	if err := errors.Join(s.openRedis(cfg), s.openSQL(cfg)); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// CheckRedis and CheckSQL say why a backend cannot be used, as of a ping at most a second ago; nil when it can.
+func (s *Set) openRedis(cfg Config) error {
+	if cfg.Redis == "" {
+		return nil
+	}
+	c, err := OpenRedis(cfg.Redis, cfg.Conns)
+	if err != nil {
+		return err
+	}
+	s.Client, s.Redis = c, store.NewRedis(c, cfg.Prefix)
+	probe, err := OpenRedis(cfg.Redis, 1)
+	if err != nil {
+		return err
+	}
+	s.redisHealth = watch(func(ctx context.Context) error { return probe.Ping(ctx).Err() }, probe.Close)
+	return nil
+}
+
+func (s *Set) openSQL(cfg Config) error {
+	if cfg.SQL == "" {
+		return nil
+	}
+	db, err := OpenSQL(cfg.SQL, cfg.Conns)
+	if err != nil {
+		return err
+	}
+	s.DB = db
+	if s.SQL, err = store.NewSQL(db); err != nil {
+		return err
+	}
+	probe, err := OpenSQL(cfg.SQL, 1)
+	if err != nil {
+		return err
+	}
+	s.sqlHealth = watch(func(ctx context.Context) error {
+		// The tables, not just the server: before the migrations have run there is nothing to deduct from.
+		return probe.WithContext(ctx).Exec("SELECT 1 FROM product_stock WHERE id = 0").Error
+	}, func() error { return closeSQL(probe) })
+	return nil
+}
+
+// CheckRedis and CheckSQL say why a backend cannot be used, as of the last ping, which is a second old, or three where the server
+// does not answer; nil when it can. They do not wait.
 func (s *Set) CheckRedis() error { return s.redisHealth.check() }
 
 // CheckSQL is [Set.CheckRedis] for the database and its tables.
@@ -93,13 +115,17 @@ func (s *Set) Close() error {
 		errs = append(errs, s.Client.Close())
 	}
 	if s.DB != nil {
-		db, err := s.DB.DB()
-		if err == nil {
-			err = db.Close()
-		}
-		errs = append(errs, err)
+		errs = append(errs, closeSQL(s.DB))
 	}
 	return errors.Join(errs...)
+}
+
+func closeSQL(db *gorm.DB) error {
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	return pool.Close()
 }
 
 // Pool is one connection pool as it is now.

@@ -2,50 +2,67 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	pingTimeout  = 2 * time.Second
-	pingFreshFor = time.Second
+	pingTimeout = 2 * time.Second
+	pingEvery   = time.Second
 )
 
-// health is the cached answer of a ping. A check never waits for the network longer than one ping, and concurrent checks
-// share it.
-type health struct {
-	ping func(context.Context) error
+var errNotAsked = errors.New("not asked yet")
 
-	mu     sync.Mutex
-	at     time.Time
-	err    error
-	closed bool
+// health pings a backend every second, over a connection of its own: a pool that is busy deducting says nothing about the
+// server behind it.
+type health struct {
+	last atomic.Pointer[error]
+	stop context.CancelFunc
+	done sync.WaitGroup
 }
 
-func watch(ping func(context.Context) error) *health { return &health{ping: ping} }
+// watch starts the pings; closing ends the connection that they use.
+func watch(ping func(context.Context) error, closing func() error) *health {
+	ctx, stop := context.WithCancel(context.Background())
+	h := &health{stop: stop}
+	first := errNotAsked
+	h.last.Store(&first)
+	h.done.Go(func() {
+		defer func() { _ = closing() }()
+		tick := time.NewTicker(pingEvery)
+		defer tick.Stop()
+		for {
+			h.ask(ctx, ping)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return h
+}
 
-// check pings when the last answer is older than a second. A nil health is a backend that is not configured: nothing to say.
+func (h *health) ask(ctx context.Context, ping func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	err := ping(ctx)
+	h.last.Store(&err)
+}
+
+// check returns the last answer, without waiting. A nil health is a backend that is not configured: nothing to say.
 func (h *health) check() error {
 	if h == nil {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed || time.Since(h.at) < pingFreshFor {
-		return h.err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
-	defer cancel()
-	h.err = h.ping(ctx)
-	h.at = time.Now()
-	return h.err
+	return *h.last.Load()
 }
 
 func (h *health) close() {
-	if h == nil {
-		return
+	if h != nil {
+		h.stop()
+		h.done.Wait()
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
 }

@@ -16,25 +16,53 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// OpenRedis returns a client for a redis:// URL, or for a comma-separated list of them: a cluster. It sends nothing yet.
+// OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for a URL of a sentinel
+// with ?master_name= (and ?addr= for further sentinels). It sends nothing yet.
 func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
-	var all redis.UniversalOptions
-	for part := range strings.SplitSeq(address, ",") {
-		o, err := redis.ParseURL(strings.TrimSpace(part))
-		if err != nil {
-			return nil, fmt.Errorf("backend: Redis address %q: %s (want redis://host:port/db)", Redact(strings.TrimSpace(part)), reason(err))
-		}
-		all.Addrs = append(all.Addrs, o.Addr)
-		all.Username, all.Password, all.DB, all.TLSConfig = o.Username, o.Password, o.DB, o.TLSConfig
+	all, err := redisOptions(address)
+	if err != nil {
+		return nil, err
 	}
-	// A command whose answer was lost may have been applied: the client must not send it again by itself.
-	all.MaxRetries = -1
+	// A command whose answer was lost may have been applied: the client must not send it again by itself. For a cluster it
+	// is the redirects that decide: its loop repeats a command after a lost answer as it does after MOVED.
+	all.MaxRetries, all.MaxRedirects = -1, -1
 	// Without this a command in flight outlives the context of its request.
 	all.ContextTimeoutEnabled = true
 	all.PoolSize = conns
 	all.DialerRetries = 1 // a server that is down is reported, not waited for: whoever asked knows how long it can wait
 	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
-	return redis.NewUniversalClient(&all), nil
+	return redis.NewUniversalClient(all), nil
+}
+
+func redisOptions(address string) (*redis.UniversalOptions, error) {
+	const want = "want redis://host:port/db"
+	bad := func(part string, err error) error {
+		return fmt.Errorf("backend: Redis address %q: %s (%s)", Redact(part), reason(err), want)
+	}
+	if strings.Contains(address, "master_name=") {
+		o, err := redis.ParseFailoverURL(address)
+		if err != nil {
+			return nil, bad(address, err)
+		}
+		return &redis.UniversalOptions{
+			MasterName: o.MasterName, Addrs: o.SentinelAddrs, SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+			Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
+		}, nil
+	}
+	all := &redis.UniversalOptions{}
+	for part := range strings.SplitSeq(address, ",") {
+		part = strings.TrimSpace(part)
+		o, err := redis.ParseURL(part)
+		if err != nil {
+			return nil, bad(part, err)
+		}
+		if o.Network == "unix" {
+			return nil, fmt.Errorf("backend: Redis address %q: sockets are not supported (%s)", Redact(part), want)
+		}
+		all.Addrs = append(all.Addrs, o.Addr)
+		all.Username, all.Password, all.DB, all.TLSConfig = o.Username, o.Password, o.DB, o.TLSConfig
+	}
+	return all, nil
 }
 
 // OpenSQL returns a database for a MySQL DSN or URL, or for "sqlite:" and a file. It does not connect yet.

@@ -27,7 +27,12 @@ type spec struct {
 	// GraceMS is how long the child may take to end after SIGTERM; 0 = it is killed at once. Servers whose data is
 	// thrown away with the directory need no grace, replicas that still answer requests do.
 	GraceMS int `json:"grace_ms,omitempty"`
+	// Farewell: not now, but when everything else has ended, and only for a while. Nobody is told about it.
+	Farewell bool `json:"farewell,omitempty"`
 }
+
+// farewellLimit is how long a farewell may take.
+const farewellLimit = 30 * time.Second
 
 // event is what the keeper says; a line of JSON on its stdout.
 type event struct {
@@ -50,7 +55,8 @@ const exitedWell = "exit status 0"
 
 // keeper owns children on behalf of a parent that may die at any moment.
 type keeper struct {
-	dir string
+	dir       string
+	farewells []spec
 
 	out sync.Mutex // one event at a time
 	enc *json.Encoder
@@ -86,9 +92,16 @@ func RunKeeper(in io.Reader, out io.Writer) error {
 		if err = requests.Decode(&s); err != nil {
 			break
 		}
+		if s.Farewell {
+			k.farewells = append(k.farewells, s)
+			continue
+		}
 		k.start(s)
 	}
 	k.endAll()
+	for _, s := range k.farewells {
+		k.farewell(s)
+	}
 	if !errors.Is(err, io.EOF) {
 		return errors.Join(fmt.Errorf("localstack: keeper's requests: %w", err), remove(dir))
 	}
@@ -192,6 +205,17 @@ waiting:
 	for _, c := range all {
 		<-c.done
 	}
+}
+
+// farewell runs a last child and waits for it; what it says goes to its log, and with that away.
+func (k *keeper) farewell(s spec) {
+	c, err := k.spawn(s)
+	if err != nil {
+		return
+	}
+	limit := time.AfterFunc(farewellLimit, func() { killGroup(c.cmd.Process.Pid) })
+	defer limit.Stop()
+	_ = c.cmd.Wait()
 }
 
 // killGroup ends every process of a group; one that is already gone is no error.

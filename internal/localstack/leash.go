@@ -188,11 +188,22 @@ func (l *leash) request(p *process, s spec) error {
 	if err != nil {
 		return err
 	}
-	l.procs[s.ID] = p // before the write: the answer may come at once
+	if p != nil {
+		l.procs[s.ID] = p // before the write: the answer may come at once
+	}
 	if _, err := l.in.Write(append(line, '\n')); err != nil {
 		return errKeeperGone
 	}
 	return nil
+}
+
+// farewell tells the keeper what to do last.
+func (l *leash) farewell(o Options) error {
+	if o.Farewell == nil {
+		return nil
+	}
+	argv := append([]string{o.Binary}, o.Farewell...)
+	return l.request(nil, spec{Argv: argv, Env: o.FarewellEnv, Dir: l.dir, Log: filepath.Join(l.dir, "farewell.log"), Farewell: true})
 }
 
 // run starts a child that ends by itself and waits for that, within ctx. Its error carries the end of its log.

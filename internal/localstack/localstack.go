@@ -58,6 +58,9 @@ type Options struct {
 	Token string
 	// Env is added to the environment of the replicas.
 	Env []string
+	// Farewell is a command of the shop, with FarewellEnv on top of its environment, that the keeper runs when everything
+	// has ended, however that came: it cleans up what is not on this machine. It has half a minute.
+	Farewell, FarewellEnv []string
 	// Binary is the shop; "" is $SHOP_BINARY, or else the running program. It is started as 'keeper', 'serve',
 	// 'embedded-redis' and 'balance'.
 	Binary string
@@ -104,6 +107,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	s.Dir = s.leash.dir
+	if err := s.leash.farewell(o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

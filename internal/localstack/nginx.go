@@ -35,15 +35,19 @@ var edgeStatuses = []struct {
 	code   api.Code
 }{
 	{400, api.InvalidRequest},
+	{404, api.NotFound},
+	{405, api.MethodNotAllowed},
 	{408, api.InvalidRequest},
 	{411, api.InvalidRequest},
 	{413, api.BodyTooLarge},
 	{414, api.InvalidRequest},
+	{429, api.BackendUnavailable},
 	{500, api.Internal},
 	{501, api.InvalidRequest},
 	{502, api.OutcomeUnknown},
 	{503, api.BackendUnavailable},
 	{504, api.OutcomeUnknown},
+	{505, api.InvalidRequest},
 }
 
 // edgeBody is the body of an error made by a balancer: the facts of the code, with the status really sent.

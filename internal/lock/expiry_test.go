@@ -249,3 +249,26 @@ func TestWatchdogReenters(t *testing.T) {
 		}
 	})
 }
+
+// A re-entry that fails must not undo the entry that its caller has.
+func TestWatchdogFailedReentryKeepsTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := bubble(t)
+		l := lock.NewWatchdog(c, ttl, nil, nil)
+		outer, err := l.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead, cancel := context.WithCancel(outer.Context())
+		cancel()
+		if _, err := l.Acquire(dead, "k"); err == nil {
+			t.Fatal("Acquire with a dead context succeeded")
+		}
+		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("a rival's Acquire after a failed re-entry = %v, want ErrBusy", err)
+		}
+		if err := outer.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
+		}
+	})
+}

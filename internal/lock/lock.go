@@ -8,7 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // The errors of a lock. None of them says that anything was deducted.
@@ -89,6 +92,12 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	case <-limit.Done():
 		return gaveUp(ctx)
 	}
+}
+
+// notSent says that a Redis command surely never left: there was no connection for it.
+func notSent(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
 }
 
 // cleanupTimeout bounds a release or a take-back. Its context is detached: the request's is often what just died.

@@ -179,3 +179,37 @@ func TestWatchdogSurvivesLostMessages(t *testing.T) {
 		t.Errorf("Release = %v, want ErrLost", err)
 	}
 }
+
+// The answer to the release of an inner entry is lost, and it is released again: the outer entry is still there.
+func TestWatchdogInnerReleaseRepeated(t *testing.T) {
+	s := testenv.Redis(t)
+	cl, key := client(t, s), s.Prefix+"inner"
+	l := lock.NewWatchdog(cl, time.Minute, nil, nil)
+	warm(t, l, key)
+	lost := &swallow{name: "evalsha"}
+	cl.AddHook(lost)
+	outer, err := l.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := l.Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost.left.Store(1)
+	if err := inner.Release(t.Context()); err == nil {
+		t.Fatal("Release with its answer lost = nil, want unknown")
+	}
+	if err := inner.Release(t.Context()); err != nil {
+		t.Errorf("Release repeated = %v, want nil", err)
+	}
+	if n := s.Client.Exists(t.Context(), key).Val(); n != 1 {
+		t.Error("the outer entry is gone")
+	}
+	if err := outer.Release(t.Context()); err != nil {
+		t.Errorf("outer Release = %v, want nil", err)
+	}
+	if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+		t.Error("the lock is still there")
+	}
+}

@@ -65,9 +65,11 @@ func (l *Lua) try(ctx context.Context, key, owner string) (bool, error) {
 	case errors.Is(err, redis.Nil):
 		return false, nil
 	}
-	back, cancel := detached(ctx)
-	defer cancel()
-	luaRelease.Run(back, l.c, []string{key}, owner) // where this fails too, the key expires
+	if !notSent(err) {
+		back, cancel := detached(ctx)
+		defer cancel()
+		luaRelease.Run(back, l.c, []string{key}, owner) // where this fails too, the key expires
+	}
 	if ctx.Err() != nil {
 		return false, gaveUp(ctx)
 	}

@@ -15,10 +15,13 @@ type Wakeups struct {
 	c redis.UniversalClient
 
 	mu     sync.Mutex
-	ps     *redis.PubSub
 	rooms  map[string]*room
-	done   chan struct{}
+	stale  map[string]bool // channels whose subscription may differ from whether they have a room
 	closed bool
+
+	work chan struct{} // a token: stale has something
+	end  context.CancelFunc
+	done chan struct{} // closed when the goroutines have ended; nil until there are any
 }
 
 // room is where the waiters of one channel sit. A token in wake is one wake-up not yet taken.
@@ -29,12 +32,13 @@ type room struct {
 
 // NewWakeups returns the wake-ups of c. Close it.
 func NewWakeups(c redis.UniversalClient) *Wakeups {
-	return &Wakeups{c: c, rooms: map[string]*room{}, done: make(chan struct{})}
+	return &Wakeups{c: c, rooms: map[string]*room{}, stale: map[string]bool{}, work: make(chan struct{}, 1)}
 }
 
-// join subscribes to channel and returns where its wake-ups arrive, and the function that leaves. The subscription being
-// confirmed is itself a wake-up, since the lock may have been released just before.
-func (w *Wakeups) join(ctx context.Context, channel string) (wake <-chan struct{}, leave func()) {
+// join asks for the messages of channel and returns where its wake-ups arrive, and the function that leaves. It does not
+// wait for the network: the subscription being confirmed is itself a wake-up, since the lock may have been released just
+// before.
+func (w *Wakeups) join(channel string) (wake <-chan struct{}, leave func()) {
 	if w == nil {
 		return nil, func() {}
 	}
@@ -43,32 +47,90 @@ func (w *Wakeups) join(ctx context.Context, channel string) (wake <-chan struct{
 	if w.closed {
 		return nil, func() {}
 	}
-	if w.ps == nil {
-		// Not the caller's context: the subscription outlives this waiter.
-		w.ps = w.c.Subscribe(context.WithoutCancel(ctx))
-		go w.listen(w.ps.ChannelWithSubscriptions())
-	}
+	w.start()
 	r := w.rooms[channel]
 	if r == nil {
 		r = &room{wake: make(chan struct{}, 1)}
 		w.rooms[channel] = r
-		_ = w.ps.Subscribe(context.WithoutCancel(ctx), channel) // an error reconnects and subscribes again
+		w.changed(channel)
 	}
 	r.waiters++
-	return r.wake, func() { w.leave(channel, r) }
+	return r.wake, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if r.waiters--; r.waiters == 0 {
+			delete(w.rooms, channel)
+			w.changed(channel)
+		}
+	}
 }
 
-func (w *Wakeups) leave(channel string, r *room) {
+// changed asks for the subscription of a channel to be brought in line; w.mu is held.
+func (w *Wakeups) changed(channel string) {
+	w.stale[channel] = true
+	select {
+	case w.work <- struct{}{}:
+	default: // asked already
+	}
+}
+
+// start makes the subscriber with the first waiter; w.mu is held.
+func (w *Wakeups) start() {
+	if w.done != nil {
+		return
+	}
+	ctx, end := context.WithCancel(context.Background())
+	w.end, w.done = end, make(chan struct{})
+	ps := w.c.Subscribe(ctx)
+	var both sync.WaitGroup
+	both.Go(func() { w.listen(ps.ChannelWithSubscriptions()) })
+	both.Go(func() {
+		w.subscribe(ctx, ps)
+		_ = ps.Close() // ends listen
+	})
+	go func() {
+		both.Wait()
+		close(w.done)
+	}()
+}
+
+// subscribe keeps the subscriptions in line with the rooms. A room that comes and goes before its turn costs no command.
+func (w *Wakeups) subscribe(ctx context.Context, ps *redis.PubSub) {
+	subscribed := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.work:
+		}
+		for channel, wanted := range w.wanted() {
+			switch { // an error reconnects, and subscribes to what is wanted then
+			case wanted && !subscribed[channel]:
+				_ = ps.Subscribe(ctx, channel)
+				subscribed[channel] = true
+			case wanted: // a new room on an old subscription: a message may have come in between
+				w.ring(channel)
+			case !wanted && subscribed[channel]:
+				_ = ps.Unsubscribe(ctx, channel)
+				delete(subscribed, channel)
+			}
+		}
+	}
+}
+
+// wanted takes the channels that have changed, and says which of them have waiters.
+func (w *Wakeups) wanted() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.waiters--; r.waiters == 0 && !w.closed {
-		delete(w.rooms, channel)
-		_ = w.ps.Unsubscribe(context.Background(), channel) // an error reconnects without it
+	all := make(map[string]bool, len(w.stale))
+	for channel := range w.stale {
+		all[channel] = w.rooms[channel] != nil
 	}
+	clear(w.stale)
+	return all
 }
 
 func (w *Wakeups) listen(events <-chan any) {
-	defer close(w.done)
 	for e := range events {
 		switch e := e.(type) {
 		case *redis.Message:
@@ -90,16 +152,16 @@ func (w *Wakeups) ring(channel string) {
 	}
 }
 
-// Close ends the subscription and waits for its goroutine. Waiters go on by polling.
+// Close ends the subscription and waits for its goroutines. Waiters go on by polling.
 func (w *Wakeups) Close() error {
 	w.mu.Lock()
-	ps, closed := w.ps, w.closed
 	w.closed = true
+	done := w.done
 	w.mu.Unlock()
-	if ps == nil || closed {
+	if done == nil {
 		return nil
 	}
-	err := ps.Close()
-	<-w.done
-	return err
+	w.end()
+	<-done
+	return nil
 }

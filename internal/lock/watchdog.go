@@ -73,7 +73,7 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (Lease, error) {
 		return h.enter(ctx)
 	}
 	owner := newOwner()
-	sent, ttl, err := l.try(ctx, key, owner)
+	sent, ttl, err := l.take(ctx, key, owner)
 	if err == nil && ttl > 0 {
 		if !mayWait(ctx) {
 			return nil, gaveUp(ctx)
@@ -89,14 +89,14 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (Lease, error) {
 
 // wait joins the channel first and tries again after that: a release in between would not be heard.
 func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time, err error) {
-	wake, leave := l.wakeups.join(ctx, channelOf(key))
+	wake, leave := l.wakeups.join(channelOf(key))
 	defer leave()
 	poll := watchdogPoll
 	if wake == nil {
 		poll = watchdogPollAlone
 	}
 	for {
-		sent, ttl, err := l.try(ctx, key, owner)
+		sent, ttl, err := l.take(ctx, key, owner)
 		if err != nil || ttl <= 0 {
 			return sent, err
 		}
@@ -106,29 +106,38 @@ func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time,
 	}
 }
 
-// try sends the script once. ttl is 0 when the lock is ours, else how long the holder has at least.
-func (l *Watchdog) try(ctx context.Context, key, owner string) (sent time.Time, ttl time.Duration, err error) {
+// take tries to be the first to enter. When its answer is lost the lock may be ours all the same: it is given back, and
+// where that fails too, it expires.
+func (l *Watchdog) take(ctx context.Context, key, owner string) (sent time.Time, ttl time.Duration, err error) {
+	sent, ttl, err = l.try(ctx, key, owner, 1)
+	if err == nil || notSent(err) {
+		return sent, ttl, err
+	}
+	back, cancel := detached(ctx)
+	defer cancel()
+	_, _ = l.leave(back, key, owner, 0)
+	return sent, ttl, err
+}
+
+// try sends the script once, for an owner that will have so many entries. ttl is 0 when the lock is ours, else how long
+// the holder has at least.
+func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sent time.Time, ttl time.Duration, err error) {
 	sent = time.Now()
-	left, err := watchdogAcquire.Run(ctx, l.c, []string{key}, l.ttl.Milliseconds(), owner).Int64()
+	left, err := watchdogAcquire.Run(ctx, l.c, []string{key}, l.ttl.Milliseconds(), owner, entries).Int64()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return sent, 0, nil
 	case err == nil:
 		return sent, max(time.Duration(left)*time.Millisecond, time.Millisecond), nil
-	}
-	// The answer is lost, the lock perhaps ours: leave it again. Where that fails too, it expires.
-	back, cancel := detached(ctx)
-	defer cancel()
-	_, _ = l.leave(back, key, owner)
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return sent, 0, gaveUp(ctx)
 	}
 	return sent, 0, fmt.Errorf("%w: watchdog: %w", ErrUnavailable, err)
 }
 
-// leave undoes one entry and returns the entries left, -1 when the lock was not the owner's.
-func (l *Watchdog) leave(ctx context.Context, key, owner string) (int, error) {
-	return watchdogRelease.Run(ctx, l.c, []string{key, channelOf(key)}, l.ttl.Milliseconds(), owner).Int()
+// leave tells Redis how many entries the owner has left; held is false when the lock was not the owner's.
+func (l *Watchdog) leave(ctx context.Context, key, owner string, entries int) (held bool, err error) {
+	return watchdogRelease.Run(ctx, l.c, []string{key, channelOf(key)}, l.ttl.Milliseconds(), owner, entries).Bool()
 }
 
 // channelOf names the channel on which the release of a lock is told.
@@ -193,14 +202,15 @@ func (h *hold) renew() bool {
 	return true
 }
 
-// enter adds an entry, in Redis too, as Redisson does.
+// enter adds an entry, in Redis too, as Redisson does. Where that fails nothing has to be undone: the next command of this
+// hold says how many entries there are.
 func (h *hold) enter(ctx context.Context) (Lease, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.entries == 0 || errors.Is(context.Cause(h.expiry.ctx), ErrLost) {
 		return nil, ErrLost
 	}
-	sent, ttl, err := h.l.try(ctx, h.key, h.owner)
+	sent, ttl, err := h.l.try(ctx, h.key, h.owner, h.entries+1)
 	switch {
 	case err != nil:
 		return nil, err
@@ -252,13 +262,13 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 	}
 	h.l.steps.At(ctx, step.Releasing, h.key)
-	n, err := h.l.leave(ctx, h.key, h.owner)
+	held, err := h.l.leave(ctx, h.key, h.owner, h.entries)
 	if err != nil {
 		e.sent = true
 		return fmt.Errorf("lock: watchdog: release unknown: %w", err)
 	}
 	h.l.steps.At(ctx, step.Released, h.key)
-	if n < 0 && !e.sent { // after a lost answer, "gone" may be our own doing
+	if !held && !e.sent { // after a lost answer, "gone" may be our own doing
 		return ErrLost
 	}
 	return nil

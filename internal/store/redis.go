@@ -155,7 +155,7 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	if err != nil {
 		return err
 	}
-	pipe := r.c.Pipeline()
+	pipe := r.c.TxPipeline()
 	pipe.Del(ctx, r.key("orders", product))
 	for _, k := range also(max(old, segments)) {
 		pipe.Del(ctx, k)

@@ -54,7 +54,7 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 	close(start)
 	wg.Wait()
 	return audit.Judge(audit.Input{
-		Mode: p.Mode, Store: api.Store(p.Store), Replicas: p.Replicas, Ledger: h.ledger(t, product),
+		Mode: p.Mode, Store: api.Store(p.Store), Replicas: p.Replicas, Ledger: h.Ledger(t, product),
 		History: slices.Concat(histories...), WantSoldOut: true,
 	})
 }
@@ -134,8 +134,8 @@ func replayed(t testing.TB, a idempotency.Answer) (audit.Outcome, string) {
 	return audit.OK, d.OrderID
 }
 
-// ledger writes a product's ledger as the API shows it.
-func (h *Harness) ledger(t testing.TB, product int64) *api.Ledger {
+// Ledger writes a product's ledger as the API shows it.
+func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 	t.Helper()
 	l, err := h.Replicas[0].Ledger(t.Context(), product)
 	if err != nil {
