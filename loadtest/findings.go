@@ -175,7 +175,11 @@ func planLine(p Plan, e Environment, lang string) string {
 		parts = append(parts, say(lang, "plan engine", p.Engine))
 	}
 	if e.Replicas > 0 {
-		parts = append(parts, say(lang, "plan replicas", e.Replicas))
+		if e.Replicas == 1 {
+			parts = append(parts, say(lang, "plan replica"))
+		} else {
+			parts = append(parts, say(lang, "plan replicas", e.Replicas))
+		}
 	}
 	text := strings.Join(parts, say(lang, "list sep"))
 	if p.Name != "" {
