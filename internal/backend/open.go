@@ -14,6 +14,8 @@ import (
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+
+	"lastitem/internal/store"
 )
 
 // OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for a URL of a sentinel
@@ -65,17 +67,29 @@ func redisOptions(address string) (*redis.UniversalOptions, error) {
 	return all, nil
 }
 
-// OpenSQL returns a database for a MySQL DSN or URL, or for "sqlite:" and a file. It does not connect yet.
+// openTries is how often an SQLite file is tried that others are switching to WAL at the same moment; SQLite does not
+// wait for that by itself.
+const openTries = 100
+
+// OpenSQL returns a database for a MySQL DSN or URL, which it does not connect to yet, or for "sqlite:" and a file, which
+// it opens.
 func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
 	dialector, err := dialect(dsn)
 	if err != nil {
 		return nil, err
 	}
-	db, err := gorm.Open(dialector, &gorm.Config{
-		SkipDefaultTransaction: true, // single statements are not wrapped; whoever wants a transaction says so
-		DisableAutomaticPing:   true,
-		Logger:                 logger.Discard, // errors are returned
-	})
+	var db *gorm.DB
+	for try := 1; ; try++ {
+		db, err = gorm.Open(dialector, &gorm.Config{
+			SkipDefaultTransaction: true, // single statements are not wrapped; whoever wants a transaction says so
+			DisableAutomaticPing:   true,
+			Logger:                 logger.Discard, // errors are returned
+		})
+		if !store.Conflict(err) || try == openTries {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
 	}
@@ -95,10 +109,10 @@ func limit(pool *sql.DB, conns int) {
 
 func dialect(dsn string) (gorm.Dialector, error) {
 	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		// Writers queue for the one write lock from BEGIN on: a transaction that reads and then writes would otherwise fail when
-		// another has written in between.
+		// busy_timeout comes first, since the statements after it may have to wait too. Writers queue for the one write lock from
+		// BEGIN on: a transaction that reads and then writes would otherwise fail when another has written in between.
 		return sqlite.Open("file:" + strings.TrimPrefix(file, "//") +
-			"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(10000)&_txlock=immediate"), nil
+			"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"), nil
 	}
 	cfg, err := parseMySQL(dsn)
 	if err != nil {

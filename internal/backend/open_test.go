@@ -2,11 +2,13 @@ package backend_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/testenv"
 )
 
 func TestOpenRedis(t *testing.T) {
@@ -109,5 +111,32 @@ func TestOpenWithoutServers(t *testing.T) {
 	nothing, err := backend.Open(backend.Config{})
 	if err != nil || nothing.Ready() != nil || nothing.Close() != nil || len(nothing.Pools()) != 0 {
 		t.Errorf("Open(nothing) = %+v, %v, want a set that is ready", nothing, err)
+	}
+}
+
+// Many processes open a new SQLite file at once, as the replicas of a stack do: all of them must get in.
+func TestOpenNewSQLiteAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		dsn := testenv.SQLite(t)
+		begin := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				<-begin
+				db, err := backend.OpenSQL(dsn, 2)
+				if err == nil {
+					err = db.Exec("CREATE TABLE IF NOT EXISTS t (x INTEGER)").Error
+				}
+				if err != nil {
+					t.Errorf("a new file opened by eight at once: %v", err)
+					return
+				}
+				pool, _ := db.DB()
+				_ = pool.Close()
+			})
+		}
+		close(begin)
+		wg.Wait()
 	}
 }

@@ -164,7 +164,8 @@ const (
 	sqliteLocked      = 6
 )
 
-func conflict(err error) bool {
+// Conflict says whether the database turned err down in favour of somebody else, and may take the same a moment later.
+func Conflict(err error) bool {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
 		return my.Number == erCheckread || my.Number == erLockWaitTimeout || my.Number == erLockDeadlock
@@ -178,7 +179,7 @@ func statementError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case conflict(err):
+	case Conflict(err):
 		return fmt.Errorf("%w: sql: %w", ErrConflict, err)
 	}
 	return fmt.Errorf("%w: sql: %w", ErrUnavailable, err)
@@ -191,7 +192,7 @@ func commitError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case conflict(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, driver.ErrBadConn),
+	case Conflict(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, driver.ErrBadConn),
 		errors.As(err, &op) && op.Op == "dial":
 		return statementError(err)
 	}
