@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "write the mode tables of the READMEs anew")
@@ -343,9 +344,7 @@ func TestReadmeBegins(t *testing.T) {
 // status that its comment begins with.
 func TestReadmeCurls(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("needs curl: apt-get install curl")
-	}
+	testenv.Program(t, "curl", "curl")
 	shop := filepath.Join(t.TempDir(), "shop")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

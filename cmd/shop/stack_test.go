@@ -203,7 +203,7 @@ func testWithStackRequire(t *testing.T, shop string) {
 		t.Errorf("--require oracle: exit %d, want %d\n%s", cmd.ProcessState.ExitCode(), exitUsage, out)
 	}
 	if _, err := os.Stat("/usr/local/bin/redis-server"); err == nil {
-		t.Skip("redis-server is installed where it is always found")
+		return // it is found without a PATH, so nothing can be missing here
 	}
 	cmd = exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis", "--", "/bin/true")
 	cmd.Env = []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}

@@ -14,6 +14,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -170,6 +171,16 @@ func Nginx(t testing.TB) string {
 	path, err := localstack.Find(localstack.Nginx)
 	if err != nil {
 		missing(t, localstack.Nginx, err)
+	}
+	return path
+}
+
+// Program gives the path of a program of the system, which the named package installs.
+func Program(t testing.TB, name, pkg string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name, fmt.Errorf("%w; to install it: apt-get install %s", err, pkg))
 	}
 	return path
 }
