@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -208,31 +206,5 @@ func TestReplicasProblemsPass(t *testing.T) {
 		if res.StatusCode != http.StatusGatewayTimeout || p.Detail != "from the replica" || p.Instance != "/x" {
 			t.Errorf("%s: %s, %+v, want the replica's own answer", edge, res.Status, p)
 		}
-	}
-}
-
-func TestNginxConfIsValid(t *testing.T) {
-	t.Parallel()
-	path := nginxPath(t)
-	if path == "" { // testenv, which would say so, imports this package
-		if strings.Contains(os.Getenv("SHOP_TEST_REQUIRE"), Nginx) {
-			t.Fatal("nginx is required, and not installed")
-		}
-		t.Skip("needs nginx: apt-get install nginx-light")
-	}
-	conf, err := renderNginx("127.0.0.1:20000", []string{"127.0.0.1:1", "127.0.0.1:2"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, conf, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	number, _ := version(path, "-v")
-	argv := append(nginxArgv(path, number, dir, file), "-t")
-	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()
-	if err != nil || strings.Contains(string(out), "[warn]") {
-		t.Errorf("nginx -t: %v\n%s", err, out)
 	}
 }
