@@ -15,31 +15,49 @@ import (
 type program struct {
 	names   []string
 	install string
+	// also looks for what the program needs besides, and says what is missing; nil = nothing.
+	also func() string
 }
 
 // programs are the real servers, by backend. MariaDB comes first: where both are there, mysqld is often a link to it.
 var programs = map[string]program{
-	Redis: {[]string{"redis-server"}, "apt-get install redis-server, or brew install redis"},
-	MySQL: {[]string{"mariadbd", "mysqld"}, "apt-get install mariadb-server, or brew install mariadb"},
-	Nginx: {[]string{"nginx"}, "apt-get install nginx-light, or brew install nginx"},
+	Redis: {names: []string{"redis-server"}, install: "apt-get install redis-server, or brew install redis"},
+	MySQL: {names: []string{"mariadbd", "mysqld"}, install: "apt-get install mariadb-server, or brew install mariadb"},
+	Nginx: {names: []string{"nginx"}, install: "apt-get install nginx-light, or brew install nginx"},
+	Etcd:  {names: []string{"etcd"}, install: "apt-get install etcd-server, or brew install etcd"},
+	ZooKeeper: {names: []string{"java"}, install: "apt-get install zookeeper", also: func() string {
+		if debianZooKeeper() == "" {
+			return "ZooKeeper (zookeeper.jar)"
+		}
+		return ""
+	}},
+	Consul: {names: []string{"consul"}, install: "a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)"},
 }
 
 // extraDirs are where Debian and others put servers although they are not on a user's PATH.
 var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/opt/homebrew/sbin"}
 
-// Find returns the path of the real server for a backend (Redis, MySQL or Nginx), looking on PATH and where servers are
-// usually installed. Its error names what to install.
+// Find returns the path of the real server for a backend (Redis, MySQL, Nginx, ...), looking on PATH and where servers are
+// usually installed; for ZooKeeper it is that of java. Its error names what to install.
 func Find(backend string) (string, error) {
 	p, ok := programs[backend]
 	if !ok {
 		return "", fmt.Errorf("localstack: unknown backend %q", backend)
 	}
+	what := strings.Join(p.names, " or ")
 	for _, name := range p.names {
-		if path := lookUp(name); path != "" {
+		path := lookUp(name)
+		if path == "" {
+			continue
+		}
+		if p.also == nil {
+			return path, nil
+		}
+		if what = p.also(); what == "" {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s not found; to install it: %s", strings.Join(p.names, " or "), p.install)
+	return "", fmt.Errorf("%s not found; to install it: %s", what, p.install)
 }
 
 // lookUp finds an executable on PATH, then in extraDirs; "" when there is none.

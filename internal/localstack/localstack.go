@@ -36,6 +36,11 @@ const (
 	Redis = "redis"
 	MySQL = "mysql" // or what speaks its protocol; embedded, it is SQLite
 	Nginx = "nginx"
+
+	// Coordination services, for the locks that stand on them; only real ones, and only where Options.Only names them.
+	Etcd      = "etcd"
+	ZooKeeper = "zookeeper"
+	Consul    = "consul"
 )
 
 // EnvBinary names the shop binary where the running program is not it; see Options.Binary.
@@ -52,7 +57,7 @@ type Options struct {
 	// Redis and SQL are the user's own servers, used but neither started nor stopped: a redis:// URL; a DSN of
 	// go-sql-driver or "sqlite:" and a path. "" starts one.
 	Redis, SQL string
-	// Only restricts which backends are started: Redis, MySQL; nil is both. A replica needs both.
+	// Only says which backends are started: Redis, MySQL, Etcd, ZooKeeper, Consul; nil is the first two. A replica needs those.
 	Only []string
 	// Token is the admin token of the replicas; "" makes a random one.
 	Token string
@@ -86,6 +91,9 @@ type Stack struct {
 	Balancer Service
 	Redis    Service
 	SQL      Service
+
+	// What Options.Only asked for besides. The URL is http://host:port; ZooKeeper's is host:port.
+	Etcd, ZooKeeper, Consul Service
 
 	opts  Options
 	leash *leash
@@ -164,6 +172,14 @@ func (s *Stack) start(ctx context.Context) error {
 			backends = append(backends, s.startRedis)
 		case MySQL:
 			backends = append(backends, s.startSQL)
+		case Etcd:
+			backends = append(backends, func(ctx context.Context) error { return s.startCoordination(ctx, Etcd, &s.Etcd, s.etcdServer) })
+		case ZooKeeper:
+			backends = append(backends, func(ctx context.Context) error {
+				return s.startCoordination(ctx, ZooKeeper, &s.ZooKeeper, s.zooKeeperServer)
+			})
+		case Consul:
+			backends = append(backends, func(ctx context.Context) error { return s.startCoordination(ctx, Consul, &s.Consul, s.consulAgent) })
 		default:
 			return fmt.Errorf("localstack: unknown backend %q", name)
 		}

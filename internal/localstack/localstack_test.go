@@ -329,10 +329,15 @@ func TestMissingPrograms(t *testing.T) {
 	dirs := extraDirs
 	extraDirs = nil
 	t.Cleanup(func() { extraDirs = dirs })
-	for backend, want := range map[string]string{Redis: "redis-server", MySQL: "mariadb-server", Nginx: "nginx"} {
+	for backend, want := range map[string]string{
+		Redis: "redis-server", MySQL: "mariadb-server", Nginx: "nginx", Etcd: "etcd-server", ZooKeeper: "zookeeper",
+	} {
 		if _, err := Find(backend); err == nil || !strings.Contains(err.Error(), "apt-get install "+want) {
 			t.Errorf("Find(%s) = %v, want what to install", backend, err)
 		}
+	}
+	if _, err := Find(Consul); err == nil || !strings.Contains(err.Error(), "releases.hashicorp.com") {
+		t.Errorf("Find(consul) = %v, want where to get it", err)
 	}
 	if _, err := Start(t.Context(), Options{Backend: Local}); err == nil || !strings.Contains(err.Error(), "apt-get install") {
 		t.Errorf("Start(local) = %v, want what to install", err)

@@ -1,10 +1,11 @@
-// Package testenv gives a test what it says it needs: a Redis, a MySQL, an SQLite file, the nginx program.
+// Package testenv gives a test what it says it needs: a Redis, a MySQL, an SQLite file, an etcd, the nginx program.
 //
 // Whatever it gives is private to the test (a key prefix, a database) and cleaned up afterwards. Real servers come from
-// SHOP_TEST_REDIS and SHOP_TEST_SQL, which 'shop with-stack' and so 'make test' sets; else the program is looked for
-// on PATH and one server per test binary is started, owned by a keeper, so that it is gone when the binary is. Where
-// neither is there the test is skipped with the reason and what to install, unless SHOP_TEST_REQUIRE ("redis,mysql,nginx")
-// names it: then it fails. Start with [Redis] and [MySQL].
+// SHOP_TEST_REDIS and SHOP_TEST_SQL, which 'shop with-stack' and so 'make test' sets, and from SHOP_TEST_ETCD,
+// SHOP_TEST_ZOOKEEPER and SHOP_TEST_CONSUL; else the program is looked for on PATH and one server per test binary is
+// started, owned by a keeper, so that it is gone when the binary is. Where neither is there the test is skipped with the
+// reason and what to install, unless SHOP_TEST_REQUIRE ("redis,mysql,nginx,etcd,zookeeper,consul") names it: then it
+// fails. Start with [Redis] and [MySQL].
 package testenv
 
 import (
@@ -31,9 +32,12 @@ import (
 
 // The variables of the environment.
 const (
-	EnvRedis   = "SHOP_TEST_REDIS"   // URL of a Redis to test against
-	EnvSQL     = "SHOP_TEST_SQL"     // DSN of a MySQL to test against; the account must be able to create databases
-	EnvRequire = "SHOP_TEST_REQUIRE" // backends whose absence fails tests instead of skipping them
+	EnvRedis     = "SHOP_TEST_REDIS"     // URL of a Redis to test against
+	EnvSQL       = "SHOP_TEST_SQL"       // DSN of a MySQL to test against; the account must be able to create databases
+	EnvEtcd      = "SHOP_TEST_ETCD"      // URL of an etcd to test against
+	EnvZooKeeper = "SHOP_TEST_ZOOKEEPER" // host:port of a ZooKeeper to test against; some tests want sessions of a second
+	EnvConsul    = "SHOP_TEST_CONSUL"    // URL of a Consul to test against
+	EnvRequire   = "SHOP_TEST_REQUIRE"   // backends whose absence fails tests instead of skipping them
 )
 
 // cleaning bounds every cleanup step.

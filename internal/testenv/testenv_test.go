@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+	consul "github.com/hashicorp/consul/api"
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
 	"lastitem/internal/testenv"
@@ -123,5 +126,58 @@ func TestNginxAndSQLite(t *testing.T) {
 	}
 	if path := testenv.Nginx(t); !filepath.IsAbs(path) {
 		t.Errorf("Nginx() = %q, want an absolute path", path)
+	}
+}
+
+// TestCoordinationCleansItsPrefix leaves something behind in each, and looks afterwards.
+func TestCoordinationCleansItsPrefix(t *testing.T) {
+	t.Parallel()
+	left := map[string]func(t *testing.T) int{}
+	t.Run("etcd", func(t *testing.T) {
+		s := testenv.Etcd(t)
+		if _, err := s.EtcdClient(t).Put(t.Context(), s.Prefix+"k", "v"); err != nil {
+			t.Fatal(err)
+		}
+		left["etcd"] = func(t *testing.T) int {
+			res, err := s.EtcdClient(t).Get(t.Context(), s.Prefix, clientv3.WithPrefix())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(res.Kvs)
+		}
+	})
+	t.Run("zookeeper", func(t *testing.T) {
+		s := testenv.ZooKeeper(t)
+		c := s.ZooKeeperConn(t, time.Minute)
+		for _, node := range []string{s.Prefix, s.Prefix + "/a", s.Prefix + "/a/b"} {
+			if _, err := c.Create(node, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left["zookeeper"] = func(t *testing.T) int {
+			there, _, err := s.ZooKeeperConn(t, time.Minute).Exists(s.Prefix)
+			if err != nil || there {
+				t.Errorf("Exists(%s) = %v, %v", s.Prefix, there, err)
+			}
+			return 0
+		}
+	})
+	t.Run("consul", func(t *testing.T) {
+		s := testenv.Consul(t)
+		if _, err := s.ConsulClient(t).KV().Put(&consul.KVPair{Key: s.Prefix + "k"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		left["consul"] = func(t *testing.T) int {
+			names, _, err := s.ConsulClient(t).KV().Keys(s.Prefix, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(names)
+		}
+	})
+	for name, count := range left {
+		if n := count(t); n != 0 {
+			t.Errorf("%s: %d keys are still there after the test", name, n)
+		}
 	}
 }

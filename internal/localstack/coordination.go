@@ -1,0 +1,140 @@
+package localstack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The coordination services: etcd, ZooKeeper and Consul. They are for locks only, so they are started where Options.Only names
+// them and never by default, and there is no embedded one: a missing program is an error whatever Options.Backend says.
+
+// startCoordination fills in one service with a private server of one node.
+func (s *Stack) startCoordination(ctx context.Context, backend string, into *Service, describe func(path string) server) error {
+	if s.opts.Backend == Embedded {
+		return fmt.Errorf("localstack: there is no embedded %s", backend)
+	}
+	path, err := Find(backend)
+	if err != nil {
+		return fmt.Errorf("localstack: %w", err)
+	}
+	if *into, err = s.launch(ctx, describe(path)); err != nil {
+		return err
+	}
+	s.opts.Log("%s: %s at %s (%s)", backend, into.Kind, into.Addr, path)
+	return nil
+}
+
+// etcdServer is one etcd node that does not wait for the disk. The election time-out, which bounds the shortest lease from
+// below (1.5 times, in whole seconds), is half the default: a lease of one second is possible.
+func (s *Stack) etcdServer(path string) server {
+	number, _ := version(path, "--version")
+	return server{
+		name: Etcd,
+		kind: "etcd " + number + " (private)",
+		url:  func(addr string) string { return "http://" + addr },
+		setup: func(addr string) ([]string, error) {
+			peer, err := s.freeAddr()
+			return []string{
+				path, "--name=lastitem", "--data-dir=" + filepath.Join(s.Dir, "etcd"), "--logger=zap",
+				"--listen-client-urls=http://" + addr, "--advertise-client-urls=http://" + addr,
+				"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer,
+				"--initial-cluster=lastitem=http://" + peer,
+				"--heartbeat-interval=50", "--election-timeout=500", "--unsafe-no-fsync",
+			}, err
+		},
+		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/health") },
+	}
+}
+
+// zooKeeperMain is the class of a server without peers.
+const zooKeeperMain = "org.apache.zookeeper.server.ZooKeeperServerMain"
+
+// zooKeeperServer is one ZooKeeper node, started as Debian's packages lay it out, in a small Java machine. A tick of 100 ms allows
+// sessions of 200 ms; the default of two seconds would make every session test wait for four.
+func (s *Stack) zooKeeperServer(java string) server {
+	jar := debianZooKeeper()
+	kind := "ZooKeeper (private)"
+	if named, err := filepath.Glob(strings.TrimSuffix(jar, ".jar") + "-[0-9]*.jar"); err == nil && len(named) > 0 {
+		kind = "ZooKeeper " + versionNumber.FindString(filepath.Base(named[0])) + " (private)"
+	}
+	return server{
+		name: ZooKeeper,
+		kind: kind,
+		url:  func(addr string) string { return addr },
+		setup: func(addr string) ([]string, error) {
+			_, port, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, err
+			}
+			file := filepath.Join(s.Dir, "zookeeper.cfg")
+			conf := fmt.Sprintf("dataDir=%s\nclientPortAddress=127.0.0.1\nclientPort=%s\ntickTime=100\nminSessionTimeout=200\n"+
+				"maxSessionTimeout=60000\nmaxClientCnxns=0\nforceSync=no\nadmin.enableServer=false\n4lw.commands.whitelist=ruok\n",
+				filepath.Join(s.Dir, "zookeeper"), port)
+			return []string{
+				java, "-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + s.Dir,
+				"-cp", jar, zooKeeperMain, file,
+			}, os.WriteFile(file, []byte(conf), 0o600)
+		},
+		ready: func(ctx context.Context, addr string) error {
+			return answers(ctx, addr, "ruok", func(line []byte) bool { return bytes.HasPrefix(line, []byte("imok")) })
+		},
+	}
+}
+
+// debianZooKeeper is the archive of Debian's package libzookeeper-java, which names what else it needs; "" when it is missing.
+func debianZooKeeper() string {
+	const jar = "/usr/share/java/zookeeper.jar"
+	if _, err := os.Stat(jar); err != nil {
+		return ""
+	}
+	return jar
+}
+
+// consulAgent is one Consul agent in development mode: a server of its own that keeps everything in memory.
+func (s *Stack) consulAgent(path string) server {
+	number, _ := version(path, "version")
+	return server{
+		name: Consul,
+		kind: "Consul " + number + " (private)",
+		url:  func(addr string) string { return "http://" + addr },
+		setup: func(addr string) ([]string, error) {
+			_, http, err := net.SplitHostPort(addr)
+			argv := []string{
+				path, "agent", "-dev", "-bind=127.0.0.1", "-client=127.0.0.1", "-node=lastitem", "-disable-host-node-id",
+				"-data-dir=" + filepath.Join(s.Dir, "consul"), "-http-port=" + http, "-dns-port=-1", "-grpc-port=-1", "-log-level=warn",
+			}
+			for _, port := range []string{"-server-port=", "-serf-lan-port=", "-serf-wan-port="} {
+				other, portErr := s.freeAddr()
+				err = errors.Join(err, portErr)
+				argv = append(argv, port+other[strings.LastIndex(other, ":")+1:])
+			}
+			return argv, err
+		},
+		ready: consulLeads,
+	}
+}
+
+// consulLeads waits for the election, before which nothing can be written.
+func consulLeads(ctx context.Context, addr string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/status/leader", http.NoBody)
+	if err != nil {
+		return err
+	}
+	res, err := probes.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	leader := make([]byte, 8)
+	if n, _ := res.Body.Read(leader); res.StatusCode != http.StatusOK || n <= len(`""`) {
+		return errors.New("no leader yet")
+	}
+	return nil
+}

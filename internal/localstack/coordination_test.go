@@ -1,0 +1,61 @@
+package localstack
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// coordinationBackends are those that are installed or, by SHOP_TEST_REQUIRE, must be.
+func coordinationBackends(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, b := range []string{Etcd, ZooKeeper, Consul} {
+		if _, err := Find(b); err == nil {
+			all = append(all, b)
+		} else if strings.Contains(os.Getenv("SHOP_TEST_REQUIRE"), b) {
+			t.Fatal(err)
+		} else {
+			t.Logf("without %s: %v", b, err)
+		}
+	}
+	return all
+}
+
+func TestCoordinationStartsAndEnds(t *testing.T) {
+	t.Parallel()
+	all := coordinationBackends(t)
+	if len(all) == 0 {
+		t.Skip("none of them is installed")
+	}
+	s := startStack(t, Options{Only: all})
+	tr := partsOf(s)
+	services := map[string]Service{Etcd: s.Etcd, ZooKeeper: s.ZooKeeper, Consul: s.Consul}
+	for _, b := range all {
+		sv := services[b]
+		if versionNumber.FindString(sv.Kind) == "" || !strings.HasSuffix(sv.URL, sv.Addr) || sv.PID == 0 {
+			t.Errorf("%s = %+v, want a version, a URL and a process", b, sv)
+		}
+		tr.PIDs[sv.Name] = sv.PID
+		tr.Addrs = append(tr.Addrs, sv.Addr)
+		t.Logf("%s: %s", b, sv.Kind)
+	}
+	if s.Redis.PID != 0 || s.SQL.URL != "" {
+		t.Errorf("started %q and %q, which were not asked for", s.Redis.Kind, s.SQL.Kind)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := tr.left(); left != nil {
+		t.Errorf("left behind when Close returned: %v", left)
+	}
+}
+
+func TestCoordinationIsNeverEmbedded(t *testing.T) {
+	t.Parallel()
+	for _, b := range []string{Etcd, ZooKeeper, Consul} {
+		if _, err := Start(t.Context(), Options{Only: []string{b}, Backend: Embedded}); err == nil || !strings.Contains(err.Error(), "no embedded "+b) {
+			t.Errorf("Start(embedded %s) = %v, want an error that says so", b, err)
+		}
+	}
+}

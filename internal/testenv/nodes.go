@@ -1,0 +1,70 @@
+package testenv
+
+import (
+	"testing"
+
+	"lastitem/internal/localstack"
+)
+
+// RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test may
+// kill and start again. It keeps nothing on disk: a new start is an empty server.
+type RedisNode struct {
+	// URL is for clients that the test makes itself. It changes with Start.
+	URL string
+
+	t     testing.TB
+	stack *localstack.Stack
+}
+
+// RedisNodes starts n servers, which end with the test. They are never the one of SHOP_TEST_REDIS, which others use too.
+func RedisNodes(t testing.TB, n int) []*RedisNode {
+	t.Helper()
+	if _, err := localstack.Find(localstack.Redis); err != nil {
+		missing(t, localstack.Redis, err)
+	}
+	nodes := make([]*RedisNode, n)
+	for i := range nodes {
+		nodes[i] = &RedisNode{t: t}
+		t.Cleanup(nodes[i].Kill)
+	}
+	failed := make(chan error, n)
+	for _, node := range nodes {
+		go func() { failed <- node.start() }()
+	}
+	for range nodes {
+		if err := <-failed; err != nil {
+			t.Errorf("testenv: %v", err)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return nodes
+}
+
+func (n *RedisNode) start() (err error) {
+	if n.stack, err = start(localstack.Redis); err == nil {
+		n.URL = n.stack.Redis.URL
+	}
+	return err
+}
+
+// Start starts the server again after a Kill, empty and at another address.
+func (n *RedisNode) Start() {
+	n.t.Helper()
+	if err := n.start(); err != nil {
+		n.t.Fatalf("testenv: %v", err)
+	}
+}
+
+// Kill ends the server, and all that it knew. It may be repeated.
+func (n *RedisNode) Kill() {
+	n.t.Helper()
+	if n.stack == nil {
+		return
+	}
+	if err := n.stack.Close(); err != nil {
+		n.t.Errorf("testenv: %v", err)
+	}
+	n.stack = nil
+}
