@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +21,14 @@ func bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) 
 	t.Helper()
 	m = miniredis.NewMiniRedis()
 	m.ClockTTL(true)
+	var mu sync.Mutex // several goroutines may dial at once
 	var dead bool
 	var conns []net.Conn
 	c = redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			if dead {
 				return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
 			}
@@ -41,6 +45,8 @@ func bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) 
 		m.Close()
 	})
 	return c, m, func() {
+		mu.Lock()
+		defer mu.Unlock()
 		dead = true
 		for _, conn := range conns {
 			_ = conn.Close()

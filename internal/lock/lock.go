@@ -1,7 +1,9 @@
-// Package lock holds the ways of being the only one: a process-local mutex and the textbook Redis locks.
+// Package lock holds the ways of being the only one: a process-local mutex, the textbook Redis locks, and locks on ZooKeeper,
+// etcd, Consul and SQL.
 //
 // All of them keep one contract, [Locker] and [Lease], and pass one conformance suite (locktest). The naive ones are
-// exhibits and say in one line what breaks them. Start with this file, then mutex.go, then setnx.go, lua.go, watchdog.go.
+// exhibits and say in one line what breaks them. Start with this file, then mutex.go, setnx.go and its rungs, lua.go and
+// watchdog.go.
 package lock
 
 import (

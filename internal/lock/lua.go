@@ -23,6 +23,7 @@ var luaRelease = redis.NewScript(luaReleaseSource)
 //
 // What breaks it: work that takes longer than the TTL. The key expires, a rival enters, and both write.
 type Lua struct {
+	name  string
 	c     redis.UniversalClient
 	ttl   time.Duration
 	steps *step.Stream
@@ -30,7 +31,7 @@ type Lua struct {
 
 // NewLua returns the lock on c, with the given expiry (at least 10 ms).
 func NewLua(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Lua {
-	return &Lua{c, ttl, steps}
+	return &Lua{"lua", c, ttl, steps}
 }
 
 // luaRetry is the longest sleep between two tries; each sleep is random, so that losers do not march in step.
@@ -38,6 +39,11 @@ const luaRetry = 50 * time.Millisecond
 
 // Acquire tries SET NX PX, sleeping 1 to 50 ms between tries.
 func (l *Lua) Acquire(ctx context.Context, key string) (Lease, error) {
+	return l.poll(ctx, key, func() time.Duration { return time.Millisecond + rand.N(luaRetry) })
+}
+
+// poll tries until it has the lock, sleeping between tries as long as sleep says.
+func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) (Lease, error) {
 	l.steps.At(ctx, step.Waiting, key)
 	owner := newOwner()
 	for {
@@ -50,7 +56,7 @@ func (l *Lua) Acquire(ctx context.Context, key string) (Lease, error) {
 			l.steps.At(ctx, step.Locked, key)
 			return &luaLease{l: l, key: key, owner: owner, expiry: newExpiry(ctx, sent, l.ttl)}, nil
 		}
-		if err := pause(ctx, time.Millisecond+rand.N(luaRetry), nil); err != nil {
+		if err := pause(ctx, sleep(), nil); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +79,7 @@ func (l *Lua) try(ctx context.Context, key, owner string) (bool, error) {
 	if ctx.Err() != nil {
 		return false, gaveUp(ctx)
 	}
-	return false, fmt.Errorf("%w: lua: %w", ErrUnavailable, err)
+	return false, fmt.Errorf("%w: %s: %w", ErrUnavailable, l.name, err)
 }
 
 type luaLease struct {
@@ -94,13 +100,13 @@ func (s *luaLease) Fence() uint64 { return 0 }
 func (s *luaLease) Release(ctx context.Context) error {
 	s.expiry.stop()
 	return s.done.settle(func() error {
+		s.l.steps.At(ctx, step.Releasing, s.key)
 		ctx, cancel := detached(ctx)
 		defer cancel()
-		s.l.steps.At(ctx, step.Releasing, s.key)
 		n, err := luaRelease.Run(ctx, s.l.c, []string{s.key}, s.owner).Int()
 		if err != nil {
 			s.sent = true
-			return fmt.Errorf("lock: lua: release unknown: %w", err)
+			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
 		if n == 0 && !s.sent { // after a lost answer, "gone" may be our own doing

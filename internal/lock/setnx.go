@@ -10,32 +10,55 @@ import (
 	"lastitem/internal/step"
 )
 
-// SetNX is the first distributed lock of every write-up: SETNX, work, DEL.
+// SetNX is the lock of the write-ups, on the rungs by which they mend it; each constructor is one rung. They share the loop
+// and the lease, and differ in how a try takes the key and how a release drops it.
 //
-// What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again; and no owner, so whoever
-// comes to delete the key by hand may delete a living holder's.
+//	NewSetNX         SETNX, work, DEL                           its holder dies: stuck
+//	NewSetNXExpire   SETNX, then PEXPIRE                        it dies in between: stuck
+//	NewSetNXTTL      SET NX PX, work, DEL                       a late DEL deletes the rival's key
+//	NewSetNXOwner    SET NX PX owner, work, GET, compare, DEL   the same, between compare and DEL
+//	NewSetNXFinally  SETNX, work, DEL in a finally              losers pass the finally too
+//
+// The rung above is [Lua]: compare and delete in one script.
 type SetNX struct {
-	c     redis.UniversalClient
-	steps *step.Stream
+	name    string
+	c       redis.UniversalClient
+	ttl     time.Duration // 0 = the key never expires
+	steps   *step.Stream
+	finally bool // who does not get the lock deletes its key all the same
+
+	// take makes one try. sent is when the command that started the TTL was sent.
+	take func(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error)
+	// drop deletes the key, reports step.Releasing on the way, and says how many keys it deleted. Like take it gives every
+	// command a time-out of its own: a reader of the steps may hold it up for as long as it likes.
+	drop func(ctx context.Context, key, owner string) (int64, error)
 }
 
 // setnxSleep is how long a loser sleeps between tries.
 const setnxSleep = 50 * time.Millisecond
 
-// NewSetNX returns the lock on c.
-func NewSetNX(c redis.UniversalClient, steps *step.Stream) *SetNX { return &SetNX{c, steps} }
+// NewSetNX returns the first rung, and the first distributed lock of every write-up, on c: SETNX, work, DEL.
+//
+// What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again; and no owner, so whoever
+// comes to delete the key by hand may delete a living holder's.
+func NewSetNX(c redis.UniversalClient, steps *step.Stream) *SetNX {
+	l := &SetNX{name: "setnx", c: c, steps: steps}
+	l.take, l.drop = l.setNX, l.del
+	return l
+}
 
-// Acquire tries SETNX every 50 ms.
+// Acquire makes one try every 50 ms.
 func (l *SetNX) Acquire(ctx context.Context, key string) (Lease, error) {
 	l.steps.At(ctx, step.Waiting, key)
+	owner := newOwner()
 	for {
-		ok, err := l.try(ctx, key)
+		ok, sent, err := l.try(ctx, key, owner)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
 			l.steps.At(ctx, step.Locked, key)
-			return &setnxLease{l: l, key: key, ctx: ctx}, nil
+			return l.lease(ctx, key, owner, sent), nil
 		}
 		if err := pause(ctx, setnxSleep, nil); err != nil {
 			return nil, err
@@ -44,45 +67,79 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (Lease, error) {
 }
 
 // try is not cut off with ctx: without an owner value nobody could tell afterwards whose key it is.
-func (l *SetNX) try(ctx context.Context, key string) (bool, error) {
-	whole, cancel := detached(ctx)
+func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error) {
+	ok, sent, err = l.take(ctx, key, owner)
+	gone := ok && ctx.Err() != nil // the caller has left meanwhile
+	if gone || !ok && l.finally {
+		back, cancel := detached(ctx)
+		defer cancel()
+		l.c.Del(back, key) // should this fail too, the key stays: the lock's own weakness
+	}
+	switch {
+	case err != nil:
+		return false, sent, fmt.Errorf("%w: %s: %w", ErrUnavailable, l.name, err)
+	case gone:
+		return false, sent, gaveUp(ctx)
+	}
+	return ok, sent, nil
+}
+
+// setNX takes the key with SETNX, for ever.
+func (l *SetNX) setNX(ctx context.Context, key, _ string) (bool, time.Time, error) {
+	ctx, cancel := detached(ctx)
 	defer cancel()
-	ok, err := l.c.SetNX(whole, key, "1", 0).Result()
-	if err != nil {
-		return false, fmt.Errorf("%w: setnx: %w", ErrUnavailable, err)
-	}
-	if ok && ctx.Err() != nil {
-		l.c.Del(whole, key) // the caller has gone; should this fail too, the key stays: the lock's own weakness
-		return false, gaveUp(ctx)
-	}
-	return ok, nil
+	sent := time.Now()
+	ok, err := l.c.SetNX(ctx, key, "1", 0).Result()
+	return ok, sent, err
 }
 
+// del deletes the key, whoever holds it.
+func (l *SetNX) del(ctx context.Context, key, _ string) (int64, error) {
+	l.steps.At(ctx, step.Releasing, key)
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return l.c.Del(ctx, key).Result()
+}
+
+// setnxLease is one hold. Without a TTL its expiry is nil.
 type setnxLease struct {
-	l    *SetNX
-	key  string
-	ctx  context.Context
-	done settled
+	l          *SetNX
+	key, owner string
+	ctx        context.Context
+	expiry     *expiry
+	done       settled
+	sent       bool // a release was sent whose answer was lost
 }
 
-// Context never ends early: this lock has no expiry, and would not notice a loss.
+func (l *SetNX) lease(ctx context.Context, key, owner string, sent time.Time) *setnxLease {
+	s := &setnxLease{l: l, key: key, owner: owner, ctx: ctx}
+	if l.ttl > 0 {
+		s.expiry = newExpiry(ctx, sent, l.ttl)
+		s.ctx = s.expiry.ctx
+	}
+	return s
+}
+
+// Context ends with ErrLost shortly before the key can expire; without a TTL never early. A loss before that goes unnoticed.
 func (s *setnxLease) Context() context.Context { return s.ctx }
 
 // Fence is 0: this lock issues no fencing token.
 func (s *setnxLease) Fence() uint64 { return 0 }
 
-// Release deletes the key, whoever holds it. ErrLost when it was gone.
+// Release deletes the key the way its rung does. ErrLost when there was nothing to delete.
 func (s *setnxLease) Release(ctx context.Context) error {
+	if s.expiry != nil {
+		s.expiry.stop()
+	}
 	return s.done.settle(func() error {
-		ctx, cancel := detached(ctx)
-		defer cancel()
-		s.l.steps.At(ctx, step.Releasing, s.key)
-		n, err := s.l.c.Del(ctx, s.key).Result()
+		ctx := context.WithoutCancel(ctx)
+		n, err := s.l.drop(ctx, s.key, s.owner)
 		if err != nil {
-			return fmt.Errorf("lock: setnx: release unknown: %w", err)
+			s.sent = true
+			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
-		if n == 0 {
+		if n == 0 && !s.sent { // after a lost answer, "gone" may be our own doing
 			return ErrLost
 		}
 		return nil

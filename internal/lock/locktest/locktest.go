@@ -5,6 +5,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,8 @@ type Kind struct {
 	Key func() string
 	// Local says that the lock excludes only within one process.
 	Local bool
+	// Except names the subtests that this kind breaks by design; its own test shows how.
+	Except []string
 }
 
 // enough is how long anything may take that must happen; a test that waits for it has failed.
@@ -31,17 +34,24 @@ const enough = 20 * time.Second
 // Run runs the suite on one kind.
 func Run(t *testing.T, k Kind) {
 	t.Run(k.Name, func(t *testing.T) {
-		t.Run("excludes", k.excludes)
-		t.Run("busy at once", k.busyAtOnce)
-		t.Run("waits no longer than allowed", k.boundedWait)
-		t.Run("cancelled wait", k.cancelledWait)
-		t.Run("cancelled before", k.cancelledBefore)
-		t.Run("release wakes", k.releaseWakes)
-		t.Run("release repeated", k.releaseRepeated)
-		t.Run("release after the request died", k.releaseDetached)
-		t.Run("keys are apart", k.keysApart)
-		t.Run("steps", k.steps)
+		k.run(t, "excludes", k.excludes)
+		k.run(t, "busy at once", k.busyAtOnce)
+		k.run(t, "waits no longer than allowed", k.boundedWait)
+		k.run(t, "cancelled wait", k.cancelledWait)
+		k.run(t, "cancelled before", k.cancelledBefore)
+		k.run(t, "release wakes", k.releaseWakes)
+		k.run(t, "release repeated", k.releaseRepeated)
+		k.run(t, "release after the request died", k.releaseDetached)
+		k.run(t, "keys are apart", k.keysApart)
+		k.run(t, "steps", k.steps)
 	})
+}
+
+func (k Kind) run(t *testing.T, name string, f func(*testing.T)) {
+	if slices.Contains(k.Except, name) {
+		return
+	}
+	t.Run(name, f)
 }
 
 func (k Kind) processes(t *testing.T, n int) []lock.Locker {
@@ -259,7 +269,9 @@ func (k Kind) steps(t *testing.T) {
 	defer stream.Subscribe(func(_ context.Context, e step.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen = append(seen, e.Point)
+		if e.Point != step.Acquiring { // only an acquire of two commands passes it
+			seen = append(seen, e.Point)
+		}
 	})()
 	lease := acquire(t, k.Process(t, &stream), k.Key())
 	if err := lease.Release(t.Context()); err != nil {

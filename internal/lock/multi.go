@@ -1,0 +1,94 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Multi is a hold of several keys of one locker: what a cart of several products needs, and what Redisson calls a MultiLock.
+type Multi struct {
+	keys   []string // sorted
+	leases []Lease
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stops  []func() bool // of the watches over the leases
+}
+
+// errNoKeys: holding nothing protects nothing.
+var errNoKeys = errors.New("lock: AcquireAll without keys")
+
+// AcquireAll takes the locks of all keys on l, or none of them. Duplicates are dropped, and the keys are taken in sorted
+// order, the same for everybody: in the caller's order {1,2} and {2,1} would wait for each other for ever. One patience
+// ([WithWait]) counts for all of them together.
+//
+// What breaks it: what breaks l; and the more keys there are, the longer the first is held while the last is waited for.
+// On error nothing is held, unless the error says that a release is unknown.
+func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
+	if len(keys) == 0 {
+		return nil, errNoKeys
+	}
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	m := &Multi{keys: keys}
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	for _, key := range keys {
+		lease, err := l.Acquire(m.Context(), key) // should one that we have be lost, the wait for the next one ends
+		if err != nil {
+			err = fmt.Errorf("lock: %q, as number %d of %d: %w", key, len(m.leases)+1, len(keys), err)
+			return nil, errors.Join(err, m.Release(ctx))
+		}
+		m.leases = append(m.leases, lease)
+		m.stops = append(m.stops, context.AfterFunc(lease.Context(), func() { m.cancel(context.Cause(lease.Context())) }))
+	}
+	return m, nil
+}
+
+// Context ends, with cause [ErrLost], as soon as one of the leases can no longer be trusted. It carries them all.
+func (m *Multi) Context() context.Context { return multiContext{m.ctx, slices.Clip(m.leases)} }
+
+// multiContext is a context that carries what several leases do.
+type multiContext struct {
+	context.Context
+	leases []Lease
+}
+
+// Value asks the leases last: what the context package keeps in a context for itself must be that of this one.
+func (c multiContext) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	for _, lease := range c.leases {
+		if v := lease.Context().Value(key); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// Fence is 0: several keys have no common fencing token. See [Multi.FenceOf].
+func (m *Multi) Fence() uint64 { return 0 }
+
+// FenceOf is the fencing token of one key; 0 where it is not one of the keys, or the lock issues none.
+func (m *Multi) FenceOf(key string) uint64 {
+	if i, ok := slices.BinarySearch(m.keys, key); ok {
+		return m.leases[i].Fence()
+	}
+	return 0
+}
+
+// Release attempts all of them, the last one first, and joins the errors: one that fails must not leave the others locked.
+// It is [ErrLost] when any was lost. Where the store hangs it takes a few seconds per key.
+func (m *Multi) Release(ctx context.Context) error {
+	for _, stop := range m.stops {
+		stop()
+	}
+	m.cancel(context.Canceled)
+	var errs []error
+	for i := len(m.leases) - 1; i >= 0; i-- {
+		if err := m.leases[i].Release(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("lock: release %q: %w", m.keys[i], err))
+		}
+	}
+	return errors.Join(errs...)
+}

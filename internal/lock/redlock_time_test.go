@@ -1,0 +1,104 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// The quorum takes so long that nothing is left of the TTL.
+func TestRedlockGrantedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, half = time.Second, 600 * time.Millisecond
+		var all []lock.RedlockNode
+		var keys []func() []string
+		var granted atomic.Int64
+		for range 3 {
+			c, m, _ := bubble(t)
+			c.AddHook(around{"set", func(_ context.Context, send func() error) error {
+				time.Sleep(half)
+				err := send()
+				if err == nil {
+					granted.Add(1)
+				}
+				time.Sleep(half)
+				return err
+			}})
+			all, keys = append(all, lock.RedlockNode{Client: c}), append(keys, m.Keys)
+		}
+		l := lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl, NodeTimeout: 2 * ttl}, nil)
+		_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k")
+		if !errors.Is(err, lock.ErrBusy) || !strings.Contains(err.Error(), "too late") {
+			t.Errorf("Acquire = %v, want ErrBusy: too late", err)
+		}
+		synctest.Wait()
+		if n := granted.Load(); n != 3 {
+			t.Errorf("%d of three granted: nothing is shown", n)
+		}
+		for i, all := range keys {
+			if left := all(); len(left) != 0 {
+				t.Errorf("node %d keeps %v", i, left)
+			}
+		}
+	})
+}
+
+func TestRedlockValidity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 1500 * time.Millisecond
+		var all []lock.RedlockNode
+		for range 3 {
+			c, _, _ := bubble(t)
+			c.AddHook(around{"set", func(_ context.Context, send func() error) error {
+				time.Sleep(slow)
+				return send()
+			}})
+			all = append(all, lock.RedlockNode{Client: c})
+		}
+		start := time.Now()
+		lease := take(t, lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl, NodeTimeout: ttl}, nil), "k")
+		<-lease.Context().Done()
+		if lived, want := time.Since(start), ttl-ttl/100-2*time.Millisecond; lived != want {
+			t.Errorf("valid until %s after the first command, want %s", lived, want)
+		}
+	})
+}
+
+// Without INFO, as in miniredis, the boot mark still tells an empty node.
+func TestRedlockGuardOverTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all []lock.RedlockNode
+		var flush []func()
+		for range 3 {
+			c, m, _ := bubble(t)
+			all, flush = append(all, lock.RedlockNode{Client: c}), append(flush, m.FlushAll)
+		}
+		l := lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl, RestartGuard: ttl}, nil)
+		refused := func(when string) {
+			t.Helper()
+			if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, lock.ErrRestarted) {
+				t.Errorf("Acquire %s = %v, want ErrRestarted", when, err)
+			}
+		}
+		refused("on new nodes")
+		synctest.Wait() // the third node may have been marked only now
+		time.Sleep(ttl - time.Second)
+		refused("shortly before the longest TTL is over")
+		time.Sleep(time.Second)
+		warm(t, l, "k")
+		flush[0]()
+		warm(t, l, "k")
+		time.Sleep(ttl / 2)
+		flush[1]()
+		flush[2]()
+		refused("with two of three empty")
+		time.Sleep(ttl)
+		warm(t, l, "k")
+	})
+}

@@ -1,0 +1,69 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+)
+
+type redisClient = redis.UniversalClient
+
+// around is a client hook that decides how commands of one name are sent; "" is every command.
+type around struct {
+	name string
+	f    func(ctx context.Context, send func() error) error
+}
+
+func (a around) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a around) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a around) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if a.name != "" && !strings.EqualFold(cmd.Name(), a.name) {
+			return next(ctx, cmd)
+		}
+		err := a.f(ctx, func() error { return next(ctx, cmd) })
+		cmd.SetErr(err)
+		return err
+	}
+}
+
+func TestSpinBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := bubble(t)
+		take(t, lock.NewSpin(c, ttl, nil), "k")
+		var tries []time.Time
+		c.AddHook(around{"set", func(_ context.Context, send func() error) error {
+			tries = append(tries, time.Now())
+			return send()
+		}})
+		const patience = 3 * time.Second
+		start := time.Now()
+		if _, err := lock.NewSpin(c, ttl, nil).Acquire(lock.WithWait(t.Context(), patience), "k"); !errors.Is(err, lock.ErrBusy) {
+			t.Fatalf("Acquire = %v, want ErrBusy", err)
+		}
+		if took := time.Since(start); took != patience {
+			t.Errorf("gave up after %s, was to wait %s", took, patience)
+		}
+		want := time.Millisecond
+		for i, try := range tries[1:] {
+			if gap := try.Sub(tries[i]); gap < want/2 || gap > want {
+				t.Errorf("sleep %d was %s, want %s to %s", i+1, gap, want/2, want)
+			}
+			want = min(2*want, 128*time.Millisecond)
+		}
+		if n := len(tries); n < 24 || n > 60 {
+			t.Errorf("%d tries in %s", n, patience)
+		}
+	})
+}

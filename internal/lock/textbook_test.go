@@ -1,0 +1,90 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+// several is AcquireAll over two keys as a Locker.
+type several struct{ lock.Locker }
+
+func (s several) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	m, err := lock.AcquireAll(ctx, s.Locker, key+":b", key+":a")
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func TestTextbookConformance(t *testing.T) {
+	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{
+		"redis": testenv.Redis, "miniredis": testenv.Miniredis,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, k := range textbookKinds(server(t)) {
+				locktest.Run(t, k)
+			}
+		})
+	}
+}
+
+func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
+	const ttl = 30 * time.Second
+	var n atomic.Int64
+	kind := func(name string, process func(redisClient, *step.Stream) lock.Locker, except ...string) locktest.Kind {
+		return locktest.Kind{
+			Name: name, Except: except,
+			Key:     func() string { return fmt.Sprintf("%stextbook:{%d}", s.Prefix, n.Add(1)) },
+			Process: func(t *testing.T, st *step.Stream) lock.Locker { return process(client(t, s), st) },
+		}
+	}
+	return []locktest.Kind{
+		kind("setnx-expire", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXExpire(c, ttl, st) }),
+		kind("setnx-ttl", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXTTL(c, ttl, st) }),
+		kind("setnx-owner", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXOwner(c, ttl, st) }),
+		kind("setnx-finally", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXFinally(c, st) },
+			"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated"),
+		kind("spin", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSpin(c, ttl, st) }),
+		kind("multi", func(c redisClient, st *step.Stream) lock.Locker { return several{lock.NewLua(c, ttl, st)} },
+			"steps"), // it has those of two locks
+	}
+}
+
+func TestRedlockConformance(t *testing.T) {
+	nodes := testenv.RedisNodes(t, 5)
+	t.Run("all up", func(t *testing.T) { redlockConformance(t, nodes, 0) })
+	t.Run("guarded", func(t *testing.T) {
+		const guard = 100 * time.Millisecond // the nodes are old enough soon
+		everybody, _ := seeing(t, nodes, guard, 0, 1, 2, 3, 4)
+		happens(t, "the nodes grant", func() bool {
+			_, err := everybody.Acquire(t.Context(), "warm")
+			return err == nil
+		})
+		redlockConformance(t, nodes, guard)
+	})
+	t.Run("a minority down", func(t *testing.T) {
+		nodes[0].Kill()
+		nodes[4].Kill()
+		redlockConformance(t, nodes, 0)
+	})
+}
+
+func redlockConformance(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration) {
+	var n atomic.Int64
+	locktest.Run(t, locktest.Kind{
+		Name: "redlock",
+		Key:  func() string { return fmt.Sprint(t.Name(), n.Add(1)) },
+		Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			all, _ := masters(t, nodes)
+			return lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: 30 * time.Second, RestartGuard: guard}, st)
+		},
+	})
+}
