@@ -1,0 +1,202 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+// promptly is a session without a lock-delay to speak of.
+var promptly = lock.ConsulOptions{LockDelay: time.Millisecond}
+
+func newConsul(t *testing.T, c *api.Client, o lock.ConsulOptions, s *step.Stream) *lock.Consul {
+	t.Helper()
+	l := lock.NewConsul(c, o, s)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestConsul(t *testing.T) {
+	s := testenv.Consul(t)
+	locktest.Run(t, locktest.Kind{
+		Name: "consul", Key: keysUnder(s.Prefix),
+		Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			return newConsul(t, s.ConsulClient(t), lock.ConsulOptions{}, st)
+		},
+	})
+}
+
+// destroySession ends the session that holds key.
+func destroySession(t *testing.T, c *api.Client, key string) {
+	t.Helper()
+	pair, _, err := c.KV().Get(key, nil)
+	if err != nil || pair == nil || pair.Session == "" {
+		t.Fatalf("KV.Get(%s) = %v, %v, want a session", key, pair, err)
+	}
+	if _, err := c.Session().Destroy(pair.Session, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConsulSessionDestroyed(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	holder, rival := newConsul(t, c, promptly, nil), newConsul(t, s.ConsulClient(t), promptly, nil)
+	sessionEnds(t, holder, rival, key, 10*time.Second, func() { destroySession(t, c, key) })
+}
+
+// With a lock-delay longer than the time between two renewals the holder is told before a rival is let in.
+func TestConsulLockDelay(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	slow := lock.ConsulOptions{LockDelay: 5 * time.Second}
+	lease := obtain(t, newConsul(t, c, slow, nil), key)
+	destroySession(t, c, key)
+	start := time.Now()
+	rival := newConsul(t, s.ConsulClient(t), slow, nil)
+	wantBusy(t, rival, key, "during the lock-delay")
+	second := obtain(t, rival, key)
+	if took := time.Since(start); took < 4*time.Second {
+		t.Errorf("the rival was let in after %s of a lock-delay of 5 s", took)
+	}
+	if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
+		t.Error("the rival is in and the holder still believes")
+	}
+	letGo(t, second)
+}
+
+func TestConsulIsOwner(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	write := func(lease lock.Lease, value string) bool {
+		ok, _, _, err := c.Txn().Txn(api.TxnOps{
+			{KV: lease.(*lock.ConsulLease).IsOwner()},
+			{KV: &api.KVTxnOp{Verb: api.KVSet, Key: s.Prefix + "stock", Value: []byte(value)}},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	first := obtain(t, newConsul(t, c, promptly, nil), key)
+	if !write(first, "4999") {
+		t.Error("the owner's write was refused")
+	}
+	destroySession(t, c, key)
+	second := obtain(t, newConsul(t, c, promptly, nil), key)
+	if write(first, "4999") {
+		t.Error("the write of a holder whose session is gone went through")
+	}
+	if !write(second, "4998") {
+		t.Error("the second owner's write was refused")
+	}
+	if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("stale Release = %v, want ErrLost", err)
+	}
+	if !write(second, "4997") {
+		t.Error("the stale release took the second owner's key away")
+	}
+	letGo(t, second)
+	if pair, _, err := c.KV().Get(key, nil); pair != nil || err != nil {
+		t.Errorf("the key is still there: %v, %v", pair, err)
+	}
+}
+
+func TestConsulFencesRise(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	fencesRise(t, s.Prefix+"k", newConsul(t, s.ConsulClient(t), promptly, nil), newConsul(t, s.ConsulClient(t), promptly, nil))
+}
+
+// A wait that ends holds nothing: never a lease of nil without an error (Vitess issue 8309).
+func TestConsulWaitEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	key := s.Prefix + "k"
+	lease := obtain(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	got, err := newConsul(t, s.ConsulClient(t), promptly, nil).Acquire(ctx, key)
+	if got != nil || !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, %v, want ErrBusy with the cause", got, err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a wait of 100 ms took %s", took)
+	}
+	letGo(t, lease)
+}
+
+// A lost answer must not leave the lock to a session that lives on.
+func TestConsulUnreachable(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	r := newRelay(t, s.Addr)
+	key := s.Prefix + "k"
+	long := lock.ConsulOptions{TTL: time.Minute, LockDelay: time.Millisecond} // that no lock comes free by its end
+	l := newConsul(t, (&testenv.Coordination{Addr: r.Addr().String()}).ConsulClient(t), long, nil)
+	letGo(t, obtain(t, l, key))
+	lease := obtain(t, l, s.Prefix+"held")
+	r.cut.Store(true)
+	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want unknown", err)
+	}
+	r.cut.Store(false)
+	near := newConsul(t, s.ConsulClient(t), promptly, nil)
+	letGo(t, obtain(t, near, key))
+	letGo(t, obtain(t, near, s.Prefix+"held")) // released in the background
+}
+
+// Locks of Consul are advisory: somebody may write to a key that is held. Its holder must be able to release it all the same.
+func TestConsulKeyWrittenTo(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	l := newConsul(t, c, promptly, nil)
+	lease := obtain(t, l, key)
+	if _, err := c.KV().Put(&api.KVPair{Key: key, Value: []byte("by hand")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, lease)
+	wantFree := newConsul(t, s.ConsulClient(t), promptly, nil)
+	letGo(t, obtain(t, wantFree, key))
+}
+
+func TestConsulLostAnswers(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	r := newRelay(t, s.Addr)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	l := newConsul(t, (&testenv.Coordination{Addr: r.Addr().String()}).ConsulClient(t), promptly, nil)
+	letGo(t, obtain(t, l, key))
+	r.lose.Store(true)
+	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	if pair, _, err := c.KV().Get(key, nil); pair != nil || err != nil {
+		t.Errorf("the key that the lost answer granted is still there: %v, %v", pair, err)
+	}
+	lease := obtain(t, l, key)
+	r.lose.Store(true)
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want unknown", err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release repeated = %v, want nil", err)
+	}
+	letGo(t, obtain(t, newConsul(t, c, promptly, nil), key))
+}

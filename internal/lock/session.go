@@ -1,0 +1,280 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"lastitem/internal/step"
+)
+
+// session is what a holder must keep alive at a server: etcd's lease, Consul's or ZooKeeper's session, which all holds of a
+// process share, or one hold's row or connection. One goroutine renews it every third of its TTL.
+//
+// A renewal that fails is tried again; whether the session can still be trusted is for its expiry to say, which ends by this
+// process's own clock before the server can end the session, and never comes back.
+//
+// A session that stays alive keeps whatever a lost answer has left behind alive too: a key that nobody knows to hold would
+// block its lock for as long as this process runs. So what could not be deleted is owed ([session.owe]), and the goroutine
+// tries again until it is paid, keeping a session alive that is lost already.
+type session struct {
+	*expiry
+	num   int64                       // the server's name for it: etcd, ZooKeeper
+	name  string                      // the same: Consul
+	renew func(context.Context) error // nil: alive; ErrLost: gone; else unknown
+	end   func(context.Context) error // ends it at the server; nil = nothing to do
+	halt  context.CancelFunc          // ends the goroutine
+	done  chan struct{}               // the goroutine has ended
+	mu    sync.Mutex
+	debts []func(context.Context) error
+	dunn  chan struct{} // there is a new debt
+}
+
+// What a single question to a server may take, and the time between two attempts at what is owed.
+const (
+	commandTimeout = 3 * time.Second
+	debtRetry      = 200 * time.Millisecond
+)
+
+// start begins to keep s, confirmed by a request that was sent at sent, alive.
+func (s *session) start(sent time.Time, ttl time.Duration) *session {
+	s.expiry = newExpiry(context.Background(), sent, ttl)
+	s.done, s.dunn = make(chan struct{}), make(chan struct{}, 1)
+	ctx, halt := context.WithCancel(context.Background())
+	s.halt = halt
+	go s.run(ctx)
+	return s
+}
+
+func (s *session) run(ctx context.Context) {
+	defer close(s.done)
+	defer s.expiry.stop()
+	tick := time.NewTicker(s.ttl / 3)
+	defer tick.Stop()
+	var retry <-chan time.Time
+	gone := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if !gone {
+				gone = errors.Is(s.beat(ctx), ErrLost)
+			}
+		case <-s.dunn:
+		case <-retry:
+		}
+		retry = nil
+		if s.pay(ctx) > 0 {
+			retry = time.After(debtRetry/2 + rand.N(debtRetry))
+		} else if s.lost() {
+			return // not renewed from here on: the server ends it
+		}
+	}
+}
+
+// beat sends one renewal. It is not cut off by the end of the goroutine, which waits for it: what was sent may be answered, and
+// a connection is closed by a question that is given up.
+func (s *session) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.ttl/3, commandTimeout))
+	defer cancel()
+	sent := time.Now()
+	err := s.renew(ctx)
+	switch {
+	case errors.Is(err, ErrLost):
+		s.lose()
+	case err == nil && !s.lost():
+		s.extend(sent)
+	}
+	return err
+}
+
+// lost says whether the session can no longer be trusted.
+func (s *session) lost() bool { return errors.Is(context.Cause(s.ctx), ErrLost) }
+
+// stop ends the goroutine; nothing is renewed or paid any more.
+func (s *session) stop() {
+	s.halt()
+	<-s.done
+}
+
+// owe has the session repeat f until it returns nil or ErrLost.
+func (s *session) owe(f func(context.Context) error) {
+	s.mu.Lock()
+	s.debts = append(s.debts, f)
+	s.mu.Unlock()
+	select {
+	case s.dunn <- struct{}{}:
+	default:
+	}
+}
+
+// pay tries what is owed and returns how much remains.
+func (s *session) pay(ctx context.Context) int {
+	s.mu.Lock()
+	due := s.debts
+	s.debts = nil
+	s.mu.Unlock()
+	var left []func(context.Context) error
+	for _, f := range due {
+		one, cancel := context.WithTimeout(ctx, cleanupTimeout)
+		if err := f(one); err != nil && !errors.Is(err, ErrLost) {
+			left = append(left, f)
+		}
+		cancel()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.debts = append(left, s.debts...)
+	return len(s.debts)
+}
+
+// tidy runs a clean-up that outlives ctx, within bounds, and owes it when that fails.
+func (s *session) tidy(ctx context.Context, f func(context.Context) error) {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	if err := f(ctx); err != nil && !errors.Is(err, ErrLost) {
+		s.owe(f)
+	}
+}
+
+// waiting is the context of a wait under ctx: it ends with it, when its WithWait has run out, and with the session.
+func (s *session) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit, stop := waitContext(ctx)
+	unhook := context.AfterFunc(s.ctx, stop)
+	return limit, func() { unhook(); stop() }
+}
+
+// failed is the error of an Acquire that could not go on because of err: ctx, or the wait that limit bounds, has ended, or
+// the session has, or the server failed.
+func (s *session) failed(ctx, limit context.Context, kind string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return gaveUp(ctx)
+	case s.ctx.Err() != nil:
+		return fmt.Errorf("%w: %s: the session ended while waiting", ErrUnavailable, kind)
+	case limit.Err() != nil:
+		return gaveUp(ctx)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrUnavailable, kind, err)
+}
+
+// sessions holds the one session of a process, made with the first hold and again when it was lost.
+type sessions struct {
+	open func(context.Context) (*session, error)
+	slot chan struct{} // full while somebody looks at the fields below
+	now  *session
+	all  map[*session]bool // also those that are lost but still owe
+}
+
+func newSessions(open func(context.Context) (*session, error)) *sessions {
+	return &sessions{open: open, slot: make(chan struct{}, 1), all: map[*session]bool{}}
+}
+
+// get returns the session, opening one where there is none that can be trusted.
+func (p *sessions) get(ctx context.Context) (*session, error) {
+	select {
+	case p.slot <- struct{}{}:
+		defer func() { <-p.slot }()
+	case <-ctx.Done():
+		return nil, gaveUp(ctx)
+	}
+	if p.now != nil && !p.now.lost() {
+		return p.now, nil
+	}
+	for s := range p.all {
+		select {
+		case <-s.done:
+			delete(p.all, s)
+		default:
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	s, err := p.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.now, p.all[s] = s, true
+	return s, nil
+}
+
+// close ends the sessions here and at the server; holds that are left are lost. It takes a few seconds at most.
+func (p *sessions) close() error {
+	p.slot <- struct{}{}
+	defer func() { <-p.slot }()
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	var errs []error
+	for s := range p.all {
+		s.stop()
+		if s.end != nil {
+			errs = append(errs, s.end(ctx))
+		}
+		s.pay(ctx) // with the session's end all is free, at the server; local waiters are to know
+	}
+	p.now, p.all = nil, map[*session]bool{}
+	return errors.Join(errs...)
+}
+
+// sessionLease is one hold under a session.
+type sessionLease struct {
+	s     *session
+	kind  string
+	key   string
+	fence uint64
+	steps *step.Stream
+	free  func(context.Context) error // gives the lock up: nil, ErrLost, or unknown; may be repeated
+
+	ctx    context.Context
+	unbind func()
+	done   settled
+	sent   bool // a release was sent whose answer was lost
+}
+
+// bind makes the context of the hold: ctx, ended with ErrLost when the session is.
+func (l *sessionLease) bind(ctx context.Context) {
+	held, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(l.s.ctx, func() { cancel(ErrLost) })
+	l.ctx, l.unbind = held, func() { unhook(); cancel(context.Canceled) }
+}
+
+// Context ends with ErrLost when the session can no longer be trusted.
+func (l *sessionLease) Context() context.Context { return l.ctx }
+
+// Fence rises with every hold of the key.
+func (l *sessionLease) Fence() uint64 { return l.fence }
+
+// Release gives the lock up. Where its outcome stays unknown it is repeated in the background for as long as the session
+// lives.
+func (l *sessionLease) Release(ctx context.Context) error {
+	l.unbind()
+	return l.done.settle(func() error {
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		l.steps.At(ctx, step.Releasing, l.key)
+		err := l.free(ctx)
+		if err != nil && !errors.Is(err, ErrLost) {
+			if !l.sent {
+				l.s.owe(l.free)
+			}
+			l.sent = true
+			return fmt.Errorf("lock: %s: release unknown: %w", l.kind, err)
+		}
+		l.steps.At(ctx, step.Released, l.key)
+		if l.sent && !l.s.lost() { // after a lost answer, "gone" may be our own doing
+			return nil
+		}
+		return err
+	})
+}
+
+// segment writes a key as one segment of a path, for services whose names are hierarchical: the keys below "a" must not be
+// those of a lock named "a/b".
+func segment(key string) string { return segmentEscapes.Replace(key) }
+
+var segmentEscapes = strings.NewReplacer("%", "%25", "/", "%2F")

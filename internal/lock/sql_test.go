@@ -1,0 +1,367 @@
+package lock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+// openSQL returns a pool of its own on a database that has its tables.
+func openSQL(t *testing.T, dsn string, conns int) *gorm.DB {
+	t.Helper()
+	db, err := backend.OpenSQL(dsn, conns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sqlPool(t, db).Close() })
+	if _, err := backend.Migrate(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func sqlPool(t *testing.T, db *gorm.DB) *sql.DB {
+	t.Helper()
+	p, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func sqlLease(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *lock.SQLLease {
+	t.Helper()
+	l, err := lock.NewSQLLease(db, ttl, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func sqlUnique(t *testing.T, db *gorm.DB, s *step.Stream) *lock.SQLUnique {
+	t.Helper()
+	l, err := lock.NewSQLUnique(db, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func forUpdate(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *lock.SQLForUpdate {
+	t.Helper()
+	l, err := lock.NewSQLForUpdate(db, ttl, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// databases are those that the locks of rows run on.
+var databases = map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}
+
+func TestSQL(t *testing.T) {
+	const ttl = 30 * time.Second
+	for name, server := range databases {
+		t.Run(name, func(t *testing.T) {
+			dsn := server(t)
+			locktest.Run(t, locktest.Kind{Name: "sql-unique", Key: keysUnder("u"), Process: func(t *testing.T, s *step.Stream) lock.Locker {
+				return sqlUnique(t, openSQL(t, dsn, 8), s)
+			}})
+			locktest.Run(t, locktest.Kind{Name: "sql-lease", Key: keysUnder("l"), Process: func(t *testing.T, s *step.Stream) lock.Locker {
+				return sqlLease(t, openSQL(t, dsn, 8), ttl, s)
+			}})
+			if name == "mysql" {
+				locktest.Run(t, locktest.Kind{Name: "sql-for-update", Key: keysUnder("f"), Process: func(t *testing.T, s *step.Stream) lock.Locker {
+					return forUpdate(t, openSQL(t, dsn, 8), ttl, s)
+				}})
+			}
+		})
+	}
+}
+
+// onDatabases runs a test on each database.
+func onDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Parallel()
+	for name, server := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, server(t))
+		})
+	}
+}
+
+// What breaks the textbook lock: the holder is gone, and so is the lock, for everybody and for ever.
+func TestSQLUniqueOfDeadHolderStays(t *testing.T) {
+	onDatabases(t, func(t *testing.T, dsn string) {
+		db := openSQL(t, dsn, 4)
+		l := sqlUnique(t, db, nil)
+		obtain(t, l, "k") // and its holder dies
+		wantBusy(t, l, "k", "after the holder's death")
+		// No statement of this lock looks at a clock, and its row has no end: a year later it is as it is now.
+		var open int
+		if err := db.Raw("SELECT COUNT(*) FROM record_lock WHERE expires_us IS NULL").Scan(&open).Error; err != nil || open != 1 {
+			t.Errorf("rows without an end: %d, %v, want 1", open, err)
+		}
+		wantBusy(t, sqlLease(t, db, time.Second, nil), "k", "the repaired lock on a row without expiry")
+	})
+}
+
+// The repaired one: the next takes over when the dead holder's time is up, with a higher fence, and not earlier.
+func TestSQLLeaseOfDeadHolderIsTakenOver(t *testing.T) {
+	onDatabases(t, func(t *testing.T, dsn string) {
+		dead := openSQL(t, dsn, 4)
+		const ttl = time.Second
+		start := time.Now()
+		lease := obtain(t, sqlLease(t, dead, ttl, nil), "k")
+		if err := sqlPool(t, dead).Close(); err != nil { // it renews no more
+			t.Fatal(err)
+		}
+		rival := sqlLease(t, openSQL(t, dsn, 4), ttl, nil)
+		second := obtain(t, rival, "k")
+		if took := time.Since(start); took < ttl {
+			t.Errorf("taken over after %s of a TTL of %s", took, ttl)
+		}
+		if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
+			t.Error("the rival is in and the holder still believes")
+		}
+		if second.Fence() <= lease.Fence() {
+			t.Errorf("fence %d after %d", second.Fence(), lease.Fence())
+		}
+		if err := lease.Release(t.Context()); err == nil {
+			t.Error("Release without a database = nil")
+		}
+		letGo(t, second)
+	})
+}
+
+func TestSQLLeaseRenews(t *testing.T) {
+	onDatabases(t, func(t *testing.T, dsn string) {
+		db := openSQL(t, dsn, 4)
+		const ttl = time.Second
+		l := sqlLease(t, db, ttl, nil)
+		lease := obtain(t, l, "k")
+		select {
+		case <-lease.Context().Done():
+			t.Errorf("the lease ended: %v", context.Cause(lease.Context()))
+		case <-time.After(2 * ttl):
+		}
+		wantBusy(t, l, "k", "after twice the TTL")
+		letGo(t, lease)
+	})
+}
+
+// A holder whose row was taken over is told at its next renewal, and its release leaves the rival's row alone.
+func TestSQLLeaseLost(t *testing.T) {
+	onDatabases(t, func(t *testing.T, dsn string) {
+		db := openSQL(t, dsn, 4)
+		const ttl = 3 * time.Second
+		l := sqlLease(t, db, ttl, nil)
+		sessionEnds(t, l, sqlLease(t, openSQL(t, dsn, 4), ttl, nil), "k", ttl, func() {
+			if err := db.Exec("UPDATE record_lock SET expires_us = 1").Error; err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+func TestSQLLeaseFencesRise(t *testing.T) {
+	onDatabases(t, func(t *testing.T, dsn string) {
+		fencesRise(t, "k", sqlLease(t, openSQL(t, dsn, 4), ttl, nil), sqlLease(t, openSQL(t, dsn, 4), ttl, nil))
+	})
+}
+
+// sessionsOf are the connections to this test's database but for the one that asks.
+func sessionsOf(t *testing.T, db *gorm.DB) []int64 {
+	t.Helper()
+	var ids []int64
+	err := db.Raw("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()").Scan(&ids).Error
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// The lock is the connection's: when an operator kills that, the rival is in and the holder is told.
+func TestSQLForUpdateConnectionKilled(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	admin := openSQL(t, dsn, 1)
+	const ttl = 3 * time.Second
+	holder := forUpdate(t, openSQL(t, dsn, 1), ttl, nil)
+	lease := obtain(t, holder, "k")
+	for _, id := range sessionsOf(t, admin) {
+		if err := admin.Exec("KILL ?", id).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	rival := forUpdate(t, openSQL(t, dsn, 2), ttl, nil)
+	second := obtain(t, rival, "k")
+	if took := wantLost(t, lease); took > ttl {
+		t.Errorf("the holder was told after %s, want at most %s", took, ttl)
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("late Release = %v, want ErrLost", err)
+	}
+	wantBusy(t, holder, "k", "after the late Release")
+	letGo(t, second)
+	letGo(t, obtain(t, holder, "k"))
+}
+
+// A wait that is longer than the TTL does not count towards it.
+func TestSQLForUpdateAfterALongWait(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	lease := obtain(t, forUpdate(t, openSQL(t, dsn, 1), 10*time.Second, nil), "k")
+	time.AfterFunc(1500*time.Millisecond, func() { _ = lease.Release(context.Background()) })
+	second := obtain(t, forUpdate(t, openSQL(t, dsn, 1), time.Second, nil), "k")
+	if err := context.Cause(second.Context()); err != nil {
+		t.Errorf("the lease was over when it began: %v", err)
+	}
+	letGo(t, second)
+}
+
+// A process of which the server hears nothing more loses the row after its TTL, and knows that before.
+func TestSQLForUpdateCutOff(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	far, r := throughRelay(t, dsn)
+	const ttl = 2 * time.Second
+	openSQL(t, dsn, 1)
+	lease := obtain(t, forUpdate(t, openSQL(t, far, 1), ttl, nil), "k")
+	r.cut.Store(true)
+	second := obtain(t, forUpdate(t, openSQL(t, dsn, 2), ttl, nil), "k")
+	if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
+		t.Error("the rival is in and the holder still believes")
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("late Release = %v, want ErrLost", err)
+	}
+	letGo(t, second)
+}
+
+// With every connection in use by holders, a free lock cannot be had either; and the error says why.
+func TestSQLForUpdatePoolExhausted(t *testing.T) {
+	t.Parallel()
+	l := forUpdate(t, openSQL(t, testenv.MySQL(t), 1), 10*time.Second, nil)
+	lease := obtain(t, l, "one")
+	for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
+		_, err := l.Acquire(lock.WithWait(t.Context(), wait), "another")
+		if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, lock.ErrNoConnection) {
+			t.Errorf("Acquire of a free lock without a free connection, wait %s = %v, want ErrBusy and ErrNoConnection", wait, err)
+		}
+	}
+	letGo(t, lease)
+	free, err := l.Acquire(lock.WithWait(t.Context(), 0), "another")
+	if err != nil {
+		t.Fatalf("Acquire with a free connection = %v", err)
+	}
+	letGo(t, free)
+}
+
+// Waits of less than a second, of a second, and with a rest: none ends early or lasts a whole second too long.
+func TestSQLForUpdateWaits(t *testing.T) {
+	t.Parallel()
+	db := openSQL(t, testenv.MySQL(t), 8)
+	l := forUpdate(t, db, 10*time.Second, nil)
+	lease := obtain(t, l, "k")
+	for _, wait := range []time.Duration{300 * time.Millisecond, time.Second, 1300 * time.Millisecond} {
+		t.Run(wait.String(), func(t *testing.T) {
+			start := time.Now()
+			_, err := l.Acquire(lock.WithWait(t.Context(), wait), "k")
+			if took := time.Since(start); !errors.Is(err, lock.ErrBusy) || errors.Is(err, lock.ErrNoConnection) || took < wait || took > wait+2*time.Second {
+				t.Errorf("Acquire = %v after %s, want ErrBusy after %s", err, took, wait)
+			}
+		})
+	}
+	letGo(t, lease)
+	// Connections come back to the pool as they were.
+	for range 8 {
+		c, err := sqlPool(t, db).Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // not before all are taken
+		var same bool
+		err = c.QueryRowContext(t.Context(), "SELECT @@wait_timeout = @@GLOBAL.wait_timeout AND @@innodb_lock_wait_timeout = @@GLOBAL.innodb_lock_wait_timeout AND @@autocommit").Scan(&same)
+		if err != nil || !same {
+			t.Errorf("a connection came back with other settings (%v)", err)
+		}
+	}
+}
+
+func TestSQLForUpdateNeedsRowLocks(t *testing.T) {
+	t.Parallel()
+	if _, err := lock.NewSQLForUpdate(openSQL(t, testenv.SQLite(t), 1), time.Minute, nil); err == nil {
+		t.Error("NewSQLForUpdate on SQLite = nil, want an error")
+	}
+}
+
+// A release that meets a renewal under way waits for its answer, and does not take that for a loss.
+func TestSQLReleaseDuringRenewal(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	far, r := throughRelay(t, dsn)
+	openSQL(t, dsn, 1)
+	db := openSQL(t, far, 4)
+	for name, l := range map[string]lock.Locker{
+		"sql-for-update": forUpdate(t, db, time.Second, nil), "sql-lease": sqlLease(t, db, time.Second, nil),
+	} {
+		lease := obtain(t, l, name)
+		r.slow.Store(int64(50 * time.Millisecond))
+		n := r.asked.Load()
+		eventually(t, "a renewal was sent", func() bool { return r.asked.Load() > n })
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("%s: Release = %v", name, err)
+		}
+		r.slow.Store(0)
+	}
+}
+
+// All that wait for a row that nobody has made yet get their turn.
+func TestSQLForUpdateFirstUse(t *testing.T) {
+	t.Parallel()
+	l := forUpdate(t, openSQL(t, testenv.MySQL(t), 24), 10*time.Second, nil)
+	start := time.Now()
+	for n := range 30 {
+		key := fmt.Sprint("first use ", n)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				lease, err := l.Acquire(lock.WithWait(t.Context(), soon), key)
+				if err == nil {
+					err = lease.Release(context.Background())
+				}
+				if err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	t.Logf("30 first uses by twenty took %s", time.Since(start).Round(time.Millisecond))
+}
+
+// throughRelay returns a DSN by which the server is reached through a relay.
+func throughRelay(t *testing.T, dsn string) (far string, r *relay) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = newRelay(t, cfg.Addr)
+	cfg.Addr = r.Addr().String()
+	return cfg.FormatDSN(), r
+}

@@ -1,0 +1,265 @@
+package lock_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"path"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+// newZooKeeper returns a lock on a connection of its own, which is returned as well.
+func newZooKeeper(t *testing.T, s *testenv.Coordination, session time.Duration, st *step.Stream) (*lock.ZooKeeper, *zk.Conn) {
+	t.Helper()
+	c := s.ZooKeeperConn(t, session)
+	l := lock.NewZooKeeper(c, s.Prefix, session, st)
+	t.Cleanup(func() { _ = l.Close() })
+	return l, c
+}
+
+func zooKeeperLock(t *testing.T, s *testenv.Coordination, session time.Duration) *lock.ZooKeeper {
+	t.Helper()
+	l, _ := newZooKeeper(t, s, session, nil)
+	return l
+}
+
+func TestZooKeeper(t *testing.T) {
+	s := testenv.ZooKeeper(t)
+	locktest.Run(t, locktest.Kind{
+		Name: "zookeeper", Key: keysUnder("a/b."),
+		Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			l, _ := newZooKeeper(t, s, 30*time.Second, st)
+			return l
+		},
+	})
+}
+
+// zkNodes are those of the only lock below the test's root.
+func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
+	t.Helper()
+	locks, _, err := c.Children(root)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && len(locks) == 0 {
+		return nil
+	}
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("locks %v, %v, want one", locks, err)
+	}
+	names, _, err := c.Children(path.Join(root, locks[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// closeSession ends another client's session: it joins it with the number and password that the server gave to that client,
+// and closes it. hello is that answer: length, protocol, time-out, number, length of the password, password.
+func closeSession(t *testing.T, addr string, hello []byte) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	be := binary.BigEndian
+	join := be.AppendUint32(nil, 44)                    // length
+	join = be.AppendUint32(join, 0)                     // protocol
+	join = be.AppendUint64(join, 0)                     // last transaction seen
+	join = append(join, hello[8:12]...)                 // time-out
+	join = append(join, hello[12:40]...)                // number and password
+	join = append(join, 0, 0, 0, 8, 0, 0, 0, 1)         // a request of 8 bytes, number 1
+	join = be.AppendUint32(join, uint32(0xffffffff-10)) // closeSession is -11
+	if _, err := c.Write(join); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(c); err != nil { // until the server closes the connection
+		t.Logf("read: %v", err)
+	}
+}
+
+func TestZooKeeperSessionClosed(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := newRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	const session = 6 * time.Second
+	holder, rival := zooKeeperLock(t, far, session), zooKeeperLock(t, s, session)
+	sessionEnds(t, holder, rival, "k", session, func() { closeSession(t, s.Addr, <-r.hello) })
+}
+
+func TestZooKeeperCutOff(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := newRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	const session = 2 * time.Second
+	holder, rival := zooKeeperLock(t, far, session), zooKeeperLock(t, s, session)
+	lease := obtain(t, holder, "k")
+	r.cut.Store(true)
+	second := obtain(t, rival, "k")
+	if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
+		t.Error("the rival is in and the holder still believes")
+	}
+	if err := lease.Release(t.Context()); err == nil {
+		t.Error("Release without a network = nil")
+	}
+	wantBusy(t, rival, "k", "after a release that could not be sent")
+	letGo(t, second)
+	r.heal() // so that the connection can be closed
+}
+
+// The answer to the create is lost with its connection: the node is there and nobody knows its name.
+func TestZooKeeperFindsItsOrphan(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := newRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	l, see := zooKeeperLock(t, far, 20*time.Second), s.ZooKeeperConn(t, 20*time.Second)
+	letGo(t, obtain(t, l, "k"))
+	r.lose.Store(true)
+	lease := obtain(t, l, "k")
+	if r.lose.Load() {
+		t.Error("no answer was lost: this test shows nothing")
+	}
+	if left := zkNodes(t, see, s.Prefix); len(left) != 1 {
+		t.Errorf("nodes %v, want one", left)
+	}
+	letGo(t, lease)
+	if left := zkNodes(t, see, s.Prefix); len(left) != 0 {
+		t.Errorf("nodes %v left behind", left)
+	}
+}
+
+// The same, and there is no connection for longer than a caller may be kept: the session owes the deletion.
+func TestZooKeeperDeletesItsOrphan(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := newRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	l, see := zooKeeperLock(t, far, 30*time.Second), s.ZooKeeperConn(t, 30*time.Second)
+	letGo(t, obtain(t, l, "k"))
+	r.lose.Store(true)
+	failed := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := l.Acquire(ctx, "k")
+		failed <- err
+	}()
+	eventually(t, "an answer was lost", func() bool { return !r.lose.Load() })
+	r.cut.Store(true) // the client connects again after a second
+	if err := <-failed; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want it to end with its context", err)
+	}
+	if left := zkNodes(t, see, s.Prefix); len(left) != 1 {
+		t.Errorf("nodes %v, want the orphan: this test shows nothing", left)
+	}
+	r.heal()
+	eventually(t, "the orphan is gone", func() bool { return len(zkNodes(t, see, s.Prefix)) == 0 })
+	letGo(t, obtain(t, zooKeeperLock(t, s, 20*time.Second), "k"))
+}
+
+func TestZooKeeperFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	order := fifo(t, zooKeeperLock(t, s, 20*time.Second), "k", 8, func(n int) {
+		eventually(t, "another node in the queue", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+	})
+	if !slices.IsSorted(order) {
+		t.Errorf("served in the order %v", order)
+	}
+	if left := zkNodes(t, see, s.Prefix); len(left) != 0 {
+		t.Errorf("nodes %v left behind", left)
+	}
+}
+
+// A waiter that dies is watched by the next one, which must not take its going for the holder's.
+func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	holder := obtain(t, zooKeeperLock(t, s, 20*time.Second), "k")
+	dead, conn := newZooKeeper(t, s, 2*time.Second, nil)
+	queued := func(n int) {
+		eventually(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+	}
+	died, got := make(chan error, 1), make(chan lock.Lease, 1)
+	go func() {
+		_, err := dead.Acquire(t.Context(), "k")
+		died <- err
+	}()
+	queued(2)
+	next := zooKeeperLock(t, s, 20*time.Second)
+	go func() {
+		lease, err := next.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Errorf("the next waiter: %v", err)
+		}
+		got <- lease
+	}()
+	queued(3)
+	conn.Close()
+	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("the waiter without a session: %v, want ErrUnavailable", err)
+	}
+	queued(2)
+	select {
+	case <-got:
+		t.Fatal("the death of a waiter admitted the next one")
+	case <-time.After(200 * time.Millisecond):
+	}
+	letGo(t, holder)
+	letGo(t, <-got)
+}
+
+// The lock's node is a container, which the server deletes: numbers start anew with the next, fences do not.
+func TestZooKeeperFencesRise(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	l := zooKeeperLock(t, s, 20*time.Second)
+	fencesRise(t, "k", l, zooKeeperLock(t, s, 20*time.Second))
+	before := obtain(t, l, "k")
+	letGo(t, before)
+	locks, _, err := see.Children(s.Prefix)
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("locks %v, %v, want one", locks, err)
+	}
+	if err := see.Delete(path.Join(s.Prefix, locks[0]), -1); err != nil { // as the server will
+		t.Fatal(err)
+	}
+	after := obtain(t, l, "k")
+	if after.Fence() <= before.Fence() {
+		t.Errorf("fence %d after %d", after.Fence(), before.Fence())
+	}
+	letGo(t, after)
+}
+
+// The answer to the delete is lost with its connection: the lock asks again, and knows that "gone" was its own doing.
+func TestZooKeeperLostRelease(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := newRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	lease := obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
+	r.lose.Store(true)
+	if err := lease.Release(t.Context()); errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want nil, or unknown and then nil", err)
+	}
+	letGo(t, lease)
+	if r.lose.Load() {
+		t.Error("no answer was lost: this test shows nothing")
+	}
+	letGo(t, obtain(t, zooKeeperLock(t, s, 20*time.Second), "k"))
+}
