@@ -28,6 +28,7 @@ require (
 	golang.org/x/text v0.42.0
 	gorm.io/driver/mysql v1.6.0
 	gorm.io/gorm v1.31.2
+	pgregory.net/rapid v1.2.0
 )
 
 require (

@@ -37,7 +37,7 @@ func newWithStack() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows COMMAND is COMMAND's
 	cmd.Flags().StringSliceVar(&require, "require", splitList(os.Getenv(envTestRequire)),
-		"backends that must be there: redis,mysql,nginx; others are left out where they are not installed")
+		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul; others are left out where they are not installed")
 	return cmd
 }
 
@@ -78,7 +78,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 
 // installed lists the backends to start: the ones given or found. A required one that is neither is an error.
 func installed(require []string, o localstack.Options, say func(string, ...any)) ([]string, error) {
-	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx}
+	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Etcd, localstack.ZooKeeper, localstack.Consul}
 	for _, name := range require {
 		if !slices.Contains(known, name) {
 			return nil, usage("--require %s: want some of %s", name, strings.Join(known, ","))
@@ -93,7 +93,7 @@ func installed(require []string, o localstack.Options, say func(string, ...any))
 			return nil, fmt.Errorf("%s is required: %w", name, err)
 		case err != nil && !given[name]:
 			say("no %s: %v", name, err)
-		case name != localstack.Nginx:
+		case name == localstack.Redis || name == localstack.MySQL: // few tests need the others, and start their own
 			start = append(start, name)
 		}
 	}

@@ -61,6 +61,12 @@ func kinds(s *testenv.RedisServer) []locktest.Kind {
 			c := client(t, s)
 			return lock.NewWatchdog(c, ttl, wakeups(t, c), st).WithLease(ttl)
 		}},
+		{Name: "handoff", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			return engine(t, client(t, s), lock.EngineOptions{Steps: st}).Handoff()
+		}},
+		{Name: "fair", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			return engine(t, client(t, s), lock.EngineOptions{Steps: st}).Fair()
+		}},
 	}
 }
 

@@ -1,0 +1,305 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// both runs a test in a bubble for each of the engine's locks.
+func both(t *testing.T, f func(t *testing.T, name string)) {
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, name) })
+		})
+	}
+}
+
+func holds(t *testing.T, l lock.Locker, key string) lock.Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return lease
+}
+
+// waits acquires in the background.
+func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease, failed chan error) {
+	got, failed = make(chan lock.Lease, 1), make(chan error, 1)
+	go func() {
+		if lease, err := l.Acquire(ctx, key); err != nil {
+			failed <- err
+		} else {
+			got <- lease
+		}
+	}()
+	synctest.Wait()
+	return got, failed
+}
+
+func TestEngineRenews(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 1)
+		lease := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		for range 60 {
+			time.Sleep(10 * time.Second)
+			if remaining := m.TTL("k{1}"); remaining < ttl/2 {
+				t.Fatalf("%s left of a TTL of %s", remaining, ttl)
+			}
+		}
+		if err := lease.Context().Err(); err != nil {
+			t.Fatalf("the lease ended: %v", err)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * ttl)
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+func TestEngineCutOffStopsTrusting(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 1)
+		lease := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		time.Sleep(95 * time.Second)
+		wires[0].down.Store(true)
+		wires[0].cut()
+		<-lease.Context().Done()
+		if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+			t.Errorf("cause = %v, want ErrLost", cause)
+		}
+		if !m.Exists("k{1}") {
+			t.Error("the lock expired while its holder still trusted it")
+		}
+		if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release without a network = %v, want unknown", err)
+		}
+	})
+}
+
+func TestEngineLearnsOfItsLoss(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 1)
+		l := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		lease := holds(t, l, "k{1}")
+		m.Del("k{1}")
+		start := time.Now()
+		<-lease.Context().Done()
+		if took := time.Since(start); took > ttl/2 {
+			t.Errorf("told after %s, the next renewal was due after %s", took, ttl*2/5)
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+		next := holds(t, l, "k{1}")
+		if next.Fence() <= lease.Fence() {
+			t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
+		}
+	})
+}
+
+func TestEngineMaxHold(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 1)
+		l := pick(wires[0].process(t, lock.EngineOptions{MaxHold: time.Minute}), name)
+		start := time.Now()
+		lease := holds(t, l, "k{1}")
+		<-lease.Context().Done()
+		if held := time.Since(start); held > time.Minute+time.Second || held < time.Minute {
+			t.Errorf("held for %s, want %s", held, time.Minute)
+		}
+		holds(t, l, "k{1}")
+		if entered := time.Since(start); entered > time.Minute+ttl {
+			t.Errorf("the next one entered after %s", entered)
+		}
+	})
+}
+
+// Every message is lost: the look-out finds what was granted, within its two seconds each time.
+func TestEngineAllMessagesLost(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		holder := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		waiter := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		wires[1].deaf.Store(true)
+		for range 20 {
+			lease := holds(t, holder, "k{1}")
+			got, failed := waits(t.Context(), waiter, "k{1}")
+			time.Sleep(300 * time.Millisecond)
+			start := time.Now()
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-failed:
+				t.Fatal(err)
+			case next := <-got:
+				if took := time.Since(start); took > 2100*time.Millisecond {
+					t.Errorf("progress after %s, want two seconds at most", took)
+				}
+				if err := next.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// A waiter that ends, wherever it is, leaves nothing behind and holds nobody up.
+func TestEngineContextEndsInEachPhase(t *testing.T) {
+	phases := map[string]func(w *wire, held lock.Lease, cancel func()){
+		"request lost": func(w *wire, _ lock.Lease, cancel func()) { w.calls.Store(true); cancel() },
+		"answer lost":  func(w *wire, _ lock.Lease, cancel func()) { w.replies.Store(true); cancel() },
+		"queued":       func(_ *wire, _ lock.Lease, cancel func()) { cancel() },
+		"granted": func(_ *wire, held lock.Lease, cancel func()) {
+			go func() { _ = held.Release(context.Background()) }()
+			cancel()
+		},
+		"granted, message lost": func(w *wire, held lock.Lease, cancel func()) {
+			w.deaf.Store(true)
+			_ = held.Release(context.Background())
+			cancel()
+		},
+	}
+	for phase, end := range phases {
+		t.Run(phase, func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, wires := network(t, 2)
+				holder := pick(wires[0].process(t, lock.EngineOptions{}), name)
+				waiter := pick(wires[1].process(t, lock.EngineOptions{}), name)
+				held := holds(t, holder, "k{1}")
+				ctx, cancel := context.WithCancel(t.Context())
+				got, failed := waits(ctx, waiter, "k{1}")
+				end(wires[1], held, cancel)
+				start := time.Now()
+				select {
+				case lease := <-got: // it was faster
+					_ = lease.Release(t.Context())
+				case err := <-failed:
+					if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
+						t.Errorf("Acquire = %v, want ErrBusy and Canceled", err)
+					}
+				}
+				if took := time.Since(start); took > 5*time.Millisecond {
+					t.Errorf("returned after %s", took)
+				}
+				wires[1].calls.Store(false)
+				wires[1].replies.Store(false)
+				time.Sleep(2 * time.Second)
+				_ = held.Release(t.Context())
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
+}
+
+// A process that dies, waiting or holding, stops the others for a claim or a TTL at most.
+func TestEngineProcessDies(t *testing.T) {
+	for step, most := range map[string]time.Duration{"queued": time.Second, "half open": 3 * time.Second, "holding": ttl + 3*time.Second} {
+		t.Run(step, func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				_, wires := network(t, 3)
+				var ls []lock.Locker
+				for _, w := range wires {
+					ls = append(ls, pick(w.process(t, lock.EngineOptions{}), name))
+				}
+				held := holds(t, ls[0], "k{1}")
+				dead, _ := waits(context.Background(), ls[1], "k{1}")
+				last, failed := waits(context.Background(), ls[2], "k{1}")
+				release := func() {
+					if err := held.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				die := func() { // no word more from it, nor to it
+					wires[1].down.Store(true)
+					wires[1].calls.Store(true)
+					wires[1].replies.Store(true)
+				}
+				switch step {
+				case "queued":
+					die()
+					wires[1].cut()
+					synctest.Wait()
+					release()
+				case "half open":
+					die()
+					release()
+				case "holding":
+					release()
+					<-dead
+					die()
+				}
+				start := time.Now()
+				select {
+				case <-last:
+				case err := <-failed:
+					t.Fatal(err)
+				}
+				if took := time.Since(start); took > most {
+					t.Errorf("the next one entered after %s, want %s at most", took, most)
+				}
+			})
+		})
+	}
+}
+
+// Sixty-four waiters of four processes cost a command every two seconds and process, whoever holds the lock.
+func TestEngineParkedWaitersCostNothing(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 5)
+		counted := &spy{}
+		holds(t, pick(wires[4].process(t, lock.EngineOptions{}), name), "k{1}")
+		ctx, cancel := context.WithCancel(t.Context())
+		var failures []chan error
+		for _, w := range wires[:4] {
+			c := w.client()
+			t.Cleanup(func() { _ = c.Close() })
+			c.AddHook(counted)
+			l := pick(engine(t, c, lock.EngineOptions{}), name)
+			for range 16 {
+				_, failed := waits(ctx, l, "k{1}")
+				failures = append(failures, failed)
+			}
+		}
+		before := counted.scripts.Load()
+		const minutes = 10
+		time.Sleep(minutes * time.Minute)
+		if got := float64(counted.scripts.Load()-before) / 4 / (minutes * 60); got > 0.5 {
+			t.Errorf("%.2f commands a second and process, want 0.5 at most", got)
+		}
+		cancel()
+		for _, failed := range failures {
+			<-failed
+		}
+	})
+}
+
+// Five thousand locks that were acquired over a while share their renewals.
+func TestEngineRenewalsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, wires := network(t, 1)
+		c, counted := wires[0].client(), &spy{}
+		t.Cleanup(func() { _ = c.Close() })
+		c.AddHook(counted)
+		l := engine(t, c, lock.EngineOptions{}).Handoff()
+		const locks = 5000
+		for i := range locks {
+			holds(t, l, fmt.Sprintf("k{%d}", i))
+			time.Sleep(time.Millisecond)
+		}
+		before := counted.scripts.Load()
+		time.Sleep(2 * time.Minute)
+		if got := float64(counted.scripts.Load()-before) / 120; got > 5 {
+			t.Errorf("%.2f renewals a second for %d locks, want 5 at most", got, locks)
+		}
+	})
+}

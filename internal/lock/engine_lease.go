@@ -1,0 +1,274 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lastitem/internal/step"
+)
+
+// engineKey finds, in a context, the hold of one key; the value is a *holding.
+type engineKey string
+
+// acquire enters the hold that ctx carries, or waits in line for one.
+func (e *Engine) acquire(ctx context.Context, key string, cohort bool) (Lease, error) {
+	e.o.Steps.At(ctx, step.Waiting, key)
+	if h, ok := ctx.Value(engineKey(key)).(*holding); ok && h.e == e {
+		return h.enter(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, gaveUp(ctx)
+	}
+	w := &waiter{ctx: ctx, ready: make(chan struct{}), began: e.now()}
+	var limit time.Duration
+	until, bounded := ctx.Value(waitKey{}).(time.Time)
+	if bounded {
+		limit = time.Until(until)
+		w.overdue = limit <= 0
+	}
+	add(e.m.Waiting, 1)
+	defer add(e.m.Waiting, -1)
+	l, err := e.join(w, key, cohort)
+	if err == nil {
+		err = e.await(l, w, bounded && limit > 0, limit)
+	}
+	if err != nil {
+		if errors.Is(err, ErrBusy) {
+			add(e.m.TimedOut, 1)
+		}
+		return nil, err
+	}
+	e.o.Steps.At(ctx, step.Locked, key)
+	return &w.hold.first, nil
+}
+
+// await waits until w is served, or gives up. The first attempt is not cut off by the wait running out, only by ctx.
+func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) error {
+	var late <-chan time.Time
+	if bounded {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		late = t.C
+	}
+	for {
+		select {
+		case <-w.ready:
+			return w.err
+		case <-w.ctx.Done():
+			if h := e.leave(l, w); h != nil { // granted a moment ago: pass it on
+				e.mu.Lock()
+				e.spawn(func() { _ = h.settle(func() error { return h.free(context.Background()) }) })
+				e.mu.Unlock()
+			}
+			return gaveUp(w.ctx)
+		case <-late:
+			e.mu.Lock()
+			w.overdue = true
+			first := l.phase == asking
+			e.mu.Unlock()
+			if late = nil; first {
+				continue
+			}
+			if h := e.leave(l, w); h == nil {
+				return gaveUp(w.ctx)
+			}
+			return nil
+		}
+	}
+}
+
+// holding is one ownership of the lock by one caller. Its leases are that caller's, and the re-entries'.
+type holding struct {
+	settled // the release
+	e       *Engine
+	l       *line
+	token   string
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	parent  context.Context
+	fence   uint64
+	since   time.Duration
+	until   time.Duration // set when it ends
+	first   engineLease
+	entries int
+	lost    bool
+	ended   bool
+	unsure  bool // a release was sent whose answer was lost
+}
+
+// carrier is the context between a caller's and its hold's: it carries the hold without an allocation of its own.
+type carrier holding
+
+func (c *carrier) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+func (c *carrier) Done() <-chan struct{}       { return c.parent.Done() }
+func (c *carrier) Err() error                  { return c.parent.Err() }
+func (c *carrier) Value(key any) any {
+	if k, ok := key.(engineKey); ok && string(k) == c.l.key {
+		return (*holding)(c)
+	}
+	return c.parent.Value(key)
+}
+
+// newHolding is called with the engine's mutex held.
+func newHolding(ctx context.Context, l *line, fence uint64, now time.Duration) *holding {
+	h := &holding{e: l.e, l: l, token: l.token, parent: ctx, fence: fence, since: now, entries: 1}
+	h.ctx, h.cancel = context.WithCancelCause((*carrier)(h))
+	h.first = engineLease{h: h, ctx: h.ctx}
+	return h
+}
+
+// end is when the hold of l must no longer be believed in.
+func (l *line) end() time.Duration {
+	if most := l.e.o.MaxHold; most > 0 && l.hold != nil {
+		return min(l.until, l.hold.since+most)
+	}
+	return l.until
+}
+
+// enter is re-entry: counted here, and free of charge.
+func (h *holding) enter(ctx context.Context) (Lease, error) {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	if h.entries == 0 || h.ended {
+		return nil, ErrLost
+	}
+	h.entries++
+	h.e.o.Steps.At(ctx, step.Locked, h.l.key)
+	return &engineLease{h: h, ctx: ctx}, nil
+}
+
+// lose ends a hold that can no longer be trusted, and lets the other waiters of the line bid anew. The mutex is held.
+func (e *Engine) lose(l *line) {
+	h := l.hold
+	h.lost = true
+	h.finish(l.until, ErrLost)
+	add(e.m.Lost, 1)
+	e.forget(l)
+	e.again(l)
+}
+
+// again bids anew for those who wait in l, or ends it.
+func (e *Engine) again(l *line) {
+	if len(l.waiters) == 0 {
+		e.drop(l)
+		return
+	}
+	e.bid(l)
+	e.spawn(func() { e.ask(l, l.token) })
+}
+
+// finish ends the hold's context, once. The mutex is held.
+func (h *holding) finish(until time.Duration, cause error) {
+	if h.ended {
+		return
+	}
+	h.ended, h.until = true, until
+	h.cancel(cause)
+	add(h.e.m.Held, -1)
+	observe(h.e.m.Hold, h.e.now()-h.since)
+}
+
+// free gives the lock up: to the next waiter here, or with a command to whoever is next in Redis.
+func (h *holding) free(ctx context.Context) error {
+	e, l := h.e, h.l
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	e.o.Steps.At(ctx, step.Releasing, l.key)
+	e.mu.Lock()
+	next, passed := "", false
+	heard := len(l.waiters) > 0 && e.posts.listening(ctx, l.key)
+	if l.hold == h { // else it was lost, or this is a repetition
+		now := e.now()
+		h.finish(l.until, context.Canceled)
+		if passed = l.mayPass(now); passed {
+			e.serve(l, now)
+		} else {
+			// From here on no renewal includes it: first disarm, then release.
+			e.forget(l)
+			switch {
+			case len(l.waiters) == 0:
+				e.drop(l)
+			case heard:
+				e.bid(l)
+				next = l.token
+			default: // who does not listen would be passed over
+				e.again(l)
+			}
+		}
+	}
+	e.mu.Unlock()
+	if passed {
+		e.o.Steps.At(ctx, step.Released, l.key)
+		return nil
+	}
+	return h.release(ctx, next)
+}
+
+// mayPass bounds the cohort, and leaves the next holder some time to be trusted.
+func (l *line) mayPass(now time.Duration) bool {
+	return len(l.waiters) > 0 && l.fence <= l.last && now-l.granted < l.e.o.CohortTime && l.until-now > l.e.claim/4
+}
+
+// release sends the release, with which the line bids again under the token next where that is not "".
+func (h *holding) release(ctx context.Context, next string) error {
+	e, l := h.e, h.l
+	released, a := e.sendRelease(ctx, l.key, h.token, next)
+	if next != "" {
+		if a.err != nil || a.verdict < 0 {
+			e.mu.Lock()
+			e.spawn(func() { e.ask(l, next) })
+			e.mu.Unlock()
+		} else {
+			e.answered(l, next, a, true)
+		}
+	}
+	switch {
+	case a.err != nil:
+		h.unsure = true
+		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
+	case released == 1:
+		e.o.Steps.At(ctx, step.Released, l.key)
+		return nil
+	case (h.unsure || a.resent) && !h.lost && e.now() < h.until: // nobody else can have ended it
+		return nil
+	case h.unsure || a.resent && !h.lost:
+		return errors.New("lock: engine: release unknown: it was sent, and the lease has run out since")
+	}
+	return ErrLost
+}
+
+// engineLease is one entry into a hold.
+type engineLease struct {
+	h    *holding
+	ctx  context.Context
+	left bool
+}
+
+// Context ends with ErrLost when the lock was not renewed in time, or held for too long. An Acquire with it re-enters.
+func (l *engineLease) Context() context.Context { return l.ctx }
+
+// Fence rises with every hold; entries of one hold have the same.
+func (l *engineLease) Fence() uint64 { return l.h.fence }
+
+// Release leaves the hold; the last to leave releases it. Nil also says: it was passed on within this process.
+func (l *engineLease) Release(ctx context.Context) error {
+	h := l.h
+	h.e.mu.Lock()
+	if !l.left {
+		l.left = true
+		h.entries--
+	}
+	inner, lost := h.entries > 0, h.lost
+	h.e.mu.Unlock()
+	if !inner {
+		return h.settle(func() error { return h.free(ctx) })
+	}
+	h.e.o.Steps.At(ctx, step.Releasing, h.l.key)
+	if lost {
+		return ErrLost
+	}
+	h.e.o.Steps.At(ctx, step.Released, h.l.key)
+	return nil
+}

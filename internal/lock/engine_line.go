@@ -1,0 +1,300 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// line is one bid of this process for a key, and whoever of this process waits for it: with Handoff all who want the key,
+// with Fair a single waiter. Its fields are guarded by the engine's mutex.
+//
+//	asking -> held                  the lock was free
+//	asking -> queued -> held        it was not; a message, or a look-out, says that it is ours
+//	held -> held                    passed on within the process
+//	held -> asking                  released and queued again in one command, or lost, with others waiting here
+type line struct {
+	e       *Engine
+	key     string
+	token   string
+	number  uint64 // of the token
+	waiters []*waiter
+	hold    *holding // whoever has it; nil unless held
+
+	fence, last uint64        // the next fencing token to give out, the last reserved
+	granted     time.Duration // when this process got it
+	until       time.Duration // how long its ownership can be trusted
+	asked       time.Duration // when the last answered command was sent,
+	serverTime  int64         // and the server's clock then, in ms
+
+	alarm    alarm
+	phase    phase
+	cohort   bool
+	renewing bool
+}
+
+type phase uint8
+
+const (
+	asking phase = iota
+	queued
+	held
+)
+
+// waiter is a caller in Acquire. ready is signalled once, when hold or err is set.
+type waiter struct {
+	ctx     context.Context
+	ready   chan struct{}
+	hold    *holding
+	err     error
+	began   time.Duration
+	overdue bool // waits only for the answer to the attempt that is under way
+	late    bool // had to wait for somebody
+}
+
+func (w *waiter) settle(h *holding, err error) {
+	w.hold, w.err = h, err
+	close(w.ready)
+}
+
+// join puts w into the line for key, and begins one where there is none.
+func (e *Engine) join(w *waiter, key string, cohort bool) (*line, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
+	}
+	if l := e.lines[key]; cohort && l != nil {
+		if w.late = true; w.overdue && l.phase != asking {
+			return nil, ErrBusy
+		}
+		l.waiters = append(l.waiters, w)
+		return l, nil
+	}
+	l := &line{e: e, key: key, cohort: cohort, waiters: []*waiter{w}}
+	l.alarm.line = l
+	if cohort {
+		e.lines[key] = l
+	}
+	e.bid(l)
+	e.spawn(func() { e.ask(l, l.token) })
+	return l, nil
+}
+
+// fences is how many fencing tokens a grant reserves, one for each who may hold it in turn.
+func (l *line) fences() int {
+	if l.cohort {
+		return l.e.o.Cohort
+	}
+	return 1
+}
+
+// bid gives l a new token, and the phase that comes with it.
+func (e *Engine) bid(l *line) {
+	e.last++
+	l.number, l.token, l.phase, l.asked, l.serverTime = e.last, e.token(e.last, l.fences()), asking, e.now(), 0
+	e.bids[l.number] = l
+}
+
+// ask sends the acquire for the token that l had when it was called, until l is held, queued, or nobody's any more.
+func (e *Engine) ask(l *line, token string) {
+	for {
+		e.mu.Lock()
+		if l.token != token || l.phase != asking {
+			e.mu.Unlock()
+			return
+		}
+		patient := slices.ContainsFunc(l.waiters, func(w *waiter) bool { return !w.overdue })
+		e.mu.Unlock()
+		ctx, cancel := detached(context.Background())
+		queue := patient && e.posts.listening(ctx, l.key) // who does not listen would be passed over
+		a := e.sendAcquire(ctx, l.key, token, queue, l.fences())
+		if a.err == nil && a.verdict == 1 {
+			a = e.seeded(ctx, l, token, a)
+		}
+		done := e.answered(l, token, a, queue)
+		if !done {
+			if err := e.posts.join(ctx, l.key); err != nil {
+				e.answered(l, token, answer{err: err}, queue)
+			}
+		}
+		cancel()
+	}
+}
+
+// answered takes the answer to an acquire. It is false when l is not queued yet, and must listen first.
+func (e *Engine) answered(l *line, token string, a answer, queue bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that was faster
+		return true
+	}
+	switch {
+	case a.err != nil:
+		e.empty(l, fmt.Errorf("%w: engine: %w", ErrUnavailable, a.err), true)
+	case a.verdict < 0:
+		e.forget(l)
+		e.bid(l)
+		e.spawn(func() { e.ask(l, l.token) })
+	case a.verdict == 1:
+		if trust(a.sent, e.o.TTL)-e.now() < e.claim/4 { // slow: ask again, which renews
+			e.spawn(func() { e.ask(l, token) })
+			return true
+		}
+		e.grant(l, a.fence, a.sent, e.o.TTL)
+	case queue:
+		l.phase, l.asked, l.serverTime = queued, a.sent, a.time
+		if e.expel(l, true); len(l.waiters) > 0 {
+			e.lookOut(l, a.ttl)
+		}
+	default:
+		e.expel(l, false)
+		return len(l.waiters) == 0
+	}
+	return true
+}
+
+// seeded raises a fencing counter that starts anew above what the resource has seen.
+func (e *Engine) seeded(ctx context.Context, l *line, token string, a answer) answer {
+	fences := uint64(l.fences())
+	if e.o.FenceSeed == nil || a.fence != fences {
+		return a
+	}
+	seen, err := e.o.FenceSeed(ctx, l.key)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	keys := EngineKeys(l.key)
+	last, err := engineSeed.Run(ctx, e.c, []string{keys[0], keys[2]}, token, seen, fences).Uint64()
+	if err == nil && last == 0 {
+		err = ErrLost
+	}
+	a.fence, a.err = last, err
+	return a
+}
+
+// grant gives l's lock, owned since sent at the latest for ttl, to the first of its waiters.
+func (e *Engine) grant(l *line, fence uint64, sent, ttl time.Duration) {
+	e.unlook(l)
+	l.phase, l.granted, l.until, l.last, l.renewing = held, e.now(), trust(sent, ttl), fence, false
+	l.fence = fence - uint64(l.fences()) + 1
+	e.serve(l, sent)
+	e.schedule(&l.alarm, min(sent+ttl*2/5, l.end()))
+	e.expel(l, true)
+}
+
+// serve lets the first waiter hold the lock.
+func (e *Engine) serve(l *line, since time.Duration) {
+	w := l.waiters[0]
+	l.waiters[0] = nil
+	if l.waiters = l.waiters[1:]; len(l.waiters) == 0 {
+		l.waiters = nil
+	}
+	now := e.now()
+	l.hold = newHolding(w.ctx, l, l.fence, now)
+	l.fence++
+	add(e.m.Acquired, 1)
+	add(e.m.Held, 1)
+	if observe(e.m.Wait, now-w.began); w.late {
+		add(e.m.Contended, 1)
+		observe(e.m.Handoff, now-since)
+	}
+	w.settle(l.hold, nil)
+}
+
+// pushed takes a message of a script: the lock of key is ours.
+func (e *Engine) pushed(token string, fence uint64, serverTime int64, key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.bids[e.numberOf(token)]
+	if l == nil || l.token != token { // its waiter has gone: on to the next
+		e.spawn(func() { e.sendCancel(key, token) })
+		return
+	}
+	if l.phase == held {
+		return // a look-out was faster
+	}
+	// The server's clock tells how long ago that was, reckoned from the last answer; never before that was asked for.
+	at := l.asked
+	if l.serverTime > 0 {
+		at += max(0, time.Duration(serverTime-l.serverTime)*time.Millisecond)
+	}
+	now := e.now()
+	for _, w := range l.waiters {
+		w.late = true
+	}
+	if at = min(at, now); trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 || fence <= uint64(e.o.Cohort) && e.o.FenceSeed != nil {
+		e.unlook(l)
+		l.phase = asking // it is old, or more is to be done: ask, which also renews
+		e.spawn(func() { e.ask(l, token) })
+		return
+	}
+	e.grant(l, fence, at, e.claim)
+}
+
+// leave takes a waiter out that gives up. What was granted to it meanwhile is returned: it goes to the caller or back.
+func (e *Engine) leave(l *line, w *waiter) *holding {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if i := slices.Index(l.waiters, w); i >= 0 {
+		l.waiters = slices.Delete(l.waiters, i, i+1)
+		if len(l.waiters) == 0 && l.phase != held {
+			e.empty(l, nil, true)
+		}
+	}
+	return w.hold
+}
+
+// expel fails the waiters that wanted no more than one attempt, and ends a line without waiters as empty does.
+func (e *Engine) expel(l *line, undo bool) {
+	kept := l.waiters[:0]
+	for _, w := range l.waiters {
+		if w.overdue {
+			w.settle(nil, ErrBusy)
+		} else {
+			w.late = true
+			kept = append(kept, w)
+		}
+	}
+	clear(l.waiters[len(kept):])
+	if l.waiters = kept; len(kept) == 0 {
+		l.waiters = nil
+		if l.phase != held {
+			e.empty(l, nil, undo)
+		}
+	}
+}
+
+// empty fails all waiters of a line and ends its bid; where undo is true, on the server too.
+func (e *Engine) empty(l *line, err error, undo bool) {
+	for _, w := range l.waiters {
+		w.settle(nil, err)
+	}
+	l.waiters = nil
+	if l.phase == held {
+		return
+	}
+	key, token := l.key, l.token
+	e.forget(l)
+	e.drop(l)
+	if undo {
+		e.spawn(func() { e.sendCancel(key, token) })
+	}
+}
+
+// forget ends l's bid on this side: what is still said about its token is about nobody.
+func (e *Engine) forget(l *line) {
+	e.unlook(l)
+	e.unschedule(&l.alarm)
+	delete(e.bids, l.number)
+	l.token, l.hold = "", nil
+}
+
+// drop takes a line away that has no waiter and no bid.
+func (e *Engine) drop(l *line) {
+	if e.lines[l.key] == l {
+		delete(e.lines, l.key)
+	}
+}

@@ -1,0 +1,122 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// lookout looks after the lines of this process that are in the queue of one key, in case a message is lost.
+type lookout struct {
+	lines  []*line // in the order in which they queued
+	alarm  alarm
+	key    string
+	failed int
+	busy   bool
+}
+
+// look-outs come so often, and never when the owner's time has run out without one. It is less than a claim, so that a grant
+// whose message was lost is found in time.
+func (e *Engine) lookAfter(ttl time.Duration) time.Duration {
+	d := e.claim * 4 / 5
+	if ttl > 0 {
+		d = min(d, ttl+rand.N(ttl/8+10*time.Millisecond))
+	}
+	return max(d, 10*time.Millisecond)
+}
+
+// lookOut adds a line that has queued; ttl is the owner's.
+func (e *Engine) lookOut(l *line, ttl time.Duration) {
+	k := e.rooms[l.key]
+	if k == nil {
+		k = &lookout{key: l.key}
+		k.alarm.look = k
+		e.rooms[l.key] = k
+	}
+	k.lines = append(k.lines, l)
+	if at := e.now() + e.lookAfter(ttl); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
+		e.schedule(&k.alarm, at)
+	}
+}
+
+func (e *Engine) unlook(l *line) {
+	k := e.rooms[l.key]
+	if k == nil {
+		return
+	}
+	if i := slices.Index(k.lines, l); i >= 0 {
+		k.lines = slices.Delete(k.lines, i, i+1)
+	}
+	if len(k.lines) == 0 {
+		e.unschedule(&k.alarm)
+		delete(e.rooms, l.key)
+	}
+}
+
+// lookAll looks after all keys: after a reconnect, messages may have been missed.
+func (e *Engine) lookAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, k := range e.rooms {
+		e.look(k)
+	}
+}
+
+// look sends one command for all lines of a key. The mutex is held.
+func (e *Engine) look(k *lookout) {
+	if k.busy {
+		return
+	}
+	k.busy = true
+	e.unschedule(&k.alarm)
+	lines, tokens := slices.Clone(k.lines), make([]any, len(k.lines))
+	for i, l := range lines {
+		tokens[i] = l.token
+	}
+	e.spawn(func() {
+		ctx, cancel := detached(context.Background())
+		defer cancel()
+		first, _ := tokens[0].(string)
+		keys := scriptKeys(k.key, first)
+		for _, token := range tokens[1:] {
+			more, _ := token.(string)
+			keys = append(keys, scriptKeys(k.key, more)[4])
+		}
+		var sent time.Duration
+		var reply any
+		err := e.posts.join(ctx, k.key)
+		if err == nil {
+			sent, reply, err = e.call(ctx, enginePoll, keys, e.args(first, tokens[1:]...))
+		}
+		e.looked(k, lines, tokens, e.parse(sent, reply, err))
+	})
+}
+
+// looked takes what a look-out found: one of the lines may have the lock.
+func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k.busy = false
+	if k.failed++; a.err == nil {
+		k.failed = 0
+	}
+	for i, l := range lines {
+		switch {
+		case l.token != tokens[i] || l.phase != queued:
+		case k.failed >= tries:
+			e.empty(l, fmt.Errorf("%w: engine: %w", ErrUnavailable, a.err), true)
+		case a.err == nil && a.token == l.token:
+			e.spawn(e.posts.missed)
+			e.unlook(l)
+			l.phase = asking // ask, which renews, and does all that a grant needs
+			e.spawn(func() { e.ask(l, a.token) })
+		case a.err == nil:
+			l.asked, l.serverTime = a.sent, a.time
+		}
+	}
+	if e.rooms[k.key] == k {
+		e.schedule(&k.alarm, e.now()+e.lookAfter(a.ttl))
+	}
+}

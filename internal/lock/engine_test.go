@@ -1,0 +1,369 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
+)
+
+// engine returns an engine that is closed with the test, before its client.
+func engine(t testing.TB, c redis.UniversalClient, o lock.EngineOptions) *lock.Engine {
+	t.Helper()
+	e, err := lock.NewEngine(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			t.Errorf("Engine.Close: %v", err)
+		}
+	})
+	return e
+}
+
+// pick returns one of the engine's two locks.
+func pick(e *lock.Engine, name string) lock.Locker {
+	if name == "fair" {
+		return e.Fair()
+	}
+	return e.Handoff()
+}
+
+// spy is a client hook that counts scripts, and sends them again where it is told to.
+type spy struct {
+	scripts atomic.Int64
+	again   atomic.Bool
+}
+
+func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			if s.scripts.Add(1); s.again.Load() {
+				err = next(ctx, cmd)
+			}
+		}
+		return err
+	}
+}
+
+func TestEngineFreeLockCostsTwoCommands(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			c, counted := client(t, s), &spy{}
+			l, key := pick(engine(t, c, lock.EngineOptions{}), name), s.Prefix+name+"{1}"
+			warm(t, l, key)
+			c.AddHook(counted)
+			const rounds = 50
+			for range rounds {
+				warm(t, l, key)
+			}
+			if got := counted.scripts.Load(); got != 2*rounds {
+				t.Errorf("%d commands for %d acquisitions of a free lock, want %d", got, rounds, 2*rounds)
+			}
+		})
+	}
+}
+
+// fight lets goroutines of four engines take a lock in turns, and checks exclusion, fences and that everybody comes.
+func fight(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Client, o lock.EngineOptions) {
+	t.Helper()
+	key := s.Prefix + t.Name() + "{1}"
+	const engines, perEngine, rounds = 4, 8, 50
+	var inside atomic.Int64
+	var fence uint64
+	var wg sync.WaitGroup
+	for range engines {
+		l := pick(engine(t, c(), o), name)
+		for range perEngine {
+			wg.Go(func() {
+				for range rounds {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					lease, err := l.Acquire(ctx, key)
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						cancel()
+						return
+					}
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d holders at once", n)
+					}
+					if lease.Fence() <= fence {
+						t.Errorf("fence %d after %d, want it to rise", lease.Fence(), fence)
+					}
+					fence = lease.Fence()
+					s.Client.Ping(ctx)
+					inside.Add(-1)
+					if err := lease.Release(ctx); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+					cancel()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	left(t, s, key)
+}
+
+// left fails when a free lock leaves an owner or a queue behind for more than a moment.
+func left(t *testing.T, s *testenv.RedisServer, key string) {
+	t.Helper()
+	keys := lock.EngineKeys(key)
+	for start := time.Now(); s.Client.Exists(t.Context(), keys[0], keys[1]).Val() != 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("left behind: owner %q, queue %v", s.Client.Get(t.Context(), keys[0]).Val(), s.Client.ZRange(t.Context(), keys[1], 0, -1).Val())
+		}
+	}
+}
+
+func TestEngineContendedCommands(t *testing.T) {
+	s := testenv.Redis(t)
+	for name, most := range map[string]float64{"handoff": 0.30, "fair": 2.05} {
+		t.Run(name, func(t *testing.T) {
+			counted := &spy{}
+			// A slow machine must not cut the cohort short by the clock: the count is what is tested.
+			fight(t, s, name, func() *redis.Client {
+				c := client(t, s)
+				c.AddHook(counted)
+				return c
+			}, lock.EngineOptions{CohortTime: time.Minute})
+			got := float64(counted.scripts.Load()) / (4 * 8 * 50)
+			t.Logf("%.3f commands for each acquisition", got)
+			if got > most {
+				t.Errorf("%.3f commands for each acquisition, want at most %.2f", got, most)
+			}
+		})
+	}
+}
+
+// Every script arrives twice, and the second answer is the one that counts.
+func TestEngineScriptsSentTwice(t *testing.T) {
+	for server, give := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		for _, name := range []string{"handoff", "fair"} {
+			t.Run(server+"/"+name, func(t *testing.T) {
+				s, twice := give(t), &spy{}
+				twice.again.Store(true)
+				fight(t, s, name, func() *redis.Client {
+					o, err := redis.ParseURL(s.URL)
+					if err != nil {
+						t.Fatal(err)
+					}
+					o.MaxRetries = 1 // says that an answer may be the second
+					c := redis.NewClient(o)
+					t.Cleanup(func() { _ = c.Close() })
+					c.AddHook(twice)
+					return c
+				}, lock.EngineOptions{})
+			})
+		}
+	}
+}
+
+func TestEngineLostAnswers(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			c, lost, key := client(t, s), &swallow{name: "evalsha"}, s.Prefix+name+"{1}"
+			l := pick(engine(t, c, lock.EngineOptions{}), name)
+			warm(t, l, key)
+			c.AddHook(lost)
+			for n := range int64(3) { // of an acquire, then of a release, all but the last
+				lost.left.Store(n)
+				lease, err := l.Acquire(t.Context(), key)
+				if err != nil {
+					t.Fatalf("Acquire with %d answers lost = %v", n, err)
+				}
+				lost.left.Store(n)
+				if err := lease.Release(t.Context()); err != nil {
+					t.Errorf("Release with %d answers lost = %v, want nil", n, err)
+				}
+			}
+			lost.left.Store(3)
+			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+				t.Errorf("Acquire with all answers lost = %v, want ErrUnavailable", err)
+			}
+			left(t, s, key)
+			lease, err := l.Acquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost.left.Store(3)
+			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+				t.Errorf("Release with all answers lost = %v, want unknown", err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("Release repeated = %v, want nil", err)
+			}
+		})
+	}
+}
+
+func TestEngineReentry(t *testing.T) {
+	s := testenv.Redis(t)
+	c, counted, key := client(t, s), &spy{}, s.Prefix+"{1}"
+	e := engine(t, c, lock.EngineOptions{})
+	c.AddHook(counted)
+	outer, err := e.Handoff().Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := counted.scripts.Load()
+	inner, err := e.Fair().Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inner.Fence() != outer.Fence() {
+		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
+	}
+	if err := outer.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := inner.Context().Err(); err != nil {
+		t.Errorf("the outer release ended the inner lease: %v", err)
+	}
+	if got := counted.scripts.Load() - before; got != 0 {
+		t.Errorf("re-entry cost %d commands", got)
+	}
+	if err := inner.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Handoff().Acquire(outer.Context(), key); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
+	}
+	left(t, s, key)
+}
+
+func TestEngineFenceSeed(t *testing.T) {
+	s := testenv.Redis(t)
+	seed := func(context.Context, string) (uint64, error) { return 1000, nil }
+	l := engine(t, client(t, s), lock.EngineOptions{FenceSeed: seed}).Handoff()
+	key := s.Prefix + "{1}"
+	for last := uint64(1000); last < 1004; {
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lease.Fence() <= last {
+			t.Fatalf("fence %d, want more than %d", lease.Fence(), last)
+		}
+		last = lease.Fence()
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEngineReplicasShort(t *testing.T) {
+	s := testenv.Redis(t)
+	l := engine(t, client(t, s), lock.EngineOptions{Replicas: 1, ReplicasTimeout: time.Millisecond}).Handoff()
+	_, err := l.Acquire(t.Context(), s.Prefix+"{1}")
+	if !errors.Is(err, lock.ErrReplicas) || !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire without a replica = %v, want ErrReplicas and ErrUnavailable", err)
+	}
+	left(t, s, s.Prefix+"{1}")
+}
+
+func TestEngineClose(t *testing.T) {
+	s := testenv.Redis(t)
+	e, err := lock.NewEngine(client(t, s), lock.EngineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := s.Prefix + "{1}"
+	lease, err := e.Handoff().Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 2)
+	for _, l := range []lock.Locker{e.Handoff(), e.Fair()} {
+		go func() {
+			_, err := l.Acquire(context.Background(), key)
+			failed <- err
+		}()
+	}
+	for s.Client.ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == 0 {
+		runtime.Gosched()
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	for range 2 {
+		if err := <-failed; !errors.Is(err, lock.ErrClosed) {
+			t.Errorf("a waiter got %v, want ErrClosed", err)
+		}
+	}
+	if lease.Context().Err() == nil {
+		t.Error("the hold outlived its engine")
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release after Close = %v, want nil", err)
+	}
+	if _, err := e.Fair().Acquire(t.Context(), key); !errors.Is(err, lock.ErrClosed) {
+		t.Errorf("Acquire after Close = %v, want ErrClosed", err)
+	}
+	left(t, s, key)
+}
+
+// Five thousand held locks: no goroutine of their own, and little memory.
+func TestEngineHeldLocksAreCheap(t *testing.T) {
+	s := testenv.Redis(t)
+	l := engine(t, client(t, s), lock.EngineOptions{}).Handoff()
+	warm(t, l, s.Prefix+"{0}")
+	const locks = 5000
+	keys, leases := make([]string, locks), make([]lock.Lease, locks)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s{%d}", s.Prefix, i)
+	}
+	ctx := context.Background()
+	before, heap := runtime.NumGoroutine(), heapInUse()
+	for i, key := range keys {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases[i] = lease
+	}
+	if after := runtime.NumGoroutine(); after > before+10 {
+		t.Errorf("%d goroutines with %d locks held, %d with none", after, locks, before)
+	}
+	bytes := (heapInUse() - heap) / locks
+	t.Logf("%d bytes for each held lock", bytes)
+	if bytes > 600 {
+		t.Errorf("%d bytes for each held lock, want at most 600", bytes)
+	}
+	for _, lease := range leases {
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// heapInUse is what remains reachable.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,38 @@
+-- Part of the engine's scripts: how a free lock goes to the first waiter whose process still listens.
+-- KEYS[1] lock: the owner's token, with PX   KEYS[2] queue: ZSET of tokens by ticket
+-- KEYS[3] hash: fence, ticket   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token
+-- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH
+-- A token is "process.number.fences.claim": so many fencing tokens it reserves, so long (ms) it may take to answer a grant.
+local skipped, keep, memory = 0, 604800000, 60000 -- ms: a week for what must outlive any stall, a minute for re-sent calls
+
+local function now()
+  local t = redis.call('TIME')
+  return string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
+end
+
+local function enqueue(token)
+  redis.call('ZADD', KEYS[2], 'NX', redis.call('HINCRBY', KEYS[3], 'ticket', 1), token)
+  redis.call('PEXPIRE', KEYS[2], keep)
+end
+
+-- take makes token the owner and returns the last fencing token that it reserves.
+local function take(token, px)
+  local fence = redis.call('HINCRBY', KEYS[3], 'fence', string.match(token, '%.(%d+)%.%d+$'))
+  redis.call('PEXPIRE', KEYS[3], keep)
+  redis.call('SET', KEYS[1], token, 'PX', px)
+  return fence
+end
+
+-- pass hands the lock over, and returns to whom. Who calls the script (mine) is answered, all others are sent a message.
+local function pass(mine)
+  local shard = ARGV[3] == 'SPUBLISH' and ':' .. string.match(KEYS[2], '%b{}') or ''
+  while true do
+    local token = redis.call('ZPOPMIN', KEYS[2])[1]
+    if not token then redis.call('DEL', KEYS[1]) return nil end
+    if mine[token] then return token, take(token, ARGV[2]) end
+    local process, claim = string.match(token, '^([^.]+)%..*%.(%d+)$')
+    local told = string.format('%s %.0f %s %s', token, take(token, claim), now(), KEYS[1])
+    if redis.call(ARGV[3], 'lock:engine:' .. process .. shard, told) > 0 then return token end
+    skipped = skipped + 1
+  end
+end

@@ -1,0 +1,12 @@
+-- Keeps many locks alive, each only for its owner.
+-- KEYS the locks   ARGV[1] TTL in ms   ARGV[2..] the owners' tokens, in the order of KEYS
+-- Returns for each 1 when it was renewed, 0 when it is not the owner's (any more).
+local renewed = {}
+for i, key in ipairs(KEYS) do
+  if redis.call('GET', key) == ARGV[i + 1] then
+    renewed[i] = redis.call('PEXPIRE', key, ARGV[1])
+  else
+    renewed[i] = 0
+  end
+end
+return renewed
