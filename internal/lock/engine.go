@@ -27,7 +27,7 @@ type EngineOptions struct {
 	// TTL is how long a holder that no longer renews keeps the lock; default 30 s, at least 50 ms.
 	TTL time.Duration
 	// Cohort and CohortTime bound how many holders of one process follow each other before the lock goes on to the next
-	// process; default 8, and no further one after 50 ms. They apply to [Engine.Handoff].
+	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff].
 	Cohort     int
 	CohortTime time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
@@ -36,8 +36,6 @@ type EngineOptions struct {
 	// That narrows the hole of a fail-over and does not close it: a fence does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
-	// FenceSeed returns the highest fence that the resource has seen. It is asked where the counter in Redis starts anew.
-	FenceSeed func(ctx context.Context, key string) (uint64, error)
 	// Steps and Metrics are told what happens; both may be left out.
 	Steps   *step.Stream
 	Metrics EngineMetrics
@@ -61,6 +59,7 @@ type Engine struct {
 	resends bool // the client repeats commands on its own, so that any answer may be the second
 	epoch   time.Time
 	posts   posts
+	wire    wire
 	m       meter
 
 	mu      sync.Mutex // guards all below, and every line and hold
@@ -90,7 +89,7 @@ const (
 // the lock was deleted by hand.
 func NewEngine(c redis.UniversalClient, o EngineOptions) (*Engine, error) {
 	setDefault(&o.TTL, 30*time.Second)
-	setDefault(&o.Cohort, 8)
+	setDefault(&o.Cohort, 16)
 	setDefault(&o.CohortTime, 50*time.Millisecond)
 	setDefault(&o.ReplicasTimeout, time.Second)
 	switch {
@@ -113,6 +112,7 @@ func NewEngine(c redis.UniversalClient, o EngineOptions) (*Engine, error) {
 		e.publish = "SPUBLISH" // in a cluster PUBLISH counts only who listens at the same node
 	}
 	e.posts.init(e)
+	e.wire.init(e)
 	return e, nil
 }
 
@@ -192,6 +192,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		e.running.Wait()
+		e.wire.wait()
 		e.posts.close()
 	}()
 	select {

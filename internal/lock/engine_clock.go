@@ -157,31 +157,30 @@ func (e *Engine) renew(due []*line) {
 }
 
 func (e *Engine) sendRenewal(batch []*line, tokens []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), min(e.o.TTL/3, cleanupTimeout))
-	defer cancel()
 	keys, args := make([]string, len(batch)), make([]any, 0, len(batch)+1)
 	args = append(args, e.o.TTL.Milliseconds())
 	for i, l := range batch {
 		keys[i] = l.key
 		args = append(args, tokens[i])
 	}
-	sent, reply, err := e.call(ctx, engineRenew, keys, args)
-	v, _ := reply.([]any)
+	c := call{script: engineRenew, keys: keys, args: args, limit: min(e.o.TTL/3, cleanupTimeout)}
+	e.call(context.Background(), &c)
+	v, _ := c.reply.([]any)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, l := range batch {
 		switch {
 		case l.token != tokens[i] || l.phase != held: // released meanwhile
 			continue
-		case err != nil || i >= len(v):
+		case c.err != nil || i >= len(v):
 			add(e.m.RenewFailed, 1)
 			e.schedule(&l.alarm, min(e.now()+e.o.TTL/10, l.end()))
 		case number(v[i]) == 0:
 			e.lose(l)
 			continue
 		default:
-			l.until = trust(sent, e.o.TTL)
-			e.schedule(&l.alarm, min(sent+e.o.TTL*2/5, l.end()))
+			l.until = trust(c.sent, e.o.TTL)
+			e.schedule(&l.alarm, min(c.sent+e.o.TTL*2/5, l.end()))
 		}
 		l.renewing = false
 	}

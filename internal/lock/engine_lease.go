@@ -156,7 +156,7 @@ func (e *Engine) again(l *line) {
 		return
 	}
 	e.bid(l)
-	e.spawn(func() { e.ask(l, l.token) })
+	e.ask(l)
 }
 
 // finish ends the hold's context, once. The mutex is held.
@@ -173,12 +173,11 @@ func (h *holding) finish(until time.Duration, cause error) {
 // free gives the lock up: to the next waiter here, or with a command to whoever is next in Redis.
 func (h *holding) free(ctx context.Context) error {
 	e, l := h.e, h.l
-	ctx, cancel := detached(ctx)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	e.o.Steps.At(ctx, step.Releasing, l.key)
 	e.mu.Lock()
 	next, passed := "", false
-	heard := len(l.waiters) > 0 && e.posts.listening(ctx, l.key)
+	heard := len(l.waiters) > 0 && e.posts.listening(l.key)
 	if l.hold == h { // else it was lost, or this is a repetition
 		now := e.now()
 		h.finish(l.until, context.Canceled)
@@ -216,13 +215,15 @@ func (h *holding) release(ctx context.Context, next string) error {
 	e, l := h.e, h.l
 	released, a := e.sendRelease(ctx, l.key, h.token, next)
 	if next != "" {
-		if a.err != nil || a.verdict < 0 {
-			e.mu.Lock()
-			e.spawn(func() { e.ask(l, next) })
-			e.mu.Unlock()
-		} else {
-			e.answered(l, next, a, true)
+		e.mu.Lock()
+		switch {
+		case l.token != next || l.phase != asking: // granted by a message that was faster, or given up
+		case a.err != nil || a.verdict < 0:
+			e.ask(l)
+		default:
+			e.answered(l, a, true)
 		}
+		e.mu.Unlock()
 	}
 	switch {
 	case a.err != nil:

@@ -30,6 +30,7 @@ type line struct {
 
 	alarm    alarm
 	phase    phase
+	tries    int // of the acquire
 	cohort   bool
 	renewing bool
 }
@@ -78,7 +79,7 @@ func (e *Engine) join(w *waiter, key string, cohort bool) (*line, error) {
 		e.lines[key] = l
 	}
 	e.bid(l)
-	e.spawn(func() { e.ask(l, l.token) })
+	e.ask(l)
 	return l, nil
 }
 
@@ -93,53 +94,80 @@ func (l *line) fences() int {
 // bid gives l a new token, and the phase that comes with it.
 func (e *Engine) bid(l *line) {
 	e.last++
-	l.number, l.token, l.phase, l.asked, l.serverTime = e.last, e.token(e.last, l.fences()), asking, e.now(), 0
+	l.number, l.token, l.phase, l.tries, l.asked, l.serverTime = e.last, e.token(e.last, l.fences()), asking, 0, e.now(), 0
 	e.bids[l.number] = l
 }
 
-// ask sends the acquire for the token that l had when it was called, until l is held, queued, or nobody's any more.
-func (e *Engine) ask(l *line, token string) {
-	for {
-		e.mu.Lock()
-		if l.token != token || l.phase != asking {
-			e.mu.Unlock()
-			return
-		}
-		patient := slices.ContainsFunc(l.waiters, func(w *waiter) bool { return !w.overdue })
-		e.mu.Unlock()
-		ctx, cancel := detached(context.Background())
-		queue := patient && e.posts.listening(ctx, l.key) // who does not listen would be passed over
-		a := e.sendAcquire(ctx, l.key, token, queue, l.fences())
-		if a.err == nil && a.verdict == 1 {
-			a = e.seeded(ctx, l, token, a)
-		}
-		done := e.answered(l, token, a, queue)
-		if !done {
-			if err := e.posts.join(ctx, l.key); err != nil {
-				e.answered(l, token, answer{err: err}, queue)
-			}
-		}
-		cancel()
+// ask sends the acquire for l's token. The mutex is held.
+func (e *Engine) ask(l *line) {
+	if e.closed {
+		return
 	}
+	patient := slices.ContainsFunc(l.waiters, func(w *waiter) bool { return !w.overdue })
+	queue := patient && e.posts.listening(l.key) // who does not listen would be passed over
+	flag := 0
+	if queue {
+		flag = 1
+	}
+	token := l.token
+	c := &call{script: engineAcquire, keys: scriptKeys(l.key, token), args: e.args(token, flag, l.fences())}
+	c.done = func() { e.told(l, token, c, queue) }
+	if e.o.Replicas == 0 {
+		e.wire.send(c)
+		return
+	}
+	e.spawn(func() {
+		e.sendReplicated(l.key, c)
+		c.done()
+	})
 }
 
-// answered takes the answer to an acquire. It is false when l is not queued yet, and must listen first.
-func (e *Engine) answered(l *line, token string, a answer, queue bool) bool {
+// told takes the answer to an acquire. What it takes to send it again goes on on a goroutine of its own.
+func (e *Engine) told(l *line, token string, c *call, queue bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that was faster
-		return true
+		return
 	}
+	again := func(wait func() error) {
+		e.spawn(func() {
+			err := wait()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if l.token != token || l.phase != asking {
+				return
+			}
+			if err != nil {
+				e.empty(l, fmt.Errorf("%w: engine: %w", ErrUnavailable, err), true)
+				return
+			}
+			e.ask(l)
+		})
+	}
+	if l.tries++; !lasting(c.err) && l.tries < tries {
+		again(func() error { return pause(context.Background(), retryAfter(l.tries), nil) })
+	} else if !e.answered(l, e.parse(c), queue) {
+		l.tries = 0
+		again(func() error {
+			ctx, cancel := detached(context.Background())
+			defer cancel()
+			return e.posts.join(ctx, l.key)
+		})
+	}
+}
+
+// answered takes an answer about l's token. It is false when l is not queued yet, and must listen first. The mutex is held.
+func (e *Engine) answered(l *line, a answer, queue bool) bool {
 	switch {
 	case a.err != nil:
 		e.empty(l, fmt.Errorf("%w: engine: %w", ErrUnavailable, a.err), true)
 	case a.verdict < 0:
 		e.forget(l)
 		e.bid(l)
-		e.spawn(func() { e.ask(l, l.token) })
+		e.ask(l)
 	case a.verdict == 1:
 		if trust(a.sent, e.o.TTL)-e.now() < e.claim/4 { // slow: ask again, which renews
-			e.spawn(func() { e.ask(l, token) })
+			e.ask(l)
 			return true
 		}
 		e.grant(l, a.fence, a.sent, e.o.TTL)
@@ -153,26 +181,6 @@ func (e *Engine) answered(l *line, token string, a answer, queue bool) bool {
 		return len(l.waiters) == 0
 	}
 	return true
-}
-
-// seeded raises a fencing counter that starts anew above what the resource has seen.
-func (e *Engine) seeded(ctx context.Context, l *line, token string, a answer) answer {
-	fences := uint64(l.fences())
-	if e.o.FenceSeed == nil || a.fence != fences {
-		return a
-	}
-	seen, err := e.o.FenceSeed(ctx, l.key)
-	if err != nil {
-		a.err = err
-		return a
-	}
-	keys := EngineKeys(l.key)
-	last, err := engineSeed.Run(ctx, e.c, []string{keys[0], keys[2]}, token, seen, fences).Uint64()
-	if err == nil && last == 0 {
-		err = ErrLost
-	}
-	a.fence, a.err = last, err
-	return a
 }
 
 // grant gives l's lock, owned since sent at the latest for ttl, to the first of its waiters.
@@ -225,10 +233,10 @@ func (e *Engine) pushed(token string, fence uint64, serverTime int64, key string
 	for _, w := range l.waiters {
 		w.late = true
 	}
-	if at = min(at, now); trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 || fence <= uint64(e.o.Cohort) && e.o.FenceSeed != nil {
+	if at = min(at, now); trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 {
 		e.unlook(l)
 		l.phase = asking // it is old, or more is to be done: ask, which also renews
-		e.spawn(func() { e.ask(l, token) })
+		e.ask(l)
 		return
 	}
 	e.grant(l, fence, at, e.claim)

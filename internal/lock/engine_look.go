@@ -84,13 +84,11 @@ func (e *Engine) look(k *lookout) {
 			more, _ := token.(string)
 			keys = append(keys, scriptKeys(k.key, more)[4])
 		}
-		var sent time.Duration
-		var reply any
-		err := e.posts.join(ctx, k.key)
-		if err == nil {
-			sent, reply, err = e.call(ctx, enginePoll, keys, e.args(first, tokens[1:]...))
+		c := call{script: enginePoll, keys: keys, args: e.args(first, tokens[1:]...)}
+		if c.err = e.posts.join(ctx, k.key); c.err == nil {
+			e.call(ctx, &c)
 		}
-		e.looked(k, lines, tokens, e.parse(sent, reply, err))
+		e.looked(k, lines, tokens, e.parse(&c))
 	})
 }
 
@@ -111,7 +109,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 			e.spawn(e.posts.missed)
 			e.unlook(l)
 			l.phase = asking // ask, which renews, and does all that a grant needs
-			e.spawn(func() { e.ask(l, a.token) })
+			e.ask(l)
 		case a.err == nil:
 			l.asked, l.serverTime = a.sent, a.time
 		}

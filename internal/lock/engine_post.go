@@ -67,8 +67,8 @@ func (p *posts) at(ctx context.Context, key string) (string, redis.UniversalClie
 }
 
 // listening says whether a message about key would be heard now.
-func (p *posts) listening(ctx context.Context, key string) bool {
-	at, _, err := p.at(ctx, key)
+func (p *posts) listening(key string) bool {
+	at, _, err := p.at(context.Background(), key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.byNode[at]

@@ -25,15 +25,15 @@ var (
 	enginePollSource string
 	//go:embed lua/engine_renew.lua
 	engineRenewSource string
-	//go:embed lua/engine_seed.lua
-	engineSeedSource string
+	//go:embed lua/engine_raise.lua
+	engineRaiseSource string
 
 	engineAcquire = engineScript(engineAcquireSource)
 	engineRelease = engineScript(engineReleaseSource)
 	engineCancel  = engineScript(engineCancelSource)
 	enginePoll    = engineScript(enginePollSource)
 	engineRenew   = redis.NewScript(engineRenewSource)
-	engineSeed    = redis.NewScript(engineSeedSource)
+	engineRaise   = redis.NewScript(engineRaiseSource)
 )
 
 // engineScript puts engine_pass.lua where source asks for it: after what a free lock needs, which is most of the traffic.
@@ -114,48 +114,39 @@ const (
 	tryPause = 5 * time.Millisecond // before the second try; four times as long before the third
 )
 
-// call sends a script until it is answered, and returns its values.
-func (e *Engine) call(ctx context.Context, s *redis.Script, keys []string, args []any) (sent time.Duration, v any, err error) {
-	for i := range tries {
-		if i > 0 {
-			if pause(ctx, tryPause<<(2*i-2), nil) != nil {
-				break
-			}
-		}
-		sent = e.now()
-		if v, err = s.Run(ctx, e.c, keys, args...).Result(); err == nil || redis.HasErrorPrefix(err, "ERR") || errors.Is(err, redis.ErrClosed) {
-			break
-		}
-	}
-	return sent, v, err
+// lasting says that sending a call again would not help, or that it is answered.
+func lasting(err error) bool {
+	return err == nil || redis.HasErrorPrefix(err, "ERR") || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas)
 }
 
-// sendAcquire asks for the lock, and queues for it where queue is true.
-func (e *Engine) sendAcquire(ctx context.Context, key, token string, queue bool, fences int) answer {
-	flag := 0
-	if queue {
-		flag = 1
+// call sends a script until it is answered, for at most a few seconds, whatever ctx says; c.tries is how often.
+func (e *Engine) call(ctx context.Context, c *call) {
+	ctx = context.WithoutCancel(ctx)
+	for began := e.now(); ; {
+		c.tries++
+		e.wire.do(c)
+		if lasting(c.err) || c.tries == tries || e.now()-began > cleanupTimeout {
+			return
+		}
+		_ = pause(ctx, retryAfter(c.tries), nil)
 	}
-	keys, args := scriptKeys(key, token), e.args(token, flag, fences)
-	if e.o.Replicas > 0 {
-		return e.sendReplicated(ctx, key, keys, args)
-	}
-	sent, v, err := e.call(ctx, engineAcquire, keys, args)
-	return e.parse(sent, v, err)
 }
+
+// retryAfter is how long to wait after so many tries.
+func retryAfter(n int) time.Duration { return tryPause << (2*n - 2) }
 
 // parse reads {verdict, fence, PTTL, time, skipped}, or a fence alone.
-func (e *Engine) parse(sent time.Duration, reply any, err error) answer {
-	a := answer{sent: sent, err: err}
-	v, several := reply.([]any)
-	switch fence, alone := reply.(int64); {
-	case err != nil:
+func (e *Engine) parse(c *call) answer {
+	a := answer{sent: c.sent, err: c.err}
+	v, several := c.reply.([]any)
+	switch fence, alone := c.reply.(int64); {
+	case c.err != nil:
 		return a
 	case alone:
 		a.verdict, a.fence = 1, uint64(fence)
 		return a
 	case !several || len(v) != 5:
-		a.err = fmt.Errorf("lock: engine: unexpected answer %v", reply)
+		a.err = fmt.Errorf("lock: engine: unexpected answer %v", c.reply)
 		return a
 	}
 	if token, ok := v[0].(string); ok {
@@ -170,51 +161,48 @@ func (e *Engine) parse(sent time.Duration, reply any, err error) answer {
 
 // sendReplicated asks and, on the same connection, waits until replicas have what was written. WAIT answers for the
 // connection that it is sent on, and is refused inside a script.
-func (e *Engine) sendReplicated(ctx context.Context, key string, keys []string, args []any) answer {
-	node, err := e.node(ctx, key)
-	if err != nil {
-		return answer{err: err}
+func (e *Engine) sendReplicated(key string, c *call) {
+	ctx := deadline{context.Background(), time.Now().Add(cleanupTimeout + e.o.ReplicasTimeout)}
+	var node redis.UniversalClient
+	if node, c.err = e.node(ctx, key); c.err != nil {
+		return
 	}
-	sent := e.now()
-	var asked *redis.Cmd
-	var acked *redis.Cmd
-	_, err = node.Pipelined(ctx, func(p redis.Pipeliner) error {
-		asked = engineAcquire.Eval(ctx, p, keys, args...)
+	c.sent = e.now()
+	var asked, acked *redis.Cmd
+	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
+		asked = c.script.Eval(ctx, p, c.keys, c.args...)
 		acked = p.Do(ctx, "WAIT", e.o.Replicas, e.o.ReplicasTimeout.Milliseconds())
 		return nil
 	})
-	if asked.Err() != nil {
-		return answer{err: asked.Err()}
+	if c.reply, c.err = asked.Result(); c.err != nil || e.parse(c).verdict != 1 {
+		return
 	}
-	a := e.parse(sent, asked.Val(), nil)
-	if n, _ := acked.Int64(); a.err == nil && a.verdict == 1 && (err != nil || n < int64(e.o.Replicas)) {
-		a.err = fmt.Errorf("%w: %d of %d", ErrReplicas, n, e.o.Replicas)
+	if n, _ := acked.Int64(); err != nil || n < int64(e.o.Replicas) {
+		c.err = fmt.Errorf("%w: %d of %d", ErrReplicas, n, e.o.Replicas)
 	}
-	return a
 }
 
 // sendRelease releases, and queues with next where that is not "". released is 1, or 0 when the lock was not ours.
 func (e *Engine) sendRelease(ctx context.Context, key, token, next string) (released int64, a answer) {
-	began := e.now() + tryPause/2
-	sent, reply, err := e.call(ctx, engineRelease, scriptKeys(key, token), e.args(token, next))
-	v, _ := reply.([]any)
-	if err != nil || len(v) == 0 {
-		return number(reply), answer{err: err, verdict: -1}
+	c := call{script: engineRelease, keys: scriptKeys(key, token), args: e.args(token, next)}
+	e.call(ctx, &c)
+	v, _ := c.reply.([]any)
+	if c.err != nil || len(v) == 0 {
+		return number(c.reply), answer{err: c.err, verdict: -1}
 	}
-	a = e.parse(sent, v[1:], nil)
-	a.resent = e.resends || sent > began
+	a = e.parse(&call{sent: c.sent, reply: v[1:]})
+	a.resent = e.resends || c.tries > 1
 	return number(v[0]), a
 }
 
 // sendCancel undoes an attempt, later where it fails.
 func (e *Engine) sendCancel(key, token string) {
-	ctx, cancel := detached(context.Background())
-	defer cancel()
-	_, reply, err := e.call(ctx, engineCancel, scriptKeys(key, token), e.args(token))
-	if err != nil {
+	c := call{script: engineCancel, keys: scriptKeys(key, token), args: e.args(token)}
+	e.call(context.Background(), &c)
+	if c.err != nil {
 		e.owe(debt{key, token})
 	}
-	if v, _ := reply.([]any); len(v) == 2 {
+	if v, _ := c.reply.([]any); len(v) == 2 {
 		e.m.skipped(number(v[1]))
 	}
 }

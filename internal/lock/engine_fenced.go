@@ -1,0 +1,65 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+)
+
+// Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also after Redis has lost its
+// counter or has gone back in time: restarted empty, flushed, failed over to a replica that lagged. seen returns the highest
+// fence in the resource for a key, 0 for none; it is asked once for every hold, under the lock.
+//
+// A fence protects only where the resource checks it: in the statement that writes, and refuses what is lower.
+func (e *Engine) Fenced(seen func(ctx context.Context, key string) (uint64, error)) Locker {
+	return fencedLocker{e, seen}
+}
+
+type fencedLocker struct {
+	e    *Engine
+	seen func(context.Context, string) (uint64, error)
+}
+
+// Acquire is as [Locker] says. Where the resource could not be asked, its error is joined with [ErrUnavailable].
+func (f fencedLocker) Acquire(ctx context.Context, key string) (Lease, error) {
+	lease, err := f.e.acquire(ctx, key, true)
+	if err != nil {
+		return nil, err
+	}
+	l, ok := lease.(*engineLease)
+	if !ok || l != &l.h.first { // a re-entry: the hold's fence is above already
+		return lease, nil
+	}
+	seen, err := f.seen(l.Context(), key)
+	if err == nil && seen >= l.Fence() {
+		err = l.h.raise(seen)
+	}
+	if err != nil {
+		_ = lease.Release(ctx)
+		return nil, fmt.Errorf("%w: engine: fence of %s: %w", ErrUnavailable, key, err)
+	}
+	return lease, nil
+}
+
+// raise sets the counter in Redis above seen, and takes the hold's fence, and those of its followers, from there.
+func (h *holding) raise(seen uint64) error {
+	e, l := h.e, h.l
+	keys, fences := EngineKeys(l.key), uint64(l.fences())
+	c := call{script: engineRaise, keys: []string{keys[0], keys[2]}, args: []any{h.token, seen, fences}}
+	e.call(context.Background(), &c)
+	last := uint64(number(c.reply))
+	switch {
+	case c.err != nil:
+		return c.err
+	case last == 0:
+		return ErrLost
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.hold != h || h.ended {
+		return ErrLost
+	}
+	followers := l.last + 1 - l.fence
+	h.fence = last - fences + 1
+	l.fence, l.last = h.fence+1, h.fence+followers
+	return nil
+}
