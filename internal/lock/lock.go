@@ -1,9 +1,9 @@
-// Package lock holds the ways of being the only one: a process-local mutex, the textbook Redis locks, and locks on ZooKeeper,
-// etcd, Consul and SQL.
+// Package lock holds the ways of being the only one: a process-local mutex, the textbook Redis locks, an engine that is
+// better than these, and locks on ZooKeeper, etcd, Consul and SQL.
 //
 // All of them keep one contract, [Locker] and [Lease], and pass one conformance suite (locktest). The naive ones are
 // exhibits and say in one line what breaks them. Start with this file, then mutex.go, setnx.go and its rungs, lua.go and
-// watchdog.go.
+// watchdog.go; then engine.go, lua/engine_pass.lua and engine_line.go. docs/locks.md says when to use which.
 package lock
 
 import (
