@@ -145,6 +145,9 @@ func (e *Engine) lose(l *line) {
 	h.lost = true
 	h.finish(l.until, ErrLost)
 	add(e.m.Lost, 1)
+	if l.strays {
+		e.spawn(func() { e.sendCancel(l.key, h.token) })
+	}
 	e.forget(l)
 	e.again(l)
 }
@@ -176,7 +179,7 @@ func (h *holding) free(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	e.o.Steps.At(ctx, step.Releasing, l.key)
 	e.mu.Lock()
-	next, passed := "", false
+	next, passed, strays := "", false, false
 	heard := len(l.waiters) > 0 && e.posts.listening(l.key)
 	if l.hold == h { // else it was lost, or this is a repetition
 		now := e.now()
@@ -185,6 +188,7 @@ func (h *holding) free(ctx context.Context) error {
 			e.serve(l, now)
 		} else {
 			// From here on no renewal includes it: first disarm, then release.
+			strays = l.strays
 			e.forget(l)
 			switch {
 			case len(l.waiters) == 0:
@@ -202,7 +206,11 @@ func (h *holding) free(ctx context.Context) error {
 		e.o.Steps.At(ctx, step.Released, l.key)
 		return nil
 	}
-	return h.release(ctx, next)
+	err := h.release(ctx, next)
+	if strays { // the last releaser is remembered, and that is soon another
+		e.sendCancel(l.key, h.token)
+	}
+	return err
 }
 
 // mayPass bounds the cohort, and leaves the next holder some time to be trusted.

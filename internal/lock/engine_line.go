@@ -33,6 +33,7 @@ type line struct {
 	tries    int // of the acquire
 	cohort   bool
 	renewing bool
+	strays   bool // its acquire was sent more than once: one may yet arrive, after the release
 }
 
 type phase uint8
@@ -95,6 +96,7 @@ func (l *line) fences() int {
 func (e *Engine) bid(l *line) {
 	e.last++
 	l.number, l.token, l.phase, l.tries, l.asked, l.serverTime = e.last, e.token(e.last, l.fences()), asking, 0, e.now(), 0
+	l.strays = false
 	e.bids[l.number] = l
 }
 
@@ -145,6 +147,7 @@ func (e *Engine) told(l *line, token string, c *call, queue bool) {
 		})
 	}
 	if l.tries++; !lasting(c.err) && l.tries < tries {
+		l.strays = true
 		again(func() error { return pause(context.Background(), retryAfter(l.tries), nil) })
 	} else if !e.answered(l, e.parse(c), queue) {
 		l.tries = 0
