@@ -388,6 +388,32 @@ func TestEngineHeldLocksAreCheap(t *testing.T) {
 	}
 }
 
+// Five thousand locks share their renewals: five commands a second at a TTL of 30 s, which is 150 in one TTL, whatever it is.
+func TestEngineRenewalsAreShared(t *testing.T) {
+	t.Parallel()
+	s, counted := testenv.Redis(t), &spy{}
+	const locks, leaseTTL, most = 5000, 6 * time.Second, 150
+	c := client(t, s)
+	l := engine(t, c, lock.EngineOptions{TTL: leaseTTL}).Handoff()
+	leases := make([]lock.Lease, locks)
+	for i := range leases {
+		leases[i] = holds(t, l, fmt.Sprintf("%s{%d}", s.Prefix, i))
+	}
+	c.AddHook(counted)
+	time.Sleep(leaseTTL) // there is nothing to wait for: what must not happen is counted
+	if got := counted.scripts.Load(); got > most {
+		t.Errorf("%d renewal commands for %d locks in one TTL, want %d at most", got, locks, most)
+	}
+	for _, lease := range leases {
+		if err := lease.Context().Err(); err != nil {
+			t.Fatalf("a lease ended: %v", context.Cause(lease.Context()))
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // heapInUse is what remains reachable.
 func heapInUse() uint64 {
 	var m runtime.MemStats
