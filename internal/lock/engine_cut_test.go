@@ -137,6 +137,12 @@ func contend(ctx context.Context, l lock.Locker, b *believers, r *rand.Rand) {
 	_ = lease.Release(ctx)
 }
 
+// queued is how many tokens wait in the queue of a key.
+func queued(m *miniredis.Miniredis, key string) int {
+	tokens, _ := m.ZMembers(lock.EngineKeys(key)[1])
+	return len(tokens)
+}
+
 // nothingLeft fails where a lock that nobody wants has an owner or a queue.
 func nothingLeft(t *testing.T, m *miniredis.Miniredis, key string) {
 	t.Helper()

@@ -42,7 +42,7 @@ func pick(e *lock.Engine, name string) lock.Locker {
 	return e.Handoff()
 }
 
-// spy is a client hook that counts scripts, and sends them again where it is told to.
+// spy is a client hook that counts scripts as they are sent, and sends them again where it is told to.
 type spy struct {
 	scripts atomic.Int64
 	again   atomic.Bool
@@ -50,29 +50,38 @@ type spy struct {
 
 func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		if strings.HasPrefix(cmds[0].Name(), "eval") { // not what begins a connection
-			if s.scripts.Add(int64(len(cmds))); s.again.Load() {
-				err = next(ctx, cmds)
-			}
+func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !isScript(cmd) {
+			return next(ctx, cmd)
+		}
+		s.scripts.Add(1)
+		err := next(ctx, cmd)
+		if s.again.Load() {
+			err = next(ctx, cmd)
 		}
 		return err
 	}
 }
 
-func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if strings.HasPrefix(cmd.Name(), "eval") {
-			if s.scripts.Add(1); s.again.Load() {
-				err = next(ctx, cmd)
+func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		scripts := 0
+		for _, cmd := range cmds {
+			if isScript(cmd) {
+				scripts++
 			}
+		}
+		s.scripts.Add(int64(scripts))
+		err := next(ctx, cmds)
+		if scripts > 0 && s.again.Load() {
+			err = next(ctx, cmds)
 		}
 		return err
 	}
 }
+
+func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
 
 func TestEngineFreeLockCostsTwoCommands(t *testing.T) {
 	s := testenv.Redis(t)

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -26,8 +27,10 @@ type wire struct {
 	calls   atomic.Bool  // requests are lost
 	deaf    atomic.Bool  // messages are lost, answers are not
 	slow    atomic.Int64 // what the server sends takes so long, as a time.Duration
+	keep    atomic.Bool  // scripts that are sent are kept back, see deliver
 	mu      sync.Mutex
 	conns   []*socket
+	kept    [][]byte
 }
 
 // network is a server and the wires to it, in a bubble.
@@ -35,7 +38,10 @@ func network(t *testing.T, processes int) (*miniredis.Miniredis, []*wire) {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	t.Cleanup(func() {
+		m.Close()
+		time.Sleep(10 * time.Second) // a closed client goes on dialing for a while, and a bubble must end empty
+	})
 	first, err := m.Dial() // which starts it
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +98,22 @@ func (w *wire) heal() {
 		broken.Store(false)
 	}
 	w.slow.Store(0)
+}
+
+// deliver brings to the server what was kept back, as a network does that lost its first packets and sent them again later.
+// It returns how much there was; nobody reads the answers.
+func (w *wire) deliver() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.kept {
+		up, back := newStream(), newStream()
+		w.m.Server().ServeConn(&socket{w: w, in: up, out: back, server: true})
+		w.conns = append(w.conns, &socket{w: w, in: back, out: up})
+		_ = up.write(p, 0)
+	}
+	n := len(w.kept)
+	w.kept = nil
+	return n
 }
 
 // die ends every word from the process and to it; its connections stay, as those of a machine that lost its power.
@@ -195,6 +217,12 @@ func (c *socket) Write(p []byte) (int, error) {
 	if c.server {
 		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") || strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
 		lost, slow = c.w.replies.Load() || c.w.deaf.Load() && message, time.Duration(c.w.slow.Load())
+	}
+	if !c.server && c.w.keep.Load() && strings.Contains(string(p), "\r\neval") {
+		c.w.mu.Lock()
+		defer c.w.mu.Unlock()
+		c.w.kept = append(c.w.kept, bytes.Clone(p))
+		return len(p), nil
 	}
 	if lost {
 		return len(p), nil

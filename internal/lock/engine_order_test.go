@@ -1,0 +1,96 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// A waiter of another process is overtaken by no more than a cohort, in number and in time (invariant 8).
+func TestEngineCohortIsBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    lock.EngineOptions
+		work time.Duration
+		most int // holders of the other process after the waiter has queued
+	}{
+		"number":  {lock.EngineOptions{Cohort: 5, CohortTime: time.Hour}, time.Millisecond, 5},
+		"one":     {lock.EngineOptions{Cohort: 1, CohortTime: time.Hour}, time.Millisecond, 1},
+		"default": {lock.EngineOptions{CohortTime: time.Hour}, time.Millisecond, 8},
+		"time":    {lock.EngineOptions{Cohort: 1000}, 20 * time.Millisecond, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, wires := network(t, 2)
+				l := wires[0].process(t, c.o).Handoff()
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				entered := 0
+				for range 40 {
+					go func() {
+						defer func() { done <- struct{}{} }()
+						for ctx.Err() == nil {
+							lease, err := l.Acquire(ctx, "k{1}")
+							if err != nil {
+								return
+							}
+							entered++
+							time.Sleep(c.work)
+							_ = lease.Release(ctx)
+						}
+					}()
+				}
+				other := wires[1].process(t, c.o).Handoff()
+				for range 5 {
+					time.Sleep(time.Second)
+					before := entered
+					lease := holds(t, other, "k{1}")
+					// One may be inside when it queues, and one more entered while its request was on its way.
+					if got := entered - before; got > c.most+1 {
+						t.Errorf("%d others entered before it, want %d at most", got, c.most)
+					}
+					if err := lease.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stop()
+				for range 40 {
+					<-done
+				}
+			})
+		})
+	}
+}
+
+// Fair serves in the order of arrival, over processes, and whatever the messages do (invariant 8).
+func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, wires := network(t, 3)
+		var ls []lock.Locker
+		for _, w := range wires {
+			ls = append(ls, w.process(t, lock.EngineOptions{}).Fair())
+		}
+		held := holds(t, ls[0], "k{1}")
+		var order []chan lock.Lease
+		for i := range 30 {
+			got, _ := waits(t.Context(), ls[i*7%3], "k{1}")
+			order = append(order, got)
+		}
+		wires[1].deaf.Store(true)
+		for i, got := range order {
+			if err := held.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			held = <-got
+			synctest.Wait()
+			for j, later := range order[i+1:] {
+				if len(later) > 0 {
+					t.Fatalf("waiter %d was served with %d", i+1+j, i)
+				}
+			}
+		}
+		_ = held.Release(t.Context())
+	})
+}
