@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,5 +93,30 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 			}
 		}
 		_ = held.Release(t.Context())
+	})
+}
+
+// Who comes when the owner has gone and others wait does not overtake them, and does them a service: they need not wait for
+// their next look-out (invariants 6 and 8).
+func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 3)
+		lost := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(wires[1].process(t, lock.EngineOptions{}), name), "k{1}")
+		m.Del("k{1}")
+		newcomer := pick(wires[2].process(t, lock.EngineOptions{}), name)
+		if _, err := newcomer.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
+		}
+		synctest.Wait()
+		select {
+		case lease := <-got:
+			_ = lease.Release(t.Context())
+		default:
+			t.Error("the newcomer did not let the waiter in")
+		}
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of what was deleted = %v, want ErrLost", err)
+		}
 	})
 }

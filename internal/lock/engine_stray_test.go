@@ -51,6 +51,61 @@ func TestEngineAcquireArrivesLate(t *testing.T) {
 	}
 }
 
+// The same, of a request that was sent again, granted and released meanwhile; once, to a waiter, or several times since.
+func TestEngineGrantedAcquireArrivesLate(t *testing.T) {
+	since := map[string]func(l, other lock.Locker, held lock.Lease) (end func()){
+		"free since": func(_, _ lock.Locker, held lock.Lease) func() {
+			_ = held.Release(context.Background())
+			return func() {}
+		},
+		"passed on": func(_, other lock.Locker, held lock.Lease) func() {
+			got, _ := waits(context.Background(), other, "k{1}")
+			_ = held.Release(context.Background())
+			next := <-got
+			return func() { _ = next.Release(context.Background()) }
+		},
+		"held by another since": func(_, other lock.Locker, held lock.Lease) func() {
+			_ = held.Release(context.Background())
+			next, _ := other.Acquire(context.Background(), "k{1}")
+			_ = next.Release(context.Background())
+			return func() {}
+		},
+		"held twice since": func(l, other lock.Locker, held lock.Lease) func() {
+			_ = held.Release(context.Background())
+			for _, l := range []lock.Locker{other, l} {
+				next, _ := l.Acquire(context.Background(), "k{1}")
+				_ = next.Release(context.Background())
+			}
+			return func() {}
+		},
+	}
+	for when, happens := range since {
+		t.Run(when, func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, wires := network(t, 2)
+				other := pick(wires[0].process(t, lock.EngineOptions{}), name)
+				l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+				warm(t, l, "k{1}")
+				wires[1].keep.Store(true)
+				got, _ := waits(t.Context(), l, "k{1}")
+				wires[1].keep.Store(false)
+				end := happens(l, other, <-got)
+				time.Sleep(time.Second)
+				if n := wires[1].deliver(); n == 0 {
+					t.Error("no request was kept back")
+				}
+				synctest.Wait()
+				if n := queued(m, "k{1}"); n != 0 {
+					t.Errorf("%d in the queue after a late request", n)
+				}
+				end()
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
+}
+
 // lateContext ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.
 type lateContext struct {
 	context.Context
