@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
 )
 
 // believers are the holders that think they hold the lock: their context has not ended, they have not released.
@@ -57,77 +59,163 @@ func number(name string, otherwise uint64) uint64 {
 	return otherwise
 }
 
-// Connections are cut, stall, lose requests or answers at random, in virtual time: nobody may believe beside another.
-// LOCK_TEST_CUTS and LOCK_TEST_SEED set how often and which.
+// dice are the seed and the number of cuts of one run. LOCK_TEST_SEED and LOCK_TEST_CUTS set them; the same seed makes the same
+// faults at the same times, while the scheduler has its own will.
+func dice(t *testing.T) (seed, cuts uint64) {
+	seed, cuts = number("LOCK_TEST_SEED", rand.Uint64()), number("LOCK_TEST_CUTS", 300)
+	t.Logf("LOCK_TEST_SEED=%d LOCK_TEST_CUTS=%d", seed, cuts)
+	return seed, cuts
+}
+
+// Connections are cut, stall, lose requests or answers or bring them late, at random, in virtual time: nobody may believe
+// beside another.
 func TestEngineRandomCuts(t *testing.T) {
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run(name, func(t *testing.T) {
-			cuts, seed := number("LOCK_TEST_CUTS", 500), number("LOCK_TEST_SEED", rand.Uint64())
-			t.Logf("LOCK_TEST_SEED=%d LOCK_TEST_CUTS=%d", seed, cuts)
+			t.Parallel()
+			seed, cuts := dice(t)
 			synctest.Test(t, func(t *testing.T) { randomCuts(t, name, cuts, seed) })
 		})
 	}
 }
 
-// slowness is most of the time that a renewal waits for its answer, and a good part of a TTL.
-const slowness = 90 * time.Millisecond
+// cutTTL is short, so that many leases are lost. slowness is most of the time that a renewal waits for its answer.
+const (
+	cutTTL   = 300 * time.Millisecond
+	slowness = 90 * time.Millisecond
+)
 
-func randomCuts(t *testing.T, name string, cuts, seed uint64) {
-	const leaseTTL = 300 * time.Millisecond
+// randomCuts returns how often the lock was had.
+func randomCuts(t *testing.T, name string, cuts, seed uint64) int {
 	m, wires := network(t, 3)
 	b := &believers{t: t, now: map[lock.Lease]struct{}{}}
-	ctx, stop := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	for i, w := range wires {
-		l := pick(w.process(t, lock.EngineOptions{TTL: leaseTTL}), name)
-		for g := range 3 {
-			r := rand.New(rand.NewPCG(seed, uint64(10*i+g)))
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					contend(ctx, l, b, r)
-				}
-			})
-		}
+	var ls []lock.Locker
+	for _, w := range wires {
+		ls = append(ls, pick(w.process(t, lock.EngineOptions{TTL: cutTTL}), name))
 	}
+	stop := b.contend(ls, "k{1}", 2000, seed)
 	r := rand.New(rand.NewPCG(seed, 1000))
 	for range cuts {
 		time.Sleep(time.Duration(r.IntN(80)) * time.Millisecond)
 		w := wires[r.IntN(len(wires))]
-		if broken := r.IntN(5); broken < 4 {
+		switch broken := r.IntN(6); broken {
+		case 4:
+			w.slow.Store(int64(slowness))
+		case 5:
+			w.keep.Store(true)
+		default:
 			[]*atomic.Bool{&w.down, &w.replies, &w.calls, &w.deaf}[broken].Store(true)
 			w.cut()
-		} else {
-			w.slow.Store(int64(slowness))
 		}
-		time.Sleep(time.Duration(r.IntN(int(2*leaseTTL/time.Millisecond))) * time.Millisecond)
+		time.Sleep(time.Duration(r.IntN(int(2*cutTTL/time.Millisecond))) * time.Millisecond)
 		w.heal()
 		if r.IntN(2) == 0 {
 			w.cut()
 		}
+		if r.IntN(3) == 0 {
+			w.deliver()
+		}
 	}
 	stop()
-	wg.Wait()
 	if b.seen < int(cuts)/2 {
 		t.Errorf("%d acquisitions during %d cuts: too few to tell", b.seen, cuts)
 	}
 	t.Logf("%d acquisitions, %d cuts", b.seen, cuts)
+	for _, w := range wires {
+		w.deliver()
+	}
 	time.Sleep(10 * time.Second)
 	nothingLeft(t, m, "k{1}")
+	return b.seen
 }
 
-// contend takes the lock once, works for a random time, and releases, waits and gives up as its dice have it.
-func contend(ctx context.Context, l lock.Locker, b *believers, r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(2000))*time.Millisecond)
+// The same over TCP to a real server, in real time.
+func TestEngineRandomCutsOfTCP(t *testing.T) {
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed, cuts := dice(t)
+			cutTCP(t, testenv.Redis(t), name, cuts, seed)
+		})
+	}
+}
+
+func cutTCP(t *testing.T, s *testenv.RedisServer, name string, cuts, seed uint64) {
+	key := s.Prefix + name + "{1}"
+	b := &believers{t: t, now: map[lock.Lease]struct{}{}}
+	var relays []*relay
+	var ls []lock.Locker
+	for range 3 {
+		r := newRelay(t, s.Client.Options().Addr)
+		o := *s.Client.Options()
+		o.Addr, o.MaxRetries, o.ContextTimeoutEnabled = r.Addr().String(), -1, true
+		o.Dialer = nil
+		c := redis.NewClient(&o)
+		t.Cleanup(func() { _ = c.Close() })
+		relays, ls = append(relays, r), append(ls, pick(engine(t, c, lock.EngineOptions{TTL: cutTTL}), name))
+	}
+	stop := b.contend(ls, key, 300, seed)
+	dice := rand.New(rand.NewPCG(seed, 1000))
+	for range cuts {
+		time.Sleep(time.Duration(dice.IntN(8)) * time.Millisecond)
+		r := relays[dice.IntN(len(relays))]
+		switch dice.IntN(8) {
+		case 0:
+			r.cut.Store(true) // and what was sent meanwhile is lost
+			time.Sleep(time.Duration(dice.IntN(100)) * time.Millisecond)
+		case 1:
+			r.slow.Store(int64(dice.IntN(30)) * int64(time.Millisecond))
+		case 2:
+			r.lose.Store(true)
+			continue
+		}
+		r.heal()
+	}
+	for _, r := range relays {
+		r.slow.Store(0)
+		r.lose.Store(false)
+	}
+	stop()
+	t.Logf("%d acquisitions, %d cuts", b.seen, cuts)
+	if b.seen < int(cuts)/50 {
+		t.Errorf("%d acquisitions during %d cuts: too few to tell", b.seen, cuts)
+	}
+	left(t, s, key)
+}
+
+// contend has goroutines take the lock until stop is called, which waits for them.
+func (b *believers) contend(ls []lock.Locker, key string, patience int, seed uint64) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for i, l := range ls {
+		for g := range 3 {
+			r := rand.New(rand.NewPCG(seed, uint64(10*i+g)))
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					b.once(ctx, l, key, patience, r)
+				}
+			})
+		}
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// once takes the lock, works for a random time, and releases; it waits and gives up as its dice have it.
+func (b *believers) once(ctx context.Context, l lock.Locker, key string, patience int, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(patience))*time.Millisecond)
 	defer cancel()
-	lease, err := l.Acquire(lock.WithWait(ctx, time.Duration(r.IntN(2000))*time.Millisecond), "k{1}")
+	lease, err := l.Acquire(lock.WithWait(ctx, time.Duration(r.IntN(patience))*time.Millisecond), key)
 	if err != nil {
 		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 		return
 	}
 	b.enter(lease)
-	work := r.IntN(60)
-	if r.IntN(4) == 0 {
-		work = r.IntN(1500) // longer than a lease that is not renewed
+	work := r.IntN(patience / 30)
+	if r.IntN(6) == 0 {
+		work = r.IntN(patience) // longer than a lease that is not renewed
 	}
 	select {
 	case <-lease.Context().Done():

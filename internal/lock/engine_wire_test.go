@@ -94,7 +94,7 @@ func (w *wire) cut() {
 
 // heal ends all that is broken, except for connections.
 func (w *wire) heal() {
-	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls, &w.deaf} {
+	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls, &w.deaf, &w.keep} {
 		broken.Store(false)
 	}
 	w.slow.Store(0)
