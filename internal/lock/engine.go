@@ -41,7 +41,8 @@ type EngineOptions struct {
 	Metrics EngineMetrics
 }
 
-// Engine is the lock of one process on one Redis deployment: [Engine.Handoff] and [Engine.Fair].
+// Engine is the lock of one process on one Redis deployment: [Engine.Handoff], [Engine.Fair], [Engine.Fenced] and
+// [Engine.ReadWrite].
 //
 // A free lock costs two commands. A held one has a queue in Redis; the script that releases it makes the first of the queue
 // the owner, and tells its process by a message, so that waiting costs nothing and the next holder sends nothing. One
@@ -124,23 +125,20 @@ func setDefault[T int | time.Duration](v *T, d T) {
 
 // Handoff is the lock for throughput: waiters of this process queue here, and pass the lock on among themselves, at most
 // [EngineOptions.Cohort] in a row. Processes are served in turn, and the waiters of each in the order in which they came.
-func (e *Engine) Handoff() Locker { return handoffLocker{e} }
+func (e *Engine) Handoff() Locker { return modeLocker{e, handingOff} }
 
 // Fair is the lock that serves every waiter of every process in the order in which Redis saw them come. It is the same
 // lock as [Engine.Handoff] where keys are the same.
-func (e *Engine) Fair() Locker { return fairLocker{e} }
+func (e *Engine) Fair() Locker { return modeLocker{e, exclusive} }
 
-type (
-	handoffLocker struct{ e *Engine }
-	fairLocker    struct{ e *Engine }
-)
-
-func (l handoffLocker) Acquire(ctx context.Context, key string) (Lease, error) {
-	return l.e.acquire(ctx, key, true)
+// modeLocker is the engine as a locker of one mode.
+type modeLocker struct {
+	e *Engine
+	m mode
 }
 
-func (l fairLocker) Acquire(ctx context.Context, key string) (Lease, error) {
-	return l.e.acquire(ctx, key, false)
+func (l modeLocker) Acquire(ctx context.Context, key string) (Lease, error) {
+	return l.e.acquire(ctx, key, l.m)
 }
 
 // now is the engine's clock: monotonic, and half the size of a time.Time.

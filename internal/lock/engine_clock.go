@@ -117,7 +117,9 @@ func (e *Engine) tick() {
 			})
 		case a.look != nil && a.at <= now:
 			e.look(a.look)
-		case l == nil || l.renewing && l.end() > now || a.at-now > (l.until-a.at)/6:
+		case l != nil && l.phase == draining && a.at <= now:
+			e.askAgain(l)
+		case l == nil || l.phase == draining || l.renewing && l.end() > now || a.at-now > (l.until-a.at)/6:
 			later = append(later, a)
 		case l.end() <= now:
 			e.lose(l)
@@ -137,14 +139,23 @@ func (e *Engine) tick() {
 // renewals is how many locks one renewal command keeps alive: the server is busy for about 0.13 ms with a hundred.
 const renewals = 100
 
-// renew sends the renewals, in a cluster a command for each hash tag.
-func (e *Engine) renew(due []*line) {
+// batch names the command that a renewal goes with: in a cluster one for each hash tag, and readers have theirs.
+func (e *Engine) batch(l *line) (name string) {
 	if e.publish == "SPUBLISH" {
-		slices.SortFunc(due, func(a, b *line) int { return strings.Compare(hashTag(a.key), hashTag(b.key)) })
+		name = hashTag(l.key)
 	}
+	if l.mode == reading {
+		name += " readers"
+	}
+	return name
+}
+
+// renew sends the renewals.
+func (e *Engine) renew(due []*line) {
+	slices.SortFunc(due, func(a, b *line) int { return strings.Compare(e.batch(a), e.batch(b)) })
 	for len(due) > 0 {
 		n := 1
-		for n < min(len(due), renewals) && (e.publish == "PUBLISH" || hashTag(due[0].key) == hashTag(due[n].key)) {
+		for n < min(len(due), renewals) && e.batch(due[0]) == e.batch(due[n]) {
 			n++
 		}
 		batch, tokens := slices.Clone(due[:n]), make([]string, n)
@@ -160,10 +171,10 @@ func (e *Engine) sendRenewal(batch []*line, tokens []string) {
 	keys, args := make([]string, len(batch)), make([]any, 0, len(batch)+1)
 	args = append(args, e.o.TTL.Milliseconds())
 	for i, l := range batch {
-		keys[i] = l.key
+		keys[i] = l.heldKey()
 		args = append(args, tokens[i])
 	}
-	c := call{script: engineRenew, keys: keys, args: args, limit: min(e.o.TTL/3, cleanupTimeout)}
+	c := call{script: batch[0].mode.scripts().renew, keys: keys, args: args, limit: min(e.o.TTL/3, cleanupTimeout)}
 	e.call(context.Background(), &c)
 	v, _ := c.reply.([]any)
 	e.mu.Lock()

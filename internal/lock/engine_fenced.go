@@ -21,7 +21,7 @@ type fencedLocker struct {
 
 // Acquire is as [Locker] says. Where the resource could not be asked, its error is joined with [ErrUnavailable].
 func (f fencedLocker) Acquire(ctx context.Context, key string) (Lease, error) {
-	lease, err := f.e.acquire(ctx, key, true)
+	lease, err := f.e.acquire(ctx, key, handingOff)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,12 @@ import (
 type engineKey string
 
 // acquire enters the hold that ctx carries, or waits in line for one.
-func (e *Engine) acquire(ctx context.Context, key string, cohort bool) (Lease, error) {
+func (e *Engine) acquire(ctx context.Context, key string, m mode) (Lease, error) {
 	e.o.Steps.At(ctx, step.Waiting, key)
 	if h, ok := ctx.Value(engineKey(key)).(*holding); ok && h.e == e {
+		if !h.l.mode.covers(m) {
+			return nil, ErrUpgrade
+		}
 		return h.enter(ctx)
 	}
 	if ctx.Err() != nil {
@@ -30,7 +33,7 @@ func (e *Engine) acquire(ctx context.Context, key string, cohort bool) (Lease, e
 	}
 	add(e.m.Waiting, 1)
 	defer add(e.m.Waiting, -1)
-	l, err := e.join(w, key, cohort)
+	l, err := e.join(w, key, m)
 	if err == nil {
 		err = e.await(l, w, bounded && limit > 0, limit)
 	}
@@ -188,7 +191,7 @@ func (h *holding) free(ctx context.Context) error {
 			e.serve(l, now)
 		} else {
 			// From here on no renewal includes it: first disarm, then release.
-			strays = l.strays
+			strays = l.strays && l.mode != reading // a read's release remembers by itself
 			e.forget(l)
 			switch {
 			case len(l.waiters) == 0:
@@ -221,7 +224,7 @@ func (l *line) mayPass(now time.Duration) bool {
 // release sends the release, with which the line bids again under the token next where that is not "".
 func (h *holding) release(ctx context.Context, next string) error {
 	e, l := h.e, h.l
-	released, a := e.sendRelease(ctx, l.key, h.token, next)
+	released, a := e.sendRelease(ctx, l, h.token, next)
 	if next != "" {
 		e.mu.Lock()
 		switch {

@@ -12,6 +12,7 @@ import (
 //
 //	asking -> held                  the lock was free
 //	asking -> queued -> held        it was not; a message, or a look-out, says that it is ours
+//	asking -> draining -> held      a writer's, for which the last readers are waited for
 //	held -> held                    passed on within the process
 //	held -> asking                  released and queued again in one command, or lost, with others waiting here
 type line struct {
@@ -30,9 +31,11 @@ type line struct {
 
 	alarm    alarm
 	phase    phase
-	tries    int // of the acquire
-	cohort   bool
+	tries    int // of the acquire since it was last answered
+	asks     int // that were sent for this token after it had been answered
+	mode     mode
 	renewing bool
+	repeat   bool // a message came while an acquire was under way: ask again
 	strays   bool // its acquire was sent more than once: one may yet arrive, after the release
 }
 
@@ -42,6 +45,7 @@ const (
 	asking phase = iota
 	queued
 	held
+	draining
 )
 
 // waiter is a caller in Acquire. ready is signalled once, when hold or err is set.
@@ -61,22 +65,22 @@ func (w *waiter) settle(h *holding, err error) {
 }
 
 // join puts w into the line for key, and begins one where there is none.
-func (e *Engine) join(w *waiter, key string, cohort bool) (*line, error) {
+func (e *Engine) join(w *waiter, key string, m mode) (*line, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, ErrClosed
 	}
-	if l := e.lines[key]; cohort && l != nil {
+	if l := e.lines[key]; m == handingOff && l != nil {
 		if w.late = true; w.overdue && l.phase != asking {
 			return nil, ErrBusy
 		}
 		l.waiters = append(l.waiters, w)
 		return l, nil
 	}
-	l := &line{e: e, key: key, cohort: cohort, waiters: []*waiter{w}}
+	l := &line{e: e, key: key, mode: m, waiters: []*waiter{w}}
 	l.alarm.line = l
-	if cohort {
+	if m == handingOff {
 		e.lines[key] = l
 	}
 	e.bid(l)
@@ -84,19 +88,11 @@ func (e *Engine) join(w *waiter, key string, cohort bool) (*line, error) {
 	return l, nil
 }
 
-// fences is how many fencing tokens a grant reserves, one for each who may hold it in turn.
-func (l *line) fences() int {
-	if l.cohort {
-		return l.e.o.Cohort
-	}
-	return 1
-}
-
 // bid gives l a new token, and the phase that comes with it.
 func (e *Engine) bid(l *line) {
 	e.last++
 	l.number, l.token, l.phase, l.tries, l.asked, l.serverTime = e.last, e.token(e.last, l.fences()), asking, 0, e.now(), 0
-	l.strays = false
+	l.asks, l.repeat, l.strays = 0, false, false
 	e.bids[l.number] = l
 }
 
@@ -112,8 +108,8 @@ func (e *Engine) ask(l *line) {
 		flag = 1
 	}
 	token := l.token
-	c := &call{script: engineAcquire, keys: scriptKeys(l.key, token), args: e.args(token, flag, l.fences())}
-	c.done = func() { e.told(l, token, c, queue) }
+	c := &call{script: l.mode.scripts().acquire, keys: l.mode.keys(l.key, token), args: e.args(token, flag, l.fences())}
+	c.done = func() { e.replied(l, token, c, queue) }
 	if e.o.Replicas == 0 {
 		e.wire.send(c)
 		return
@@ -124,8 +120,8 @@ func (e *Engine) ask(l *line) {
 	})
 }
 
-// told takes the answer to an acquire. What it takes to send it again goes on on a goroutine of its own.
-func (e *Engine) told(l *line, token string, c *call, queue bool) {
+// replied takes the answer to an acquire. What it takes to send it again goes on on a goroutine of its own.
+func (e *Engine) replied(l *line, token string, c *call, queue bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that was faster
@@ -168,11 +164,12 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 		e.forget(l)
 		e.bid(l)
 		e.ask(l)
-	case a.verdict == 1:
-		if trust(a.sent, e.o.TTL)-e.now() < e.claim/4 { // slow: ask again, which renews
-			e.ask(l)
-			return true
-		}
+	case a.verdict == 1 && l.mode == writing:
+		e.drain(l, a, e.o.TTL)
+	case a.verdict > 0 && trust(a.sent, e.o.TTL)-e.now() < e.claim/4, a.verdict == 0 && queue && l.repeat:
+		l.repeat = false // slow, or overtaken by a message: ask again, which renews
+		e.ask(l)
+	case a.verdict > 0:
 		e.grant(l, a.fence, a.sent, e.o.TTL)
 	case queue:
 		l.phase, l.asked, l.serverTime = queued, a.sent, a.time
@@ -190,7 +187,7 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 func (e *Engine) grant(l *line, fence uint64, sent, ttl time.Duration) {
 	e.unlook(l)
 	l.phase, l.granted, l.until, l.last, l.renewing = held, e.now(), trust(sent, ttl), fence, false
-	l.fence = fence - uint64(l.fences()) + 1
+	l.fence = l.firstFence(fence)
 	e.serve(l, sent)
 	e.schedule(&l.alarm, min(sent+ttl*2/5, l.end()))
 	e.expel(l, true)
@@ -216,7 +213,7 @@ func (e *Engine) serve(l *line, since time.Duration) {
 }
 
 // pushed takes a message of a script: the lock of key is ours.
-func (e *Engine) pushed(token string, fence uint64, serverTime int64, key string) {
+func (e *Engine) pushed(token, mark string, fence uint64, serverTime int64, key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.bids[e.numberOf(token)]
@@ -236,13 +233,13 @@ func (e *Engine) pushed(token string, fence uint64, serverTime int64, key string
 	for _, w := range l.waiters {
 		w.late = true
 	}
-	if at = min(at, now); trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 {
-		e.unlook(l)
-		l.phase = asking // it is old, or more is to be done: ask, which also renews
-		e.ask(l)
+	// The acquire that is under way may come after the release: a second one, or one that a read's script would not know.
+	l.strays = l.strays || l.phase == asking && (l.asks > 0 || l.mode == reading)
+	if at = min(at, now); !l.told(mark) || trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 {
+		e.askAgain(l) // it is old, or more is to be done: ask, which also renews
 		return
 	}
-	e.grant(l, fence, at, e.claim)
+	e.granted(l, mark, answer{fence: fence, sent: at, time: serverTime})
 }
 
 // leave takes a waiter out that gives up. What was granted to it meanwhile is returned: it goes to the caller or back.

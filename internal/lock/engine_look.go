@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -84,7 +85,11 @@ func (e *Engine) look(k *lookout) {
 			more, _ := token.(string)
 			keys = append(keys, scriptKeys(k.key, more)[4])
 		}
-		c := call{script: enginePoll, keys: keys, args: e.args(first, tokens[1:]...)}
+		script := enginePoll
+		if slices.ContainsFunc(lines, func(l *line) bool { return l.mode.shares() }) {
+			script, keys = engineRWPoll, append(keys, readersKey(k.key))
+		}
+		c := call{script: script, keys: keys, args: e.args(first, tokens[1:]...)}
 		if c.err = e.posts.join(ctx, k.key); c.err == nil {
 			e.call(ctx, &c)
 		}
@@ -105,11 +110,9 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 		case l.token != tokens[i] || l.phase != queued:
 		case k.failed >= tries:
 			e.empty(l, fmt.Errorf("%w: engine: %w", ErrUnavailable, a.err), true)
-		case a.err == nil && a.token == l.token:
+		case a.err == nil && slices.Contains(strings.Fields(a.token), l.token):
 			e.spawn(e.posts.missed)
-			e.unlook(l)
-			l.phase = asking // ask, which renews, and does all that a grant needs
-			e.ask(l)
+			e.askAgain(l) // which renews, and does all that a grant needs
 		case a.err == nil:
 			l.asked, l.serverTime = a.sent, a.time
 		}

@@ -211,16 +211,18 @@ func (p *posts) confirm(o *post, channel string, ended bool) {
 	p.e.lookAll()
 }
 
-// read takes a message: token, fence, server time, key.
+// read takes a message: token, fence with the mark of what it grants, server time, key.
 func (p *posts) read(message string) {
 	part := strings.SplitN(message, " ", 4)
 	if len(part) != 4 {
 		return
 	}
-	fence, err := strconv.ParseUint(part[1], 10, 64)
+	digits := strings.TrimLeft(part[1], marks)
+	mark := part[1][:len(part[1])-len(digits)]
+	fence, err := strconv.ParseUint(digits, 10, 64)
 	at, bad := strconv.ParseInt(part[2], 10, 64)
 	if err == nil && bad == nil {
-		p.e.pushed(part[0], fence, at, part[3])
+		p.e.pushed(part[0], mark, fence, at, part[3])
 	}
 }
 

@@ -45,18 +45,27 @@ func engineScript(source string) *redis.Script {
 // it is held), the queue, the hash with the fencing counter, and the last releaser. Deleting all but the third is harmless
 // while nobody holds or waits; without the third the fence starts anew. The queue and the hash last a week after their last
 // use, the last releaser at most a TTL or a minute, and a minute the tombstone of a cancelled attempt, which is not among them.
+// The fifth is the set of readers, which lasts no longer than the last of them. A read leaves a tombstone, for ten seconds,
+// where its acquire may have been sent twice: always, with a client that repeats commands by itself.
 func EngineKeys(key string) []string {
-	tag := key
-	if hashTag(key) == "" {
-		tag = "{" + key + "}"
-	}
-	return []string{key, tag + ":queue", tag + ":fence", tag + ":last"}
+	tag := keyTag(key)
+	return []string{key, tag + ":queue", tag + ":fence", tag + ":last", readersKey(key)}
 }
 
-// scriptKeys are EngineKeys and the tombstone of a token, in one allocation each.
+// scriptKeys are those of EngineKeys that every script has, and the tombstone of a token.
 func scriptKeys(key, token string) []string {
-	keys := EngineKeys(key)
-	return append(keys, strings.TrimSuffix(keys[3], ":last")+":ended:"+token)
+	tag := keyTag(key)
+	return []string{key, tag + ":queue", tag + ":fence", tag + ":last", tag + ":ended:" + token}
+}
+
+func readersKey(key string) string { return keyTag(key) + ":readers" }
+
+// keyTag is what the names of all keys of a lock begin with: it has the key's hash tag.
+func keyTag(key string) string {
+	if hashTag(key) == "" {
+		return "{" + key + "}"
+	}
+	return key
 }
 
 // hashTag is the part of a key that Redis Cluster hashes, "" where it hashes all of it.
@@ -92,7 +101,7 @@ func (e *Engine) numberOf(token string) uint64 {
 
 // answer is what the scripts say about an attempt.
 type answer struct {
-	verdict int64  // 1 the caller's, 0 queued or somebody else's, -1 the token has ended
+	verdict int64  // 1 the caller's, 2 a writer's and no reader is in, 0 queued or somebody else's, -1 the token has ended
 	token   string // of which attempt, where the call was about several
 	fence   uint64 // the last one reserved
 	ttl     time.Duration
@@ -174,7 +183,7 @@ func (e *Engine) sendReplicated(key string, c *call) {
 		acked = p.Do(ctx, "WAIT", e.o.Replicas, e.o.ReplicasTimeout.Milliseconds())
 		return nil
 	})
-	if c.reply, c.err = asked.Result(); c.err != nil || e.parse(c).verdict != 1 {
+	if c.reply, c.err = asked.Result(); c.err != nil || e.parse(c).verdict <= 0 {
 		return
 	}
 	if n, _ := acked.Int64(); err != nil || n < int64(e.o.Replicas) {
@@ -183,8 +192,11 @@ func (e *Engine) sendReplicated(key string, c *call) {
 }
 
 // sendRelease releases, and queues with next where that is not "". released is 1, or 0 when the lock was not ours.
-func (e *Engine) sendRelease(ctx context.Context, key, token, next string) (released int64, a answer) {
-	c := call{script: engineRelease, keys: scriptKeys(key, token), args: e.args(token, next)}
+func (e *Engine) sendRelease(ctx context.Context, l *line, token, next string) (released int64, a answer) {
+	if l.mode == reading && (l.strays || e.resends) {
+		next = rememberRead
+	}
+	c := call{script: l.mode.scripts().release, keys: l.mode.keys(l.key, token), args: e.args(token, next)}
 	e.call(ctx, &c)
 	v, _ := c.reply.([]any)
 	if c.err != nil || len(v) == 0 {
@@ -197,7 +209,8 @@ func (e *Engine) sendRelease(ctx context.Context, key, token, next string) (rele
 
 // sendCancel undoes an attempt, later where it fails.
 func (e *Engine) sendCancel(key, token string) {
-	c := call{script: engineCancel, keys: scriptKeys(key, token), args: e.args(token)}
+	m := modeOf(token)
+	c := call{script: m.scripts().cancel, keys: m.keys(key, token), args: e.args(token, rememberCancel)}
 	e.call(context.Background(), &c)
 	if c.err != nil {
 		e.owe(debt{key, token})
@@ -206,6 +219,9 @@ func (e *Engine) sendCancel(key, token string) {
 		e.m.skipped(number(v[1]))
 	}
 }
+
+// How long (ms) a token is remembered as ended: of a cancelled attempt, and of a read whose acquire may arrive once more.
+const rememberCancel, rememberRead = "60000", "10000"
 
 // number reads a number that a script returned as such, or as a string where Lua's would lose digits.
 func number(v any) int64 {

@@ -34,12 +34,18 @@ func engine(t testing.TB, c redis.UniversalClient, o lock.EngineOptions) *lock.E
 	return e
 }
 
-// pick returns one of the engine's two locks.
+// pick returns one of the engine's locks.
 func pick(e *lock.Engine, name string) lock.Locker {
-	if name == "fair" {
+	switch name {
+	case "fair":
 		return e.Fair()
+	case "rw-write":
+		return e.ReadWrite().Write()
+	case "rw-read":
+		return e.ReadWrite().Read()
+	default:
+		return e.Handoff()
 	}
-	return e.Handoff()
 }
 
 // spy is a client hook that counts scripts as they are sent, and sends them again where it is told to.

@@ -62,9 +62,10 @@ func (w *wire) process(t *testing.T, o lock.EngineOptions) *lock.Engine {
 	return engine(t, c, o)
 }
 
+// client never waits for a connection: the timers of who does are shared with clients outside the bubble.
 func (w *wire) client() *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial,
+		Addr: "127.0.0.1:1", PoolSize: 1000, MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial,
 		ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond, DialTimeout: 200 * time.Millisecond,
 	})
 }

@@ -67,6 +67,9 @@ func kinds(s *testenv.RedisServer) []locktest.Kind {
 		{Name: "fair", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			return engine(t, client(t, s), lock.EngineOptions{Steps: st}).Fair()
 		}},
+		{Name: "rw-write", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			return engine(t, client(t, s), lock.EngineOptions{Steps: st}).ReadWrite().Write()
+		}},
 	}
 }
 

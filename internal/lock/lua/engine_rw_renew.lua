@@ -1,0 +1,14 @@
+-- Keeps many readers in, each only if it still is.
+-- KEYS the sets of readers   ARGV[1] TTL in ms   ARGV[2..] the readers' tokens, in the order of KEYS
+-- Returns for each 1 when it was renewed, 0 when its time had run out, or it was taken out.
+local t = redis.call('TIME')
+local at, renewed = t[1] * 1000 + math.floor(t[2] / 1000), {}
+for i, key in ipairs(KEYS) do
+  renewed[i] = 0
+  if tonumber(redis.call('ZSCORE', key, ARGV[i + 1]) or 0) > at then
+    redis.call('ZADD', key, string.format('%.0f', at + ARGV[1]), ARGV[i + 1])
+    if redis.call('PTTL', key) < tonumber(ARGV[1]) then redis.call('PEXPIRE', key, ARGV[1]) end
+    renewed[i] = 1
+  end
+end
+return renewed
