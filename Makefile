@@ -60,6 +60,7 @@ test: ## all of it: install what is missing, check, then every test with -race a
 .PHONY: race
 race: build ## only the tests, with -race, against private servers: packages=./internal/... test_flags='-run Lock'
 	@scripts/race $(test_flags) $(packages)
+	@$(if $(filter ./...,$(packages)),scripts/race -C bench $(test_flags) ./...)
 
 .PHONY: check
 check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
@@ -71,7 +72,7 @@ fmt: ## fail on files that gofmt would change
 
 .PHONY: vet
 vet: ## go vet
-	@echo 'check: go vet'; go vet ./...
+	@echo 'check: go vet'; go vet ./... && go vet -C bench ./...
 
 .PHONY: lint
 lint: ## golangci-lint, in its pinned version
@@ -93,6 +94,13 @@ generate: ## write the generated files anew
 bench: build ## Go benchmarks against private servers: bench=Lock count=6 packages=./internal/lock
 	@$(test_path); export PATH; exec bin/shop with-stack -- \
 		go test -run '^$$' -bench '$(or $(bench),.)' -benchmem -count $(or $(count),1) -timeout 60m $(packages)
+
+.PHONY: bench-lock
+bench-lock: ## our locks beside other libraries', 7 minutes: bench_flags='-scenario hot-64x4 -rounds 5', bench_flags=-list
+	@echo 'building bin/bench-lock (the first time: a minute or two)'
+	@CGO_ENABLED=0 go build -C bench -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" \
+		-o ../bin/bench-lock ./lock
+	@$(test_path); export PATH; exec bin/bench-lock -json out/bench-lock.json -svg out/bench-lock.svg $(bench_flags)
 
 .PHONY: clean
 clean: ## remove bin/ and out/

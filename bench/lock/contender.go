@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	goredis "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis/rueidislock"
+
+	"lastitem/internal/lock"
+)
+
+// family says what a contender is there for.
+type family string
+
+const (
+	bound   family = "bound"   // what the others are measured by
+	library family = "library" // somebody else's lock
+	ours    family = "lastitem"
+)
+
+// A contender is one lock, in one configuration.
+type contender struct {
+	name, what string
+	family     family
+	// alone: it works in one process only, which then has the goroutines of all.
+	alone bool
+	// tuned: another configuration of one that is there already; it runs when it is named.
+	tuned bool
+	// hot: another configuration, which makes a difference for a hot key and is measured only there.
+	hot  bool
+	open func(e *environment) (*opened, error)
+}
+
+// An opened contender is what all of them are reduced to.
+type opened struct {
+	// acquire waits until it has the lock of key, or until ctx ends.
+	acquire func(ctx context.Context, key string) (held, error)
+	close   func()
+}
+
+// held is a lock that was acquired; what the libraries return is one already, or nearly.
+type held interface {
+	Release(ctx context.Context) error
+}
+
+// The contenders, in the order of the tables. The names of the bounds are used by measure.go.
+const (
+	rawName     = "raw"
+	ceilingName = "mutex"
+)
+
+var contenders = []contender{
+	{name: rawName, family: bound, open: openRaw, what: "raw limit: SET NX PX, EVALSHA compare-and-delete, polling every 1 ms"},
+	{name: "redsync", family: library, open: openRedsync(0), what: "go-redsync, one node, defaults (polls every 50 to 250 ms)"},
+	{name: "redsync-1ms", family: library, tuned: true, open: openRedsync(time.Millisecond),
+		what: "go-redsync, one node, polling every 1 ms"},
+	{name: "bsm", family: library, open: openBSM(100 * time.Millisecond),
+		what: "bsm/redislock, polling every 100 ms as in its README"},
+	{name: "bsm-1ms", family: library, tuned: true, open: openBSM(time.Millisecond), what: "bsm/redislock, polling every 1 ms"},
+	{name: "rueidislock-1", family: library, open: openRueidis(1, true),
+		what: "rueidislock as in its README: KeyMajority 1, NoLoopTracking"},
+	{name: "rueidislock-2", family: library, open: openRueidis(2, true),
+		what: "rueidislock, KeyMajority 2 (its default), NoLoopTracking"},
+	{name: "rueidislock-1-loop", family: library, hot: true, open: openRueidis(1, false),
+		what: "rueidislock, KeyMajority 1, its own invalidations not suppressed: more changes of the owner"},
+	{name: "watchdog", family: ours, open: openWatchdog, what: "Redisson's scheme: reentrant hash, watchdog, broadcast wake-ups"},
+	{name: "fair", family: ours, open: openEngine((*lock.Engine).Fair),
+		what: "engine, exact order over all processes"},
+	{name: "handoff", family: ours, open: openEngine((*lock.Engine).Handoff),
+		what: "engine, handed on inside a process and between them"},
+	{name: ceilingName, family: bound, alone: true, open: openMutex,
+		what: "ceiling: a process mutex, all goroutines in one process"},
+}
+
+func contenderOf(name string) (contender, error) {
+	for _, c := range contenders {
+		if c.name == name {
+			return c, nil
+		}
+	}
+	return contender{}, fmt.Errorf("no contender %q", name)
+}
+
+// environment is what a contender is opened with.
+type environment struct {
+	redis  *redis.Options // of the server, without anything that a contender may want to choose
+	prefix string         // of all keys
+	conns  int
+	sent   *counter
+}
+
+// client is a go-redis client as the service configures its own (internal/backend), whose commands are counted.
+func (e *environment) client() *redis.Client {
+	o := *e.redis
+	o.MaxRetries, o.ContextTimeoutEnabled, o.PoolSize = -1, true, e.conns
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return e.sent.dial(ctx, &net.Dialer{Timeout: o.DialTimeout}, network, addr)
+	}
+	return redis.NewClient(&o)
+}
+
+func openRedsync(poll time.Duration) func(*environment) (*opened, error) {
+	options := []redsync.Option{redsync.WithExpiry(leaseTTL)}
+	if poll > 0 {
+		options = append(options, redsync.WithRetryDelay(poll))
+	}
+	return func(e *environment) (*opened, error) {
+		c := e.client()
+		rs := redsync.New(goredis.NewPool(c))
+		return &opened{close: func() { _ = c.Close() }, acquire: func(ctx context.Context, key string) (held, error) {
+			m := rs.NewMutex(key, options...)
+			for {
+				err := m.LockContext(ctx)
+				var taken *redsync.ErrTaken
+				switch {
+				case err == nil:
+					return redsyncHeld{m}, nil
+				case ctx.Err() != nil, !errors.Is(err, redsync.ErrFailed) && !errors.As(err, &taken):
+					return nil, err
+				} // it has used up its tries: a waiter goes on
+			}
+		}}, nil
+	}
+}
+
+type redsyncHeld struct{ *redsync.Mutex }
+
+func (h redsyncHeld) Release(ctx context.Context) error {
+	ok, err := h.UnlockContext(ctx)
+	if err == nil && !ok {
+		err = errors.New("redsync: was not held")
+	}
+	return err
+}
+
+func openBSM(poll time.Duration) func(*environment) (*opened, error) {
+	return func(e *environment) (*opened, error) {
+		c := e.client()
+		locks := redislock.New(c)
+		options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(poll)}
+		return &opened{close: func() { _ = c.Close() }, acquire: func(ctx context.Context, key string) (held, error) {
+			for {
+				l, err := locks.Obtain(ctx, key, leaseTTL, options)
+				switch {
+				case err == nil:
+					return l, nil
+				case ctx.Err() != nil, !errors.Is(err, redislock.ErrNotObtained) && !errors.Is(err, context.DeadlineExceeded):
+					return nil, err
+				} // it gives up after a TTL: a waiter goes on
+			}
+		}}, nil
+	}
+}
+
+// openRueidis gives every command a second: with the default of 20 ms one stall of a busy machine leaves a waiter parked.
+func openRueidis(majority int32, noLoop bool) func(*environment) (*opened, error) {
+	return func(e *environment) (*opened, error) {
+		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+			ClientOption: e.rueidis(), KeyPrefix: strings.TrimSuffix(e.prefix, ":"), KeyMajority: majority, NoLoopTracking: noLoop,
+			KeyValidity: leaseTTL, TryNextAfter: time.Second,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &opened{close: l.Close, acquire: func(ctx context.Context, key string) (held, error) {
+			_, free, err := l.WithContext(ctx, strings.TrimPrefix(key, e.prefix))
+			if err != nil {
+				return nil, err
+			}
+			return rueidisHeld(free), nil
+		}}, nil
+	}
+}
+
+type rueidisHeld context.CancelFunc
+
+// Release waits for Redis, and says nothing about what it answered.
+func (h rueidisHeld) Release(context.Context) error {
+	h()
+	return nil
+}
+
+func openWatchdog(e *environment) (*opened, error) {
+	c := e.client()
+	wakeups := lock.NewWakeups(c)
+	return leases(lock.NewWatchdog(c, leaseTTL, wakeups, nil), func() {
+		_ = wakeups.Close()
+		_ = c.Close()
+	}), nil
+}
+
+func openEngine(of func(*lock.Engine) lock.Locker) func(*environment) (*opened, error) {
+	return func(e *environment) (*opened, error) {
+		c := e.client()
+		engine, err := lock.NewEngine(c, lock.EngineOptions{TTL: leaseTTL})
+		if err != nil {
+			return nil, err
+		}
+		return leases(of(engine), func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			_ = engine.Close(ctx)
+			_ = c.Close()
+		}), nil
+	}
+}
+
+// leases opens a Locker of ours.
+func leases(l lock.Locker, closing func()) *opened {
+	return &opened{close: closing, acquire: func(ctx context.Context, key string) (held, error) { return l.Acquire(ctx, key) }}
+}
+
+// openMutex is a plain sync.Mutex for every key: nothing that excludes can cost less.
+func openMutex(*environment) (*opened, error) {
+	var all sync.Map
+	return &opened{close: func() {}, acquire: func(_ context.Context, key string) (held, error) {
+		v, ok := all.Load(key)
+		if !ok {
+			v, _ = all.LoadOrStore(key, new(sync.Mutex))
+		}
+		mu, ok := v.(*sync.Mutex)
+		if !ok {
+			return nil, errors.New("not a mutex")
+		}
+		mu.Lock()
+		return mutexHeld{mu}, nil
+	}}, nil
+}
+
+type mutexHeld struct{ *sync.Mutex }
+
+func (h mutexHeld) Release(context.Context) error {
+	h.Unlock()
+	return nil
+}

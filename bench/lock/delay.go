@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A delay is a proxy that lets every byte through so much later, in each direction.
+type delay struct {
+	listener net.Listener
+	target   string
+	by       time.Duration
+	ctx      context.Context
+	end      context.CancelFunc
+	running  sync.WaitGroup
+}
+
+// piece is what was read at once, and when it may go on.
+type piece struct {
+	bytes []byte
+	due   time.Time
+}
+
+func newDelay(ctx context.Context, target string, by time.Duration) (*delay, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	d := &delay{listener: l, target: target, by: by}
+	d.ctx, d.end = context.WithCancel(ctx)
+	d.running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			d.running.Go(func() { d.serve(c) })
+		}
+	})
+	return d, nil
+}
+
+func (d *delay) addr() string { return d.listener.Addr().String() }
+
+// close ends all connections and waits for the goroutines.
+func (d *delay) close() {
+	d.end()
+	_ = d.listener.Close()
+	d.running.Wait()
+}
+
+func (d *delay) serve(client net.Conn) {
+	server, err := (&net.Dialer{}).DialContext(d.ctx, "tcp", d.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	hang := sync.OnceFunc(func() {
+		_ = client.Close()
+		_ = server.Close()
+	})
+	defer hang()
+	defer context.AfterFunc(d.ctx, hang)()
+	var both sync.WaitGroup
+	both.Go(func() { d.carry(server, client); hang() })
+	both.Go(func() { d.carry(client, server); hang() })
+	both.Wait()
+}
+
+// carry reads ahead of what it writes, so that the delay does not limit how much is under way.
+func (d *delay) carry(to io.Writer, from io.Reader) {
+	queue := make(chan piece, 1024)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		failed := false
+		for p := range queue {
+			time.Sleep(time.Until(p.due))
+			if !failed {
+				_, err := to.Write(p.bytes)
+				failed = err != nil
+			}
+		}
+	}()
+	for {
+		b := make([]byte, 16<<10)
+		n, err := from.Read(b)
+		if n > 0 {
+			queue <- piece{b[:n], time.Now().Add(d.by)}
+		}
+		if err != nil {
+			break
+		}
+	}
+	close(queue)
+	<-written
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"lastitem/internal/localstack"
+)
+
+// facts are what the numbers depend on.
+type facts struct {
+	Date     string            `json:"date"`
+	Commit   string            `json:"commit"`
+	Go       string            `json:"go"`
+	System   string            `json:"system"`
+	CPU      string            `json:"cpu"`
+	Cores    int               `json:"cores"`
+	Load     string            `json:"load_average,omitempty"` // when the run began
+	Redis    string            `json:"redis"`
+	Versions map[string]string `json:"versions"` // of the libraries
+}
+
+// peers are the modules whose versions matter.
+var peers = []string{
+	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/rueidis",
+}
+
+func gatherFacts(server localstack.Service) facts {
+	f := facts{
+		Date: time.Now().UTC().Format(time.RFC3339), Commit: commit, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Redis: server.Kind, Versions: map[string]string{},
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		f.Load, _, _ = strings.Cut(string(load), " ")
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			for _, p := range peers {
+				if m.Path == p {
+					f.Versions[p] = m.Version
+				}
+			}
+		}
+	}
+	return f
+}
+
+// field reads "name : value" from a file of the kernel's, "unknown" where there is none.
+func field(file, name string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+func (f facts) libraries() string {
+	var all []string
+	for _, p := range peers {
+		if v := f.Versions[p]; v != "" {
+			all = append(all, shortName(p)+" "+v)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// shortName of github.com/go-redsync/redsync/v4 is redsync.
+func shortName(module string) string {
+	parts := strings.Split(module, "/")
+	if last := parts[len(parts)-1]; !strings.HasPrefix(last, "v") {
+		return last
+	}
+	return parts[len(parts)-2]
+}
+
+func (f facts) print(out io.Writer) {
+	fmt.Fprintf(out, "%s, %s, %d cores (%s), %s, load average %s at the start\n%s\ncommit %s, %s\n",
+		f.Redis, f.Go, f.Cores, f.CPU, f.System, f.Load, f.libraries(), f.Commit, f.Date)
+}

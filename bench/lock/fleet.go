@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// patience bounds every step that is not a window: a start, a warm-up, an end.
+const patience = 30 * time.Second
+
+// A fleet is the processes of one window.
+type fleet struct {
+	ctx     context.Context // ends the processes
+	end     context.CancelFunc
+	members []*member
+}
+
+// member is one process, a copy of this program. It ends when its stdin is closed, and so with its parent.
+type member struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *json.Decoder
+	wrote bytes.Buffer // on stderr
+}
+
+// newFleet starts a process for every job and waits until all are ready. rtt is the median that the first one has measured.
+func newFleet(ctx context.Context, jobs ...job) (f *fleet, rtt time.Duration, err error) {
+	f = &fleet{}
+	f.ctx, f.end = context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	self, err := os.Executable()
+	if err != nil {
+		return f, 0, err
+	}
+	for _, j := range jobs {
+		if err := f.add(self, j); err != nil {
+			return f, 0, err
+		}
+	}
+	answers, err := f.answers(2 * patience)
+	if err != nil {
+		return f, 0, err
+	}
+	return f, answers[0].RTT, nil
+}
+
+func (f *fleet) add(program string, j job) error {
+	m := &member{cmd: exec.CommandContext(f.ctx, program, workerCommand)}
+	m.cmd.Stderr = &m.wrote
+	m.cmd.WaitDelay = patience
+	var err error
+	if m.in, err = m.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := m.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	m.out = json.NewDecoder(out)
+	if err := m.cmd.Start(); err != nil {
+		return err
+	}
+	f.members = append(f.members, m)
+	return json.NewEncoder(m.in).Encode(j)
+}
+
+// answers takes the next one of every member. What takes longer than limit ends the fleet.
+func (f *fleet) answers(limit time.Duration) ([]answer, error) {
+	late := time.AfterFunc(limit, f.end)
+	defer late.Stop()
+	all := make([]answer, len(f.members))
+	for i, m := range f.members {
+		err := m.out.Decode(&all[i])
+		switch {
+		case err != nil && f.ctx.Err() != nil:
+			return nil, fmt.Errorf("a worker did not answer within %s", limit)
+		case err != nil:
+			f.close() // stderr is complete then
+			return nil, fmt.Errorf("a worker died: %w\n%s", err, bytes.TrimSpace(m.wrote.Bytes()))
+		case all[i].Error != "":
+			return nil, errors.New(all[i].Error)
+		}
+	}
+	return all, nil
+}
+
+// run begins the window, the same moment for all, and returns what the workers report. foreign is the share of the CPU time
+// that neither they, nor this process, nor helper (a process id) have used.
+func (f *fleet) run(window time.Duration, helper int) (reports []*report, foreign number, err error) {
+	pids := []int{os.Getpid(), helper}
+	for _, m := range f.members {
+		pids = append(pids, m.cmd.Process.Pid)
+	}
+	before, known := readUsage(pids)
+	at := newClock().now() + int64(50*time.Millisecond)
+	for _, m := range f.members {
+		if err := json.NewEncoder(m.in).Encode(start{At: at}); err != nil {
+			return nil, none, err
+		}
+	}
+	answers, err := f.answers(window + patience)
+	if err != nil {
+		return nil, none, err
+	}
+	for _, a := range answers {
+		if a.Report == nil {
+			return nil, none, errors.New("a worker reported nothing")
+		}
+		reports = append(reports, a.Report)
+	}
+	after, still := readUsage(pids) // who has ended is still there: nobody has waited for it yet
+	if !known || !still {
+		return reports, none, nil
+	}
+	return reports, others(before, after), nil
+}
+
+// close ends all processes, whatever they are doing, and waits for them.
+func (f *fleet) close() {
+	f.end()
+	for _, m := range f.members {
+		_ = m.in.Close()
+		_ = m.cmd.Wait()
+	}
+	f.members = nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// hold makes a section from microseconds.
+func hold(number, owner, asked, acquired, leaving int64) section {
+	return section{number, owner, 1000 * asked, 1000 * acquired, 1000 * leaving, true}
+}
+
+func TestSumUpHotKey(t *testing.T) {
+	first := report{
+		Sections: []section{hold(1, 0, 0, 10, 20), hold(3, 0, 30, 60, 80)}, Done: []int64{2}, Commands: 5,
+		Cut: []int64{5_000_000},
+	}
+	second := report{Sections: []section{hold(4, 1, 60, 90, 95), hold(2, 1, 0, 25, 40)}, Done: []int64{2}, Commands: 3}
+	m := sumUp(scenario{kind: kindHot}, 2*time.Second, 0, []*report{&first, &second})
+	want := measures{
+		mRate: 2, mOwnerChanges: 1.5, mCommands: 2, mMaxMin: 1, mMin: 2, mMax: 2, mJain: 1, mViolations: 0, mErrors: 0,
+		mSectionsTotal: 4,
+		mHandoff50:     10, mHandoff99: 20, // 5, 20 and 10 us
+		mWait50: 0.030, mWait99: 5, mWaitMax: 5, // 10, 25, 30, 30 us, and one cut off at 5 ms
+	}
+	for name, n := range want {
+		if got := m.of(name); math.Abs(float64(got-n)) > 1e-9 {
+			t.Errorf("%s = %v, want %v", name, got, n)
+		}
+	}
+	if len(m) != len(want) {
+		t.Errorf("%d measures, want %d: %v", len(m), len(want), m)
+	}
+}
+
+// The counter shows when two were inside at once: both have read the same value, or one has overwritten the other.
+func TestSumUpSeesTwoInside(t *testing.T) {
+	for name, sections := range map[string][]section{
+		"the same value twice": {hold(1, 0, 0, 1, 2), hold(2, 0, 0, 3, 5), hold(2, 1, 0, 4, 6)},
+		"a value is missing":   {hold(1, 0, 0, 1, 2), hold(3, 1, 0, 4, 6)},
+		"the first is missing": {hold(2, 0, 0, 1, 2)},
+	} {
+		m := sumUp(scenario{kind: kindHot}, time.Second, 0, []*report{{Sections: sections, Done: []int64{1}}})
+		r := result{Contender: "x", Rounds: []measures{{mViolations: 0}, m, {mViolations: 0}}}
+		o := outcome{Name: "s", Results: []*result{&r}}
+		o.conclude()
+		if r.exact() || broken([]*outcome{&o}) == nil {
+			t.Errorf("%s: not noticed", name)
+		}
+	}
+}
+
+func TestConcludeTakesRatiosPerRound(t *testing.T) {
+	raw := &result{Contender: rawName, Rounds: []measures{{mRate: 100}, {mRate: 1000}, {mRate: 10}}}
+	mine := &result{Contender: "handoff", Rounds: []measures{{mRate: 200}, {mRate: 2000}, {mRate: 30}}}
+	o := outcome{Results: []*result{raw, mine}}
+	o.conclude()
+	if got := mine.ToRaw.of(mRate); got != 2 {
+		t.Errorf("ratio to raw %v, want 2, the median of 2, 2, 3", got)
+	}
+	if got := mine.ToCeiling.of(mRate); got.known() {
+		t.Errorf("ratio to a ceiling that was not measured: %v, want none", got)
+	}
+	if got, want := mine.Median.of(mSpread), number(1970.0/200); got != want {
+		t.Errorf("spread %v, want %v", got, want)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	row := func(name string, m measures) *result { return &result{Contender: name, Rounds: []measures{m}} }
+	hot := &outcome{Name: "hot-64x4", Results: []*result{
+		row("redsync", measures{mOwnerChanges: 50, mWait99: 10, mRate: 1000}),
+		row("rueidislock-1", measures{mOwnerChanges: 1000, mWait99: 100, mRate: 1000}),
+		row("fair", measures{mCommands: 2.05}),
+		row("handoff", measures{mOwnerChanges: 2100, mWait99: 13, mRate: 890, mCommands: 0.31, mMaxMin: number(math.Inf(1))}),
+		row(ceilingName, measures{mRate: 1000}),
+	}}
+	hot.conclude()
+	got := map[string]target{}
+	for _, target := range judge([]*outcome{hot}) {
+		got[target.Measure] = target
+	}
+	for measure, want := range map[string]string{
+		"handoff: share of raw SET NX + EVALSHA":      unmeasured,
+		"handoff: share of the process mutex":         missed,
+		"handoff: owner changes/s, x best library":    met,
+		"handoff: p99 wait, x best library":           missed,
+		"handoff: network commands per acquisition":   missed,
+		"fair: network commands per acquisition":      met,
+		"handoff: max/min acquisitions per goroutine": missed,
+	} {
+		if got[measure].Verdict != want {
+			t.Errorf("%s: %s (%v), want %s", measure, got[measure].Verdict, got[measure].Measured, want)
+		}
+	}
+	if note := got["handoff: p99 wait, x best library"].Note; note != "rueidislock-1: 100 ms; lowest redsync: 10.0" {
+		t.Errorf("note %q does not name the best library and the one with the lowest wait", note)
+	}
+}

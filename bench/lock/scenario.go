@@ -1,0 +1,64 @@
+package main
+
+import "time"
+
+// work that a scenario gives to its processes.
+const (
+	kindFree = "free" // acquire and release, each goroutine a key of its own
+	kindHot  = "hot"  // acquire, read and write a counter in Redis, release; one key for all
+	kindPark = "park" // wait for a lock that another process holds
+	kindHold = "hold" // hold many locks
+)
+
+// scenario is one thing to measure.
+type scenario struct {
+	name, title string
+	kind        string
+	processes   int
+	goroutines  int           // of all processes together
+	think       time.Duration // between a release and the next acquire
+	delay       time.Duration // on the way to Redis, and again on the way back
+	window      time.Duration // 0: that of the command line
+	locks       int           // to hold
+}
+
+// counts says that a scenario counts and does not time: one round suffices, of all contenders together.
+func (s scenario) counts() bool { return s.kind == kindPark || s.kind == kindHold }
+
+// suits: a mutex of one process cannot be held by another one, and nobody renews a bound.
+func (s scenario) suits(c contender) bool {
+	switch s.kind {
+	case kindPark:
+		return !c.alone && !c.hot
+	case kindHold:
+		return c.family != bound && !c.hot
+	case kindFree:
+		return !c.hot
+	}
+	return true
+}
+
+var scenarios = []scenario{
+	{name: "free-1", title: "free lock, 1 goroutine", kind: kindFree, processes: 1, goroutines: 1},
+	{name: "free-16", title: "free lock, 16 goroutines, each a key of its own", kind: kindFree, processes: 1, goroutines: 16},
+	{name: "hot-16", title: "one hot key, 16 goroutines in one process", kind: kindHot, processes: 1, goroutines: 16},
+	{name: "hot-64", title: "one hot key, 64 goroutines in one process", kind: kindHot, processes: 1, goroutines: 64},
+	{name: "hot-16x4", title: "one hot key, 16 goroutines over 4 processes", kind: kindHot, processes: 4, goroutines: 16},
+	{name: "hot-64x4", title: "one hot key, 64 goroutines over 4 processes", kind: kindHot, processes: 4, goroutines: 64},
+	{name: "think-16x4", title: "one hot key, 16 goroutines over 4 processes, 1 ms of thinking before each acquire", kind: kindHot,
+		processes: 4, goroutines: 16, think: time.Millisecond},
+	{name: "delay-16x4", title: "one hot key, 16 goroutines over 4 processes, Redis 1 ms away in each direction", kind: kindHot,
+		processes: 4, goroutines: 16, delay: time.Millisecond},
+	// The engine looks after its waiters every two seconds: the window is several such turns.
+	{name: "park-64", title: "64 goroutines of one process wait for a lock that another process holds", kind: kindPark,
+		processes: 1, goroutines: 64, window: 10 * time.Second},
+	// Renewals come every third or half of the TTL: a window of one TTL holds a whole number of both.
+	{name: "hold-5000", title: "one process holds 5000 locks, TTL 30 s", kind: kindHold, processes: 1, goroutines: 16,
+		locks: 5000, window: leaseTTL},
+}
+
+// leaseTTL is the TTL of every contender's locks.
+const leaseTTL time.Duration = 30 * time.Second
+
+// lead is how long a window runs before it counts.
+const lead = 150 * time.Millisecond

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A column of a table. Its head has two lines, as in "hand-off us|p50".
+type column struct {
+	head string
+	cell func(r *result) string
+}
+
+func plain(head, name string) column {
+	return column{head, func(r *result) string { return short(r.Median.of(name)) }}
+}
+
+func toRaw(name string) column {
+	return column{"|x raw", func(r *result) string { return short(r.ToRaw.of(name)) }}
+}
+
+func toCeiling(name string) column {
+	return column{"|x mutex", func(r *result) string { return short(r.ToCeiling.of(name)) }}
+}
+
+func percent(head, name string) column {
+	return column{head, func(r *result) string {
+		if n := r.Median.of(name); n.known() {
+			return fmt.Sprintf("%.0f%%", 100*n)
+		}
+		return "-"
+	}}
+}
+
+// How far a row is to be trusted.
+var spread, foreign = percent("|spread", mSpread), percent("others'|CPU", mOthers)
+
+// columns are those of each kind of scenario.
+var columns = map[string][]column{
+	kindFree: {
+		plain("|acq/s", mRate), toRaw(mRate), toCeiling(mRate), plain("network|cmds/acq", mCommands),
+		plain("lock+unlock us|p50", mPair50), plain("|p99", mPair99), spread, foreign,
+	},
+	kindHot: {
+		plain("|acq/s", mRate), toRaw(mRate), toCeiling(mRate),
+		plain("owner|changes/s", mOwnerChanges), toRaw(mOwnerChanges), toCeiling(mOwnerChanges),
+		plain("network|cmds/acq", mCommands), plain("hand-off us|p50", mHandoff50), plain("|p99", mHandoff99),
+		plain("wait ms|p50", mWait50), plain("|p99", mWait99), plain("|max", mWaitMax),
+		plain("goroutines|max/min", mMaxMin), plain("|Jain", mJain),
+		{"one at|a time", func(r *result) string {
+			if r.exact() {
+				return "yes"
+			}
+			return "NO"
+		}},
+		spread, foreign,
+	},
+	kindPark: {plain("network|commands/s", mParked)},
+	kindHold: {plain("renewal|commands/s", mRenewals), plain("bytes|per lock", mBytes), plain("goroutines|for all", mGoroutines)},
+}
+
+// notes stand below a table.
+var notes = map[string]string{
+	kindFree: `No critical section. spread: (max - min) / median of acq/s over the rounds. others' CPU: what other programs used of all.`,
+	kindHot: `Critical section: GET and SET of a counter, whose values must be 1, 2, 3, ... (one at a time). hand-off: from the call
+of the release to the return of the next acquire, whoever it is. wait: of every acquire, also where the window's end cut it off.`,
+	kindPark: `All at the same time. Setting connections up and keeping them alive (PING) does not count, here and elsewhere.`,
+	kindHold: `All at the same time, for one TTL; where nothing is renewed, the caller must. bytes: heap and stacks, collected.`,
+}
+
+func (o *outcome) print(out io.Writer) {
+	fmt.Fprintf(out, "\n== %s: %s ==\n", o.Name, o.Title)
+	cols := columns[o.scenario.kind]
+	if o.scenario.delay > 0 {
+		cols = append([]column{plain("PING|ms", mRTT), plain("hand-off|PINGs", mHandoffTrips)}, cols...)
+	}
+	rows := [][]string{{""}, {"contender"}}
+	for _, c := range cols {
+		above, below, _ := strings.Cut(c.head, "|")
+		rows[0], rows[1] = append(rows[0], above), append(rows[1], below)
+	}
+	for _, r := range o.Results {
+		row := []string{r.Contender}
+		for _, c := range cols {
+			row = append(row, c.cell(r))
+		}
+		rows = append(rows, row)
+	}
+	printRows(out, rows, 0)
+	if note := notes[o.scenario.kind]; note != "" {
+		fmt.Fprintln(out, note)
+	}
+	for _, r := range o.Results {
+		if n := r.Median.of(mErrors); n > 0 {
+			fmt.Fprintf(out, "%s: %.0f errors in a round, the first: %s\n", r.Contender, n, r.Failed)
+		}
+	}
+}
+
+// printRows aligns the columns named by toLeft to the left and all others to the right.
+func printRows(out io.Writer, rows [][]string, toLeft ...int) {
+	var width []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if slices.Contains(toLeft, i) {
+				fmt.Fprintf(&line, "%-*s  ", width[i], cell)
+			} else {
+				fmt.Fprintf(&line, "%*s  ", width[i], cell)
+			}
+		}
+		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// short prints about three digits.
+func short(n number) string {
+	v := math.Abs(float64(n))
+	switch {
+	case math.IsNaN(v):
+		return "-"
+	case math.IsInf(v, 0):
+		return "inf"
+	case v == 0:
+		return "0"
+	case v < 0.1:
+		return fmt.Sprintf("%.3f", float64(n))
+	case v < 10:
+		return fmt.Sprintf("%.2f", float64(n))
+	case v < 100:
+		return fmt.Sprintf("%.1f", float64(n))
+	}
+	return fmt.Sprintf("%.0f", float64(n))
+}

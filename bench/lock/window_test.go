@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
+)
+
+// TestMain makes the test's program the worker of its own windows.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == workerCommand {
+		os.Exit(command(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+func newBench(t *testing.T, window time.Duration) *bench {
+	t.Helper()
+	server := testenv.Redis(t)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{
+		options: options{window: window, rounds: 1, contenders: contenders}, prefix: server.Prefix,
+		server: localstack.Service{URL: server.URL, Addr: u.Host, PID: os.Getpid()}, errOut: &bytes.Buffer{}, began: time.Now(),
+	}
+}
+
+// Every contender runs, over real processes, excludes, and its window adds up.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 100*time.Millisecond)
+	for _, s := range []scenario{
+		{name: "free", kind: kindFree, processes: 1, goroutines: 2},
+		{name: "hot", kind: kindHot, processes: 2, goroutines: 4, think: time.Millisecond},
+		{name: "far", kind: kindHot, processes: 1, goroutines: 4, delay: time.Millisecond},
+	} {
+		if s.delay > 0 {
+			b.contenders, _ = pick(contenders, "raw fair mutex", func(c contender) (string, bool) { return c.name, true })
+		}
+		o, err := b.measure(t.Context(), s)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if err := broken([]*outcome{o}); err != nil {
+			t.Error(err)
+		}
+		for _, r := range o.Results {
+			if rate := r.Median.of(mRate); !(rate > 0) || r.Median.of(mErrors) != 0 {
+				t.Errorf("%s: %s: %v acquisitions/s, %v errors: %s", s.name, r.Contender, rate, r.Median.of(mErrors), r.Failed)
+			}
+			commands := r.Median.of(mCommands)
+			if r.Contender == ceilingName && commands != 0 || r.Contender != ceilingName && s.kind == kindFree && commands < 1.9 {
+				t.Errorf("%s: %s: %v commands per acquisition", s.name, r.Contender, commands)
+			}
+			if trips := r.Median.of(mHandoffTrips); s.delay > 0 && !trips.known() {
+				t.Errorf("%s: %s: no round trips", s.name, r.Contender)
+			}
+		}
+		var out bytes.Buffer
+		o.print(&out)
+		if lines := strings.Count(out.String(), "\n"); lines < len(o.Results)+4 {
+			t.Errorf("%s: the table has %d lines:\n%s", s.name, lines, out.String())
+		}
+	}
+}
+
+// What is held is renewed or not, and who waits for it waits.
+func TestCounting(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 0)
+	for _, s := range []scenario{
+		{name: "park", kind: kindPark, processes: 1, goroutines: 4, window: 100 * time.Millisecond},
+		{name: "hold", kind: kindHold, processes: 1, goroutines: 4, locks: 40, window: 100 * time.Millisecond},
+	} {
+		o, err := b.measure(t.Context(), s)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if len(o.Results) == 0 {
+			t.Errorf("%s: no contender", s.name)
+		}
+		for _, r := range o.Results {
+			if r.Failed != "" {
+				t.Errorf("%s: %s: %s", s.name, r.Contender, r.Failed)
+			}
+		}
+		if s.kind == kindPark && !(o.of(rawName).Median.of(mParked) > 0) {
+			t.Error("who polls sends nothing while it waits")
+		}
+	}
+}
+
+// A worker that cannot work says why.
+func TestFleetError(t *testing.T) {
+	t.Parallel()
+	_, _, err := newFleet(t.Context(), job{Contender: "nobody", Kind: kindHot, Goroutines: 1})
+	if err == nil || !strings.Contains(err.Error(), `no contender "nobody"`) {
+		t.Errorf("newFleet = %v, want the worker's complaint", err)
+	}
+}
