@@ -66,7 +66,8 @@ var columns = map[string][]column{
 var notes = map[string]string{
 	kindFree: `No critical section. spread: (max - min) / median of acq/s over the rounds. others' CPU: what other programs used of all.`,
 	kindHot: `Critical section: GET and SET of a counter, whose values must be 1, 2, 3, ... (one at a time). hand-off: from the call
-of the release to the return of the next acquire, whoever it is. wait: of every acquire, also where the window's end cut it off.`,
+of the release to the return of the next acquire, whoever it is. wait: of every acquire, also where the window's end cut it off.
+The JSON has the ratios of every measure.`,
 	kindPark: `All at the same time. Setting connections up and keeping them alive (PING) does not count, here and elsewhere.`,
 	kindHold: `All at the same time, for one TTL; where nothing is renewed, the caller must. bytes: heap and stacks, collected.`,
 }

@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerCommand {
 		os.Exit(command(os.Args[1:]))
 	}
+	_ = os.Setenv("GORACE", "halt_on_error=1") // a race in a worker, which is started later, ends it, and that is noticed
 	os.Exit(m.Run())
 }
 
