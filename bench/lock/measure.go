@@ -35,6 +35,9 @@ const (
 	mSectionsTotal = "sections"
 )
 
+// circumstances are measures of the run rather than of the contender: a ratio of them says nothing.
+var circumstances = []string{mSpread, mOthers, mErrors, mViolations, mSectionsTotal, mRTT}
+
 // measures are the numbers of one window, or their medians.
 type measures map[string]number
 
@@ -174,6 +177,9 @@ func (o *outcome) conclude() {
 	for _, r := range o.Results {
 		r.ToRaw, r.ToCeiling = measures{}, measures{}
 		for name := range r.Median {
+			if slices.Contains(circumstances, name) {
+				continue
+			}
 			r.ToRaw[name], r.ToCeiling[name] = r.against(o.of(rawName), name), r.against(o.of(ceilingName), name)
 		}
 	}

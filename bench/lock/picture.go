@@ -20,7 +20,7 @@ type panel struct {
 
 var panels = []panel{
 	// Who takes the lock back at once acquires often and serves nobody: only changes of the owner are solid.
-	{title: "Acquisitions per second", unit: "share of a process mutex; solid: the owner changed",
+	{title: "Acquisitions per second", unit: "share of a process mutex; solid: new owner",
 		value: func(r *result) number { return r.ToCeiling.of(mRate) },
 		part: func(r *result) number {
 			return r.ToCeiling.of(mRate) * ratio(r.Median.of(mOwnerChanges), r.Median.of(mRate))
