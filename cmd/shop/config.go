@@ -55,8 +55,8 @@ func (c config) validate() error {
 	if c.Redis == "" && c.SQL == "" {
 		errs = append(errs, errors.New("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)"))
 	}
-	if c.LockTTL < 10*time.Millisecond {
-		errs = append(errs, fmt.Errorf("SHOP_LOCK_TTL is %s, want at least 10ms", c.LockTTL))
+	if c.LockTTL < 50*time.Millisecond { // the least that the lock engine takes
+		errs = append(errs, fmt.Errorf("SHOP_LOCK_TTL is %s, want at least 50ms", c.LockTTL))
 	}
 	if c.Conns < 1 {
 		errs = append(errs, fmt.Errorf("SHOP_CONNS is %d, want at least 1", c.Conns))

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
@@ -48,17 +49,71 @@ func serve(ctx context.Context, c config) error {
 	log := newLogger(c.LogLevel)
 	c.log(log)
 	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
-	set, err := backend.Open(backend.Config{Redis: c.Redis, SQL: c.SQL, Prefix: c.Prefix, Conns: c.Conns, Log: log})
+	r, err := newReplica(c, log)
 	if err != nil {
 		return err
 	}
-	defer closeLogged(log, "backends", set.Close)
-	if set.Client == nil {
-		return listenAndServe(ctx, c, log, set, nil)
+	defer r.close()
+	return r.listenAndServe(ctx, c)
+}
+
+// replica is what one process of the shop consists of: the handler, and what it stands on, of which there is one each.
+type replica struct {
+	*handler.Handler
+	log     *slog.Logger
+	set     *backend.Set
+	wakeups *lock.Wakeups // nil without Redis, like engine
+	engine  *lock.Engine
+}
+
+// newReplica opens everything. Close it when no request is left.
+func newReplica(c config, log *slog.Logger) (*replica, error) {
+	set, err := backend.Open(backend.Config{Redis: c.Redis, SQL: c.SQL, Prefix: c.Prefix, Conns: c.Conns, Log: log})
+	if err != nil {
+		return nil, err
 	}
-	wakeups := lock.NewWakeups(set.Client)
-	defer closeLogged(log, "wakeups", wakeups.Close)
-	return listenAndServe(ctx, c, log, set, wakeups)
+	r := &replica{log: log, set: set}
+	if err := r.build(c); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *replica) build(c config) (err error) {
+	registry, steps := prometheus.NewRegistry(), &step.Stream{}
+	if r.set.Client != nil {
+		r.wakeups = lock.NewWakeups(r.set.Client)
+		if r.engine, err = newEngine(r.set.Client, c.LockTTL, steps, registry); err != nil {
+			return err
+		}
+	}
+	shop, err := stock.NewShop(stock.Deps{
+		Redis: r.set.Redis, SQL: r.set.SQL, Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
+		Check: checkBackend(r.set), Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: r.log,
+	}, stock.Modes())
+	if err != nil {
+		return err
+	}
+	if _, err := shop.Mode(c.DefaultMode); err != nil {
+		return usage("SHOP_DEFAULT_MODE: %v", err)
+	}
+	r.Handler, err = handler.New(handler.Options{
+		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, DefaultMode: c.DefaultMode, Registry: registry,
+		Ready: func(context.Context) error { return r.set.Ready() }, PoolStats: poolStats(r.set), Log: r.log,
+	})
+	return err
+}
+
+// close closes what was opened, the locks before the clients under them.
+func (r *replica) close() {
+	if r.engine != nil {
+		closeLogged(r.log, "lock engine", func() error { return closeEngine(r.engine) })
+	}
+	if r.wakeups != nil {
+		closeLogged(r.log, "wakeups", r.wakeups.Close)
+	}
+	closeLogged(r.log, "backends", r.set.Close)
 }
 
 // redisLog takes what go-redis says by itself, such as each failed dial; what matters of it comes back as an error too.
@@ -75,21 +130,17 @@ func closeLogged(log *slog.Logger, what string, closing func() error) {
 	}
 }
 
-func listenAndServe(ctx context.Context, c config, log *slog.Logger, set *backend.Set, wakeups *lock.Wakeups) error {
-	h, err := newHandler(c, log, set, wakeups)
-	if err != nil {
-		return err
-	}
+func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
 	}
-	go migrateUntilDone(ctx, log, set)
+	go migrateUntilDone(ctx, r.log, r.set)
 	base, cut := context.WithCancel(context.Background())
 	defer cut()
 	srv := &http.Server{
 		BaseContext:       func(net.Listener) context.Context { return base },
-		Handler:           h,
+		Handler:           r,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       120 * time.Second,
@@ -101,12 +152,12 @@ func listenAndServe(ctx context.Context, c config, log *slog.Logger, set *backen
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	h.Drain()
+	r.Drain()
 	time.Sleep(c.Drain) // balancers see "not ready" and go elsewhere meanwhile
 	if err := drain(srv, cut); err != nil {
 		return err
 	}
-	log.Info("drained")
+	r.log.Info("drained")
 	return nil
 }
 
@@ -126,24 +177,6 @@ func drain(srv *http.Server, cut context.CancelFunc) error {
 		return fmt.Errorf("requests were still running after %s: %w", drainLimit, err)
 	}
 	return nil
-}
-
-func newHandler(c config, log *slog.Logger, set *backend.Set, wakeups *lock.Wakeups) (*handler.Handler, error) {
-	steps := &step.Stream{}
-	shop, err := stock.NewShop(stock.Deps{
-		Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: c.Prefix, Wakeups: wakeups,
-		Check: checkBackend(set), Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: log,
-	}, stock.Modes())
-	if err != nil {
-		return nil, err
-	}
-	if _, err := shop.Mode(c.DefaultMode); err != nil {
-		return nil, usage("SHOP_DEFAULT_MODE: %v", err)
-	}
-	return handler.New(handler.Options{
-		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, DefaultMode: c.DefaultMode,
-		Ready: func(context.Context) error { return set.Ready() }, PoolStats: poolStats(set), Log: log,
-	})
 }
 
 func checkBackend(set *backend.Set) func(stock.Backend) error {

@@ -56,6 +56,7 @@ var problems = []struct {
 	{err: stock.ErrContended, code: api.Contended},
 	{err: errDraining, code: api.BackendUnavailable, detail: "this replica is draining"},
 	{err: errNotReady, code: api.BackendUnavailable},
+	{err: stock.ErrLockClosed, code: api.BackendUnavailable, detail: "this replica is shutting down"},
 	{err: stock.ErrLockUnavailable, code: api.BackendUnavailable},
 	{err: stock.ErrUnavailable, code: api.BackendUnavailable},
 }

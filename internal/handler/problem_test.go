@@ -50,6 +50,7 @@ var sentinels = map[string]struct {
 	"ErrInFlight":        {stock.ErrInFlight, api.InFlight},
 	"ErrLockBusy":        {stock.ErrLockBusy, api.LockBusy},
 	"ErrLockLost":        {stock.ErrLockLost, api.LockLost},
+	"ErrLockClosed":      {stock.ErrLockClosed, api.BackendUnavailable},
 	"ErrLockUnavailable": {stock.ErrLockUnavailable, api.BackendUnavailable},
 	"ErrContended":       {stock.ErrContended, api.Contended},
 	"ErrUnavailable":     {stock.ErrUnavailable, api.BackendUnavailable},

@@ -51,7 +51,7 @@ func TestLockLostSellsTwice(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, embeddedEnv(t), 2, stock.Modes())
 	a, b := h.Replicas[0], h.Replicas[1]
-	for _, m := range []string{"setnx", "lua-lock", "watchdog", "segmented"} {
+	for _, m := range []string{"setnx", "lua-lock", "watchdog", "handoff", "segmented"} {
 		product := h.Product(t, 1, 0)
 		held := a.Hold(t, step.Read)
 		first := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, m, stock.Redis, product, 1, "a") })

@@ -151,10 +151,16 @@ func (d Deps) lockKey(kind string, product int64) string {
 func lockKeys(d Deps, product int64, segments int) []string {
 	var keys []string
 	for _, m := range Modes() {
-		keys = append(keys, d.lockKey(m.Name, product))
+		keys = append(keys, keysOfLock(d.lockKey(m.Name, product))...)
 	}
 	for i := range max(segments, 1) { // one that is not split is one segment
-		keys = append(keys, d.segmentLockKey(product, i))
+		keys = append(keys, keysOfLock(d.segmentLockKey(product, i))...)
 	}
 	return keys
+}
+
+// keysOfLock lists a lock's key, and what the engine keeps beside it. The fencing counter stays: it must never go back.
+func keysOfLock(key string) []string {
+	all := lock.EngineKeys(key)
+	return []string{all[0], all[1], all[3]}
 }

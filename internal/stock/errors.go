@@ -24,6 +24,7 @@ var (
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write
 	ErrLockUnavailable = lock.ErrUnavailable
+	ErrLockClosed      = lock.ErrClosed                 // the process is shutting down
 	ErrContended       = errors.New("stock: contended") // lost a race that the store decided
 	ErrUnavailable     = store.ErrUnavailable
 	ErrModeUnavailable = errors.New("stock: mode unavailable")

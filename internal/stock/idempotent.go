@@ -31,7 +31,10 @@ var idempotent = Mode{
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "."},
 	},
-	New: func(d Deps) (Deductor, error) { return idempotentDeductor{d, d.engine()}, nil },
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.handoff()
+		return idempotentDeductor{d, l}, err
+	},
 }
 
 type idempotentDeductor struct {

@@ -21,7 +21,10 @@ var leaseSeq = Mode{
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D"},
 	},
-	New: func(d Deps) (Deductor, error) { return leaseSeqDeductor{d, d.engine()}, nil },
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.handoff()
+		return leaseSeqDeductor{d, l}, err
+	},
 }
 
 type leaseSeqDeductor struct {

@@ -10,6 +10,7 @@ func Modes() []Mode {
 		setnx,
 		luaLock,
 		watchdog,
+		handoff,
 		segmented,
 		leaseSeq,
 		idempotent,

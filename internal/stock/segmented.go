@@ -26,7 +26,10 @@ var segmented = Mode{
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
 	},
-	New: func(d Deps) (Deductor, error) { return segmentedDeductor{d, d.engine()}, nil },
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.handoff()
+		return segmentedDeductor{d, l}, err
+	},
 }
 
 type segmentedDeductor struct {

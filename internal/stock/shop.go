@@ -25,11 +25,14 @@ type Deps struct {
 	Prefix string
 	// Wakeups tells waiting lockers that a lock was released; nil = they poll.
 	Wakeups *lock.Wakeups
+	// Engine is the lock of handoff, segmented, lease-seq and idempotent, one per process; nil makes them unavailable. Whoever
+	// made it closes it, after the last Deduct and before Client.
+	Engine *lock.Engine
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting.
 	Check   func(Backend) error
 	Steps   *step.Stream
 	Replica string
-	// LockTTL is the expiry of locks that have one.
+	// LockTTL is the expiry of the other locks that have one.
 	LockTTL time.Duration
 	Log     *slog.Logger
 }

@@ -1,6 +1,7 @@
 package stock_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/lock"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
@@ -29,6 +31,8 @@ lua-lock redis: . . O . O L OLA D
 lua-lock sql: . . O . O . O D
 watchdog redis: . . . . O L OLA D
 watchdog sql: . . . . O . O D
+handoff redis: . . . . O L OLA D
+handoff sql: . . . . O . O D
 segmented redis: . . . . O L OLA D
 lease-seq sql: . . . . . . . D
 idempotent sql: . . . . . . . .
@@ -112,6 +116,23 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// engine is a lock engine of the test's own on a set of backends.
+func engine(t *testing.T, set *backend.Set, o lock.EngineOptions) *lock.Engine {
+	t.Helper()
+	e, err := lock.NewEngine(set.Client, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stocktest.Patience)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			t.Errorf("engine: Close() = %v", err)
+		}
+	})
+	return e
+}
+
 func TestUnavailableModes(t *testing.T) {
 	t.Parallel()
 	r := testenv.Miniredis(t)
@@ -122,23 +143,32 @@ func TestUnavailableModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { set.Close() })
-		return stock.Deps{Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: r.Prefix, LockTTL: stocktest.Patience}
+		deps := stock.Deps{Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: r.Prefix, LockTTL: stocktest.Patience}
+		if set.Client != nil {
+			deps.Engine = engine(t, set, lock.EngineOptions{})
+		}
+		return deps
 	}
+	both := only(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t)})
+	noEngine := both
+	noEngine.Engine = nil
 	modes := stock.Modes()
 	for i, m := range modes {
 		if m.Name == "lua-lock" {
 			modes[i].Needs = []stock.Backend{stock.NeedRedis, stock.NeedMySQL}
 		}
 	}
-	sqlite := testenv.SQLite(t)
 	for name, c := range map[string]struct {
 		deps stock.Deps
 		why  map[string]string // "" = available
 	}{
 		"nothing": {stock.Deps{}, map[string]string{"noop": "", "unsafe": "SHOP_REDIS", "lease-seq": "SHOP_REDIS"}},
 		"redis":   {only(backend.Config{Redis: r.URL}), map[string]string{"unsafe": "", "lease-seq": "SHOP_SQL", "lua-lock": "SHOP_SQL"}},
-		"sqlite":  {only(backend.Config{SQL: sqlite}), map[string]string{"unsafe": "SHOP_REDIS", "idempotent": "SHOP_REDIS"}},
-		"both":    {only(backend.Config{Redis: r.URL, SQL: sqlite}), map[string]string{"lease-seq": "", "lua-lock": "InnoDB"}},
+		"sqlite":  {only(backend.Config{SQL: testenv.SQLite(t)}), map[string]string{"handoff": "SHOP_REDIS", "idempotent": "SHOP_REDIS"}},
+		"both":    {both, map[string]string{"handoff": "", "lease-seq": "", "lua-lock": "InnoDB"}},
+		"no engine": {noEngine, map[string]string{
+			"watchdog": "", "handoff": "lock engine", "segmented": "lock engine", "lease-seq": "lock engine", "idempotent": "lock engine",
+		}},
 	} {
 		shop, err := stock.NewShop(c.deps, modes)
 		if err != nil {
@@ -172,7 +202,7 @@ func TestCheckSaysWhatIsDown(t *testing.T) {
 	t.Cleanup(func() { set.Close() })
 	down := errors.New("no route to it")
 	shop, err := stock.NewShop(stock.Deps{
-		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience,
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience, Engine: engine(t, set, lock.EngineOptions{}),
 		Check: func(b stock.Backend) error {
 			if b == stock.NeedSQL {
 				return down
@@ -230,15 +260,20 @@ func TestSetStockStartsAfresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := a.Deps.Client
-		for _, key := range []string{"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:segmented:{%#2}"} {
+		for _, key := range []string{
+			"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:handoff:{%}", "lock:handoff:{%}:queue", "lock:lease-seq:{%}:last",
+			"lock:segmented:{%#2}", "lock:segmented:{%#2}:queue", "lock:handoff:{%}:fence",
+		} {
 			key = a.Deps.Prefix + strings.ReplaceAll(key, "%", strconv.FormatInt(product, 10))
 			if err := c.HSet(t.Context(), key, "somebody", 1).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		h.SetStock(t, product, 4, 0)
-		if keys := c.Keys(t.Context(), a.Deps.Prefix+"lock:*").Val(); len(keys) > 0 {
-			t.Errorf("locks after SetStock: %v, want none", keys)
+		keys := c.Keys(t.Context(), a.Deps.Prefix+"lock:*").Val()
+		fences := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasSuffix(k, ":fence") })
+		if len(keys) > len(fences) || len(fences) != 2 { // that of the segment deducted from, and handoff's
+			t.Errorf("locks after SetStock: %v, want none, and two fencing counters, which must not go back", keys)
 		}
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
 			if got, want := h.Books(t, product, s), (stocktest.Books{Initial: 4, Stock: 4}); got != want {
@@ -260,7 +295,9 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { set.Close() })
-	shop, err := stock.NewShop(stock.Deps{Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience}, stock.Modes())
+	shop, err := stock.NewShop(stock.Deps{
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience, Engine: engine(t, set, lock.EngineOptions{}),
+	}, stock.Modes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +305,9 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 	if err != nil || !errors.Is(l.Unavailable[stock.Redis], stock.ErrUnavailable) || l.Facts[stock.SQL].Stock != 5 {
 		t.Errorf("Ledger() without Redis = %+v, %v, want SQL's facts and Redis unavailable", l, err)
 	}
-	for mode, want := range map[string]error{"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "idempotent": stock.ErrLockUnavailable} {
+	for mode, want := range map[string]error{
+		"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "handoff": stock.ErrLockUnavailable, "idempotent": stock.ErrLockUnavailable,
+	} {
 		if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {
 			t.Errorf("%s without Redis: Deduct() = %v, want %v", mode, err, want)
 		}

@@ -17,11 +17,6 @@ var watchdog = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "watchdog", d.engine()}, nil
+		return locked{d, "watchdog", lock.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
 	},
-}
-
-// engine is the lock under the modes whose lesson is not the lock: renewed while held, waiters woken when it is released.
-func (d Deps) engine() lock.Locker {
-	return lock.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)
 }

@@ -69,15 +69,21 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
-	wakeups := lock.NewWakeups(set.Client)
+	steps, wakeups := &step.Stream{}, lock.NewWakeups(set.Client)
+	engine, err := lock.NewEngine(set.Client, lock.EngineOptions{TTL: lockTTL, Steps: steps})
+	if err != nil {
+		t.Fatalf("NewEngine: %v", err)
+	}
 	t.Cleanup(func() {
-		if err := errors.Join(wakeups.Close(), set.Close()); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		if err := errors.Join(engine.Close(ctx), wakeups.Close(), set.Close()); err != nil {
 			t.Errorf("close %s: %v", name, err)
 		}
 	})
 	deps := stock.Deps{
-		Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups,
-		Steps: &step.Stream{}, Replica: name, LockTTL: lockTTL,
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
+		Steps: steps, Replica: name, LockTTL: lockTTL,
 	}
 	shop, err := stock.NewShop(deps, modes)
 	if err != nil {

@@ -100,6 +100,7 @@ func Outcome(err error) (audit.Outcome, api.Code) {
 		{stock.ErrLockLost, audit.Declined, api.LockLost},
 		{stock.ErrContended, audit.Declined, api.Contended},
 		{stock.ErrLockUnavailable, audit.Declined, api.BackendUnavailable},
+		{stock.ErrLockClosed, audit.Declined, api.BackendUnavailable},
 		{stock.ErrUnavailable, audit.Declined, api.BackendUnavailable},
 		{stock.ErrKeyReused, audit.Declined, api.KeyReused},
 	} {

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+)
+
+// newEngine makes the lock engine of this process, its metrics registered in r.
+func newEngine(c redis.UniversalClient, ttl time.Duration, steps *step.Stream, r prometheus.Registerer) (*lock.Engine, error) {
+	m, err := engineMetrics(r)
+	if err != nil {
+		return nil, err
+	}
+	return lock.NewEngine(c, lock.EngineOptions{TTL: ttl, Steps: steps, Metrics: m})
+}
+
+// engineBuckets, in seconds, reach from a lock that is passed on within the process to the longest wait for one.
+var engineBuckets = []float64{
+	.000001, .00001, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30,
+}
+
+// engineMetrics registers what the engine counts, for all locks together:
+//
+//	shop_lock_engine_waiting, shop_lock_engine_held
+//	shop_lock_engine_wait_seconds, shop_lock_engine_hold_seconds, shop_lock_engine_handoff_seconds
+//	shop_lock_engine_acquired_total and _contended_total, _timed_out_total, _lost_total, _renew_failed_total, _skipped_total
+func engineMetrics(r prometheus.Registerer) (lock.EngineMetrics, error) {
+	const prefix = "shop_lock_engine_"
+	var errs []error
+	gauge := func(name, help string) lock.Adder {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
+		errs = append(errs, r.Register(g))
+		return g
+	}
+	seconds := func(name, help string) lock.Observer {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + name + "_seconds", Help: help, Buckets: engineBuckets})
+		errs = append(errs, r.Register(h))
+		return h
+	}
+	counter := func(name, help string) lock.Adder {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name + "_total", Help: help})
+		errs = append(errs, r.Register(c))
+		return c
+	}
+	m := lock.EngineMetrics{
+		Waiting:     gauge("waiting", "Callers that are waiting for a lock."),
+		Held:        gauge("held", "Locks held by this process."),
+		Wait:        seconds("wait", "Time from asking for a lock to holding it, of those that got it."),
+		Hold:        seconds("hold", "Time from holding a lock to giving it up."),
+		Handoff:     seconds("handoff", "Time from the grant of a lock that was waited for to its new holder being told."),
+		Acquired:    counter("acquired", "Locks acquired."),
+		Contended:   counter("contended", "Locks acquired that had to be waited for."),
+		TimedOut:    counter("timed_out", "Waits that ended without the lock, because it was busy."),
+		Lost:        counter("lost", "Locks lost before their holder gave them up."),
+		RenewFailed: counter("renew_failed", "Renewals without an answer."),
+		Skipped:     counter("skipped", "Waiters passed over because their process was gone."),
+	}
+	return m, errors.Join(errs...)
+}
+
+// engineGrace bounds the closing of the engine: what it cannot release by then expires.
+const engineGrace = 3 * time.Second
+
+func closeEngine(e *lock.Engine) error {
+	ctx, cancel := context.WithTimeout(context.Background(), engineGrace)
+	defer cancel()
+	return e.Close(ctx)
+}

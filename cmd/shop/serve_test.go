@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/stock"
+	"lastitem/internal/testenv"
+)
+
+// testReplica is a replica, and what its keys begin with.
+type testReplica struct {
+	*replica
+	prefix string
+}
+
+// openReplica is a replica on embedded backends, with its tables.
+func openReplica(t *testing.T) testReplica {
+	t.Helper()
+	redis := testenv.Miniredis(t)
+	r, err := newReplica(config{
+		Replica: "1", Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Token: "t0ken", DefaultMode: "lease-seq",
+		LockTTL: 10 * time.Second, Conns: 16,
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	if _, err := backend.Migrate(t.Context(), r.set.DB); err != nil {
+		t.Fatal(err)
+	}
+	return testReplica{r, redis.Prefix}
+}
+
+// send asks h, and wants the status.
+func send(t *testing.T, h http.Handler, method, target, body string, want int) string {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	req.Header.Set("Authorization", "Bearer t0ken")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", target)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	if rec.Code != want {
+		t.Errorf("%s %s = %d %s, want %d", method, target, rec.Code, rec.Body, want)
+	}
+	return rec.Body.String()
+}
+
+// engineNumbers reads what the page of metrics says about the lock engine, without the buckets.
+func engineNumbers(t *testing.T, h http.Handler) map[string]float64 {
+	t.Helper()
+	got := map[string]float64{}
+	for line := range strings.Lines(send(t, h, http.MethodGet, "/metrics", "", http.StatusOK)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, ours := strings.CutPrefix(name, "shop_lock_engine_")
+		if !ours || strings.Contains(name, "_bucket") {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || strings.Contains(name, "{") {
+			t.Errorf("metric %q, want a number and no label", line)
+		}
+		got[name] = n
+	}
+	return got
+}
+
+func TestEngineMetrics(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	for name, n := range engineNumbers(t, r) {
+		if n != 0 {
+			t.Errorf("%s = %v before the first request, want 0", name, n)
+		}
+	}
+	const requests = 40
+	send(t, r, http.MethodPut, "/products/101/stock", fmt.Sprintf(`{"stock":%d}`, requests), http.StatusOK)
+	var wg sync.WaitGroup
+	for range requests {
+		wg.Go(func() { send(t, r, http.MethodPost, "/deduct_stock/handoff", "", http.StatusOK) })
+	}
+	wg.Wait()
+	got := engineNumbers(t, r)
+	wantNumbers(t, fmt.Sprintf("after %d requests", requests), got, map[string]float64{
+		"acquired_total": requests, "wait_seconds_count": requests, "hold_seconds_count": requests, "waiting": 0, "held": 0,
+		"timed_out_total": 0, "lost_total": 0, "renew_failed_total": 0, "skipped_total": 0, "handoff_seconds_count": got["contended_total"],
+	})
+	for _, name := range []string{"wait_seconds_sum", "hold_seconds_sum"} {
+		if got[name] <= 0 {
+			t.Errorf("shop_lock_engine_%s = %v, want more than 0", name, got[name])
+		}
+	}
+}
+
+func TestEngineMetricsOfABusyLock(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":5}`, http.StatusOK)
+	lease, err := r.engine.Handoff().Acquire(t.Context(), r.prefix+"lock:handoff:{101}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, r, http.MethodPost, "/deduct_stock/handoff?wait_ms=0", "", http.StatusServiceUnavailable)
+	var waiter sync.WaitGroup
+	waiter.Go(func() { send(t, r, http.MethodPost, "/deduct_stock/handoff?wait_ms=30000", "", http.StatusOK) })
+	want := map[string]float64{"acquired_total": 1, "timed_out_total": 1, "held": 1, "waiting": 1, "contended_total": 0}
+	got := engineNumbers(t, r)
+	for end := time.Now().Add(30 * time.Second); got["waiting"] != 1 && time.Now().Before(end); got = engineNumbers(t, r) {
+		time.Sleep(time.Millisecond)
+	}
+	wantNumbers(t, "while it is held", got, want)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release() = %v, want nil", err)
+	}
+	waiter.Wait()
+	want = map[string]float64{"acquired_total": 2, "timed_out_total": 1, "held": 0, "waiting": 0, "contended_total": 1, "handoff_seconds_count": 1}
+	wantNumbers(t, "after it", engineNumbers(t, r), want)
+}
+
+func wantNumbers(t *testing.T, when string, got, want map[string]float64) {
+	t.Helper()
+	for name, want := range want {
+		if n, ok := got[name]; !ok || n != want {
+			t.Errorf("%s: shop_lock_engine_%s = %v (there: %t), want %v", when, name, n, ok, want)
+		}
+	}
+}
+
+// Every mode that says it is served by the engine is: each deduction takes a lock of it, the others take none.
+func TestModesOfTheEngine(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	want := map[string]bool{"handoff": true, "segmented": true, "lease-seq": true, "idempotent": true}
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":100}`, http.StatusOK)
+	for _, m := range stock.Modes() {
+		before := engineNumbers(t, r)["acquired_total"]
+		send(t, r, http.MethodPost, "/deduct_stock/"+m.Name, "", http.StatusOK)
+		if took := engineNumbers(t, r)["acquired_total"] - before; (took == 1) != want[m.Name] || took > 1 {
+			t.Errorf("%s took %v locks of the engine, want one: %t", m.Name, took, want[m.Name])
+		}
+	}
+}
+
+func TestEngineClosedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":5}`, http.StatusOK)
+	if err := closeEngine(r.engine); err != nil {
+		t.Fatal(err)
+	}
+	body := send(t, r, http.MethodPost, "/deduct_stock/handoff", "", http.StatusServiceUnavailable)
+	if !strings.Contains(body, "backend_unavailable") || !strings.Contains(body, "shutting down") {
+		t.Errorf("answer of a closed engine = %s, want backend_unavailable, shutting down", body)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	t.Parallel()
+	good := config{Redis: "redis://localhost:6379/0", LockTTL: 50 * time.Millisecond, Conns: 1}
+	if err := good.validate(); err != nil {
+		t.Errorf("validate(%+v) = %v, want nil", good, err)
+	}
+	for want, change := range map[string]func(*config){
+		"no backend":               func(c *config) { c.Redis = "" },
+		"want at least 50ms":       func(c *config) { c.LockTTL = 49 * time.Millisecond },
+		"SHOP_CONNS is 0":          func(c *config) { c.Conns = 0 },
+		"SHOP_DRAIN is -1ns, want": func(c *config) { c.Drain = -1 },
+	} {
+		c := good
+		change(&c)
+		if err := c.validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("validate(%+v) = %v, want %q", c, err, want)
+		}
+	}
+	// The engine and the configuration agree on the least TTL.
+	redis := testenv.Miniredis(t)
+	c := config{Replica: "1", Redis: redis.URL, DefaultMode: "noop", LockTTL: 50 * time.Millisecond, Conns: 1}
+	r, err := newReplica(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("newReplica with the least TTL = %v", err)
+	}
+	r.close()
+}

@@ -1,0 +1,36 @@
+package stock
+
+import (
+	"errors"
+
+	"lastitem/internal/lock"
+)
+
+// handoff is the lock engine: who waits stands in a queue in Redis and sends nothing; the script that releases makes the first
+// of the queue the owner and tells its process. Requests of one replica share one place in that queue, and pass the lock on
+// among themselves, eight in a row at most. Renewed like watchdog, and broken by what breaks watchdog: a process that stops.
+//
+//	replica 1   A: lock ── GET 9 ── SET 8 ── order ── B, without a command: GET 8 ── SET 7 ── order ── release: to C
+//	replica 2   C: queued ··································································· told ── GET 7 ── ...
+var handoff = Mode{
+	Name:   "handoff",
+	Title:  Text{"Our lock engine: a queue, ownership handed over by the release", "自研锁引擎：Redis 里排队，释放时直接把锁交给下一个"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.handoff()
+		return locked{d, "handoff", l}, err
+	},
+}
+
+// handoff is the lock of this mode, and of the modes whose lesson is not the lock.
+func (d Deps) handoff() (lock.Locker, error) {
+	if d.Engine == nil {
+		return nil, errors.New("no lock engine: Deps has none")
+	}
+	return d.Engine.Handoff(), nil
+}
