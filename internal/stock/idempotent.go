@@ -43,7 +43,8 @@ type idempotentDeductor struct {
 }
 
 func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	lease, err := i.locker.Acquire(lock.WithWait(ctx, 0), i.deps.keyLock(req.Key))
+	key := i.deps.keyLock(req.Key)
+	lease, err := i.locker.Acquire(lock.WithWait(ctx, 0), key)
 	if errors.Is(err, ErrLockBusy) {
 		return Receipt{}, fmt.Errorf("%w: %w", ErrInFlight, err)
 	}
@@ -51,7 +52,19 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 		return Receipt{}, err
 	}
 	defer i.deps.release(ctx, lease)
+	defer i.deps.forget(ctx, lease, key)
 	return i.once(ctx, req)
+}
+
+// forget deletes the fencing counter of a lock that is held, and that nobody waits for. The engine keeps it for a week, so that
+// it never goes back; but there are as many of these keys as there are requests, and nobody reads their fences.
+func (d Deps) forget(ctx context.Context, lease lock.Lease, key string) {
+	if errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
+		return // it is somebody else's by now
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	_ = d.Client.Del(ctx, lock.EngineKeys(key)[2]).Err() // else it stays for that week
 }
 
 // keyLock names the lock on an idempotency key: its hash, since a key may be any bytes.

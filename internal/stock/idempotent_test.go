@@ -73,6 +73,26 @@ func TestIdempotentReplays(t *testing.T) {
 	})
 }
 
+// There are as many keys as requests: a lock on one must leave nothing behind that outlives the TTL by much.
+func TestIdempotentLeavesNoLocks(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product, r := h.Product(t, 5, 0), h.Replicas[0]
+		for i := range 3 {
+			if _, err := once(t.Context(), r, product, 2, fmt.Sprint(i)); err != nil && !errors.Is(err, stock.ErrSoldOut) {
+				t.Fatalf("Deduct() = %v", err)
+			}
+		}
+		hungUp := r.HangUp(t, step.Committed)
+		_, _ = once(hungUp.Ctx, r, product, 1, "gone")
+		for _, key := range r.Deps.Client.Keys(t.Context(), r.Deps.Prefix+"lock:key:*").Val() {
+			ttl, err := r.Deps.Client.PTTL(t.Context(), key).Result()
+			if err != nil || ttl < 0 || ttl > r.Deps.LockTTL {
+				t.Errorf("%s stays for %v, %v, want the TTL of the lock, %v, at most", key, ttl, err, r.Deps.LockTTL)
+			}
+		}
+	})
+}
+
 // Bodies are bytes, and come back as they are.
 func TestIdempotentReplaysAnyBody(t *testing.T) {
 	onEach(t, func(t *testing.T, h *stocktest.Harness) {
