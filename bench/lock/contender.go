@@ -106,7 +106,13 @@ func (e *environment) client() *redis.Client {
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return e.sent.dial(ctx, &net.Dialer{Timeout: o.DialTimeout}, network, addr)
 	}
-	return redis.NewClient(&o)
+	o.MinIdleConns = e.conns
+	c := redis.NewClient(&o)
+	// The connections are there before anything is measured: they have buffers, which are no lock's.
+	for until := time.Now().Add(o.DialTimeout); int(c.PoolStats().TotalConns) < e.conns && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+	return c
 }
 
 func openRedsync(poll time.Duration) func(*environment) (*opened, error) {

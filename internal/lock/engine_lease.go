@@ -88,14 +88,13 @@ type holding struct {
 	e       *Engine
 	l       *line
 	token   string
-	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	parent  context.Context
 	fence   uint64
 	since   time.Duration
 	until   time.Duration // set when it ends
 	first   engineLease
-	entries int
+	entries int32
 	lost    bool
 	ended   bool
 	unsure  bool // a release was sent whose answer was lost
@@ -117,8 +116,8 @@ func (c *carrier) Value(key any) any {
 // newHolding is called with the engine's mutex held.
 func newHolding(ctx context.Context, l *line, fence uint64, now time.Duration) *holding {
 	h := &holding{e: l.e, l: l, token: l.token, parent: ctx, fence: fence, since: now, entries: 1}
-	h.ctx, h.cancel = context.WithCancelCause((*carrier)(h))
-	h.first = engineLease{h: h, ctx: h.ctx}
+	h.first.h = h
+	h.first.ctx, h.cancel = context.WithCancelCause((*carrier)(h))
 	return h
 }
 

@@ -31,8 +31,8 @@ type line struct {
 
 	alarm    alarm
 	phase    phase
-	tries    int // of the acquire since it was last answered
-	asks     int // that were sent for this token after it had been answered
+	tries    uint8 // of the acquire since it was last answered
+	anew     bool  // an acquire was sent for this token after one had been answered
 	mode     mode
 	renewing bool
 	repeat   bool // a message came while an acquire was under way: ask again
@@ -92,7 +92,7 @@ func (e *Engine) join(w *waiter, key string, m mode) (*line, error) {
 func (e *Engine) bid(l *line) {
 	e.last++
 	l.number, l.token, l.phase, l.tries, l.asked, l.serverTime = e.last, e.token(e.last, l.fences()), asking, 0, e.now(), 0
-	l.asks, l.repeat, l.strays = 0, false, false
+	l.anew, l.repeat, l.strays = false, false, false
 	e.bids[l.number] = l
 }
 
@@ -144,7 +144,7 @@ func (e *Engine) replied(l *line, token string, c *call, queue bool) {
 	}
 	if l.tries++; !lasting(c.err) && l.tries < tries {
 		l.strays = true
-		again(func() error { return pause(context.Background(), retryAfter(l.tries), nil) })
+		again(func() error { return pause(context.Background(), retryAfter(int(l.tries)), nil) })
 	} else if !e.answered(l, e.parse(c), queue) {
 		l.tries = 0
 		again(func() error {
@@ -234,7 +234,7 @@ func (e *Engine) pushed(token, mark string, fence uint64, serverTime int64, key 
 		w.late = true
 	}
 	// The acquire that is under way may come after the release: a second one, or one that a read's script would not know.
-	l.strays = l.strays || l.phase == asking && (l.asks > 0 || l.mode == reading)
+	l.strays = l.strays || l.phase == asking && (l.anew || l.mode == reading)
 	if at = min(at, now); !l.told(mark) || trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 {
 		e.askAgain(l) // it is old, or more is to be done: ask, which also renews
 		return

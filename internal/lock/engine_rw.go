@@ -207,6 +207,6 @@ func (e *Engine) askAgain(l *line) {
 		l.repeat = true
 		return
 	}
-	l.phase, l.asks = asking, l.asks+1
+	l.phase, l.anew = asking, true
 	e.ask(l)
 }
