@@ -169,9 +169,12 @@ func (w *worker) warm() error {
 	defer cancel()
 	failed := make(chan error, w.Goroutines)
 	w.each(func(owner int64) {
-		l, err := w.acquire(ctx, w.key(fmt.Sprintf("warm:%d", owner)))
-		if err == nil {
-			err = errors.Join(w.section.Ping(ctx).Err(), l.Release(ctx))
+		var err error
+		for i := 0; i < 50 && err == nil; i++ { // all of them at once, so that every connection has been used
+			var l held
+			if l, err = w.acquire(ctx, w.key(fmt.Sprintf("warm:%d", owner))); err == nil {
+				err = errors.Join(w.section.Ping(ctx).Err(), l.Release(ctx))
+			}
 		}
 		failed <- err
 	})

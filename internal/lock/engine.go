@@ -102,7 +102,7 @@ func NewEngine(c redis.UniversalClient, o EngineOptions) (*Engine, error) {
 		return nil, errors.New("lock: engine: a bound is negative")
 	}
 	e := &Engine{
-		c: c, o: o, id: rand.Text(), publish: "PUBLISH", claim: min(o.TTL, maxClaim), epoch: time.Now(),
+		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", claim: min(o.TTL, maxClaim), epoch: time.Now(),
 		m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
 	}
 	switch c := c.(type) {
