@@ -3,6 +3,7 @@ package localstack
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -117,13 +118,14 @@ func (s *Stack) consulAgent(path string) server {
 			}
 			return argv, err
 		},
-		ready: consulLeads,
+		ready: consulRegistered,
 	}
 }
 
-// consulLeads waits for the election, before which nothing can be written.
-func consulLeads(ctx context.Context, addr string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/status/leader", http.NoBody)
+// consulRegistered waits until the agent's node is in the catalog: the election comes first, without which nothing can be written,
+// and a little later the registration, without which there are no sessions ("Missing node registration").
+func consulRegistered(ctx context.Context, addr string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/catalog/nodes?consistent", http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -132,9 +134,15 @@ func consulLeads(ctx context.Context, addr string) error {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	leader := make([]byte, 8)
-	if n, _ := res.Body.Read(leader); res.StatusCode != http.StatusOK || n <= len(`""`) {
+	if res.StatusCode != http.StatusOK {
 		return errors.New("no leader yet")
+	}
+	var nodes []struct{ Node string }
+	if err := json.NewDecoder(res.Body).Decode(&nodes); err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		return errors.New("the node is not registered yet")
 	}
 	return nil
 }

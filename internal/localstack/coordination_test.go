@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -40,6 +41,9 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 		tr.Addrs = append(tr.Addrs, sv.Addr)
 		t.Logf("%s: %s", b, sv.Kind)
 	}
+	if s.Consul.URL != "" {
+		wantSession(t, s.Consul.URL)
+	}
 	if s.Redis.PID != 0 || s.SQL.URL != "" {
 		t.Errorf("started %q and %q, which were not asked for", s.Redis.Kind, s.SQL.Kind)
 	}
@@ -48,6 +52,23 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 	}
 	if left := tr.left(); left != nil {
 		t.Errorf("left behind when Close returned: %v", left)
+	}
+}
+
+// wantSession fails unless the agent makes sessions, which it does later than it writes keys.
+func wantSession(t *testing.T, url string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url+"/v1/session/create", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := probes.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("a session is refused with %s", res.Status)
 	}
 }
 
