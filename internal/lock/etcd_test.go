@@ -3,11 +3,15 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
@@ -65,8 +69,7 @@ func TestEtcdCutOff(t *testing.T) {
 	s := testenv.Etcd(t)
 	r := newRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String()}
-	const ttl = 2 * time.Second
-	holder, rival := newEtcd(t, far.EtcdClient(t), ttl, nil), newEtcd(t, s.EtcdClient(t), ttl, nil)
+	holder, rival := newEtcd(t, far.EtcdClient(t), 2*time.Second, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
 	key := s.Prefix + "k"
 	lease := obtain(t, holder, key)
 	r.cut.Store(true)
@@ -95,14 +98,14 @@ func TestEtcdIsOwner(t *testing.T) {
 		}
 		return res.Succeeded
 	}
-	first := obtain(t, newEtcd(t, c, 5*time.Second, nil), key)
+	first := obtain(t, newEtcd(t, c, time.Minute, nil), key)
 	if !write(first, "4999") {
 		t.Error("the owner's write was refused")
 	}
 	if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix+"k")[0]); err != nil {
 		t.Fatal(err)
 	}
-	second := obtain(t, newEtcd(t, c, 5*time.Second, nil), key)
+	second := obtain(t, newEtcd(t, c, time.Minute, nil), key)
 	if write(first, "4999") {
 		t.Error("the write of a holder whose lease is gone went through")
 	}
@@ -188,7 +191,7 @@ func TestEtcdUnreachable(t *testing.T) {
 	r := newRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String()}
 	l := newEtcd(t, far.EtcdClient(t), 10*time.Second, nil)
-	letGo(t, obtain(t, l, s.Prefix+"k"))
+	warm(t, l, s.Prefix+"k")
 	r.cut.Store(true)
 	start := time.Now()
 	if _, err := l.Acquire(t.Context(), s.Prefix+"k"); !errors.Is(err, lock.ErrUnavailable) {
@@ -197,8 +200,21 @@ func TestEtcdUnreachable(t *testing.T) {
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("Acquire took %s", took)
 	}
-	r.cut.Store(false) // what the attempt may have left behind is deleted once the server can be reached again
-	letGo(t, obtain(t, newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), s.Prefix+"k"))
+	r.heal() // what the attempt may have left behind is deleted once the server can be reached again
+	warm(t, newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), s.Prefix+"k")
+}
+
+// losing returns a client of an etcd that loses the answers that lost says, after the server has done what it was asked.
+func losing(t *testing.T, s *testenv.Coordination, lost *swallow) *clientv3.Client {
+	t.Helper()
+	return s.EtcdClient(t, grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			err := invoke(ctx, method, req, reply, cc, opts...)
+			if lost.takes(path.Base(method)) {
+				err = status.Error(codes.Unavailable, "the connection broke")
+			}
+			return err
+		}))
 }
 
 // The answer to the put is lost: the key is deleted again, although the lease that it hangs on lives on. The answer to the
@@ -206,24 +222,24 @@ func TestEtcdUnreachable(t *testing.T) {
 func TestEtcdLostAnswers(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
-	r := newRelay(t, s.Addr)
+	lost := &swallow{name: "Txn"}
 	c, key := s.EtcdClient(t), s.Prefix+"k"
-	l := newEtcd(t, (&testenv.Coordination{Addr: r.Addr().String()}).EtcdClient(t), 20*time.Second, nil)
-	letGo(t, obtain(t, l, key))
-	r.lose.Store(true)
+	l := newEtcd(t, losing(t, s, lost), time.Minute, nil)
+	warm(t, l, key)
+	lost.left.Store(1)
 	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire = %v, want ErrUnavailable", err)
 	}
 	eventually(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
 	lease := obtain(t, l, key)
-	r.lose.Store(true)
+	lost.left.Store(1)
 	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release = %v, want unknown", err)
 	}
 	if err := lease.Release(t.Context()); err != nil {
 		t.Errorf("Release repeated = %v, want nil", err)
 	}
-	letGo(t, obtain(t, newEtcd(t, c, 20*time.Second, nil), key))
+	warm(t, newEtcd(t, c, time.Minute, nil), key)
 }
 
 // Close gives everything back at once, and holders are told.
@@ -235,8 +251,8 @@ func TestEtcdClose(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantLost(t, lease)
-	letGo(t, obtain(t, newEtcd(t, s.EtcdClient(t), time.Minute, nil), s.Prefix+"k"))
+	wantLost(t, lease, 0)
+	warm(t, newEtcd(t, s.EtcdClient(t), time.Minute, nil), s.Prefix+"k")
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release = %v, want ErrLost", err)
 	}

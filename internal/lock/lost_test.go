@@ -22,6 +22,11 @@ type swallow struct {
 	left atomic.Int64
 }
 
+// takes says whether the answer to this command is to be lost.
+func (s *swallow) takes(name string) bool {
+	return strings.EqualFold(name, s.name) && s.left.Add(-1) >= 0
+}
+
 func (s *swallow) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (s *swallow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
@@ -31,7 +36,7 @@ func (s *swallow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 func (s *swallow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if strings.EqualFold(cmd.Name(), s.name) && s.left.Add(-1) >= 0 {
+		if s.takes(cmd.Name()) {
 			err = &net.OpError{Op: "read", Err: io.EOF}
 			cmd.SetErr(err)
 		}
@@ -87,16 +92,13 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// warm loads the scripts, so that the commands that follow are the ones a test counts on.
-func warm(t *testing.T, l lock.Locker, key string) {
+// subscribed waits until somebody listens for the release of a key.
+func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
-	lease, err := l.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	channel := key + ":released"
+	eventually(t, "the waiter subscribes", func() bool {
+		return s.Client.PubSubNumSub(t.Context(), channel).Val()[channel] > 0
+	})
 }
 
 // Ten hand-offs by message take far less than the ten polls that they would take without.
@@ -105,14 +107,18 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	a, b := client(t, s), client(t, s)
 	holder := lock.NewWatchdog(a, time.Minute, wakeups(t, a), nil)
 	waiter := lock.NewWatchdog(b, time.Minute, wakeups(t, b), nil)
+	key := s.Prefix + "woken"
+	warm(t, waiter, key)
+	var tries atomic.Int64
+	b.AddHook(around{"evalsha", func(_ context.Context, send func() error) error {
+		defer tries.Add(1)
+		return send()
+	}})
 	start := time.Now()
 	const rounds = 10
 	for range rounds {
-		key := s.Prefix + "woken"
-		lease, err := holder.Acquire(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := obtain(t, holder, key)
+		tries.Store(0)
 		got := make(chan error, 1)
 		go func() {
 			l, err := waiter.Acquire(t.Context(), key)
@@ -121,15 +127,10 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 			}
 			got <- err
 		}()
-		for s.Client.PubSubNumSub(t.Context(), key+":released").Val()[key+":released"] == 0 {
-			if time.Since(start) > time.Minute {
-				t.Fatal("the waiter never subscribed")
-			}
-		}
-		time.Sleep(5 * time.Millisecond) // past its own try after subscribing, into the wait
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		subscribed(t, s, key)
+		// Its try at first, one before it waits, and the one for which the subscription wakes it: after that it sleeps.
+		eventually(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
+		letGo(t, lease)
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
@@ -159,11 +160,7 @@ func TestWatchdogSurvivesLostMessages(t *testing.T) {
 		}
 		got <- err
 	}()
-	for s.Client.PubSubNumSub(t.Context(), key+":released").Val()[key+":released"] == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("the waiter never subscribed")
-		}
-	}
+	subscribed(t, s, key)
 	if err := s.Client.Del(t.Context(), key).Err(); err != nil { // released without a word
 		t.Fatal(err)
 	}

@@ -55,16 +55,6 @@ func holders(t *testing.T, clients []*redis.Client, key string) (n int) {
 	return n
 }
 
-// happens waits for what happens in the background.
-func happens(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for start := time.Now(); !happened(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > 20*time.Second {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 var nodeName = regexp.MustCompile(`node (n\d):`)
 
 // nodesIn returns the names of the nodes that an error speaks of.
@@ -116,7 +106,7 @@ func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
 	if err := <-landed; err != nil {
 		t.Fatalf("the late acquire was not granted (%v): nothing is shown", err)
 	}
-	happens(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
+	eventually(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
 }
 
 // Two of five answer in time, so the acquire fails; the others grant after that.
@@ -151,7 +141,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 			t.Fatalf("a late acquire was not granted (%v): nothing is shown", err)
 		}
 	}
-	happens(t, "the late grants are taken back", func() bool { return holders(t, clients, "abandoned") == 0 })
+	eventually(t, "the late grants are taken back", func() bool { return holders(t, clients, "abandoned") == 0 })
 }
 
 func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
@@ -165,10 +155,10 @@ func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 	if _, err := l.Acquire(t.Context(), "lost"); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire with three answers lost = %v, want ErrUnavailable", err)
 	}
-	happens(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
+	eventually(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
 
 	lease := take(t, l, "lost release")
-	happens(t, "all five granted", func() bool { return holders(t, clients, "lost release") == 5 })
+	eventually(t, "all five granted", func() bool { return holders(t, clients, "lost release") == 5 })
 	for _, c := range clients[:3] {
 		release := &swallow{name: "evalsha"}
 		release.left.Store(1)
@@ -188,7 +178,7 @@ func redlockLost(t *testing.T, nodes []*testenv.RedisNode) {
 	for lost := range 5 {
 		key := fmt.Sprint("gone", lost)
 		lease := take(t, l, key)
-		happens(t, "all five granted", func() bool { return holders(t, clients, key) == 5 })
+		eventually(t, "all five granted", func() bool { return holders(t, clients, key) == 5 })
 		for _, c := range clients[:lost] {
 			c.Del(t.Context(), key)
 		}
@@ -222,7 +212,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		t.Fatalf("Acquire on nodes never met before = %v, want ErrRestarted", err)
 	}
 	for i, c := range clients { // let the longest TTL pass
-		happens(t, "every node has a boot mark", func() bool { return c.Exists(t.Context(), mark).Val() == 1 })
+		eventually(t, "every node has a boot mark", func() bool { return c.Exists(t.Context(), mark).Val() == 1 })
 		run, _, found := strings.Cut(c.Get(t.Context(), mark).Val(), " ")
 		if !found || len(run) != 40 {
 			t.Fatalf("node %d: boot mark %q has no run id", i, c.Get(t.Context(), mark).Val())
@@ -247,7 +237,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, lock.ErrRestarted) {
 			t.Errorf("node restarted %s: the rival's Acquire = %v, want ErrRestarted", c.name, err)
 		}
-		happens(t, "the rival's grants are taken back", func() bool { return holders(t, clients[2:], "guarded") == 0 })
+		eventually(t, "the rival's grants are taken back", func() bool { return holders(t, clients[2:], "guarded") == 0 })
 	}
 	if err := held.Context().Err(); err != nil {
 		t.Errorf("the holder's lease has ended meanwhile: %v", err)
@@ -290,5 +280,5 @@ func redlockNoQuorum(t *testing.T, nodes []*testenv.RedisNode) {
 		t.Errorf("the error names %v, want %v: %v", got, want, err)
 	}
 	up := []*redis.Client{clients[2], clients[4]}
-	happens(t, "the two grants are taken back", func() bool { return holders(t, up, "quorum") == 0 })
+	eventually(t, "the two grants are taken back", func() bool { return holders(t, up, "quorum") == 0 })
 }

@@ -102,8 +102,7 @@ func TestZooKeeperCutOff(t *testing.T) {
 	s := testenv.ZooKeeper(t)
 	r := newRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
-	const session = 2 * time.Second
-	holder, rival := zooKeeperLock(t, far, session), zooKeeperLock(t, s, session)
+	holder, rival := zooKeeperLock(t, far, 2*time.Second), zooKeeperLock(t, s, 30*time.Second)
 	lease := obtain(t, holder, "k")
 	r.cut.Store(true)
 	second := obtain(t, rival, "k")
@@ -118,6 +117,38 @@ func TestZooKeeperCutOff(t *testing.T) {
 	r.heal() // so that the connection can be closed
 }
 
+// The numbers of ZooKeeper's operations.
+const (
+	zkCreate = 1
+	zkDelete = 2
+)
+
+// zkFrames are what one write contains: each is led by its length, a question's begins with its number and operation, and
+// an answer's with the number of its question.
+func zkFrames(b []byte) (frames [][]byte) {
+	for len(b) >= 4 {
+		n := min(4+int(binary.BigEndian.Uint32(b)), len(b))
+		frames, b = append(frames, b[4:n]), b[n:]
+	}
+	return frames
+}
+
+// zkAnswerTo finds the answer to the next operation of a kind.
+func zkAnswerTo(operation uint32) func(sent []byte) func(received []byte) bool {
+	be := binary.BigEndian
+	return func(sent []byte) func([]byte) bool {
+		for _, q := range zkFrames(sent) {
+			if len(q) >= 8 && be.Uint32(q) != 0 && be.Uint32(q[4:]) == operation {
+				number := be.Uint32(q)
+				return func(received []byte) bool {
+					return slices.ContainsFunc(zkFrames(received), func(a []byte) bool { return len(a) >= 4 && be.Uint32(a) == number })
+				}
+			}
+		}
+		return nil
+	}
+}
+
 // The answer to the create is lost with its connection: the node is there and nobody knows its name.
 func TestZooKeeperFindsItsOrphan(t *testing.T) {
 	t.Parallel()
@@ -125,12 +156,10 @@ func TestZooKeeperFindsItsOrphan(t *testing.T) {
 	r := newRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
 	l, see := zooKeeperLock(t, far, 20*time.Second), s.ZooKeeperConn(t, 20*time.Second)
-	letGo(t, obtain(t, l, "k"))
-	r.lose.Store(true)
+	warm(t, l, "k")
+	create := r.losing(false, zkAnswerTo(zkCreate))
 	lease := obtain(t, l, "k")
-	if r.lose.Load() {
-		t.Error("no answer was lost: this test shows nothing")
-	}
+	create.happened(t)
 	if left := zkNodes(t, see, s.Prefix); len(left) != 1 {
 		t.Errorf("nodes %v, want one", left)
 	}
@@ -147,18 +176,18 @@ func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 	r := newRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
 	l, see := zooKeeperLock(t, far, 30*time.Second), s.ZooKeeperConn(t, 30*time.Second)
-	letGo(t, obtain(t, l, "k"))
-	r.lose.Store(true)
+	warm(t, l, "k")
+	create := r.losing(true, zkAnswerTo(zkCreate))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	failed := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
 		_, err := l.Acquire(ctx, "k")
 		failed <- err
 	}()
-	eventually(t, "an answer was lost", func() bool { return !r.lose.Load() })
-	r.cut.Store(true) // the client connects again after a second
-	if err := <-failed; !errors.Is(err, context.DeadlineExceeded) {
+	create.happened(t)
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("Acquire = %v, want it to end with its context", err)
 	}
 	if left := zkNodes(t, see, s.Prefix); len(left) != 1 {
@@ -166,7 +195,7 @@ func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 	}
 	r.heal()
 	eventually(t, "the orphan is gone", func() bool { return len(zkNodes(t, see, s.Prefix)) == 0 })
-	letGo(t, obtain(t, zooKeeperLock(t, s, 20*time.Second), "k"))
+	warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
 }
 
 func TestZooKeeperFirstComeFirstServed(t *testing.T) {
@@ -253,13 +282,11 @@ func TestZooKeeperLostRelease(t *testing.T) {
 	r := newRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
 	lease := obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
-	r.lose.Store(true)
+	remove := r.losing(false, zkAnswerTo(zkDelete))
 	if err := lease.Release(t.Context()); errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release = %v, want nil, or unknown and then nil", err)
 	}
 	letGo(t, lease)
-	if r.lose.Load() {
-		t.Error("no answer was lost: this test shows nothing")
-	}
-	letGo(t, obtain(t, zooKeeperLock(t, s, 20*time.Second), "k"))
+	remove.happened(t)
+	warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
 }

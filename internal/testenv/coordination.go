@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -13,6 +14,7 @@ import (
 	consul "github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"lastitem/internal/localstack"
 )
@@ -58,10 +60,10 @@ func Etcd(t testing.TB) *Coordination {
 }
 
 // EtcdClient returns a connection of its own, as another process would have. It is closed with the test.
-func (s *Coordination) EtcdClient(t testing.TB) *clientv3.Client {
+func (s *Coordination) EtcdClient(t testing.TB, opts ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{s.Addr}, DialTimeout: cleaning, Logger: zap.NewNop(),
+		Endpoints: []string{s.Addr}, DialTimeout: cleaning, Logger: zap.NewNop(), DialOptions: opts,
 	})
 	if err != nil {
 		t.Fatalf("testenv: etcd at %s: %v", s.Addr, err)
@@ -149,12 +151,17 @@ func Consul(t testing.TB) *Coordination {
 	return a
 }
 
-// ConsulClient returns a client with connections of its own, which are closed with the test.
-func (s *Coordination) ConsulClient(t testing.TB) *consul.Client {
+// ConsulClient returns a client with connections of its own, which are closed with the test. Its requests pass through what
+// around makes of its transport.
+func (s *Coordination) ConsulClient(t testing.TB, around ...func(http.RoundTripper) http.RoundTripper) *consul.Client {
 	t.Helper()
 	cfg := consul.DefaultConfig()
 	cfg.Address = s.Addr
 	t.Cleanup(cfg.Transport.CloseIdleConnections)
+	cfg.HttpClient = &http.Client{Transport: cfg.Transport}
+	for _, f := range around {
+		cfg.HttpClient.Transport = f(cfg.HttpClient.Transport)
+	}
 	c, err := consul.NewClient(cfg)
 	if err != nil {
 		t.Fatalf("testenv: Consul at %s: %v", s.Addr, err)
