@@ -44,6 +44,7 @@ func (m dialled) Run() int {
 }
 
 func TestMutex(t *testing.T) {
+	t.Parallel()
 	var n atomic.Int64
 	locktest.Run(t, locktest.Kind{
 		Name: "mutex", Local: true,
@@ -53,10 +54,12 @@ func TestMutex(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{
 		"redis": testenv.Redis, "miniredis": testenv.Miniredis,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := server(t)
 			for _, k := range kinds(s) {
 				locktest.Run(t, k)

@@ -45,6 +45,7 @@ func (s *swallow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func TestLostAnswer(t *testing.T) {
+	t.Parallel()
 	s := testenv.Redis(t)
 	for name, c := range map[string]struct {
 		acquire string // the command that acquires
@@ -103,6 +104,7 @@ func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
 
 // Ten hand-offs by message take far less than the ten polls that they would take without.
 func TestWatchdogIsWokenByBroadcast(t *testing.T) {
+	t.Parallel()
 	s := testenv.Redis(t)
 	a, b := client(t, s), client(t, s)
 	holder := lock.NewWatchdog(a, time.Minute, wakeups(t, a), nil)
@@ -142,6 +144,7 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 
 // A message lost with its connection must not strand a waiter: it polls as well.
 func TestWatchdogSurvivesLostMessages(t *testing.T) {
+	t.Parallel()
 	s := testenv.Redis(t)
 	a, b := client(t, s), client(t, s)
 	holder := lock.NewWatchdog(a, time.Minute, nil, nil)
@@ -179,6 +182,7 @@ func TestWatchdogSurvivesLostMessages(t *testing.T) {
 
 // The answer to the release of an inner entry is lost, and it is released again: the outer entry is still there.
 func TestWatchdogInnerReleaseRepeated(t *testing.T) {
+	t.Parallel()
 	s := testenv.Redis(t)
 	cl, key := client(t, s), s.Prefix+"inner"
 	l := lock.NewWatchdog(cl, time.Minute, nil, nil)

@@ -68,6 +68,7 @@ func nodesIn(err error) (names []string) {
 
 // Five real servers. The subtests are in this order because the last ones kill some.
 func TestRedlockOverFive(t *testing.T) {
+	t.Parallel()
 	nodes := testenv.RedisNodes(t, 5)
 	t.Run("late grant", func(t *testing.T) { redlockLateGrant(t, nodes) })
 	t.Run("late grant of an abandoned acquire", func(t *testing.T) { redlockAbandoned(t, nodes) })
@@ -121,7 +122,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 			return err
 		}})
 	}
-	l := lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl, NodeTimeout: time.Second}, nil)
+	l := lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl, NodeTimeout: 2 * time.Second}, nil)
 	_, err := l.Acquire(t.Context(), "abandoned")
 	if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Acquire = %v, want ErrUnavailable because of time-outs", err)

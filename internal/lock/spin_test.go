@@ -15,7 +15,7 @@ import (
 
 type redisClient = redis.UniversalClient
 
-// around is a client hook that decides how commands of one name are sent; "" is every command.
+// around is a client hook that decides how commands of one name are sent; "" is every command. What is sent arrives, however late.
 type around struct {
 	name string
 	f    func(ctx context.Context, send func() error) error
@@ -32,7 +32,7 @@ func (a around) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if a.name != "" && !strings.EqualFold(cmd.Name(), a.name) {
 			return next(ctx, cmd)
 		}
-		err := a.f(ctx, func() error { return next(ctx, cmd) })
+		err := a.f(ctx, func() error { return next(context.WithoutCancel(ctx), cmd) })
 		cmd.SetErr(err)
 		return err
 	}

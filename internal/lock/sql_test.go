@@ -73,9 +73,11 @@ func forUpdate(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *lo
 var databases = map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}
 
 func TestSQL(t *testing.T) {
+	t.Parallel()
 	const ttl = 30 * time.Second
 	for name, server := range databases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dsn := server(t)
 			locktest.Run(t, locktest.Kind{Name: "sql-unique", Key: keysUnder("u"), Process: func(t *testing.T, s *step.Stream) lock.Locker {
 				return sqlUnique(t, openSQL(t, dsn, 8), s)
@@ -129,14 +131,12 @@ func TestSQLLeaseOfDeadHolderIsTakenOver(t *testing.T) {
 		if err := sqlPool(t, dead).Close(); err != nil { // it renews no more
 			t.Fatal(err)
 		}
-		rival := sqlLease(t, openSQL(t, dsn, 4), ttl, nil)
+		rival := sqlLease(t, openSQL(t, dsn, 4), time.Minute, nil)
 		second := obtain(t, rival, "k")
 		if took := time.Since(start); took < ttl {
 			t.Errorf("taken over after %s of a TTL of %s", took, ttl)
 		}
-		if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
-			t.Error("the rival is in and the holder still believes")
-		}
+		wantLost(t, lease, 0)
 		if second.Fence() <= lease.Fence() {
 			t.Errorf("fence %d after %d", second.Fence(), lease.Fence())
 		}
@@ -150,15 +150,21 @@ func TestSQLLeaseOfDeadHolderIsTakenOver(t *testing.T) {
 func TestSQLLeaseRenews(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
 		db := openSQL(t, dsn, 4)
-		const ttl = time.Second
-		l := sqlLease(t, db, ttl, nil)
+		l := sqlLease(t, db, 3*time.Second, nil)
 		lease := obtain(t, l, "k")
-		select {
-		case <-lease.Context().Done():
-			t.Errorf("the lease ended: %v", context.Cause(lease.Context()))
-		case <-time.After(2 * ttl):
+		ends := func() (us int64) {
+			if err := db.Raw("SELECT expires_us FROM record_lock").Scan(&us).Error; err != nil {
+				t.Fatal(err)
+			}
+			return us
 		}
-		wantBusy(t, l, "k", "after twice the TTL")
+		for range 2 {
+			before := ends()
+			eventually(t, "the row's end is put off", func() bool { return ends() > before })
+		}
+		if err := context.Cause(lease.Context()); err != nil {
+			t.Errorf("the lease ended: %v", err)
+		}
 		letGo(t, lease)
 	})
 }
@@ -169,7 +175,7 @@ func TestSQLLeaseLost(t *testing.T) {
 		db := openSQL(t, dsn, 4)
 		const ttl = 3 * time.Second
 		l := sqlLease(t, db, ttl, nil)
-		sessionEnds(t, l, sqlLease(t, openSQL(t, dsn, 4), ttl, nil), "k", ttl, func() {
+		sessionEnds(t, l, sqlLease(t, openSQL(t, dsn, 4), time.Minute, nil), "k", ttl, func() {
 			if err := db.Exec("UPDATE record_lock SET expires_us = 1").Error; err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +213,7 @@ func TestSQLForUpdateConnectionKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rival := forUpdate(t, openSQL(t, dsn, 2), ttl, nil)
+	rival := forUpdate(t, openSQL(t, dsn, 2), time.Minute, nil)
 	second := obtain(t, rival, "k")
 	wantLost(t, lease, ttl)
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
@@ -223,8 +229,8 @@ func TestSQLForUpdateAfterALongWait(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
 	lease := obtain(t, forUpdate(t, openSQL(t, dsn, 1), 10*time.Second, nil), "k")
-	time.AfterFunc(1500*time.Millisecond, func() { _ = lease.Release(context.Background()) })
-	second := obtain(t, forUpdate(t, openSQL(t, dsn, 1), time.Second, nil), "k")
+	time.AfterFunc(2500*time.Millisecond, func() { _ = lease.Release(context.Background()) })
+	second := obtain(t, forUpdate(t, openSQL(t, dsn, 1), 2*time.Second, nil), "k")
 	if err := context.Cause(second.Context()); err != nil {
 		t.Errorf("the lease was over when it began: %v", err)
 	}
@@ -240,10 +246,8 @@ func TestSQLForUpdateCutOff(t *testing.T) {
 	openSQL(t, dsn, 1)
 	lease := obtain(t, forUpdate(t, openSQL(t, far, 1), ttl, nil), "k")
 	r.cut.Store(true)
-	second := obtain(t, forUpdate(t, openSQL(t, dsn, 2), ttl, nil), "k")
-	if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
-		t.Error("the rival is in and the holder still believes")
-	}
+	second := obtain(t, forUpdate(t, openSQL(t, dsn, 2), time.Minute, nil), "k")
+	wantLost(t, lease, 0)
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("late Release = %v, want ErrLost", err)
 	}
@@ -269,7 +273,8 @@ func TestSQLForUpdatePoolExhausted(t *testing.T) {
 	letGo(t, free)
 }
 
-// Waits of less than a second, of a second, and with a rest: none ends early or lasts a whole second too long.
+// Waits of less than a second, of a second, and with a rest: none ends early, or lasts as long as the server may wait at a
+// stretch.
 func TestSQLForUpdateWaits(t *testing.T) {
 	t.Parallel()
 	db := openSQL(t, testenv.MySQL(t), 8)
@@ -279,7 +284,7 @@ func TestSQLForUpdateWaits(t *testing.T) {
 		t.Run(wait.String(), func(t *testing.T) {
 			start := time.Now()
 			_, err := l.Acquire(lock.WithWait(t.Context(), wait), "k")
-			if took := time.Since(start); !errors.Is(err, lock.ErrBusy) || errors.Is(err, lock.ErrNoConnection) || took < wait || took > wait+2*time.Second {
+			if took := time.Since(start); !errors.Is(err, lock.ErrBusy) || errors.Is(err, lock.ErrNoConnection) || took < wait || took > wait+4*time.Second {
 				t.Errorf("Acquire = %v after %s, want ErrBusy after %s", err, took, wait)
 			}
 		})
@@ -310,21 +315,20 @@ func TestSQLForUpdateNeedsRowLocks(t *testing.T) {
 // A release that meets a renewal under way waits for its answer, and does not take that for a loss.
 func TestSQLReleaseDuringRenewal(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.MySQL(t)
-	far, r := throughRelay(t, dsn)
-	openSQL(t, dsn, 1)
-	db := openSQL(t, far, 4)
-	for name, l := range map[string]lock.Locker{
-		"sql-for-update": forUpdate(t, db, time.Second, nil), "sql-lease": sqlLease(t, db, time.Second, nil),
+	const ttl = 6 * time.Second // a third of which is what a renewal may take
+	for name, make := range map[string]func(*testing.T, *gorm.DB) lock.Locker{
+		"sql-for-update": func(t *testing.T, db *gorm.DB) lock.Locker { return forUpdate(t, db, ttl, nil) },
+		"sql-lease":      func(t *testing.T, db *gorm.DB) lock.Locker { return sqlLease(t, db, ttl, nil) },
 	} {
-		lease := obtain(t, l, name)
-		r.slow.Store(int64(50 * time.Millisecond))
-		n := r.asked.Load()
-		eventually(t, "a renewal was sent", func() bool { return r.asked.Load() > n })
-		if err := lease.Release(t.Context()); err != nil {
-			t.Errorf("%s: Release = %v", name, err)
-		}
-		r.slow.Store(0)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			far, r := throughRelay(t, testenv.MySQL(t))
+			lease := obtain(t, make(t, openSQL(t, far, 4)), "k")
+			r.slow.Store(int64(50 * time.Millisecond))
+			n := r.asked.Load()
+			eventually(t, "a renewal was sent", func() bool { return r.asked.Load() > n })
+			letGo(t, lease)
+		})
 	}
 }
 

@@ -25,10 +25,12 @@ func (s several) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 }
 
 func TestTextbookConformance(t *testing.T) {
+	t.Parallel()
 	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{
 		"redis": testenv.Redis, "miniredis": testenv.Miniredis,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, k := range textbookKinds(server(t)) {
 				locktest.Run(t, k)
 			}
@@ -59,6 +61,7 @@ func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 }
 
 func TestRedlockConformance(t *testing.T) {
+	t.Parallel()
 	nodes := testenv.RedisNodes(t, 5)
 	t.Run("all up", func(t *testing.T) { redlockConformance(t, nodes, 0) })
 	t.Run("guarded", func(t *testing.T) {
