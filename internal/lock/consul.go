@@ -108,9 +108,10 @@ type consulHold struct {
 	key  string
 	turn Lease
 
-	mu     sync.Mutex // releases may be repeated while one is under way
-	passed bool       // the turnstile
-	index  uint64     // that the key was given by this acquire
+	mu     sync.Mutex      // releases may be repeated while one is under way
+	passed bool            // the turnstile
+	index  uint64          // that the key was given by this acquire
+	over   <-chan struct{} // closed when the last acquire can have no effect any more
 }
 
 // The random sleep before a try after a wake-up, which all waiting processes hear at once; while a key is shut it doubles up
@@ -152,14 +153,15 @@ func (h *consulHold) enter(ctx context.Context) error {
 
 // try sends one acquire, as a transaction because its answer then tells the index.
 func (h *consulHold) try(ctx context.Context) (bool, error) {
-	ok, res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.name})
-	if err != nil {
-		return false, err
-	}
-	if ok {
-		h.index = res.Results[0].KV.ModifyIndex
-	}
-	return ok, nil
+	index, over, err := send(ctx, func(ctx context.Context) (uint64, error) {
+		ok, res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.name})
+		if err != nil || !ok {
+			return 0, err
+		}
+		return res.Results[0].KV.ModifyIndex, nil
+	})
+	h.index, h.over = index, over
+	return index > 0, err
 }
 
 // wait returns when the key looks free, and whether it had to wait for that; or an error when limit has ended.
@@ -182,8 +184,11 @@ func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
 	}
 }
 
-// takeBack undoes an acquire whose outcome is unknown.
+// takeBack undoes an acquire whose outcome is unknown, after that acquire, which it must not overtake.
 func (h *consulHold) takeBack(ctx context.Context) error {
+	if err := await(ctx, h.over); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pair, err := h.ours(ctx)

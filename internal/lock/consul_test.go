@@ -3,9 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"path"
 	"testing"
 	"time"
 
@@ -181,28 +178,24 @@ func TestConsulKeyWrittenTo(t *testing.T) {
 	warm(t, wantFree, key)
 }
 
-// trips makes the HTTP client that loses the answers.
-func (s *swallow) trips(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		res, err := next.RoundTrip(req)
-		if err == nil && s.takes(path.Base(req.URL.Path)) {
-			_ = res.Body.Close()
-			return nil, io.ErrUnexpectedEOF
-		}
-		return res, err
-	})
+// The acquire arrives when its caller has left: it must not be held by a session that nobody knows to hold it.
+func TestConsulLateAcquire(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	late, key := newDetained("txn"), s.Prefix+"k"
+	l := newConsul(t, meddledConsul(t, s, late.meddle), long, nil)
+	warm(t, l, key)
+	late.leavesTooEarly(t, l, key)
+	warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
+	warm(t, l, key)
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func TestConsulLostAnswers(t *testing.T) {
 	t.Parallel()
 	s := testenv.Consul(t)
 	lost := &swallow{name: "txn"}
 	c, key := s.ConsulClient(t), s.Prefix+"k"
-	l := newConsul(t, s.ConsulClient(t, lost.trips), long, nil)
+	l := newConsul(t, meddledConsul(t, s, lost.meddle), long, nil)
 	warm(t, l, key)
 	lost.left.Store(1)
 	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {

@@ -57,6 +57,14 @@ func wantBusy(t *testing.T, l lock.Locker, key, why string) {
 	}
 }
 
+// wantGaveUp fails unless an Acquire ended with its context.
+func wantGaveUp(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
+		t.Errorf("Acquire = %v, want ErrBusy with the cause", err)
+	}
+}
+
 // wantLost waits for the end of a lease's context, for no longer than within and what a busy machine adds.
 func wantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	t.Helper()

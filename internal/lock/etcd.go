@@ -96,16 +96,18 @@ type etcdHold struct {
 	s            *session
 	prefix, node string
 	revision     int64
+	over         <-chan struct{} // closed when the put can have no effect any more
 }
 
 // enter puts the key, and in the same transaction reads which one was the youngest before: the one to wait for.
 func (h *etcdHold) enter(ctx context.Context) error {
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	res, err := h.e.c.Txn(ask).Then(
-		clientv3.OpGet(h.prefix, append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...),
-		clientv3.OpPut(h.node, "", clientv3.WithLease(clientv3.LeaseID(h.s.num))),
-	).Commit()
+	res, over, err := send(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return h.e.c.Txn(ctx).Then(
+			clientv3.OpGet(h.prefix, append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...),
+			clientv3.OpPut(h.node, "", clientv3.WithLease(clientv3.LeaseID(h.s.num))),
+		).Commit()
+	})
+	h.over = over
 	if err != nil {
 		if errors.Is(noLease(err), ErrLost) {
 			h.s.lose()
@@ -171,8 +173,11 @@ func (h *etcdHold) isOwner() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(h.node), "=", h.revision)
 }
 
-// leave takes an attempt back whose revision may not be known.
+// leave takes an attempt back whose revision may not be known, after its put, which it must not overtake.
 func (h *etcdHold) leave(ctx context.Context) error {
+	if err := await(ctx, h.over); err != nil {
+		return err
+	}
 	_, err := h.e.c.Delete(ctx, h.node)
 	return err
 }

@@ -1,17 +1,12 @@
 package lock_test
 
 import (
-	"context"
 	"errors"
-	"path"
 	"slices"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
@@ -203,19 +198,6 @@ func TestEtcdUnreachable(t *testing.T) {
 	warm(t, newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), s.Prefix+"k")
 }
 
-// losing returns a client of an etcd that loses the answers that lost says, after the server has done what it was asked.
-func losing(t *testing.T, s *testenv.Coordination, lost *swallow) *clientv3.Client {
-	t.Helper()
-	return s.EtcdClient(t, grpc.WithChainUnaryInterceptor(
-		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			err := invoke(ctx, method, req, reply, cc, opts...)
-			if lost.takes(path.Base(method)) {
-				err = status.Error(codes.Unavailable, "the connection broke")
-			}
-			return err
-		}))
-}
-
 // The answer to the put is lost: the key is deleted again, although the lease that it hangs on lives on. The answer to the
 // release is lost: it may be repeated, and is nil.
 func TestEtcdLostAnswers(t *testing.T) {
@@ -223,7 +205,7 @@ func TestEtcdLostAnswers(t *testing.T) {
 	s := testenv.Etcd(t)
 	lost := &swallow{name: "Txn"}
 	c, key := s.EtcdClient(t), s.Prefix+"k"
-	l := newEtcd(t, losing(t, s, lost), time.Minute, nil)
+	l := newEtcd(t, meddledEtcd(t, s, lost.meddle), time.Minute, nil)
 	warm(t, l, key)
 	lost.left.Store(1)
 	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
@@ -238,6 +220,18 @@ func TestEtcdLostAnswers(t *testing.T) {
 	if err := lease.Release(t.Context()); err != nil {
 		t.Errorf("Release repeated = %v, want nil", err)
 	}
+	warm(t, newEtcd(t, c, time.Minute, nil), key)
+}
+
+// The put arrives when its caller has left and was to be tidied up after: whatever was to delete the key must come after it.
+func TestEtcdLatePut(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	late, c, key := newDetained("Txn"), s.EtcdClient(t), s.Prefix+"k"
+	l := newEtcd(t, meddledEtcd(t, s, late.meddle), time.Minute, nil)
+	warm(t, l, key)
+	late.leavesTooEarly(t, l, key)
+	eventually(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
 	warm(t, newEtcd(t, c, time.Minute, nil), key)
 }
 

@@ -163,62 +163,34 @@ func (s *session) failed(ctx, limit context.Context, kind string, err error) err
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, kind, err)
 }
 
-// sessions holds the one session of a process, made with the first hold and again when it was lost.
-type sessions struct {
-	open func(context.Context) (*session, error)
-	slot chan struct{} // full while somebody looks at the fields below
-	now  *session
-	all  map[*session]bool // also those that are lost but still owe
-}
-
-func newSessions(open func(context.Context) (*session, error)) *sessions {
-	return &sessions{open: open, slot: make(chan struct{}, 1), all: map[*session]bool{}}
-}
-
-// get returns the session, opening one where there is none that can be trusted.
-func (p *sessions) get(ctx context.Context) (*session, error) {
+// send runs f, which asks the server to do something, and stops waiting for it when ctx ends, but does not cut it off: a request
+// that is given up may still be carried out, and after whatever was to undo it. That has to wait until over is closed.
+func send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, over <-chan struct{}, err error) {
+	done := make(chan struct{})
+	var got T
+	var failed error
+	go func() {
+		defer close(done)
+		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
+		defer cancel()
+		got, failed = f(whole)
+	}()
 	select {
-	case p.slot <- struct{}{}:
-		defer func() { <-p.slot }()
+	case <-done:
+		return got, done, failed
 	case <-ctx.Done():
-		return nil, gaveUp(ctx)
+		return v, done, context.Cause(ctx)
 	}
-	if p.now != nil && !p.now.lost() {
-		return p.now, nil
-	}
-	for s := range p.all {
-		select {
-		case <-s.done:
-			delete(p.all, s)
-		default:
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	s, err := p.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p.now, p.all[s] = s, true
-	return s, nil
 }
 
-// close ends the sessions here and at the server; holds that are left are lost. It takes a few seconds at most.
-func (p *sessions) close() error {
-	p.slot <- struct{}{}
-	defer func() { <-p.slot }()
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
-	defer cancel()
-	var errs []error
-	for s := range p.all {
-		s.stop()
-		if s.end != nil {
-			errs = append(errs, s.end(ctx))
-		}
-		s.pay(ctx) // with the session's end all is free, at the server; local waiters are to know
+// await waits for over, no longer than ctx allows.
+func await(ctx context.Context, over <-chan struct{}) error {
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	p.now, p.all = nil, map[*session]bool{}
-	return errors.Join(errs...)
 }
 
 // sessionLease is one hold under a session.

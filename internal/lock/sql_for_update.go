@@ -72,23 +72,44 @@ func (l *SQLForUpdate) Acquire(ctx context.Context, key string) (Lease, error) {
 	return lease, nil
 }
 
-// connect takes a connection of the pool for this hold alone. Where one is free, or may be opened, that belongs to the
-// first attempt; else it is part of the wait.
-func (l *SQLForUpdate) connect(ctx context.Context) (*rowConn, error) {
-	limit, stop := context.WithTimeout(ctx, commandTimeout)
-	if st := l.t.pool.Stats(); st.MaxOpenConnections > 0 && st.InUse >= st.MaxOpenConnections {
+// conn takes a connection of the pool. Where one is free, or may be opened, that belongs to the first attempt; else it is part of
+// the wait, also for who finds out on the way that others were quicker.
+func (l *SQLForUpdate) conn(ctx context.Context) (*sql.Conn, error) {
+	for {
+		limit, stop := context.WithTimeout(ctx, commandTimeout)
+		waits := l.exhausted()
+		if waits {
+			stop()
+			limit, stop = waitContext(ctx)
+		}
+		conn, err := l.t.pool.Conn(limit)
+		ended := limit.Err() != nil
 		stop()
-		limit, stop = waitContext(ctx)
+		switch {
+		case err == nil:
+			return conn, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: %w", gaveUp(ctx), ErrNoConnection)
+		case ended && (waits || l.exhausted()):
+			if waits || !mayWait(ctx) {
+				return nil, fmt.Errorf("%w: %w", ErrBusy, ErrNoConnection)
+			}
+		default:
+			return nil, fmt.Errorf("%w: sql-for-update: %w", ErrUnavailable, err)
+		}
 	}
-	defer stop()
-	conn, err := l.t.pool.Conn(limit)
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return nil, fmt.Errorf("%w: %w", gaveUp(ctx), ErrNoConnection)
-	case limit.Err() != nil && err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrBusy, ErrNoConnection)
-	case err != nil:
-		return nil, fmt.Errorf("%w: sql-for-update: %w", ErrUnavailable, err)
+}
+
+func (l *SQLForUpdate) exhausted() bool {
+	st := l.t.pool.Stats()
+	return st.MaxOpenConnections > 0 && st.InUse >= st.MaxOpenConnections
+}
+
+// connect makes a connection of the pool one for this hold alone.
+func (l *SQLForUpdate) connect(ctx context.Context) (*rowConn, error) {
+	conn, err := l.conn(ctx)
+	if err != nil {
+		return nil, err
 	}
 	c := &rowConn{t: l.t, conn: conn}
 	// The server ends a connection that is idle for longer, and with it the transaction: that makes a lease of it. Without

@@ -241,10 +241,8 @@ func (h *zkHold) confirm(ctx context.Context) (uint64, error) {
 
 // leave takes an attempt back: every node that bears its name, after the last create can make no more of them.
 func (h *zkHold) leave(ctx context.Context) error {
-	select {
-	case <-h.answered:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := await(ctx, h.answered); err != nil {
+		return err
 	}
 	found, err := h.find(ctx)
 	for _, node := range found {

@@ -1,0 +1,199 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The times of a session are tested here, in a bubble; what its servers make of them is tested with the locks.
+
+const sessionTTL = 9 * time.Second
+
+var errUnknown = errors.New("no answer")
+
+// lives waits for the end of s and returns how long it could be trusted from now on.
+func lives(t *testing.T, s *session) time.Duration {
+	t.Helper()
+	start := time.Now()
+	<-s.ctx.Done()
+	if cause := context.Cause(s.ctx); !errors.Is(cause, ErrLost) {
+		t.Errorf("cause = %v, want ErrLost", cause)
+	}
+	return time.Since(start)
+}
+
+// Nothing answers any more: the holder knows before the server, which counts from when the last renewal came, can give the
+// lock away.
+func TestSessionEndsByItsOwnClock(t *testing.T) {
+	const margin = sessionTTL/100 + 2*time.Millisecond
+	for name, c := range map[string]struct {
+		takes, want time.Duration // how long a renewal is under way before it is lost, or answered; when the session ends
+		good        int           // renewals that are answered
+	}{
+		"never renewed":                {0, sessionTTL - margin, 0},
+		"renewed twice":                {0, 2*sessionTTL/3 + sessionTTL - margin, 2},
+		"renewals that hang":           {time.Minute, sessionTTL - margin, 0},
+		"counted from the question on": {2 * time.Second, sessionTTL/3 + sessionTTL - margin, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				s := (&session{renew: func(ctx context.Context) error {
+					asked++
+					good := asked <= c.good
+					if err := pause(ctx, c.takes, nil); err != nil || !good {
+						return errUnknown
+					}
+					return nil
+				}}).start(time.Now(), sessionTTL)
+				defer s.stop()
+				if lived := lives(t, s); lived != c.want {
+					t.Errorf("trusted for %s, want %s", lived, c.want)
+				}
+			})
+		})
+	}
+}
+
+// An acquire that took long leaves that much less.
+func TestSessionCountsFromBeforeItsAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := time.Now()
+		time.Sleep(sessionTTL / 4)
+		s := (&session{renew: func(context.Context) error { return errUnknown }}).start(sent, sessionTTL)
+		defer s.stop()
+		lives(t, s)
+		if lived := time.Since(sent); lived >= sessionTTL {
+			t.Errorf("trusted for %s after the question, the TTL is %s", lived, sessionTTL)
+		}
+	})
+}
+
+func TestSessionHearsOfItsEndAtTheNextRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beats := 0
+		s := (&session{renew: func(context.Context) error {
+			if beats++; beats == 3 {
+				return ErrLost
+			}
+			return nil
+		}}).start(time.Now(), sessionTTL)
+		if lived := lives(t, s); lived != sessionTTL {
+			t.Errorf("told after %s, want at the third renewal, after %s", lived, sessionTTL)
+		}
+		<-s.done // nor does it go on asking
+		if beats != 3 {
+			t.Errorf("%d renewals, want 3", beats)
+		}
+	})
+}
+
+// What is owed is tried until it is paid, also by a session that is lost meanwhile, and for no longer.
+func TestSessionPaysWhatItOwes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renewed, tried int
+		s := (&session{renew: func(context.Context) error { renewed++; return errUnknown }}).start(time.Now(), sessionTTL)
+		start := time.Now()
+		s.owe(func(context.Context) error {
+			tried++
+			if time.Since(start) < 3*sessionTTL {
+				return errUnknown
+			}
+			return nil
+		})
+		lives(t, s)
+		<-s.done
+		if took := time.Since(start); took < 3*sessionTTL || took > 3*sessionTTL+2*debtRetry {
+			t.Errorf("ended after %s, the debt could be paid after %s", took, 3*sessionTTL)
+		}
+		if renewed < 8 {
+			t.Errorf("%d renewals: what is to be undone may have been kept alive by them", renewed)
+		}
+		if most := int(3*sessionTTL/(debtRetry/2)) + 2; tried > most {
+			t.Errorf("%d tries, want at most %d", tried, most)
+		}
+	})
+}
+
+// A debt that turns out to be lost is paid: the session's end has freed what it was for.
+func TestSessionForgetsALostDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		s := (&session{renew: func(context.Context) error { return nil }}).start(time.Now(), sessionTTL)
+		s.owe(func(context.Context) error { tried++; return ErrLost })
+		time.Sleep(sessionTTL)
+		s.stop()
+		if tried != 1 {
+			t.Errorf("%d tries, want 1", tried)
+		}
+	})
+}
+
+// Ten callers and a server that does not answer: they fail together, not one after the other.
+func TestSessionsFailTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := 0
+		p := newSessions(func(ctx context.Context) (*session, error) {
+			opened++
+			<-ctx.Done()
+			return nil, ErrUnavailable
+		})
+		start := time.Now()
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if _, err := p.get(t.Context()); !errors.Is(err, ErrUnavailable) {
+					t.Errorf("get = %v, want ErrUnavailable", err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(start); took > commandTimeout || opened != 1 {
+			t.Errorf("ten failed after %s and %d attempts, want %s and one", took, opened, commandTimeout)
+		}
+		if _, err := p.get(t.Context()); !errors.Is(err, ErrUnavailable) || opened != 2 {
+			t.Errorf("the next: %v after %d attempts, want one of its own", err, opened)
+		}
+	})
+}
+
+// A caller whose own context ends while it opens the session gives up, and nobody else does because of it.
+func TestSessionsOfACallerWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := 0
+		p := newSessions(func(ctx context.Context) (*session, error) {
+			if opened++; opened == 1 {
+				<-ctx.Done()
+				return nil, ErrUnavailable
+			}
+			return (&session{renew: func(context.Context) error { return nil }}).start(time.Now(), sessionTTL), nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		second := make(chan error, 1)
+		go func() {
+			time.Sleep(time.Millisecond)
+			_, err := p.get(t.Context())
+			second <- err
+		}()
+		if _, err := p.get(ctx); !errors.Is(err, ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("get = %v, want ErrBusy with the cause", err)
+		}
+		if err := <-second; err != nil {
+			t.Errorf("the second caller: %v", err)
+		}
+		if err := p.close(); err != nil {
+			t.Errorf("close = %v", err)
+		}
+		if _, err := p.get(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errClosed) {
+			t.Errorf("get after close = %v, want ErrUnavailable: closed", err)
+		}
+		if opened != 2 {
+			t.Errorf("opened %d sessions, want 2", opened)
+		}
+	})
+}
