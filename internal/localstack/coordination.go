@@ -98,7 +98,8 @@ func debianZooKeeper() string {
 	return jar
 }
 
-// consulAgent is one Consul agent in development mode: a server of its own that keeps everything in memory.
+// consulAgent is one Consul agent in development mode: a server of its own that keeps everything in memory. It takes sessions of a
+// second, where by default ten is the least: a test of a session that ends would wait for twenty.
 func (s *Stack) consulAgent(path string) server {
 	number, _ := version(path, "version")
 	return server{
@@ -110,6 +111,7 @@ func (s *Stack) consulAgent(path string) server {
 			argv := []string{
 				path, "agent", "-dev", "-bind=127.0.0.1", "-client=127.0.0.1", "-node=lastitem", "-disable-host-node-id",
 				"-data-dir=" + filepath.Join(s.Dir, "consul"), "-http-port=" + http, "-dns-port=-1", "-grpc-port=-1", "-log-level=warn",
+				`-hcl=session_ttl_min="1s"`,
 			}
 			for _, port := range []string{"-server-port=", "-serf-lan-port=", "-serf-wan-port="} {
 				other, portErr := s.freeAddr()

@@ -33,8 +33,8 @@ type Consul struct {
 
 // ConsulOptions are the times of a session.
 type ConsulOptions struct {
-	// TTL is for how long a session lives without renewal, 10 s to 24 h, which is what Consul takes; 0 = 10 s. Consul may
-	// let it live twice as long.
+	// TTL is for how long a session lives without renewal, 10 s (or the agent's session_ttl_min) to 24 h; 0 = 10 s. Consul lets
+	// it live up to twice as long.
 	TTL time.Duration
 	// LockDelay is for how long a key stays shut after its session was invalidated, not released; 0 = Consul's 15 s, at most
 	// 60 s. Less than a third of TTL, the time between two renewals, and a rival may be in before the holder is told.

@@ -18,12 +18,12 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// meddle decides when a call is sent, which the end of ctx does not prevent, and what its caller is told.
-type meddle func(ctx context.Context, call string, send func() error) error
+// meddle decides when a call is sent, and what its caller is told.
+type meddle func(ctx context.Context, call string, send func(context.Context) error) error
 
 // meddle loses answers.
-func (s *swallow) meddle(_ context.Context, call string, send func() error) error {
-	err := send()
+func (s *swallow) meddle(ctx context.Context, call string, send func(context.Context) error) error {
+	err := send(ctx)
 	if s.takes(call) {
 		err = status.Error(codes.Unavailable, "the connection broke")
 	}
@@ -42,15 +42,15 @@ func newDetained(name string) *detained {
 	return &detained{name: name, asked: make(chan struct{}), gate: make(chan struct{}), landed: make(chan error, 1)}
 }
 
-func (d *detained) meddle(ctx context.Context, call string, send func() error) error {
+func (d *detained) meddle(ctx context.Context, call string, send func(context.Context) error) error {
 	if call != d.name || !d.armed.CompareAndSwap(true, false) {
-		return send()
+		return send(ctx)
 	}
 	close(d.asked)
 	answered := make(chan error, 1)
 	go func() {
 		<-d.gate
-		err := send()
+		err := send(context.WithoutCancel(ctx))
 		d.landed <- err
 		answered <- err
 	}()
@@ -87,7 +87,7 @@ func meddledEtcd(t *testing.T, s *testenv.Coordination, f meddle) *clientv3.Clie
 	t.Helper()
 	return s.EtcdClient(t, grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			return f(ctx, path.Base(method), func() error { return invoke(context.WithoutCancel(ctx), method, req, reply, cc, opts...) })
+			return f(ctx, path.Base(method), func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) })
 		}))
 }
 
@@ -97,8 +97,8 @@ func meddledConsul(t *testing.T, s *testenv.Coordination, f meddle) *api.Client 
 	return s.ConsulClient(t, func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			answer := make(chan *http.Response, 1)
-			err := f(req.Context(), path.Base(req.URL.Path), func() error {
-				res, err := next.RoundTrip(req.WithContext(context.WithoutCancel(req.Context())))
+			err := f(req.Context(), path.Base(req.URL.Path), func(ctx context.Context) error {
+				res, err := next.RoundTrip(req.WithContext(ctx))
 				if err == nil {
 					answer <- res
 				}

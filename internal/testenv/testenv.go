@@ -36,7 +36,7 @@ const (
 	EnvSQL       = "SHOP_TEST_SQL"       // DSN of a MySQL to test against; the account must be able to create databases
 	EnvEtcd      = "SHOP_TEST_ETCD"      // URL of an etcd to test against
 	EnvZooKeeper = "SHOP_TEST_ZOOKEEPER" // host:port of a ZooKeeper to test against; some tests want sessions of a second
-	EnvConsul    = "SHOP_TEST_CONSUL"    // URL of a Consul to test against
+	EnvConsul    = "SHOP_TEST_CONSUL"    // URL of a Consul to test against; some tests want sessions of a second
 	EnvRequire   = "SHOP_TEST_REQUIRE"   // backends whose absence fails tests instead of skipping them
 )
 
