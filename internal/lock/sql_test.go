@@ -332,6 +332,62 @@ func TestSQLReleaseDuringRenewal(t *testing.T) {
 	}
 }
 
+// A server that does not answer is not a busy pool, nor a busy lock.
+func TestSQLForUpdateUnreachable(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	far, r := throughRelay(t, dsn)
+	l := forUpdate(t, openSQL(t, far, 2), time.Minute, nil)
+	r.heal() // it closes the connections of the pool
+	r.cut.Store(true)
+	if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrNoConnection) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	r.heal()
+	warm(t, l, "k")
+}
+
+// The answer to the statement that takes the lock is lost, and the one to that which gives it up: the first is taken back, and
+// the second may be repeated.
+func TestSQLLostAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		make              func(*testing.T, *gorm.DB) lock.Locker
+		acquires, release string // pieces of statements
+	}{
+		"sql-unique": {func(t *testing.T, db *gorm.DB) lock.Locker { return sqlUnique(t, db, nil) }, "INSERT INTO record_lock", "DELETE FROM record_lock"},
+		"sql-lease": {
+			func(t *testing.T, db *gorm.DB) lock.Locker { return sqlLease(t, db, time.Hour, nil) },
+			"fence = fence + 1", "SET owner = '', expires_us = 0",
+		},
+		"sql-for-update": {func(t *testing.T, db *gorm.DB) lock.Locker { return forUpdate(t, db, time.Hour, nil) }, "FOR UPDATE", "COMMIT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testenv.MySQL(t)
+			far, r := throughRelay(t, dsn)
+			l, near := c.make(t, openSQL(t, far, 4)), c.make(t, openSQL(t, dsn, 4))
+			warm(t, l, "k")
+			acquire := r.losing(false, answerTo(c.acquires))
+			if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) {
+				t.Errorf("Acquire with its answer lost = %v, want ErrUnavailable", err)
+			}
+			acquire.happened(t)
+			warm(t, near, "k")
+			lease := obtain(t, l, "k")
+			release := r.losing(false, answerTo(c.release))
+			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+				t.Errorf("Release with its answer lost = %v, want unknown", err)
+			}
+			release.happened(t)
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("Release repeated = %v, want nil", err)
+			}
+			warm(t, near, "k")
+		})
+	}
+}
+
 // All that wait for a row that nobody has made yet get their turn.
 func TestSQLForUpdateFirstUse(t *testing.T) {
 	t.Parallel()
