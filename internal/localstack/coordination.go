@@ -1,8 +1,8 @@
 package localstack
 
 import (
-	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // The coordination services: etcd, ZooKeeper and Consul. They are for locks only, so they are started where Options.Only names
@@ -76,17 +77,32 @@ func (s *Stack) zooKeeperServer(java string) server {
 			}
 			file := filepath.Join(s.Dir, "zookeeper.cfg")
 			conf := fmt.Sprintf("dataDir=%s\nclientPortAddress=127.0.0.1\nclientPort=%s\ntickTime=100\nminSessionTimeout=200\n"+
-				"maxSessionTimeout=60000\nmaxClientCnxns=0\nforceSync=no\nadmin.enableServer=false\n4lw.commands.whitelist=ruok\n",
+				"maxSessionTimeout=60000\nmaxClientCnxns=0\nforceSync=no\nadmin.enableServer=false\n",
 				filepath.Join(s.Dir, "zookeeper"), port)
 			return []string{
 				java, "-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + s.Dir,
 				"-cp", jar, zooKeeperMain, file,
 			}, os.WriteFile(file, []byte(conf), 0o600)
 		},
-		ready: func(ctx context.Context, addr string) error {
-			return answers(ctx, addr, "ruok", func(line []byte) bool { return bytes.HasPrefix(line, []byte("imok")) })
-		},
+		ready: zooKeeperSession,
 	}
+}
+
+// zooKeeperSession asks for a session, which ends by itself. A server that says imok may be about to start: a client that asks for a
+// session then may get no answer, and waits for it for ten times the session's time-out.
+func zooKeeperSession(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	const number, timeout = 12, 200               // where the answer has the session's number; in milliseconds
+	ask := binary.BigEndian.AppendUint32(nil, 44) // the length of the rest
+	ask = append(ask, make([]byte, 12)...)        // protocol, last transaction seen
+	ask = binary.BigEndian.AppendUint32(ask, timeout)
+	ask = append(ask, make([]byte, 8)...) // no session yet
+	ask = binary.BigEndian.AppendUint32(ask, 16)
+	ask = append(ask, make([]byte, 16)...) // its password
+	return answers(ctx, addr, string(ask), func(answer []byte) bool {
+		return len(answer) >= number+8 && binary.BigEndian.Uint64(answer[number:]) != 0
+	})
 }
 
 // debianZooKeeper is the archive of Debian's package libzookeeper-java, which names what else it needs; "" when it is missing.

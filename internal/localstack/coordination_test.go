@@ -41,6 +41,11 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 		tr.Addrs = append(tr.Addrs, sv.Addr)
 		t.Logf("%s: %s", b, sv.Kind)
 	}
+	if s.ZooKeeper.Addr != "" {
+		if err := zooKeeperSession(t.Context(), s.ZooKeeper.Addr); err != nil {
+			t.Errorf("ZooKeeper gives no session: %v", err)
+		}
+	}
 	if s.Consul.URL != "" {
 		wantSession(t, s.Consul.URL)
 	}
