@@ -49,7 +49,7 @@ func NewConsul(c *api.Client, opts ConsulOptions, steps *step.Stream) *Consul {
 	return l
 }
 
-// Close destroys the process's session; what is still held is lost.
+// Close destroys the process's session; what is still held is lost, and nothing can be acquired any more.
 func (l *Consul) Close() error { return l.sessions.close() }
 
 // open makes a session that depends on nothing but its renewal: with the node's health check, Consul's default, a short
@@ -111,7 +111,7 @@ type consulHold struct {
 	mu     sync.Mutex      // releases may be repeated while one is under way
 	passed bool            // the turnstile
 	index  uint64          // that the key was given by this acquire
-	over   <-chan struct{} // closed when the last acquire can have no effect any more
+	over   <-chan struct{} // closed when the last acquire has an answer, or is given up
 }
 
 // The random sleep before a try after a wake-up, which all waiting processes hear at once; while a key is shut it doubles up

@@ -18,8 +18,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// What a process leaves behind that dies, which here means that nothing it sends arrives any more: while it holds, while it waits,
-// and after each command of its acquire. And what one leaves behind that lives on while its callers come and go.
+// What a process leaves behind that dies, which here means that nothing it sends arrives any more: while it holds, while it
+// waits, and after each command of its acquire. And what one leaves behind that lives on while its callers come and go.
 
 // world is a lock's store with one key, and processes.
 type world struct {
@@ -257,8 +257,11 @@ func consulWorld(t *testing.T) *world {
 	}
 }
 
+// rowLock makes a lock of rows with a TTL.
+type rowLock func(*testing.T, *gorm.DB, time.Duration) lock.Locker
+
 // sqlWorld is the part that the locks of rows share. In dying are pieces of statements.
-func sqlWorld(t *testing.T, dsn string, locker func(*testing.T, *gorm.DB, time.Duration) lock.Locker, dying map[string]string) *world {
+func sqlWorld(t *testing.T, dsn string, locker rowLock, dying map[string]string) *world {
 	openSQL(t, dsn, 1)
 	far := func(t *testing.T) (lock.Locker, *relay) {
 		far, r := throughRelay(t, dsn)
@@ -297,7 +300,8 @@ func leaseWorld(t *testing.T, dsn string) *world {
 		map[string]string{"row made": "INSERT INTO record_lock", "row taken": "fence = fence + 1", "look": "SELECT owner"})
 	db := openSQL(t, dsn, 1)
 	w.traces = func(t *testing.T, key string) (n int) { // the row stays, with its fence
-		if err := db.Raw("SELECT COUNT(*) FROM record_lock WHERE lock_key = ? AND owner <> ''", []byte(key)).Scan(&n).Error; err != nil {
+		held := db.Raw("SELECT COUNT(*) FROM record_lock WHERE lock_key = ? AND owner <> ''", []byte(key))
+		if err := held.Scan(&n).Error; err != nil {
 			t.Fatal(err)
 		}
 		return n

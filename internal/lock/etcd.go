@@ -35,7 +35,7 @@ func NewEtcd(c *clientv3.Client, ttl time.Duration, steps *step.Stream) *Etcd {
 	return e
 }
 
-// Close gives the process's lease back; what is still held is lost.
+// Close gives the process's lease back; what is still held is lost, and nothing can be acquired any more.
 func (e *Etcd) Close() error { return e.sessions.close() }
 
 // open gets a lease. The client's own KeepAlive says when an answer came, not when its question was sent, from which a
@@ -96,7 +96,7 @@ type etcdHold struct {
 	s            *session
 	prefix, node string
 	revision     int64
-	over         <-chan struct{} // closed when the put can have no effect any more
+	over         <-chan struct{} // closed when the put has an answer, or is given up
 }
 
 // enter puts the key, and in the same transaction reads which one was the youngest before: the one to wait for.

@@ -67,6 +67,15 @@ func mayWait(ctx context.Context) bool {
 	return ctx.Err() == nil && (!bounded || time.Now().Before(until))
 }
 
+// ended says whether ctx has ended. A network that was given the deadline of ctx may say so first, a moment before the timer of ctx
+// goes off; what it says then is no failure of the server's.
+func ended(ctx context.Context) bool {
+	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}
+
 // gaveUp is the error of a wait that has ended: ErrBusy, with the cause of ctx where it was ctx that ended it.
 func gaveUp(ctx context.Context) error {
 	if ctx.Err() != nil {

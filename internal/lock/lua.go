@@ -76,7 +76,7 @@ func (l *Lua) try(ctx context.Context, key, owner string) (bool, error) {
 		defer cancel()
 		luaRelease.Run(back, l.c, []string{key}, owner) // where this fails too, the key expires
 	}
-	if ctx.Err() != nil {
+	if ended(ctx) {
 		return false, gaveUp(ctx)
 	}
 	return false, fmt.Errorf("%w: %s: %w", ErrUnavailable, l.name, err)

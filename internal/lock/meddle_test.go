@@ -86,7 +86,9 @@ func (d *detained) leavesTooEarly(t *testing.T, l lock.Locker, key string) {
 func meddledEtcd(t *testing.T, s *testenv.Coordination, f meddle) *clientv3.Client {
 	t.Helper()
 	return s.EtcdClient(t, grpc.WithChainUnaryInterceptor(
-		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+		) error {
 			return f(ctx, path.Base(method), func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) })
 		}))
 }

@@ -153,18 +153,19 @@ func (s *session) waiting(ctx context.Context) (context.Context, context.CancelF
 // the session has, or the server failed.
 func (s *session) failed(ctx, limit context.Context, kind string, err error) error {
 	switch {
-	case ctx.Err() != nil:
+	case ended(ctx):
 		return gaveUp(ctx)
 	case s.ctx.Err() != nil:
 		return fmt.Errorf("%w: %s: the session ended while waiting", ErrUnavailable, kind)
-	case limit.Err() != nil:
+	case ended(limit):
 		return gaveUp(ctx)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, kind, err)
 }
 
-// send runs f, which asks the server to do something, and stops waiting for it when ctx ends, but does not cut it off: a request
-// that is given up may still be carried out, and after whatever was to undo it. That has to wait until over is closed.
+// send runs f, which asks the server to do something, and stops waiting for it when ctx ends, but does not cut it off then: a
+// request that is given up may still be carried out, and after whatever was to undo it. That has to wait until over is
+// closed: f has an answer, or none came within commandTimeout.
 func send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, over <-chan struct{}, err error) {
 	done := make(chan struct{})
 	var got T

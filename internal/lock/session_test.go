@@ -197,3 +197,32 @@ func TestSessionsOfACallerWhoLeaves(t *testing.T) {
 		}
 	})
 }
+
+// early is a context whose deadline has passed and whose timer has not gone off yet.
+type early struct {
+	context.Context
+	until time.Time
+}
+
+func (e early) Deadline() (time.Time, bool) { return e.until, true }
+
+func TestEndedKnowsTheDeadlineBeforeTheTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if ended(ctx) {
+			t.Error("ended before its deadline")
+		}
+		if !ended(early{ctx, time.Now()}) {
+			t.Error("not ended at its deadline")
+		}
+		open, leave := context.WithCancel(t.Context())
+		if ended(open) {
+			t.Error("ended without a deadline")
+		}
+		leave()
+		if !ended(open) {
+			t.Error("not ended when it was cancelled")
+		}
+	})
+}

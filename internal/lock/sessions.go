@@ -57,7 +57,7 @@ func (p *sessions) get(ctx context.Context) (*session, error) {
 	case err == nil:
 		p.now, p.all[s], p.failed = s, true, nil
 		return s, nil
-	case ctx.Err() != nil: // the caller's own end, which is nobody else's
+	case ended(ctx): // the caller's own end, which is nobody else's
 		return nil, gaveUp(ctx)
 	}
 	p.failed, p.failedAt = err, time.Now()

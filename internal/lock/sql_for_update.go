@@ -83,14 +83,14 @@ func (l *SQLForUpdate) conn(ctx context.Context) (*sql.Conn, error) {
 			limit, stop = waitContext(ctx)
 		}
 		conn, err := l.t.pool.Conn(limit)
-		ended := limit.Err() != nil
+		late := ended(limit)
 		stop()
 		switch {
 		case err == nil:
 			return conn, nil
-		case ctx.Err() != nil:
+		case ended(ctx):
 			return nil, fmt.Errorf("%w: %w", gaveUp(ctx), ErrNoConnection)
-		case ended && (waits || l.exhausted()):
+		case late && (waits || l.exhausted()):
 			if waits || !mayWait(ctx) {
 				return nil, fmt.Errorf("%w: %w", ErrBusy, ErrNoConnection)
 			}
@@ -220,7 +220,7 @@ func (c *rowConn) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrBusy):
 		return err
-	case ctx.Err() != nil:
+	case ended(ctx):
 		return gaveUp(ctx)
 	}
 	return fmt.Errorf("%w: sql-for-update: %w", ErrUnavailable, err)

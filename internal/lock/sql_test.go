@@ -284,7 +284,8 @@ func TestSQLForUpdateWaits(t *testing.T) {
 		t.Run(wait.String(), func(t *testing.T) {
 			start := time.Now()
 			_, err := l.Acquire(lock.WithWait(t.Context(), wait), "k")
-			if took := time.Since(start); !errors.Is(err, lock.ErrBusy) || errors.Is(err, lock.ErrNoConnection) || took < wait || took > wait+4*time.Second {
+			took := time.Since(start)
+			if !errors.Is(err, lock.ErrBusy) || errors.Is(err, lock.ErrNoConnection) || took < wait || took > wait+4*time.Second {
 				t.Errorf("Acquire = %v after %s, want ErrBusy after %s", err, took, wait)
 			}
 		})
@@ -355,12 +356,18 @@ func TestSQLLostAnswers(t *testing.T) {
 		make              func(*testing.T, *gorm.DB) lock.Locker
 		acquires, release string // pieces of statements
 	}{
-		"sql-unique": {func(t *testing.T, db *gorm.DB) lock.Locker { return sqlUnique(t, db, nil) }, "INSERT INTO record_lock", "DELETE FROM record_lock"},
+		"sql-unique": {
+			func(t *testing.T, db *gorm.DB) lock.Locker { return sqlUnique(t, db, nil) },
+			"INSERT INTO record_lock", "DELETE FROM record_lock",
+		},
 		"sql-lease": {
 			func(t *testing.T, db *gorm.DB) lock.Locker { return sqlLease(t, db, time.Hour, nil) },
 			"fence = fence + 1", "SET owner = '', expires_us = 0",
 		},
-		"sql-for-update": {func(t *testing.T, db *gorm.DB) lock.Locker { return forUpdate(t, db, time.Hour, nil) }, "FOR UPDATE", "COMMIT"},
+		"sql-for-update": {
+			func(t *testing.T, db *gorm.DB) lock.Locker { return forUpdate(t, db, time.Hour, nil) },
+			"FOR UPDATE", "COMMIT",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

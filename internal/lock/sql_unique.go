@@ -67,7 +67,7 @@ func (l *SQLUnique) try(ctx context.Context, key, owner string) (bool, error) {
 	back, cancel := detached(ctx)
 	defer cancel()
 	_, _ = l.t.exec(back, "delete", []byte(key), []byte(owner))
-	if ctx.Err() != nil {
+	if ended(ctx) {
 		return false, gaveUp(ctx)
 	}
 	return false, fmt.Errorf("%w: sql-unique: %w", ErrUnavailable, err)
@@ -138,7 +138,7 @@ func (l *SQLLease) Acquire(ctx context.Context, key string) (Lease, error) {
 		}
 		if err != nil {
 			l.takeBack(ctx, key, owner)
-			if ctx.Err() != nil {
+			if ended(ctx) {
 				return nil, gaveUp(ctx)
 			}
 			return nil, fmt.Errorf("%w: sql-lease: %w", ErrUnavailable, err)
@@ -190,7 +190,7 @@ func (l *SQLLease) wait(ctx context.Context, key string) error {
 		}
 		r, err := l.look(ctx, key)
 		switch {
-		case ctx.Err() != nil:
+		case ended(ctx):
 			return gaveUp(ctx)
 		case errors.Is(err, sql.ErrNoRows):
 			return nil // deleted by hand; the next try makes it again

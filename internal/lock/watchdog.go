@@ -129,7 +129,7 @@ func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sen
 		return sent, 0, nil
 	case err == nil:
 		return sent, max(time.Duration(left)*time.Millisecond, time.Millisecond), nil
-	case ctx.Err() != nil:
+	case ended(ctx):
 		return sent, 0, gaveUp(ctx)
 	}
 	return sent, 0, fmt.Errorf("%w: watchdog: %w", ErrUnavailable, err)

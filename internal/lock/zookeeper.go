@@ -46,7 +46,8 @@ func NewZooKeeper(c *zk.Conn, root string, timeout time.Duration, steps *step.St
 	return l
 }
 
-// Close stops watching the session, whose holds count as lost from here on. The session itself ends with the connection.
+// Close stops watching the session, whose holds count as lost from here on; nothing can be acquired any more. The session
+// itself ends with the connection.
 func (l *ZooKeeper) Close() error { return l.sessions.close() }
 
 // open waits for the connection to have a session. The client pings by itself, but only tells that the session is lost when it
