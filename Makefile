@@ -62,6 +62,11 @@ race: build ## only the tests, with -race, against private servers: packages=./i
 	@scripts/race $(test_flags) $(packages)
 	@$(if $(filter ./...,$(packages)),scripts/race -C bench $(test_flags) ./...)
 
+.PHONY: soak
+soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
+	@LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); export PATH; \
+	exec bin/shop with-stack -- go test -race -run '^TestEngineSoak$$' -count 1 -v -timeout 0 ./internal/lock
+
 .PHONY: check
 check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
 

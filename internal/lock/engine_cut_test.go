@@ -140,7 +140,8 @@ func TestEngineRandomCutsOfTCP(t *testing.T) {
 	}
 }
 
-func cutTCP(t *testing.T, s *testenv.RedisServer, name string, cuts, seed uint64) {
+// cutTCP returns how often the lock was had.
+func cutTCP(t *testing.T, s *testenv.RedisServer, name string, cuts, seed uint64) int {
 	key := s.Prefix + name + "{1}"
 	b := &believers{t: t, now: map[lock.Lease]struct{}{}}
 	var relays []*relay
@@ -157,14 +158,14 @@ func cutTCP(t *testing.T, s *testenv.RedisServer, name string, cuts, seed uint64
 	stop := b.contend(ls, key, 300, seed)
 	dice := rand.New(rand.NewPCG(seed, 1000))
 	for range cuts {
-		time.Sleep(time.Duration(dice.IntN(8)) * time.Millisecond)
+		time.Sleep(time.Duration(dice.IntN(20)) * time.Millisecond)
 		r := relays[dice.IntN(len(relays))]
 		switch dice.IntN(8) {
 		case 0:
 			r.cut.Store(true) // and what was sent meanwhile is lost
-			time.Sleep(time.Duration(dice.IntN(100)) * time.Millisecond)
+			time.Sleep(time.Duration(dice.IntN(60)) * time.Millisecond)
 		case 1:
-			r.slow.Store(int64(dice.IntN(30)) * int64(time.Millisecond))
+			r.slow.Store(int64(dice.IntN(10)) * int64(time.Millisecond))
 		case 2:
 			r.lose.Store(true)
 			continue
@@ -181,6 +182,7 @@ func cutTCP(t *testing.T, s *testenv.RedisServer, name string, cuts, seed uint64
 		t.Errorf("%d acquisitions during %d cuts: too few to tell", b.seen, cuts)
 	}
 	left(t, s, key)
+	return b.seen
 }
 
 // contend has goroutines take the lock until stop is called, which waits for them.

@@ -172,31 +172,34 @@ func (s *model) actions() map[string]func(*rapid.T) {
 type bubbled struct{ *testing.T }
 
 func TestEngineStateMachine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 2)
-		var lockers []lock.Locker
-		for _, w := range wires {
-			e := w.process(t, lock.EngineOptions{})
-			lockers = append(lockers, e.Handoff(), e.Fair())
+	synctest.Test(t, func(t *testing.T) { stateMachine(t) })
+}
+
+// stateMachine runs in a bubble, and returns how many sequences of actions it has checked.
+func stateMachine(t *testing.T) (runs int) {
+	m, wires := network(t, 2)
+	var lockers []lock.Locker
+	for _, w := range wires {
+		e := w.process(t, lock.EngineOptions{})
+		lockers = append(lockers, e.Handoff(), e.Fair())
+	}
+	rapid.Check(bubbled{t}, func(t *rapid.T) {
+		runs++
+		s := &model{m: m, lockers: lockers, key: fmt.Sprintf("k{%d}", runs)}
+		t.Repeat(s.actions())
+		for _, w := range s.queue {
+			w.cancel()
+			<-w.failed
 		}
-		runs := 0
-		rapid.Check(bubbled{t}, func(t *rapid.T) {
-			runs++
-			s := &model{m: m, lockers: lockers, key: fmt.Sprintf("k{%d}", runs)}
-			t.Repeat(s.actions())
-			for _, w := range s.queue {
-				w.cancel()
-				<-w.failed
+		if s.holder != nil {
+			_ = s.holder.Release(context.Background())
+		}
+		synctest.Wait()
+		for _, k := range lock.EngineKeys(s.key)[:2] {
+			if m.Exists(k) {
+				t.Fatalf("%s is left behind", k)
 			}
-			if s.holder != nil {
-				_ = s.holder.Release(context.Background())
-			}
-			synctest.Wait()
-			for _, k := range lock.EngineKeys(s.key)[:2] {
-				if m.Exists(k) {
-					t.Fatalf("%s is left behind", k)
-				}
-			}
-		})
+		}
 	})
+	return runs
 }
