@@ -57,6 +57,8 @@ type Options struct {
 	// Redis and SQL are the user's own servers, used but neither started nor stopped: a redis:// URL; a DSN of
 	// go-sql-driver or "sqlite:" and a path. "" starts one.
 	Redis, SQL string
+	// RedisConf are lines for the end of redis.conf, where a real Redis is started.
+	RedisConf []string
 	// Only says which backends are started: Redis, MySQL, Etcd, ZooKeeper, Consul; nil is the first two. A replica needs those.
 	Only []string
 	// Token is the admin token of the replicas; "" makes a random one.

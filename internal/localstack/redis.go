@@ -59,6 +59,7 @@ func (s *Stack) redisServer(path, kind string) server {
 			file := filepath.Join(s.Dir, "redis.conf")
 			conf := fmt.Sprintf("bind 127.0.0.1\nport %s\nrequirepass %s\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\n",
 				port, password, s.Dir)
+			conf += strings.Join(append(s.opts.RedisConf, ""), "\n")
 			return []string{path, file}, os.WriteFile(file, []byte(conf), 0o600)
 		},
 		ready: func(ctx context.Context, addr string) error {

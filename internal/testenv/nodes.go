@@ -7,24 +7,26 @@ import (
 )
 
 // RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test may
-// kill and start again. It keeps nothing on disk: a new start is an empty server.
+// kill and start again. It keeps nothing on disk, unless its configuration says so: a new start is an empty server.
 type RedisNode struct {
 	// URL is for clients that the test makes itself. It changes with Start.
 	URL string
 
 	t     testing.TB
+	conf  []string
 	stack *localstack.Stack
 }
 
-// RedisNodes starts n servers, which end with the test. They are never the one of SHOP_TEST_REDIS, which others use too.
-func RedisNodes(t testing.TB, n int) []*RedisNode {
+// RedisNodes starts n servers, which end with the test; conf are lines for the end of their redis.conf. They are never the one
+// of SHOP_TEST_REDIS, which others use too.
+func RedisNodes(t testing.TB, n int, conf ...string) []*RedisNode {
 	t.Helper()
 	if _, err := localstack.Find(localstack.Redis); err != nil {
 		missing(t, localstack.Redis, err)
 	}
 	nodes := make([]*RedisNode, n)
 	for i := range nodes {
-		nodes[i] = &RedisNode{t: t}
+		nodes[i] = &RedisNode{t: t, conf: conf}
 		t.Cleanup(nodes[i].Kill)
 	}
 	failed := make(chan error, n)
@@ -43,13 +45,13 @@ func RedisNodes(t testing.TB, n int) []*RedisNode {
 }
 
 func (n *RedisNode) start() (err error) {
-	if n.stack, err = start(localstack.Redis); err == nil {
+	if n.stack, err = start(localstack.Redis, n.conf...); err == nil {
 		n.URL = n.stack.Redis.URL
 	}
 	return err
 }
 
-// Start starts the server again after a Kill, empty and at another address.
+// Start starts the server again after a Kill, at another address, with another password, and as a rule empty.
 func (n *RedisNode) Start() {
 	n.t.Helper()
 	if err := n.start(); err != nil {

@@ -232,7 +232,7 @@ func private(t testing.TB, backend string) *localstack.Stack {
 }
 
 // start starts one real server under a keeper, which is a copy of this test binary; see init.
-func start(backend string) (*localstack.Stack, error) {
+func start(backend string, redisConf ...string) (*localstack.Stack, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func start(backend string) (*localstack.Stack, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	return localstack.Start(ctx, localstack.Options{
-		Backend: localstack.Local, Only: []string{backend}, Binary: self,
+		Backend: localstack.Local, Only: []string{backend}, Binary: self, RedisConf: redisConf,
 		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "testenv: "+format+"\n", args...) },
 	})
 }
