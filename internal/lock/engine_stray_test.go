@@ -81,29 +81,89 @@ func TestEngineGrantedAcquireArrivesLate(t *testing.T) {
 	}
 	for when, happens := range since {
 		t.Run(when, func(t *testing.T) {
-			both(t, func(t *testing.T, name string) {
-				m, wires := network(t, 2)
-				other := pick(wires[0].process(t, lock.EngineOptions{}), name)
-				l := pick(wires[1].process(t, lock.EngineOptions{}), name)
-				warm(t, l, "k{1}")
-				wires[1].keep.Store(true)
-				got, _ := waits(t.Context(), l, "k{1}")
-				wires[1].keep.Store(false)
-				end := happens(l, other, <-got)
-				time.Sleep(time.Second)
-				if n := wires[1].deliver(); n == 0 {
-					t.Error("no request was kept back")
-				}
-				synctest.Wait()
-				if n := queued(m, "k{1}"); n != 0 {
-					t.Errorf("%d in the queue after a late request", n)
-				}
-				end()
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
-			})
+			both(t, func(t *testing.T, name string) { lateAcquire(t, name, -1, happens) })
 		})
 	}
+	// A client that repeats by itself does not tell: then the last releaser is remembered, and no other.
+	for _, when := range []string{"free since", "passed on"} {
+		t.Run(when+", client that repeats", func(t *testing.T) {
+			both(t, func(t *testing.T, name string) { lateAcquire(t, name, 1, since[when]) })
+		})
+	}
+}
+
+// lateAcquire has an acquire arrive after it was repeated and granted, and something else happened.
+func lateAcquire(t *testing.T, name string, retries int, happens func(l, other lock.Locker, held lock.Lease) (end func())) {
+	m, wires := network(t, 2)
+	other := pick(wires[0].process(t, lock.EngineOptions{}), name)
+	c := wires[1].retrying(retries)
+	t.Cleanup(func() { _ = c.Close() })
+	l := pick(engine(t, c, lock.EngineOptions{}), name)
+	warm(t, l, "k{1}")
+	wires[1].keep.Store(true)
+	got, _ := waits(t.Context(), l, "k{1}")
+	wires[1].keep.Store(false)
+	end := happens(l, other, <-got)
+	time.Sleep(time.Second)
+	if n := wires[1].deliver(); n == 0 {
+		t.Error("no request was kept back")
+	}
+	synctest.Wait()
+	if n := queued(m, "k{1}"); n != 0 {
+		t.Errorf("%d in the queue after a late request", n)
+	}
+	end()
+	synctest.Wait()
+	nothingLeft(t, m, "k{1}")
+}
+
+// A look-out that arrives after its waiter has given up does not queue for it again (invariants 4 and 5).
+func TestEngineLookOutArrivesLate(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, failed := waits(ctx, l, "k{1}")
+		wires[1].keep.Store(true)
+		time.Sleep(2100 * time.Millisecond) // past one look-out
+		wires[1].keep.Store(false)
+		cancel()
+		<-failed
+		time.Sleep(2 * time.Second)
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no look-out was kept back")
+		}
+		synctest.Wait()
+		if n := queued(m, "k{1}"); n != 0 {
+			t.Errorf("%d in the queue after a late look-out", n)
+		}
+	})
+}
+
+// An acquire that arrives twice keeps the place that the first one had (invariants 4 and 8).
+func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 3)
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		waiting, _ := waits(t.Context(), l, "k{2}") // so that it listens, and its first acquire may queue
+		(<-waiting).Release(t.Context())
+		wires[1].keep.Store(true)
+		first, _ := waits(t.Context(), l, "k{1}")
+		wires[1].keep.Store(false)
+		time.Sleep(time.Second) // it was sent again, and has queued
+		second, _ := waits(t.Context(), pick(wires[2].process(t, lock.EngineOptions{}), name), "k{1}")
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		_ = held.Release(t.Context())
+		synctest.Wait()
+		if len(first) != 1 || len(second) != 0 {
+			t.Errorf("%d of the first and %d of the second have it, want the first", len(first), len(second))
+		}
+	})
 }
 
 // lateContext ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.

@@ -62,10 +62,13 @@ func (w *wire) process(t *testing.T, o lock.EngineOptions) *lock.Engine {
 	return engine(t, c, o)
 }
 
-// client never waits for a connection: the timers of who does are shared with clients outside the bubble.
-func (w *wire) client() *redis.Client {
+func (w *wire) client() *redis.Client { return w.retrying(-1) }
+
+// retrying is a client that repeats commands on its own; -1 is never. It never waits for a connection: the timers of who does
+// are shared with clients outside the bubble.
+func (w *wire) retrying(retries int) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", PoolSize: 1000, MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial,
+		Addr: "127.0.0.1:1", PoolSize: 1000, MaxRetries: retries, ContextTimeoutEnabled: true, Dialer: w.dial,
 		ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond, DialTimeout: 200 * time.Millisecond,
 	})
 }

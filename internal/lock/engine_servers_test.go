@@ -1,0 +1,263 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
+)
+
+// options are those of the tests' clients for a server of the test's own.
+func options(t *testing.T, n *testenv.RedisNode) *redis.Options {
+	t.Helper()
+	o, err := redis.ParseURL(n.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
+	return o
+}
+
+func connect(t *testing.T, o *redis.Options) *redis.Client {
+	c := redis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// cluster makes a Redis Cluster of three masters without replicas.
+func cluster(t *testing.T) *redis.ClusterOptions {
+	t.Helper()
+	nodes := testenv.RedisNodes(t, 3, "cluster-enabled yes")
+	const slots = 16384
+	all := &redis.ClusterOptions{ContextTimeoutEnabled: true}
+	for i, n := range nodes {
+		o, ctx := options(t, n), t.Context()
+		if i == 0 {
+			all.Username, all.Password = o.Username, o.Password
+		}
+		c := connect(t, o)
+		p := c.Pipeline()
+		p.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/len(nodes), slots*(i+1)/len(nodes)-1)
+		if i > 0 {
+			host, port, _ := net.SplitHostPort(all.Addrs[0])
+			p.ClusterMeet(ctx, host, port)
+		}
+		p.ConfigSet(ctx, "requirepass", all.Password) // a client of a cluster has one for all
+		if _, err := p.Exec(ctx); err != nil {
+			t.Fatalf("node %d: %v", i, err)
+		}
+		all.Addrs = append(all.Addrs, o.Addr)
+	}
+	for _, addr := range all.Addrs {
+		c := connect(t, &redis.Options{Addr: addr, Username: all.Username, Password: all.Password})
+		eventually(t, "a cluster", func() bool {
+			info := c.ClusterInfo(t.Context()).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
+		})
+	}
+	return all
+}
+
+// In a cluster messages go through the shard of their key: hand-offs, contention and renewals over keys of all masters.
+func TestEngineCluster(t *testing.T) {
+	t.Parallel()
+	o := cluster(t)
+	process := func(t *testing.T, e lock.EngineOptions) *lock.Engine {
+		own := *o
+		c := redis.NewClusterClient(&own)
+		t.Cleanup(func() { _ = c.Close() })
+		return engine(t, c, e)
+	}
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run("contention/"+name, func(t *testing.T) {
+			clusterContention(t, pick(process(t, lock.EngineOptions{}), name), pick(process(t, lock.EngineOptions{}), name))
+		})
+		t.Run("hand-off/"+name, func(t *testing.T) {
+			a, b := pick(process(t, lock.EngineOptions{}), name), pick(process(t, lock.EngineOptions{}), name)
+			clusterHandoff(t, a, b)
+		})
+	}
+	t.Run("renewal", func(t *testing.T) {
+		l := process(t, lock.EngineOptions{TTL: time.Second}).Handoff()
+		var leases []lock.Lease
+		for i := range 60 {
+			leases = append(leases, holds(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)))
+		}
+		time.Sleep(2 * time.Second) // there is nothing to wait for: they must not end
+		for _, lease := range leases {
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatalf("Release = %v", err)
+			}
+		}
+	})
+}
+
+// clusterContention has two processes fight for keys of several masters, and checks exclusion and fences.
+func clusterContention(t *testing.T, ls ...lock.Locker) {
+	var wg sync.WaitGroup
+	for k := range 6 {
+		key, inside, fence := fmt.Sprintf("fought-for-%d", k), new(atomic.Int64), uint64(0)
+		for g := range 6 {
+			wg.Go(func() {
+				for range 20 {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					lease, err := ls[g%len(ls)].Acquire(ctx, key)
+					if err != nil {
+						cancel()
+						t.Errorf("Acquire: %v", err)
+						return
+					}
+					if n := inside.Add(1); n != 1 || lease.Fence() <= fence {
+						t.Errorf("%s: %d holders at once, fence %d after %d", key, n, lease.Fence(), fence)
+					}
+					fence = lease.Fence()
+					inside.Add(-1)
+					if err := lease.Release(ctx); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+					cancel()
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// clusterHandoff passes locks from a to b, by messages: by look-outs alone it would take two seconds each time.
+func clusterHandoff(t *testing.T, a, b lock.Locker) {
+	const keys, rounds = 6, 5
+	start := time.Now()
+	for k := range keys {
+		key := fmt.Sprintf("handed-%d", k)
+		for range rounds {
+			held := holds(t, a, key)
+			got := make(chan error, 1)
+			waiting := make(chan struct{})
+			go func() {
+				close(waiting)
+				lease, err := b.Acquire(t.Context(), key)
+				if err == nil {
+					err = lease.Release(context.Background())
+				}
+				got <- err
+			}()
+			<-waiting
+			if _, err := a.Acquire(lock.WithWait(t.Context(), 20*time.Millisecond), key); !errors.Is(err, lock.ErrBusy) {
+				t.Fatalf("Acquire of a held lock = %v, want ErrBusy", err)
+			}
+			if err := held.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if took := time.Since(start); took > keys*rounds*time.Second {
+		t.Errorf("%d hand-offs took %s: as if no message had come", keys*rounds, took)
+	}
+}
+
+// A real replica confirms what is acquired; without it nothing is.
+func TestEngineReplica(t *testing.T) {
+	t.Parallel()
+	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
+	o := options(t, nodes[0])
+	s := &testenv.RedisServer{URL: nodes[0].URL, Client: connect(t, o)}
+	ctx, replica := t.Context(), connect(t, options(t, nodes[1]))
+	host, port, _ := net.SplitHostPort(o.Addr)
+	if err := errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(), replica.SlaveOf(ctx, host, port).Err()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a replica", func() bool {
+		return strings.Contains(s.Client.Info(ctx, "replication").Val(), "state=online")
+	})
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run("confirmed/"+name, func(t *testing.T) {
+			fight(t, s, name, func() *redis.Client { return client(t, s) }, lock.EngineOptions{Replicas: 1, ReplicasTimeout: 20 * time.Second})
+		})
+	}
+	if err := replica.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run("cut off/"+name, func(t *testing.T) {
+			key := "alone-" + name
+			l := pick(engine(t, client(t, s), lock.EngineOptions{Replicas: 1, ReplicasTimeout: 50 * time.Millisecond}), name)
+			if _, err := l.Acquire(ctx, key); !errors.Is(err, lock.ErrReplicas) {
+				t.Errorf("Acquire = %v, want ErrReplicas", err)
+			}
+			left(t, s, key)
+		})
+	}
+}
+
+// A server that comes back with what it had on disk goes on where it was: the fence rises, and a lease that was not lost in
+// the meantime is its holder's (invariant 3).
+func TestEngineServerRestarts(t *testing.T) {
+	for disk, conf := range map[string][]string{
+		"AOF": {"appendonly yes", "appendfsync always"},
+		"RDB": {"dbfilename lock.rdb"},
+	} {
+		for _, name := range []string{"handoff", "fair"} {
+			t.Run(disk+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				node := testenv.RedisNodes(t, 1, append(conf, fmt.Sprintf("dir %q", t.TempDir()))...)[0]
+				restarts(t, node, name, disk == "RDB")
+			})
+		}
+	}
+}
+
+func restarts(t *testing.T, node *testenv.RedisNode, name string, save bool) {
+	var now atomic.Pointer[redis.Options]
+	now.Store(options(t, node))
+	o := options(t, node)
+	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", now.Load().Addr)
+	}
+	o.CredentialsProvider = func() (string, string) { return now.Load().Username, now.Load().Password }
+	c := connect(t, o)
+	l := pick(engine(t, c, lock.EngineOptions{}), name)
+	warm(t, l, "k")
+	held := holds(t, l, "held")
+	last := holds(t, l, "k")
+	if err := last.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if save {
+			if err := c.Save(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		node.Kill()
+		node.Start()
+		now.Store(options(t, node))
+		eventually(t, "a server", func() bool { return c.Ping(t.Context()).Err() == nil })
+		next := holds(t, l, "k")
+		if next.Fence() <= last.Fence() {
+			t.Errorf("fence %d after %d and a restart, want it to rise", next.Fence(), last.Fence())
+		}
+		if err := next.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last = next
+	}
+	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "held"); !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("Acquire of what is held = %v, want ErrBusy", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("Release of what was held over the restarts = %v, want nil", err)
+	}
+}
