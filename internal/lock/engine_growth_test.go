@@ -43,7 +43,7 @@ func TestEngineForgets(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	const keys = 2000
+	const keys = 1000
 	round(0, keys)
 	goroutines, heap := runtime.NumGoroutine(), heapInUse()
 	round(keys, 2*keys)

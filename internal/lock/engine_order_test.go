@@ -45,8 +45,8 @@ func TestEngineCohortIsBounded(t *testing.T) {
 					}()
 				}
 				other := wires[1].process(t, c.o).Handoff()
-				for range 5 {
-					time.Sleep(time.Second)
+				for range 3 {
+					time.Sleep(100 * time.Millisecond)
 					before := entered.Load()
 					lease := holds(t, other, "k{1}")
 					// One may be inside when it queues, and one more entered while its request was on its way.

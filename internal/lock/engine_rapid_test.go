@@ -172,6 +172,7 @@ func (s *model) actions() map[string]func(*rapid.T) {
 type bubbled struct{ *testing.T }
 
 func TestEngineStateMachine(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { stateMachine(t) })
 }
 

@@ -176,7 +176,7 @@ func TestEngineReplica(t *testing.T) {
 	s := &testenv.RedisServer{URL: nodes[0].URL, Client: connect(t, o)}
 	ctx, replica := t.Context(), connect(t, options(t, nodes[1]))
 	host, port, _ := net.SplitHostPort(o.Addr)
-	if err := errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(), replica.SlaveOf(ctx, host, port).Err()); err != nil {
+	if err := errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(), replica.ReplicaOf(ctx, host, port).Err()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a replica", func() bool {
@@ -187,7 +187,7 @@ func TestEngineReplica(t *testing.T) {
 			fight(t, s, name, func() *redis.Client { return client(t, s) }, lock.EngineOptions{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
-	if err := replica.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+	if err := replica.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"handoff", "fair"} {

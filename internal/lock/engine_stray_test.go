@@ -21,6 +21,7 @@ func TestEngineAcquireArrivesLate(t *testing.T) {
 				other := pick(wires[0].process(t, lock.EngineOptions{}), name)
 				l := pick(wires[1].process(t, lock.EngineOptions{}), name)
 				warm(t, l, "k{1}")
+				listens(t, l, other)
 				var holder lock.Lease
 				if held {
 					holder = holds(t, other, "k{1}")
@@ -92,6 +93,15 @@ func TestEngineGrantedAcquireArrivesLate(t *testing.T) {
 	}
 }
 
+// listens has the process of l wait for a lock of the other's, so that from then on its first request for a lock may queue.
+func listens(t *testing.T, l, other lock.Locker) {
+	t.Helper()
+	held := holds(t, other, "k{0}")
+	got, _ := waits(t.Context(), l, "k{0}")
+	_ = held.Release(t.Context())
+	_ = (<-got).Release(t.Context())
+}
+
 // lateAcquire has an acquire arrive after it was repeated and granted, and something else happened.
 func lateAcquire(t *testing.T, name string, retries int, happens func(l, other lock.Locker, held lock.Lease) (end func())) {
 	m, wires := network(t, 2)
@@ -100,6 +110,7 @@ func lateAcquire(t *testing.T, name string, retries int, happens func(l, other l
 	t.Cleanup(func() { _ = c.Close() })
 	l := pick(engine(t, c, lock.EngineOptions{}), name)
 	warm(t, l, "k{1}")
+	listens(t, l, other)
 	wires[1].keep.Store(true)
 	got, _ := waits(t.Context(), l, "k{1}")
 	wires[1].keep.Store(false)
@@ -147,8 +158,7 @@ func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 		_, wires := network(t, 3)
 		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
 		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
-		waiting, _ := waits(t.Context(), l, "k{2}") // so that it listens, and its first acquire may queue
-		(<-waiting).Release(t.Context())
+		listens(t, l, pick(wires[2].process(t, lock.EngineOptions{}), name))
 		wires[1].keep.Store(true)
 		first, _ := waits(t.Context(), l, "k{1}")
 		wires[1].keep.Store(false)

@@ -185,6 +185,7 @@ func TestEngineScriptsSentTwice(t *testing.T) {
 	for server, give := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
 		for _, name := range []string{"handoff", "fair"} {
 			t.Run(server+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				s, twice := give(t), &spy{}
 				twice.again.Store(true)
 				fight(t, s, name, func() *redis.Client {
