@@ -35,7 +35,7 @@ type line struct {
 	mode     mode
 	renewing bool
 	repeat   bool // a message came while an acquire was under way: ask again
-	strays   bool // its acquire was sent more than once: one may yet arrive, after the release
+	strays   bool // a request for it was sent more than once: one may yet arrive, after the release
 }
 
 type phase uint8

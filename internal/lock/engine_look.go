@@ -93,7 +93,9 @@ func (e *Engine) look(k *lookout) {
 		if c.err = e.posts.join(ctx, k.key); c.err == nil {
 			e.call(ctx, &c)
 		}
-		e.looked(k, lines, tokens, e.parse(&c))
+		a := e.parse(&c)
+		a.resent = c.tries > 1
+		e.looked(k, lines, tokens, a)
 	})
 }
 
@@ -106,6 +108,9 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 		k.failed = 0
 	}
 	for i, l := range lines {
+		if a.err != nil || a.resent {
+			e.stray(l, k.key, tokens[i])
+		}
 		switch {
 		case l.token != tokens[i] || l.phase != queued:
 		case k.failed >= tries:
@@ -120,4 +125,15 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 	if e.rooms[k.key] == k {
 		e.schedule(&k.alarm, e.now()+e.lookAfter(a.ttl))
 	}
+}
+
+// stray notes that a look-out for a token may yet arrive, and queue for it: for l, or for what was l's attempt when it was sent.
+// That one is buried later, when its release is over. The mutex is held.
+func (e *Engine) stray(l *line, key string, token any) {
+	if l.token == token {
+		l.strays = true
+		return
+	}
+	old, _ := token.(string)
+	e.spawn(func() { e.owe(debt{key, old}) })
 }
