@@ -1,0 +1,182 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// lateContext ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.
+type lateContext struct {
+	context.Context
+	asked atomic.Bool
+	grant func()
+}
+
+func (c *lateContext) Done() <-chan struct{} {
+	if c.asked.CompareAndSwap(false, true) {
+		c.grant()
+	}
+	return c.Context.Done()
+}
+
+// A grant that races with the end of its waiter's context goes to the waiter or is passed on; it is never nobody's
+// (invariant 5). Which of the two is chance, so that there are many rounds.
+func TestEngineGrantRacesWithCancel(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		holder := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		gaveUp := 0
+		for range 40 {
+			held := holds(t, holder, "k{1}")
+			inner, cancel := context.WithCancel(t.Context())
+			ctx := &lateContext{Context: inner, grant: func() {
+				time.Sleep(100 * time.Millisecond) // until it is queued
+				_ = held.Release(context.Background())
+				time.Sleep(100 * time.Millisecond) // until the message has come
+				cancel()
+			}}
+			lease, err := l.Acquire(ctx, "k{1}")
+			if err == nil {
+				err = lease.Release(t.Context())
+			} else if gaveUp++; errors.Is(err, lock.ErrBusy) && errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			nothingLeft(t, m, "k{1}")
+		}
+		if gaveUp == 0 {
+			t.Error("no waiter gave up after its grant")
+		}
+	})
+}
+
+// Who is granted the lock after it has gone, and whose cancel was lost, passes the grant on as soon as it hears of it
+// (invariant 5).
+func TestEngineGrantOfSomebodyGone(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 3)
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		ctx, cancel := context.WithCancel(t.Context())
+		_, failed := waits(ctx, pick(wires[1].process(t, lock.EngineOptions{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(wires[2].process(t, lock.EngineOptions{}), name), "k{1}")
+		wires[1].calls.Store(true)
+		cancel()
+		<-failed
+		time.Sleep(2400 * time.Millisecond) // the cancel is given up for now
+		wires[1].heal()
+		start := time.Now()
+		_ = held.Release(t.Context())
+		lease := <-next
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("the next one entered after %s", took)
+		}
+		_ = lease.Release(t.Context())
+		time.Sleep(2 * time.Second)
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+// A cancel that was lost is sent again, within two seconds of the network's return (invariant 5).
+func TestEngineCancelIsSentAgain(t *testing.T) {
+	for _, outage := range []time.Duration{300 * time.Millisecond, 2400 * time.Millisecond, time.Minute} {
+		t.Run(outage.String(), func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, wires := network(t, 2)
+				holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+				l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+				var ends []context.CancelFunc
+				var failures []chan error
+				for range 3 {
+					ctx, cancel := context.WithCancel(t.Context())
+					_, failed := waits(ctx, l, "k{1}")
+					ends, failures = append(ends, cancel), append(failures, failed)
+				}
+				if queued(m, "k{1}") == 0 {
+					t.Fatal("nobody has queued")
+				}
+				wires[1].calls.Store(true)
+				for i, cancel := range ends {
+					cancel()
+					<-failures[i]
+				}
+				time.Sleep(outage)
+				wires[1].heal()
+				time.Sleep(2 * time.Second)
+				if n := queued(m, "k{1}"); n != 0 {
+					t.Errorf("%d in the queue whose waiters have gone", n)
+				}
+			})
+		})
+	}
+}
+
+// A listener that was cut off asks as soon as it listens again, and does not wait for the next look-out (invariant 6).
+func TestEngineReconnectLooksAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(wires[1].process(t, lock.EngineOptions{}), name), "k{1}")
+		wires[1].down.Store(true)
+		wires[1].cut()
+		_ = held.Release(t.Context())
+		time.Sleep(20 * time.Millisecond)
+		wires[1].heal()
+		start := time.Now()
+		<-got
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("the waiter entered %s after its connection was back", took)
+		}
+	})
+}
+
+// A grant whose message is lost, of a waiter that then gives up while its cancel is lost as well, holds the others up for a
+// claim at most, and not for a TTL (invariant 6).
+func TestEngineGrantIsClaimedOrExpires(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 3)
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		waits(t.Context(), pick(wires[1].process(t, lock.EngineOptions{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(wires[2].process(t, lock.EngineOptions{}), name), "k{1}")
+		wires[1].die()
+		start := time.Now()
+		_ = held.Release(t.Context())
+		<-next
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("the next one entered after %s, want a claim of 2.5 s at most", took)
+		}
+	})
+}
+
+// Waiters that vanish from the queue, as after a FLUSHALL or a fail-over, find their place again, and the lock that is
+// free meanwhile (invariant 6).
+func TestEngineQueueVanishes(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		lost := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		got, _ := waits(t.Context(), l, "k{1}")
+		also, _ := waits(t.Context(), l, "k{1}")
+		for _, k := range lock.EngineKeys("k{1}")[:2] {
+			m.Del(k)
+		}
+		start := time.Now()
+		lease := <-got
+		_ = lease.Release(t.Context())
+		<-also
+		if took := time.Since(start); took > 2500*time.Millisecond {
+			t.Errorf("the waiters entered after %s, want 2.5 s at most", took)
+		}
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of what vanished = %v, want ErrLost", err)
+		}
+	})
+}
