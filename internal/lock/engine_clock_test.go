@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,23 +20,30 @@ func both(t *testing.T, f func(t *testing.T, name string)) {
 	}
 }
 
+// patience is how long anything may take that must happen, so that what does not fails, and does not hang: in a bubble the
+// clock never stops as long as somebody renews.
+const patience = 10 * time.Minute
+
 func holds(t *testing.T, l lock.Locker, key string) lock.Lease {
 	t.Helper()
-	lease, err := l.Acquire(t.Context(), key)
+	lease, err := l.Acquire(lock.WithWait(t.Context(), patience), key)
 	if err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
 	return lease
 }
 
-// waits acquires in the background.
+// waits acquires in the background. It panics where nothing comes of it.
 func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease, failed chan error) {
 	got, failed = make(chan lock.Lease, 1), make(chan error, 1)
 	go func() {
-		if lease, err := l.Acquire(ctx, key); err != nil {
-			failed <- err
-		} else {
+		switch lease, err := l.Acquire(lock.WithWait(ctx, patience), key); {
+		case err == nil:
 			got <- lease
+		case errors.Is(err, lock.ErrBusy) && ctx.Err() == nil:
+			panic(fmt.Sprintf("nobody let a waiter in within %s", patience))
+		default:
+			failed <- err
 		}
 	}()
 	synctest.Wait()

@@ -196,7 +196,7 @@ func cutTCP(t *testing.T, s *testenv.RedisServer, name string, cuts, seed uint64
 }
 
 // contend has goroutines take the lock until stop is called, which waits for them.
-func (b *believers) contend(ls []lock.Locker, key string, patience int, seed uint64) (stop func()) {
+func (b *believers) contend(ls []lock.Locker, key string, most int, seed uint64) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for i, l := range ls {
@@ -204,7 +204,7 @@ func (b *believers) contend(ls []lock.Locker, key string, patience int, seed uin
 			r := rand.New(rand.NewPCG(seed, uint64(10*i+g)))
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					b.once(ctx, l, key, patience, r)
+					b.once(ctx, l, key, most, r)
 				}
 			})
 		}
@@ -215,24 +215,23 @@ func (b *believers) contend(ls []lock.Locker, key string, patience int, seed uin
 	}
 }
 
-// once takes the lock, works for a random time, and releases; it waits and gives up as its dice have it.
-func (b *believers) once(ctx context.Context, l lock.Locker, key string, patience int, r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(patience))*time.Millisecond)
+// once takes the lock, works for a random time, and releases; it waits and gives up as its dice have it, after most ms at most.
+func (b *believers) once(ctx context.Context, l lock.Locker, key string, most int, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(most))*time.Millisecond)
 	defer cancel()
-	lease, err := l.Acquire(lock.WithWait(ctx, time.Duration(r.IntN(patience))*time.Millisecond), key)
+	lease, err := l.Acquire(lock.WithWait(ctx, time.Duration(r.IntN(most))*time.Millisecond), key)
 	if err != nil {
 		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 		return
 	}
 	b.enter(lease)
-	work := r.IntN(patience / 30)
+	work := r.IntN(most / 30)
 	if r.IntN(6) == 0 {
-		work = r.IntN(patience) // longer than a lease that is not renewed
+		work = r.IntN(most) // longer than a lease that is not renewed
 	}
-	select {
-	case <-lease.Context().Done():
-	case <-time.After(time.Duration(work) * time.Millisecond):
-	}
+	working, done := context.WithTimeout(lease.Context(), time.Duration(work)*time.Millisecond)
+	<-working.Done()
+	done()
 	b.leave(lease)
 	_ = lease.Release(ctx)
 }
