@@ -110,6 +110,7 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		lost := holds(t, l, "k{1}")
 		server.Del("k{1}")
 		<-lost.Context().Done()
+		synctest.Wait()
 		m.want(t, "lost", map[string]float64{"acquired": 1, "lost": 1})
 		_ = lost.Release(t.Context())
 
