@@ -177,14 +177,14 @@ func cutTCP(t *testing.T, s *testenv.RedisServer, name string, cuts, seed uint64
 		case 1:
 			r.slow.Store(int64(dice.IntN(10)) * int64(time.Millisecond))
 		case 2:
-			r.lose.Store(true)
+			r.losing(false, func([]byte) func([]byte) bool { return func([]byte) bool { return true } })
 			continue
 		}
 		r.heal()
 	}
 	for _, r := range relays {
 		r.slow.Store(0)
-		r.lose.Store(false)
+		r.lose.Store(nil)
 	}
 	stop()
 	t.Logf("%d acquisitions, %d cuts", b.seen, cuts)

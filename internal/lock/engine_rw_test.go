@@ -18,15 +18,15 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// patience is how long anything may take that must happen.
-const patience = 30 * time.Second
+// rwPatience is how long anything may take that must happen.
+const rwPatience = 30 * time.Second
 
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for start := time.Now(); !ok(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > patience {
-			t.Fatalf("not within %s: %s", patience, what)
+		if time.Since(start) > rwPatience {
+			t.Fatalf("not within %s: %s", rwPatience, what)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func served(t *testing.T, what string, got chan lock.Lease) lock.Lease {
 	select {
 	case lease := <-got:
 		return lease
-	case <-time.After(patience):
+	case <-time.After(rwPatience):
 		t.Fatalf("%s did not get in", what)
 		return nil
 	}
@@ -289,7 +289,7 @@ func TestReadWriteWriterIsNotStarved(t *testing.T) {
 			released(t, lease)
 		case err := <-failed:
 			t.Fatal(err)
-		case <-time.After(patience):
+		case <-time.After(rwPatience):
 			t.Fatal("the writer is starved")
 		}
 	}
@@ -654,7 +654,7 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 					if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
 						t.Errorf("Acquire = %v, want ErrBusy and Canceled", err)
 					}
-				case <-time.After(patience):
+				case <-time.After(rwPatience):
 					t.Fatal("Acquire did not return")
 				}
 				if when == "waiting" && c.holds == "rw-read" { // readers behind the writer who gave up
