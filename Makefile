@@ -64,7 +64,7 @@ race: build ## only the tests, with -race, against private servers: packages=./i
 
 .PHONY: soak
 soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
-	@LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); export PATH; \
+	@export LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); \
 	exec bin/shop with-stack -- go test -race -run '^TestEngineSoak$$' -count 1 -v -timeout 0 ./internal/lock
 
 .PHONY: check

@@ -65,7 +65,8 @@ func TestReadWriteRandomCuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { mingleUnderCuts(t, cuts, seed) })
 }
 
-func mingleUnderCuts(t *testing.T, cuts, seed uint64) {
+// mingleUnderCuts returns how many reads and writes there were.
+func mingleUnderCuts(t *testing.T, cuts, seed uint64) int {
 	const leaseTTL = 300 * time.Millisecond
 	m, wires := network(t, 3)
 	c := &congregation{t: t, in: map[lock.Lease]bool{}}
@@ -106,6 +107,7 @@ func mingleUnderCuts(t *testing.T, cuts, seed uint64) {
 	}
 	time.Sleep(10 * time.Second)
 	nobody(t, m, "k{1}")
+	return c.reads + c.writes
 }
 
 // visit reads or writes once, for a random time, waits and gives up as its dice have it.
@@ -336,28 +338,31 @@ func (s *rwModel) lose(t *rapid.T) {
 }
 
 func TestReadWriteStateMachine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 2)
-		var rw []lock.ReadWrite
-		for _, w := range wires {
-			rw = append(rw, w.process(t, lock.EngineOptions{}).ReadWrite())
+	synctest.Test(t, func(t *testing.T) { rwStateMachine(t) })
+}
+
+// rwStateMachine returns how many sequences it has run.
+func rwStateMachine(t *testing.T) (runs int) {
+	m, wires := network(t, 2)
+	var rw []lock.ReadWrite
+	for _, w := range wires {
+		rw = append(rw, w.process(t, lock.EngineOptions{}).ReadWrite())
+	}
+	rapid.Check(bubbled{t}, func(t *rapid.T) {
+		runs++
+		s := &rwModel{m: m, rw: rw, key: fmt.Sprintf("k{%d}", runs)}
+		t.Repeat(s.actions())
+		for _, w := range s.queue {
+			w.cancel()
+			<-w.failed
 		}
-		runs := 0
-		rapid.Check(bubbled{t}, func(t *rapid.T) {
-			runs++
-			s := &rwModel{m: m, rw: rw, key: fmt.Sprintf("k{%d}", runs)}
-			t.Repeat(s.actions())
-			for _, w := range s.queue {
-				w.cancel()
-				<-w.failed
-			}
-			for _, l := range s.in {
-				_ = l.Release(context.Background())
-			}
-			synctest.Wait()
-			nobody(t, m, s.key)
-		})
+		for _, l := range s.in {
+			_ = l.Release(context.Background())
+		}
+		synctest.Wait()
+		nobody(t, m, s.key)
 	})
+	return runs
 }
 
 // Five hundred readers of one key share their renewals, a hundred to a command.

@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// TestEngineSoak repeats the random cuts and the state machine for as long as LOCK_TEST_SOAK says ('make soak'). Each round
+// TestEngineSoak repeats the random cuts and the state machines for as long as LOCK_TEST_SOAK says ('make soak'). Each round
 // has a seed of its own, which is printed; LOCK_TEST_SEED is that of the first, so that a round that failed is repeated by
 // giving its seed and a short time.
 func TestEngineSoak(t *testing.T) {
@@ -25,8 +25,8 @@ func TestEngineSoak(t *testing.T) {
 	first := number("LOCK_TEST_SEED", rand.Uint64())
 	end, rounds, bubbles, tcp, runs := time.Now().Add(length), 0, 0, 0, 0
 	say := func() {
-		fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d cuts with %d over TCP, %d sequences of the state machine\n",
-			rounds, first, first+uint64(rounds)-1, 2*cuts*rounds, bubbles, 2*cuts*rounds, tcp, runs)
+		fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d cuts with %d over TCP, %d sequences of the state machines\n",
+			rounds, first, first+uint64(rounds)-1, 3*cuts*rounds, bubbles, 2*cuts*rounds, tcp, runs)
 	}
 	for seed := first; rounds == 0 || time.Now().Before(end) && !t.Failed(); seed++ {
 		fmt.Printf("soak: LOCK_TEST_SEED=%d\n", seed)
@@ -42,6 +42,12 @@ func TestEngineSoak(t *testing.T) {
 			}
 			t.Run("state machine", func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { runs += stateMachine(t) })
+			})
+			t.Run("read-write/cuts", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { bubbles += mingleUnderCuts(t, cuts, seed) })
+			})
+			t.Run("read-write/state machine", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { runs += rwStateMachine(t) })
 			})
 		})
 		if rounds++; rounds%10 == 0 {
