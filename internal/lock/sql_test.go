@@ -316,7 +316,7 @@ func TestSQLForUpdateNeedsRowLocks(t *testing.T) {
 // A release that meets a renewal under way waits for its answer, and does not take that for a loss.
 func TestSQLReleaseDuringRenewal(t *testing.T) {
 	t.Parallel()
-	const ttl = 6 * time.Second // a third of which is what a renewal may take
+	const ttl = 9 * time.Second // a third of which is what a renewal may take
 	for name, make := range map[string]func(*testing.T, *gorm.DB) lock.Locker{
 		"sql-for-update": func(t *testing.T, db *gorm.DB) lock.Locker { return forUpdate(t, db, ttl, nil) },
 		"sql-lease":      func(t *testing.T, db *gorm.DB) lock.Locker { return sqlLease(t, db, ttl, nil) },

@@ -132,20 +132,20 @@ func (l *SQLLease) Acquire(ctx context.Context, key string) (Lease, error) {
 	owner := newOwner()
 	for {
 		sent := time.Now()
-		fence, ok, err := l.try(ctx, key, owner)
+		got, over, err := send(ctx, func(ctx context.Context) (sqlHold, error) { return l.try(ctx, key, owner) })
 		if err == nil && ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		if err != nil {
-			l.takeBack(ctx, key, owner)
+			l.takeBack(ctx, over, key, owner)
 			if ended(ctx) {
 				return nil, gaveUp(ctx)
 			}
 			return nil, fmt.Errorf("%w: sql-lease: %w", ErrUnavailable, err)
 		}
-		if ok {
+		if got.ours {
 			l.steps.At(ctx, step.Locked, key)
-			return l.hold(ctx, sent, key, owner, fence), nil
+			return l.hold(ctx, sent, key, owner, got.fence), nil
 		}
 		if err := l.wait(ctx, key); err != nil {
 			return nil, err
@@ -155,9 +155,9 @@ func (l *SQLLease) Acquire(ctx context.Context, key string) (Lease, error) {
 
 // try sends the takeover and reads what came of it; that it is ours, even when an earlier answer was lost, is for the owner
 // to say and not for a number of rows.
-func (l *SQLLease) try(ctx context.Context, key, owner string) (fence uint64, ok bool, err error) {
+func (l *SQLLease) try(ctx context.Context, key, owner string) (sqlHold, error) {
 	if _, err := l.t.exec(ctx, "take", []byte(owner), l.ttl.Microseconds(), []byte(key)); err != nil {
-		return 0, false, err
+		return sqlHold{}, err
 	}
 	r, err := l.look(ctx, key)
 	if errors.Is(err, sql.ErrNoRows) { // the key's first use; the next try takes the row
@@ -165,7 +165,13 @@ func (l *SQLLease) try(ctx context.Context, key, owner string) (fence uint64, ok
 			return l.try(ctx, key, owner)
 		}
 	}
-	return r.fence, err == nil && r.owner == owner, err
+	return sqlHold{r.fence, err == nil && r.owner == owner}, err
+}
+
+// sqlHold is what a try has come to.
+type sqlHold struct {
+	fence uint64
+	ours  bool
 }
 
 // sqlRow is what a look sees.
@@ -202,11 +208,14 @@ func (l *SQLLease) wait(ctx context.Context, key string) error {
 	}
 }
 
-// takeBack gives up what an answer that was lost may have granted. Where that fails too, it expires.
-func (l *SQLLease) takeBack(ctx context.Context, key, owner string) {
+// takeBack gives up what a try may have been granted, after its statements, which it must not overtake. Where that fails, it
+// expires.
+func (l *SQLLease) takeBack(ctx context.Context, over <-chan struct{}, key, owner string) {
 	back, cancel := detached(ctx)
 	defer cancel()
-	_, _ = l.t.exec(back, "release", []byte(key), []byte(owner))
+	if await(back, over) == nil {
+		_, _ = l.t.exec(back, "release", []byte(key), []byte(owner))
+	}
 }
 
 // hold makes the lease of a row that was taken by a statement sent at sent, and renews it.
