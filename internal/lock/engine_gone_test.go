@@ -180,3 +180,27 @@ func TestEngineQueueVanishes(t *testing.T) {
 		}
 	})
 }
+
+// Those who wait behind a lease that is lost bid anew, and get in (invariant 6).
+func TestEngineLossLetsWaitersIn(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 1)
+		l := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		lost := holds(t, l, "k{1}")
+		first, _ := waits(t.Context(), l, "k{1}")
+		second, _ := waits(t.Context(), l, "k{1}")
+		for _, k := range lock.EngineKeys("k{1}")[:2] {
+			m.Del(k)
+		}
+		start := time.Now()
+		_ = (<-first).Release(t.Context())
+		_ = (<-second).Release(t.Context())
+		if took := time.Since(start); took > ttl/2 {
+			t.Errorf("the waiters entered after %s, the next renewal was due after %s", took, ttl*2/5)
+		}
+		<-lost.Context().Done()
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+	})
+}
