@@ -204,3 +204,30 @@ func TestEngineLossLetsWaitersIn(t *testing.T) {
 		}
 	})
 }
+
+// A process that has only had waiters of its own does not listen yet. When its release queues behind another process, it
+// begins to, and is told like any other.
+func TestEngineListensBeforeItQueues(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		l := pick(wires[0].process(t, lock.EngineOptions{Cohort: 1}), name)
+		held := holds(t, l, "k{1}")
+		var own chan lock.Lease
+		if name == "handoff" { // which waits here, and sends nothing
+			own, _ = waits(t.Context(), l, "k{1}")
+		}
+		other, _ := waits(t.Context(), pick(wires[1].process(t, lock.EngineOptions{}), name), "k{1}")
+		if name == "fair" { // which queues at once
+			own, _ = waits(t.Context(), l, "k{1}")
+		}
+		_ = held.Release(t.Context())
+		lease := <-other
+		time.Sleep(10 * time.Millisecond)
+		start := time.Now()
+		_ = lease.Release(t.Context())
+		_ = (<-own).Release(t.Context())
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("told after %s", took)
+		}
+	})
+}
