@@ -231,3 +231,25 @@ func TestEngineListensBeforeItQueues(t *testing.T) {
 		}
 	})
 }
+
+// A connection that has missed a message is replaced: the second hand-off does not wait for a look-out again.
+func TestEngineReplacesADeafConnection(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		holder := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		listens(t, l, holder)
+		wires[1].deafen()
+		for round, most := range []time.Duration{2500 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond} {
+			held := holds(t, holder, "k{1}")
+			got, _ := waits(t.Context(), l, "k{1}")
+			start := time.Now()
+			_ = held.Release(t.Context())
+			_ = (<-got).Release(t.Context())
+			if took := time.Since(start); took > most {
+				t.Errorf("round %d: told after %s, want %s at most", round, took, most)
+			}
+			time.Sleep(3 * time.Second) // its goroutine looks every two seconds whether the connection is doubted
+		}
+	})
+}

@@ -78,8 +78,9 @@ func (w *wire) dial(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
 	}
 	up, back := newStream(), newStream()
-	w.m.Server().ServeConn(&socket{w: w, in: up, out: back, server: true})
-	c := &socket{w: w, in: back, out: up}
+	peer := &socket{w: w, in: up, out: back, server: true}
+	w.m.Server().ServeConn(peer)
+	c := &socket{w: w, in: back, out: up, peer: peer}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns = append(w.conns, c)
@@ -94,6 +95,15 @@ func (w *wire) cut() {
 		_ = c.Close()
 	}
 	w.conns = nil
+}
+
+// deafen has the connections that there are lose messages from now on, as one does that only one of its sides believes in.
+func (w *wire) deafen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.peer.deaf.Store(true)
+	}
 }
 
 // heal ends all that is broken, except for connections.
@@ -111,8 +121,9 @@ func (w *wire) deliver() int {
 	defer w.mu.Unlock()
 	for _, p := range w.kept {
 		up, back := newStream(), newStream()
-		w.m.Server().ServeConn(&socket{w: w, in: up, out: back, server: true})
-		w.conns = append(w.conns, &socket{w: w, in: back, out: up})
+		peer := &socket{w: w, in: up, out: back, server: true}
+		w.m.Server().ServeConn(peer)
+		w.conns = append(w.conns, &socket{w: w, in: back, out: up, peer: peer})
 		_ = up.write(p, 0)
 	}
 	n := len(w.kept)
@@ -212,6 +223,8 @@ type socket struct {
 	w       *wire
 	in, out *stream
 	server  bool
+	peer    *socket     // the server's end, of a client's
+	deaf    atomic.Bool // messages are lost here
 }
 
 func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
@@ -220,7 +233,7 @@ func (c *socket) Write(p []byte) (int, error) {
 	lost, slow := c.w.calls.Load(), time.Duration(0)
 	if c.server {
 		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") || strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
-		lost, slow = c.w.replies.Load() || c.w.deaf.Load() && message, time.Duration(c.w.slow.Load())
+		lost, slow = c.w.replies.Load() || (c.w.deaf.Load() || c.deaf.Load()) && message, time.Duration(c.w.slow.Load())
 	}
 	if !c.server && c.w.keep.Load() && strings.Contains(string(p), "\r\neval") {
 		c.w.mu.Lock()
