@@ -201,3 +201,29 @@ func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 		}
 	})
 }
+
+// The same, of an acquire whose lease was lost meanwhile.
+func TestEngineLostAcquireArrivesLate(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		other := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		warm(t, l, "k{1}")
+		wires[1].keep.Store(true)
+		got, _ := waits(t.Context(), l, "k{1}")
+		wires[1].keep.Store(false)
+		lost := <-got
+		m.Del("k{1}")
+		<-lost.Context().Done()
+		warm(t, other, "k{1}")
+		time.Sleep(time.Second)
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+	})
+}
