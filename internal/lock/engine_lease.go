@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"lastitem/internal/step"
@@ -205,6 +206,7 @@ func (h *holding) free(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	if passed {
+		runtime.Gosched() // the next holder has work to do now; what is left to do here has time
 		e.o.Steps.At(ctx, step.Released, l.key)
 		return nil
 	}

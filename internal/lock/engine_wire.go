@@ -16,7 +16,7 @@ type wire struct {
 	idle    sync.Cond // busy is 0
 	waiting []*call
 	busy    int
-	trip    time.Duration // how long a batch takes, smoothed
+	trip    time.Duration // how long a batch takes that meets no other: falls at once, and rises slowly
 	heard   time.Duration // when the last one was answered
 }
 
@@ -162,7 +162,11 @@ func (w *wire) exec(batch []*call, limit time.Duration) {
 	}
 	w.mu.Lock()
 	w.heard = w.e.now()
-	w.trip += (w.heard - sent - w.trip) / 8
+	if trip := w.heard - sent; w.trip == 0 || trip < w.trip {
+		w.trip = trip
+	} else {
+		w.trip += (trip - w.trip) / 256
+	}
 	w.mu.Unlock()
 }
 
