@@ -22,6 +22,7 @@ type facts struct {
 	Cores    int               `json:"cores"`
 	Load     string            `json:"load_average,omitempty"` // when the run began
 	Redis    string            `json:"redis"`
+	Pinned   string            `json:"pinned"` // whether redis-server stays on one CPU
 	Versions map[string]string `json:"versions"` // of the libraries
 }
 
@@ -84,6 +85,6 @@ func shortName(module string) string {
 }
 
 func (f facts) print(out io.Writer) {
-	fmt.Fprintf(out, "%s, %s, %d cores (%s), %s, load average %s at the start\n%s\ncommit %s, %s\n",
-		f.Redis, f.Go, f.Cores, f.CPU, f.System, f.Load, f.libraries(), f.Commit, f.Date)
+	fmt.Fprintf(out, "%s (%s), %s, %d cores (%s), %s, load average %s at the start\n%s\ncommit %s, %s\n",
+		f.Redis, f.Pinned, f.Go, f.Cores, f.CPU, f.System, f.Load, f.libraries(), f.Commit, f.Date)
 }

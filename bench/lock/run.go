@@ -39,6 +39,9 @@ func (b *bench) all(ctx context.Context) error {
 		b.planned += b.cost(s)
 	}
 	facts := gatherFacts(b.server)
+	if facts.Pinned = "not pinned"; b.pin {
+		facts.Pinned = pin(b.server.PID)
+	}
 	facts.print(b.out)
 	var outcomes []*outcome
 	for _, s := range b.scenarios {
