@@ -25,7 +25,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (Lease, error)
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx)
 	}
-	w := &waiter{ctx: ctx, ready: make(chan struct{}), began: e.now()}
+	w := &waiter{ctx: ctx, ready: make(chan struct{}), next: newHolding(ctx, e), began: e.now()}
 	var limit time.Duration
 	until, bounded := ctx.Value(waitKey{}).(time.Time)
 	if bounded {
@@ -39,6 +39,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (Lease, error)
 		err = e.await(l, w, bounded && limit > 0, limit)
 	}
 	if err != nil {
+		w.next.cancel(err)
 		if errors.Is(err, ErrBusy) {
 			add(e.m.TimedOut, 1)
 		}
@@ -114,9 +115,9 @@ func (c *carrier) Value(key any) any {
 	return c.parent.Value(key)
 }
 
-// newHolding is called with the engine's mutex held.
-func newHolding(ctx context.Context, l *line, fence uint64, now time.Duration) *holding {
-	h := &holding{e: l.e, l: l, token: l.token, parent: ctx, fence: fence, since: now, entries: 1}
+// newHolding prepares what a waiter will hold, so that whoever passes the lock on to it has nothing left to make.
+func newHolding(ctx context.Context, e *Engine) *holding {
+	h := &holding{e: e, parent: ctx, entries: 1}
 	h.first.h = h
 	h.first.ctx, h.cancel = context.WithCancelCause((*carrier)(h))
 	return h
@@ -183,20 +184,20 @@ func (h *holding) free(ctx context.Context) error {
 	e.o.Steps.At(ctx, step.Releasing, l.key)
 	e.mu.Lock()
 	next, passed, strays := "", false, false
-	heard := len(l.waiters) > 0 && e.posts.listening(l.key)
 	if l.hold == h { // else it was lost, or this is a repetition
 		now := e.now()
-		h.finish(l.until, context.Canceled)
 		if passed = l.mayPass(now); passed {
-			e.serve(l, now)
-		} else {
+			e.serve(l, now) // first of all: what else there is to do has time
+		}
+		h.finish(l.until, context.Canceled)
+		if !passed {
 			// From here on no renewal includes it: first disarm, then release.
 			strays = l.strays && l.mode != reading // a read's release remembers by itself
 			e.forget(l)
 			switch {
 			case len(l.waiters) == 0:
 				e.drop(l)
-			case heard:
+			case e.posts.listening(l.key):
 				e.bid(l)
 				next = l.token
 			default: // who does not listen would be passed over

@@ -51,7 +51,8 @@ const (
 type waiter struct {
 	ctx     context.Context
 	ready   chan struct{}
-	hold    *holding
+	next    *holding // prepared
+	hold    *holding // the same, when it is held
 	err     error
 	began   time.Duration
 	overdue bool // waits only for the answer to the attempt that is under way
@@ -113,7 +114,8 @@ func (e *Engine) serve(l *line, since time.Duration) {
 		l.waiters = nil
 	}
 	now := e.now()
-	l.hold = newHolding(w.ctx, l, l.fence, now)
+	l.hold = w.next
+	l.hold.l, l.hold.token, l.hold.fence, l.hold.since = l, l.token, l.fence, now
 	l.fence++
 	add(e.m.Acquired, 1)
 	add(e.m.Held, 1)

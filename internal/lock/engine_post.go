@@ -20,6 +20,7 @@ const engineChannel = "lock:engine:"
 // posts receive the messages to this process: one connection, in a cluster one for each master whose locks are waited for.
 type posts struct {
 	e      *Engine
+	own    string // channel, or the beginning of its name
 	mu     sync.Mutex
 	byNode map[string]*post
 	closed bool
@@ -36,7 +37,10 @@ type post struct {
 	doubted  bool // it missed a message, and is to be replaced
 }
 
-func (p *posts) init(e *Engine) { p.e, p.byNode = e, map[string]*post{} }
+func (p *posts) init(e *Engine) { p.e, p.byNode, p.own = e, map[string]*post{}, engineChannel+e.id }
+
+// channel is where messages about key come.
+func (p *posts) channel(key string) string { return p.own + p.e.tail(key) }
 
 // tail ends a channel's name: in a cluster with the hash tag of the key, so that both live at the same node.
 func (e *Engine) tail(key string) string {
@@ -72,7 +76,7 @@ func (p *posts) listening(key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.byNode[at]
-	return err == nil && o != nil && o.channels[engineChannel+p.e.id+p.e.tail(key)]
+	return err == nil && o != nil && o.channels[p.channel(key)]
 }
 
 // join returns when messages about key are heard.
@@ -81,7 +85,7 @@ func (p *posts) join(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	channel := engineChannel + p.e.id + p.e.tail(key)
+	channel := p.channel(key)
 	for {
 		p.mu.Lock()
 		if p.closed {

@@ -54,8 +54,13 @@ func EngineKeys(key string) []string {
 
 // scriptKeys are those of EngineKeys that every script has, and the tombstone of a token.
 func scriptKeys(key, token string) []string {
+	const queue, fence, last, ended = ":queue", ":fence", ":last", ":ended:"
 	tag := keyTag(key)
-	return []string{key, tag + ":queue", tag + ":fence", tag + ":last", tag + ":ended:" + token}
+	all, n := tag+queue+tag+fence+tag+last+tag+ended+token, len(tag) // in one allocation
+	a := n + len(queue)
+	b := a + n + len(fence)
+	c := b + n + len(last)
+	return []string{key, all[:a], all[a:b], all[b:c], all[c:]}
 }
 
 func readersKey(key string) string { return keyTag(key) + ":readers" }
