@@ -261,6 +261,7 @@ func TestEngineProcessDies(t *testing.T) {
 
 // Sixty-four waiters of four processes cost a command every two seconds and process, whoever holds the lock.
 func TestEngineParkedWaitersCostNothing(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, name string) {
 		_, wires := network(t, 5)
 		counted := &spy{}

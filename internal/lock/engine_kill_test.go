@@ -17,7 +17,7 @@ import (
 )
 
 // killTTL is the TTL of those who are killed, which is also how long a grant to them may stay unanswered.
-const killTTL = 1500 * time.Millisecond
+const killTTL = time.Second
 
 // A real process is killed at each step; the next live waiter gets in, at once where the server notices, and after a claim
 // or a TTL where it cannot. (Invariants 5, 6.)

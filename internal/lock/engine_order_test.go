@@ -13,6 +13,7 @@ import (
 
 // A waiter of another process is overtaken by no more than a cohort, in number and in time (invariant 8).
 func TestEngineCohortIsBounded(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		o    lock.EngineOptions
 		work time.Duration

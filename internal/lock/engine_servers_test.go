@@ -205,6 +205,7 @@ func TestEngineReplica(t *testing.T) {
 // A server that comes back with what it had on disk goes on where it was: the fence rises, and a lease that was not lost in
 // the meantime is its holder's (invariant 3).
 func TestEngineServerRestarts(t *testing.T) {
+	t.Parallel()
 	for disk, conf := range map[string][]string{
 		"AOF": {"appendonly yes", "appendfsync always"},
 		"RDB": {"dbfilename lock.rdb"},

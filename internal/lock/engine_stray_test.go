@@ -105,9 +105,7 @@ func listens(t *testing.T, l, other lock.Locker) {
 func lateAcquire(t *testing.T, name string, retries int, happens func(l, other lock.Locker, held lock.Lease) (end func())) {
 	m, wires := network(t, 2)
 	other := pick(wires[0].process(t, lock.EngineOptions{}), name)
-	c := wires[1].retrying(retries)
-	t.Cleanup(func() { _ = c.Close() })
-	l := pick(engine(t, c, lock.EngineOptions{}), name)
+	l := pick(wires[1].processOn(t, wires[1].retrying(retries), lock.EngineOptions{}), name)
 	warm(t, l, "k{1}")
 	listens(t, l, other)
 	wires[1].keep.Store(true)

@@ -182,6 +182,7 @@ func TestEngineContendedCommands(t *testing.T) {
 
 // Every script arrives twice, and the second answer is the one that counts.
 func TestEngineScriptsSentTwice(t *testing.T) {
+	t.Parallel()
 	for server, give := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
 		for _, name := range []string{"handoff", "fair"} {
 			t.Run(server+"/"+name, func(t *testing.T) {
@@ -417,10 +418,9 @@ func TestEngineRenewalsAreShared(t *testing.T) {
 		leases[i] = holds(t, l, fmt.Sprintf("%s{%d}", s.Prefix, i))
 	}
 	c.AddHook(counted)
-	time.Sleep(leaseTTL) // the server knows the script now
-	before := counted.scripts.Load()
 	time.Sleep(leaseTTL * 5 / 2) // there is nothing to wait for: what must not happen is counted
-	if got, most := counted.scripts.Load()-before, int64(150*5/2); got > most {
+	// The first renewal may find a server that does not know the script, and send each of its commands twice.
+	if got, most := counted.scripts.Load(), int64(150*5/2+locks/100); got > most {
 		t.Errorf("%d renewal commands for %d locks in 2.5 TTL, want %d at most", got, locks, most)
 	}
 	for _, lease := range leases {

@@ -18,6 +18,7 @@ const shortTTL = 300 * time.Millisecond
 // However a lease was had, and then with the network dead, its holder stops believing before the server lets go: by the
 // clock since the request was sent, not since the answer came (invariant 2).
 func TestEngineTrustsFromWhenItWasSent(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(t *testing.T, w []*wire, name string) lock.Lease{
 		"asked": func(t *testing.T, w []*wire, name string) lock.Lease {
 			w[1].slow.Store(int64(slowness))
@@ -129,6 +130,7 @@ func TestEngineSparesWhatIsNotItsOwn(t *testing.T) {
 // From the moment at which a release begins nothing else is sent about the lock (invariant 7), wherever in a renewal's
 // period that is, and whatever comes of the renewal that is on its way.
 func TestEngineNoRenewalAfterRelease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, name string) {
 		for offset := 2 * time.Millisecond; offset < shortTTL; offset += 5 * time.Millisecond {
 			m, wires := network(t, 1)

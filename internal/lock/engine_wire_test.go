@@ -57,9 +57,20 @@ func network(t *testing.T, processes int) (*miniredis.Miniredis, []*wire) {
 // process is an engine on a wire of its own, closed with the test.
 func (w *wire) process(t *testing.T, o lock.EngineOptions) *lock.Engine {
 	t.Helper()
-	c := w.client()
+	return w.processOn(t, w.client(), o)
+}
+
+// processOn is process with a client of the test's. The wire is whole again when the engine is closed: the client connects
+// anew with a mutex locked, and a goroutine that waits for a mutex stops the clock of the bubble, and so the connecting.
+func (w *wire) processOn(t *testing.T, c *redis.Client, o lock.EngineOptions) *lock.Engine {
+	t.Helper()
 	t.Cleanup(func() { _ = c.Close() })
-	return engine(t, c, o)
+	e := engine(t, c, o)
+	t.Cleanup(func() {
+		w.heal()
+		time.Sleep(3 * time.Second)
+	})
+	return e
 }
 
 func (w *wire) client() *redis.Client { return w.retrying(-1) }
