@@ -35,8 +35,9 @@ func (s *swallow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 func (s *swallow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		taken := s.takes(cmd.Name()) // when it is sent: what was sent before is not meant, however late its answer is
 		err := next(ctx, cmd)
-		if s.takes(cmd.Name()) {
+		if taken {
 			err = &net.OpError{Op: "read", Err: io.EOF}
 			cmd.SetErr(err)
 		}

@@ -23,8 +23,9 @@ type meddle func(ctx context.Context, call string, send func(context.Context) er
 
 // meddle loses answers.
 func (s *swallow) meddle(ctx context.Context, call string, send func(context.Context) error) error {
+	taken := s.takes(call)
 	err := send(ctx)
-	if s.takes(call) {
+	if taken {
 		err = status.Error(codes.Unavailable, "the connection broke")
 	}
 	return err
