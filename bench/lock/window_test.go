@@ -58,7 +58,8 @@ func TestWindow(t *testing.T) {
 				t.Errorf("%s: %s: %v acquisitions/s, %v errors: %s", s.name, r.Contender, rate, r.Median.of(mErrors), r.Failed)
 			}
 			commands := r.Median.of(mCommands)
-			if r.Contender == ceilingName && commands != 0 || r.Contender != ceilingName && s.kind == kindFree && commands < 1.9 {
+			// Two, but for what the short window cuts off: on a busy machine it sees few of them.
+			if r.Contender == ceilingName && commands != 0 || r.Contender != ceilingName && s.kind == kindFree && !(commands > 1 && commands < 8) {
 				t.Errorf("%s: %s: %v commands per acquisition", s.name, r.Contender, commands)
 			}
 			if trips := r.Median.of(mHandoffTrips); s.delay > 0 && !trips.known() {

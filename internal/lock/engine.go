@@ -155,6 +155,12 @@ func (e *Engine) spawn(f func()) {
 	}
 }
 
+func (e *Engine) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
 // Close fails every waiter with [ErrClosed], releases every hold, whose context ends, and stops listening. ctx bounds it; on
 // an error of ctx what was not released expires. It may be repeated.
 func (e *Engine) Close(ctx context.Context) error {
@@ -163,6 +169,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	for _, l := range e.bids {
 		if l.hold != nil {
 			held = append(held, l.hold)
+			l.hold.finish(l.until, context.Canceled) // now: what is released late may have expired by then
 		}
 		if len(l.waiters) > 0 {
 			e.empty(l, ErrClosed, true)

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"container/heap"
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -112,6 +111,9 @@ func (e *Engine) tick() {
 			e.debts = nil
 			e.spawn(func() {
 				for _, d := range debts {
+					if e.isClosed() {
+						return
+					}
 					e.sendCancel(d.key, d.token)
 				}
 			})
@@ -175,7 +177,7 @@ func (e *Engine) sendRenewal(batch []*line, tokens []string) {
 		args = append(args, tokens[i])
 	}
 	c := call{script: batch[0].mode.scripts().renew, keys: keys, args: args, limit: min(e.o.TTL/3, cleanupTimeout)}
-	e.call(context.Background(), &c)
+	e.call(&c)
 	v, _ := c.reply.([]any)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,7 +26,7 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (Lease, error) {
 		return nil, err
 	}
 	l, ok := lease.(*engineLease)
-	if !ok || l != &l.h.first { // a re-entry: the hold's fence is above already
+	if !ok || l != &l.h.first { // a re-entry: the fence is the hold's, also of one that was not Fenced
 		return lease, nil
 	}
 	seen, err := f.seen(l.Context(), key)
@@ -45,7 +45,7 @@ func (h *holding) raise(seen uint64) error {
 	e, l := h.e, h.l
 	keys, fences := EngineKeys(l.key), uint64(l.fences())
 	c := call{script: engineRaise, keys: []string{keys[0], keys[2]}, args: []any{h.token, seen, fences}}
-	e.call(context.Background(), &c)
+	e.call(&c)
 	last := uint64(number(c.reply))
 	switch {
 	case c.err != nil:

@@ -10,13 +10,16 @@ import (
 	"lastitem/internal/step"
 )
 
-// engineKey finds, in a context, the hold of one key; the value is a *holding.
-type engineKey string
+// engineKey finds, in a context, an engine's hold of one key; the value is a *holding.
+type engineKey struct {
+	e   *Engine
+	key string
+}
 
 // acquire enters the hold that ctx carries, or waits in line for one.
 func (e *Engine) acquire(ctx context.Context, key string, m mode) (Lease, error) {
 	e.o.Steps.At(ctx, step.Waiting, key)
-	if h, ok := ctx.Value(engineKey(key)).(*holding); ok && h.e == e {
+	if h, ok := ctx.Value(engineKey{e, key}).(*holding); ok {
 		if !h.l.mode.covers(m) {
 			return nil, ErrUpgrade
 		}
@@ -109,7 +112,7 @@ func (c *carrier) Deadline() (time.Time, bool) { return c.parent.Deadline() }
 func (c *carrier) Done() <-chan struct{}       { return c.parent.Done() }
 func (c *carrier) Err() error                  { return c.parent.Err() }
 func (c *carrier) Value(key any) any {
-	if k, ok := key.(engineKey); ok && string(k) == c.l.key {
+	if k, ok := key.(engineKey); ok && k.e == c.e && k.key == c.l.key {
 		return (*holding)(c)
 	}
 	return c.parent.Value(key)
@@ -134,13 +137,23 @@ func (l *line) end() time.Duration {
 // enter is re-entry: counted here, and free of charge.
 func (h *holding) enter(ctx context.Context) (Lease, error) {
 	h.e.mu.Lock()
-	defer h.e.mu.Unlock()
-	if h.entries == 0 || h.ended {
+	over := h.entries == 0 || h.ended
+	if !over {
+		h.entries++
+	}
+	h.e.mu.Unlock()
+	if over {
 		return nil, ErrLost
 	}
-	h.entries++
 	h.e.o.Steps.At(ctx, step.Locked, h.l.key)
-	return &engineLease{h: h, ctx: ctx}, nil
+	outer := h.first.ctx
+	if ctx.Done() == outer.Done() {
+		return &engineLease{h: h, ctx: ctx}, nil
+	}
+	// It may carry the hold and be detached from it: then the end of the hold is brought to it.
+	inner, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })
+	return &engineLease{h: h, ctx: inner, end: func() { stop(); cancel(context.Canceled) }}, nil
 }
 
 // lose ends a hold that can no longer be trusted, and lets the other waiters of the line bid anew. The mutex is held.
@@ -226,12 +239,12 @@ func (l *line) mayPass(now time.Duration) bool {
 // release sends the release, with which the line bids again under the token next where that is not "".
 func (h *holding) release(ctx context.Context, next string) error {
 	e, l := h.e, h.l
-	released, a := e.sendRelease(ctx, l, h.token, next)
+	released, a := e.sendRelease(l, h.token, next)
 	if next != "" {
 		e.mu.Lock()
 		switch {
 		case l.token != next || l.phase != asking: // granted by a message that was faster, or given up
-		case a.err != nil || a.verdict < 0:
+		case a.err != nil || a.verdict < 0 || a.verdict > 0 && e.o.Replicas > 0:
 			e.ask(l)
 		default:
 			e.answered(l, a, true)
@@ -241,6 +254,7 @@ func (h *holding) release(ctx context.Context, next string) error {
 	switch {
 	case a.err != nil:
 		h.unsure = true
+		e.owe(debt{l.key, h.token}) // else the lock would stay for what is left of its TTL
 		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
 	case released == 1:
 		e.o.Steps.At(ctx, step.Released, l.key)
@@ -257,6 +271,7 @@ func (h *holding) release(ctx context.Context, next string) error {
 type engineLease struct {
 	h    *holding
 	ctx  context.Context
+	end  func() // of a context of its own
 	left bool
 }
 
@@ -276,6 +291,9 @@ func (l *engineLease) Release(ctx context.Context) error {
 	}
 	inner, lost := h.entries > 0, h.lost
 	h.e.mu.Unlock()
+	if l.end != nil {
+		l.end()
+	}
 	if !inner {
 		return h.settle(func() error { return h.free(ctx) })
 	}

@@ -149,7 +149,8 @@ func (e *Engine) pushed(token, mark string, fence uint64, serverTime int64, key 
 	}
 	// The acquire that is under way may come after the release: a second one, or one that a read's script would not know.
 	l.strays = l.strays || l.phase == asking && (l.anew || l.mode == reading)
-	if at = min(at, now); !l.told(mark) || trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 {
+	// One from before an answer that said queued is of a grant that has ended.
+	if at = min(at, now); !l.told(mark) || serverTime < l.serverTime || trust(at, e.claim)-now < e.claim/4 || e.o.Replicas > 0 {
 		e.askAgain(l) // it is old, or more is to be done: ask, which also renews
 		return
 	}

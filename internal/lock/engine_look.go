@@ -65,6 +65,9 @@ func (e *Engine) lookAll() {
 	}
 }
 
+// lookSize bounds the waiters of one look-out.
+const lookSize = 500
+
 // look sends one command for all lines of a key. The mutex is held.
 func (e *Engine) look(k *lookout) {
 	if k.busy {
@@ -72,7 +75,9 @@ func (e *Engine) look(k *lookout) {
 	}
 	k.busy = true
 	e.unschedule(&k.alarm)
-	lines, tokens := slices.Clone(k.lines), make([]any, len(k.lines))
+	// The rest, if any, has its turn when some of these have had theirs: Lua takes only so many values at once.
+	lines := slices.Clone(k.lines[:min(len(k.lines), lookSize)])
+	tokens := make([]any, len(lines))
 	for i, l := range lines {
 		tokens[i] = l.token
 	}
@@ -91,7 +96,7 @@ func (e *Engine) look(k *lookout) {
 		}
 		c := call{script: script, keys: keys, args: e.args(first, tokens[1:]...)}
 		if c.err = e.posts.join(ctx, k.key); c.err == nil {
-			e.call(ctx, &c)
+			e.call(&c)
 		}
 		a := e.parse(&c)
 		a.resent = c.tries > 1
@@ -123,6 +128,9 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 		}
 	}
 	if e.rooms[k.key] == k {
+		if n := len(lines); len(k.lines) > n { // the others next time
+			k.lines = append(slices.Clone(k.lines[n:]), k.lines[:n]...)
+		}
 		e.schedule(&k.alarm, e.now()+e.lookAfter(a.ttl))
 	}
 }

@@ -9,6 +9,7 @@ type Adder interface{ Add(float64) }
 type Observer interface{ Observe(float64) }
 
 // EngineMetrics are told what an engine does; each may be nil. They are per engine and not per key: keys are many.
+// They are told under the engine's mutex, and must not call it.
 type EngineMetrics struct {
 	// Waiting and Held are gauges: callers waiting in Acquire, and leases held.
 	Waiting, Held Adder

@@ -193,11 +193,16 @@ func (p *posts) replace(o *post) {
 	p.mu.Lock()
 	old, ps, channels := o.ps, o.node(), slices.Collect(maps.Keys(o.channels))
 	o.doubted = false
-	if !p.closed {
+	closed := p.closed
+	if !closed {
 		o.ps = ps
 	}
 	p.mu.Unlock()
 	_ = old.Close()
+	if closed {
+		_ = ps.Close()
+		return
+	}
 	p.subscribe(ps, channels...)
 }
 

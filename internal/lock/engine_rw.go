@@ -207,6 +207,7 @@ func (e *Engine) askAgain(l *line) {
 		l.repeat = true
 		return
 	}
+	e.unschedule(&l.alarm)
 	l.phase, l.anew = asking, true
 	e.ask(l)
 }

@@ -133,16 +133,15 @@ func lasting(err error) bool {
 	return err == nil || redis.HasErrorPrefix(err, "ERR") || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas)
 }
 
-// call sends a script until it is answered, for at most a few seconds, whatever ctx says; c.tries is how often.
-func (e *Engine) call(ctx context.Context, c *call) {
-	ctx = context.WithoutCancel(ctx)
+// call sends a script until it is answered, for at most a few seconds; c.tries is how often.
+func (e *Engine) call(c *call) {
 	for began := e.now(); ; {
 		c.tries++
 		e.wire.do(c)
 		if lasting(c.err) || c.tries == tries || e.now()-began > cleanupTimeout {
 			return
 		}
-		_ = pause(ctx, retryAfter(c.tries), nil)
+		_ = pause(context.Background(), retryAfter(c.tries), nil)
 	}
 }
 
@@ -197,12 +196,12 @@ func (e *Engine) sendReplicated(key string, c *call) {
 }
 
 // sendRelease releases, and queues with next where that is not "". released is 1, or 0 when the lock was not ours.
-func (e *Engine) sendRelease(ctx context.Context, l *line, token, next string) (released int64, a answer) {
+func (e *Engine) sendRelease(l *line, token, next string) (released int64, a answer) {
 	if l.mode == reading && (l.strays || e.resends) {
 		next = rememberRead
 	}
 	c := call{script: l.mode.scripts().release, keys: l.mode.keys(l.key, token), args: e.args(token, next)}
-	e.call(ctx, &c)
+	e.call(&c)
 	v, _ := c.reply.([]any)
 	if c.err != nil || len(v) == 0 {
 		return number(c.reply), answer{err: c.err, verdict: -1}
@@ -216,7 +215,7 @@ func (e *Engine) sendRelease(ctx context.Context, l *line, token, next string) (
 func (e *Engine) sendCancel(key, token string) {
 	m := modeOf(token)
 	c := call{script: m.scripts().cancel, keys: m.keys(key, token), args: e.args(token, rememberCancel)}
-	e.call(context.Background(), &c)
+	e.call(&c)
 	if c.err != nil {
 		e.owe(debt{key, token})
 	}

@@ -1,0 +1,142 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
+)
+
+// A message that was held up on its way until the lock had gone to somebody else, and its waiter had queued again.
+func TestEngineStaleMessage(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	held := holds(t, engine(t, client(t, s), lock.EngineOptions{}).Fair(), key)
+	got := make(chan lock.Lease, 1)
+	other := engine(t, client(t, s), lock.EngineOptions{}).Fair()
+	go func() {
+		lease, _ := other.Acquire(t.Context(), key)
+		got <- lease
+	}()
+	var token string
+	for start := time.Now(); token == ""; time.Sleep(time.Millisecond) {
+		token = strings.Join(s.Client.ZRange(t.Context(), lock.EngineKeys(key)[1], 0, -1).Val(), " ")
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("nobody queued")
+		}
+	}
+	process, _, _ := strings.Cut(token, ".")
+	old := s.Client.Time(t.Context()).Val().Add(-4 * time.Second).UnixMilli()
+	s.Client.Publish(t.Context(), "lock:engine:"+process, fmt.Sprintf("%s 1 %d %s", token, old, key))
+	select {
+	case lease := <-got:
+		t.Errorf("an old message let somebody in with fence %d beside %d", lease.Fence(), held.Fence())
+	case <-time.After(300 * time.Millisecond): // what must not happen
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if lease := <-got; lease == nil || lease.Release(t.Context()) != nil {
+		t.Error("the waiter did not get in after the release")
+	}
+}
+
+// A context that carries a hold and was detached from it ends with it all the same.
+func TestEngineDetachedReentry(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	l := engine(t, client(t, s), lock.EngineOptions{TTL: 300 * time.Millisecond}).Handoff()
+	outer := holds(t, l, key)
+	inner, err := l.Acquire(context.WithoutCancel(outer.Context()), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Client.Del(t.Context(), key)
+	select {
+	case <-inner.Context().Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the inner context outlived the lost lock")
+	}
+	if cause := context.Cause(inner.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("cause %v, want ErrLost", cause)
+	}
+}
+
+// Two engines on two databases: the hold of one does not hide that of the other.
+func TestEngineReentryThroughAnother(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	a := engine(t, client(t, s), lock.EngineOptions{}).Fair()
+	b := engine(t, client(t, testenv.Miniredis(t)), lock.EngineOptions{}).Fair()
+	outer := holds(t, a, key)
+	middle, err := b.Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := a.Acquire(lock.WithWait(middle.Context(), 0), key)
+	if err != nil {
+		t.Fatalf("re-entry = %v", err)
+	}
+	for _, lease := range []lock.Lease{inner, middle, outer} {
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A release that nobody answered is made up for, whatever the patience of its context.
+func TestEngineFailedReleaseIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	c, refused := client(t, s), &refuse{}
+	ctx := lock.WithWait(t.Context(), 0)
+	lease, err := engine(t, c, lock.EngineOptions{}).Handoff().Acquire(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.AddHook(refused)
+	refused.down.Store(true)
+	start := time.Now()
+	if err := lease.Release(ctx); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release without a server = %v, want unknown", err)
+	}
+	if took := time.Since(start); took < 20*time.Millisecond {
+		t.Errorf("gave up after %s: it did not pause between its tries", took)
+	}
+	refused.down.Store(false)
+	left(t, s, key)
+}
+
+// refuse is a client hook that lets no command through while it is down.
+type refuse struct{ down atomic.Bool }
+
+func (r *refuse) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *refuse) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !r.down.Load() {
+			return next(ctx, cmd)
+		}
+		err := &net.OpError{Op: "read", Err: io.EOF}
+		cmd.SetErr(err)
+		return err
+	}
+}
