@@ -113,8 +113,12 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 		k.failed = 0
 	}
 	for i, l := range lines {
-		if a.err != nil || a.resent {
+		switch {
+		case a.err != nil || a.resent:
 			e.stray(l, k.key, tokens[i])
+		case l.token != tokens[i]: // its release may have come before the look-out, which then queued for nobody
+			old, _ := tokens[i].(string)
+			e.spawn(func() { e.sendCancel(k.key, old) })
 		}
 		switch {
 		case l.token != tokens[i] || l.phase != queued:
