@@ -59,8 +59,8 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 // forget deletes the fencing counter of a lock that is held, and that nobody waits for. The engine keeps it for a week, so that
 // it never goes back; but there are as many of these keys as there are requests, and nobody reads their fences.
 func (d Deps) forget(ctx context.Context, lease lock.Lease, key string) {
-	if lease.Context().Err() != nil {
-		return // it may be somebody else's by now
+	if errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
+		return // it is somebody else's by now
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
