@@ -54,7 +54,8 @@ func (e *Engine) replied(l *line, token string, c *call, queue bool) {
 	}
 	if l.tries++; !lasting(c.err) && l.tries < tries {
 		l.strays = true
-		again(func() error { return pause(context.Background(), retryAfter(int(l.tries)), nil) })
+		rest := retryAfter(int(l.tries))
+		again(func() error { return pause(context.Background(), rest, nil) })
 	} else if !e.answered(l, e.parse(c), queue) {
 		l.tries = 0
 		again(func() error {

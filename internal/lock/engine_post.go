@@ -27,14 +27,21 @@ type posts struct {
 	rested time.Duration // when a connection was last given up for having missed a message
 }
 
-// post listens at one node. A channel is true once the server has confirmed it, and on this connection.
+// post listens at one node.
 type post struct {
 	node     func() *redis.PubSub
 	ps       *redis.PubSub
-	channels map[string]bool
+	channels map[string]*channel
+	swept    time.Duration
 	changed  chan struct{} // closed when a channel has changed
 	done     chan struct{}
 	doubted  bool // it missed a message, and is to be replaced
+}
+
+// channel is one that is subscribed to.
+type channel struct {
+	heard bool          // the server has confirmed it, on this connection
+	used  time.Duration // when somebody last waited for a message through it
 }
 
 func (p *posts) init(e *Engine) { p.e, p.byNode, p.own = e, map[string]*post{}, engineChannel+e.id }
@@ -76,7 +83,15 @@ func (p *posts) listening(key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.byNode[at]
-	return err == nil && o != nil && o.channels[p.channel(key)]
+	if err != nil || o == nil {
+		return false
+	}
+	c := o.channels[p.channel(key)]
+	if c == nil {
+		return false
+	}
+	c.used = p.e.now()
+	return c.heard
 }
 
 // join returns when messages about key are heard.
@@ -85,7 +100,7 @@ func (p *posts) join(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	channel := p.channel(key)
+	name := p.channel(key)
 	for {
 		p.mu.Lock()
 		if p.closed {
@@ -96,18 +111,20 @@ func (p *posts) join(ctx context.Context, key string) error {
 		if o == nil {
 			o = p.open(at, node)
 		}
-		confirmed, known := o.channels[channel]
-		changed := o.changed
+		c := o.channels[name]
+		known := c != nil
 		if !known {
-			o.channels[channel] = false
+			c = &channel{}
+			o.channels[name] = c
 		}
-		ps := o.ps
+		c.used = p.e.now()
+		ps, changed, heard := o.ps, o.changed, c.heard
 		p.mu.Unlock()
-		if confirmed {
+		if heard {
 			return nil
 		}
 		if !known {
-			p.subscribe(ps, channel)
+			p.subscribe(ps, name)
 		}
 		select {
 		case <-changed:
@@ -119,7 +136,7 @@ func (p *posts) join(ctx context.Context, key string) error {
 
 // open begins to listen at a node.
 func (p *posts) open(at string, node redis.UniversalClient) *post {
-	o := &post{channels: map[string]bool{}, changed: make(chan struct{}), done: make(chan struct{})}
+	o := &post{channels: map[string]*channel{}, swept: p.e.now(), changed: make(chan struct{}), done: make(chan struct{})}
 	o.node = func() *redis.PubSub {
 		if p.e.publish == "SPUBLISH" {
 			return node.SSubscribe(context.Background())
@@ -160,6 +177,7 @@ func (p *posts) listen(o *post) {
 			p.replace(o)
 			continue
 		}
+		p.sweep(o)
 		event, err := ps.ReceiveTimeout(context.Background(), postRest)
 		switch event := event.(type) {
 		case *redis.Message:
@@ -178,12 +196,34 @@ func (p *posts) listen(o *post) {
 	}
 }
 
+// sweep leaves the channels of a cluster that nobody has waited for lately: there is one for each hash tag. Who waits uses its
+// channel with every look-out, which comes in less than a claim.
+func (p *posts) sweep(o *post) {
+	rest := 5 * p.e.claim
+	if now := p.e.now(); p.e.publish == "SPUBLISH" && now-o.swept >= rest {
+		p.mu.Lock()
+		o.swept = now
+		var idle []string
+		for name, c := range o.channels {
+			if c.heard && now-c.used >= rest {
+				idle = append(idle, name)
+				delete(o.channels, name)
+			}
+		}
+		ps := o.ps
+		p.mu.Unlock()
+		for _, name := range idle { // a subscription that overtakes this is made anew when the server says that it ended
+			_ = ps.SUnsubscribe(context.Background(), name)
+		}
+	}
+}
+
 // unconfirm notes that nothing is heard until the server confirms it again; the client subscribes anew by itself.
 func (p *posts) unconfirm(o *post) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range o.channels {
-		o.channels[c] = false
+	for _, c := range o.channels {
+		c.heard = false
 	}
 }
 
@@ -207,12 +247,12 @@ func (p *posts) replace(o *post) {
 }
 
 // confirm notes that a channel is heard, or no longer, and looks after the waiters: they may have missed something.
-func (p *posts) confirm(o *post, channel string, ended bool) {
+func (p *posts) confirm(o *post, name string, ended bool) {
 	p.mu.Lock()
-	if ended {
-		delete(o.channels, channel)
-	} else {
-		o.channels[channel] = true
+	if c := o.channels[name]; ended {
+		delete(o.channels, name)
+	} else if c != nil {
+		c.heard = true
 	}
 	close(o.changed)
 	o.changed = make(chan struct{})

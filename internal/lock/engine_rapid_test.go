@@ -86,7 +86,7 @@ func (s *model) actions() map[string]func(*rapid.T) {
 		},
 		"wait": func(t *rapid.T) {
 			if s.holder == nil || len(s.queue) > 5 {
-				t.Skip("free, or crowded")
+				t.Skip("free, or crowded") // of rapid: it draws another step, and fails where none is left to draw
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			l := s.lockers[rapid.SampledFrom([]int{1, 3}).Draw(t, "fair")]

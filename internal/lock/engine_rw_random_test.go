@@ -71,9 +71,16 @@ func mingleUnderCuts(t *testing.T, cuts, seed uint64) int {
 	m, wires := network(t, 3)
 	c := &congregation{t: t, in: map[lock.Lease]bool{}}
 	ctx, stop := context.WithCancel(context.Background())
+	var es []*lock.Engine
+	for _, w := range wires {
+		es = append(es, w.process(t, lock.EngineOptions{TTL: leaseTTL}))
+	}
+	for i, e := range es { // while the network is whole, see processOn
+		listens(t, e.Fair(), es[(i+1)%len(es)].Fair())
+	}
 	var wg sync.WaitGroup
-	for i, w := range wires {
-		rw := w.process(t, lock.EngineOptions{TTL: leaseTTL}).ReadWrite()
+	for i, e := range es {
+		rw := e.ReadWrite()
 		for g := range 3 {
 			r := rand.New(rand.NewPCG(seed, uint64(10*i+g)))
 			wg.Go(func() {

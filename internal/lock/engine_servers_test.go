@@ -87,6 +87,12 @@ func TestEngineCluster(t *testing.T) {
 			clusterHandoff(t, a, b)
 		})
 	}
+	t.Run("channels", func(t *testing.T) {
+		a, b := process(t, lock.EngineOptions{TTL: 200 * time.Millisecond}), process(t, lock.EngineOptions{TTL: 200 * time.Millisecond})
+		clusterHandoff(t, a.Fair(), b.Fair())
+		eventually(t, "a process that no longer waits, and does not listen", func() bool { return listeners(t, o) == 0 })
+		clusterHandoff(t, a.Fair(), b.Fair())
+	})
 	t.Run("renewal", func(t *testing.T) {
 		l := process(t, lock.EngineOptions{TTL: time.Second}).Handoff()
 		var leases []lock.Lease
@@ -100,6 +106,20 @@ func TestEngineCluster(t *testing.T) {
 			}
 		}
 	})
+}
+
+// listeners counts the shard channels that somebody has subscribed to.
+func listeners(t *testing.T, o *redis.ClusterOptions) (n int) {
+	t.Helper()
+	for _, addr := range o.Addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
+		all, err := c.PubSubShardChannels(t.Context(), "").Result()
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		n += len(all)
+	}
+	return n
 }
 
 // clusterContention has two processes fight for keys of several masters, and checks exclusion and fences.
@@ -187,8 +207,32 @@ func TestEngineReplica(t *testing.T) {
 			fight(t, s, name, func() *redis.Client { return client(t, s) }, lock.EngineOptions{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
+	// Handed on by a release, within one process, just when the replica goes.
+	o1 := lock.EngineOptions{Replicas: 1, ReplicasTimeout: 2 * time.Second, Cohort: 1}
+	other, own := engine(t, client(t, s), o1).Handoff(), engine(t, client(t, s), o1).Handoff()
+	held := holds(t, other, "handed on")
+	got := make(chan lock.Lease, 1)
+	wait := func() error {
+		lease, err := own.Acquire(lock.WithWait(ctx, patience), "handed on")
+		got <- lease
+		return err
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- wait() }()
+	eventually(t, "a waiter", func() bool { return s.Client.ZCard(ctx, lock.EngineKeys("handed on")[1]).Val() == 1 })
+	letGo(t, held)
+	held = <-got
+	go func() { failed <- wait() }()
+	time.Sleep(50 * time.Millisecond) // it waits within the process, or comes a moment later: nobody may let it in
 	if err := replica.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
+	}
+	letGo(t, held)
+	if <-got; <-failed != nil {
+		t.Fatal("no lock while the replica was there")
+	}
+	if err := <-failed; !errors.Is(err, lock.ErrReplicas) {
+		t.Errorf("Acquire = %v, want ErrReplicas", err)
 	}
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("cut off/"+name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -369,6 +370,33 @@ func TestEngineClose(t *testing.T) {
 		t.Errorf("Acquire after Close = %v, want ErrClosed", err)
 	}
 	left(t, s, key)
+}
+
+// Who closes an engine whose server does not answer has holds that end nevertheless, before others could have the lock.
+func TestEngineCloseWithoutServer(t *testing.T) {
+	t.Parallel()
+	c := connect(t, options(t, testenv.RedisNodes(t, 1)[0]))
+	e, err := lock.NewEngine(c, lock.EngineOptions{TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leases []lock.Lease
+	for i := range 100 { // more than it releases at a time
+		leases = append(leases, holds(t, e.Fair(), strconv.Itoa(i)))
+	}
+	if err := c.Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := e.Close(ctx); err == nil {
+		t.Error("Close = nil, but nothing was released")
+	}
+	for _, lease := range leases {
+		if lease.Context().Err() == nil {
+			t.Error("a hold outlived its engine")
+		}
+	}
 }
 
 // Five thousand held locks: no goroutine of their own, and little memory.

@@ -148,6 +148,18 @@ func ExampleLua() {
 	// a late release: lock: lease lost
 }
 
+// A fencing token with it: the data refuses what is older than the newest that it has seen.
+func ExampleNewLuaFenced() {
+	server, client, stop := exampleRedis()
+	defer stop()
+	locker := lock.NewLuaFenced(client, 10*time.Second, nil)
+	slow, _ := locker.Acquire(context.Background(), "lock:{101}")
+	server.FastForward(10 * time.Second)
+	rival, _ := tryOnce(locker, "lock:{101}")
+	fmt.Println(slow.Fence(), rival.Fence())
+	// Output: 1 2
+}
+
 // Polling with backoff: wait a second at most for a holder that gives the lock up meanwhile.
 func ExampleSpin() {
 	_, client, stop := exampleRedis()

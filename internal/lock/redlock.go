@@ -82,6 +82,9 @@ const (
 // Acquire asks all nodes at once, and again after a random delay while too many of them are held by others.
 func (l *Redlock) Acquire(ctx context.Context, key string) (Lease, error) {
 	l.steps.At(ctx, step.Waiting, key)
+	if ended(ctx) { // what is asked for on behalf of nobody has to be taken back from five servers
+		return nil, gaveUp(ctx)
+	}
 	for {
 		lease, err := l.try(ctx, key)
 		if err == nil {
@@ -118,6 +121,33 @@ func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 		l.tally(ctx, s.claims, freed, l.cleaned)
 	}
 	return nil, l.refused(yes, failed)
+}
+
+// Delete takes a lock from whoever holds it, on every node that answers within the node timeout: for an operator, and for what a
+// holder that is gone has left behind. It fails with [ErrUnavailable] where the nodes that it reached are no quorum.
+func (l *Redlock) Delete(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, l.o.NodeTimeout)
+	defer cancel()
+	answers := make(chan error, len(l.o.Nodes))
+	for _, n := range l.o.Nodes {
+		go func() {
+			err := n.Client.Del(ctx, key).Err()
+			if err != nil {
+				err = &NodeError{n.Name, err}
+			}
+			answers <- err
+		}()
+	}
+	var failed []error
+	for range l.o.Nodes {
+		if err := <-answers; err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if n := len(l.o.Nodes); n-len(failed) < l.quorum {
+		return fmt.Errorf("%w: redlock: delete: %d of %d nodes failed: %w", ErrUnavailable, len(failed), n, errors.Join(failed...))
+	}
+	return nil
 }
 
 // refused is the error of a try. It is [ErrBusy], and worth another try, unless so many nodes failed that the others are no

@@ -283,3 +283,25 @@ func redlockNoQuorum(t *testing.T, nodes []*testenv.RedisNode) {
 	up := []*redis.Client{clients[2], clients[4]}
 	eventually(t, "the two grants are taken back", func() bool { return holders(t, up, "quorum") == 0 })
 }
+
+// Whoever holds it, a deleted lock is free; what a minority keeps does not matter, and a majority out of reach is an error.
+func TestRedlockDelete(t *testing.T) {
+	t.Parallel()
+	nodes := testenv.RedisNodes(t, 3)
+	a, clients := seeing(t, nodes, 0, 0, 1, 2)
+	lease := obtain(t, a, "k")
+	all, _ := seeing(t, nodes, 0, 0, 1)
+	if err := all.Delete(t.Context(), "k"); err != nil {
+		t.Errorf("Delete() on two of three nodes = %v, want nil", err)
+	}
+	if n := holders(t, clients, "k"); n > 1 {
+		t.Errorf("%d nodes still hold it, want one at most", n)
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release() of a deleted lock = %v, want ErrLost", err)
+	}
+	alone, _ := seeing(t, nodes, 0, 0)
+	if err := alone.Delete(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Delete() on one of three nodes = %v, want ErrUnavailable", err)
+	}
+}

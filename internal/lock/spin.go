@@ -26,7 +26,7 @@ const (
 
 // NewSpin returns the lock on c, with the given expiry (at least 10 ms).
 func NewSpin(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Spin {
-	return &Spin{Lua{"spin", c, ttl, steps}}
+	return &Spin{Lua{name: "spin", c: c, ttl: ttl, steps: steps}}
 }
 
 // Acquire tries SET NX PX, sleeping 1 ms at first and up to 128 ms later between tries.

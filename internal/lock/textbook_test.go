@@ -55,6 +55,7 @@ func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 		kind("setnx-finally", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXFinally(c, st) },
 			"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated"),
 		kind("spin", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSpin(c, ttl, st) }),
+		kind("lua-fenced", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewLuaFenced(c, ttl, st) }),
 		kind("multi", func(c redisClient, st *step.Stream) lock.Locker { return several{lock.NewLua(c, ttl, st)} },
 			"steps"), // it has those of two locks
 	}
