@@ -6,12 +6,17 @@ package backend
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+	consul "github.com/hashicorp/consul/api"
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"gorm.io/gorm"
 
 	"lastitem/internal/store"
@@ -21,9 +26,18 @@ import (
 type Config struct {
 	Redis string // redis://[:password@]host:port/db, a comma-separated list for a cluster
 	SQL   string // user:password@tcp(host:port)/db (MySQL), mysql://..., or sqlite:/path/to/file.db
-	// Prefix begins every Redis key.
+
+	Redlock   string // redis:// URLs of independent masters, comma-separated, at least three
+	ZooKeeper string // host:port, several comma-separated
+	Etcd      string // http://host:port, several comma-separated
+	Consul    string // http://host:port
+	Kafka     string // host:port, several comma-separated
+	// Session is the time-out of the ZooKeeper session, which the server may round; 0 = 10 s.
+	Session time.Duration
+
+	// Prefix begins every key in Redis and etcd.
 	Prefix string
-	// Conns bounds the connections to each backend.
+	// Conns bounds the connections to each backend. Group commits have a pool of their own in MySQL, of 16 at most.
 	Conns int
 	Log   *slog.Logger
 }
@@ -35,13 +49,34 @@ type Set struct {
 	Redis  *store.Redis
 	SQL    *store.SQL
 
-	redisHealth, sqlHealth *health
+	// EtcdStore is the stock in etcd.
+	EtcdStore *store.Etcd
+
+	Redlock   []Node // the nodes
+	ZooKeeper *zk.Conn
+	Etcd      *clientv3.Client
+	Consul    *consul.Client
+	Kafka     func(...kgo.Opt) (*kgo.Client, error) // a client of its own for whoever asks, who closes it
+
+	groups  *sql.DB // of group commits
+	healths map[string]*health
+	closing []func() error
+}
+
+// Node is one master of a Redlock.
+type Node struct {
+	Name   string // host:port
+	Client redis.UniversalClient
 }
 
 // Open makes the clients and starts to ping. Only an address that cannot be read is an error.
 func Open(cfg Config) (*Set, error) {
-	s := &Set{}
-	if err := errors.Join(s.openRedis(cfg), s.openSQL(cfg)); err != nil {
+	s := &Set{healths: map[string]*health{}}
+	err := errors.Join(
+		s.openRedis(cfg), s.openSQL(cfg), s.openRedlock(cfg), s.openZooKeeper(cfg), s.openEtcd(cfg), s.openConsul(cfg),
+		s.openKafka(cfg),
+	)
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -60,7 +95,7 @@ func (s *Set) openRedis(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.redisHealth = watch(func(ctx context.Context) error { return probe.Ping(ctx).Err() }, probe.Close)
+	s.healths["redis"] = watch(func(ctx context.Context) error { return probe.Ping(ctx).Err() }, probe.Close)
 	return nil
 }
 
@@ -76,32 +111,36 @@ func (s *Set) openSQL(cfg Config) error {
 	if s.SQL, err = store.NewSQL(db); err != nil {
 		return err
 	}
+	if s.SQL.MySQL() {
+		if s.groups, err = openGroups(cfg.SQL, cfg.Conns); err != nil {
+			return err
+		}
+		s.closing = append(s.closing, s.groups.Close)
+		s.SQL.GroupsOn(s.groups)
+	}
 	probe, err := OpenSQL(cfg.SQL, 1)
 	if err != nil {
 		return err
 	}
-	s.sqlHealth = watch(func(ctx context.Context) error {
+	s.healths["sql"] = watch(func(ctx context.Context) error {
 		// The tables, not just the server: before the migrations have run there is nothing to deduct from.
 		return probe.WithContext(ctx).Exec("SELECT 1 FROM product_stock WHERE id = 0").Error
 	}, func() error { return closeSQL(probe) })
 	return nil
 }
 
-// CheckRedis and CheckSQL say why a backend cannot be used, as of the last ping, which is a second old, or three where the server
-// does not answer; nil when it can. They do not wait.
-func (s *Set) CheckRedis() error { return s.redisHealth.check() }
+// Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last ping, which
+// is a second old, or three where the server does not answer; nil when it can, or is not configured. It does not wait. Of the
+// database the tables are asked for, of Redlock's nodes a majority.
+func (s *Set) Check(name string) error { return s.healths[name].check() }
 
-// CheckSQL is [Set.CheckRedis] for the database and its tables.
-func (s *Set) CheckSQL() error { return s.sqlHealth.check() }
-
-// Ready pings what is configured and names what does not answer.
+// Ready pings what every replica needs and names what does not answer. Without one of the others only its modes are unavailable.
 func (s *Set) Ready() error {
 	var errs []error
-	if err := s.CheckRedis(); err != nil {
-		errs = append(errs, fmt.Errorf("redis: %w", err))
-	}
-	if err := s.CheckSQL(); err != nil {
-		errs = append(errs, fmt.Errorf("sql: %w", err))
+	for _, name := range []string{"redis", "sql"} {
+		if err := s.Check(name); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -109,13 +148,17 @@ func (s *Set) Ready() error {
 // Close closes the clients and ends the pings.
 func (s *Set) Close() error {
 	var errs []error
-	s.redisHealth.close()
-	s.sqlHealth.close()
+	for _, h := range s.healths {
+		h.close()
+	}
 	if s.Client != nil {
 		errs = append(errs, s.Client.Close())
 	}
 	if s.DB != nil {
 		errs = append(errs, closeSQL(s.DB))
+	}
+	for _, f := range s.closing {
+		errs = append(errs, f())
 	}
 	return errors.Join(errs...)
 }
@@ -151,12 +194,16 @@ func (s *Set) Pools() []Pool {
 	}
 	if s.DB != nil {
 		if db, err := s.DB.DB(); err == nil {
-			p := db.Stats()
-			all = append(all, Pool{
-				Name: "sql", Total: p.OpenConnections, Idle: p.Idle,
-				Waits: uint64(max(p.WaitCount, 0)), Waited: p.WaitDuration,
-			})
+			all = append(all, poolOf("sql", db))
 		}
 	}
+	if s.groups != nil {
+		all = append(all, poolOf("sql_groups", s.groups))
+	}
 	return all
+}
+
+func poolOf(name string, db *sql.DB) Pool {
+	p := db.Stats()
+	return Pool{Name: name, Total: p.OpenConnections, Idle: p.Idle, Waits: uint64(max(p.WaitCount, 0)), Waited: p.WaitDuration}
 }

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -114,11 +115,21 @@ func dialect(dsn string) (gorm.Dialector, error) {
 		return sqlite.Open("file:" + strings.TrimPrefix(file, "//") +
 			"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"), nil
 	}
+	connector, err := mysqlConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
+}
+
+// mysqlConnector makes connections for a MySQL DSN or URL.
+func mysqlConnector(dsn string) (sqldriver.Connector, error) {
 	cfg, err := parseMySQL(dsn)
 	if err != nil {
 		return nil, err
 	}
 	cfg.InterpolateParams = true     // one round trip a statement instead of two
+	cfg.ClientFoundRows = false      // affected rows are those that changed: that is how a key which is there already is noticed
 	cfg.Logger = &driver.NopLogger{} // errors are returned
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 3*time.Second, 30*time.Second, 30*time.Second
 	if err := cfg.Apply(driver.Charset("utf8mb4", "")); err != nil {
@@ -128,7 +139,21 @@ func dialect(dsn string) (gorm.Dialector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backend: SQL address: %w", err)
 	}
-	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
+	return connector, nil
+}
+
+// groupConns is how many products' group commits may be under way at a time; others wait, in order.
+const groupConns = 16
+
+// openGroups returns the pool of [store.SQL.GroupTx], which does not connect yet.
+func openGroups(dsn string, conns int) (*sql.DB, error) {
+	connector, err := mysqlConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool := sql.OpenDB(store.GroupSessions(connector))
+	limit(pool, min(conns, groupConns))
+	return pool, nil
 }
 
 // parseMySQL reads a DSN of go-sql-driver/mysql or a mysql:// URL.

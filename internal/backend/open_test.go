@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -95,12 +96,18 @@ func TestRedact(t *testing.T) {
 // A server that is down is no error of Open, but of the checks.
 func TestOpenWithoutServers(t *testing.T) {
 	t.Parallel()
-	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1})
+	set, err := backend.Open(backend.Config{
+		Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1,
+		Redlock:   "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3",
+		ZooKeeper: "127.0.0.1:1", Etcd: "http://127.0.0.1:1", Consul: "http://127.0.0.1:1",
+	})
 	if err != nil {
 		t.Fatalf("Open() = %v, want nil", err)
 	}
-	if set.CheckRedis() == nil || set.CheckSQL() == nil {
-		t.Errorf("CheckRedis() = %v, CheckSQL() = %v, want errors", set.CheckRedis(), set.CheckSQL())
+	for _, name := range []string{"redis", "sql", "redlock", "zookeeper", "etcd", "consul"} {
+		if set.Check(name) == nil {
+			t.Errorf("Check(%s) = nil, want an error", name)
+		}
 	}
 	if err := set.Ready(); err == nil || !strings.Contains(err.Error(), "redis: ") || !strings.Contains(err.Error(), "sql: ") {
 		t.Errorf("Ready() = %v, want both named", err)
@@ -138,5 +145,51 @@ func TestOpenNewSQLiteAtOnce(t *testing.T) {
 		}
 		close(begin)
 		wg.Wait()
+	}
+}
+
+func TestOpenRefusesAddresses(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]backend.Config{
+		"at least three":      {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2"},
+		"want redis://":       {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,127.0.0.1:3"},
+		"want host:port":      {ZooKeeper: "zk://127.0.0.1:2181"},
+		"want http://":        {Etcd: "127.0.0.1:2379"},
+		"has one address":     {Consul: "http://127.0.0.1:1,http://127.0.0.1:2"},
+		"want http://host:po": {Consul: "tcp://127.0.0.1:1"},
+	} {
+		set, err := backend.Open(cfg)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%+v) = %v, want an error with %q", cfg, err, want)
+		}
+		if err == nil {
+			_ = set.Close()
+		}
+	}
+}
+
+// Each service answers its check once it is up, and is closed with nothing left running.
+func TestOpenServices(t *testing.T) {
+	t.Parallel()
+	var nodes []string
+	for _, n := range testenv.RedisNodes(t, 3) {
+		nodes = append(nodes, n.URL)
+	}
+	set, err := backend.Open(backend.Config{
+		Conns: 2, Redlock: strings.Join(nodes, ","), ZooKeeper: testenv.ZooKeeper(t).Addr,
+		Etcd: "http://" + testenv.Etcd(t).Addr, Consul: "http://" + testenv.Consul(t).Addr,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"redlock", "zookeeper", "etcd", "consul"} {
+		for end := time.Now().Add(30 * time.Second); set.Check(name) != nil; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("Check(%s) = %v, want nil", name, set.Check(name))
+			}
+		}
+	}
+	if err := set.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
 	}
 }

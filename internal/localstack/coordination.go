@@ -14,25 +14,6 @@ import (
 	"time"
 )
 
-// The coordination services: etcd, ZooKeeper and Consul. They are for locks only, so they are started where Options.Only names
-// them and never by default, and there is no embedded one: a missing program is an error whatever Options.Backend says.
-
-// startCoordination fills in one service with a private server of one node.
-func (s *Stack) startCoordination(ctx context.Context, backend string, into *Service, describe func(path string) server) error {
-	if s.opts.Backend == Embedded {
-		return fmt.Errorf("localstack: there is no embedded %s", backend)
-	}
-	path, err := Find(backend)
-	if err != nil {
-		return fmt.Errorf("localstack: %w", err)
-	}
-	if *into, err = s.launch(ctx, describe(path)); err != nil {
-		return err
-	}
-	s.opts.Log("%s: %s at %s (%s)", backend, into.Kind, into.Addr, path)
-	return nil
-}
-
 // etcdServer is one etcd node that does not wait for the disk. The election time-out, which bounds the shortest lease from
 // below (1.5 times, in whole seconds), is half the default: a lease of one second is possible.
 func (s *Stack) etcdServer(path string) server {

@@ -1,16 +1,17 @@
 package localstack
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 )
 
-// coordinationBackends are those that are installed or, by SHOP_TEST_REQUIRE, must be.
-func coordinationBackends(t *testing.T) []string {
+// coordinationBackends are those that are installed or, by SHOP_TEST_REQUIRE, must be. Package testenv, which does that for all
+// others, imports this one.
+func coordinationBackends(t *testing.T) (all []string, missing error) {
 	t.Helper()
-	var all []string
 	for _, b := range []string{Etcd, ZooKeeper, Consul} {
 		if _, err := Find(b); err == nil {
 			all = append(all, b)
@@ -18,27 +19,25 @@ func coordinationBackends(t *testing.T) []string {
 			t.Fatal(err)
 		} else {
 			t.Logf("without %s: %v", b, err)
+			missing = errors.Join(missing, err)
 		}
 	}
-	return all
+	return all, missing
 }
 
 func TestCoordinationStartsAndEnds(t *testing.T) {
 	t.Parallel()
-	all := coordinationBackends(t)
+	all, missing := coordinationBackends(t)
 	if len(all) == 0 {
-		t.Skip("none of them is installed")
+		t.Skipf("needs etcd, ZooKeeper or Consul: %v", missing)
 	}
 	s := startStack(t, Options{Only: all})
 	tr := partsOf(s)
-	services := map[string]Service{Etcd: s.Etcd, ZooKeeper: s.ZooKeeper, Consul: s.Consul}
 	for _, b := range all {
-		sv := services[b]
+		sv := *s.extra(b)
 		if versionNumber.FindString(sv.Kind) == "" || !strings.HasSuffix(sv.URL, sv.Addr) || sv.PID == 0 {
 			t.Errorf("%s = %+v, want a version, a URL and a process", b, sv)
 		}
-		tr.PIDs[sv.Name] = sv.PID
-		tr.Addrs = append(tr.Addrs, sv.Addr)
 		t.Logf("%s: %s", b, sv.Kind)
 	}
 	if s.ZooKeeper.Addr != "" {

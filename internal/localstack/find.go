@@ -19,9 +19,12 @@ type program struct {
 	also func() string
 }
 
+// redisProgram is what Redis and each node of a Redlock run.
+var redisProgram = program{names: []string{"redis-server"}, install: "apt-get install redis-server, or brew install redis"}
+
 // programs are the real servers, by backend. MariaDB comes first: where both are there, mysqld is often a link to it.
 var programs = map[string]program{
-	Redis: {names: []string{"redis-server"}, install: "apt-get install redis-server, or brew install redis"},
+	Redis: redisProgram, Redlock: redisProgram,
 	MySQL: {names: []string{"mariadbd", "mysqld"}, install: "apt-get install mariadb-server, or brew install mariadb"},
 	Nginx: {names: []string{"nginx"}, install: "apt-get install nginx-light, or brew install nginx"},
 	Etcd:  {names: []string{"etcd"}, install: "apt-get install etcd-server, or brew install etcd"},

@@ -1,8 +1,9 @@
-// Package localstack runs a private lastitem on this machine: a Redis, an SQL server, replicas of the shop and a
-// balancer, as child processes on loopback, and leaves nothing behind: no process, no port, no file.
+// Package localstack runs a private lastitem on this machine: a Redis, an SQL server, what a few modes need besides (five
+// Redis masters for Redlock, etcd, ZooKeeper, Consul, a Kafka broker), replicas of the shop and a balancer, as child
+// processes on loopback, and leaves nothing behind: no process, no port, no file.
 //
-// Per backend it takes the URL that the user gave, else a real server found on PATH (see [Find]), else an embedded one, and
-// says which. Start with [Start], which returns a [Stack] of [Service] values.
+// Per backend it takes the URL that the user gave, else a real server found on PATH (see [Find]), else an embedded one where
+// there is one, and says which. Start with [Start], which returns a [Stack] of [Service] values.
 //
 // The children are owned by a keeper, a process of its own ('shop keeper', [RunKeeper]) that reads its orders from a pipe
 // held by the parent. When the pipe ends, because the parent closed it or died, even by kill -9, the keeper ends all
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,16 +39,18 @@ const (
 	MySQL = "mysql" // or what speaks its protocol; embedded, it is SQLite
 	Nginx = "nginx"
 
-	// Coordination services, for the locks that stand on them; only real ones, and only where Options.Only names them.
+	// The extras, each for a few modes only.
+	Redlock   = "redlock" // five Redis masters that know nothing of each other
 	Etcd      = "etcd"
 	ZooKeeper = "zookeeper"
 	Consul    = "consul"
+	Kafka     = "kafka" // an embedded broker, or the user's own
 )
 
 // EnvBinary names the shop binary where the running program is not it; see Options.Binary.
 const EnvBinary = "SHOP_BINARY"
 
-// Options says what to start. The zero value starts both backends, real or embedded, and no replica.
+// Options says what to start. The zero value starts Redis and SQL, real or embedded, and no replica.
 type Options struct {
 	// Replicas is the number of shop processes; 0 starts the backends only, without a balancer.
 	Replicas int
@@ -57,10 +61,18 @@ type Options struct {
 	// Redis and SQL are the user's own servers, used but neither started nor stopped: a redis:// URL; a DSN of
 	// go-sql-driver or "sqlite:" and a path. "" starts one.
 	Redis, SQL string
+	// Extras of the user's own, likewise. Redlock takes redis:// URLs, Etcd http:// URLs, ZooKeeper and Kafka host:port, several
+	// comma-separated; Consul the http:// URL of an agent.
+	Redlock, Etcd, ZooKeeper, Consul, Kafka string
 	// RedisConf are lines for the end of redis.conf, where a real Redis is started.
 	RedisConf []string
-	// Only says which backends are started: Redis, MySQL, Etcd, ZooKeeper, Consul; nil is the first two. A replica needs those.
+	// SQLConf are options for the end of the command line, "--log-bin=bin", where a real MySQL or MariaDB is started.
+	SQLConf []string
+	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always are with
+	// replicas. nil is these two, and with replicas also every extra that is installed: the log says which are not.
 	Only []string
+	// All makes it an error, before anything is started, that a mode would lack a backend; the error says what to install.
+	All bool
 	// Token is the admin token of the replicas; "" makes a random one.
 	Token string
 	// Env is added to the environment of the replicas.
@@ -69,10 +81,12 @@ type Options struct {
 	// has ended, however that came: it cleans up what is not on this machine. It has half a minute.
 	Farewell, FarewellEnv []string
 	// Binary is the shop; "" is $SHOP_BINARY, or else the running program. It is started as 'keeper', 'serve',
-	// 'embedded-redis' and 'balance'.
+	// 'embedded-redis', 'embedded-kafka' and 'balance'.
 	Binary string
 	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
 	Log func(format string, args ...any)
+
+	unasked bool // nobody asked for the extras, so that a missing one is no error
 }
 
 // Service is one running part.
@@ -94,8 +108,9 @@ type Stack struct {
 	Redis    Service
 	SQL      Service
 
-	// What Options.Only asked for besides. The URL is http://host:port; ZooKeeper's is host:port.
-	Etcd, ZooKeeper, Consul Service
+	// The extras; the URL of one that is not there is "". It is http://host:port; of ZooKeeper and Kafka host:port.
+	Redlock                        []Service // nil, or the nodes
+	Etcd, ZooKeeper, Consul, Kafka Service
 
 	opts  Options
 	leash *leash
@@ -138,8 +153,8 @@ func (o *Options) complete() error {
 	if o.Replicas < 0 {
 		return fmt.Errorf("localstack: %d replicas", o.Replicas)
 	}
-	if o.Only == nil || o.Replicas > 0 {
-		o.Only = []string{Redis, MySQL}
+	if err := o.completeOnly(); err != nil {
+		return err
 	}
 	if o.Replicas > 0 && o.Listen != "" {
 		if err := listenable(o.Listen); err != nil {
@@ -165,25 +180,40 @@ func (o *Options) complete() error {
 	return nil
 }
 
+// completeOnly fills in what is to be started.
+func (o *Options) completeOnly() error {
+	for _, name := range o.Only {
+		if name != Redis && name != MySQL && !slices.Contains(extras, name) {
+			return fmt.Errorf("localstack: unknown backend %q", name)
+		}
+	}
+	needed := []string{Redis, MySQL}
+	switch {
+	case o.Only == nil && o.Replicas > 0:
+		o.Only, o.unasked = slices.Concat(needed, extras), !o.All
+	case o.Only == nil:
+		o.Only = needed
+	case o.Replicas > 0:
+		o.Only = slices.Concat(needed, slices.DeleteFunc(slices.Clone(o.Only), func(name string) bool { return slices.Contains(needed, name) }))
+	}
+	if o.All {
+		return o.missing()
+	}
+	return nil
+}
+
 // start brings up the backends side by side, then the replicas side by side, then the balancer.
 func (s *Stack) start(ctx context.Context) error {
-	var backends []func(context.Context) error
-	for _, name := range s.opts.Only {
-		switch name {
-		case Redis:
-			backends = append(backends, s.startRedis)
-		case MySQL:
-			backends = append(backends, s.startSQL)
-		case Etcd:
-			backends = append(backends, func(ctx context.Context) error { return s.startCoordination(ctx, Etcd, &s.Etcd, s.etcdServer) })
-		case ZooKeeper:
-			backends = append(backends, func(ctx context.Context) error {
-				return s.startCoordination(ctx, ZooKeeper, &s.ZooKeeper, s.zooKeeperServer)
-			})
-		case Consul:
-			backends = append(backends, func(ctx context.Context) error { return s.startCoordination(ctx, Consul, &s.Consul, s.consulAgent) })
-		default:
-			return fmt.Errorf("localstack: unknown backend %q", name)
+	backends := make([]func(context.Context) error, len(s.opts.Only))
+	for i, name := range s.opts.Only {
+		backends[i] = func(ctx context.Context) error {
+			switch name {
+			case Redis:
+				return s.startRedis(ctx)
+			case MySQL:
+				return s.startSQL(ctx)
+			}
+			return s.startExtra(ctx, name)
 		}
 	}
 	if err := together(ctx, backends); err != nil {

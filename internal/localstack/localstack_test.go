@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,7 +41,9 @@ func TestStartAndClose(t *testing.T) {
 	for _, backend := range backendsToTry(t) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			s := startStack(t, Options{Replicas: 3, Backend: backend, Token: "secret", Env: []string{"SHOP_EXTRA=1"}})
+			s := startStack(t, Options{
+				Replicas: 3, Backend: backend, Only: []string{Redis, MySQL}, Token: "secret", Env: []string{"SHOP_EXTRA=1"},
+			})
 			for i, sv := range []Service{s.Redis, s.SQL, s.Balancer} {
 				if !strings.Contains(sv.Kind, kinds[backend][i]) {
 					t.Errorf("%s is %q, want %q", sv.Name, sv.Kind, kinds[backend][i])
@@ -150,7 +153,7 @@ func TestKeeperKilled(t *testing.T) {
 	for _, backend := range backendsToTry(t) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			s := startStack(t, Options{Replicas: 1, Backend: backend})
+			s := startStack(t, Options{Replicas: 1, Backend: backend, Only: []string{Redis, MySQL}})
 			tr := partsOf(s)
 			keeper := s.leash.cmd.Process
 			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -177,7 +180,7 @@ func TestChildKilled(t *testing.T) {
 				continue // a file
 			}
 			t.Run(backend+"/"+name, func(t *testing.T) {
-				s := startStack(t, Options{Replicas: 2, Backend: backend})
+				s := startStack(t, Options{Replicas: 2, Backend: backend, Only: []string{Redis, MySQL}})
 				tr := partsOf(s)
 				if err := syscall.Kill(tr.PIDs[name], syscall.SIGKILL); err != nil {
 					t.Fatal(err)
@@ -209,7 +212,7 @@ func wantDied(t *testing.T, s *Stack, what string) {
 // TestStoppedChild: a process that is stopped, as a fault run leaves it, ends as well.
 func TestStoppedChild(t *testing.T) {
 	t.Parallel()
-	s := startStack(t, Options{Replicas: 1, Backend: Embedded})
+	s := startStack(t, Options{Replicas: 1, Backend: Embedded, Only: []string{Redis, MySQL}})
 	tr := partsOf(s)
 	if err := syscall.Kill(tr.PIDs["replica 1"], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -326,11 +329,12 @@ func TestGivenServersAreLeftAlone(t *testing.T) {
 // TestMissingPrograms is not parallel: it changes PATH.
 func TestMissingPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv("SHOP_ETCD", "http://elsewhere:2379")
 	dirs := extraDirs
 	extraDirs = nil
 	t.Cleanup(func() { extraDirs = dirs })
 	for backend, want := range map[string]string{
-		Redis: "redis-server", MySQL: "mariadb-server", Nginx: "nginx", Etcd: "etcd-server", ZooKeeper: "zookeeper",
+		Redis: "redis-server", Redlock: "redis-server", MySQL: "mariadb-server", Nginx: "nginx", Etcd: "etcd-server", ZooKeeper: "zookeeper",
 	} {
 		if _, err := Find(backend); err == nil || !strings.Contains(err.Error(), "apt-get install "+want) {
 			t.Errorf("Find(%s) = %v, want what to install", backend, err)
@@ -345,6 +349,24 @@ func TestMissingPrograms(t *testing.T) {
 	s := startStack(t, Options{Replicas: 1})
 	if s.Redis.Kind != "embedded miniredis" || s.SQL.Kind != "embedded SQLite" || s.Balancer.Kind != "built-in round-robin proxy" {
 		t.Errorf("auto without programs = %q, %q, %q, want embedded ones", s.Redis.Kind, s.SQL.Kind, s.Balancer.Kind)
+	}
+	env := askEnv(t, s.URL)
+	for _, name := range []string{"SHOP_REDLOCK", "SHOP_ETCD", "SHOP_ZOOKEEPER", "SHOP_CONSUL"} {
+		if value, ok := env[name]; !ok || value != "" {
+			t.Errorf("%s without a program = %q, want it empty, whatever this process inherited", name, value)
+		}
+	}
+	if s.Kafka.Kind != "embedded kfake" || env["SHOP_KAFKA"] != s.Kafka.URL {
+		t.Errorf("Kafka = %+v, SHOP_KAFKA = %q, want an embedded one", s.Kafka, env["SHOP_KAFKA"])
+	}
+	_, err := Start(t.Context(), Options{Replicas: 1, All: true})
+	for _, want := range []string{
+		"mysql: mariadbd or mysqld not found; to install it: apt-get install mariadb-server", "redlock: redis-server not found",
+		"etcd: etcd not found", "zookeeper: java not found", "consul: consul not found", "releases.hashicorp.com",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Start(all) = %v, want %q", err, want)
+		}
 	}
 }
 
@@ -361,5 +383,36 @@ func TestMasked(t *testing.T) {
 		if got := Masked(url); got != want {
 			t.Errorf("Masked(%q) = %q, want %q", url, got, want)
 		}
+	}
+}
+
+// What the caller says of the server's settings overrides ours.
+func TestSQLConfComesLast(t *testing.T) {
+	t.Parallel()
+	s := &Stack{opts: Options{SQLConf: []string{"--log-bin=bin", "--sync-binlog=1"}}}
+	argv := s.mysqlArgv("mariadbd")
+	if got := argv[len(argv)-2:]; !slices.Equal(got, s.opts.SQLConf) {
+		t.Errorf("the command line ends with %q, want %q", got, s.opts.SQLConf)
+	}
+}
+
+// Several stacks may be given one slice of lines, also one with room behind its end.
+func TestRedisConfIsOnlyRead(t *testing.T) {
+	t.Parallel()
+	lines := []string{"appendonly yes", "maxmemory 1mb", "the caller's own"}
+	s := &Stack{Dir: t.TempDir(), opts: Options{RedisConf: lines[:2]}}
+	argv, err := s.redisServer("redis-server", Redis, "").setup("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, err := os.ReadFile(argv[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") {
+		t.Errorf("redis.conf ends without the lines:\n%s", conf)
+	}
+	if lines[2] != "the caller's own" {
+		t.Errorf("what is behind the end of the lines became %q", lines[2])
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 var parts = map[string]func(args []string) error{
 	"keeper":         func([]string) error { return RunKeeper(os.Stdin, os.Stdout) },
 	"embedded-redis": playRedis,
+	"embedded-kafka": playKafka,
 	"balance":        playBalancer,
 	"serve":          playReplica,
 	"parent":         playParent,
@@ -50,6 +52,16 @@ func playRedis(args []string) error {
 	}
 	<-terminated().Done()
 	m.Close()
+	return nil
+}
+
+func playKafka(args []string) error {
+	c, err := StartKfake(args[1])
+	if err != nil {
+		return err
+	}
+	<-terminated().Done()
+	c.Close()
 	return nil
 }
 
@@ -106,7 +118,8 @@ type traces struct {
 
 func partsOf(s *Stack) traces {
 	tr := traces{Dir: s.Dir, PIDs: map[string]int{"keeper": s.leash.cmd.Process.Pid}}
-	for _, sv := range append([]Service{s.Balancer, s.Redis, s.SQL}, s.Replicas...) {
+	others := []Service{s.Balancer, s.Redis, s.SQL, s.Etcd, s.ZooKeeper, s.Consul, s.Kafka}
+	for _, sv := range slices.Concat(others, s.Replicas, s.Redlock) {
 		if sv.PID != 0 {
 			tr.PIDs[sv.Name] = sv.PID
 			tr.Addrs = append(tr.Addrs, sv.Addr)

@@ -24,7 +24,7 @@ func (s *Stack) startRedis(ctx context.Context) error {
 	}
 	if path != "" {
 		number, _ := version(path, "--version")
-		s.Redis, err = s.launch(ctx, s.redisServer(path, "redis-server "+number))
+		s.Redis, err = s.launch(ctx, s.redisServer(path, Redis, "redis-server "+number))
 		if err == nil {
 			s.opts.Log("redis: %s at %s (%s)", s.Redis.Kind, s.Redis.Addr, path)
 			return nil
@@ -44,10 +44,10 @@ func (s *Stack) startRedis(ctx context.Context) error {
 
 // redisServer is a real Redis that keeps nothing on disk. It has a password, because a Redis on loopback obeys every user of
 // the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
-func (s *Stack) redisServer(path, kind string) server {
+func (s *Stack) redisServer(path, name, kind string) server {
 	password := secret()
 	return server{
-		name: "redis",
+		name: name,
 		kind: kind,
 		// With a user name, since redis-cli sends an empty one otherwise.
 		url: func(addr string) string { return "redis://default:" + password + "@" + addr + "/0" },
@@ -56,10 +56,12 @@ func (s *Stack) redisServer(path, kind string) server {
 			if err != nil {
 				return nil, err
 			}
-			file := filepath.Join(s.Dir, "redis.conf")
+			file := filepath.Join(s.Dir, strings.ReplaceAll(name, " ", "-")+".conf")
 			conf := fmt.Sprintf("bind 127.0.0.1\nport %s\nrequirepass %s\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\n",
 				port, password, s.Dir)
-			conf += strings.Join(append(s.opts.RedisConf, ""), "\n")
+			for _, line := range s.opts.RedisConf {
+				conf += line + "\n"
+			}
 			return []string{path, file}, os.WriteFile(file, []byte(conf), 0o600)
 		},
 		ready: func(ctx context.Context, addr string) error {

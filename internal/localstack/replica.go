@@ -3,6 +3,7 @@ package localstack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -18,13 +19,13 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 		setup: func(string) ([]string, error) { return []string{s.opts.Binary, "serve"}, nil },
 		env: func(addr string) []string {
 			// Options.Env last: of a variable given twice the last one counts.
-			return append([]string{
+			return slices.Concat([]string{
 				"SHOP_LISTEN=" + addr,
 				"SHOP_REPLICA=" + number,
 				"SHOP_REDIS=" + s.Redis.URL,
 				"SHOP_SQL=" + s.SQL.URL,
 				"SHOP_ADMIN_TOKEN=" + s.Token,
-			}, s.opts.Env...)
+			}, s.extrasEnv(), s.opts.Env)
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
 		grace: grace,

@@ -111,7 +111,7 @@ func (s *Stack) mysqlServer(path, kind string) server {
 
 // mysqlArgv is the command line but for the port. "loose" options are skipped by a server that does not know them.
 func (s *Stack) mysqlArgv(path string) []string {
-	return []string{
+	return append([]string{
 		path, "--no-defaults",
 		"--datadir=" + filepath.Join(s.Dir, "mysql"),
 		"--socket=" + filepath.Join(s.Dir, "mysql.sock"),
@@ -128,7 +128,7 @@ func (s *Stack) mysqlArgv(path string) []string {
 		"--skip-log-bin",
 		"--loose-mysqlx=OFF",                    // MySQL: no second port
 		"--loose-aria-pagecache-buffer-size=8M", // MariaDB
-	}
+	}, s.opts.SQLConf...) // last: of an option given twice the last one counts
 }
 
 // initSQL makes the database and the one account that may come in over TCP; a statement a line, as init-file wants it.

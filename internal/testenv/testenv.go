@@ -179,6 +179,16 @@ func Nginx(t testing.TB) string {
 	return path
 }
 
+// Installed wants the programs of real servers (localstack.Redis, ...) that the test starts itself.
+func Installed(t testing.TB, backends ...string) {
+	t.Helper()
+	for _, b := range backends {
+		if _, err := localstack.Find(b); err != nil {
+			missing(t, b, err)
+		}
+	}
+}
+
 // Program gives the path of a program of the system, which the named package installs.
 func Program(t testing.TB, name, pkg string) string {
 	t.Helper()

@@ -1,0 +1,46 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// OpenKafka returns a client for the brokers at the addresses (host:port, several comma-separated), with further options. It
+// connects to nobody yet.
+func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
+	var seeds []string
+	for part := range strings.SplitSeq(addresses, ",") {
+		seed := strings.TrimSpace(part)
+		if host, port, err := net.SplitHostPort(seed); err != nil || host == "" || port == "" {
+			return nil, fmt.Errorf("backend: Kafka address %q: want host:port", seed)
+		}
+		seeds = append(seeds, seed)
+	}
+	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("lastitem")}, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("backend: Kafka: %w", err)
+	}
+	return c, nil
+}
+
+// KafkaPrefix is how topics and groups begin where Redis keys begin with prefix: Kafka's names have no colon.
+func KafkaPrefix(prefix string) string { return strings.ReplaceAll(prefix, ":", "-") }
+
+// openKafka makes the client that asks whether a broker is there, and the function that makes those of the modes: each consumes
+// in a way of its own. They connect when they are first used.
+func (s *Set) openKafka(cfg Config) error {
+	if cfg.Kafka == "" {
+		return nil
+	}
+	probe, err := OpenKafka(cfg.Kafka)
+	if err != nil {
+		return err
+	}
+	s.Kafka = func(opts ...kgo.Opt) (*kgo.Client, error) { return OpenKafka(cfg.Kafka, opts...) }
+	s.healths["kafka"] = watch(func(ctx context.Context) error { return probe.Ping(ctx) }, func() error { probe.Close(); return nil })
+	return nil
+}

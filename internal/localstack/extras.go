@@ -1,0 +1,201 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// extras are the backends that only a few modes need. But for Kafka they come as real servers only.
+var extras = []string{Redlock, Etcd, ZooKeeper, Consul, Kafka}
+
+// redlockNodes is the number of masters of a Redlock, that of Redis's own description of it.
+const redlockNodes = 5
+
+// startExtra fills in an extra: the user's own, or a private one. Where nobody asked for it, one that is missing, or with Auto
+// does not start, is left out, and the log says why.
+func (s *Stack) startExtra(ctx context.Context, backend string) error {
+	if own := s.opts.own(backend); own != "" {
+		s.takeOwn(backend, own)
+		s.opts.Log("%s: %s, as given", backend, maskedList(own))
+		return nil
+	}
+	why, err := s.tryExtra(ctx, backend)
+	if why != "" {
+		s.opts.Log("%s: none, because: %s", backend, why)
+	}
+	return err
+}
+
+// tryExtra starts a private extra, or says why it is left out.
+func (s *Stack) tryExtra(ctx context.Context, backend string) (why string, err error) {
+	required := !s.opts.unasked
+	path, err := s.opts.findExtra(backend)
+	if err == nil {
+		required = required || s.opts.Backend == Local
+		err = s.launchExtra(ctx, backend, path)
+	}
+	if err == nil || required || ctx.Err() != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(err.Error(), "localstack: "), nil
+}
+
+// own is the address that the user gave for an extra.
+func (o *Options) own(backend string) string {
+	return map[string]string{Redlock: o.Redlock, Etcd: o.Etcd, ZooKeeper: o.ZooKeeper, Consul: o.Consul, Kafka: o.Kafka}[backend]
+}
+
+// findExtra returns the program of an extra, or an error that says what to install.
+func (o *Options) findExtra(backend string) (string, error) {
+	switch {
+	case backend == Kafka && o.Backend == Local:
+		return "", errors.New("localstack: the only Kafka broker that can be started here is an embedded one")
+	case backend == Kafka:
+		return o.Binary, nil
+	case o.Backend == Embedded:
+		return "", fmt.Errorf("localstack: there is no embedded %s", backend)
+	}
+	path, err := Find(backend)
+	if err != nil {
+		return "", fmt.Errorf("localstack: %w", err)
+	}
+	return path, nil
+}
+
+// ErrMissing says that Options.All cannot be had; the error around it lists what is missing and how to install it.
+var ErrMissing = errors.New("localstack: not every mode can run here")
+
+// missing returns ErrMissing with what a mode would lack; nil where that is nothing.
+func (o *Options) missing() error {
+	var lacks strings.Builder
+	lack := func(backend string, why error) {
+		fmt.Fprintf(&lacks, "\n  %s: %s", backend, strings.TrimPrefix(why.Error(), "localstack: "))
+	}
+	if o.SQL == "" {
+		_, err := Find(MySQL)
+		if o.Backend == Embedded {
+			err = errors.New("the embedded database is SQLite")
+		}
+		if err != nil {
+			lack(MySQL, err)
+		}
+	}
+	for _, backend := range extras {
+		if o.own(backend) != "" {
+			continue
+		}
+		if _, err := o.findExtra(backend); err != nil {
+			lack(backend, err)
+		}
+	}
+	if lacks.Len() == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w:%s", ErrMissing, lacks.String())
+}
+
+// takeOwn fills in an extra of the user's own.
+func (s *Stack) takeOwn(backend, addresses string) {
+	if backend != Redlock {
+		*s.extra(backend) = given(backend, addresses)
+		return
+	}
+	for i, url := range strings.Split(addresses, ",") {
+		s.Redlock = append(s.Redlock, given(redlockName(i), strings.TrimSpace(url)))
+	}
+}
+
+// extra is where an extra of one service is kept.
+func (s *Stack) extra(backend string) *Service {
+	return map[string]*Service{Etcd: &s.Etcd, ZooKeeper: &s.ZooKeeper, Consul: &s.Consul, Kafka: &s.Kafka}[backend]
+}
+
+// launchExtra starts an extra and says so.
+func (s *Stack) launchExtra(ctx context.Context, backend, path string) (err error) {
+	if backend == Redlock {
+		return s.launchRedlock(ctx, path)
+	}
+	describe := map[string]func(path string) server{Etcd: s.etcdServer, ZooKeeper: s.zooKeeperServer, Consul: s.consulAgent, Kafka: s.kfake}
+	into := s.extra(backend)
+	if *into, err = s.launch(ctx, describe[backend](path)); err != nil {
+		return err
+	}
+	why := "(" + path + ")"
+	if backend == Kafka {
+		why = "(the only one that can be started here)"
+	}
+	s.opts.Log("%s: %s at %s %s", backend, into.Kind, into.Addr, why)
+	return nil
+}
+
+// launchRedlock starts the masters side by side; either all of them run or none is kept.
+func (s *Stack) launchRedlock(ctx context.Context, path string) error {
+	number, _ := version(path, "--version")
+	nodes := make([]Service, redlockNodes)
+	starts := make([]func(context.Context) error, redlockNodes)
+	for i := range nodes {
+		starts[i] = func(ctx context.Context) (err error) {
+			nodes[i], err = s.launch(ctx, s.redisServer(path, redlockName(i), "redis-server "+number))
+			return err
+		}
+	}
+	if err := together(ctx, starts); err != nil {
+		return err
+	}
+	s.Redlock = nodes
+	addrs := make([]string, redlockNodes)
+	for i, n := range nodes {
+		addrs[i] = n.Addr
+	}
+	s.opts.Log("%s: %d × redis-server %s at %s (%s)", Redlock, redlockNodes, number, strings.Join(addrs, ", "), path)
+	return nil
+}
+
+func redlockName(i int) string { return fmt.Sprintf("%s %d", Redlock, i+1) }
+
+// Extra is a backend that only a few modes need: one service, or the nodes of a Redlock.
+type Extra struct {
+	Name     string // Redlock, Etcd, ...
+	Services []Service
+}
+
+// Extras lists those that are there.
+func (s *Stack) Extras() []Extra {
+	var there []Extra
+	for _, name := range extras {
+		services := s.Redlock
+		if name != Redlock {
+			services = []Service{*s.extra(name)}
+		}
+		if len(services) > 0 && services[0].URL != "" {
+			there = append(there, Extra{Name: name, Services: services})
+		}
+	}
+	return there
+}
+
+// extrasEnv tells a replica of the extras, also of those that are not there: the environment that it inherits may name others.
+func (s *Stack) extrasEnv() []string {
+	urls := map[string][]string{}
+	for _, x := range s.Extras() {
+		for _, sv := range x.Services {
+			urls[x.Name] = append(urls[x.Name], sv.URL)
+		}
+	}
+	env := make([]string, len(extras))
+	for i, name := range extras {
+		env[i] = "SHOP_" + strings.ToUpper(name) + "=" + strings.Join(urls[name], ",")
+	}
+	return env
+}
+
+// maskedList is Masked for several addresses, comma-separated.
+func maskedList(addresses string) string {
+	all := strings.Split(addresses, ",")
+	for i, a := range all {
+		all[i] = Masked(strings.TrimSpace(a))
+	}
+	return strings.Join(all, ",")
+}

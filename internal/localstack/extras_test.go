@@ -1,0 +1,181 @@
+package localstack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// installedExtras are those that can be started here or, by SHOP_TEST_REQUIRE, must be.
+func installedExtras(t *testing.T) []string {
+	t.Helper()
+	installed, _ := coordinationBackends(t)
+	all := append([]string{Kafka}, installed...)
+	if _, err := Find(Redlock); err == nil {
+		all = append(all, Redlock)
+	}
+	return all
+}
+
+// logged collects what a stack says about itself.
+type logged struct {
+	sync.Mutex
+	lines []string
+}
+
+func (l *logged) add(format string, args ...any) {
+	l.Lock()
+	defer l.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+// lineOf returns the only line about a part.
+func (l *logged) lineOf(t *testing.T, name string) string {
+	t.Helper()
+	l.Lock()
+	defer l.Unlock()
+	var found []string
+	for _, line := range l.lines {
+		if strings.HasPrefix(line, name+": ") {
+			found = append(found, line)
+		}
+	}
+	if len(found) != 1 {
+		t.Errorf("%d lines about %s, want one: %q", len(found), name, found)
+		return ""
+	}
+	return found[0]
+}
+
+// TestExtrasOfReplicas: with replicas every extra that is installed is started, each once and by itself, and the replicas are
+// told of it.
+func TestExtrasOfReplicas(t *testing.T) {
+	t.Parallel()
+	there := installedExtras(t)
+	var log logged
+	s, err := Start(t.Context(), Options{Replicas: 1, Log: log.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	tr := partsOf(s)
+	env := askEnv(t, s.URL)
+	var nodes []string
+	for _, n := range s.Redlock {
+		nodes = append(nodes, n.URL)
+	}
+	urls := map[string]string{
+		Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL, Consul: s.Consul.URL, Kafka: s.Kafka.URL,
+	}
+	for _, b := range extras {
+		line, here := log.lineOf(t, b), slices.Contains(there, b)
+		switch {
+		case here && (urls[b] == "" || !strings.Contains(line, " at ")):
+			t.Errorf("%s was not started: %s", b, line)
+		case !here && (urls[b] != "" || !strings.Contains(line, "none, because: ") || !strings.Contains(line, "to install it")):
+			t.Errorf("%s = %q, %q, want none and what to install", b, urls[b], line)
+		}
+		if name := "SHOP_" + strings.ToUpper(b); env[name] != urls[b] {
+			t.Errorf("%s = %q, want %q", name, env[name], urls[b])
+		}
+	}
+	slices.Sort(nodes)
+	if slices.Contains(there, Redlock) && len(slices.Compact(nodes)) != 5 {
+		t.Errorf("Redlock's nodes are %q, want five", nodes)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := tr.left(); left != nil {
+		t.Errorf("left behind when Close returned: %v", left)
+	}
+}
+
+// Extras that Only names are there, or Start fails; those that it does not name are not started.
+func TestExtrasAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{
+		{Replicas: 1, Backend: Embedded, Only: []string{Etcd}},
+		{Replicas: 1, Backend: Embedded, All: true},
+		{Replicas: 1, Backend: Local, Only: []string{Kafka}},
+	} {
+		if s, err := Start(t.Context(), o); err == nil {
+			_ = s.Close()
+			t.Errorf("Start(%s, %v, all %t) = nil, want an error", o.Backend, o.Only, o.All)
+		}
+	}
+	s := startStack(t, Options{Replicas: 1, Backend: Embedded, Only: []string{Kafka}})
+	if s.Redis.URL == "" || s.SQL.URL == "" || s.Kafka.URL == "" || s.Etcd.URL != "" {
+		t.Errorf("only Kafka with a replica = %+v", s)
+	}
+}
+
+// Extras of the user's own are passed on as they are, and neither started nor looked for.
+func TestGivenExtras(t *testing.T) {
+	t.Parallel()
+	o := Options{
+		Replicas: 1, Backend: Embedded, All: true, SQL: "sqlite:" + t.TempDir() + "/own.db",
+		Redlock: "redis://:secret@a:1,redis://b:2,redis://c:3", Etcd: "http://d:4,http://e:5", ZooKeeper: "f:6", Consul: "http://g:7", Kafka: "h:8",
+	}
+	var log logged
+	o.Log = log.add
+	s, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	env := askEnv(t, s.URL)
+	for name, want := range map[string]string{
+		"SHOP_REDLOCK": o.Redlock, "SHOP_ETCD": o.Etcd, "SHOP_ZOOKEEPER": o.ZooKeeper, "SHOP_CONSUL": o.Consul, "SHOP_KAFKA": o.Kafka,
+	} {
+		if env[name] != want {
+			t.Errorf("%s = %q, want %q", name, env[name], want)
+		}
+	}
+	if len(s.Redlock) != 3 || s.Redlock[1] != given("redlock 2", "redis://b:2") || s.Etcd != given(Etcd, o.Etcd) {
+		t.Errorf("services = %+v and %+v, want the given ones", s.Redlock, s.Etcd)
+	}
+	if got, want := log.lineOf(t, Redlock), "redlock: redis://:***@a:1,redis://b:2,redis://c:3, as given"; got != want {
+		t.Errorf("the log says %q, want %q", got, want)
+	}
+}
+
+// The embedded broker takes a record and gives it back, and listens where it was told to.
+func TestKfake(t *testing.T) {
+	t.Parallel()
+	if c, err := StartKfake("0.0.0.0:0"); err == nil {
+		c.Close()
+		t.Error("StartKfake(0.0.0.0) = nil, want an error: it listens on 127.0.0.1 only")
+	}
+	s := startStack(t, Options{Only: []string{Kafka}})
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.Kafka.URL), kgo.ConsumeTopics("t"), kgo.AllowAutoTopicCreation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(t.Context(), kgo.StringRecord("sold")).FirstErr(); err == nil {
+		t.Error("a record without a topic was taken")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), readyWithin)
+	defer cancel()
+	if err := client.ProduceSync(ctx, &kgo.Record{Topic: "t", Value: []byte("sold")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	fetches := client.PollFetches(ctx)
+	if records := fetches.Records(); fetches.Err() != nil || len(records) != 1 || string(records[0].Value) != "sold" {
+		t.Errorf("fetched %v, %v, want the record", records, fetches.Err())
+	}
+	meta, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := fmt.Sprintf("%s:%d", meta.Brokers[0].Host, meta.Brokers[0].Port); len(meta.Brokers) != 1 || at != s.Kafka.Addr {
+		t.Errorf("%d brokers, the first at %s, want one at %s", len(meta.Brokers), at, s.Kafka.Addr)
+	}
+}
