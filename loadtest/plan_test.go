@@ -45,7 +45,7 @@ func TestValidate(t *testing.T) {
 		{"stock", Plan{Stock: -1}, "--stock"},
 		{"segments", Plan{Segments: -1}, "--segments"},
 		{"quantity", Plan{Quantity: -1}, "--quantity"},
-		{"store", Plan{Store: "disk"}, `--store must be redis or sql, not "disk"`},
+		{"store", Plan{Store: "disk"}, `--store must be redis, sql or etcd, not "disk"`},
 		{"warmup", Plan{Warmup: -1}, "--warmup"},
 		{"wait", Plan{Wait: -1}, "--wait"},
 		{"timeout", Plan{Timeout: -1}, "--timeout"},

@@ -91,7 +91,7 @@ func (p Plan) orderFaults() []error {
 	check(p.Stock >= 0, "--stock must not be negative")
 	check(p.Segments >= 0, "--segments must not be negative")
 	check(p.Quantity >= 0, "--quantity must be positive")
-	check(p.Store == "" || p.Store == api.Redis || p.Store == api.SQL, "--store must be redis or sql, not %q", p.Store)
+	check(p.Store == "" || slices.Contains(api.Stores, p.Store), "--store must be redis, sql or etcd, not %q", p.Store)
 	return errs
 }
 

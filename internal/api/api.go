@@ -27,7 +27,11 @@ type Store string
 const (
 	Redis Store = "redis"
 	SQL   Store = "sql"
+	Etcd  Store = "etcd"
 )
+
+// Stores lists them all.
+var Stores = []Store{Redis, SQL, Etcd}
 
 // Hazard names a rung or column of the claims table: "threads", "replicas", "slow", "late", "pause", "crash",
 // "failover", "retry".
@@ -61,7 +65,7 @@ type Mode struct {
 	Title Text   `json:"title"`
 	// Doc is the essay, Markdown; only GET /modes/{mode} carries it.
 	Doc *Text `json:"doc,omitempty"`
-	// Needs lists the backends: "redis", "sql", "mysql".
+	// Needs lists the backends: "redis", "sql", "mysql", "redlock", "zookeeper", "etcd", "consul".
 	Needs []string `json:"needs"`
 	// Stores lists where the count may live, the default first; empty for the baseline.
 	Stores []Store `json:"stores"`

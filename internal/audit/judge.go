@@ -52,7 +52,7 @@ func JudgeLedger(l *api.Ledger, lang string) []Report {
 		return []Report{Judge(Input{Lang: lang})}
 	}
 	var all []Report
-	for _, s := range []api.Store{api.Redis, api.SQL} {
+	for _, s := range api.Stores {
 		_, before := l.Initial[s]
 		_, now := l.Stock[s]
 		_, down := l.Unavailable[s]
@@ -67,7 +67,7 @@ func JudgeLedger(l *api.Ledger, lang string) []Report {
 }
 
 // Overall is the verdict on one product from the reports on its stores: the worst, except that a store from which nothing was
-// sold says nothing about a product that was sold from the other.
+// sold says nothing about a product that was sold from another.
 func Overall(reports []Report) Verdict {
 	for _, v := range []Verdict{Broken, Inconclusive, Exact} {
 		for _, r := range reports {

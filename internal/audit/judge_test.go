@@ -26,6 +26,12 @@ func TestLedgerAlone(t *testing.T) {
 	if v := Overall(reports); v != Exact {
 		t.Errorf("Overall = %s, want EXACT: nothing was sold from the other store", v)
 	}
+	l.Initial[api.Etcd], l.Stock[api.Etcd] = 5, 5
+	if r := JudgeLedger(l, ""); len(r) != 3 || r[2].Store != api.Etcd || r[2].Verdict != Vacuous || Overall(r) != Exact {
+		t.Errorf("JudgeLedger with a third store = %+v, want etcd VACUOUS after the others, EXACT in all", r)
+	}
+	delete(l.Initial, api.Etcd)
+	delete(l.Stock, api.Etcd)
 	l.Stock[api.Redis]--
 	if v := Overall(JudgeLedger(l, "")); v != Broken {
 		t.Errorf("Overall with a unit gone from the other store = %s, want BROKEN", v)

@@ -102,8 +102,12 @@ func (t *template) answer(r stock.Receipt, err error) idempotency.Answer {
 	}
 	d := api.Deduction{Mode: t.mode, Remaining: r.Remaining, OrderID: r.OrderID, Fence: r.Fence}
 	if t.cart {
-		d.Items = make([]api.Line, len(t.items))
-		for i, item := range t.items {
+		items := r.Items // merged, and so what was charged; the client's own lines where the mode does not say
+		if items == nil {
+			items = t.items
+		}
+		d.Items = make([]api.Line, len(items))
+		for i, item := range items {
 			d.Items[i] = api.Line(item)
 		}
 	} else {

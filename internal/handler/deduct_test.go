@@ -32,6 +32,28 @@ func TestDeductionAnswer(t *testing.T) {
 	}
 }
 
+// The answer to a cart lists what was charged, and the client's lines where the mode has merged nothing.
+func TestCartAnswer(t *testing.T) {
+	t.Parallel()
+	merged := []stock.Item{{ProductID: 7, Quantity: 3}, {ProductID: 9, Quantity: 1}}
+	for _, c := range []struct {
+		items []stock.Item
+		want  string
+	}{
+		{merged, `[{"product_id":7,"quantity":3},{"product_id":9,"quantity":1}]`},
+		{nil, `[{"product_id":9,"quantity":1},{"product_id":7,"quantity":2},{"product_id":7,"quantity":1}]`},
+	} {
+		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+			return stock.Receipt{OrderID: "order-1", Items: c.items}, nil
+		}}
+		body := `{"items":[{"product_id":9},{"product_id":7,"quantity":2},{"product_id":7}]}`
+		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex", body, "Content-Type", jsonType)
+		if want := `{"mode":"mutex","items":` + c.want + `,"order_id":"order-1"}` + "\n"; a.body != want {
+			t.Errorf("answer = %s, want %s", a.body, want)
+		}
+	}
+}
+
 func TestModeGetsTheRequestsContextAndItsTrace(t *testing.T) {
 	t.Parallel()
 	type mark struct{}

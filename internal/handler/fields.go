@@ -77,8 +77,8 @@ func (d *deduction) takeStore(name string, v value) error {
 	if err != nil {
 		return err
 	}
-	if d.store = stock.Store(text); d.store != stock.Redis && d.store != stock.SQL {
-		return invalid(name, "must be redis or sql")
+	if d.store = stock.Store(text); !slices.Contains(api.Stores, api.Store(text)) {
+		return invalid(name, "must be redis, sql or etcd")
 	}
 	return nil
 }
@@ -141,8 +141,7 @@ func (l *line) take(i int, v value) (err error) {
 	return err
 }
 
-// cart reads the lines of a cart: each names its product, which no other line names. Twice the same product would be two
-// locks on one key, or two orders where the client meant one.
+// cart reads the lines of a cart: each names its product. Two lines may name the same: package stock makes one of them.
 func (v value) cart(field string) ([]stock.Item, error) {
 	lines, ok := openArray(v.text)
 	if v.kind == plain || !ok {
@@ -160,9 +159,6 @@ func (v value) cart(field string) ([]stock.Item, error) {
 		item, err := element.line(fmt.Sprintf("%s[%d]", field, len(items)))
 		if err != nil {
 			return nil, err
-		}
-		if slices.ContainsFunc(items, func(i stock.Item) bool { return i.ProductID == item.ProductID }) {
-			return nil, invalid(fmt.Sprintf("%s[%d].product_id", field, len(items)), "is in the cart already")
 		}
 		items = append(items, item)
 	}
@@ -276,4 +272,46 @@ func readStockLevel(r *http.Request, w http.ResponseWriter) (stockLevel, error) 
 		return s, invalid("stock", "is missing")
 	}
 	return s, nil
+}
+
+// look is the input of GET /products/{id}: by which mode to read, "" = by none, without a lock.
+type look struct {
+	mode   string
+	waitMS int64
+}
+
+// The fields of a look, as indices into lookNames.
+const (
+	fieldLookMode = iota
+	fieldLookWait
+)
+
+var lookNames = []string{"mode", "wait_ms"}
+
+// names lists the fields a client may send.
+func (l *look) names() []string { return lookNames }
+
+// take checks and keeps one field. Whether there is such a mode, and whether it can read, package stock will say.
+func (l *look) take(i int, v value) (err error) {
+	if i == fieldLookWait {
+		l.waitMS, err = v.integer(lookNames[i], 0, maxWaitMS)
+		return err
+	}
+	if l.mode, err = v.word(lookNames[i]); err == nil && l.mode == "" {
+		err = invalid(lookNames[i], "is empty")
+	}
+	return err
+}
+
+// readLook reads and checks the query of GET /products/{id}. A body means nothing there.
+func readLook(r *http.Request) (look, error) {
+	l := look{waitMS: defaultWaitMS}
+	in := decoder{target: &l}
+	if err := in.pairs("query", r.URL.RawQuery); err != nil {
+		return l, err
+	}
+	if in.given(fieldLookWait) && l.mode == "" {
+		return l, invalid(lookNames[fieldLookWait], "needs a mode: without one nothing is waited for")
+	}
+	return l, nil
 }

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,6 +44,7 @@ type Modes interface {
 type Products interface {
 	SetStock(ctx context.Context, product, units int64, segments int) error
 	Product(ctx context.Context, id int64) (stock.Product, error)
+	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
 	Ledger(ctx context.Context, id int64) (stock.Ledger, error)
 }
 

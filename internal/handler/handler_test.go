@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -24,6 +25,8 @@ type fakeShop struct {
 	setStock func(id, units int64, segments int) error
 	product  func(id int64) (stock.Product, error)
 	ledger   func(id int64) (stock.Ledger, error)
+	// readLocked stands for the lock that is not got
+	readLocked func(mode string, wait time.Duration) error
 }
 
 func (f *fakeShop) Modes() []stock.Status {
@@ -63,6 +66,13 @@ func (f *fakeShop) Product(_ context.Context, id int64) (stock.Product, error) {
 		return stock.Product{Stock: map[stock.Store]int64{stock.Redis: 5, stock.SQL: 6}, LeaseSeq: 3, Segments: []int64{2, 3}}, nil
 	}
 	return f.product(id)
+}
+
+func (f *fakeShop) ReadLocked(ctx context.Context, mode string, _ int64, wait time.Duration, read func(context.Context) error) error {
+	if f.readLocked != nil {
+		return f.readLocked(mode, wait)
+	}
+	return read(ctx)
 }
 
 func (f *fakeShop) Ledger(_ context.Context, id int64) (stock.Ledger, error) {

@@ -1,11 +1,13 @@
 package handler
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -37,13 +39,31 @@ func (h *Handler) showMode(c *gin.Context) outcome {
 	return h.send(c, m)
 }
 
-// product serves GET /products/{id}.
+// product serves GET /products/{id}, with ?mode=rwlock under the read lock of that mode.
 func (h *Handler) product(c *gin.Context) outcome {
 	id, err := productID(c)
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	return h.sendProduct(c, id)
+	l, err := readLook(c.Request)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	if l.mode == "" {
+		return h.sendProduct(c, id)
+	}
+	mode, wait := h.known[l.mode], time.Duration(l.waitMS)*time.Millisecond
+	var p stock.Product
+	err = h.Shop.ReadLocked(c.Request.Context(), l.mode, id, wait, func(ctx context.Context) (err error) {
+		p, err = h.Shop.Product(ctx, id)
+		return err
+	})
+	if err != nil {
+		return outcome{mode: mode, code: h.fail(c, err)}
+	}
+	out := h.send(c, product(id, p))
+	out.mode = mode
+	return out
 }
 
 // sendProduct reads a product and sends it; a store that does not answer makes it a problem, not a smaller product.

@@ -93,6 +93,58 @@ func TestProduct(t *testing.T) {
 	}
 }
 
+func TestProductByAMode(t *testing.T) {
+	t.Parallel()
+	plain := ask(t, newHandler(t, &fakeShop{}), "GET", "/products/101", "").body
+	if a := ask(t, newHandler(t, &fakeShop{}), "GET", "/products/101?mode=rwlock", ""); a.StatusCode != http.StatusOK || a.body != plain {
+		t.Errorf("?mode=rwlock = %d %s, want %s", a.StatusCode, a.body, plain)
+	}
+	for query, want := range map[string]time.Duration{
+		"mode=rwlock": 3 * time.Second, "mode=rwlock&wait_ms=0": 0, "wait_ms=20&mode=rwlock": 20 * time.Millisecond,
+	} {
+		h := newHandler(t, &fakeShop{readLocked: func(mode string, wait time.Duration) error {
+			if mode != "rwlock" || wait != want {
+				t.Errorf("%s: reads by %q, waiting %v, want rwlock, %v", query, mode, wait, want)
+			}
+			return stock.ErrLockBusy
+		}})
+		if a := ask(t, h, "GET", "/products/101?"+query, ""); a.StatusCode != http.StatusServiceUnavailable || problem(t, a).Code != api.LockBusy {
+			t.Errorf("%s: a busy lock = %d %s", query, a.StatusCode, a.body)
+		}
+	}
+}
+
+func TestProductRefusesItsQuery(t *testing.T) {
+	t.Parallel()
+	shop, err := stock.NewShop(stock.Deps{}, stock.Modes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(t, shop)
+	for query, want := range map[string]struct {
+		status int
+		code   api.Code
+		field  string
+	}{
+		"mode=handoff":              {400, api.InvalidRequest, "mode"},
+		"mode=noop":                 {400, api.InvalidRequest, "mode"},
+		"mode=rw":                   {404, api.UnknownMode, ""},
+		"mode=":                     {400, api.InvalidRequest, "mode"},
+		"mode=rwlock&mode=rwlock":   {400, api.InvalidRequest, "mode"},
+		"Mode=rwlock":               {400, api.InvalidRequest, "Mode"},
+		"wait_ms=1":                 {400, api.InvalidRequest, "wait_ms"},
+		"mode=rwlock&wait_ms=-1":    {400, api.InvalidRequest, "wait_ms"},
+		"mode=rwlock&wait_ms=30001": {400, api.InvalidRequest, "wait_ms"},
+		"mode=rwlock&store=redis":   {400, api.InvalidRequest, "store"},
+		"mode=rwlock":               {503, api.ModeUnavailable, ""},
+	} {
+		a := ask(t, h, "GET", "/products/101?"+query, "")
+		if p := problem(t, a); a.StatusCode != want.status || p.Code != want.code || p.Field != want.field {
+			t.Errorf("%s = %d %s, want %+v", query, a.StatusCode, a.body, want)
+		}
+	}
+}
+
 func TestOrdersOfAllStoresByTime(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{ledger: soldOnce})

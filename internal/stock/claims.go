@@ -31,8 +31,8 @@ var (
 	outcomes = regexp.MustCompile(`^(|\.|–|O?L?D?X?A?)$`)
 )
 
-// Validate rejects a list of modes that cannot be served: a bad or repeated name, no title, no essay, no way to build it,
-// claims that do not cover its stores, are not outcomes, or go on after the rung that broke it.
+// Validate rejects a list of modes that cannot be served: a bad or repeated name, no title, no essay, no diagrams, no way to
+// build it, claims that do not cover its stores, are not outcomes, or go on after the rung that broke it.
 func Validate(modes []Mode) error {
 	seen := map[string]bool{}
 	var errs []error
@@ -49,6 +49,9 @@ func Validate(modes []Mode) error {
 		}
 		if _, err := m.Doc(); err != nil {
 			bad(m, "%v", err)
+		}
+		if why := m.diagramFault(); why != "" {
+			bad(m, "%s", why)
 		}
 		if len(m.Claims) != len(m.Stores) {
 			bad(m, "claims for %d stores, has %d", len(m.Claims), len(m.Stores))

@@ -28,9 +28,12 @@ var handoff = Mode{
 }
 
 // handoff is the lock of this mode, and of the modes whose lesson is not the lock.
-func (d Deps) handoff() (lock.Locker, error) {
+func (d Deps) handoff() (lock.Locker, error) { return d.engine((*lock.Engine).Handoff) }
+
+// engine is one of the locks of the engine.
+func (d Deps) engine(pick func(*lock.Engine) lock.Locker) (lock.Locker, error) {
 	if d.Engine == nil {
 		return nil, errors.New("no lock engine: Deps has none")
 	}
-	return d.Engine.Handoff(), nil
+	return pick(d.Engine), nil
 }

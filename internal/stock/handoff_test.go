@@ -13,7 +13,8 @@ import (
 
 // byEngine are the modes whose lock is the engine, and where each keeps the stock.
 var byEngine = map[string]stock.Store{
-	"handoff": stock.Redis, "segmented": stock.Redis, "lease-seq": stock.SQL, "idempotent": stock.SQL,
+	"handoff": stock.Redis, "fair": stock.Redis, "rwlock": stock.Redis, "global-lock": stock.SQL, "segmented": stock.Redis,
+	"multi-lock": stock.Redis, "lease-seq": stock.SQL, "idempotent": stock.SQL,
 }
 
 // engineShop is a shop whose engine has the options o.

@@ -27,6 +27,7 @@ var idempotent = Mode{
 	Title:       Text{"Key row, conditional update and order in one transaction; the first answer is replayed", "幂等：幂等键、条件更新、订单同一事务，重复请求原样返回首次结果"},
 	Needs:       []Backend{NeedRedis, NeedSQL},
 	Stores:      []Store{SQL},
+	Cart:        true,
 	KeyRequired: true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "."},
@@ -123,28 +124,30 @@ func replay(earlier store.Answer, payload []byte) (Receipt, error) {
 	return Receipt{Stored: &idempotency.Answer{Status: earlier.Status, Body: earlier.Body}, Replayed: true}, nil
 }
 
-// take is the conditional update and the order. A refusal is returned apart from an error, which rolls the key back too.
+// take is the conditional update and the order. A refusal is returned apart from an error, which rolls the key back too; of a
+// cart that is refused, what was taken before the short item is rolled back, and the key stays.
 func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error) {
-	d, item := i.deps, req.Items[0]
-	remaining, ok, err := tx.Take(item.ProductID, item.Quantity)
-	if err != nil {
-		return Receipt{}, nil, err
-	}
-	if !ok { // too little, or no such product, or a segmented one: only the first is an answer to keep
-		row, err := tx.Read(item.ProductID)
-		if err != nil {
+	d, cart := i.deps, len(req.Items) > 1
+	if cart {
+		if err := tx.Savepoint(); err != nil {
 			return Receipt{}, nil, err
 		}
-		return Receipt{}, soldOut(item, row.Stock), nil
+	}
+	remaining, refusal, err := takeAll(tx, req.Items)
+	if cart && refusal != nil {
+		err = tx.RollbackToSavepoint()
+	}
+	if err != nil || refusal != nil {
+		return Receipt{}, refusal, err
 	}
 	d.Steps.At(ctx, step.Written, "")
-	order, err := d.newOrder("idempotent", item, req, &remaining, 0)
+	orders, err := d.newOrders("idempotent", req, remaining, 0)
 	if err != nil {
 		return Receipt{}, nil, err
 	}
-	if err := tx.InsertOrder(order); err != nil {
+	if err := insertAll(tx, orders); err != nil {
 		return Receipt{}, nil, err
 	}
 	d.Steps.At(ctx, step.Ordered, "")
-	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil, nil
+	return receiptOf(orders), nil, nil
 }

@@ -173,17 +173,21 @@ func TestIdempotentLockLost(t *testing.T) {
 // awaitBlocked waits until the rival's insert is running, where the server can tell: it cannot end before the first has.
 func awaitBlocked(t *testing.T, h *stocktest.Harness) {
 	t.Helper()
-	r := h.Replicas[2]
-	if !r.Deps.SQL.MySQL() {
-		return
+	if h.Replicas[2].Deps.SQL.MySQL() {
+		awaitStatement(t, h, "INSERT IGNORE%")
 	}
+}
+
+// awaitStatement waits until a statement like that is running on the server.
+func awaitStatement(t *testing.T, h *stocktest.Harness, like string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
 	defer cancel()
 	for running := 0; running == 0; time.Sleep(time.Millisecond) {
-		err := r.Set.DB.WithContext(ctx).Raw(
-			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'INSERT IGNORE%'").Row().Scan(&running)
+		err := h.Replicas[0].Set.DB.WithContext(ctx).Raw(
+			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE ?", like).Row().Scan(&running)
 		if err != nil {
-			t.Fatalf("the rival did not get to its insert: %v", err)
+			t.Fatalf("no statement like %s came: %v", like, err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestGuardedModesMix(t *testing.T) {
 			product := h.Product(t, units, 0)
 			var wg sync.WaitGroup
 			for c := range clients {
-				mode := []string{"lease-seq", "idempotent"}[c%2]
+				mode := []string{"lease-seq", "idempotent", "sql-atomic", "sql-version"}[c%4]
 				wg.Go(func() {
 					for i := range each {
 						_, _ = h.Replicas[c%3].Deduct(t.Context(), mode, stock.SQL, product, 1, fmt.Sprintf("%d-%d", c, i))
@@ -31,7 +31,7 @@ func TestGuardedModesMix(t *testing.T) {
 			wg.Wait()
 			r := audit.Judge(audit.Input{Store: "sql", Ledger: h.Ledger(t, product)})
 			if r.Verdict != audit.Exact {
-				t.Errorf("lease-seq and idempotent on one product: %s\n%s", r.Verdict, r.Text("en"))
+				t.Errorf("several guarded modes on one product: %s\n%s", r.Verdict, r.Text("en"))
 			}
 		})
 	}

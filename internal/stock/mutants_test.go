@@ -26,12 +26,14 @@ func (d deductor) Deduct(ctx context.Context, req stock.Request) (stock.Receipt,
 	return d(ctx, req)
 }
 
-// named returns the mode of that name with another deductor in it.
+// named returns the mode of that name, with another deductor in it if replace is not nil.
 func named(t *testing.T, name string, replace func(stock.Deps) stock.Deductor) stock.Mode {
 	t.Helper()
 	for _, m := range stock.Modes() {
 		if m.Name == name {
-			m.New = func(d stock.Deps) (stock.Deductor, error) { return replace(d), nil }
+			if replace != nil {
+				m.New = func(d stock.Deps) (stock.Deductor, error) { return replace(d), nil }
+			}
 			return m
 		}
 	}

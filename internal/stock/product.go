@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"lastitem/internal/lock"
 	"lastitem/internal/store"
 )
 
@@ -21,6 +23,15 @@ type Ledger struct {
 	Unavailable map[Store]error
 }
 
+// Down joins the errors of the stores that could not be read; nil when all could.
+func (l Ledger) Down() error {
+	var errs []error
+	for _, s := range stores {
+		errs = append(errs, l.Unavailable[s])
+	}
+	return errors.Join(errs...)
+}
+
 // SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
 // idempotency keys: a run starts here. Requests still in flight for the product must have ended. segments > 0 splits the
 // count in Redis. When a store fails, the others may have been set: repeat it.
@@ -33,11 +44,29 @@ func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int)
 		}
 	}
 	if q := s.deps.SQL; q != nil {
-		if err := q.Reset(ctx, product, stock, segments); err != nil {
+		if err := q.Reset(ctx, product, stock, segments, s.deps.lockKey("sql-unique", product)); err != nil {
 			errs = append(errs, fmt.Errorf("sql: %w", err))
 		}
 	}
+	if e := s.deps.EtcdStore; e != nil {
+		if err := e.Reset(ctx, product, stock, segments); err != nil {
+			errs = append(errs, fmt.Errorf("etcd: %w", err))
+		}
+	}
+	s.freeRedlock(ctx, product)
 	return errors.Join(errs...)
+}
+
+// freeRedlock takes the lock of a dead holder from the Redlock nodes. A node that cannot be reached must not stop a run of
+// another mode: what it keeps expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.
+func (s *Shop) freeRedlock(ctx context.Context, product int64) {
+	d := s.deps
+	if d.Redlock == nil {
+		return
+	}
+	if err := d.Redlock.Delete(ctx, d.lockKey("redlock", product)); err != nil && d.Log != nil {
+		d.Log.WarnContext(ctx, "reset", "product", product, "err", err)
+	}
 }
 
 // Product reads the stock of a product from every configured store; ErrUnknownProduct when none of them has it.
@@ -51,7 +80,31 @@ func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
 		p.Stock[name] = f.Stock
 	}
 	p.LeaseSeq, p.Segments = l.Facts[SQL].LeaseSeq, l.Facts[Redis].Segments
-	return p, errors.Join(l.Unavailable[Redis], l.Unavailable[SQL])
+	return p, l.Down()
+}
+
+// ReadLocked runs read under the lock that a mode has for who reads a product, so that no deduction by that mode is half done
+// meanwhile. It waits for the lock no longer than wait. read must use its own ctx, which ends when the lock is lost.
+func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
+	e, ok := s.byName[mode]
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %q", ErrUnknownMode, mode)
+	case e.mode.Readers == nil:
+		return &InvalidError{"mode", "mode " + mode + " has no lock to read under"}
+	case e.err != nil:
+		return fmt.Errorf("%w: %s: %w", ErrModeUnavailable, mode, e.err)
+	}
+	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.deps.lockKey(mode, product))
+	if err != nil {
+		return err
+	}
+	defer s.deps.release(ctx, lease)
+	err = read(lease.Context())
+	if errors.Is(context.Cause(lease.Context()), ErrLockLost) { // whatever was read may be half done
+		return ErrLockLost
+	}
+	return err
 }
 
 // Ledger reads everything that the stores hold on a product; ErrUnknownProduct when none of them has it.
@@ -75,6 +128,9 @@ func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error
 	}
 	if s.deps.SQL != nil {
 		read(SQL, s.deps.SQL.Facts)
+	}
+	if s.deps.EtcdStore != nil {
+		read(Etcd, s.deps.EtcdStore.Facts)
 	}
 	if len(l.Facts) == 0 && len(l.Unavailable) == 0 {
 		return l, fmt.Errorf("%w: %d", ErrUnknownProduct, id)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
@@ -16,18 +18,27 @@ import (
 	"lastitem/internal/store"
 )
 
-// Deps is what the modes are built from. A nil Redis or SQL makes the modes that need it unavailable.
+// Deps is what the modes are built from. A nil Redis, SQL or EtcdStore makes the modes that need it unavailable.
 type Deps struct {
-	Redis *store.Redis
-	SQL   *store.SQL
+	Redis     *store.Redis
+	SQL       *store.SQL
+	EtcdStore *store.Etcd // beside the lock Etcd, on the same server
 	// Client is for the lockers, which keep keys of their own beside the store's; Prefix is put before each of them.
 	Client redis.UniversalClient
 	Prefix string
 	// Wakeups tells waiting lockers that a lock was released; nil = they poll.
 	Wakeups *lock.Wakeups
-	// Engine is the lock of handoff, segmented, lease-seq and idempotent, one per process; nil makes them unavailable. Whoever
-	// made it closes it, after the last Deduct and before Client.
+	// Engine is the lock of handoff, fair and rwlock, and of the modes whose lesson is not the lock, one per process; nil makes
+	// them unavailable. Whoever made it closes it, after the last Deduct and before Client.
 	Engine *lock.Engine
+	// The locks on services of their own, one of each per process; nil makes their modes unavailable. Whoever made them closes
+	// them, after Shop.Close.
+	Redlock   *lock.Redlock
+	ZooKeeper *lock.ZooKeeper
+	Etcd      *lock.Etcd
+	Consul    *lock.Consul
+	// Kafka makes a client of the brokers, which whoever asked closes; nil makes the mode kafka unavailable.
+	Kafka func(...kgo.Opt) (*kgo.Client, error)
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting.
 	Check   func(Backend) error
 	Steps   *step.Stream
@@ -35,7 +46,13 @@ type Deps struct {
 	// LockTTL is the expiry of the other locks that have one.
 	LockTTL time.Duration
 	Log     *slog.Logger
+
+	closers *[]func(context.Context) error
 }
+
+// OnClose has the shop call f when it closes: for what a mode keeps running between requests. Functions are called in the
+// reverse order.
+func (d Deps) OnClose(f func(context.Context) error) { *d.closers = append(*d.closers, f) }
 
 // Shop runs the modes over one set of backends. It is safe for concurrent use.
 type Shop struct {
@@ -46,7 +63,8 @@ type Shop struct {
 
 type entry struct {
 	mode     Mode
-	deductor Deductor // nil when err is set
+	deductor Deductor    // nil when err is set
+	readers  lock.Locker // nil where the mode has none
 	err      error
 }
 
@@ -61,11 +79,15 @@ func NewShop(deps Deps, modes []Mode) (*Shop, error) {
 	if err := Validate(modes); err != nil {
 		return nil, err
 	}
+	deps.closers = new([]func(context.Context) error)
 	s := &Shop{deps: deps, byName: map[string]*entry{}}
 	for _, m := range modes {
 		e := &entry{mode: m}
 		if e.err = configured(deps, m.Needs); e.err == nil {
 			e.deductor, e.err = m.New(deps)
+		}
+		if e.err == nil && m.Readers != nil {
+			e.readers, e.err = m.Readers(deps)
 		}
 		s.entries = append(s.entries, e)
 		s.byName[m.Name] = e
@@ -73,16 +95,51 @@ func NewShop(deps Deps, modes []Mode) (*Shop, error) {
 	return s, nil
 }
 
+// Close ends what the modes keep running between requests, after the last Deduct. ctx bounds it.
+func (s *Shop) Close(ctx context.Context) error {
+	var errs []error
+	for _, f := range slices.Backward(*s.deps.closers) {
+		errs = append(errs, f(ctx))
+	}
+	*s.deps.closers = nil
+	return errors.Join(errs...)
+}
+
 func configured(deps Deps, needs []Backend) error {
 	for _, b := range needs {
-		switch {
-		case b == NeedRedis && deps.Redis == nil:
-			return errors.New("no Redis configured: set SHOP_REDIS")
-		case b != NeedRedis && deps.SQL == nil:
-			return errors.New("no SQL database configured: set SHOP_SQL")
-		case b == NeedMySQL && !deps.SQL.MySQL():
-			return errors.New("its lesson needs InnoDB: set SHOP_SQL to a MySQL or MariaDB server")
+		if err := deps.has(b); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// has says why a backend is not configured, nil when it is.
+func (d Deps) has(b Backend) error {
+	var missing bool
+	var what string
+	switch b {
+	case NeedRedis:
+		missing, what = d.Redis == nil, "no Redis configured: set SHOP_REDIS"
+	case NeedSQL:
+		missing, what = d.SQL == nil, "no SQL database configured: set SHOP_SQL"
+	case NeedMySQL:
+		missing, what = d.SQL == nil || !d.SQL.MySQL(), "its lesson needs InnoDB: set SHOP_SQL to a MySQL or MariaDB server"
+	case NeedRedlock:
+		missing, what = d.Redlock == nil, "no Redlock nodes configured: set SHOP_REDLOCK to the URLs of five independent Redis masters"
+	case NeedZooKeeper:
+		missing, what = d.ZooKeeper == nil, "no ZooKeeper configured: set SHOP_ZOOKEEPER"
+	case NeedEtcd:
+		missing, what = d.Etcd == nil, "no etcd configured: set SHOP_ETCD"
+	case NeedConsul:
+		missing, what = d.Consul == nil, "no Consul configured: set SHOP_CONSUL"
+	case NeedKafka:
+		missing, what = d.Kafka == nil, "no Kafka configured: set SHOP_KAFKA"
+	default:
+		missing, what = true, "unknown backend "+string(b)
+	}
+	if missing {
+		return errors.New(what)
 	}
 	return nil
 }
@@ -131,6 +188,9 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req Request) (Receipt, e
 	if e.err != nil {
 		return Receipt{}, fmt.Errorf("%w: %s: %w", ErrModeUnavailable, mode, e.err)
 	}
+	if err := s.deps.keeps(req.Store); err != nil { // of a mode that offers several, perhaps one only
+		return Receipt{}, fmt.Errorf("%w: %s with store %s: %w", ErrModeUnavailable, mode, req.Store, err)
+	}
 	r, err := e.deductor.Deduct(ctx, req)
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ErrContended, err)
@@ -138,7 +198,20 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req Request) (Receipt, e
 	return r, err
 }
 
-// check holds a request against what its mode takes, and fills in the default store.
+// keeps says why no count can be kept in a store, nil where it can.
+func (d Deps) keeps(at Store) error {
+	switch at {
+	case Redis:
+		return d.has(NeedRedis)
+	case SQL:
+		return d.has(NeedSQL)
+	case Etcd:
+		return d.has(NeedEtcd)
+	}
+	return nil
+}
+
+// check holds a request against what its mode takes, merges its items, and fills in the default store.
 func check(m Mode, req *Request) error {
 	switch {
 	case len(req.Items) == 0:
@@ -152,6 +225,12 @@ func check(m Mode, req *Request) error {
 	case len(req.Key) > idempotency.MaxKey: // INSERT IGNORE would cut it off, and it would be another one's
 		return &InvalidError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", idempotency.MaxKey)}
 	}
+	if m.Cart && len(req.Items) > 1 {
+		var err error
+		if req.Items, err = merged(req.Items); err != nil {
+			return err
+		}
+	}
 	if req.Store == "" && len(m.Stores) > 0 {
 		req.Store = m.Stores[0]
 	}
@@ -160,8 +239,20 @@ func check(m Mode, req *Request) error {
 			return nil
 		}
 	}
-	if len(m.Stores) == 0 && req.Store == "" {
-		return nil
+	if len(m.Stores) == 0 {
+		if req.Store == "" {
+			return nil
+		}
+		return &InvalidError{"store", "mode " + m.Name + " touches none"}
 	}
-	return &InvalidError{"store", fmt.Sprintf("mode %s keeps its stock in %v, not in %q", m.Name, m.Stores, req.Store)}
+	return &InvalidError{"store", fmt.Sprintf("mode %s keeps its stock in %s, not in %s", m.Name, oneOf(m.Stores), req.Store)}
+}
+
+// oneOf joins stores as a sentence does: "redis or sql".
+func oneOf(stores []Store) string {
+	names := make([]string, len(stores))
+	for i, s := range stores {
+		names[i] = string(s)
+	}
+	return strings.Join(names, " or ")
 }

@@ -23,19 +23,61 @@ func TestClaimsAreTheDesigns(t *testing.T) {
 	const want = `
 noop
 unsafe redis: O _ _ _ _ _ _ _
+unsafe-sql sql: O _ _ _ _ _ _ _
 mutex redis: . O _ _ _ _ _ _
 mutex sql: . O _ _ _ _ _ _
+mutex-per-request redis: O _ _ _ _ _ _ _
+mutex-in-tx sql: O _ _ _ _ _ _ _
+lock-in-tx sql: O _ _ _ _ _ _ _
 setnx redis: . . . . . LX OLA D
 setnx sql: . . . . . X O D
+setnx-finally redis: O _ _ _ _ _ _ _
+setnx-expire redis: . . O O O LX OLA D
+setnx-expire sql: . . O O O X O D
+setnx-ttl redis: . . O O O L OLA D
+setnx-ttl sql: . . O O O . O D
+setnx-owner redis: . . O O O L OLA D
+setnx-owner sql: . . O O O . O D
 lua-lock redis: . . O . O L OLA D
 lua-lock sql: . . O . O . O D
+lock-then-check redis: . . O . O L OLA D
+lock-then-check sql: . . O . O . O D
 watchdog redis: . . . . O L OLA D
 watchdog sql: . . . . O . O D
 handoff redis: . . . . O L OLA D
 handoff sql: . . . . O . O D
+fair redis: . . . . O L OLA D
+fair sql: . . . . O . O D
+rwlock redis: . . . . O L OLA D
+rwlock sql: . . . . O . O D
+global-lock redis: . . . . O L OLA D
+global-lock sql: . . . . O . O D
 segmented redis: . . . . O L OLA D
+multi-lock redis: . . . . O L OLA D
+multi-lock sql: . . . . O . O D
+redlock redis: . . O . O L LA D
+redlock sql: . . O . O . . D
+fencing sql: . . O . O . O D
+fencing-read sql: . . . . . . O D
+fencing-strict sql: . . . . . . . D
+zookeeper redis: . . . . O L LA D
+zookeeper sql: . . . . O . . D
+etcd redis: . . . . O L LA D
+etcd sql: . . . . O . . D
+consul redis: . . . . O L LA D
+consul sql: . . . . O . . D
+etcd-txn etcd: . . . . . . – D
+sql-unique sql: . . . . . X – D
+sql-for-update sql: . . – – . . – D
+sql-version sql: . . – – . . – D
+sql-updatetime sql: O _ _ _ _ _ _ _
+sql-atomic sql: . . – – . . – D
+redis-decr redis: . . – – . L A D
+redis-lua redis: . . – – . . A .
 lease-seq sql: . . . . . . . D
 idempotent sql: . . . . . . . .
+queue sql: . . – – . . – .
+kafka sql: . . – – . . – .
 `
 	var got strings.Builder
 	got.WriteString("\n")
@@ -167,7 +209,8 @@ func TestUnavailableModes(t *testing.T) {
 		"sqlite":  {only(backend.Config{SQL: testenv.SQLite(t)}), map[string]string{"handoff": "SHOP_REDIS", "idempotent": "SHOP_REDIS"}},
 		"both":    {both, map[string]string{"handoff": "", "lease-seq": "", "lua-lock": "InnoDB"}},
 		"no engine": {noEngine, map[string]string{
-			"watchdog": "", "handoff": "lock engine", "segmented": "lock engine", "lease-seq": "lock engine", "idempotent": "lock engine",
+			"watchdog": "", "fencing": "", "handoff": "lock engine", "fair": "lock engine", "rwlock": "lock engine", "global-lock": "lock engine",
+			"segmented": "lock engine", "lease-seq": "lock engine", "idempotent": "lock engine",
 		}},
 	} {
 		shop, err := stock.NewShop(c.deps, modes)
@@ -188,6 +231,28 @@ func TestUnavailableModes(t *testing.T) {
 			if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k")); !errors.Is(err, stock.ErrModeUnavailable) {
 				t.Errorf("%s: Deduct() by %s = %v, want ErrModeUnavailable", name, mode, err)
 			}
+		}
+	}
+}
+
+// A mode that can keep the count in two stores may have only one of them.
+func TestUnavailableStore(t *testing.T) {
+	t.Parallel()
+	r := testenv.Miniredis(t)
+	set, err := backend.Open(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	shop, err := stock.NewShop(stock.Deps{Redis: set.Redis, Client: set.Client, Prefix: r.Prefix, LockTTL: stocktest.Patience}, stock.Modes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"mutex", "lua-lock", "setnx"} {
+		req := stocktest.Request(1, 1, "k")
+		req.Store = stock.SQL
+		if _, err := shop.Deduct(t.Context(), mode, req); !errors.Is(err, stock.ErrModeUnavailable) || !strings.Contains(err.Error(), "SHOP_SQL") {
+			t.Errorf("Deduct() by %s with store sql = %v, want ErrModeUnavailable and what to set", mode, err)
 		}
 	}
 }
@@ -214,6 +279,9 @@ func TestCheckSaysWhatIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range shop.Modes() {
+		if slices.Contains(s.Mode.Needs, stock.NeedKafka) { // not configured: that is said first
+			continue
+		}
 		if want := slices.Contains(s.Mode.Needs, stock.NeedSQL); errors.Is(s.Err, down) != want {
 			t.Errorf("%s: %v, want down: %t", s.Mode.Name, s.Err, want)
 		}
@@ -244,6 +312,12 @@ func TestDeductChecksItsRequest(t *testing.T) {
 			t.Errorf("%s: Deduct() = %v, want %v", name, err, c.want)
 		}
 	}
+	for mode, want := range map[string]string{"noop": "mode noop touches none", "mutex": "in redis or sql, not in etcd"} {
+		_, err := h.Replicas[0].Shop.Deduct(t.Context(), mode, stock.Request{Items: []stock.Item{item}, Store: stock.Etcd})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s with store etcd: Deduct() = %v, want %q", mode, err, want)
+		}
+	}
 	if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
 		t.Errorf("redis = %+v, want %+v", got, want)
 	}
@@ -263,6 +337,8 @@ func TestSetStockStartsAfresh(t *testing.T) {
 		for _, key := range []string{
 			"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:handoff:{%}", "lock:handoff:{%}:queue", "lock:lease-seq:{%}:last",
 			"lock:segmented:{%#2}", "lock:segmented:{%#2}:queue", "lock:handoff:{%}:fence",
+			"lock:setnx-expire:{%}", "lock:lock-then-check:{%}", "lock:fair:{%}:queue", "lock:rwlock:{%}", "lock:rwlock:{%}:readers",
+			"lock:fencing:{%}",
 		} {
 			key = a.Deps.Prefix + strings.ReplaceAll(key, "%", strconv.FormatInt(product, 10))
 			if err := c.HSet(t.Context(), key, "somebody", 1).Err(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/lock"
 )
 
 // Item is one line of a request: how many units of which product.
@@ -20,6 +21,7 @@ type Item struct {
 
 // Request asks for units of one product, or of several (a cart).
 type Request struct {
+	// Items may name a product twice; a mode gets them merged, in the order of the products.
 	Items []Item
 	// Store is where the count lives; "" means the mode's default.
 	Store Store
@@ -35,7 +37,9 @@ type Request struct {
 // Receipt says what was taken.
 type Receipt struct {
 	OrderID string
-	// Remaining is the stock left; nil where nobody knows it.
+	// Items is what was taken, each product once and in their order; nil = as requested.
+	Items []Item
+	// Remaining is the stock left; nil where nobody knows it, and for a cart.
 	Remaining *int64
 	// Fence is the fencing token of the lock; 0 = none.
 	Fence uint64
@@ -58,16 +62,25 @@ type Store string
 const (
 	Redis Store = "redis"
 	SQL   Store = "sql"
+	Etcd  Store = "etcd"
 )
+
+// stores lists them, in the order in which they are written, read and reported.
+var stores = []Store{Redis, SQL, Etcd}
 
 // Backend names what a mode needs to run.
 type Backend string
 
-// The backends. NeedMySQL is NeedSQL on a server with InnoDB: SQLite will not do.
+// The backends. NeedMySQL is NeedSQL on a server with InnoDB: SQLite will not do. NeedRedlock is several independent Redis masters.
 const (
-	NeedRedis Backend = "redis"
-	NeedSQL   Backend = "sql"
-	NeedMySQL Backend = "mysql"
+	NeedRedis     Backend = "redis"
+	NeedSQL       Backend = "sql"
+	NeedMySQL     Backend = "mysql"
+	NeedRedlock   Backend = "redlock"
+	NeedZooKeeper Backend = "zookeeper"
+	NeedEtcd      Backend = "etcd"
+	NeedConsul    Backend = "consul"
+	NeedKafka     Backend = "kafka"
 )
 
 // Text is one text in both languages.
@@ -89,6 +102,8 @@ type Mode struct {
 	// Claims holds, per store, what the mode does under each hazard; nil for the baseline.
 	Claims map[Store]Claims
 	New    func(Deps) (Deductor, error)
+	// Readers is the lock under which a product is read by the mode, see [Shop.ReadLocked]; nil = it has none.
+	Readers func(Deps) (lock.Locker, error)
 }
 
 // Claims is one row of the design's table. "." exact, "" broken at an earlier rung, "–" cannot happen, else letters:

@@ -16,6 +16,14 @@ type queries struct {
 	insertOrder, orders, deleteOrders string
 	claimKey, readKey, keepAnswer     string
 	keys, deleteKeys, reset           string
+	setVersion, setUpdated            string
+	readForUpdate, readNowait         string // MySQL only
+	deleteCartKeys, unkeyCarts        string
+	deleteLock                        string
+	setFenced                         string
+	raiseFence, raiseFenceStrictly    string
+
+	readLocked, insertAnswers, readAnswers string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -26,6 +34,11 @@ func loadQueries(dialect string) (queries, error) {
 		"insert_order": &q.insertOrder, "orders": &q.orders, "delete_orders": &q.deleteOrders,
 		"claim_key": &q.claimKey, "read_key": &q.readKey, "keep_answer": &q.keepAnswer,
 		"keys": &q.keys, "delete_keys": &q.deleteKeys, "reset": &q.reset,
+		"set_version": &q.setVersion, "set_updated": &q.setUpdated,
+		"read_for_update": &q.readForUpdate, "read_for_update_nowait": &q.readNowait,
+		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock,
+		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
+		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
 	} {
 		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
 		if errors.Is(err, fs.ErrNotExist) {

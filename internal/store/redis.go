@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -20,19 +21,24 @@ import (
 //	stock:{101#3}    the count of segment 3
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, oldest first
+//	answers:{101}    by idempotency key: fingerprint, status and body of the first answer
 type Redis struct {
-	c      redis.UniversalClient
-	prefix string
+	c        redis.UniversalClient
+	prefix   string
+	scripts  *pipeline
+	refusing atomic.Bool // the last sale was refused
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
 // (MaxRetries -1): a deduction whose answer was lost would be sent twice.
-func NewRedis(c redis.UniversalClient, prefix string) *Redis { return &Redis{c: c, prefix: prefix} }
+func NewRedis(c redis.UniversalClient, prefix string) *Redis {
+	return &Redis{c: c, prefix: prefix, scripts: newPipeline(c)}
+}
 
 const segmentedMark = "segmented:"
 
 func (r *Redis) key(family string, product int64) string {
-	return fmt.Sprintf("%s%s:{%d}", r.prefix, family, product)
+	return r.prefix + family + ":{" + strconv.FormatInt(product, 10) + "}"
 }
 
 func (r *Redis) segmentKey(product int64, segment int) string {
@@ -62,6 +68,13 @@ func parseCount(v string, product int64) (int64, error) {
 // Set writes the count absolutely, whatever it is now.
 func (r *Redis) Set(ctx context.Context, product, stock int64) error {
 	return writeError(r.c.Set(ctx, r.key("stock", product), stock, 0).Err())
+}
+
+// Add adds delta, which may be negative, to the count, whatever it is now, and returns what it is then. A product that is not
+// there begins at 0.
+func (r *Redis) Add(ctx context.Context, product, delta int64) (int64, error) {
+	n, err := r.c.IncrBy(ctx, r.key("stock", product), delta).Result()
+	return n, writeError(err)
 }
 
 // Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the units.
@@ -148,20 +161,20 @@ func (r *Redis) segmentName(product int64, i int, split bool) string {
 	return r.segmentKey(product, i)
 }
 
-// Reset sets the stock of a product, split into segments when segments > 0, and deletes its orders and the keys that also
+// Reset sets the stock of a product, split into segments when segments > 0, and deletes its orders, answers and the keys that also
 // names, which is told how many segments the product may have had.
 func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
 		return err
 	}
-	pipe := r.c.TxPipeline()
-	pipe.Del(ctx, r.key("orders", product))
-	for _, k := range also(max(old, segments)) {
-		pipe.Del(ctx, k)
-	}
+	gone := append(also(max(old, segments)), r.key("orders", product), r.key("answers", product))
 	for i := range old {
-		pipe.Del(ctx, r.segmentKey(product, i))
+		gone = append(gone, r.segmentKey(product, i))
+	}
+	pipe := r.c.TxPipeline()
+	for _, keys := range bySlot(gone) {
+		pipe.Del(ctx, keys...)
 	}
 	for i := range segments {
 		share := stock / int64(segments)
@@ -178,6 +191,21 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	}
 	_, err = pipe.Exec(ctx)
 	return writeError(err)
+}
+
+// bySlot groups keys by their hash tags: those of one group lie in one slot of a cluster, and go in one command.
+func bySlot(keys []string) map[string][]string {
+	groups := map[string][]string{}
+	for _, k := range keys {
+		tag := k
+		if _, rest, ok := strings.Cut(k, "{"); ok {
+			if inside, _, closed := strings.Cut(rest, "}"); closed {
+				tag = inside
+			}
+		}
+		groups[tag] = append(groups[tag], k)
+	}
+	return groups
 }
 
 // splitInto returns the number of a product's segments; 0 = it is not split, not there, or its count makes no sense.

@@ -15,8 +15,9 @@ import (
 
 // SQL keeps the count in product_stock and the orders in orders, on MySQL (or what speaks its protocol) or SQLite.
 type SQL struct {
-	db *gorm.DB
-	q  queries
+	db     *gorm.DB
+	groups *sql.DB // see GroupsOn; nil = none
+	q      queries
 }
 
 // NewSQL returns the store on db, whose tables are those of package migrations. db must be opened with
@@ -29,21 +30,26 @@ func NewSQL(db *gorm.DB) (*SQL, error) {
 // MySQL says whether the server is MySQL or MariaDB, with InnoDB's locks; false = SQLite.
 func (s *SQL) MySQL() bool { return s.db.Name() == "mysql" }
 
-// Row is what a plain read sees of a product.
+// DB is the database itself, for the lockers that keep their rows beside the store's.
+func (s *SQL) DB() *gorm.DB { return s.db }
+
+// Row is what a plain read sees of a product. LeaseSeq and Version rise with every write.
 type Row struct {
-	Stock    int64
-	LeaseSeq uint64
+	Stock     int64
+	LeaseSeq  uint64
+	Version   uint64
+	UpdatedAt string // when it was last written, in whole seconds by the database's clock
 }
 
 // Read reads the row of a product that is not segmented, without a lock.
 func (s *SQL) Read(ctx context.Context, product int64) (Row, error) {
-	return readRow(s.db.WithContext(ctx), s.q.read, product)
+	return readRow(s.db.WithContext(ctx).Raw(s.q.read, product).Row(), product)
 }
 
-func readRow(db *gorm.DB, query string, product int64) (Row, error) {
+func readRow(row *sql.Row, product int64) (Row, error) {
 	var r Row
 	var segments int
-	err := db.Raw(query, product).Row().Scan(&r.Stock, &r.LeaseSeq, &segments)
+	err := row.Scan(&r.Stock, &r.LeaseSeq, &r.Version, &r.UpdatedAt, &segments)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return Row{}, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
@@ -76,23 +82,29 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 			tx.Rollback() // its own failure closes the connection, and the server rolls back
 		}
 	}()
-	if err := body(&Tx{db: tx, q: &s.q, mysql: s.MySQL()}); err != nil {
+	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, mysql: s.MySQL()}); err != nil {
 		return err
 	}
 	ended = true
 	return commitError(tx.Commit().Error)
 }
 
-// Reset sets the stock of a product and deletes its orders and idempotency keys.
-func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int) error {
+// Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A cart has
+// one key: it goes with the first of its products that is reset, and the orders of the others stay, without it.
+func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, locks ...string) error {
 	var err error
 	for range 5 { // concurrent resets may deadlock on each other's index gaps
 		err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-			if err := tx.exec(s.q.deleteOrders, product); err != nil {
-				return err
+			// The rows of a cart find its key by its orders: those go last.
+			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders} {
+				if err := tx.exec(q, product); err != nil {
+					return err
+				}
 			}
-			if err := tx.exec(s.q.deleteKeys, product); err != nil {
-				return err
+			for _, key := range locks {
+				if err := tx.exec(s.q.deleteLock, []byte(key)); err != nil {
+					return err
+				}
 			}
 			return tx.exec(s.q.reset, product, stock, stock, segments)
 		})
@@ -126,19 +138,19 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, err
 }
 
 func (s *SQL) orders(db *gorm.DB, product int64) ([]Order, error) {
-	return scanRows(db, s.q.orders, product, func(rows *sql.Rows, o *Order) error {
+	return scanRows(db.Raw(s.q.orders, product), func(rows *sql.Rows, o *Order) error {
 		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros)
 	})
 }
 
 func (s *SQL) keys(db *gorm.DB, product int64) ([]KeyRow, error) {
-	return scanRows(db, s.q.keys, product, func(rows *sql.Rows, k *KeyRow) error {
+	return scanRows(db.Raw(s.q.keys, product, product), func(rows *sql.Rows, k *KeyRow) error {
 		return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros)
 	})
 }
 
-func scanRows[T any](db *gorm.DB, query string, product int64, scan func(*sql.Rows, *T) error) ([]T, error) {
-	rows, err := db.Raw(query, product).Rows()
+func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error) {
+	rows, err := query.Rows()
 	if err != nil {
 		return nil, statementError(err)
 	}
@@ -164,6 +176,12 @@ const (
 	sqliteLocked      = 6
 )
 
+// Numbers of server errors that say that a primary key is taken.
+const (
+	erDupEntry       = 1062
+	sqlitePrimaryKey = 1555
+)
+
 // Conflict says whether the database turned err down in favour of somebody else, and may take the same a moment later.
 func Conflict(err error) bool {
 	var my *mysql.MySQLError
@@ -172,6 +190,13 @@ func Conflict(err error) bool {
 	}
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+}
+
+// duplicate says that a row has the primary key of another.
+func duplicate(err error) bool {
+	var my *mysql.MySQLError
+	var lite *sqlite.Error
+	return errors.As(err, &my) && my.Number == erDupEntry || errors.As(err, &lite) && lite.Code() == sqlitePrimaryKey
 }
 
 // statementError maps an error of a statement before COMMIT: the transaction is rolled back, nothing happened.

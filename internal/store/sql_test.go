@@ -119,7 +119,7 @@ func TestSQLTakeAt(t *testing.T) {
 				return nil
 			})
 		}
-		if after, err := s.Read(t.Context(), 1); err != nil || after != (store.Row{Stock: 0, LeaseSeq: row.LeaseSeq + 2}) {
+		if after, err := s.Read(t.Context(), 1); err != nil || after.Stock != 0 || after.LeaseSeq != row.LeaseSeq+2 {
 			t.Errorf("Read() = %+v, %v, want 0 at %d", after, err, row.LeaseSeq+2)
 		}
 	})
@@ -267,9 +267,9 @@ func TestSQLDeadlock(t *testing.T) {
 	}
 }
 
-// Error 1205 ends the statement alone: what the transaction did before must go as well.
-func TestSQLLockWaitTimeout(t *testing.T) {
-	t.Parallel()
+// impatientMySQL is a database whose sessions wait for a row lock for a second.
+func impatientMySQL(t *testing.T) string {
+	t.Helper()
 	cfg, err := mysql.ParseDSN(testenv.MySQL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +278,13 @@ func TestSQLLockWaitTimeout(t *testing.T) {
 		cfg.Params = map[string]string{}
 	}
 	cfg.Params["innodb_lock_wait_timeout"] = "1"
-	s := openSQL(t, cfg.FormatDSN())
+	return cfg.FormatDSN()
+}
+
+// Error 1205 ends the statement alone: what the transaction did before must go as well.
+func TestSQLLockWaitTimeout(t *testing.T) {
+	t.Parallel()
+	s := openSQL(t, impatientMySQL(t))
 	resetSQL(t, s, 1, 5, 0)
 	resetSQL(t, s, 2, 5, 0)
 	do(t, s, func(holder *store.Tx) error {

@@ -18,6 +18,10 @@ var (
 	ErrUnavailable = errors.New("store: unavailable")
 	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
 	ErrConflict = errors.New("store: transaction conflict")
+	// ErrRowBusy: another transaction had the row for as long as the caller was ready to wait. Nothing was changed.
+	ErrRowBusy = errors.New("store: row is locked")
+	// ErrOrderExists: an order has been inserted before, by an earlier delivery of its request. Nothing was changed.
+	ErrOrderExists = errors.New("store: order exists")
 	// ErrUnknown: the write was sent and its answer lost. It may have happened.
 	ErrUnknown = errors.New("store: outcome unknown")
 )

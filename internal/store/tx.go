@@ -1,23 +1,31 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-
-	"gorm.io/gorm"
 )
 
 // Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of them
 // the body must return, so that everything is rolled back.
 type Tx struct {
-	db    *gorm.DB
+	ctx   context.Context
+	conn  conn
 	q     *queries
 	mysql bool
 }
 
+// conn is where a transaction is: a *sql.Tx, or a *sql.Conn whose session has no autocommit.
+type conn interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // Read reads the row of a product that is not segmented, without a lock.
-func (t *Tx) Read(product int64) (Row, error) { return readRow(t.db, t.q.read, product) }
+func (t *Tx) Read(product int64) (Row, error) {
+	return readRow(t.conn.QueryRowContext(t.ctx, t.q.read, product), product)
+}
 
 // Set writes the count absolutely, whatever it is now.
 func (t *Tx) Set(product, stock int64) error { return t.exec(t.q.set, stock, product) }
@@ -25,15 +33,14 @@ func (t *Tx) Set(product, stock int64) error { return t.exec(t.q.set, stock, pro
 // Take subtracts quantity if that much is there, in one statement, and returns what remains; ok is false when it is not
 // there, the product is unknown, or segmented.
 func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error) {
-	pool, ctx := t.db.Statement.ConnPool, t.db.Statement.Context
 	if !t.mysql {
-		err = pool.QueryRowContext(ctx, t.q.take, quantity, product, quantity).Scan(&remaining)
+		err = t.conn.QueryRowContext(t.ctx, t.q.take, quantity, product, quantity).Scan(&remaining)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, false, nil
 		}
 		return remaining, err == nil, statementError(err)
 	}
-	res, err := pool.ExecContext(ctx, t.q.take, quantity, product, quantity)
+	res, err := t.conn.ExecContext(t.ctx, t.q.take, quantity, product, quantity)
 	if err != nil {
 		return 0, false, statementError(err)
 	}
@@ -47,6 +54,24 @@ func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error)
 // TakeAt subtracts quantity if nobody has written since leaseSeq was read and that much is there, and raises lease_seq.
 func (t *Tx) TakeAt(product, quantity int64, leaseSeq uint64) (ok bool, err error) {
 	n, err := t.affected(t.q.takeAt, quantity, product, leaseSeq, quantity)
+	return n > 0, err
+}
+
+// Savepoint marks where [Tx.RollbackToSavepoint] goes back to. There is one; a second call moves it.
+func (t *Tx) Savepoint() error { return t.exec("SAVEPOINT here") }
+
+// RollbackToSavepoint undoes what was written since, and keeps what came before. The rows stay locked.
+func (t *Tx) RollbackToSavepoint() error { return t.exec("ROLLBACK TO SAVEPOINT here") }
+
+// SetVersion writes the count absolutely if nobody has written since version was read.
+func (t *Tx) SetVersion(product, stock int64, version uint64) (ok bool, err error) {
+	n, err := t.affected(t.q.setVersion, stock, product, version)
+	return n > 0, err
+}
+
+// SetUpdated writes the count absolutely if the row's time is still the one that was read. It changes once a second at most.
+func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err error) {
+	n, err := t.affected(t.q.setUpdated, stock, product, updatedAt)
 	return n > 0, err
 }
 
@@ -69,7 +94,7 @@ func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int6
 	if err != nil || n > 0 {
 		return n > 0, Answer{}, err
 	}
-	err = t.db.Raw(t.q.readKey, key).Row().Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body)
+	err = t.conn.QueryRowContext(t.ctx, t.q.readKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, earlier, fmt.Errorf("%w: the key's row vanished", ErrConflict)
 	}
@@ -86,9 +111,8 @@ func (t *Tx) exec(query string, args ...any) error {
 	return err
 }
 
-// affected bypasses gorm's Exec, which makes of a []byte behind a parenthesis one parameter per byte.
 func (t *Tx) affected(query string, args ...any) (int64, error) {
-	res, err := t.db.Statement.ConnPool.ExecContext(t.db.Statement.Context, query, args...)
+	res, err := t.conn.ExecContext(t.ctx, query, args...)
 	if err != nil {
 		return 0, statementError(err)
 	}

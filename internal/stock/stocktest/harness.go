@@ -33,6 +33,29 @@ type Env struct {
 	Redis  string // URL
 	SQL    string // DSN
 	Prefix string // of every Redis key
+
+	// What only some modes need, see backend.Config; "" makes these modes unavailable.
+	Redlock, ZooKeeper, Etcd, Consul, Kafka string
+}
+
+// has says whether there is a backend.
+func (e Env) has(b stock.Backend) bool {
+	switch b {
+	case stock.NeedMySQL:
+		return !strings.HasPrefix(e.SQL, "sqlite:")
+	case stock.NeedRedlock:
+		return e.Redlock != ""
+	case stock.NeedZooKeeper:
+		return e.ZooKeeper != ""
+	case stock.NeedEtcd:
+		return e.Etcd != ""
+	case stock.NeedConsul:
+		return e.Consul != ""
+	case stock.NeedKafka:
+		return e.Kafka != ""
+	default:
+		return true
+	}
 }
 
 // Harness is a shop of several replicas on one Env.
@@ -62,7 +85,10 @@ func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
 
 func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	t.Helper()
-	set, err := backend.Open(backend.Config{Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16})
+	set, err := backend.Open(backend.Config{
+		Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16, Session: sessionTTL,
+		Redlock: env.Redlock, ZooKeeper: env.ZooKeeper, Etcd: env.Etcd, Consul: env.Consul, Kafka: env.Kafka,
+	})
 	if err != nil {
 		t.Fatalf("backend.Open: %v", err)
 	}
@@ -74,22 +100,59 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	if err != nil {
 		t.Fatalf("NewEngine: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
-		defer cancel()
-		if err := errors.Join(engine.Close(ctx), wakeups.Close(), set.Close()); err != nil {
-			t.Errorf("close %s: %v", name, err)
-		}
-	})
 	deps := stock.Deps{
-		Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
-		Steps: steps, Replica: name, LockTTL: lockTTL,
+		Redis: set.Redis, SQL: set.SQL, EtcdStore: set.EtcdStore,
+		Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
+		Steps: steps, Replica: name, LockTTL: lockTTL, Kafka: set.Kafka,
 	}
+	closers := services(set, &deps)
 	shop, err := stock.NewShop(deps, modes)
 	if err != nil {
 		t.Fatalf("NewShop: %v", err)
 	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		errs := []error{shop.Close(ctx), engine.Close(ctx), wakeups.Close()}
+		for _, f := range closers {
+			errs = append(errs, f())
+		}
+		if err := errors.Join(append(errs, set.Close())...); err != nil {
+			t.Errorf("close %s: %v", name, err)
+		}
+	})
 	return &Replica{Shop: shop, Deps: deps, Set: set}
+}
+
+// sessionTTL is that of the sessions of ZooKeeper, etcd and Consul: as long as their servers grant. consulDelay is for how long a
+// test that ends a session on purpose waits until the key is to be had.
+const (
+	sessionTTL  = 40 * time.Second
+	consulDelay = 100 * time.Millisecond
+)
+
+// services makes the locks on what else is configured, and returns what closes them.
+func services(set *backend.Set, deps *stock.Deps) (closers []func() error) {
+	if len(set.Redlock) > 0 {
+		o := lock.RedlockOptions{TTL: lockTTL}
+		for _, n := range set.Redlock {
+			o.Nodes = append(o.Nodes, lock.RedlockNode{Name: n.Name, Client: n.Client})
+		}
+		deps.Redlock = lock.NewRedlock(o, deps.Steps)
+	}
+	if set.ZooKeeper != nil {
+		deps.ZooKeeper = lock.NewZooKeeper(set.ZooKeeper, "/"+strings.Trim(deps.Prefix, ":"), sessionTTL, deps.Steps)
+		closers = append(closers, deps.ZooKeeper.Close)
+	}
+	if set.Etcd != nil {
+		deps.Etcd = lock.NewEtcd(set.Etcd, sessionTTL, deps.Steps)
+		closers = append(closers, deps.Etcd.Close)
+	}
+	if set.Consul != nil {
+		deps.Consul = lock.NewConsul(set.Consul, lock.ConsulOptions{TTL: sessionTTL, LockDelay: consulDelay}, deps.Steps)
+		closers = append(closers, deps.Consul.Close)
+	}
+	return closers
 }
 
 // Product creates a product, unlike any other of the harness, with the given stock.
@@ -108,11 +171,23 @@ func (h *Harness) SetStock(t testing.TB, id, units int64, segments int) {
 	}
 }
 
-// DeleteLocks deletes every lock of the Env from Redis, as an expiry would.
+// DeleteLocks deletes every lock of the Env from Redis, as an expiry would: the fencing counters stay.
 func (h *Harness) DeleteLocks(t testing.TB) {
+	t.Helper()
+	h.deleteLocks(t, func(key string) bool { return !strings.HasSuffix(key, ":fence") })
+}
+
+// LoseLocks deletes every lock of the Env and its fencing counter, as a Redis does that comes back without its data.
+func (h *Harness) LoseLocks(t testing.TB) {
+	t.Helper()
+	h.deleteLocks(t, func(string) bool { return true })
+}
+
+func (h *Harness) deleteLocks(t testing.TB, which func(key string) bool) {
 	t.Helper()
 	c := h.Replicas[0].Deps.Client
 	keys, err := c.Keys(t.Context(), h.env.Prefix+"lock:*").Result()
+	keys = slices.DeleteFunc(keys, func(key string) bool { return !which(key) })
 	if err != nil || len(keys) == 0 {
 		t.Fatalf("KEYS %slock:* = %v, %v, want at least one lock", h.env.Prefix, keys, err)
 	}
@@ -245,7 +320,7 @@ func Go(t testing.TB, deduct func() (stock.Receipt, error)) (await func() Result
 func (h *Harness) Books(t testing.TB, product int64, s stock.Store) Books {
 	t.Helper()
 	l, err := h.Replicas[0].Ledger(t.Context(), product)
-	if err = errors.Join(err, l.Unavailable[stock.Redis], l.Unavailable[stock.SQL]); err != nil {
+	if err = errors.Join(err, l.Down()); err != nil {
 		t.Fatalf("Ledger(%d): %v", product, err)
 	}
 	b := Books{Initial: l.Facts[s].Initial, Stock: l.Facts[s].Stock, Orders: len(l.Facts[s].Orders), Keys: len(l.Facts[s].Keys)}

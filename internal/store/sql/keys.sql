@@ -1,2 +1,9 @@
--- ?1 = product id.
-SELECT idempotency_key, status, created_us FROM idempotent_log WHERE product_id = ? ORDER BY created_us
+-- The keys of a product. That of a cart stands under its first product, and is found by the order, which they share.
+-- ?1 = product id, ?2 = product id.
+SELECT idempotency_key, status, created_us FROM idempotent_log WHERE product_id = ?
+UNION
+SELECT k.idempotency_key, k.status, k.created_us FROM orders o
+JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id
+WHERE o.product_id = ?
+ORDER BY created_us

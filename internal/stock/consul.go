@@ -1,0 +1,16 @@
+package stock
+
+// consul gives a key to one session at a time. A session that is not renewed ends, and then its keys stay shut for the lock-delay,
+// so that a holder that is merely slow hears of it before a rival is in. That narrows the window of a stale write and does
+// not close it: who is stopped for longer writes all the same.
+//
+//	A   acquire (index 70) ── GET 1 ── SIGSTOP ··· (session over, lock-delay over) ········ SIGCONT ── SET 0 ── order
+//	B       blocking query ·············································· acquire (index 90) ── GET 1 ── SET 0 ── order
+var consul = Mode{
+	Name:   "consul",
+	Title:  Text{"Consul: a key held by a session, shut for the lock-delay after its end", "Consul：会话持有 key，会话失效后 lock-delay 内谁也拿不到"},
+	Needs:  []Backend{NeedRedis, NeedConsul},
+	Stores: []Store{Redis, SQL},
+	Claims: sessionClaims,
+	New:    func(d Deps) (Deductor, error) { return locked{d, "consul", d.Consul}, nil },
+}

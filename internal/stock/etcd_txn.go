@@ -1,0 +1,87 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// etcdTxn is the one lock mode that need not trust its lock, because the lock and the stock live in one store: the write says
+// "if the key of my lock is still the one that I created", and etcd decides that in the transaction that writes. A lease that
+// ended unnoticed costs a retry, and nothing else.
+//
+//	A   lock (rev 70) ── GET 1 ── SIGSTOP ··· (lease expired) ··· SIGCONT ── IF lock = rev 70 THEN stock 0, order: refused
+//	B       lock (rev 71) ─────────── GET 1 ── IF lock = rev 71 THEN stock 0, order: done
+var etcdTxn = Mode{
+	Name:   "etcd-txn",
+	Title:  Text{"etcd lock; stock and order in one etcd transaction that asks for ownership", "etcd 锁；库存和订单也在 etcd，写入事务以“锁仍归我”为条件"},
+	Needs:  []Backend{NeedEtcd},
+	Stores: []Store{Etcd},
+	Claims: map[Store]Claims{
+		Etcd: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		if d.EtcdStore == nil {
+			return nil, errors.New("no stock in etcd: Deps has no EtcdStore")
+		}
+		return etcdTxnDeductor{d}, nil
+	},
+}
+
+type etcdTxnDeductor struct{ deps Deps }
+
+func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	d, item := e.deps, req.Items[0]
+	held, err := d.Etcd.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey("etcd-txn", item.ProductID))
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer d.release(ctx, held)
+	lease, ok := held.(*lock.EtcdLease)
+	if !ok {
+		return Receipt{}, fmt.Errorf("stock: etcd-txn: a lease of type %T", held)
+	}
+
+	have, err := d.EtcdStore.Read(ctx, item.ProductID)
+	if err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Read, "")
+	if have < item.Quantity {
+		return Receipt{}, soldOut(item, have)
+	}
+	remaining := have - item.Quantity
+	order, err := d.newOrder("etcd-txn", item, req, &remaining, lease.Fence())
+	if err != nil {
+		return Receipt{}, err
+	}
+	if err := d.writeEtcd(ctx, lease, remaining, order); err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{OrderID: order.ID, Remaining: &remaining, Fence: order.Fence}, nil
+}
+
+// writeEtcd writes the count and the order if the lock is still the lease's. That is guard enough: whoever writes holds the lock,
+// and as long as our key is there, with the revision that created it, nobody else has held it since we read. To compare the
+// count's own revision as well would refuse those who write without the lock, and there are none; to compare it instead would
+// be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given up and gone is
+// refused too, because the release has deleted the key.
+func (d Deps) writeEtcd(ctx context.Context, lease *lock.EtcdLease, remaining int64, o store.Order) error {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	ok, err := d.EtcdStore.Write(ctx, lease.IsOwner(), remaining, o)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("%w: the lock was lost before the write", ErrContended)
+	}
+	d.Steps.At(ctx, step.Written, "") // and so on: one transaction, there is nothing between these
+	d.Steps.At(ctx, step.Ordered, "")
+	d.Steps.At(ctx, step.Committed, "")
+	return nil
+}

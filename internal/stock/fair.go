@@ -1,0 +1,23 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// fair is the lock engine without the shortcut of handoff: every request stands in the queue in Redis, and all of them, of all
+// replicas, are served in the order in which they came. That order costs a round trip for each.
+//
+//	replica 1   A: lock ── GET 9 ── SET 8 ── order ── release: to B              C: queued ··············· told ── GET 7 ── ...
+//	replica 2         B: queued ·························· told ── GET 8 ── SET 7 ── order ── release: to C
+var fair = Mode{
+	Name:   "fair",
+	Title:  Text{"The lock engine, strictly first come first served", "自研锁引擎的公平锁：严格先来后到"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.engine((*lock.Engine).Fair)
+		return locked{d, "fair", l}, err
+	},
+}

@@ -1,0 +1,85 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// fencing gives every hold of the lock a number, higher than all before it, and the row refuses a write whose number is lower
+// than the highest one it has seen. That is how fencing tokens are commonly described. What it misses: a reader shows no number, so
+// a stale holder who writes before his successor does is still the highest.
+//
+//	A   lock 33 ── read 1 ──── (TTL over) ─────────────── write 0 as 33: 33 is the highest yet
+//	B                              lock 34 ── read 1 ───────────── write 0 as 34: two orders, one unit
+var fencing = Mode{
+	Name:   "fencing",
+	Title:  Text{"A monotonic fencing token, checked on write only", "单调递增的栅栏令牌，只在写时校验"},
+	Needs:  []Backend{NeedRedis, NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return d.fenced("fencing", func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
+			row, err := d.SQL.Read(ctx, product)
+			return row, true, err
+		}), nil
+	},
+}
+
+// fencedDeductor is read, check, write under a lock that issues tokens and is not renewed. The modes differ in how they read.
+type fencedDeductor struct {
+	deps   Deps
+	mode   string
+	locker lock.Locker
+	read   fencedRead
+}
+
+// fencedRead reads the row of a product by who holds a token; ok is false when the row refuses that.
+type fencedRead func(ctx context.Context, product int64, fence uint64) (row store.Row, ok bool, err error)
+
+func (d Deps) fenced(mode string, read fencedRead) Deductor {
+	return fencedDeductor{d, mode, lock.NewLuaFenced(d.Client, d.LockTTL, d.Steps), read}
+}
+
+func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	d, item := f.deps, req.Items[0]
+	// One lock for the three of them: the row has one fence, so its tokens must come from one counter.
+	lease, err := f.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey("fencing", item.ProductID))
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer d.release(ctx, lease)
+
+	row, ok, err := f.read(ctx, item.ProductID, lease.Fence())
+	if err != nil {
+		return Receipt{}, err
+	}
+	if !ok {
+		return Receipt{}, ErrContended
+	}
+	d.Steps.At(ctx, step.Read, "")
+	if row.Stock < item.Quantity {
+		return Receipt{}, soldOut(item, row.Stock)
+	}
+	remaining := row.Stock - item.Quantity
+	order, err := d.newOrder(f.mode, item, req, &remaining, lease.Fence())
+	if err != nil {
+		return Receipt{}, err
+	}
+	// In the statement that writes: a comparison in Go would be one more "is it still mine?", as in lock-then-check.
+	err = d.withOrder(ctx, order, func(tx *store.Tx) error {
+		ok, err := tx.SetFenced(item.ProductID, remaining, lease.Fence())
+		if err == nil && !ok { // affected rows 0: the row has seen a higher token
+			err = ErrContended
+		}
+		return err
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{OrderID: order.ID, Remaining: &remaining, Fence: lease.Fence()}, nil
+}

@@ -1,0 +1,28 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/store"
+)
+
+// fencingRead shows the row its token before it reads: from then on every older holder is refused, whether its successor has
+// written yet or not. No pause breaks it. Two holders with the same token do, which a failover of the lock's Redis can
+// make: the counter goes back with it.
+//
+//	A   lock 33 ── raise to 33, read 1 ──── (TTL over) ──────────────────────── write as 33: refused, the row has seen 34
+//	B                                           lock 34 ── raise to 34, read 1 ──────────── write 0 as 34
+var fencingRead = Mode{
+	Name:   "fencing-read",
+	Title:  Text{"A fencing token that the read raises too (>=)", "栅栏令牌，读的时候也抬高（>=）"},
+	Needs:  []Backend{NeedRedis, NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return d.fenced("fencing-read", func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
+			return d.SQL.ReadFenced(ctx, product, fence, false)
+		}), nil
+	},
+}

@@ -1,0 +1,29 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/store"
+)
+
+// fencingStrict takes a token once: the read must raise the row's, not merely match it. After a failover that turned the counter
+// back, holders are refused until the count has passed what the row has seen. That is slow, and it is not wrong.
+//
+//	A   lock 33 ── raise 32 to 33, read 1 ────────────────────────────────── write 0 as 33
+//	                 failover: the counter says 32 again
+//	B                    lock 33 ── raise 33 to 33: refused, nothing happened
+//	C                                                                              lock 34 ── raise 33 to 34, read 0: sold out
+var fencingStrict = Mode{
+	Name:   "fencing-strict",
+	Title:  Text{"A fencing token that the read raises strictly: one seen twice is refused", "栅栏令牌，读时严格抬高：见过的令牌一律拒绝"},
+	Needs:  []Backend{NeedRedis, NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return d.fenced("fencing-strict", func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
+			return d.SQL.ReadFenced(ctx, product, fence, true)
+		}), nil
+	},
+}

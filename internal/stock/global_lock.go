@@ -1,0 +1,37 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/lock"
+)
+
+// globalLock is the lock engine with one key for all products, as a lock around a whole method is. It is as right as handoff,
+// and as fast as handoff for one product: for all of them together.
+//
+//	product 101   A: lock all ── GET 9 ── SET 8 ── order ── release
+//	product 202       B: waits, for nothing ····················· lock all ── GET 5 ── SET 4 ── order ── release
+var globalLock = Mode{
+	Name:   "global-lock",
+	Title:  Text{"One lock for all products: right, and slow", "所有商品共用一把锁：对，但是慢"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.handoff()
+		return locked{d, "global-lock", oneForAll{l, d.Prefix + "lock:global-lock:{all}"}}, err
+	},
+}
+
+// oneForAll locks the same key whatever is asked for. No reset of a product deletes it: it may be held for another one.
+type oneForAll struct {
+	locker lock.Locker
+	key    string
+}
+
+func (o oneForAll) Acquire(ctx context.Context, _ string) (lock.Lease, error) {
+	return o.locker.Acquire(ctx, o.key)
+}

@@ -1,0 +1,254 @@
+package stock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// ticket is one request for one product on its way through a group commit, and then its result.
+type ticket struct {
+	ctx         context.Context // whose steps they are; it ends nothing
+	order       store.Order
+	fingerprint []byte // of the payload, with a key
+	answer      func(Receipt, error) idempotency.Answer
+
+	receipt  Receipt
+	err      error
+	panicked any // what answer or a reader of steps panicked with; then nothing happened
+}
+
+// groupTries bounds how often a batch is sent that the database turned down, or that met keys which were taken.
+const groupTries = 10
+
+// commit deducts for a batch of requests for one product, in one transaction: one conditional update for the sum, one insert of
+// all orders, one of all keys. When it returns every ticket has its result; until then nobody may be answered.
+//
+// First come, first served: the results are those of the requests one after the other, in the order of the batch. So when stock
+// runs short a large request is refused and a smaller one behind it may still be served.
+func (d Deps) commit(product int64, batch []*ticket) {
+	todo, repeated := firsts(batch)
+	for try := 1; len(todo) > 0; try++ {
+		panicked, err := d.tryCommit(product, todo)
+		switch {
+		case err == nil && panicked == nil:
+			todo = nil
+		case panicked != nil && len(todo) == 1:
+			todo[0].panicked, todo = panicked, nil
+		case panicked != nil: // rolled back: each for itself, so that one's failure is not everybody's
+			for _, t := range todo {
+				d.commit(product, []*ticket{t})
+			}
+			todo = nil
+		case try < groupTries && (errors.Is(err, errKeysTaken) || errors.Is(err, store.ErrOrderExists)):
+			todo = d.replayTaken(todo)
+		case try < groupTries && errors.Is(err, store.ErrConflict):
+		default:
+			fail(todo, err)
+			todo = nil
+		}
+	}
+	var others []*ticket // another payload: only the table knows which of the two the key belongs to
+	for _, r := range repeated {
+		if bytes.Equal(r.again.fingerprint, r.first.fingerprint) {
+			r.again.repeat(r.first)
+		} else {
+			others = append(others, r.again)
+		}
+	}
+	if len(others) > 0 {
+		d.commit(product, others)
+	}
+}
+
+// fail gives all the same error.
+func fail(batch []*ticket, err error) {
+	for _, t := range batch {
+		t.receipt, t.err = Receipt{}, err
+	}
+}
+
+type repetition struct{ again, first *ticket }
+
+// firsts parts the batch into the first request with each key, and those that repeat one of them.
+func firsts(batch []*ticket) (todo []*ticket, repeated []repetition) {
+	var byKey map[string]*ticket
+	for _, t := range batch {
+		if len(t.order.Key) == 0 {
+			todo = append(todo, t)
+			continue
+		}
+		if byKey == nil {
+			byKey = make(map[string]*ticket, len(batch))
+		}
+		if first := byKey[string(t.order.Key)]; first != nil {
+			repeated = append(repeated, repetition{t, first})
+			continue
+		}
+		byKey[string(t.order.Key)] = t
+		todo = append(todo, t)
+	}
+	return todo, repeated
+}
+
+// repeat takes the result of the first request with the same key and payload: its answer where one is kept, else its error.
+func (t *ticket) repeat(first *ticket) {
+	switch {
+	case first.receipt.Stored != nil:
+		t.receipt = Receipt{Stored: first.receipt.Stored, Replayed: true}
+	case first.panicked != nil:
+		t.err = ErrInFlight // nothing happened, and nothing is kept
+	default:
+		t.err = first.err
+	}
+}
+
+// replayTaken gives the requests whose keys have an answer that answer, and returns the others.
+func (d Deps) replayTaken(batch []*ticket) (todo []*ticket) {
+	ctx, cancel := settling(context.Background())
+	defer cancel()
+	var keys [][]byte
+	for _, t := range batch {
+		if len(t.order.Key) > 0 {
+			keys = append(keys, t.order.Key)
+		}
+	}
+	taken, err := d.SQL.Answers(ctx, keys)
+	if err != nil {
+		fail(batch, err)
+		return nil
+	}
+	for _, t := range batch {
+		earlier, ok := taken[string(t.order.Key)]
+		if !ok || len(t.order.Key) == 0 {
+			todo = append(todo, t)
+			continue
+		}
+		t.receipt, t.err = replay(earlier, t.fingerprint)
+	}
+	return todo
+}
+
+// errKeysTaken is a conflict for who gives up at last: nothing happened.
+var errKeysTaken = fmt.Errorf("%w: some keys have an answer", store.ErrConflict)
+
+// tryCommit is the transaction. Where it fails or panics nothing happened, unless the error says that nobody knows.
+func (d Deps) tryCommit(product int64, batch []*ticket) (panicked any, err error) {
+	ctx, cancel := settling(context.Background())
+	defer cancel()
+	defer func() { panicked = recover() }()
+	return nil, d.SQL.GroupTx(ctx, func(tx *store.Tx) error {
+		if err := take(tx, product, batch); err != nil {
+			return err
+		}
+		if err := d.insertOrders(tx, batch); err != nil {
+			return err
+		}
+		return insertAnswers(tx, product, batch)
+	})
+}
+
+// take decides who is sold what, and takes the units.
+func take(tx *store.Tx, product int64, batch []*ticket) error {
+	if sum, ok := total64(batch); ok {
+		left, ok, err := tx.Take(product, sum)
+		if err != nil {
+			return err
+		}
+		if ok {
+			serve(batch, left+sum)
+			return nil
+		}
+	}
+	row, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
+	if err != nil {
+		return err
+	}
+	sold := row.Stock - serve(batch, row.Stock)
+	if sold == 0 {
+		return nil
+	}
+	if _, ok, err := tx.Take(product, sold); err != nil || !ok {
+		return errors.Join(err, fmt.Errorf("%w: stock changed under its lock", store.ErrConflict))
+	}
+	return nil
+}
+
+// total64 sums up what is asked for; false where that is beyond any stock.
+func total64(batch []*ticket) (sum int64, ok bool) {
+	for _, t := range batch {
+		if t.order.Quantity > math.MaxInt64-sum {
+			return 0, false
+		}
+		sum += t.order.Quantity
+	}
+	return sum, true
+}
+
+// serve hands out what is there, in order, and returns what is left.
+func serve(batch []*ticket, has int64) (left int64) {
+	for _, t := range batch {
+		item := Item{t.order.ProductID, t.order.Quantity}
+		if item.Quantity > has {
+			t.receipt, t.err, t.order.Remaining = Receipt{}, soldOut(item, has), nil
+			continue
+		}
+		has -= item.Quantity
+		remaining := has
+		t.receipt, t.err, t.order.Remaining = Receipt{OrderID: t.order.ID, Remaining: &remaining}, nil, &remaining
+	}
+	return has
+}
+
+// insertOrders inserts the orders of those who were sold something. The steps are reported for each of them, as shared ones.
+func (d Deps) insertOrders(tx *store.Tx, batch []*ticket) error {
+	orders := make([]store.Order, 0, len(batch))
+	for _, t := range batch {
+		if t.err == nil {
+			orders = append(orders, t.order)
+			d.Steps.At(t.ctx, step.Written, "")
+		}
+	}
+	if len(orders) == 0 {
+		return nil
+	}
+	if err := tx.InsertOrders(orders); err != nil {
+		return err
+	}
+	for _, t := range batch {
+		if t.err == nil {
+			d.Steps.At(t.ctx, step.Ordered, "")
+		}
+	}
+	return nil
+}
+
+// insertAnswers keeps the answers of those with a key, refusals too.
+func insertAnswers(tx *store.Tx, product int64, batch []*ticket) error {
+	var answers []store.KeyedAnswer
+	for _, t := range batch {
+		if len(t.order.Key) == 0 {
+			continue
+		}
+		a := t.answer(t.receipt, t.err)
+		t.receipt.Stored = &a
+		answers = append(answers, store.KeyedAnswer{
+			Key: t.order.Key, Answer: store.Answer{Fingerprint: t.fingerprint, Status: a.Status, Body: a.Body},
+		})
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	n, err := tx.InsertAnswers(product, time.Now().UnixMicro(), answers)
+	if err == nil && n < len(answers) {
+		err = errKeysTaken
+	}
+	return err
+}

@@ -1,0 +1,275 @@
+package stock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testenv"
+)
+
+// onEachKafka runs a test on every set of backends, with a broker and three replicas.
+func onEachKafka(t *testing.T, test func(*testing.T, *stocktest.Harness)) {
+	t.Parallel()
+	for _, e := range envs {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			env := e.open(t)
+			env.Kafka = testenv.Kafka(t).Seeds
+			test(t, stocktest.Open(t, env, 3, stock.Modes()))
+		})
+	}
+}
+
+func TestKafkaReplays(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 9, 0)
+		deduct := func(i int, quantity int64, key string) (stock.Receipt, error) {
+			return h.Replicas[i].Deduct(t.Context(), "kafka", stock.SQL, product, quantity, key)
+		}
+		key := fmt.Sprintf("%d\x00\xff", product)
+		first, err := deduct(0, 2, key)
+		if err != nil || first.Stored == nil || first.Replayed {
+			t.Fatalf("first Deduct() = %+v, %v, want a stored answer", first, err)
+		}
+		if want := stocktest.Answer(first, nil); !bytes.Equal(first.Stored.Body, want.Body) || first.Stored.Status != want.Status {
+			t.Errorf("answer stored = %d %s, want %d %s", first.Stored.Status, first.Stored.Body, want.Status, want.Body)
+		}
+		refused, err := deduct(1, 8, key+"refusal")
+		if !errors.Is(err, stock.ErrSoldOut) || refused.Stored == nil {
+			t.Fatalf("Deduct(8 of 7) = %+v, %v, want ErrSoldOut and a stored answer", refused, err)
+		}
+		for i := range h.Replicas {
+			again, err := deduct(i, 2, key)
+			if diff := cmp.Diff(stock.Receipt{Stored: first.Stored, Replayed: true}, again); err != nil || diff != "" {
+				t.Errorf("repeated Deduct() on %d: %v (-want +got):\n%s", i, err, diff)
+			}
+			again, err = deduct(i, 8, key+"refusal")
+			if diff := cmp.Diff(stock.Receipt{Stored: refused.Stored, Replayed: true}, again); err != nil || diff != "" {
+				t.Errorf("repeated refusal on %d: %v (-want +got):\n%s", i, err, diff)
+			}
+			if r, err := deduct(i, 1, ""); err != nil || r.Replayed {
+				t.Errorf("Deduct() without a key = %+v, %v, want a sale", r, err)
+			}
+		}
+		if _, err := deduct(2, 1, key); !errors.Is(err, stock.ErrKeyReused) {
+			t.Errorf("Deduct(1) with the key of Deduct(2) = %v, want ErrKeyReused", err)
+		}
+		want := stocktest.Books{Initial: 9, Stock: 4, Sold: 5, Orders: 4, Keys: 5}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Bodies are bytes, and come back as they are, over the wire and from the table.
+func TestKafkaAnyBody(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
+		body := []byte("\x00\xff'\"\\?:name @p\r\n\u2028%d")
+		req := stocktest.Request(h.Product(t, 9, 0), 1, "any")
+		req.Answer = func(stock.Receipt, error) idempotency.Answer { return idempotency.Answer{Status: 299, Body: body} }
+		for i := range 2 {
+			r, err := h.Replicas[i].Shop.Deduct(t.Context(), "kafka", req)
+			if err != nil || r.Stored.Status != 299 || !bytes.Equal(r.Stored.Body, body) || r.Replayed != (i > 0) {
+				t.Errorf("Deduct() %d = %+v, %v, want 299 %q", i, r, err, body)
+			}
+		}
+	})
+}
+
+func TestKafkaTwice(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) { exactTwice(t, h, "kafka", stock.SQL) })
+}
+
+// A consumer that dies between the commit of the database and that of its offsets: the requests are delivered again, to another
+// replica, and have one effect, with a key and without.
+func TestKafkaRedelivery(t *testing.T) {
+	t.Parallel()
+	for _, e := range envs {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			broker := testenv.Kafka(t)
+			var cut atomic.Bool
+			broker.Cluster.ControlKey(int16(kmsg.OffsetCommit), func(kmsg.Request) (kmsg.Response, error, bool) {
+				broker.Cluster.KeepControl()
+				if !cut.Load() {
+					return nil, nil, false
+				}
+				return nil, errors.New("cut off"), true
+			})
+			env := e.open(t)
+			env.Kafka = broker.Seeds
+			cut.Store(true)
+			h := stocktest.Open(t, env, 1, stock.Modes())
+			product := h.Product(t, 5, 0)
+			a := h.Replicas[0]
+			sold, err := a.Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
+			if err != nil {
+				t.Fatalf("A's Deduct() = %v, want nil", err)
+			}
+			if err := a.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			cut.Store(false) // none of A's has arrived
+			b := stocktest.Open(t, env, 1, stock.Modes()).Replicas[0]
+			// Behind what A left in the same partition, so that this is done when that is.
+			if _, err := b.Deduct(t.Context(), "kafka", stock.SQL, product, 1, fmt.Sprint(product)); err != nil {
+				t.Errorf("B's Deduct() = %v, want nil", err)
+			}
+			for _, answer := range awaitAnswers(t, b, sold.OrderID, 2) {
+				if strings.Contains(answer, `"error"`) {
+					t.Errorf("answer to A = %s, want that it was sold", answer)
+				}
+			}
+			want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2}
+			if got := h.Books(t, product, stock.SQL); got != want {
+				t.Errorf("books = %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// A request that panics in the consumer has no order, and nobody may say that it has.
+func TestKafkaPanics(t *testing.T) {
+	t.Parallel()
+	env := embeddedEnv(t)
+	env.Kafka = testenv.Kafka(t).Seeds
+	h := stocktest.Open(t, env, 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	var crashes atomic.Bool
+	crashes.Store(true)
+	h.Replicas[0].Deps.Steps.Subscribe(func(_ context.Context, e step.Event) {
+		if e.Point == step.Written && crashes.CompareAndSwap(true, false) {
+			panic("crash")
+		}
+	})
+	r, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
+	if !errors.Is(err, stock.ErrUnknown) {
+		t.Errorf("Deduct() that panicked = %+v, %v, want ErrUnknown", r, err)
+	}
+	if r, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+		t.Errorf("Deduct() behind it = %+v, %v, want nil", r, err)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+// What the database turns down for now is in the log, and may be delivered again: "nothing happened" would be false then, so it is
+// tried until it is done.
+func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		db := h.Replicas[0].Set.DB
+		if err := db.Exec("ALTER TABLE orders RENAME TO gone").Error; err != nil {
+			t.Fatal(err)
+		}
+		tried := make(chan struct{})
+		once := sync.OnceFunc(func() { close(tried) })
+		for _, r := range h.Replicas {
+			r.Deps.Steps.Subscribe(func(_ context.Context, e step.Event) {
+				if e.Point == step.Committed {
+					once()
+				}
+			})
+		}
+		await := stocktest.Go(t, func() (stock.Receipt, error) {
+			return h.Replicas[1].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
+		})
+		select {
+		case <-tried:
+		case <-time.After(stocktest.Patience):
+			t.Error("nobody tried")
+		}
+		if err := db.Exec("ALTER TABLE gone RENAME TO orders").Error; err != nil {
+			t.Fatal(err)
+		}
+		if r := await(); r.Err != nil || *r.Receipt.Remaining != 4 {
+			t.Errorf("Deduct() = %+v, %v, want 4 left", r.Receipt, r.Err)
+		}
+		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// awaitAnswers waits until a request has been answered n times, by whomever, and returns the answers.
+func awaitAnswers(t *testing.T, r *stocktest.Replica, order string, n int) (answers []string) {
+	t.Helper()
+	topic := strings.ReplaceAll(r.Deps.Prefix, ":", "-") + "answers"
+	c, err := r.Set.Kafka(kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
+	defer cancel()
+	for len(answers) < n {
+		fetches := c.PollFetches(ctx)
+		if ctx.Err() != nil {
+			t.Fatalf("order %s was answered %d times, want %d", order, len(answers), n)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if bytes.Contains(r.Value, []byte(`"id":"`+order)) {
+				answers = append(answers, string(r.Value))
+			}
+		})
+	}
+	return answers
+}
+
+// Whether a request arrived that nobody answers is unknown.
+func TestKafkaNoAnswer(t *testing.T) {
+	t.Parallel()
+	broker := testenv.Kafka(t)
+	env := embeddedEnv(t)
+	env.Kafka = broker.Seeds
+	h := stocktest.Open(t, env, 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	deduct := func(ctx context.Context) error {
+		_, err := h.Replicas[0].Deduct(ctx, "kafka", stock.SQL, product, 1, "")
+		return err
+	}
+	if err := deduct(t.Context()); err != nil {
+		t.Fatalf("Deduct() = %v, want nil", err)
+	}
+	broker.Cluster.Close()
+	if err := deduct(t.Context()); !errors.Is(err, stock.ErrUnknown) {
+		t.Errorf("Deduct() without a broker = %v, want ErrUnknown", err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := deduct(gone); !errors.Is(err, stock.ErrContended) || !errors.Is(err, context.Canceled) {
+		t.Errorf("Deduct() of a client that is gone = %v, want ErrContended, and why: nothing was sent", err)
+	}
+}
+
+// Where no broker answers a request is declined in time, since nothing of it was sent.
+func TestKafkaNobodyThere(t *testing.T) {
+	t.Parallel()
+	env := embeddedEnv(t)
+	env.Kafka = "127.0.0.1:1"
+	h := stocktest.Open(t, env, 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	begun := time.Now()
+	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("Deduct() where nobody is = %v, want ErrUnavailable", err)
+	}
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("Deduct() where nobody is took %s", took)
+	}
+}

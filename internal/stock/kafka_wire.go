@@ -1,0 +1,79 @@
+package stock
+
+import (
+	"errors"
+	"fmt"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/store"
+)
+
+// What the replicas send each other through Kafka.
+
+// kafkaRequest is the value of a record in the topic of requests. Its id is that of the order.
+type kafkaRequest struct {
+	Order       store.Order  `json:"order"` // with its key
+	Fingerprint []byte       `json:"fingerprint"`
+	Sold        wireTemplate `json:"sold"`
+	Refused     wireTemplate `json:"refused"`
+	ReplyTo     int32        `json:"reply_to"` // partition of the topic of answers
+}
+
+// kafkaAnswer is the value of a record in the topic of answers.
+type kafkaAnswer struct {
+	ID       string              `json:"id"` // of the request
+	Stored   *idempotency.Answer `json:"stored,omitempty"`
+	Replayed bool                `json:"replayed,omitempty"`
+	Refused  bool                `json:"refused,omitempty"`
+	Count    int64               `json:"count"` // what is left, or was there where it is refused
+	Error    string              `json:"error,omitempty"`
+	Detail   string              `json:"detail,omitempty"`
+}
+
+// wireTemplate is a template whose pieces are any bytes, which a JSON string cannot hold.
+type wireTemplate struct {
+	Status int      `json:"status"`
+	Pieces [][]byte `json:"pieces"`
+}
+
+func onWire(t idempotency.Template) wireTemplate {
+	w := wireTemplate{Status: t.Status}
+	for _, p := range t.Pieces {
+		w.Pieces = append(w.Pieces, []byte(p))
+	}
+	return w
+}
+
+func (w wireTemplate) fill(n int64) idempotency.Answer {
+	t := idempotency.Template{Status: w.Status}
+	for _, p := range w.Pieces {
+		t.Pieces = append(t.Pieces, string(p))
+	}
+	return t.Fill(n)
+}
+
+// kafkaErrors are the errors that an answer may carry, by the word for them on the wire.
+var kafkaErrors = map[string]error{
+	"unknown_product": ErrUnknownProduct, "segmented": ErrSegmented, "key_reused": ErrKeyReused,
+}
+
+// failure is the error that the answer carries, nil = none.
+func (a kafkaAnswer) failure() error {
+	if a.Error == "" {
+		return nil
+	}
+	if err := kafkaErrors[a.Error]; err != nil {
+		return fmt.Errorf("%w: by the consumer: %s", err, a.Detail)
+	}
+	return fmt.Errorf("%w: by the consumer: %s", ErrUnknown, a.Detail)
+}
+
+// failed puts an error into an answer.
+func (a *kafkaAnswer) failed(err error) {
+	a.Error, a.Detail = "unknown", err.Error()
+	for word, known := range kafkaErrors {
+		if errors.Is(err, known) {
+			a.Error = word
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package stock_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+)
+
+// held is a deduction of one unit that stands at a step.
+type held struct {
+	*stocktest.Watched
+	result func() stocktest.Result
+}
+
+// hold starts a deduction of one unit and waits until it stands at p.
+func hold(t *testing.T, r *stocktest.Replica, p step.Point, mode string, s stock.Store, product int64, key string) held {
+	t.Helper()
+	w := r.Hold(t, p)
+	result := stocktest.Go(t, func() (stock.Receipt, error) { return r.Deduct(w.Ctx, mode, s, product, 1, key) })
+	w.Await(t)
+	return held{w, result}
+}
+
+// goOn lets it go on to its end.
+func (h held) goOn(t *testing.T) error {
+	t.Helper()
+	h.Resume()
+	return h.result().Err
+}
+
+// A holds the lock, B does not get it, and C finds it free: B's finally has deleted it.
+func TestSetNXFinallyBreaksBySchedule(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		const mode = "setnx-finally"
+		product := h.Product(t, 1, 0)
+		a := hold(t, h.Replicas[0], step.Read, mode, stock.Redis, product, "a")
+		if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
+			t.Errorf("B's Deduct() = %v, want ErrLockBusy", err)
+		}
+		if _, err := h.Replicas[2].Deduct(t.Context(), mode, stock.Redis, product, 1, "c"); err != nil {
+			t.Errorf("C's Deduct() = %v, want nil", err)
+		}
+		if err := a.goOn(t); err != nil {
+			t.Errorf("A's Deduct() = %v, want nil", err)
+		}
+		if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A has finished and is about to release when its lock expires; B takes it; A's release comes late. Where it deletes B's key, C is
+// in beside B.
+func TestLateRelease(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		for _, m := range stock.Modes() {
+			if !slices.Contains([]string{"setnx-expire", "setnx-ttl", "setnx-owner", "lua-lock", "lock-then-check", "fencing"}, m.Name) {
+				continue
+			}
+			for _, s := range m.Stores {
+				t.Run(m.Name+" "+string(s), func(t *testing.T) { lateRelease(t, h, m.Name, s, m.Claims[s].Late == "O") })
+			}
+		}
+	})
+}
+
+func lateRelease(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, broken bool) {
+	product := h.Product(t, 2, 0)
+	a := hold(t, h.Replicas[0], step.Releasing, mode, s, product, "a")
+	h.DeleteLocks(t)
+	b := hold(t, h.Replicas[1], step.Read, mode, s, product, "b")
+	if err := a.goOn(t); err != nil {
+		t.Errorf("A's Deduct() = %v, want nil", err)
+	}
+	_, err := h.Replicas[2].Deduct(t.Context(), mode, s, product, 1, "c")
+	want := stocktest.Books{Initial: 2, Stock: 0, Sold: 2, Orders: 2}
+	if broken {
+		want.Sold, want.Orders = 3, 3
+	}
+	if (err == nil) != broken || err != nil && !errors.Is(err, stock.ErrLockBusy) {
+		t.Errorf("C's Deduct() while B holds the lock = %v, want that it gets in: %t", err, broken)
+	}
+	if err := b.goOn(t); err != nil {
+		t.Errorf("B's Deduct() = %v, want nil", err)
+	}
+	if got := h.Books(t, product, s); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+// What is lost before the question is found out; what is lost after it is TestLockLostSellsTwice.
+func TestLockThenCheckFindsAnEarlyLoss(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		const mode = "lock-then-check"
+		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
+			for _, rival := range []bool{false, true} {
+				product := h.Product(t, 2, 0)
+				a := hold(t, h.Replicas[0], step.Locked, mode, s, product, "a")
+				h.DeleteLocks(t)
+				want := stocktest.Books{Initial: 2, Stock: 2}
+				var b held
+				if rival {
+					b = hold(t, h.Replicas[1], step.Locked, mode, s, product, "b")
+				}
+				if err := a.goOn(t); !errors.Is(err, stock.ErrLockLost) {
+					t.Errorf("%s, with a rival: %t: A's Deduct() = %v, want ErrLockLost", s, rival, err)
+				}
+				if rival {
+					if err := b.goOn(t); err != nil {
+						t.Errorf("%s: B's Deduct() = %v, want nil", s, err)
+					}
+					want = stocktest.Books{Initial: 2, Stock: 1, Sold: 1, Orders: 1}
+				}
+				if got := h.Books(t, product, s); got != want {
+					t.Errorf("%s, with a rival: %t: books = %+v, want %+v", s, rival, got, want)
+				}
+			}
+		}
+	})
+}
+
+// The lock of one product keeps another one waiting, on whichever replica.
+func TestGlobalLockIsOneForAllProducts(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		one, other := h.Product(t, 1, 0), h.Product(t, 1, 0)
+		for mode, want := range map[string]error{"global-lock": stock.ErrLockBusy, "handoff": nil} {
+			a := hold(t, h.Replicas[0], step.Locked, mode, stock.Redis, one, "a")
+			if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, other, 1, "b"); !errors.Is(err, want) {
+				t.Errorf("%s: Deduct() of another product = %v, want %v", mode, err, want)
+			}
+			if mode == "global-lock" { // a reset of the other product takes nothing from who deducts from this one
+				h.SetStock(t, other, 1, 0)
+				if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, other, 1, "b"); !errors.Is(err, want) {
+					t.Errorf("%s: Deduct() after SetStock of another product = %v, want %v", mode, err, want)
+				}
+			}
+			if err := a.goOn(t); err != nil {
+				t.Errorf("%s: A's Deduct() = %v, want nil", mode, err)
+			}
+			h.SetStock(t, one, 1, 0)
+		}
+	})
+}

@@ -1,0 +1,20 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// lockInTx is mutex-in-tx with Redisson's lock in the place of the mutex: the commonest bug of published code that is called
+// safe. Over however many replicas, everybody waits for the lock; and who gets it reads what was there before the last holder,
+// who has not committed yet.
+//
+//	A   BEGIN ── lock ── SELECT 1 ── UPDATE = 0 ── order ── unlock ───────────────── COMMIT
+//	B   BEGIN ── lock: waits ···························· told ── SELECT 1 ── UPDATE (waits for A's row) = 0 ── order ── ...
+var lockInTx = Mode{
+	Name:   "lock-in-tx",
+	Title:  Text{"A Redis lock inside the transaction: unlocked before COMMIT", "分布式锁写在 @Transactional 里面：先解锁，后提交"},
+	Needs:  []Backend{NeedRedis, NeedMySQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{SQL: {Threads: "O"}},
+	New: func(d Deps) (Deductor, error) {
+		return lockedInTx{d, "lock-in-tx", lock.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
+	},
+}

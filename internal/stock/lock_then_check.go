@@ -1,0 +1,55 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/lock"
+)
+
+// lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That finds every loss but the one between the
+// answer and the write, and there is always a moment between them.
+//
+//	A   SET NX ── GET stock 1 ── GET lock: mine ──── (TTL over) ──────────────── SET 0 ── order
+//	B                                                    SET NX ── GET stock 1 ── mine ── SET 0 ── order
+var lockThenCheck = Mode{
+	Name:   "lock-then-check",
+	Title:  Text{"lua-lock that asks \"still mine?\" before the write", "lua-lock，写之前先问一句“锁还是我的吗”"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return lockThenCheckDeductor{d, lock.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
+	},
+}
+
+type lockThenCheckDeductor struct {
+	deps   Deps
+	locker *lock.Lua
+}
+
+func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	const mode = "lock-then-check"
+	d, product := l.deps, req.Items[0].ProductID
+	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(mode, product))
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer d.release(ctx, lease)
+
+	have, err := d.read(ctx, req.Store, product)
+	if err != nil {
+		return Receipt{}, err
+	}
+	// As late as it can be asked. The step "read" comes after it: from there on nobody looks at the lock any more.
+	mine, err := l.locker.Holds(ctx, lease)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if !mine {
+		return Receipt{}, ErrLockLost
+	}
+	return d.checkWrite(ctx, mode, req, []int64{have}, 0)
+}

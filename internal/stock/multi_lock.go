@@ -1,0 +1,46 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/lock"
+)
+
+// multiLock locks every product of a cart before it reads the first. The locks are taken in one order, by everybody: in the
+// order of the carts two of them would hold one each and wait for the other's. One wait_ms counts for all of them together.
+//
+//	A {2,1}   lock 1 ── lock 2 ── GET 1, GET 2 ── SET 1, SET 2 ── order ── unlock 2, 1
+//	B {1,2}   lock 1: waits ············································ lock 1 ── lock 2 ── ...
+var multiLock = Mode{
+	Name:   "multi-lock",
+	Title:  Text{"A cart under the locks of all its products, taken in one order", "购物车联锁：按统一顺序锁住全部商品"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Cart:   true,
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.handoff()
+		return multiLockDeductor{d, l}, err
+	},
+}
+
+type multiLockDeductor struct {
+	deps   Deps
+	locker lock.Locker
+}
+
+func (m multiLockDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	keys := make([]string, len(req.Items))
+	for i, item := range req.Items {
+		keys[i] = m.deps.lockKey("multi-lock", item.ProductID)
+	}
+	leases, err := lock.AcquireAll(lock.WithWait(ctx, req.Wait), m.locker, keys...)
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer m.deps.release(ctx, leases)
+	return m.deps.readCheckWrite(ctx, "multi-lock", req, 0) // several locks have no common fencing token
+}

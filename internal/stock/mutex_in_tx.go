@@ -1,0 +1,81 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// mutexInTx takes its lock inside the transaction, and gives it back before COMMIT: what @Transactional on a synchronized method
+// does, or a deferred unlock inside db.Transaction. Between unlock and COMMIT the next one reads what was there before.
+//
+//	A   BEGIN ── lock ── SELECT 1 ── UPDATE = 0 ── order ── unlock ───────────────────── COMMIT
+//	B   BEGIN ── lock: waits ······························· SELECT 1 ── UPDATE (waits for A's row) ······ = 0 ── order ── ...
+var mutexInTx = Mode{
+	Name:   "mutex-in-tx",
+	Title:  Text{"A mutex inside the transaction: unlocked before COMMIT", "锁在事务里面：先解锁，后提交"},
+	Needs:  []Backend{NeedMySQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{SQL: {Threads: "O"}},
+	New: func(d Deps) (Deductor, error) {
+		return lockedInTx{d, "mutex-in-tx", lock.NewMutex(d.Steps)}, nil
+	},
+}
+
+// lockedInTx is a lock mode whose lock lies inside its transaction.
+type lockedInTx struct {
+	deps   Deps
+	mode   string
+	locker lock.Locker
+}
+
+func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err error) {
+	d := l.deps
+	// The transaction outlives a client that hangs up: half of it done would be rolled back, but nobody would be told.
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+settleTimeout)
+	defer cancel()
+	err = d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error { // BEGIN
+		lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(l.mode, req.Items[0].ProductID))
+		if err != nil {
+			return err
+		}
+		defer d.release(whole, lease) // the mistake: this runs when the function returns, and COMMIT comes after it
+		r, err = l.take(whole, tx, req)
+		return err
+	}) // COMMIT
+	if err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(whole, step.Committed, "")
+	return r, nil
+}
+
+// take is the trusting read-check-write, and the order, in the transaction. READ COMMITTED sees what others have committed; what
+// they have only written it does not.
+func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receipt, error) {
+	d, item := l.deps, req.Items[0]
+	row, err := tx.Read(item.ProductID)
+	if err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Read, "")
+	if row.Stock < item.Quantity {
+		return Receipt{}, soldOut(item, row.Stock)
+	}
+	remaining := row.Stock - item.Quantity
+	order, err := d.newOrder(l.mode, item, req, &remaining, 0)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if err := tx.Set(item.ProductID, remaining); err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Written, "")
+	if err := tx.InsertOrder(order); err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Ordered, "")
+	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
+}

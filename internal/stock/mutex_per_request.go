@@ -1,0 +1,32 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+)
+
+// mutexPerRequest locks a mutex that was made for the request, as the field of a prototype-scoped bean is. Everybody gets the
+// lock, and nobody waits for anybody.
+//
+//	A   new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock
+//	B       new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock       another mutex
+var mutexPerRequest = Mode{
+	Name:   "mutex-per-request",
+	Title:  Text{"A mutex made anew for each request: everybody locks his own", "每个请求 new 一把锁：各锁各的，等于没锁"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis},
+	Claims: map[Store]Claims{Redis: {Threads: "O"}},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "mutex-per-request", perRequest{d.Steps}}, nil
+	},
+}
+
+// perRequest makes a mutex for each Acquire.
+type perRequest struct{ steps *step.Stream }
+
+// Acquire never waits: who else could hold a lock that did not exist before?
+func (p perRequest) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	return lock.NewMutex(p.steps).Acquire(ctx, key)
+}

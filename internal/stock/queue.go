@@ -1,0 +1,148 @@
+package stock
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"lastitem/internal/step"
+)
+
+// queue lets nobody fight over the row: in each replica one writer per product takes all that waits, and commits it together. A
+// commit costs the same for one order and for a hundred, so the cost of an order falls as load rises. Nobody is answered before
+// the commit; between replicas the row lock of the conditional update decides.
+//
+//	A, B, C   queued ─┐
+//	writer            └─ UPDATE stock = stock - 3 WHERE stock >= 3 ── INSERT 3 orders ── COMMIT ── 200 to A, B, C
+//	D, E                      queued ·········································· the next batch
+var queue = Mode{
+	Name:   "queue",
+	Title:  Text{"A single writer per product; one transaction for all that wait", "每个商品一个写者，攒批后一个事务提交（组提交）"},
+	Needs:  []Backend{NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "."},
+	},
+	New: func(d Deps) (Deductor, error) { return &queueDeductor{deps: d, lines: map[int64]*line{}}, nil },
+}
+
+// queueLimit is how many may wait for one product in one replica; more are turned away, for now. queueBatch is how many the
+// writer takes at most: a longer transaction would hold up the other replicas.
+const (
+	queueLimit = 4096
+	queueBatch = 500
+)
+
+type queueDeductor struct {
+	deps  Deps
+	mu    sync.Mutex
+	lines map[int64]*line // of the products that have a writer
+}
+
+// line is the queue of one product.
+type line struct{ waiting []*queued }
+
+// queued is a ticket and who waits for it.
+type queued struct {
+	ticket
+	taken, gone bool // under the deductor's mutex: the batch has begun, or the client hung up before it
+	done        sync.WaitGroup
+}
+
+func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	order, err := q.deps.newOrder("queue", req.Items[0], req, nil, 0)
+	if err != nil {
+		return Receipt{}, err
+	}
+	w := &queued{ticket: ticket{ctx: ctx, order: order, answer: req.Answer}}
+	if len(req.Key) > 0 {
+		if w.fingerprint, err = fingerprint(req); err != nil {
+			return Receipt{}, err
+		}
+	}
+	q.deps.Steps.At(ctx, step.Waiting, "")
+	if err := q.join(w); err != nil {
+		return Receipt{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { q.leave(w) })
+	w.done.Wait()
+	stop()
+	if w.panicked != nil {
+		panic(w.panicked) // here, where the request's own recovery is
+	}
+	if w.err == nil && !w.receipt.Replayed {
+		q.deps.Steps.At(ctx, step.Committed, "")
+	}
+	return w.receipt, w.err
+}
+
+// join puts w at the end of its product's queue. The first one starts the writer.
+func (q *queueDeductor) join(w *queued) error {
+	product := w.order.ProductID
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[product]
+	if l == nil {
+		l = &line{}
+		q.lines[product] = l
+		go q.write(product, l)
+	}
+	if len(l.waiting) >= queueLimit {
+		return fmt.Errorf("%w: %d requests for product %d are waiting", ErrContended, queueLimit, product)
+	}
+	w.done.Add(1)
+	l.waiting = append(l.waiting, w)
+	return nil
+}
+
+// leave drops w, whose client has hung up, unless its batch has begun: then it is carried through.
+func (q *queueDeductor) leave(w *queued) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w.taken || w.gone {
+		return
+	}
+	w.gone = true
+	w.err = fmt.Errorf("%w: gave up in the queue: %w", ErrContended, context.Cause(w.ctx))
+	w.done.Done()
+}
+
+// write commits batch after batch, and ends when nobody waits.
+func (q *queueDeductor) write(product int64, l *line) {
+	for {
+		runtime.Gosched() // who can run now, and would come a moment later, comes along
+		batch := q.next(product, l)
+		if batch == nil {
+			return
+		}
+		tickets := make([]*ticket, len(batch))
+		for i, w := range batch {
+			tickets[i] = &w.ticket
+		}
+		q.deps.commit(product, tickets)
+		for _, w := range batch {
+			w.done.Done()
+		}
+	}
+}
+
+// next takes what goes into the next batch; nil = nobody waits, and the writer is no more.
+func (q *queueDeductor) next(product int64, l *line) (batch []*queued) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for n < len(l.waiting) && len(batch) < queueBatch {
+		w := l.waiting[n]
+		n++
+		if w.gone {
+			continue
+		}
+		w.taken = true
+		batch = append(batch, w)
+	}
+	if l.waiting = l.waiting[n:]; len(batch) == 0 {
+		delete(q.lines, product)
+	}
+	return batch
+}

@@ -1,0 +1,384 @@
+package stock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/store"
+)
+
+// aQueue is the queue of one replica, whose writer is held in its first batch, the order of one unit.
+type aQueue struct {
+	stock.Deductor
+	t       *testing.T
+	h       *stocktest.Harness
+	product int64
+	resume  func() stocktest.Result
+}
+
+func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
+	t.Helper()
+	a := h.Replicas[0]
+	d, err := named(t, "queue", nil).New(a.Deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &aQueue{Deductor: d, t: t, h: h, product: h.Product(t, units, 0)}
+	held := a.Hold(t, step.Written)
+	first := stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(held.Ctx, stocktest.Request(q.product, 1, "")) })
+	held.Await(t)
+	q.resume = func() stocktest.Result { held.Resume(); return first() }
+	return q
+}
+
+// until waits until so many wait, and so many products have a writer.
+func (q *aQueue) until(writers, waiting int) {
+	q.t.Helper()
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		w, n := stock.QueueState(q.Deductor, q.product)
+		if w == writers && n == waiting {
+			return
+		}
+		if time.Since(begin) > stocktest.Patience {
+			q.t.Fatalf("%d writers, %d waiting, want %d and %d", w, n, writers, waiting)
+		}
+	}
+}
+
+// join sends a request and returns when it waits, as the n-th.
+func (q *aQueue) join(ctx context.Context, req stock.Request, n int) (await func() stocktest.Result) {
+	q.t.Helper()
+	await = stocktest.Go(q.t, func() (stock.Receipt, error) { return q.Deduct(ctx, req) })
+	q.until(1, n)
+	return await
+}
+
+func (q *aQueue) request(quantity int64, key string) stock.Request {
+	if key != "" {
+		key = fmt.Sprintf("%d/%s", q.product, key)
+	}
+	req := stocktest.Request(q.product, quantity, key)
+	req.Store = stock.SQL // as the shop fills it in
+	return req
+}
+
+func (q *aQueue) leaseSeq() uint64 {
+	q.t.Helper()
+	p, err := q.h.Replicas[0].Product(q.t.Context(), q.product)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	return p.LeaseSeq
+}
+
+// However many wait while a batch is committed, they share one update, and each has a count left of its own.
+func TestQueueCommitsTogether(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		const many = 20
+		q := newQueue(t, h, 100)
+		var results []func() stocktest.Result
+		for i := range many {
+			results = append(results, q.join(t.Context(), q.request(1, ""), i+1))
+		}
+		if r := q.resume(); r.Err != nil || *r.Receipt.Remaining != 99 {
+			t.Errorf("the first's Deduct() = %+v, %v, want 99 left", r.Receipt, r.Err)
+		}
+		for i, await := range results {
+			if r := await(); r.Err != nil || *r.Receipt.Remaining != int64(98-i) {
+				t.Errorf("Deduct() %d = %+v, %v, want %d left", i, r.Receipt, r.Err, 98-i)
+			}
+		}
+		q.until(0, 0)
+		if got := q.leaseSeq(); got != 2 {
+			t.Errorf("lease_seq = %d after two batches, want 2: one update for each raises it", got)
+		}
+	})
+}
+
+// First come, first served; who wants more than is left is refused, and does not stand in the way of who wants less.
+func TestQueueServesInOrder(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		q := newQueue(t, h, 6)
+		three := q.join(t.Context(), q.request(3, ""), 1)
+		four := q.join(t.Context(), q.request(4, "four"), 2)
+		huge := q.join(t.Context(), q.request(math.MaxInt64, ""), 3)
+		two := q.join(t.Context(), q.request(2, "two"), 4)
+		one := q.join(t.Context(), q.request(1, "one"), 5)
+		if r := q.resume(); r.Err != nil {
+			t.Errorf("the first's Deduct() = %v, want nil", r.Err)
+		}
+		for name, c := range map[string]struct {
+			await func() stocktest.Result
+			left  int64 // -1 = refused
+			has   int64
+		}{"three": {three, 2, 0}, "four": {four, -1, 2}, "huge": {huge, -1, 2}, "two": {two, 0, 0}, "one": {one, -1, 0}} {
+			r := c.await()
+			var refused *stock.SoldOutError
+			switch {
+			case c.left >= 0 && (r.Err != nil || *r.Receipt.Remaining != c.left):
+				t.Errorf("%s: Deduct() = %+v, %v, want %d left", name, r.Receipt, r.Err, c.left)
+			case c.left < 0 && (!errors.As(r.Err, &refused) || refused.Available != c.has):
+				t.Errorf("%s: Deduct() = %v, want refused, with %d there", name, r.Err, c.has)
+			}
+		}
+		want := stocktest.Books{Initial: 6, Stock: 0, Sold: 6, Orders: 3, Keys: 3}
+		if got := h.Books(t, q.product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Who hangs up before the batch begins is dropped at once; behind a full queue there is no place.
+func TestQueueTurnsAway(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, embeddedEnv(t), 1, stock.Modes())
+	q := newQueue(t, h, 1<<20)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := q.join(ctx, q.request(1, ""), 1)
+	cancel()
+	if r := gone(); !errors.Is(r.Err, stock.ErrContended) || !errors.Is(r.Err, context.Canceled) {
+		t.Errorf("Deduct() of a client that hung up = %v, want ErrContended, and why", r.Err)
+	}
+	var results []func() stocktest.Result
+	for range stock.QueueLimit - 1 {
+		results = append(results, stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(t.Context(), q.request(1, "")) }))
+	}
+	q.until(1, stock.QueueLimit)
+	if r, err := q.Deduct(t.Context(), q.request(1, "")); !errors.Is(err, stock.ErrContended) {
+		t.Errorf("Deduct() behind a full queue = %+v, %v, want ErrContended", r, err)
+	}
+	q.resume()
+	for _, await := range results {
+		if r := await(); r.Err != nil {
+			t.Fatalf("Deduct() = %v, want nil", r.Err)
+		}
+	}
+	q.until(0, 0)
+	want := stocktest.Books{Initial: 1 << 20, Stock: 1<<20 - stock.QueueLimit, Sold: stock.QueueLimit, Orders: stock.QueueLimit}
+	if got := h.Books(t, q.product, stock.SQL); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+// One key several times in a batch: one effect, and its answer to all; another payload under it is refused.
+func TestQueueRepeatsWithinABatch(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		q := newQueue(t, h, 5)
+		first := q.join(t.Context(), q.request(2, "k"), 1)
+		again := q.join(t.Context(), q.request(2, "k"), 2)
+		other := q.join(t.Context(), q.request(1, "k"), 3)
+		short := q.join(t.Context(), q.request(9, "short"), 4)
+		shortAgain := q.join(t.Context(), q.request(9, "short"), 5)
+		q.resume()
+		r := first()
+		if r.Err != nil || r.Receipt.Stored == nil || r.Receipt.Replayed {
+			t.Fatalf("the first's Deduct() = %+v, %v, want a stored answer", r.Receipt, r.Err)
+		}
+		got := again()
+		if diff := cmp.Diff(stock.Receipt{Stored: r.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil || diff != "" {
+			t.Errorf("the repetition's Deduct() = %v (-want +got):\n%s", got.Err, diff)
+		}
+		if r := other(); !errors.Is(r.Err, stock.ErrKeyReused) {
+			t.Errorf("Deduct() of another payload = %v, want ErrKeyReused", r.Err)
+		}
+		refused := short()
+		if !errors.Is(refused.Err, stock.ErrSoldOut) || refused.Receipt.Stored == nil {
+			t.Errorf("Deduct(9) = %+v, %v, want ErrSoldOut and a stored answer", refused.Receipt, refused.Err)
+		}
+		if r := shortAgain(); r.Err != nil || !r.Receipt.Replayed || !bytes.Equal(r.Receipt.Stored.Body, refused.Receipt.Stored.Body) {
+			t.Errorf("Deduct(9) again = %+v, %v, want that refusal replayed", r.Receipt, r.Err)
+		}
+		want := stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 2, Keys: 2}
+		if got := h.Books(t, q.product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Another payload under a key that has an answer is refused; the repetition of the first one behind it, in the same batch, is not.
+func TestQueueRepeatsBehindAnotherPayload(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 9, 0)
+		q := newQueue(t, h, 9)
+		q.resume() // an idle queue, with a product of its own
+		q = &aQueue{Deductor: q.Deductor, t: t, h: h, product: product}
+		sold, err := q.Deduct(t.Context(), q.request(2, "k"))
+		if err != nil || sold.Stored == nil {
+			t.Fatalf("Deduct() = %+v, %v, want a stored answer", sold, err)
+		}
+		held := h.Replicas[0].Hold(t, step.Written)
+		first := stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(held.Ctx, q.request(1, "")) })
+		held.Await(t)
+		other := q.join(t.Context(), q.request(1, "k"), 1)
+		again := q.join(t.Context(), q.request(2, "k"), 2)
+		held.Resume()
+		if r := first(); r.Err != nil {
+			t.Errorf("the first's Deduct() = %v, want nil", r.Err)
+		}
+		if r := other(); !errors.Is(r.Err, stock.ErrKeyReused) {
+			t.Errorf("Deduct() of another payload = %v, want ErrKeyReused", r.Err)
+		}
+		r := again()
+		if diff := cmp.Diff(stock.Receipt{Stored: sold.Stored, Replayed: true}, r.Receipt); r.Err != nil || diff != "" {
+			t.Errorf("the repetition's Deduct() = %v (-want +got):\n%s", r.Err, diff)
+		}
+		want := stocktest.Books{Initial: 9, Stock: 6, Sold: 3, Orders: 2, Keys: 1}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Keys that have an answer already, from this mode or from idempotent, take nobody else in their batch down with them.
+func TestQueueReplays(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 9, 0)
+		key := func(name string) string { return fmt.Sprintf("%d/%s", product, name) }
+		stored := map[string]*idempotency.Answer{}
+		for _, mode := range []string{"queue", "idempotent"} {
+			r, err := h.Replicas[1].Deduct(t.Context(), mode, stock.SQL, product, 2, key(mode))
+			if err != nil || r.Stored == nil {
+				t.Fatalf("%s: Deduct() = %+v, %v, want a stored answer", mode, r, err)
+			}
+			stored[mode] = r.Stored
+		}
+		q := newQueue(t, h, 9)
+		q.resume() // an idle queue, with a product of its own
+		q = &aQueue{Deductor: q.Deductor, t: t, h: h, product: product}
+		held := h.Replicas[0].Hold(t, step.Written)
+		first := stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(held.Ctx, q.request(1, "")) })
+		held.Await(t)
+		fresh := q.join(t.Context(), q.request(1, "fresh"), 1)
+		again := q.join(t.Context(), q.request(2, "queue"), 2)
+		mixed := q.join(t.Context(), q.request(2, "idempotent"), 3)
+		reused := q.join(t.Context(), q.request(1, "queue"), 4)
+		plain := q.join(t.Context(), q.request(1, ""), 5)
+		held.Resume()
+		for name, await := range map[string]func() stocktest.Result{"first": first, "fresh": fresh, "plain": plain} {
+			if r := await(); r.Err != nil || r.Receipt.Replayed {
+				t.Errorf("%s: Deduct() = %+v, %v, want a first execution", name, r.Receipt, r.Err)
+			}
+		}
+		for mode, await := range map[string]func() stocktest.Result{"queue": again, "idempotent": mixed} {
+			r := await()
+			if diff := cmp.Diff(stock.Receipt{Stored: stored[mode], Replayed: true}, r.Receipt); r.Err != nil || diff != "" {
+				t.Errorf("Deduct() with a key of %s = %v (-want +got):\n%s", mode, r.Err, diff)
+			}
+		}
+		if r := reused(); !errors.Is(r.Err, stock.ErrKeyReused) {
+			t.Errorf("Deduct() of another payload = %v, want ErrKeyReused", r.Err)
+		}
+		want := stocktest.Books{Initial: 9, Stock: 2, Sold: 7, Orders: 5, Keys: 3}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A request that panics in the writer panics on its own goroutine, and the others of its batch are sold what they want.
+func TestQueuePanics(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		q := newQueue(t, h, 5)
+		before := q.join(t.Context(), q.request(1, "a"), 1)
+		req := q.request(1, "b")
+		req.Answer = func(stock.Receipt, error) idempotency.Answer { panic("crash") }
+		crashed := make(chan any, 1)
+		go func() {
+			defer func() { crashed <- recover() }()
+			_, _ = q.Deduct(t.Context(), req)
+		}()
+		q.until(1, 2)
+		after := q.join(t.Context(), q.request(1, ""), 3)
+		q.resume()
+		if p := <-crashed; fmt.Sprint(p) != "crash" {
+			t.Errorf("recovered %v, want the panic of Answer", p)
+		}
+		for _, await := range []func() stocktest.Result{before, after} {
+			if r := await(); r.Err != nil {
+				t.Errorf("Deduct() beside it = %v, want nil", r.Err)
+			}
+		}
+		want := stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 1}
+		if got := h.Books(t, q.product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A batch that loses a deadlock is rolled back as a whole and goes again.
+func TestQueueLosesADeadlock(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, realEnv(t), 1, stock.Modes())
+	product, a := h.Product(t, 5, 0), h.Replicas[0]
+	const others = 50 // rows that the rival has written: InnoDB ends the transaction that has written fewer
+	for range others {
+		h.Product(t, 5, 0)
+	}
+	key := fmt.Sprintf("%d/k", product)
+	held := a.Hold(t, step.Written)
+	sold := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, "queue", stock.SQL, product, 2, key) })
+	held.Await(t)
+	mine := errors.New("mine")
+	err := a.Deps.SQL.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+		for i := range int64(others) {
+			if err := tx.Set(product+1+i, 4); err != nil {
+				return err
+			}
+		}
+		if _, _, err := tx.ClaimKey([]byte(key), product, bytes.Repeat([]byte("f"), 32), 3); err != nil {
+			return err
+		}
+		held.Resume() // the batch wants the key, and this the row that the batch has
+		if _, ok, err := tx.Take(product, 1); err != nil || !ok {
+			return fmt.Errorf("Take() = %t, %w", ok, err)
+		}
+		return mine
+	})
+	if !errors.Is(err, mine) {
+		t.Errorf("the rival's Tx() = %v, want its own error: it wins", err)
+	}
+	if r := sold(); r.Err != nil || r.Receipt.Replayed || *r.Receipt.Remaining != 3 {
+		t.Errorf("Deduct() = %+v, %v, want 3 left", r.Receipt, r.Err)
+	}
+	want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 1, Keys: 1}
+	if got := h.Books(t, product, stock.SQL); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+func TestQueueTwice(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) { exactTwice(t, h, "queue", stock.SQL) })
+}
+
+// An address may ask the server to count the rows that it found; a key that is there already would look new then.
+func TestQueueReplaysWhateverTheAddressCounts(t *testing.T) {
+	t.Parallel()
+	env := realEnv(t)
+	sign := "?"
+	if strings.Contains(env.SQL, "?") {
+		sign = "&"
+	}
+	env.SQL += sign + "clientFoundRows=true"
+	h := stocktest.Open(t, env, 2, stock.Modes())
+	product := h.Product(t, 5, 0)
+	for i, r := range h.Replicas {
+		if got, err := r.Deduct(t.Context(), "queue", stock.SQL, product, 1, "k"); err != nil || got.Replayed != (i > 0) {
+			t.Errorf("Deduct() %d with one key = %+v, %v, want a replay: %t", i, got, err, i > 0)
+		}
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,71 @@
+package stock
+
+import (
+	"context"
+	"fmt"
+
+	"lastitem/internal/step"
+)
+
+// redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer says who got the last unit. Whoever went below
+// zero puts the units back. No lock, no lost update; but stock, putting back and order are three commands, and who dies
+// between two of them leaks units.
+//
+//	A   DECRBY 1 → 0 ─────────────────────── RPUSH order
+//	B        DECRBY 1 → -1 ── INCRBY 1 → 0                          sold out
+//	C   DECRBY 1 → 0 ── kill -9                                     a unit without an order
+var redisDecr = Mode{
+	Name:   "redis-decr",
+	Title:  Text{"DECRBY, and INCRBY back when below zero", "DECRBY 原子扣减，减成负数再 INCRBY 加回去"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: "L", Failover: "A", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) { return redisDecrDeductor{d}, nil },
+}
+
+type redisDecrDeductor struct{ deps Deps }
+
+func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	d, item := r.deps, req.Items[0]
+	// The read decides nothing. It keeps DECRBY from creating a product at -1, and refuses without a write what is long sold
+	// out: else every latecomer of a flash sale would cost two writes.
+	have, err := d.Redis.Read(ctx, item.ProductID)
+	if err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Read, "")
+	if have < item.Quantity {
+		return Receipt{}, soldOut(item, max(have, 0))
+	}
+	order, err := d.newOrder("redis-decr", item, req, nil, 0)
+	if err != nil {
+		return Receipt{}, err
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	remaining, err := d.Redis.Add(ctx, item.ProductID, -item.Quantity)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if remaining < 0 {
+		return Receipt{}, r.putBack(ctx, item, remaining)
+	}
+	d.Steps.At(ctx, step.Written, "")
+	order.Remaining = &remaining
+	if err := d.Redis.Append(ctx, order); err != nil {
+		return Receipt{}, fmt.Errorf("%w: order %s not appended: %w", ErrUnknown, order.ID, err)
+	}
+	d.Steps.At(ctx, step.Ordered, "")
+	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
+}
+
+// putBack returns what was taken too much, below being the count that this left. Between the two commands the count is lower
+// than what is there, and a small request may be refused that would have fitted.
+func (r redisDecrDeductor) putBack(ctx context.Context, item Item, below int64) error {
+	if _, err := r.deps.Redis.Add(ctx, item.ProductID, item.Quantity); err != nil {
+		return fmt.Errorf("%w: %d units not put back: %w", ErrUnknown, item.Quantity, err)
+	}
+	return soldOut(item, max(below+item.Quantity, 0))
+}

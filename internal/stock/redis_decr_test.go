@@ -1,0 +1,37 @@
+package stock_test
+
+import (
+	"errors"
+	"testing"
+
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+)
+
+// What was taken below zero goes back, and who wants less still gets it.
+func TestRedisDecrPutsBack(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		a, b := h.Replicas[0], h.Replicas[1]
+		product := h.Product(t, 3, 0)
+		held := a.Hold(t, step.Read)
+		first := stocktest.Go(t, func() (stock.Receipt, error) {
+			return a.Deduct(held.Ctx, "redis-decr", stock.Redis, product, 3, "a")
+		})
+		held.Await(t)
+		if _, err := b.Deduct(t.Context(), "redis-decr", stock.Redis, product, 1, "b"); err != nil {
+			t.Fatalf("B's Deduct(1) after A has read = %v, want nil", err)
+		}
+		held.Resume()
+		var refused *stock.SoldOutError
+		if r := first(); !errors.As(r.Err, &refused) || refused.Available != 2 {
+			t.Errorf("A's Deduct(3 of 2) = %v, want sold out with 2 left", r.Err)
+		}
+		if _, err := b.Deduct(t.Context(), "redis-decr", stock.Redis, product, 2, "b"); err != nil {
+			t.Errorf("B's Deduct(2 of 2) = %v, want nil", err)
+		}
+		if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 3, Stock: 0, Sold: 3, Orders: 2}); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}

@@ -1,0 +1,28 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// rwlock deducts under the write lock, and lets the product be read under the read lock: GET /products/{id}?mode=rwlock. Readers
+// share; none of them comes between the count and the order of a deduction.
+//
+//	writer A   lock ── GET 9 ── SET 8 ─────────── order ── release: to B and C
+//	plain GET                          8 units, and no order for the ninth
+//	reader B               queued ······························· told ── 8 units, and the order
+//	reader C                      queued ························ told ── 8 units, and the order
+var rwlock = Mode{
+	Name:   "rwlock",
+	Title:  Text{"A write lock to deduct, a read lock to read the stock", "读写锁：扣减拿写锁，查库存拿读锁"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		l, err := d.engine(func(e *lock.Engine) lock.Locker { return e.ReadWrite().Write() })
+		return locked{d, "rwlock", l}, err
+	},
+	Readers: func(d Deps) (lock.Locker, error) {
+		return d.engine(func(e *lock.Engine) lock.Locker { return e.ReadWrite().Read() })
+	},
+}

@@ -1,0 +1,109 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+)
+
+// halves is what a reader of the books of a product sees of it: do the count and the orders add up?
+func halves(ctx context.Context, r *stocktest.Replica, product int64) (whole bool, err error) {
+	l, err := r.Ledger(ctx, product)
+	f := l.Facts[stock.Redis]
+	left := f.Initial - f.Stock
+	for _, o := range f.Orders {
+		left -= o.Quantity
+	}
+	return left == 0, err
+}
+
+// A writer stands between the count and its order. Who looks without the lock sees that; who reads under it waits until the order
+// is there, whatever the replica.
+func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		for i, reader := range h.Replicas {
+			writer := hold(t, h.Replicas[0], step.Written, "rwlock", stock.Redis, product, reader.Deps.Replica)
+			if whole, err := halves(t.Context(), reader, product); whole || err != nil {
+				t.Errorf("the books without a lock are whole: %t, %v; the writer was to stand in between", whole, err)
+			}
+			untouched := func(context.Context) error { return errors.New("read beside the writer") }
+			if err := reader.ReadLocked(t.Context(), "rwlock", product, 0, untouched); !errors.Is(err, stock.ErrLockBusy) {
+				t.Errorf("ReadLocked() that does not wait = %v, want ErrLockBusy", err)
+			}
+			waiting := reader.Hold(t, step.Waiting)
+			var whole bool
+			var p stock.Product
+			look := func(ctx context.Context) (err error) {
+				if whole, err = halves(ctx, reader, product); err == nil {
+					p, err = reader.Product(ctx, product)
+				}
+				return err
+			}
+			read := stocktest.Go(t, func() (stock.Receipt, error) {
+				return stock.Receipt{}, reader.ReadLocked(waiting.Ctx, "rwlock", product, stocktest.Patience, look)
+			})
+			waiting.Await(t)
+			waiting.Resume()
+			if err := writer.goOn(t); err != nil {
+				t.Errorf("Deduct() = %v, want nil", err)
+			}
+			if r := read(); r.Err != nil || !whole || p.Stock[stock.Redis] != int64(4-i) {
+				t.Errorf("ReadLocked() = %v, whole: %t, %+v, want whole books and %d units", r.Err, whole, p, 4-i)
+			}
+		}
+	})
+}
+
+// Readers let each other in, and keep a writer out.
+func TestRWLockReadersShare(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		err := h.Replicas[0].ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error {
+			err := h.Replicas[1].ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil })
+			if err != nil {
+				t.Errorf("ReadLocked() beside another = %v, want nil", err)
+			}
+			if _, err := h.Replicas[2].Deduct(t.Context(), "rwlock", stock.Redis, product, 1, "k"); !errors.Is(err, stock.ErrLockBusy) {
+				t.Errorf("Deduct() beside a reader = %v, want ErrLockBusy", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("ReadLocked() = %v, want nil", err)
+		}
+		if _, err := h.Replicas[2].Deduct(t.Context(), "rwlock", stock.Redis, product, 1, "k"); err != nil {
+			t.Errorf("Deduct() once they have left = %v, want nil", err)
+		}
+	})
+}
+
+func TestReadLockedChecksItsMode(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, embeddedEnv(t), 1, stock.Modes())
+	r, product := h.Replicas[0], h.Product(t, 5, 0)
+	never := func(context.Context) error { t.Error("read"); return nil }
+	for mode, want := range map[string]error{"handoff": stock.ErrInvalid, "noop": stock.ErrInvalid, "rw": stock.ErrUnknownMode} {
+		if err := r.ReadLocked(t.Context(), mode, product, 0, never); !errors.Is(err, want) {
+			t.Errorf("ReadLocked() by %s = %v, want %v", mode, err, want)
+		}
+	}
+	without, err := stock.NewShop(stock.Deps{}, stock.Modes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := without.ReadLocked(t.Context(), "rwlock", product, 0, never); !errors.Is(err, stock.ErrModeUnavailable) {
+		t.Errorf("ReadLocked() without Redis = %v, want ErrModeUnavailable", err)
+	}
+	refused := errors.New("refused")
+	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("ReadLocked() = %v, want the error of the read", err)
+	}
+	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil }); err != nil {
+		t.Errorf("ReadLocked() after one that failed = %v, want nil", err)
+	}
+}

@@ -1,0 +1,188 @@
+package stock_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+)
+
+// sessionEnds ends, at the server, the session under which A holds the lock of a mode, as it ends by itself when A is paused
+// for longer than its TTL. Nobody tells A.
+var sessionEnds = map[string]func(t *testing.T, a *stocktest.Replica){
+	"zookeeper": func(_ *testing.T, a *stocktest.Replica) {
+		a.Set.ZooKeeper.Close()
+	},
+	"etcd": revokeLease,
+	"consul": func(t *testing.T, a *stocktest.Replica) {
+		t.Helper()
+		kv, _, err := a.Set.Consul.KV().List(a.Deps.Prefix+"lock:", (&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
+		if err != nil || len(kv) != 1 || kv[0].Session == "" {
+			t.Fatalf("the locks in Consul are %v, %v, want one that is held", kv, err)
+		}
+		if _, err := a.Set.Consul.Session().Destroy(kv[0].Session, nil); err != nil {
+			t.Fatalf("destroy the session: %v", err)
+		}
+	},
+}
+
+func revokeLease(t *testing.T, a *stocktest.Replica) {
+	t.Helper()
+	res, err := a.Set.Etcd.Get(t.Context(), a.Deps.Prefix+"lock:", clientv3.WithPrefix())
+	if err != nil || len(res.Kvs) != 1 {
+		t.Fatalf("the locks in etcd are %v, %v, want one", res, err)
+	}
+	if _, err := a.Set.Etcd.Revoke(t.Context(), clientv3.LeaseID(res.Kvs[0].Lease)); err != nil {
+		t.Fatalf("revoke the lease: %v", err)
+	}
+}
+
+// overtaken has A stop after its read with the lock held, ends A's lock, and lets B deduct one unit. resume lets A go on and
+// returns what became of it.
+func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, product int64, end func()) (resume func() stocktest.Result) {
+	t.Helper()
+	a, b := h.Replicas[0], h.Replicas[1]
+	held := a.Hold(t, step.Read)
+	first := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, mode, s, product, 1, "a") })
+	held.Await(t)
+	if _, err := b.Deduct(t.Context(), mode, s, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
+		t.Fatalf("B's Deduct() while A holds the lock = %v, want ErrLockBusy", err)
+	}
+	end()
+	req := stocktest.Request(product, 1, "b")
+	req.Store, req.Wait = s, stocktest.Patience
+	if _, err := b.Shop.Deduct(t.Context(), mode, req); err != nil {
+		t.Fatalf("B's Deduct() once A's lock has ended = %v, want nil", err)
+	}
+	return func() stocktest.Result {
+		t.Helper()
+		held.Resume()
+		return first()
+	}
+}
+
+// A holder whose session has ended sells what its rival has sold: no consensus protects a write that is made elsewhere.
+func TestSessionEndedSellsTwice(t *testing.T) {
+	t.Parallel()
+	for mode, end := range sessionEnds {
+		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
+			t.Run(mode+"/"+string(s), func(t *testing.T) {
+				t.Parallel()
+				h := stocktest.Open(t, withServices(t, embeddedEnv(t)), 2, stock.Modes())
+				product := h.Product(t, 1, 0)
+				resume := overtaken(t, h, mode, s, product, func() { end(t, h.Replicas[0]) })
+				if r := resume(); r.Err != nil {
+					t.Errorf("A's Deduct() = %v, want nil", r.Err)
+				}
+				want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
+				if got := h.Books(t, product, s); got != want {
+					t.Errorf("books = %+v, want %+v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// Redlock outlives the loss of the lock on two of five nodes, and not on three.
+func TestRedlockMajorityForgotSellsTwice(t *testing.T) {
+	t.Parallel()
+	env, _ := withRedlock(t, embeddedEnv(t))
+	h := stocktest.Open(t, env, 2, stock.Modes())
+	a, b := h.Replicas[0], h.Replicas[1]
+	for _, s := range []stock.Store{stock.Redis, stock.SQL} {
+		product := h.Product(t, 1, 0)
+		resume := overtaken(t, h, "redlock", s, product, func() {
+			everywhere(t, a)
+			forget(t, a, 0, 1)
+			if _, err := b.Deduct(t.Context(), "redlock", s, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
+				t.Fatalf("B's Deduct() when two of five nodes have forgotten A = %v, want ErrLockBusy", err)
+			}
+			forget(t, a, 2)
+		})
+		if r := resume(); r.Err != nil {
+			t.Errorf("%s: A's Deduct() = %v, want nil", s, r.Err)
+		}
+		want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
+		if got := h.Books(t, product, s); got != want {
+			t.Errorf("%s: books = %+v, want %+v", s, got, want)
+		}
+	}
+}
+
+// everywhere puts the lock on the nodes that were too slow to be among its majority: on a busy machine one may be.
+func everywhere(t *testing.T, r *stocktest.Replica) {
+	t.Helper()
+	key, owner := "", ""
+	for _, n := range r.Set.Redlock {
+		keys, err := n.Client.Keys(t.Context(), r.Deps.Prefix+"lock:redlock:*").Result()
+		if err != nil {
+			t.Fatalf("%s: KEYS: %v", n.Name, err)
+		}
+		if len(keys) == 1 {
+			key, owner = keys[0], n.Client.Get(t.Context(), keys[0]).Val()
+		}
+	}
+	for _, n := range r.Set.Redlock {
+		if err := n.Client.SetNX(t.Context(), key, owner, r.Deps.LockTTL).Err(); err != nil {
+			t.Fatalf("%s: SET NX: %v", n.Name, err)
+		}
+	}
+}
+
+// forget deletes the lock on some nodes, as an expiry or a restart without data would.
+func forget(t *testing.T, r *stocktest.Replica, nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		c := r.Set.Redlock[i].Client
+		keys, err := c.Keys(t.Context(), r.Deps.Prefix+"lock:redlock:*").Result()
+		if err != nil || len(keys) != 1 {
+			t.Fatalf("node %d holds %v, %v, want one lock", i, keys, err)
+		}
+		if err := c.Del(t.Context(), keys...).Err(); err != nil {
+			t.Fatalf("node %d: DEL: %v", i, err)
+		}
+	}
+}
+
+// What a dead holder has left on the Redlock nodes goes with a reset, on those that can be reached.
+func TestResetFreesRedlock(t *testing.T) {
+	t.Parallel()
+	env, nodes := withRedlock(t, embeddedEnv(t))
+	h := stocktest.Open(t, env, 2, stock.Modes())
+	a, b := h.Replicas[0], h.Replicas[1]
+	product := h.Product(t, 1, 0)
+	held := a.Hold(t, step.Locked)
+	first := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, "redlock", stock.Redis, product, 1, "a") })
+	held.Await(t)
+	nodes[4].Kill()
+	if err := b.SetStock(t.Context(), product, 5, 0); err != nil {
+		t.Errorf("SetStock() with one node that cannot be reached = %v, want nil", err)
+	}
+	if _, err := b.Deduct(t.Context(), "redlock", stock.Redis, product, 1, "b"); err != nil {
+		t.Errorf("B's Deduct() after the reset = %v, want nil", err)
+	}
+	held.Resume()
+	if r := first(); r.Err != nil {
+		t.Errorf("A's Deduct() = %v, want nil", r.Err)
+	}
+}
+
+// The same schedule in which etcd sells twice: the transaction asks whose the lock is, and the stale write is refused.
+func TestEtcdTxnRefusesStaleWrite(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, withServices(t, embeddedEnv(t)), 2, stock.Modes())
+	a := h.Replicas[0]
+	product := h.Product(t, 5, 0)
+	resume := overtaken(t, h, "etcd-txn", stock.Etcd, product, func() { revokeLease(t, a) })
+	if r := resume(); !errors.Is(r.Err, stock.ErrContended) {
+		t.Errorf("A's Deduct() = %v, want ErrContended", r.Err)
+	}
+	if got, want := h.Books(t, product, stock.Etcd), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}

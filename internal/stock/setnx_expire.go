@@ -1,0 +1,23 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the product for
+// ever, unless it dies between the two. And what expires can now expire too early.
+//
+//	A   SETNX ── kill -9                                                            stuck, as before
+//	A   SETNX ── PEXPIRE ── GET 1 ──── (TTL over) ─────────────── SET 0 ── order    oversold, which is new
+//	B                                      SETNX ── GET 1 ── SET 0 ── order
+var setnxExpire = Mode{
+	Name:   "setnx-expire",
+	Title:  Text{"SETNX, then EXPIRE as a second command", "SETNX 之后再发一条 EXPIRE"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "LX", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "setnx-expire", lock.NewSetNXExpire(d.Client, d.LockTTL, d.Steps)}, nil
+	},
+}

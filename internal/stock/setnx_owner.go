@@ -1,0 +1,23 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// setnxOwner writes down whose key it is, and asks before it deletes. Asking and deleting are two commands, and the key may
+// change hands between them.
+//
+//	A   SET NX PX a ── work done ── GET a: mine ──── (TTL over) ──────── DEL
+//	B                                                    SET NX PX b ── GET 1 ───────────────────────── SET 0 ── order
+//	C                                                                       SET NX PX c ── GET 1 ── SET 0 ── order
+var setnxOwner = Mode{
+	Name:   "setnx-owner",
+	Title:  Text{"An owner value; GET, compare, DEL as separate commands", "带持有者标识；GET、比对、DEL 分开执行"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "setnx-owner", lock.NewSetNXOwner(d.Client, d.LockTTL, d.Steps)}, nil
+	},
+}

@@ -1,0 +1,23 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// setnxTTL takes key and expiry in one command, so that no death leaves a key for ever. Its DEL does not ask whose key it is: who
+// comes late deletes the lock of a rival, and a third one is in beside him.
+//
+//	A   SET NX PX ── work done ──── (TTL over) ──────── DEL
+//	B                                   SET NX PX ── GET 1 ───────────────────────── SET 0 ── order
+//	C                                                      SET NX PX ── GET 1 ── SET 0 ── order
+var setnxTTL = Mode{
+	Name:   "setnx-ttl",
+	Title:  Text{"SET NX PX in one command; DEL without asking whose", "SET NX PX 一条命令；DEL 时不问是谁的锁"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return locked{d, "setnx-ttl", lock.NewSetNXTTL(d.Client, d.LockTTL, d.Steps)}, nil
+	},
+}

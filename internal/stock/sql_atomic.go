@@ -1,0 +1,46 @@
+package stock
+
+import (
+	"context"
+
+	"lastitem/internal/store"
+)
+
+// sqlAtomic asks and takes in one statement: stock = stock - n WHERE stock >= n, and the order in the same transaction. There is
+// no read to be outdated, so there is nothing to lock; the database queues the writers of a row by itself.
+//
+//	A   BEGIN ── UPDATE - 1 WHERE stock >= 1: one row ── order ── COMMIT
+//	B   BEGIN ── UPDATE - 1 WHERE stock >= 1: waits ············· no row: sold out ── ROLLBACK
+var sqlAtomic = Mode{
+	Name:   "sql-atomic",
+	Title:  Text{"stock = stock - ? WHERE stock >= ?, and the order, one transaction", "条件更新：stock = stock - ? WHERE stock >= ?，与订单同一事务"},
+	Needs:  []Backend{NeedSQL},
+	Stores: []Store{SQL},
+	Cart:   true,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) { return sqlAtomicDeductor{d}, nil },
+}
+
+type sqlAtomicDeductor struct{ deps Deps }
+
+func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	remaining := make([]int64, len(req.Items)) // filled in by the update, before the order is inserted
+	orders, err := s.deps.newOrders("sql-atomic", req, remaining, 0)
+	if err != nil {
+		return Receipt{}, err
+	}
+	err = s.deps.withOrders(ctx, orders, func(tx *store.Tx) error {
+		left, short, err := takeAll(tx, req.Items) // by product, as check has put them: no two carts wait in a circle
+		if err != nil {
+			return err
+		}
+		copy(remaining, left)
+		return short // the number of rows is the answer: unasked, it would be a sale
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receiptOf(orders), nil
+}

@@ -1,0 +1,102 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// sqlForUpdate reads the row under its own lock: whoever else wants it waits at the SELECT, and reads what the one before has
+// committed. The lock ends with the transaction, in whatever way that ends: there is nothing to expire and nothing to release.
+//
+//	A   BEGIN ── SELECT ... FOR UPDATE 1 ── UPDATE = 0 ── order ── COMMIT
+//	B   BEGIN ── SELECT ... FOR UPDATE: waits ······················· 0 ── sold out
+var sqlForUpdate = Mode{
+	Name:   "sql-for-update",
+	Title:  Text{"SELECT ... FOR UPDATE, UPDATE and the order, one transaction", "悲观锁：SELECT ... FOR UPDATE，判断、更新、写订单同一事务"},
+	Needs:  []Backend{NeedMySQL},
+	Stores: []Store{SQL},
+	Cart:   true,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) { return sqlForUpdateDeductor{d}, nil },
+}
+
+type sqlForUpdateDeductor struct{ deps Deps }
+
+func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	d := s.deps
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+settleTimeout)
+	defer cancel()
+	deadline := time.Now().Add(req.Wait) // of all rows together, and of a connection of the pool
+	locked := 0
+	defer func() { // COMMIT and ROLLBACK are the release
+		for _, item := range req.Items[:locked] {
+			key := d.lockKey("sql-for-update", item.ProductID)
+			d.Steps.At(whole, step.Releasing, key)
+			d.Steps.At(whole, step.Released, key)
+		}
+	}()
+	var orders []store.Order
+	err := d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error {
+		remaining := make([]int64, len(req.Items))
+		for i, item := range req.Items { // by product, as check has put them: no two carts wait in a circle
+			row, err := s.lock(ctx, tx, item.ProductID, time.Until(deadline))
+			if err != nil {
+				return err
+			}
+			locked++
+			remaining[i] = row.Stock - item.Quantity
+		}
+		d.Steps.At(whole, step.Read, "")
+		for i, item := range req.Items {
+			if remaining[i] < 0 {
+				return soldOut(item, remaining[i]+item.Quantity)
+			}
+		}
+		var err error
+		if orders, err = d.newOrders("sql-for-update", req, remaining, 0); err != nil {
+			return err
+		}
+		return s.write(whole, tx, orders)
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(whole, step.Committed, "")
+	return receiptOf(orders), nil
+}
+
+// lock reads a row and keeps it. A client that hangs up while it waits, waits no longer.
+func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product int64, wait time.Duration) (store.Row, error) {
+	key := s.deps.lockKey("sql-for-update", product)
+	s.deps.Steps.At(ctx, step.Waiting, key)
+	row, err := tx.ReadForUpdate(ctx, product, max(0, wait))
+	if errors.Is(err, store.ErrRowBusy) {
+		err = fmt.Errorf("%w: %w", ErrLockBusy, err)
+	}
+	if err == nil {
+		s.deps.Steps.At(ctx, step.Locked, key)
+	}
+	return row, err
+}
+
+// write writes what remains, and the order. Nobody can have written since the rows were read.
+func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []store.Order) error {
+	for _, o := range orders {
+		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {
+			return err
+		}
+	}
+	s.deps.Steps.At(ctx, step.Written, "")
+	if err := insertAll(tx, orders); err != nil {
+		return err
+	}
+	s.deps.Steps.At(ctx, step.Ordered, "")
+	return nil
+}

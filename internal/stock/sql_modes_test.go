@@ -1,0 +1,193 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+)
+
+// one sends a request for one unit of a product with the stock in SQL.
+func one(ctx context.Context, r *stocktest.Replica, mode string, product int64, key string) func() (stock.Receipt, error) {
+	return func() (stock.Receipt, error) { return r.Deduct(ctx, mode, stock.SQL, product, 1, key) }
+}
+
+func TestUnsafeSQLSellsTwice(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
+		if got := sellTwice(t, h, h.Replicas[0], h.Replicas[0], "unsafe-sql", stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// The lock is free before the commit. A stops between the two; B gets the lock, and reads what A has sold already.
+func TestUnlockedBeforeCommit(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, realEnv(t), 2, stock.Modes())
+	for mode, b := range map[string]*stocktest.Replica{"mutex-in-tx": h.Replicas[0], "lock-in-tx": h.Replicas[1]} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			a, product := h.Replicas[0], h.Product(t, 1, 0)
+			released, read := a.Hold(t, step.Released), b.Hold(t, step.Read)
+			first := stocktest.Go(t, one(released.Ctx, a, mode, product, "a"))
+			released.Await(t)
+			second := stocktest.Go(t, one(read.Ctx, b, mode, product, "b"))
+			read.Await(t)
+			released.Resume()
+			if r := first(); r.Err != nil {
+				t.Fatalf("A's Deduct() = %v, want nil", r.Err)
+			}
+			read.Resume()
+			if r := second(); r.Err != nil {
+				t.Fatalf("B's Deduct() = %v, want nil", r.Err)
+			}
+			want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
+			if got := h.Books(t, product, stock.SQL); got != want {
+				t.Errorf("books = %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// overtakenSQL lets B buy a unit after A has read, and returns what became of A, and the time of the row as A read it and as B
+// left it.
+func overtakenSQL(t *testing.T, h *stocktest.Harness, mode string, product int64) (a stocktest.Result, read, left string) {
+	t.Helper()
+	held := h.Replicas[0].Hold(t, step.Read)
+	first := stocktest.Go(t, one(held.Ctx, h.Replicas[0], mode, product, "a"))
+	held.Await(t)
+	read = updatedAt(t, h, product)
+	if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.SQL, product, 1, "b"); err != nil {
+		t.Fatalf("B's Deduct() while A has read = %v, want nil", err)
+	}
+	left = updatedAt(t, h, product)
+	held.Resume()
+	return first(), read, left
+}
+
+func updatedAt(t *testing.T, h *stocktest.Harness, product int64) string {
+	t.Helper()
+	row, err := h.Replicas[0].Deps.SQL.Read(t.Context(), product)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row.UpdatedAt
+}
+
+// Two writes in one second leave the same time behind, and the last unit is sold twice; in two seconds they do not.
+func TestSQLUpdatetimeWithinOneSecond(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		for begin := time.Now(); time.Since(begin) < stocktest.Patience; {
+			product := h.Product(t, 1, 0)
+			a, read, left := overtakenSQL(t, h, "sql-updatetime", product)
+			got := h.Books(t, product, stock.SQL)
+			if read != left { // the second was over in between, and the comparison has seen it
+				want := stocktest.Books{Initial: 1, Stock: 0, Sold: 1, Orders: 1}
+				if !errors.Is(a.Err, stock.ErrSoldOut) || got != want {
+					t.Errorf("over two seconds: A's Deduct() = %v, books = %+v, want ErrSoldOut and %+v", a.Err, got, want)
+				}
+				continue
+			}
+			if want := (stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}); a.Err != nil || got != want {
+				t.Errorf("in one second: A's Deduct() = %v, books = %+v, want nil and %+v", a.Err, got, want)
+			}
+			return
+		}
+		t.Error("no two deductions fell into one second")
+	})
+}
+
+// Who was overtakenSQL begins again, a bounded number of times.
+func TestSQLVersionOvertaken(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 2, 0)
+		if a, _, _ := overtakenSQL(t, h, "sql-version", product); a.Err != nil || a.Receipt.Remaining == nil || *a.Receipt.Remaining != 0 {
+			t.Errorf("overtakenSQL by one: Deduct() = %+v, %v, want the second unit", a.Receipt, a.Err)
+		}
+		product = h.Product(t, 1, 0)
+		if a, _, _ := overtakenSQL(t, h, "sql-version", product); !errors.Is(a.Err, stock.ErrSoldOut) {
+			t.Errorf("overtakenSQL by the buyer of the last: Deduct() = %v, want ErrSoldOut", a.Err)
+		}
+		product = h.Product(t, 100, 0)
+		reads := int64(0)
+		w := h.Replicas[0].Watch(t, func(_ *stocktest.Watched, p step.Point) {
+			if p != step.Read {
+				return
+			}
+			reads++
+			if _, err := h.Replicas[1].Deduct(t.Context(), "sql-version", stock.SQL, product, 1, "b"); err != nil {
+				t.Errorf("B's Deduct() = %v, want nil", err)
+			}
+		})
+		if _, err := one(w.Ctx, h.Replicas[0], "sql-version", product, "a")(); !errors.Is(err, stock.ErrContended) || reads < 2 {
+			t.Errorf("overtakenSQL each time: Deduct() = %v after %d reads, want ErrContended after several", err, reads)
+		}
+		want := stocktest.Books{Initial: 100, Stock: 100 - reads, Sold: reads, Orders: int(reads)}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A lock row whose holder has died stays until somebody deletes it: here, the next run.
+func TestSQLUniqueHolderDies(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		crashed, err := lock.NewSQLUnique(h.Replicas[0].Deps.SQL.DB(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprintf("%slock:sql-unique:{%d}", h.Replicas[0].Deps.Prefix, product)
+		if _, err := crashed.Acquire(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range h.Replicas {
+			req := stocktest.Request(product, 1, "k")
+			req.Wait = 20 * time.Millisecond
+			if _, err := r.Shop.Deduct(t.Context(), "sql-unique", req); !errors.Is(err, stock.ErrLockBusy) {
+				t.Errorf("Deduct() on %s once a holder has died = %v, want ErrLockBusy", r.Deps.Replica, err)
+			}
+		}
+		h.SetStock(t, product, 5, 0)
+		if _, err := one(t.Context(), h.Replicas[1], "sql-unique", product, "k")(); err != nil {
+			t.Errorf("Deduct() after SetStock = %v, want nil", err)
+		}
+	})
+}
+
+// A client that hangs up while it waits for the row leaves at once; what the server still has of it is in nobody's way.
+func TestSQLForUpdateHangsUpWaiting(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, realEnv(t), 2, stock.Modes())
+	a, b, product := h.Replicas[0], h.Replicas[1], h.Product(t, 5, 0)
+	held := a.Hold(t, step.Locked)
+	first := stocktest.Go(t, one(held.Ctx, a, "sql-for-update", product, "a"))
+	held.Await(t)
+	waiting := b.Watch(t, nil)
+	req := stocktest.Request(product, 1, "b")
+	req.Wait = stocktest.Patience
+	second := stocktest.Go(t, func() (stock.Receipt, error) { return b.Shop.Deduct(waiting.Ctx, "sql-for-update", req) })
+	awaitStatement(t, h, "%FOR UPDATE")
+	waiting.Cancel()
+	if r := second(); !errors.Is(r.Err, stock.ErrLockBusy) || !errors.Is(r.Err, context.Canceled) {
+		t.Errorf("B's Deduct() = %v, want ErrLockBusy, since its client has gone", r.Err)
+	}
+	held.Resume()
+	if r := first(); r.Err != nil {
+		t.Errorf("A's Deduct() = %v, want nil", r.Err)
+	}
+	if _, err := one(t.Context(), b, "sql-atomic", product, "c")(); err != nil {
+		t.Errorf("Deduct() afterwards = %v, want nil", err)
+	}
+	want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2}
+	if got := h.Books(t, product, stock.SQL); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}

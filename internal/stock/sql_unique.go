@@ -1,0 +1,22 @@
+package stock
+
+import "lastitem/internal/lock"
+
+// sqlUnique is the lock of who has a database and nothing else: INSERT a row under a unique index, work, DELETE it. It has no
+// expiry: nothing is ever lost to a rival, and nothing is ever freed for one when the holder dies.
+//
+//	A   INSERT lock row ── SELECT 1 ── UPDATE = 0 ── order ── kill -9
+//	B        INSERT: duplicate ── again ── again ── again ··················· for ever
+var sqlUnique = Mode{
+	Name:   "sql-unique",
+	Title:  Text{"A lock row under a unique index, by owner; no expiry", "数据库唯一索引当锁：插入成功即加锁，没有过期时间"},
+	Needs:  []Backend{NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		l, err := lock.NewSQLUnique(d.SQL.DB(), d.Steps)
+		return locked{d, "sql-unique", l}, err
+	},
+}

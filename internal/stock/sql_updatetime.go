@@ -1,0 +1,21 @@
+package stock
+
+import "lastitem/internal/store"
+
+// sqlUpdatetime is sql-version with the column that every table has already: updated_at. It says when, not how often: a DATETIME
+// counts whole seconds, and two writes in one of them leave the same time behind.
+//
+//	A   SELECT 5, 12:00:07 ──────────────────────────────────── UPDATE = 4 WHERE updated_at = 12:00:07: one row ── order
+//	B        SELECT 5, 12:00:07 ── UPDATE = 4, 12:00:07 ── order
+var sqlUpdatetime = Mode{
+	Name:   "sql-updatetime",
+	Title:  Text{"Optimistic by the row's update time: two writes in one tick", "拿 update_time 当版本号：同一秒内写两次就看不出来"},
+	Needs:  []Backend{NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{SQL: {Threads: "O"}},
+	New: func(d Deps) (Deductor, error) {
+		return optimistic{d, "sql-updatetime", func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
+			return tx.SetUpdated(o.ProductID, *o.Remaining, read.UpdatedAt)
+		}}, nil
+	},
+}

@@ -1,0 +1,91 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// sqlVersion is the optimistic lock: it reads the row and its version, computes, and writes only if the version is still that.
+// Nobody waits; who was overtaken has done nothing, and begins again.
+//
+//	A   SELECT 5, v7 ─────────────────────────── UPDATE = 4 WHERE version = 7: no row ── SELECT 4, v8 ── UPDATE = 3, v9 ── order
+//	B        SELECT 5, v7 ── UPDATE = 4, v8 ── order
+var sqlVersion = Mode{
+	Name:   "sql-version",
+	Title:  Text{"Optimistic: UPDATE ... WHERE version = ?, bounded retries", "乐观锁：UPDATE ... WHERE version = ?，有限次重试"},
+	Needs:  []Backend{NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+	},
+	New: func(d Deps) (Deductor, error) {
+		return optimistic{d, "sql-version", func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
+			return tx.SetVersion(o.ProductID, *o.Remaining, read.Version)
+		}}, nil
+	},
+}
+
+// optimistic reads, computes and writes if write finds the row as it was read; else it begins again.
+type optimistic struct {
+	deps  Deps
+	mode  string
+	write func(tx *store.Tx, o store.Order, read store.Row) (ok bool, err error)
+}
+
+// How often a deduction that was overtaken begins again whatever its wait_ms, which bounds what comes after; and how long it
+// sleeps before: a random time, whose bound doubles, so that those who met once do not meet again.
+const (
+	optimisticTries = 10
+	optimisticSleep = time.Millisecond
+	longestSleep    = 50 * time.Millisecond
+)
+
+func (o optimistic) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	sleep, deadline := optimisticSleep, time.Now().Add(req.Wait)
+	for try := 1; ; try++ {
+		r, err := o.try(ctx, req)
+		if !errors.Is(err, ErrContended) || try >= optimisticTries && time.Now().After(deadline) {
+			return r, err
+		}
+		select {
+		case <-time.After(rand.N(sleep)):
+		case <-ctx.Done():
+			return Receipt{}, err
+		}
+		sleep = min(2*sleep, longestSleep)
+	}
+}
+
+// try is one round; ErrContended says that nothing happened, as somebody has written since the read.
+func (o optimistic) try(ctx context.Context, req Request) (Receipt, error) {
+	d, item := o.deps, req.Items[0]
+	row, err := d.SQL.Read(ctx, item.ProductID)
+	if err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Read, "")
+	if row.Stock < item.Quantity {
+		return Receipt{}, soldOut(item, row.Stock)
+	}
+	remaining := row.Stock - item.Quantity
+	order, err := d.newOrder(o.mode, item, req, &remaining, 0)
+	if err != nil {
+		return Receipt{}, err
+	}
+	err = d.withOrder(ctx, order, func(tx *store.Tx) error {
+		ok, err := o.write(tx, order, row)
+		if err == nil && !ok {
+			err = ErrContended
+		}
+		return err
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
+}

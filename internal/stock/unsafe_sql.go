@@ -1,0 +1,23 @@
+package stock
+
+import "context"
+
+// unsafeSQL is SELECT, check, UPDATE to the computed value: unsafe with a database under it. The order is in the transaction of
+// the UPDATE, and that does not help: what was read before it may be anybody's past.
+//
+//	A   SELECT 1 ──────────────── BEGIN ── UPDATE = 0 ── INSERT order ── COMMIT
+//	B        SELECT 1 ──────────────── BEGIN ── UPDATE = 0 (waits for A's row) ······ ── INSERT order ── COMMIT
+var unsafeSQL = Mode{
+	Name:   "unsafe-sql",
+	Title:  Text{"SELECT, check, UPDATE to the computed value: a transaction is no lock", "SELECT、判断、UPDATE 成算好的值：事务不是锁"},
+	Needs:  []Backend{NeedSQL},
+	Stores: []Store{SQL},
+	Claims: map[Store]Claims{SQL: {Threads: "O"}},
+	New:    func(d Deps) (Deductor, error) { return unsafeSQLDeductor{d}, nil },
+}
+
+type unsafeSQLDeductor struct{ deps Deps }
+
+func (u unsafeSQLDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	return u.deps.readCheckWrite(ctx, "unsafe-sql", req, 0)
+}

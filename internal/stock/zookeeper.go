@@ -1,0 +1,23 @@
+package stock
+
+// zookeeper puts an ephemeral sequential node below the lock's node: the lowest number holds the lock, and each of the others
+// watches the one right before it, so that a release wakes one waiter and not the herd. The nodes live as long as the
+// session of their process, which pings; the ensemble survives the loss of a minority without forgetting any of them.
+//
+//	A   create -0000000007 ── GET 1 ── SIGSTOP ··· (session expired) ········ SIGCONT ── SET 0 ── order
+//	B       create -0000000008 ── watch 7 ········ 7 deleted ── GET 1 ── SET 0 ── order
+var zookeeper = Mode{
+	Name:   "zookeeper",
+	Title:  Text{"ZooKeeper: ephemeral sequential nodes, each waiter watches its predecessor", "ZooKeeper：临时顺序节点，每个等待者只监听前一个节点"},
+	Needs:  []Backend{NeedRedis, NeedZooKeeper},
+	Stores: []Store{Redis, SQL},
+	Claims: sessionClaims,
+	New:    func(d Deps) (Deductor, error) { return locked{d, "zookeeper", d.ZooKeeper}, nil },
+}
+
+// sessionClaims are those of a lock that a consensus store keeps for as long as a session is kept alive. No failover loses it;
+// but one of the Redis where the stock is loses units and orders, whoever holds the lock.
+var sessionClaims = map[Store]Claims{
+	Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "LA", Retry: "D"},
+	SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: ".", Retry: "D"},
+}

@@ -1,0 +1,191 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// cart makes an order of several products under one key, whose row stands under the first of them.
+func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
+	t.Helper()
+	do(t, s, func(tx *store.Tx) error {
+		_, _, err := tx.ClaimKey([]byte(key), products[0], make([]byte, 32), 9)
+		for _, p := range products {
+			o := someOrder(id, p)
+			o.Key, o.Fence = []byte(key), 0
+			err = errors.Join(err, tx.InsertOrder(o))
+		}
+		return err
+	})
+}
+
+// anyOrder: the rows were made in the same microsecond.
+var anyOrder = cmpopts.SortSlices(func(a, b string) bool { return a < b })
+
+// keysOf returns the keys in a product's ledger, and those on its orders.
+func keysOf(t *testing.T, s *store.SQL, product int64) (stored, ordered []string) {
+	t.Helper()
+	f, err := s.Facts(t.Context(), product, true)
+	if err != nil {
+		t.Fatalf("Facts(%d): %v", product, err)
+	}
+	for _, k := range f.Keys {
+		stored = append(stored, string(k.Key))
+	}
+	for _, o := range f.Orders {
+		ordered = append(ordered, string(o.Key))
+	}
+	return stored, ordered
+}
+
+// The key of a cart is in the ledger of each of its products, and goes with the first that is reset. What is left is whole: no
+// order whose key has no answer.
+func TestSQLCartKeys(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		for reset := range int64(3) {
+			for p := range int64(3) {
+				resetSQL(t, s, p, 9, 0)
+			}
+			cart(t, s, "00000000-0000-7000-8000-00000000000a", "all", 0, 1, 2)
+			cart(t, s, "00000000-0000-7000-8000-00000000000b", "two", 1, 2)
+			cart(t, s, "00000000-0000-7000-8000-00000000000c", "one", 2)
+			resetSQL(t, s, reset, 9, 0)
+			want := [][2][]string{
+				{{"all"}, {"all"}}, {{"all", "two"}, {"all", "two"}}, {{"all", "two", "one"}, {"all", "two", "one"}},
+			}
+			switch reset {
+			case 0:
+				want = [][2][]string{{nil, nil}, {{"two"}, {"", "two"}}, {{"two", "one"}, {"", "two", "one"}}}
+			case 1:
+				want = [][2][]string{{nil, {""}}, {nil, nil}, {{"one"}, {"", "", "one"}}}
+			case 2:
+				want = [][2][]string{{nil, {""}}, {nil, {"", ""}}, {nil, nil}}
+			}
+			for p := range int64(3) {
+				stored, ordered := keysOf(t, s, p)
+				if diff := cmp.Diff(want[p], [2][]string{stored, ordered}, anyOrder); diff != "" {
+					t.Errorf("product %d after a reset of %d, keys stored and on orders (-want +got):\n%s", p, reset, diff)
+				}
+			}
+		}
+	})
+}
+
+// A reset takes a lock without expiry, and leaves one that has a fence.
+func TestSQLResetDeletesLocks(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		db := s.DB().WithContext(t.Context())
+		for key, rest := range map[string]string{"mine": "NULL, 0", "theirs": "NULL, 0", "fenced": "1, 7"} {
+			insert := fmt.Sprintf("INSERT INTO record_lock (lock_key, owner, expires_us, fence) VALUES (x'%x', '', %s)", key, rest)
+			if err := db.Exec(insert).Error; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Reset(t.Context(), 1, 5, 0, "mine", "fenced", "nobody's"); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		if err := db.Raw("SELECT lock_key FROM record_lock ORDER BY lock_key").Scan(&left).Error; err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"fenced", "theirs"}, left); diff != "" {
+			t.Errorf("locks after Reset() (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestSQLCompareAndSet(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		resetSQL(t, s, 1, 5, 0)
+		row, err := s.Read(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []bool{true, false} {
+			do(t, s, func(tx *store.Tx) error {
+				if ok, err := tx.SetVersion(1, 4, row.Version); ok != want || err != nil {
+					t.Errorf("SetVersion(%d) number %d = %t, %v, want %t", row.Version, i+1, ok, err, want)
+				}
+				return nil
+			})
+		}
+		for at, want := range map[string]bool{"2001-01-01 00:00:00": false, updatedAt(t, s): true} {
+			do(t, s, func(tx *store.Tx) error {
+				if ok, err := tx.SetUpdated(1, 3, at); ok != want || err != nil {
+					t.Errorf("SetUpdated(%s) = %t, %v, want %t", at, ok, err, want)
+				}
+				return nil
+			})
+		}
+		do(t, s, func(tx *store.Tx) error { // everybody's writes raise both
+			_, _, err := tx.Take(1, 1)
+			_, atErr := tx.TakeAt(1, 1, row.LeaseSeq+3)
+			return errors.Join(err, atErr, tx.Set(1, 9))
+		})
+		after, err := s.Read(t.Context(), 1)
+		if err != nil || after.Stock != 9 || after.Version != row.Version+5 || after.LeaseSeq != row.LeaseSeq+5 {
+			t.Errorf("Read() after five writes = %+v, %v, want 9, and both counters five above %+v", after, err, row)
+		}
+	})
+}
+
+func updatedAt(t *testing.T, s *store.SQL) string {
+	t.Helper()
+	row, err := s.Read(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row.UpdatedAt
+}
+
+func TestSQLReadForUpdate(t *testing.T) {
+	t.Parallel()
+	s := openSQL(t, testenv.MySQL(t))
+	resetSQL(t, s, 1, 5, 0)
+	resetSQL(t, s, 2, 5, 3)
+	read := func(ctx context.Context, product int64, wait time.Duration) (row store.Row, took time.Duration, err error) {
+		begin := time.Now()
+		err = s.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) (err error) {
+			row, err = tx.ReadForUpdate(ctx, product, wait)
+			return err
+		})
+		return row, time.Since(begin), err
+	}
+	do(t, s, func(holder *store.Tx) error {
+		if row, err := holder.ReadForUpdate(t.Context(), 1, 0); err != nil || row.Stock != 5 {
+			t.Errorf("ReadForUpdate() of a free row = %+v, %v, want 5", row, err)
+		}
+		for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+			if _, took, err := read(t.Context(), 1, wait); !errors.Is(err, store.ErrRowBusy) || took < wait {
+				t.Errorf("ReadForUpdate() of a locked row, waiting %v = %v after %v, want ErrRowBusy", wait, err, took)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, _, err := read(ctx, 1, longTime); !errors.Is(err, store.ErrRowBusy) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ReadForUpdate() whose caller has gone = %v, want ErrRowBusy and its cause", err)
+		}
+		return nil
+	})
+	if row, _, err := read(t.Context(), 1, longTime); err != nil || row.Stock != 5 {
+		t.Errorf("ReadForUpdate() once it is free = %+v, %v, want 5", row, err)
+	}
+	if _, _, err := read(t.Context(), 2, 0); !errors.Is(err, store.ErrSegmented) {
+		t.Errorf("ReadForUpdate() of a segmented product = %v, want ErrSegmented", err)
+	}
+	if _, _, err := read(t.Context(), 3, longTime); !errors.Is(err, store.ErrUnknownProduct) {
+		t.Errorf("ReadForUpdate() of a product that nobody made = %v, want ErrUnknownProduct", err)
+	}
+}
+
+// longTime is longer than any wait of these tests may take.
+const longTime = 20 * time.Second

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+)
+
+// Etcd keeps the count and the orders in etcd, whose transactions write several keys or none, under conditions on others.
+//
+// Keys, after the prefix:
+//
+//	stock/101               the count, or "segmented:5000" of a product that is segmented in Redis
+//	initial/101             what Reset set
+//	orders/101/<order id>   an order, JSON
+type Etcd struct {
+	c      *clientv3.Client
+	prefix string
+}
+
+// NewEtcd returns the store on c. Every key starts with prefix.
+func NewEtcd(c *clientv3.Client, prefix string) *Etcd { return &Etcd{c: c, prefix: prefix} }
+
+// etcdTimeout bounds a request: the client waits for a server that is down for as long as it is allowed to.
+const etcdTimeout = 3 * time.Second
+
+func (e *Etcd) key(family string, product int64) string {
+	return fmt.Sprintf("%s%s/%d", e.prefix, family, product)
+}
+
+func (e *Etcd) orderPrefix(product int64) string { return e.key("orders", product) + "/" }
+
+// Read returns the count of a product that is not segmented. It is linearizable: what was acknowledged before is seen, whichever
+// member answers.
+func (e *Etcd) Read(ctx context.Context, product int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	res, err := e.c.Get(ctx, e.key("stock", product))
+	if err != nil {
+		return 0, etcdReadError(err)
+	}
+	if len(res.Kvs) == 0 {
+		return 0, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+	}
+	return parseCount(string(res.Kvs[0].Value), product)
+}
+
+// Write sets the count absolutely and adds the order, in one transaction that the server carries out only if guard holds; ok is
+// false when it does not, and nothing was written.
+func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o Order) (ok bool, err error) {
+	row, err := json.Marshal(o)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	res, err := e.c.Txn(ctx).If(guard).Then(
+		clientv3.OpPut(e.key("stock", o.ProductID), strconv.FormatInt(stock, 10)),
+		clientv3.OpPut(e.orderPrefix(o.ProductID)+o.ID, string(row)),
+	).Commit()
+	if err != nil {
+		return false, etcdWriteError(err)
+	}
+	return res.Succeeded, nil
+}
+
+// Reset sets the stock of a product and deletes its orders. Segments are Redis's: a product that has some is only marked.
+func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) error {
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	count := strconv.FormatInt(stock, 10)
+	initial := count
+	if segments > 0 {
+		count = segmentedMark + count
+	}
+	_, err := e.c.Txn(ctx).Then(
+		clientv3.OpPut(e.key("stock", product), count),
+		clientv3.OpPut(e.key("initial", product), initial),
+		clientv3.OpDelete(e.orderPrefix(product), clientv3.WithPrefix()),
+	).Commit()
+	return etcdWriteError(err)
+}
+
+// Facts reads all that etcd holds on a product, the orders, oldest first, only when asked for. It is one transaction: the count
+// and the orders are of one moment.
+func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	reads := []clientv3.Op{clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product))}
+	if orders {
+		oldestFirst := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
+		reads = append(reads, clientv3.OpGet(e.orderPrefix(product), clientv3.WithPrefix(), oldestFirst))
+	}
+	res, err := e.c.Txn(ctx).Then(reads...).Commit()
+	if err != nil {
+		return Facts{}, etcdReadError(err)
+	}
+	var f Facts
+	for i, dest := range []*int64{&f.Stock, &f.Initial} {
+		kvs := res.Responses[i].GetResponseRange().Kvs
+		if len(kvs) == 0 {
+			return Facts{}, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		}
+		if *dest, err = parseCount(strings.TrimPrefix(string(kvs[0].Value), segmentedMark), product); err != nil {
+			return Facts{}, err
+		}
+	}
+	if !orders {
+		return f, nil
+	}
+	for _, kv := range res.Responses[2].GetResponseRange().Kvs {
+		var o Order
+		if err := json.Unmarshal(kv.Value, &o); err != nil {
+			return Facts{}, fmt.Errorf("%w: order %s: %w", ErrUnavailable, kv.Key, err)
+		}
+		f.Orders = append(f.Orders, o)
+	}
+	return f, nil
+}
+
+// etcdReadError maps an error of a read: nothing was changed.
+func etcdReadError(err error) error { return fmt.Errorf("%w: etcd: %w", ErrUnavailable, err) }
+
+// etcdWriteError maps an error of a write: what the server refused changed nothing. All else may have happened: "unavailable" too,
+// which is what a member says that lost its leader, and the client that lost its connection, after the write was proposed.
+func etcdWriteError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var answered rpctypes.EtcdError
+	if errors.As(err, &answered) && slices.Contains(etcdRefusals, answered.Code()) {
+		return fmt.Errorf("%w: etcd: %w", ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: etcd: %w", ErrUnknown, err)
+}
+
+// etcdRefusals are the codes of errors such as a request that is too large, a database without space, a missing permission.
+var etcdRefusals = []codes.Code{
+	codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated,
+}

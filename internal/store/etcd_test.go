@@ -1,0 +1,154 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// openEtcd returns a store on a real etcd, and what its keys begin with.
+func openEtcd(t *testing.T) (*store.Etcd, *clientv3.Client, *testenv.Coordination) {
+	t.Helper()
+	s := testenv.Etcd(t)
+	c := s.EtcdClient(t)
+	return store.NewEtcd(c, s.Prefix), c, s
+}
+
+// always and never are guards.
+var (
+	always = clientv3.Compare(clientv3.Version("nobody has this key"), "=", 0)
+	never  = clientv3.Compare(clientv3.Version("nobody has this key"), ">", 0)
+)
+
+func wantFacts(t *testing.T, e *store.Etcd, product int64, want store.Facts) {
+	t.Helper()
+	got, err := e.Facts(t.Context(), product, true)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("Facts(%d): %v (-want +got):\n%s", product, err, diff)
+	}
+}
+
+func TestEtcdReadsWhatItWrote(t *testing.T) {
+	t.Parallel()
+	e, _, _ := openEtcd(t)
+	if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrUnknownProduct) {
+		t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
+	}
+	if _, err := e.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnknownProduct) {
+		t.Errorf("Facts() of a product that nobody made = %v, want ErrUnknownProduct", err)
+	}
+	for _, product := range []int64{1, 10} { // 10's keys begin with 1's
+		if err := e.Reset(t.Context(), product, 5, 0); err != nil {
+			t.Fatalf("Reset() = %v", err)
+		}
+	}
+	a, b, other := someOrder("z", 1), someOrder("a", 1), someOrder("m", 10) // the older one has the greater id
+	b.Remaining, b.Key = nil, nil
+	for _, o := range []store.Order{a, b, other} {
+		if ok, err := e.Write(t.Context(), always, -3, o); err != nil || !ok {
+			t.Errorf("Write() = %t, %v, want true", ok, err)
+		}
+	}
+	if n, err := e.Read(t.Context(), 1); n != -3 || err != nil {
+		t.Errorf("Read() = %d, %v, want -3", n, err)
+	}
+	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{a, b}})
+	if got, err := e.Facts(t.Context(), 1, false); err != nil || got.Orders != nil {
+		t.Errorf("Facts() without orders = %+v, %v, want none", got, err)
+	}
+	if err := e.Reset(t.Context(), 1, 7, 0); err != nil {
+		t.Errorf("Reset() = %v, want nil", err)
+	}
+	wantFacts(t, e, 1, store.Facts{Initial: 7, Stock: 7})
+	wantFacts(t, e, 10, store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{other}})
+}
+
+func TestEtcdGuard(t *testing.T) {
+	t.Parallel()
+	e, _, _ := openEtcd(t)
+	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
+		t.Fatalf("Reset() = %v", err)
+	}
+	if ok, err := e.Write(t.Context(), never, 4, someOrder("a", 1)); ok || err != nil {
+		t.Errorf("Write() under a guard that does not hold = %t, %v, want false", ok, err)
+	}
+	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 5})
+}
+
+func TestEtcdSegmentedProduct(t *testing.T) {
+	t.Parallel()
+	e, c, s := openEtcd(t)
+	if err := e.Reset(t.Context(), 1, 5, 3); err != nil {
+		t.Fatalf("Reset() = %v", err)
+	}
+	if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
+		t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
+	}
+	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 5})
+	for key, value := range map[string]string{"stock/1": "many", "orders/1/a": "{"} {
+		if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
+			t.Fatalf("Reset() = %v", err)
+		}
+		if _, err := c.Put(t.Context(), s.Prefix+key, value); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Facts() with %s = %q: %v, want ErrUnavailable", key, value, err)
+		}
+	}
+}
+
+// An answer that is lost says nothing; one that refuses says that nothing happened.
+func TestEtcdWriteErrors(t *testing.T) {
+	t.Parallel()
+	e, _, s := openEtcd(t)
+	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
+		t.Fatalf("Reset() = %v", err)
+	}
+	p := newCutProxy(t, s.Addr, s.Prefix+"orders/1/lost")
+	far := store.NewEtcd((&testenv.Coordination{Addr: p.addr}).EtcdClient(t), s.Prefix)
+	lost := someOrder("lost", 1)
+	p.armed.Store(true)
+	if ok, err := far.Write(t.Context(), always, 4, lost); ok || !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("Write() whose answer is lost = %t, %v, want ErrUnknown", ok, err)
+	}
+	if p.cuts.Load() == 0 {
+		t.Fatal("no answer was cut: nothing is shown")
+	}
+	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{lost}})
+	large := someOrder("large", 1)
+	large.Mode = strings.Repeat("x", 1800<<10) // between what the server takes and what the client sends
+	if ok, err := e.Write(t.Context(), always, 3, large); ok || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Write() of 1.8 MiB = %t, %v, want ErrUnavailable", ok, err)
+	}
+	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{lost}})
+}
+
+func TestEtcdOutOfReach(t *testing.T) {
+	t.Parallel()
+	e := store.NewEtcd((&testenv.Coordination{Addr: "127.0.0.1:1"}).EtcdClient(t), "")
+	var all sync.WaitGroup // each waits for its time-out
+	all.Go(func() {
+		if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Read() = %v, want ErrUnavailable", err)
+		}
+	})
+	all.Go(func() {
+		if _, err := e.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Facts() = %v, want ErrUnavailable", err)
+		}
+	})
+	all.Go(func() {
+		if err := e.Reset(t.Context(), 1, 1, 0); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("Reset() = %v, want ErrUnknown", err)
+		}
+	})
+	all.Wait()
+}

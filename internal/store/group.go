@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a group commit needs: few round trips, since the row is locked meanwhile, and many rows in one statement.
+
+// GroupsOn has [SQL.GroupTx] use pool, whose connections are made by [GroupSessions]. MySQL only.
+func (s *SQL) GroupsOn(pool *sql.DB) { s.groups = pool }
+
+// GroupSessions makes the connections of a pool for [SQL.GroupTx], by c. Isolation and autocommit are set once for each of them,
+// not in every transaction; no other pool may use them.
+func GroupSessions(c driver.Connector) driver.Connector { return groupSessions{c} }
+
+type groupSessions struct{ driver.Connector }
+
+// Connect opens a session that reads what is committed, and in which the first statement begins a transaction.
+func (g groupSessions) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := g.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, ok := c.(driver.ExecerContext)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("store: %T does not execute statements", c), c.Close())
+	}
+	for _, q := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION autocommit = 0"} {
+		if _, err := e.ExecContext(ctx, q, nil); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+// GroupTx is [SQL.Tx] in [ReadCommitted], with the same errors. Where there is a pool for it, only the statements of body and
+// COMMIT are sent.
+func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
+	if s.groups == nil {
+		return s.Tx(ctx, ReadCommitted, body)
+	}
+	c, err := s.groups.Conn(ctx)
+	if err != nil {
+		return statementError(err)
+	}
+	clean := false // no transaction is open
+	defer func() {
+		if !clean { // an error, or a panic
+			abandon(c)
+		}
+		_ = c.Close() // back to the pool
+	}()
+	if err := body(&Tx{ctx: ctx, conn: c, q: &s.q, mysql: true}); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return statementError(err)
+	}
+	_, err = c.ExecContext(ctx, "COMMIT")
+	clean = err == nil
+	return commitError(err)
+}
+
+// rollbackTimeout bounds a ROLLBACK, which must be sent also where the transaction's context has ended.
+const rollbackTimeout = 5 * time.Second
+
+// abandon rolls back. Where that fails the connection is closed, and the server rolls back: to the next transaction on it, what is
+// left of this one would be its own.
+func abandon(c *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
+	defer cancel()
+	if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
+		_ = c.Raw(func(any) error { return driver.ErrBadConn })
+	}
+}
+
+// ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends.
+func (t *Tx) ReadLocked(product int64) (Row, error) {
+	return readRow(t.conn.QueryRowContext(t.ctx, t.q.readLocked, product), product)
+}
+
+// InsertOrders adds orders, at least one, in one statement. ErrOrderExists when one of them is there already.
+func (t *Tx) InsertOrders(orders []Order) error {
+	args := make([]any, 0, 9*len(orders))
+	for _, o := range orders {
+		args = append(args, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)
+	}
+	err := t.exec(tuples(t.q.insertOrder, len(orders)), args...)
+	if duplicate(err) {
+		err = fmt.Errorf("%w: %w", ErrOrderExists, err)
+	}
+	return err
+}
+
+// KeyedAnswer is the first answer under a key.
+type KeyedAnswer struct {
+	Key    []byte
+	Answer Answer
+}
+
+// InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys were new.
+// A rival's key that is not committed yet blocks it. When not all were new the transaction is to be rolled back.
+func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (inserted int, err error) {
+	args := make([]any, 0, 6*len(answers))
+	for _, a := range answers {
+		args = append(args, a.Key, product, a.Answer.Fingerprint, a.Answer.Status, a.Answer.Body, micros)
+	}
+	n, err := t.affected(tuples(t.q.insertAnswers, len(answers)), args...)
+	return int(n), err
+}
+
+// Answers returns the committed first answers under keys, at least one, by key.
+func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]Answer, error) {
+	args := make([]any, len(keys))
+	for i, k := range keys {
+		args[i] = k
+	}
+	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, strings.Replace(s.q.readAnswers, "?", "?"+strings.Repeat(", ?", len(keys)-1), 1), args...)
+	if err != nil {
+		return nil, statementError(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	all := map[string]Answer{}
+	for rows.Next() {
+		var key sql.RawBytes
+		var a Answer
+		if err := rows.Scan(&key, &a.Fingerprint, &a.Status, &a.Body); err != nil {
+			return nil, statementError(err)
+		}
+		all[string(key)] = a
+	}
+	return all, statementError(rows.Err())
+}
+
+// tuples repeats the tuple of an INSERT, the line that begins with VALUES, n times.
+func tuples(query string, n int) string {
+	head, rest, _ := strings.Cut(query, "\nVALUES ")
+	tuple, tail, _ := strings.Cut(rest, "\n")
+	var b strings.Builder
+	b.Grow(len(query) + (n-1)*(len(tuple)+1) + 1)
+	b.WriteString(head)
+	b.WriteString("\nVALUES ")
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(tuple)
+	}
+	b.WriteByte('\n')
+	b.WriteString(tail)
+	return b.String()
+}

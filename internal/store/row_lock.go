@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Numbers of server errors by which a locking read says that the row was not to be had in time.
+const (
+	erMaxStatementTime = 1969 // MariaDB
+	erQueryTimeout     = 3024 // MySQL
+	erLockNoWait       = 3572 // MySQL; MariaDB says 1205, as it does after innodb_lock_wait_timeout
+)
+
+// longestWait is the longest wait for a row: the driver gives a connection up that says nothing for 30 s.
+const longestWait = 29 * time.Second
+
+// ReadForUpdate reads the row of a product that is not segmented and keeps it locked until the transaction ends. MySQL only.
+// The server ends the wait after wait, 0 = at once: [ErrRowBusy]. So does ctx, at the price of the connection.
+//
+// The limit stands in the statement. A deadline of ctx alone would not do: the driver closes the connection, of which a server
+// takes no notice while the statement waits, and everybody who gave up would stay in the row's queue. innodb_lock_wait_timeout
+// counts in seconds and stays behind in the session.
+func (t *Tx) ReadForUpdate(ctx context.Context, product int64, wait time.Duration) (Row, error) {
+	query, args := t.q.readNowait, []any{product}
+	if ms := (min(wait, longestWait) + time.Millisecond - 1).Milliseconds(); ms > 0 { // rounded up: 0 would be no limit
+		query, args = t.q.readForUpdate, []any{float64(ms) / 1000, ms, product}
+	}
+	row, err := readRow(t.conn.QueryRowContext(ctx, query, args...), product)
+	switch {
+	case err == nil:
+		return row, nil
+	case ctx.Err() != nil:
+		return row, fmt.Errorf("%w: %w", ErrRowBusy, context.Cause(ctx))
+	case outOfTime(err):
+		return row, fmt.Errorf("%w: product %d: %w", ErrRowBusy, product, err)
+	}
+	return row, err
+}
+
+// outOfTime says that a locking read ended because another transaction kept the row.
+func outOfTime(err error) bool {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Number {
+	case erMaxStatementTime, erQueryTimeout, erLockNoWait, erLockWaitTimeout:
+		return true
+	}
+	return false
+}

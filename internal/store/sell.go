@@ -1,0 +1,248 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/idempotency"
+)
+
+//go:embed lua/sell.lua
+var sellSource string
+
+var sellScript = redis.NewScript(sellSource)
+
+// ErrCrossSlot says that the keys lie in different slots of a Redis Cluster, and no script reaches them all. Nothing was changed.
+var ErrCrossSlot = errors.New("store: products are in different slots of the Redis Cluster")
+
+// Sale is what [Redis.Sell] does in one script.
+type Sale struct {
+	// Orders has one order for each product, no product twice; the count left is filled in there.
+	Orders []Order
+	// Key is the idempotency key, nil = none, and Fingerprint tells its payload from others, 32 bytes.
+	Key, Fingerprint []byte
+	// Sold renders the answer of a sale, and Refused that of a refusal for the i-th order; called only with a Key.
+	Sold    func() idempotency.Template
+	Refused func(i int) idempotency.Template
+}
+
+// Sold is what became of a [Sale].
+type Sold struct {
+	// Short is the index of the order that there was too little for, and Available what there was; Short -1 = sold.
+	Short     int
+	Available int64
+	// Remaining is what a sale left of its first product.
+	Remaining int64
+	// Answer is the one kept under the key, nil without a key. Earlier says that it was there before, and nothing was done.
+	Answer      *idempotency.Answer
+	Earlier     bool
+	Fingerprint []byte // of the payload that the earlier answer is for
+}
+
+// sellTries is how often a sale with a key is sent whose answers are lost. It happens once.
+const sellTries = 3
+
+// Sell takes the units of all orders and appends these, or does nothing, in one script; with a key it keeps the answer, and
+// returns the answer kept if there is one. The keys of different products must be in one slot of a cluster, else ErrCrossSlot.
+func (r *Redis) Sell(ctx context.Context, s Sale) (Sold, error) {
+	if err := ctx.Err(); err != nil {
+		return Sold{}, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+	}
+	rendered := -1 // the refusal that the script is given. Most sales want none, but after a refusal the next is likely one too
+	if len(s.Orders) == 1 && r.refusing.Load() {
+		rendered = 0
+	}
+	var sold idempotency.Template
+	if len(s.Key) > 0 {
+		sold = s.Sold()
+	}
+	keys := r.sellKeys(s.Orders)
+	for lost := 0; ; {
+		args, refused := s.args(sold, rendered)
+		reply, err := r.scripts.eval(sellScript, keys, args)
+		if err = sellError(err); err != nil {
+			switch unknown := errors.Is(err, ErrUnknown); {
+			case unknown && len(s.Key) > 0 && lost+1 < sellTries:
+				lost++
+				continue
+			case !unknown && lost > 0: // this one did not arrive, or was refused; the one before it may have been carried out
+				err = fmt.Errorf("%w: an answer was lost, and then: %w", ErrUnknown, err)
+			}
+			return Sold{}, err
+		}
+		out, err := s.outcome(reply, sold, refused)
+		r.note(out, err)
+		if err == nil && out.Short >= 0 && len(s.Key) > 0 && out.Answer == nil {
+			rendered = out.Short // to be kept before it is told. Counts that fall do not change who is short, but for an earlier one
+			continue
+		}
+		return out, err
+	}
+}
+
+// note remembers whether this process sells or refuses.
+func (r *Redis) note(out Sold, err error) {
+	if refusing := out.Short >= 0; err == nil && !out.Earlier && r.refusing.Load() != refusing {
+		r.refusing.Store(refusing)
+	}
+}
+
+func (r *Redis) sellKeys(orders []Order) []string {
+	keys := make([]string, 1, 2*len(orders)+1)
+	keys[0] = r.key("answers", orders[0].ProductID)
+	for _, o := range orders {
+		keys = append(keys, r.key("stock", o.ProductID), r.key("orders", o.ProductID))
+	}
+	return keys
+}
+
+// args are the script's. rendered is the order whose refusal is among them, -1 = none.
+func (s Sale) args(sold idempotency.Template, rendered int) (args []any, refused idempotency.Template) {
+	size := 3*len(s.Orders) + 1
+	if len(s.Key) > 0 {
+		size += 2*len(sold.Pieces) + 5
+	}
+	args = append(make([]any, 0, size), s.Key)
+	for i := range s.Orders {
+		head, tail := s.Orders[i].halves()
+		args = append(args, s.Orders[i].Quantity, head, tail)
+	}
+	if len(s.Key) == 0 {
+		return args, refused
+	}
+	args = s.answer(args, sold)
+	args = append(args, rendered+1)
+	if rendered >= 0 {
+		refused = s.Refused(rendered)
+		args = s.answer(args, refused)
+	}
+	return args, refused
+}
+
+// answer appends what is kept of an answer: fingerprint, status, body.
+func (s Sale) answer(args []any, t idempotency.Template) []any {
+	args = append(args, len(t.Pieces), string(s.Fingerprint)+statusText(t.Status)+t.Pieces[0])
+	for _, p := range t.Pieces[1:] {
+		args = append(args, p)
+	}
+	return args
+}
+
+// statusText is a status in three digits.
+func statusText(status int) string { return fmt.Sprintf("%03d", status) }
+
+// outcome reads the script's reply.
+func (s Sale) outcome(reply any, sold, refused idempotency.Template) (Sold, error) {
+	switch v := reply.(type) {
+	case int64:
+		out := Sold{Short: -1, Remaining: v}
+		if len(s.Key) > 0 {
+			out.Answer = new(sold.Fill(v))
+		}
+		return out, nil
+	case string:
+		return earlier(v)
+	case []any:
+		return s.refusal(v, refused)
+	}
+	return Sold{}, fmt.Errorf("%w: redis: the script answered %v", ErrUnknown, reply)
+}
+
+// earlier reads an answer that was kept.
+func earlier(kept string) (Sold, error) {
+	const fingerprint, status = 32, 3
+	if len(kept) < fingerprint+status {
+		return Sold{}, fmt.Errorf("%w: redis: an answer of %d bytes", ErrUnavailable, len(kept))
+	}
+	code, err := strconv.Atoi(kept[fingerprint : fingerprint+status])
+	if err != nil {
+		return Sold{}, fmt.Errorf("%w: redis: the status of an answer: %w", ErrUnavailable, err)
+	}
+	return Sold{
+		Short: -1, Earlier: true, Fingerprint: []byte(kept[:fingerprint]),
+		Answer: &idempotency.Answer{Status: code, Body: []byte(kept[fingerprint+status:])},
+	}, nil
+}
+
+func (s Sale) refusal(v []any, refused idempotency.Template) (Sold, error) {
+	var why string
+	var i, count int64
+	if len(v) > 1 {
+		why, _ = v[0].(string)
+		i, _ = v[1].(int64)
+	}
+	if len(v) > 2 {
+		count, _ = v[2].(int64)
+	}
+	if i < 1 || int(i) > len(s.Orders) {
+		return Sold{}, fmt.Errorf("%w: redis: the script answered %v", ErrUnknown, v)
+	}
+	switch why {
+	case "unknown":
+		return Sold{}, fmt.Errorf("%w: %d", ErrUnknownProduct, s.Orders[i-1].ProductID)
+	case "segmented":
+		return Sold{}, fmt.Errorf("%w: %d", ErrSegmented, s.Orders[i-1].ProductID)
+	}
+	out := Sold{Short: int(i - 1), Available: count}
+	if why == "kept" {
+		out.Answer = new(refused.Fill(count))
+	}
+	return out, nil
+}
+
+func sellError(err error) error {
+	if redis.HasErrorPrefix(err, "CROSSSLOT") {
+		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
+	}
+	return writeError(err)
+}
+
+// halves is the order as JSON, cut where the count left goes: what [json.Marshal] makes of it, in a tenth of the time.
+func (o *Order) halves() (head, tail []byte) {
+	b := make([]byte, 0, 192)
+	b = append(b, `{"id":`...)
+	b = quote(b, o.ID)
+	b = append(b, `,"product_id":`...)
+	b = strconv.AppendInt(b, o.ProductID, 10)
+	b = append(b, `,"quantity":`...)
+	b = strconv.AppendInt(b, o.Quantity, 10)
+	b = append(b, `,"remaining":`...)
+	cut := len(b)
+	b = append(b, `,"mode":`...)
+	b = quote(b, o.Mode)
+	b = append(b, `,"replica":`...)
+	b = quote(b, o.Replica)
+	if len(o.Key) > 0 {
+		b = append(b, `,"key":"`...)
+		b = base64.StdEncoding.AppendEncode(b, o.Key)
+		b = append(b, '"')
+	}
+	if o.Fence > 0 {
+		b = append(b, `,"fence":`...)
+		b = strconv.AppendUint(b, o.Fence, 10)
+	}
+	b = append(b, `,"created_us":`...)
+	b = strconv.AppendInt(b, o.CreatedMicros, 10)
+	b = append(b, '}')
+	return b[:cut], b[cut:]
+}
+
+// quote appends a JSON string.
+func quote(b []byte, s string) []byte {
+	special := func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) }
+	if strings.IndexFunc(s, special) < 0 {
+		b = append(b, '"')
+		b = append(b, s...)
+		return append(b, '"')
+	}
+	text, _ := json.Marshal(s) // a string always encodes
+	return append(b, text...)
+}

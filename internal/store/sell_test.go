@@ -1,0 +1,246 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// sale is a sale of one unit of each product, with a key unless that is "".
+func sale(id, key string, products ...int64) store.Sale {
+	s := store.Sale{Key: []byte(key), Fingerprint: []byte(strings.Repeat("f", 32))}
+	for i, p := range products {
+		s.Orders = append(s.Orders, store.Order{
+			ID: fmt.Sprint(id, i), ProductID: p, Quantity: 1, Mode: `m"<é`, Replica: "r", Key: []byte(key), Fence: 7, CreatedMicros: 3,
+		})
+	}
+	s.Sold = func() idempotency.Template {
+		return idempotency.Template{Status: 200, Pieces: []string{id + " left ", ", ", "."}}
+	}
+	s.Refused = func(i int) idempotency.Template {
+		return idempotency.Template{Status: 409, Pieces: []string{fmt.Sprintf("%d has ", products[i]), ""}}
+	}
+	return s
+}
+
+// with is the order as the script wrote it.
+func with(o store.Order, remaining int64) store.Order {
+	o.Remaining = &remaining
+	return o
+}
+
+func TestRedisSell(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		reset(t, r, 1, 3, 0)
+		reset(t, r, 2, 1, 0)
+		reset(t, r, 3, 4, 2)
+		answer := func(status int, body string) *idempotency.Answer {
+			return &idempotency.Answer{Status: status, Body: []byte(body)}
+		}
+		for _, c := range []struct {
+			name string
+			sale store.Sale
+			want store.Sold
+			err  error
+		}{
+			{"one", sale("a", "", 1), store.Sold{Short: -1, Remaining: 2}, nil},
+			{"one with a key", sale("b", "k", 1), store.Sold{Short: -1, Remaining: 1, Answer: answer(200, "b left 1, 1.")}, nil},
+			{"again", sale("c", "k", 1), store.Sold{Short: -1, Earlier: true, Answer: answer(200, "b left 1, 1."),
+				Fingerprint: []byte(strings.Repeat("f", 32))}, nil},
+			{"a cart", sale("d", "", 1, 2), store.Sold{Short: -1, Remaining: 0}, nil},
+			{"none left", sale("e", "", 1), store.Sold{Short: 0}, nil},
+			{"a cart, none left of the second", sale("f", "k2", 9, 2), store.Sold{}, store.ErrUnknownProduct},
+			{"none left, with a key", sale("g", "k3", 2), store.Sold{Short: 0, Answer: answer(409, "2 has 0")}, nil},
+			{"none left, again", sale("h", "k3", 2), store.Sold{Short: -1, Earlier: true, Answer: answer(409, "2 has 0"),
+				Fingerprint: []byte(strings.Repeat("f", 32))}, nil},
+			{"segmented", sale("i", "k4", 3), store.Sold{}, store.ErrSegmented},
+		} {
+			got, err := r.Sell(t.Context(), c.sale)
+			if diff := cmp.Diff(c.want, got); !errors.Is(err, c.err) || diff != "" {
+				t.Errorf("%s: Sell() = %v, want %v (-want +got):\n%s", c.name, err, c.err, diff)
+			}
+		}
+		want := store.Facts{Initial: 3, Orders: []store.Order{
+			with(sale("a", "", 1).Orders[0], 2), with(sale("b", "k", 1).Orders[0], 1), with(sale("d", "", 1).Orders[0], 0),
+		}}
+		for i := range want.Orders {
+			if len(want.Orders[i].Key) == 0 {
+				want.Orders[i].Key = nil
+			}
+		}
+		got, err := r.Facts(t.Context(), 1, true)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("Facts() = %v (-want +got):\n%s", err, diff)
+		}
+		reset(t, r, 1, 3, 0)
+		if got, err := r.Sell(t.Context(), sale("j", "k", 1)); err != nil || got.Earlier {
+			t.Errorf("Sell() after a reset = %+v, %v, want a sale: the answers are cleared", got, err)
+		}
+	})
+}
+
+// The refusal of a cart is that of the product that is short, and is kept, also where another one has become short meanwhile.
+func TestRedisSellCartShort(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		reset(t, r, 1, 1, 0)
+		reset(t, r, 2, 1, 0)
+		reset(t, r, 3, 0, 0)
+		s := sale("a", "k", 1, 2, 3)
+		rendered := 0
+		refused := s.Refused
+		s.Refused = func(i int) idempotency.Template {
+			if rendered++; rendered == 1 {
+				if err := r.Set(t.Context(), 2, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return refused(i)
+		}
+		want := store.Sold{Short: 1, Answer: &idempotency.Answer{Status: 409, Body: []byte("2 has 0")}}
+		got, err := r.Sell(t.Context(), s)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" || rendered != 2 {
+			t.Errorf("Sell() = %v, %d refusals rendered, want 2 (-want +got):\n%s", err, rendered, diff)
+		}
+		if f, err := r.Facts(t.Context(), 1, true); err != nil || f.Stock != 1 || len(f.Orders) != 0 {
+			t.Errorf("Facts() of the first = %+v, %v, want its unit and no order: all or nothing", f, err)
+		}
+	})
+}
+
+// A lost answer: with a key the script is sent again, and finds its own answer; without one nobody knows.
+func TestRedisSellLostReply(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	direct := store.NewRedis(s.Client, s.Prefix)
+	reset(t, direct, 1, 5, 0)
+	p := newCutProxy(t, upstream(t, s.URL), "evalsha")
+	client, err := backend.OpenRedis(strings.Replace(s.URL, upstream(t, s.URL), p.addr, 1), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	through := store.NewRedis(client, s.Prefix)
+	if _, err := through.Sell(t.Context(), sale("a", "", 1)); err != nil {
+		t.Fatalf("Sell() through the proxy = %v", err)
+	}
+	p.armed.Store(true)
+	if _, err := through.Sell(t.Context(), sale("b", "", 1)); !errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
+		t.Errorf("Sell() without a key, cut off = %v after %d cuts, want ErrUnknown after 1", err, p.cuts.Load())
+	}
+	p.armed.Store(true)
+	got, err := through.Sell(t.Context(), sale("c", "k", 1))
+	if err != nil || !got.Earlier || string(got.Answer.Body) != "c left 2, 2." || p.cuts.Load() != 2 {
+		t.Errorf("Sell() with a key, cut off = %+v, %v after %d cuts, want its own answer after 2", got, err, p.cuts.Load())
+	}
+	if f, err := direct.Facts(t.Context(), 1, true); err != nil || f.Stock != 2 || len(f.Orders) != 3 {
+		t.Errorf("Facts() = %+v, %v, want 2 left and 3 orders: each sale once", f, err)
+	}
+}
+
+// A sale whose answer was lost, and that nobody can be asked about since, may have been made.
+func TestRedisSellLostReplyThenDown(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	direct := store.NewRedis(s.Client, s.Prefix)
+	reset(t, direct, 1, 5, 0)
+	p := newCutProxy(t, upstream(t, s.URL), "evalsha")
+	o := *s.Client.Options()
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		addr := p.addr
+		if p.cuts.Load() > 0 {
+			addr = "127.0.0.1:1" // nobody
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+	client := redis.NewClient(&o)
+	defer client.Close()
+	through := store.NewRedis(client, s.Prefix)
+	if _, err := through.Sell(t.Context(), sale("a", "", 1)); err != nil {
+		t.Fatalf("Sell() through the proxy = %v", err)
+	}
+	p.armed.Store(true)
+	if _, err := through.Sell(t.Context(), sale("b", "k", 1)); !errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
+		t.Errorf("Sell() of which the server knows, and is down = %v after %d cuts, want ErrUnknown after 1", err, p.cuts.Load())
+	}
+	if f, err := direct.Facts(t.Context(), 1, true); err != nil || f.Stock != 3 || len(f.Orders) != 2 {
+		t.Errorf("Facts() = %+v, %v, want 3 left and 2 orders: it was made", f, err)
+	}
+}
+
+// Whoever comes while others are under way shares their round trips, and a server that has forgotten the script is told again.
+func TestRedisSellTogether(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		const clients, each = 40, 20
+		reset(t, r, 1, clients*each-5, 0)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		left := map[int64]int{}
+		refused := 0
+		for c := range clients {
+			wg.Go(func() {
+				for i := range each {
+					if c == 0 && i%10 == 5 {
+						s.Client.ScriptFlush(t.Context())
+					}
+					got, err := r.Sell(t.Context(), sale(fmt.Sprintf("%d/%d/", c, i), "", 1))
+					mu.Lock()
+					switch {
+					case err != nil:
+						t.Errorf("Sell() = %v, want nil", err)
+					case got.Short >= 0:
+						refused++
+					default:
+						left[got.Remaining]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		if len(left) != clients*each-5 || refused != 5 {
+			t.Errorf("%d different counts left, %d refused, want %d and 5", len(left), refused, clients*each-5)
+		}
+	})
+}
+
+func TestRedisSellRefused(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1, "cluster-enabled yes", "cluster-config-file nodes.conf")[0]
+	c, err := backend.OpenRedis(node.URL, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.NewRedis(c, "").Sell(t.Context(), sale("a", "", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
+		t.Errorf("Sell() of two products in a cluster = %v, want ErrCrossSlot", err)
+	}
+	nobody, err := backend.OpenRedis("redis://127.0.0.1:1/0", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	if _, err := store.NewRedis(nobody, "").Sell(t.Context(), sale("a", "", 1)); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Sell() to nobody = %v, want ErrUnavailable", err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := store.NewRedis(nobody, "").Sell(gone, sale("a", "", 1)); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("Sell() for a client that is gone = %v, want ErrUnavailable and why", err)
+	}
+}

@@ -1,0 +1,200 @@
+// Package wire records what passes between a client and its servers, without changing it.
+//
+// A [Tap] is a proxy before one server: whatever comes in goes out at once, both ways, and what the client sends is read
+// along the way by one of the [Protocol] functions. Each command becomes a [Call] in the [Recorder], with the time at which
+// it passed and that at which its answer did. Start with [Recorder.Tap].
+package wire
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Call is one command as it passed.
+type Call struct {
+	Server string // the name given to Tap
+	// Words are the command of a protocol that consists of words (Redis); nil for the others.
+	Words []string
+	// Text is the command on one line, for people.
+	Text string
+	// Sent is when the command had passed whole. Answered is when the last of its answer had; zero = not answered yet.
+	Sent, Answered time.Time
+}
+
+// Protocol makes a reader of what one client sends on one connection. The reader is given the bytes as they come, cut anywhere,
+// and returns the commands that they complete; it keeps what is left.
+type Protocol func() func(p []byte) []Call
+
+// Recorder keeps the calls of its taps. The zero value is ready. It is safe for concurrent use.
+type Recorder struct {
+	mu    sync.Mutex
+	calls []*Call
+}
+
+// Between returns the calls that were sent from one time until another, in the order in which they were.
+func (r *Recorder) Between(from, to time.Time) []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []Call
+	for _, c := range r.calls {
+		if !c.Sent.Before(from) && !c.Sent.After(to) {
+			found = append(found, *c)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Call) int { return a.Sent.Compare(b.Sent) })
+	return found
+}
+
+// Forget drops the calls so far.
+func (r *Recorder) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
+}
+
+// Add notes a call that passed no tap: one to a database without a wire.
+func (r *Recorder) Add(c Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, &c)
+}
+
+// Tap is a proxy before one server.
+type Tap struct {
+	// Addr is where the client shall connect to: host:port on loopback.
+	Addr string
+
+	recorder       *Recorder
+	server, target string
+	protocol       Protocol
+	listener       net.Listener
+	running        sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	conns  []net.Conn
+}
+
+// Tap starts a proxy before the server at target, host:port. The caller closes it.
+func (r *Recorder) Tap(server, target string, protocol Protocol) (*Tap, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("wire: %w", err)
+	}
+	t := &Tap{Addr: l.Addr().String(), recorder: r, server: server, target: target, protocol: protocol, listener: l}
+	t.running.Go(t.accept)
+	return t, nil
+}
+
+// Close ends the proxy and its connections. It may be repeated.
+func (t *Tap) Close() {
+	t.mu.Lock()
+	t.closed = true
+	_ = t.listener.Close()
+	for _, c := range t.conns {
+		_ = c.Close()
+	}
+	t.mu.Unlock()
+	t.running.Wait()
+}
+
+func (t *Tap) accept() {
+	for {
+		client, err := t.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", t.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if !t.keep(client, server) {
+			return
+		}
+		c := &conn{tap: t, read: t.protocol()}
+		t.running.Go(func() { pass(client, server, c.sent) })
+		t.running.Go(func() { pass(server, client, c.heard) })
+	}
+}
+
+// keep notes two connections for Close; when that has been called already, it closes them.
+func (t *Tap) keep(conns ...net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		return false
+	}
+	t.conns = append(t.conns, conns...)
+	return true
+}
+
+// pass hands on what comes, and tells note first: what a client has an answer to has been noted. At the end it closes both.
+func pass(from, to net.Conn, note func([]byte)) {
+	defer func() {
+		_ = from.Close()
+		_ = to.Close()
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			note(buf[:n])
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// conn is one connection of a client. What the server sends is not read: the commands since its last word are answered by its
+// next, which holds for clients that wait for their answers, one by one or in batches.
+type conn struct {
+	tap  *Tap
+	read func([]byte) []Call
+
+	mu       sync.Mutex
+	waiting  []*Call
+	answered bool // something has come since the first of waiting was sent
+}
+
+func (c *conn) sent(p []byte) {
+	now := time.Now()
+	calls := c.read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered {
+		c.waiting, c.answered = nil, false
+	}
+	r := c.tap.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range calls {
+		call := &calls[i]
+		call.Server, call.Sent = c.tap.server, now
+		c.waiting = append(c.waiting, call)
+		r.calls = append(r.calls, call)
+	}
+}
+
+func (c *conn) heard([]byte) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = true
+	r := c.tap.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, call := range c.waiting {
+		call.Answered = now
+	}
+}
