@@ -1,0 +1,310 @@
+// Package exhibits_test shows, on real servers, what is wrong with listings and claims that are common in write-ups on deducting
+// stock under a distributed lock. docs/write-ups.md says which claim each test belongs to.
+//
+// An exhibit sends real commands in a fixed order, as two or three clients would interleave, wants each answer, and tells
+// the story: run one with -v. Where docs/interview.md shows a story, it is held to what was told; -update writes it anew.
+package exhibits_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv"
+)
+
+var update = flag.Bool("update", false, "write the stories in docs/interview.md and docs/interview.zh.md anew")
+
+// soon is how long an exhibit waits for what must happen.
+const soon = 20 * time.Second
+
+// story is what an exhibit tells.
+type story struct {
+	*testing.T
+	prefix string // of keys, left out when it tells
+	lines  []string
+}
+
+// tell begins a story. When the exhibit is over, the documents must show it as it was told.
+func tell(t *testing.T) *story {
+	s := &story{T: t}
+	t.Cleanup(func() {
+		if !t.Failed() && !t.Skipped() {
+			s.compare()
+		}
+	})
+	return s
+}
+
+// says tells a line: who, what, and what came of it.
+func (s *story) says(who, what, came string) {
+	line := strings.TrimRight(fmt.Sprintf("%-2s %-66s %s", who, what, came), " ")
+	if s.prefix != "" {
+		line = strings.ReplaceAll(line, s.prefix, "")
+	}
+	s.lines = append(s.lines, line)
+	fmt.Fprintln(s.Output(), line)
+}
+
+// note tells what follows from the lines above.
+func (s *story) note(format string, args ...any) { s.says("=>", fmt.Sprintf(format, args...), "") }
+
+// is tells an answer, and fails where it is not the one that the exhibit is there to show.
+func (s *story) is(who, what, got, want string) {
+	s.Helper()
+	s.says(who, what, got)
+	if got != want {
+		s.Fatalf("%s  %s = %s, want %s: this exhibit no longer shows its flaw", who, what, got, want)
+	}
+}
+
+// eventually polls until ok.
+func (s *story) eventually(what string, ok func() bool) {
+	s.Helper()
+	for end := time.Now().Add(soon); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatalf("not within %s: %s", soon, what)
+		}
+	}
+}
+
+// documents show stories. One test at a time reads or writes them.
+var documents = struct {
+	sync.Mutex
+	names []string
+}{names: []string{"../../docs/interview.md", "../../docs/interview.zh.md"}}
+
+// compare holds the documents to the story: the text block behind the command that runs this exhibit alone.
+func (s *story) compare() {
+	documents.Lock()
+	defer documents.Unlock()
+	command := regexp.QuoteMeta("go test -v -run '^" + s.Name() + "$' ./internal/exhibits")
+	shown := regexp.MustCompile("(?s)```sh\n" + command + "\n```\n\n```text\n(.*?)```\n")
+	for _, name := range documents.names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			s.Error(err)
+			continue
+		}
+		at := shown.FindSubmatchIndex(text)
+		if at == nil {
+			continue
+		}
+		want := strings.Join(s.lines, "\n") + "\n"
+		if *update {
+			err = os.WriteFile(name, []byte(string(text[:at[2]])+want+string(text[at[3]:])), 0o644)
+			if err != nil {
+				s.Error(err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, string(text[at[2]:at[3]])); diff != "" {
+			s.Errorf("%s: run 'go test ./internal/exhibits -update' (-told +shown):\n%s", name, diff)
+		}
+	}
+}
+
+// client is one of those who take part, with a connection to Redis.
+type client struct {
+	s    *story
+	name string
+	c    commander
+}
+
+// commander is a client, or one connection of it.
+type commander interface {
+	redis.Scripter
+	Do(ctx context.Context, args ...any) *redis.Cmd
+}
+
+// redis gives the story a server, and connections to it.
+func (s *story) redis(names ...string) (server *redis.Client, all []client) {
+	s.Helper()
+	r := testenv.Redis(s)
+	s.prefix = r.Prefix
+	for _, name := range names {
+		conn := r.Client.Conn()
+		s.Cleanup(func() { _ = conn.Close() })
+		all = append(all, client{s, name, conn})
+	}
+	return r.Client, all
+}
+
+// node connects to a server of the test's own, on which keys need no prefix.
+func (s *story) node(name string, n *testenv.RedisNode) client {
+	s.Helper()
+	o, err := redis.ParseURL(n.URL)
+	if err != nil {
+		s.Fatal(err)
+	}
+	o.MaxRetries = -1
+	c := redis.NewClient(o)
+	s.Cleanup(func() { _ = c.Close() })
+	return client{s, name, c}
+}
+
+// do sends a command of words, tells it with its answer, and fails unless that is as wanted. A word that begins with @ is a key.
+func (c client) do(want, command string) {
+	c.s.Helper()
+	c.s.is(c.name, strings.ReplaceAll(command, "@", ""), c.quietly(command), want)
+}
+
+// expires has the TTL of a key be over, without waiting for it.
+func (c client) expires(key string) {
+	c.s.Helper()
+	if got := c.quietly("PEXPIRE @" + key + " 0"); got != "1" {
+		c.s.Fatalf("PEXPIRE %s 0: %s", key, got)
+	}
+	c.s.says("", "the TTL of "+key+" is over", "")
+}
+
+// left is for how many milliseconds a key will still be there.
+func (c client) left(key string) int {
+	n, err := strconv.Atoi(c.quietly("PTTL @" + key))
+	if err != nil {
+		c.s.Fatal(err)
+	}
+	return n
+}
+
+// quietly sends a command and tells nothing.
+func (c client) quietly(command string) string {
+	var args []any
+	for _, word := range strings.Fields(command) {
+		if key, ok := strings.CutPrefix(word, "@"); ok {
+			word = c.s.prefix + key
+		}
+		args = append(args, word)
+	}
+	return answer(c.c.Do(c.s.Context(), args...).Result())
+}
+
+// eval runs a script on one key; what is told of it is its gist.
+func (c client) eval(want, gist, script, key string, args ...any) {
+	c.s.Helper()
+	c.s.is(c.name, gist, answer(c.c.Eval(c.s.Context(), script, []string{c.s.prefix + key}, args...).Result()), want)
+}
+
+// answer writes an answer as redis-cli would, more or less.
+func answer(got any, err error) string {
+	if errors.Is(err, redis.Nil) {
+		return "(nil)"
+	}
+	if err != nil {
+		text, _, _ := strings.Cut(err.Error(), " script: ") // which script it is comes behind
+		return "(error) " + text
+	}
+	if m, ok := got.(map[any]any); ok {
+		for k, v := range m {
+			return fmt.Sprintf("[%v %v]", k, v)
+		}
+	}
+	return fmt.Sprint(got)
+}
+
+// session is one of those who take part, with a connection to MySQL of its own.
+type session struct {
+	s    *story
+	name string
+	*sql.Conn
+}
+
+// mysql gives the story a database with tables, and connections to it.
+func (s *story) mysql(tables []string, names ...string) []session {
+	s.Helper()
+	db, err := sql.Open("mysql", testenv.MySQL(s))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = db.Close() })
+	for _, statement := range tables {
+		if _, err := db.ExecContext(s.Context(), statement); err != nil {
+			s.Fatalf("%s: %v", statement, err)
+		}
+	}
+	var all []session
+	for _, name := range names {
+		conn, err := db.Conn(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.Cleanup(func() { _ = conn.Close() })
+		// Newer MariaDBs refuse a stale write by themselves; here they are to behave as MySQL does. Others do not know it.
+		_, _ = conn.ExecContext(s.Context(), "SET SESSION innodb_snapshot_isolation = OFF")
+		all = append(all, session{s, name, conn})
+	}
+	return all
+}
+
+// exec runs a statement that returns no rows, and wants so many affected.
+func (c session) exec(want, statement string) {
+	c.s.Helper()
+	c.s.is(c.name, statement, c.run(c.s.Context(), statement), want)
+}
+
+func (c session) run(ctx context.Context, statement string) string {
+	r, err := c.ExecContext(ctx, statement)
+	if err != nil {
+		return failure(err)
+	}
+	n, err := r.RowsAffected()
+	if err != nil {
+		return failure(err)
+	}
+	switch verb, _, _ := strings.Cut(statement, " "); verb {
+	case "INSERT", "UPDATE", "DELETE":
+		return fmt.Sprintf("%d affected", n)
+	default:
+		return "ok"
+	}
+}
+
+// later runs a statement that may have to wait, and returns what waits for its end.
+func (c session) later(statement string) (came func() string) {
+	done := make(chan string, 1)
+	go func() { done <- c.run(c.s.Context(), statement) }()
+	return func() string { return <-done }
+}
+
+// value runs a query of one value.
+func (c session) value(want, query string) {
+	c.s.Helper()
+	var v sql.NullString
+	got := failure(c.QueryRowContext(c.s.Context(), query).Scan(&v))
+	if got == "" {
+		got = "NULL"
+		if v.Valid {
+			got = v.String
+		}
+	}
+	c.s.is(c.name, query, got, want)
+}
+
+// failure names an error by its number; "" for none.
+func failure(err error) string {
+	var e *mysql.MySQLError
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, sql.ErrNoRows):
+		return "no row"
+	case errors.As(err, &e) && (e.Number == 1205 || e.Number == 3572): // as MariaDB and MySQL say it
+		return "locked by another"
+	case errors.As(err, &e):
+		return fmt.Sprintf("error %d", e.Number)
+	}
+	return err.Error()
+}

@@ -1,0 +1,134 @@
+package exhibits_test
+
+import "testing"
+
+// In Lua only false and nil are false. 0 is true, and so is what HEXISTS and EXISTS answer, whatever they answer.
+func TestZeroIsTrueInLua(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	a.eval("true", "if 0 then 'true' else 'false'", `if 0 then return 'true' else return 'false' end`, "none")
+	a.eval("true", "if redis.call('HEXISTS', none, x) then 'true' else 'false'",
+		`if redis.call('HEXISTS', KEYS[1], 'x') then return 'true' else return 'false' end`, "none")
+	a.eval("false", "if redis.call('GET', none) then 'true' else 'false'",
+		`if redis.call('GET', KEYS[1]) then return 'true' else return 'false' end`, "none")
+	a.eval("false", "if redis.call('HEXISTS', none, x) == true then 'true' else 'false'",
+		`if redis.call('HEXISTS', KEYS[1], 'x') == true then return 'true' else return 'false' end`, "none")
+	s.note("a missing string is false in Lua, a missing field is 0, and 1 == true is false")
+}
+
+// The lock as a hash of owner to entries, as Redisson has it, with renewals as they are published.
+const (
+	renewIfHexists = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) then" + renew + "else return 0 end"
+	renewIfNot     = "if not redis.call('HEXISTS', KEYS[1], ARGV[1]) then return 0 end" + renew
+	renewUnless    = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) then return 0 end" + renew
+	renewIfTrue    = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == true then" + renew + "end return 0"
+	renewIfOne     = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then" + renew + "end return 0"
+
+	renew = " return redis.call('PEXPIRE', KEYS[1], ARGV[2]) "
+)
+
+// if HEXISTS then PEXPIRE: always true, so it renews the lock of whoever has it, and its own loss is never seen.
+func TestRenewalRenewsAnothersLock(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("1", "HSET @lock a 1")
+	a.expires("lock")
+	b.do("1", "HSET @lock b 1")
+	b.do("1", "PEXPIRE @lock 20000")
+	a.eval("1", "if HEXISTS then PEXPIRE", renewIfHexists, "lock", "a", 60000)
+	a.eval("1", "if not HEXISTS then 0, else PEXPIRE", renewIfNot, "lock", "a", 60000)
+	s.note("A is told that it still has the lock; B has it, and its 20 s have become 60 s")
+	if left := b.left("lock"); left <= 20_000 {
+		t.Errorf("B's lock ends in %d ms: this exhibit no longer shows its flaw", left)
+	}
+	a.eval("0", "if HEXISTS == 1 then PEXPIRE", renewIfOne, "lock", "a", 60000)
+	b.eval("1", "if HEXISTS == 1 then PEXPIRE", renewIfOne, "lock", "b", 60000)
+}
+
+// The other way round the same slip never renews: the guard that means "not ours" always fires, and 1 == true never holds.
+func TestRenewalNeverRenews(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	a.do("1", "HSET @lock a 1")
+	a.do("1", "PEXPIRE @lock 20000")
+	a.eval("0", "if HEXISTS (meant: is it another's?) then 0, else PEXPIRE", renewUnless, "lock", "a", 60000)
+	a.eval("0", "if HEXISTS == true then PEXPIRE", renewIfTrue, "lock", "a", 60000)
+	if left := a.left("lock"); left > 20_000 {
+		t.Errorf("the lock ends in %d ms: this exhibit no longer shows its flaw", left)
+	}
+	s.note("the lock is A's, and ends when its first 20 s are over: the watchdog runs, and renews nothing")
+	a.eval("1", "if HEXISTS == 1 then PEXPIRE", renewIfOne, "lock", "a", 60000)
+}
+
+// The same slip in the acquire: EXISTS answers 0, which is true, so the lock is always taken.
+func TestAcquireIfExists(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	const set = " then return 'taken' end redis.call('SET', KEYS[1], ARGV[1], 'PX', 30000) return 'mine'"
+	const naive, right = "if redis.call('EXISTS', KEYS[1])" + set, "if redis.call('EXISTS', KEYS[1]) == 1" + set
+	c[0].do("0", "EXISTS @lock")
+	c[0].eval("taken", "if EXISTS then 'taken'", naive, "lock", "a")
+	c[0].eval("mine", "if EXISTS == 1 then 'taken'", right, "lock", "a")
+}
+
+// A script is one step, but no transaction: what it did before its error stays.
+func TestScriptsDoNotRollBack(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	a.do("OK", "SET @stock 5")
+	a.eval("(error) WRONGTYPE Operation against a key holding the wrong kind of value", "DECR stock; LPUSH stock order",
+		`redis.call('DECR', KEYS[1]) return redis.call('LPUSH', KEYS[1], ARGV[1])`, "stock", "order")
+	a.do("4", "GET @stock")
+	s.note("atomic means that nobody comes in between, not all or nothing")
+}
+
+// WAIT in the script that takes the lock: refused, after what stood before it was done.
+func TestWaitInsideAScript(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	a.eval("(error) ERR This Redis command is not allowed from script", "INCR fence; WAIT 1 100",
+		`redis.call('INCR', KEYS[1]) return redis.call('WAIT', 1, 100)`, "fence")
+	a.do("1", "GET @fence")
+	s.note("the error came after INCR was applied")
+	a.do("OK", "MULTI")
+	a.do("QUEUED", "INCR @fence")
+	a.do("QUEUED", "WAIT 1 10000")
+	a.do("[2 0]", "EXEC")
+	s.note("inside MULTI it waits for nothing and answers 0 at once")
+}
+
+// A count that the script adds to is one too high when it is sent twice: an answer was lost, the client sent again.
+func TestReentrySentTwice(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	const enter = "if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then " +
+		"redis.call('PEXPIRE', KEYS[1], 30000) return redis.call('HINCRBY', KEYS[1], ARGV[1], 1) end return 'busy'"
+	const leave = "local n = redis.call('HINCRBY', KEYS[1], ARGV[1], -1) if n == 0 then redis.call('DEL', KEYS[1]) end return n"
+	a.eval("1", "enter: HINCRBY lock a 1", enter, "lock", "a")
+	a.eval("2", "enter, once more: reentrant", enter, "lock", "a")
+	a.eval("1", "leave: HINCRBY lock a -1", leave, "lock", "a")
+	b.eval("busy", "enter", enter, "lock", "b")
+	a.eval("0", "leave", leave, "lock", "a")
+	s.note("right so far. Now A enters, and the answer is lost; the client sends it again")
+	if err := a.c.Eval(t.Context(), enter, []string{s.prefix + "lock"}, "a").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.says("A", "enter", "(no answer)")
+	a.eval("2", "enter", enter, "lock", "a")
+	a.eval("1", "leave", leave, "lock", "a")
+	b.eval("busy", "enter", enter, "lock", "b")
+	s.note("A has left, and its lock is there: let the caller say which entry it is, HSET lock a 1")
+}

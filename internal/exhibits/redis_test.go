@@ -1,0 +1,305 @@
+package exhibits_test
+
+import (
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// "Redis is single-threaded, so a read and a write need no lock."
+func TestSingleThreadIsNoTransaction(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("OK", "SET @stock 1")
+	a.do("1", "GET @stock")
+	b.do("1", "GET @stock")
+	a.do("OK", "SET @stock 0")
+	b.do("OK", "SET @stock 0")
+	s.note("each command ran alone, one unit was sold twice")
+	a.do("OK", "SET @stock 1")
+	a.do("0", "DECR @stock")
+	b.do("-1", "DECR @stock")
+	s.note("only what is one command, or one script, is one step")
+}
+
+// "MULTI makes a transaction": its commands do not see each other's answers, so nothing can be decided between them.
+func TestMultiWithoutWatchLosesUpdates(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	b.do("OK", "SET @stock 5")
+	a.do("5", "GET @stock")
+	a.do("OK", "MULTI")
+	a.do("QUEUED", "SET @stock 4")
+	b.do("4", "DECR @stock")
+	a.do("[OK]", "EXEC")
+	b.do("4", "GET @stock")
+	s.note("two sold, one taken: MULTI alone checks nothing")
+	b.do("OK", "SET @stock 5")
+	a.do("OK", "WATCH @stock")
+	a.do("5", "GET @stock")
+	a.do("OK", "MULTI")
+	a.do("QUEUED", "SET @stock 4")
+	b.do("4", "DECR @stock")
+	a.do("(nil)", "EXEC")
+	s.note("with WATCH the EXEC is refused, and A reads again")
+}
+
+// GET, compare, DEL: between the comparison and the DEL the key changes hands.
+func TestGetThenDel(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, all := s.redis("A", "B", "C")
+	a, b, c := all[0], all[1], all[2]
+	a.do("OK", "SET @lock a NX PX 30000")
+	a.do("a", "GET @lock")
+	a.expires("lock")
+	b.do("OK", "SET @lock b NX PX 30000")
+	a.do("1", "DEL @lock")
+	c.do("OK", "SET @lock c NX PX 30000")
+	s.note("B and C both hold it")
+	const release = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+	a.eval("0", "compare-and-delete", release, "lock", "a")
+	c.do("c", "GET @lock")
+}
+
+// try { if (setnx) ... } finally { del }: whoever did not get the lock deletes it too.
+func TestFinallyOfTheLoser(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	server, _ := s.redis()
+	l := lock.NewSetNXFinally(server, nil)
+	enters := func(who, want string) {
+		t.Helper()
+		got := "entered"
+		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), s.prefix+"lock"); err != nil {
+			got = "turned away"
+		}
+		s.is(who, "if (setnx(lock)) { work } finally { del(lock) }", got, want)
+	}
+	enters("A", "entered")
+	enters("B", "turned away")
+	enters("C", "entered")
+	s.note("A still works; B's finally deleted A's lock")
+}
+
+// EXPIRE counts in seconds, PEXPIRE in milliseconds, and neither can tell that you meant the other.
+func TestMillisecondsToExpire(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	a.do("1", "SETNX @lock a")
+	a.do("1", "EXPIRE @lock 30000")
+	a.do("30000", "TTL @lock")
+	s.note("30000 was meant as milliseconds: A dies, and the lock stays for 8 h 20 min")
+	a.do("1", "DEL @lock")
+	a.do("OK", "SET @lock a NX PX 30")
+	s.eventually("the key is gone", func() bool { return a.quietly("EXISTS @lock") == "0" })
+	a.do("-2", "TTL @lock")
+	s.note("30 was meant as seconds: the lock is gone while A works")
+}
+
+// SETNX, then EXPIRE: a holder that dies in between leaves a lock that never ends.
+func TestSetnxThenExpire(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("1", "SETNX @lock a")
+	s.note("kill -9 before EXPIRE lock 30")
+	b.do("0", "SETNX @lock b")
+	b.do("-1", "TTL @lock")
+	s.note("no expiry: nobody enters any more")
+}
+
+// SET without NX or KEEPTTL replaces the value and the expiry.
+func TestSetDropsTheTTL(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("OK", "SET @lock a NX EX 30")
+	a.do("OK", "SET @lock a")
+	a.do("-1", "TTL @lock")
+	s.note("rewriting the value made the lock eternal")
+	b.do("OK", "SET @lock b EX 30")
+	a.do("b", "GET @lock")
+	s.note("set(key, value, timeout) without NX takes a lock that somebody holds")
+}
+
+// The lock from before SET NX PX: the value is the time of its end by the holder's clock, and GETSET takes over.
+func TestGetSetWithClientClocks(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, all := s.redis("A", "B", "C")
+	a, b, c := all[0], all[1], all[2]
+	a.do("1", "SETNX @lock 1000") // by A's clock it is 970
+	b.do("1000", "GET @lock")
+	s.note("B's clock is 40 s ahead of A's: 1010 > 1000, expired")
+	b.do("1000", "GETSET @lock 1040")
+	s.note("the old value came back, so B holds the lock, beside A")
+	c.do("1040", "GETSET @lock 1045")
+	b.do("1045", "GET @lock")
+	s.note("C lost, and its GETSET has changed B's value: B no longer knows its own lock")
+}
+
+// The thread's id, or its name, as the owner: another process has a thread of that id.
+func TestThreadIDIsNoOwner(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, all := s.redis("A", "B", "C")
+	a, b, c := all[0], all[1], all[2]
+	const release = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+	a.do("OK", "SET @lock thread-27 NX PX 30000")
+	a.expires("lock")
+	b.do("OK", "SET @lock thread-27 NX PX 30000")
+	a.eval("1", "compare-and-delete", release, "lock", "thread-27")
+	c.do("OK", "SET @lock thread-31 NX PX 30000")
+	s.note("A and B are processes: their threads 27 are not the same, their values are")
+}
+
+// DECRBY first, INCRBY back when below zero: nobody oversells, but a smaller request is refused that could have been served.
+func TestDecrRefusesWhatIsInStock(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("OK", "SET @stock 1")
+	a.do("-1", "DECRBY @stock 2")
+	b.do("-2", "DECRBY @stock 1")
+	a.do("0", "INCRBY @stock 2")
+	b.do("1", "INCRBY @stock 1")
+	s.note("both refused, one in stock; and a crash before INCRBY loses the units")
+}
+
+// A request is bound to one segment by its hash, and "sold out" is what that segment says.
+func TestSegmentSaysSoldOut(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("OK", "MSET @stock#0 1 @stock#1 1 @stock#2 1")
+	a.do("0", "DECR @stock#2")
+	b.do("-1", "DECR @stock#2")
+	s.note("B's hash is A's: sold out, with two in stock")
+	b.do("[1 1]", "MGET @stock#0 @stock#1")
+}
+
+// SETNX request id as idempotency: the mark is there before the work is done.
+func TestMarkBeforeTheWork(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	a.do("OK", "SET @stock 1")
+	a.do("OK", "SET @request:4711 1 NX EX 86400")
+	s.note("kill -9 before the deduction; the client tries again")
+	a.do("(nil)", "SET @request:4711 1 NX EX 86400")
+	a.do("1", "GET @stock")
+	s.note("a duplicate, says the mark; nothing was ever sold")
+}
+
+// A release that is announced to everybody wakes everybody, and one gets in.
+func TestBroadcastWakesAll(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	server, c := s.redis("A")
+	const waiters = 8
+	for range waiters {
+		sub := server.Subscribe(t.Context(), s.prefix+"released")
+		t.Cleanup(func() { _ = sub.Close() })
+		if _, err := sub.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c[0].do("8", "PUBLISH @released 1")
+	won := 0
+	for range waiters {
+		if ok, err := server.SetNX(t.Context(), s.prefix+"lock", "x", time.Minute).Result(); err == nil && ok {
+			won++
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d got in, want 1", won)
+	}
+	s.note("8 woken, 8 SET NX, %d got in: a herd, one per process that waits", won)
+}
+
+// The work outlives the TTL. No release script helps, as nothing was released by mistake.
+func TestWorkOutlivesTheTTL(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("OK", "SET @stock 1")
+	a.do("OK", "SET @lock a NX PX 30000")
+	a.do("1", "GET @stock")
+	s.note("A stops for longer than its TTL: a slow call, a long GC, SIGSTOP")
+	a.expires("lock")
+	b.do("OK", "SET @lock b NX PX 30000")
+	b.do("1", "GET @stock")
+	b.do("OK", "SET @stock 0")
+	s.note("A wakes up; the next thing that it does is its write")
+	a.do("OK", "SET @stock 0")
+	s.note("one unit, sold twice")
+}
+
+// "Is it still mine?", asked before the write: the answer is of the past when it arrives.
+func TestAskingBeforeTheWrite(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := c[0], c[1]
+	a.do("OK", "SET @stock 1")
+	a.do("OK", "SET @lock a NX PX 30000")
+	a.do("1", "GET @stock")
+	a.do("a", "GET @lock")
+	s.note("still A's; and now A stops")
+	a.expires("lock")
+	b.do("OK", "SET @lock b NX PX 30000")
+	b.do("1", "GET @stock")
+	b.do("OK", "SET @stock 0")
+	a.do("OK", "SET @stock 0")
+	s.note("asked, answered, sold twice")
+	const guarded = "if redis.call('GET', KEYS[1]) == ARGV[1] " +
+		"then return redis.call('SET', KEYS[1] .. ':stock', 0) end return 'refused'"
+	a.eval("refused", "question and write in one script", guarded, "lock", "a")
+}
+
+// A widely read listing: sold is counted up while total >= sold.
+func TestOffByOneInTheScript(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	const widely = "local total = tonumber(redis.call('HGET', KEYS[1], 'total')) " +
+		"local sold = tonumber(redis.call('HGET', KEYS[1], 'sold')) " +
+		"if total >= sold then return redis.call('HINCRBY', KEYS[1], 'sold', 1) end return 'sold out'"
+	a.do("2", "HSET @ticket total 2 sold 0")
+	a.eval("1", "if total >= sold then HINCRBY sold 1", widely, "ticket")
+	a.eval("2", "if total >= sold then HINCRBY sold 1", widely, "ticket")
+	a.eval("3", "if total >= sold then HINCRBY sold 1", widely, "ticket")
+	a.eval("sold out", "if total >= sold then HINCRBY sold 1", widely, "ticket")
+	s.note("two in stock, three sold: atomic, and wrong every time")
+}
+
+// A job that writes the database's count over the live one in Redis, to put right what has drifted.
+func TestRefillOverTheCounter(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B", "C")
+	a, b, job := c[0], c[1], c[2]
+	a.do("OK", "SET @stock 2")
+	a.do("1", "DECR @stock")
+	b.do("0", "DECR @stock")
+	s.note("two sold; their orders are still on the way to the database, which says 2")
+	job.do("OK", "SET @stock 2")
+	a.do("1", "DECR @stock")
+	b.do("0", "DECR @stock")
+	s.note("four sold of two: what is on its way belongs to the sum")
+}

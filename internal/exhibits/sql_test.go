@@ -1,0 +1,276 @@
+package exhibits_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// one is a product of which one is left.
+var one = []string{
+	"CREATE TABLE product_stock (id INT PRIMARY KEY, sku INT NOT NULL, stock INT NOT NULL) ENGINE = InnoDB",
+	"INSERT INTO product_stock (id, sku, stock) VALUES (101, 1, 1), (102, 2, 1)",
+}
+
+// @Transactional outside, lock inside: the lock is released, and the commit comes after.
+func TestUnlockBeforeCommit(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	for _, who := range c {
+		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+	}
+	a.exec("1 affected", "UPDATE product_stock SET stock = 10 WHERE id = 101")
+	a.exec("ok", "BEGIN")
+	s.note("A locks")
+	a.value("10", "SELECT stock FROM product_stock WHERE id = 101")
+	a.exec("1 affected", "UPDATE product_stock SET stock = 9 WHERE id = 101")
+	s.note("A unlocks; B, who waited, locks")
+	b.exec("ok", "BEGIN")
+	b.value("10", "SELECT stock FROM product_stock WHERE id = 101")
+	a.exec("ok", "COMMIT")
+	b.exec("1 affected", "UPDATE product_stock SET stock = 8 WHERE id = 101")
+	b.exec("ok", "COMMIT")
+	s.note("never two in the section, three units sold, two taken")
+}
+
+// The transaction has read something before it waits for the lock: behind the lock it sees the past.
+func TestSnapshotBeforeTheLock(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	a.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	a.exec("ok", "BEGIN")
+	a.value("2", "SELECT COUNT(*) FROM product_stock")
+	s.note("A waits for the lock; B has it, sells, commits and releases")
+	b.exec("1 affected", "UPDATE product_stock SET stock = 0 WHERE id = 101")
+	s.note("A has the lock")
+	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")
+	a.value("0", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE")
+	s.note("the snapshot is of the first read: lock first, then begin; or read what is, FOR UPDATE")
+	a.exec("ok", "ROLLBACK")
+}
+
+// REPEATABLE READ does not keep two transactions from writing what each has computed from the same read.
+func TestRepeatableReadLosesUpdates(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	a.exec("1 affected", "UPDATE product_stock SET stock = 10 WHERE id = 101")
+	for _, who := range c {
+		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+		who.exec("ok", "BEGIN")
+		who.value("10", "SELECT stock FROM product_stock WHERE id = 101")
+	}
+	a.exec("1 affected", "UPDATE product_stock SET stock = 9 WHERE id = 101")
+	a.exec("ok", "COMMIT")
+	b.exec("1 affected", "UPDATE product_stock SET stock = 8 WHERE id = 101")
+	b.exec("ok", "COMMIT")
+	s.note("A sold one and B two, and two are taken: A's update is lost")
+	a.exec("1 affected", "UPDATE product_stock SET stock = 2 WHERE id = 101")
+	s.note("with the condition in the statement, two left:")
+	a.exec("1 affected", "UPDATE product_stock SET stock = stock - 1 WHERE id = 101 AND stock >= 1")
+	b.exec("0 affected", "UPDATE product_stock SET stock = stock - 2 WHERE id = 101 AND stock >= 2")
+}
+
+// FOR UPDATE outside of a transaction is released with the end of its own statement.
+func TestForUpdateWithoutATransaction(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	a.value("1", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE")
+	b.value("1", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE NOWAIT")
+	s.note("autocommit: A's lock ended with its SELECT")
+	a.exec("ok", "BEGIN")
+	a.value("1", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE")
+	b.value("locked by another", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE NOWAIT")
+	a.exec("ok", "ROLLBACK")
+}
+
+// FOR UPDATE locks what it scans: by the primary key one row, without an index every one.
+func TestForUpdateWithoutAnIndex(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	for _, who := range c {
+		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	}
+	a.exec("ok", "BEGIN")
+	a.value("1", "SELECT stock FROM product_stock WHERE sku = 1 FOR UPDATE")
+	b.value("locked by another", "SELECT stock FROM product_stock WHERE id = 102 FOR UPDATE NOWAIT")
+	a.exec("ok", "ROLLBACK")
+	a.exec("ok", "BEGIN")
+	a.value("1", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE")
+	b.value("1", "SELECT stock FROM product_stock WHERE id = 102 FOR UPDATE NOWAIT")
+	a.exec("ok", "ROLLBACK")
+}
+
+// FOR UPDATE on a row that is not there: both lock the gap, neither the other, and their INSERTs deadlock.
+func TestForUpdateOfAMissingRow(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	for _, who := range c {
+		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+		who.exec("ok", "BEGIN")
+		who.value("no row", "SELECT stock FROM product_stock WHERE id = 500 FOR UPDATE")
+	}
+	s.note("both hold the gap at once; now both insert")
+	const insert = "INSERT INTO product_stock (id, sku, stock) VALUES (500, 5, 1)"
+	first := a.later(insert)
+	second := b.run(t.Context(), insert)
+	got := map[string]int{second: 1}
+	got[first()]++
+	s.is("AB", insert, fmt.Sprintf("%d of 2: error 1213", got["error 1213"]), "1 of 2: error 1213")
+	s.note("1213 is a deadlock: one is rolled back and must begin again")
+	a.exec("ok", "ROLLBACK")
+	b.exec("ok", "ROLLBACK")
+}
+
+// UPDATE ... WHERE stock = what was read: an ABA happens, and harms nobody, as the number is all that the write depends on.
+func TestCompareTheStockABA(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	a.exec("1 affected", "UPDATE product_stock SET stock = 5 WHERE id = 101")
+	a.value("5", "SELECT stock FROM product_stock WHERE id = 101")
+	b.exec("1 affected", "UPDATE product_stock SET stock = stock - 1 WHERE id = 101")
+	b.exec("1 affected", "UPDATE product_stock SET stock = stock + 1 WHERE id = 101")
+	a.exec("1 affected", "UPDATE product_stock SET stock = 4 WHERE id = 101 AND stock = 5")
+	s.note("5 - 1 + 1 - 1 = 4: right. A version is needed where the write depends on more than this number")
+}
+
+// A time as the version: two writes within one tick of it look alike.
+func TestUpdateTimeAsVersion(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql([]string{
+		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, update_time DATETIME NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO product_stock VALUES (101, 10, '2026-11-11 00:00:00')",
+	}, "A", "B")
+	for _, who := range c {
+		who.value("10", "SELECT stock FROM product_stock WHERE id = 101")
+	}
+	s.note("both have read 10 and 00:00:00, and both write within that second, in which somebody else restocks")
+	const set = "UPDATE product_stock SET stock = %s, update_time = '2026-11-11 00:00:00' " +
+		"WHERE id = 101 AND update_time = '2026-11-11 00:00:00'"
+	for i, write := range []string{"9", "stock + 5", "9"} {
+		who := []string{"A", "C", "B"}[i]
+		s.is(who, "SET stock = "+write+", update_time = NOW() WHERE id = 101 AND update_time = 00:00:00",
+			c[0].run(t.Context(), fmt.Sprintf(set, write)), "1 affected")
+	}
+	c[0].value("9", "SELECT stock FROM product_stock WHERE id = 101")
+	s.note("two sold and five restocked, one taken")
+}
+
+// A lock is a row, without an end. Its holder dies and it stays; so a job deletes what is old, and deletes a living holder's.
+func TestReaperOfTheLockTable(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql([]string{
+		"CREATE TABLE method_lock (name VARCHAR(64) PRIMARY KEY, " +
+			"created DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE = InnoDB",
+	}, "A", "B", "C", "job")
+	a, b, third, job := c[0], c[1], c[2], c[3]
+	const insert, remove = "INSERT INTO method_lock (name) VALUES ('stock:101')", "DELETE FROM method_lock WHERE name = 'stock:101'"
+	const reap = "DELETE FROM method_lock WHERE created < NOW(6) - INTERVAL 100000 MICROSECOND"
+	a.exec("1 affected", insert)
+	b.exec("error 1062", insert)
+	s.note("was A killed, nobody would ever enter again; so a job deletes what is older than 0.1 s. A is only slow")
+	var reaped string
+	s.eventually("the job deletes the row", func() bool {
+		reaped = job.run(t.Context(), reap)
+		return reaped != "0 affected"
+	})
+	s.is("", "job: DELETE FROM method_lock WHERE created < NOW(6) - INTERVAL 0.1 s", reaped, "1 affected")
+	b.exec("1 affected", insert)
+	s.note("A and B both hold it; A ends its work:")
+	a.exec("1 affected", remove)
+	third.exec("1 affected", insert)
+	s.note("which deleted B's row: B and C both hold it")
+}
+
+// GET_LOCK belongs to a connection, and a pool gives you any.
+func TestGetLockBelongsToAConnection(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(nil, "c1", "c2")
+	c[0].value("1", "SELECT GET_LOCK(CONCAT(DATABASE(), ':101'), 0)")
+	c[1].value("0", "SELECT RELEASE_LOCK(CONCAT(DATABASE(), ':101'))")
+	c[1].value("0", "SELECT GET_LOCK(CONCAT(DATABASE(), ':101'), 0)")
+	s.note("the pool gave another connection for the release: the lock stays until c1 is closed")
+	c[0].value("1", "SELECT GET_LOCK(CONCAT(DATABASE(), ':101'), 0)")
+	c[0].value("1", "SELECT RELEASE_LOCK(CONCAT(DATABASE(), ':101'))")
+	c[0].value("1", "SELECT RELEASE_LOCK(CONCAT(DATABASE(), ':101'))")
+	s.note("and for c1 it was reentrant: taken twice, released twice")
+}
+
+// Two carts with the same products in opposite order.
+func TestCartsInOppositeOrder(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	const first, second = "UPDATE product_stock SET stock = stock - 1 WHERE id = 101 AND stock >= 1",
+		"UPDATE product_stock SET stock = stock - 1 WHERE id = 102 AND stock >= 1"
+	a.exec("ok", "BEGIN")
+	b.exec("ok", "BEGIN")
+	a.exec("1 affected", first)
+	b.exec("1 affected", second)
+	s.note("now A wants 102 and B wants 101")
+	waits := a.later(second)
+	got := map[string]int{b.run(t.Context(), first): 1}
+	got[waits()]++
+	s.is("AB", "the other product", fmt.Sprintf("%d of 2: error 1213", got["error 1213"]), "1 of 2: error 1213")
+	a.exec("ok", "ROLLBACK")
+	b.exec("ok", "ROLLBACK")
+	s.note("both in the order of the ids: the second waits where the first began, and nobody in a circle")
+	a.exec("ok", "BEGIN")
+	b.exec("ok", "BEGIN")
+	a.exec("1 affected", first)
+	waits = b.later(first)
+	a.exec("1 affected", second)
+	a.exec("ok", "COMMIT")
+	s.is("B", first, waits(), "0 affected")
+	b.exec("ok", "ROLLBACK")
+}
+
+// The condition asks for one, the statement takes several.
+func TestConditionAboveZero(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A")
+	c[0].exec("1 affected", "UPDATE product_stock SET stock = stock - 4 WHERE id = 101 AND stock > 0")
+	c[0].value("-3", "SELECT stock FROM product_stock WHERE id = 101")
+	c[0].exec("1 affected", "UPDATE product_stock SET stock = 1 WHERE id = 101")
+	c[0].exec("0 affected", "UPDATE product_stock SET stock = stock - 4 WHERE id = 101 AND stock >= 4")
+}
+
+// An unpaid order is cancelled by the clock and by its buyer at once, and both put its units back.
+func TestCancelReturnsTwice(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(append(slices.Clone(one), "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(16) NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO orders VALUES (1, 'unpaid'), (2, 'unpaid')"), "A", "B")
+	a, b := c[0], c[1]
+	const back = "UPDATE product_stock SET stock = stock + 1 WHERE id = 101"
+	for _, who := range c {
+		who.value("unpaid", "SELECT state FROM orders WHERE id = 1")
+	}
+	for _, who := range c {
+		who.exec("1 affected", back)
+	}
+	a.exec("1 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 1")
+	s.note("one unit was taken, two were put back: the next one is sold twice")
+	a.exec("1 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 2 AND state = 'unpaid'")
+	b.exec("0 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 2 AND state = 'unpaid'")
+	a.exec("1 affected", back)
+	s.note("whoever changes the state puts the units back, in one transaction with it; 0 affected puts back nothing")
+}
