@@ -5,7 +5,7 @@ SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
 # demo_flags come from variables on the command line: make demo MODE=mutex REPLICAS=1
-demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(REPLICAS),--replicas '$(REPLICAS)') \
+demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--all) $(if $(REPLICAS),--replicas '$(REPLICAS)') \
 	$(if $(BACKEND),--backend '$(BACKEND)') $(if $(L),--lang '$(L)')
 up_flags = --port '$(or $(PORT),8080)' $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)')
 
@@ -17,7 +17,7 @@ go_dirs = $(filter-out bin/ out/,$(wildcard */))
 ##@ Try it
 
 .PHONY: demo
-demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACKEND=embedded|local|auto L=zh
+demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACKEND=embedded|local|auto ALL=1 L=zh
 	@exec bin/shop demo $(demo_flags)
 # The program's exit code is 0 (every claim confirmed), 1 (one contradicted) or 3 (inconclusive). make prints it as
 # "Error 1" or "Error 3" and itself exits with 2; call bin/shop demo where the code matters.
@@ -29,12 +29,12 @@ up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 
 ##@ With Docker
 
 .PHONY: up
-up: ## build and start nginx, three replicas, Redis and MySQL; wait until ready
-	@scripts/compose up
+up: ## build and start nginx, three replicas, Redis and MySQL; wait until ready: PROFILES='etcd kafka' or all
+	@PROFILES='$(PROFILES)' scripts/compose up
 
 .PHONY: compose-demo
-compose-demo: build ## the comparison, driven from outside through the nginx of make up: MODE=... L=zh
-	@exec scripts/compose demo $(if $(MODE),--mode '$(MODE)') $(if $(L),--lang '$(L)')
+compose-demo: build ## the comparison, driven from outside through the nginx of make up: MODE=... ALL=1 L=zh
+	@exec scripts/compose demo $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--all) $(if $(L),--lang '$(L)')
 
 .PHONY: logs
 logs: ## follow the logs of make up
@@ -95,6 +95,10 @@ fresh: ## fail on generated files that are stale
 generate: ## write the generated files anew
 	go generate ./...
 
+.PHONY: traces
+traces: ## write the traces in the modes' pages anew, as real servers show them
+	@$(test_path); export PATH; go test -count=1 -run '^TestTraces$$' ./cmd/shop -update && go generate ./cmd/shop
+
 .PHONY: bench
 bench: build ## Go benchmarks against private servers: bench=Lock count=6 packages=./internal/lock
 	@$(test_path); export PATH; exec bin/shop with-stack -- \
@@ -106,6 +110,13 @@ bench-lock: ## our locks beside other libraries', 7 minutes: bench_flags='-scena
 	@CGO_ENABLED=0 go build -C bench -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" \
 		-o ../bin/bench-lock ./lock
 	@$(test_path); export PATH; exec bin/bench-lock -json out/bench-lock.json -svg out/bench-lock.svg $(bench_flags)
+
+.PHONY: bench-modes
+bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'
+	@echo 'building bin/bench-modes (the first time: a minute or two)'
+	@CGO_ENABLED=0 go build -C bench -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" \
+		-o ../bin/bench-modes ./modes
+	@$(test_path); export PATH; exec bin/bench-modes -json out/bench-modes.json -svg out/bench-modes.svg $(bench_flags)
 
 .PHONY: clean
 clean: ## remove bin/ and out/

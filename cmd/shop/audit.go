@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,15 +35,15 @@ func newAudit() *cobra.Command {
 		Long: `Judge a product of a running shop from its ledger: does what was there at the start equal what is left plus what was
 ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop and judged here.
 
-Exit codes: 0 exact; 1 broken; 3 inconclusive (data is missing) or vacuous (nothing was sold). The store from which
-nothing was sold does not count where the product was sold from the other.`,
+Exit codes: 0 exact; 1 broken; 3 inconclusive (data is missing) or vacuous (nothing was sold). A store from which
+nothing was sold does not count where the product was sold from another.`,
 		Args: cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, f) }),
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
 	set.Int64Var(&f.product, "product", 101, "product id")
-	set.StringVar(&f.store, "store", "", "judge one store only: redis or sql (default both)")
+	set.StringVar(&f.store, "store", "", "judge one store only: redis, sql or etcd (default all)")
 	set.BoolVar(&f.json, "json", false, "print JSON")
 	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh")
 	return cmd
@@ -54,8 +55,8 @@ func runAudit(cmd *cobra.Command, f auditFlags) error {
 		return err
 	}
 	store := api.Store(f.store)
-	if f.store != "" && store != api.Redis && store != api.SQL {
-		return usage("--store must be redis or sql, not %q", f.store)
+	if f.store != "" && !slices.Contains(api.Stores, store) {
+		return usage("--store must be redis, sql or etcd, not %q", f.store)
 	}
 	control, err := loadtest.NewControl(f.url, "")
 	if err != nil {

@@ -55,7 +55,7 @@ func TestAuditCommand(t *testing.T) {
 		{"broken, as JSON", []string{"--url", broken, "--json"}, exitFailed, `"verdict": "BROKEN"`},
 		{"nothing sold", []string{"--url", untouched}, exitInconclusive, "nothing was sold"},
 		{"no such product", []string{"--url", exact, "--product", "7"}, exitInconclusive, ""},
-		{"no such store", []string{"--url", exact, "--store", "etcd"}, exitUsage, ""},
+		{"no such store", []string{"--url", exact, "--store", "disk"}, exitUsage, ""},
 		{"no such language", []string{"--url", exact, "--lang", "fr"}, exitUsage, ""},
 		{"no URL", []string{"--url", "localhost"}, exitUsage, ""},
 	} {

@@ -19,6 +19,11 @@ type config struct {
 	Replica     string        `env:"SHOP_REPLICA" envDefault:"1"`
 	Redis       string        `env:"SHOP_REDIS"`
 	SQL         string        `env:"SHOP_SQL"`
+	Redlock     string        `env:"SHOP_REDLOCK"`
+	ZooKeeper   string        `env:"SHOP_ZOOKEEPER"`
+	Etcd        string        `env:"SHOP_ETCD"`
+	Consul      string        `env:"SHOP_CONSUL"`
+	Kafka       string        `env:"SHOP_KAFKA"`
 	Token       string        `env:"SHOP_ADMIN_TOKEN"`
 	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq"`
 	Prefix      string        `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:"`
@@ -34,9 +39,14 @@ Environment:
   SHOP_REPLICA        name of this replica, in X-Replica and on its orders (1)
   SHOP_REDIS          redis://[:password@]host:port/db; several, comma-separated, for a cluster
   SHOP_SQL            user:password@tcp(host:port)/db for MySQL, or sqlite:/path/to/file.db
+  SHOP_REDLOCK        redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock
+  SHOP_ZOOKEEPER      host:port, several comma-separated, for the mode zookeeper
+  SHOP_ETCD           http://host:port, several comma-separated, for the modes on etcd
+  SHOP_CONSUL         http://host:port of the agent, for the mode consul
+  SHOP_KAFKA          host:port, several comma-separated, for the mode kafka
   SHOP_ADMIN_TOKEN    bearer token of the routes that set stock; without it they answer 401
   SHOP_DEFAULT_MODE   mode behind POST /deduct_stock (lease-seq)
-  SHOP_REDIS_PREFIX   begins every Redis key (lastitem:)
+  SHOP_REDIS_PREFIX   begins every key in Redis and etcd (lastitem:)
   SHOP_LOCK_TTL       expiry of locks that have one (10s)
   SHOP_CONNS          connections to each backend, at most (64)
   SHOP_DRAIN          how long to go on answering, not ready, before shutting down (0s)

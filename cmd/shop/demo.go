@@ -11,16 +11,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/stock"
 	"lastitem/loadtest"
 )
 
 // demoFlags are the flags of 'shop demo'.
 type demoFlags struct {
-	mode                string
-	replicas            int
-	backend, redis, sql string
-	url, token          string
+	mode       string
+	all        bool
+	replicas   int
+	backend    string
+	own        ownServers
+	url, token string
 
 	vus, requests int
 	stock         int64
@@ -41,8 +45,11 @@ A claim is checked both ways: a mode that claims to be exact must be, and one th
 one replica it is the claim for concurrent threads, with several the claim for replicas: compare
 'shop demo --mode mutex --replicas 1' with '--replicas 3'.
 
-With --redis and --sql it works on your own servers: its keys there begin with a prefix made for the run, its tables are
-dropped afterwards unless they were there before, and tables of the same names that lastitem did not make are refused.
+A mode that needs what is not here (etcd, ZooKeeper, Consul, MySQL rather than SQLite) is listed with the reason; with --all it
+is an error instead, told before anything is run, with what to install.
+
+With --redis, --sql, --etcd and so on it works on your own servers: its keys there begin with a prefix made for the run, its
+tables are dropped afterwards unless they were there before, and tables of the same names that lastitem did not make are refused.
 
 With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, whose admin
 token is wanted. The stock of product 101 is set and its orders are deleted.
@@ -67,10 +74,10 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.StringVar(&f.mode, "mode", "all", "modes: names, globs like 'set*', joined by commas, or all")
+	set.BoolVar(&f.all, "all", false, "every mode, and an error where one is not available")
 	set.IntVar(&f.replicas, "replicas", 3, "replicas to start; with --url: how many stand behind it")
 	set.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
-	set.StringVar(&f.redis, "redis", "", "your own Redis, as a redis:// URL")
-	set.StringVar(&f.sql, "sql", "", "your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db")
+	f.own.add(set)
 	set.StringVar(&f.url, "url", "", "a running stack to use instead of starting one")
 	set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
 	set.IntVar(&f.vus, "vus", 0, "clients, instead of the demo's 40")
@@ -80,9 +87,10 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	set.StringVar(&f.lang, "lang", "en", "language of the table: en or zh")
 	set.BoolVar(&f.quiet, "quiet", false, "no progress")
 	set.BoolVar(&f.noColor, "no-color", false, "no colour, as with NO_COLOR")
-	for _, own := range []string{"backend", "redis", "sql"} {
+	for _, own := range append([]string{"backend"}, ownFlags...) {
 		cmd.MarkFlagsMutuallyExclusive("url", own)
 	}
+	cmd.MarkFlagsMutuallyExclusive("all", "mode")
 }
 
 // demo is the body of the command: a stack, the comparison, the table.
@@ -103,11 +111,23 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, s, what)
 	}
-	g, err := newGuest(cmd.Context(), f.redis, f.sql)
+	if _, err := loadtest.Select(modesHere(), f.mode); err != nil { // before anything is started
+		return usage("%w", err)
+	}
+	g, err := newGuest(cmd.Context(), f.own)
 	if err != nil {
 		return err
 	}
 	return closed(f.private(cmd, notes, g, s, what), g.leave(cmd.Context()))
+}
+
+// modesHere are the names of the modes that this binary knows, as a service of it tells them.
+func modesHere() []api.Mode {
+	var modes []api.Mode
+	for _, m := range stock.Modes() {
+		modes = append(modes, api.Mode{Name: m.Name})
+	}
+	return modes
 }
 
 // private runs the comparison on a stack of its own.
@@ -127,6 +147,7 @@ func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest, s serv
 	what.Stack = log.lines()
 	s.url, s.token = stack.URL, stack.Token
 	ctx, stop := aliveContext(cmd.Context(), stack)
+	awaitModes(ctx, stack)
 	err = f.compare(ctx, cmd, s, what)
 	stop()
 	if err != nil { // the cause may be a death that is just being noticed
@@ -156,8 +177,8 @@ func (f demoFlags) plan() (loadtest.Plan, error) {
 	if err := checkLang(f.lang); err != nil {
 		return loadtest.Plan{}, err
 	}
-	if f.replicas < 1 {
-		return loadtest.Plan{}, usage("--replicas %d: want at least 1", f.replicas)
+	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {
+		return loadtest.Plan{}, usage("--replicas %d: want 1 to %d, each is a process of its own", f.replicas, maxReplicas)
 	}
 	plans, ok := loadtest.PlanNamed("demo")
 	if !ok || len(plans) != 1 {
@@ -185,15 +206,20 @@ func (f demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 	if token == "" {
 		token = os.Getenv(envToken)
 	}
-	return localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, Redis: f.redis, SQL: f.sql, Token: token, Log: log.to(notes),
-	}
+	return f.own.options(localstack.Options{
+		Replicas: f.replicas, Backend: f.backend, All: f.all, Token: token, Log: log.to(notes),
+	})
 }
 
 // compare drives the modes of the service and reports.
 func (f demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, what loadtest.Comparing) error {
 	if err := s.fill(ctx, &what, f.mode); err != nil {
 		return err
+	}
+	if f.all {
+		if err := allAvailable(what); err != nil {
+			return err
+		}
 	}
 	progress := newProgress(cmd.ErrOrStderr(), f.quiet, true)
 	what.Progress = progress.step

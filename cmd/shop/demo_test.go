@@ -54,16 +54,37 @@ func TestDemoJSONOnly(t *testing.T) {
 
 func TestDemoUsage(t *testing.T) {
 	tests := map[string][]string{
-		"want at least 1":         {"--replicas", "0"},
+		"want 1 to 32":            {"--replicas", "0"},
+		"each is a process":       {"--replicas", "1000"},
 		"en or zh":                {"--lang", "fr"},
 		"none of the others can":  {"--url", "http://localhost:1", "--redis", "redis://localhost"},
 		"--stock must not be neg": {"--stock", "-1"},
 		"unknown command":         {"all"},
+		"[all mode]":              {"--all", "--mode", "mutex"},
+		`unknown mode "zz*"`:      {"--mode", "zz*"},
 	}
 	for want, args := range tests {
 		code, _, errOut := commandLine(t.Context(), newDemo(), args...)
 		if code != exitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("demo %v: exit code %d, %q; want %d, %q", args, code, errOut, exitUsage, want)
+		}
+	}
+}
+
+// With --all a mode that cannot be run is an error, told before any other is.
+func TestDemoAll(t *testing.T) {
+	url := startFakeShop(t, &fakeShop{deducted: func() { t.Error("a request was sent") }})
+	tests := map[string][]string{
+		"--all: 1 of 5 modes are not available:\n  mutex-in-tx: needs mysql": {"--url", url, "--token", fakeToken},
+		"not every mode can run here:\n  mysql: the embedded database is SQLite\n  redlock: there is no embedded redlock\n": {
+			"--backend", "embedded",
+		},
+		"  kafka: the only Kafka broker that can be started here is an embedded one": {"--backend", "local"},
+	}
+	for want, args := range tests {
+		code, out, errOut := commandLine(t.Context(), newDemo(), append(args, "--all", "--json", "")...)
+		if code != exitFailed || !strings.Contains(errOut, want) {
+			t.Errorf("demo --all %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, exitFailed, want, out)
 		}
 	}
 }
@@ -88,7 +109,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	p := &progressLine{w: &b, terminal: true, lines: true, columns: 40}
 	step := loadtest.Step{Index: 3, Total: 9, Mode: "mutex"}
 	running := step
-	running.Running = &loadtest.Progress{Phase: loadtest.Driving, Done: 0.5, Accepted: 123456789, Refused: 987654321}
+	running.Running, running.Elapsed = &loadtest.Progress{Phase: loadtest.Driving, Done: 0.5, Accepted: 123456, Refused: 98765}, time.Second
 	p.step(step)
 	p.last = time.Time{}
 	p.step(running)
@@ -96,21 +117,28 @@ func TestProgressOnATerminal(t *testing.T) {
 	step.Done, step.Elapsed = true, 1230*time.Millisecond
 	p.step(step)
 	const rewrite = "\r\x1b[K"
-	want := rewrite + "[3/9] mutex" + rewrite + "[3/9] mutex  50%  accepted 123456789, r" + rewrite + "[3/9] mutex ... 1.2s\n"
+	want := rewrite + "[3/9] mutex" + rewrite + "[3/9] mutex 1.0s  50%  accepted 123456," + rewrite + "[3/9] mutex ... 1.2s\n"
 	if got := b.String(); got != want {
 		t.Errorf("progress = %q, want %q", got, want)
 	}
 }
 
-// Without a terminal there is a line per run, or with lines unset nothing; a nil progress is quiet.
+// Without a terminal there is a line per run, and one now and then while it takes long, or with lines unset nothing; a nil progress is
+// quiet.
 func TestProgressElsewhere(t *testing.T) {
 	var lines, none bytes.Buffer
 	for _, p := range []*progressLine{newProgress(&lines, false, true), newProgress(&none, false, false), newProgress(&none, true, true)} {
 		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex"})
+		running := loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Running: &loadtest.Progress{Phase: loadtest.Settling}, Elapsed: 7 * time.Second}
+		p.step(running) // too soon
+		if p != nil {
+			p.last = time.Now().Add(-slowTick)
+		}
+		p.step(running)
 		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Repetition: 2, Done: true, Err: errors.New("no")})
 		p.clear()
 	}
-	if got, want := lines.String(), "[1/1] mutex (repetition 2) ... 0.0s failed\n"; got != want {
+	if got, want := lines.String(), "[1/1] mutex 7.0s settle\n[1/1] mutex (repetition 2) ... 0.0s failed\n"; got != want {
 		t.Errorf("progress = %q, want %q", got, want)
 	}
 	if none.Len() > 0 {

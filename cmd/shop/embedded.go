@@ -30,3 +30,26 @@ func newEmbeddedRedis() *cobra.Command {
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on")
 	return cmd
 }
+
+// newEmbeddedKafka is the hidden process that is the Kafka broker of a stack without one of the user's own.
+func newEmbeddedKafka() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:    "embedded-kafka",
+		Short:  "Serve an embedded Kafka broker until interrupted",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			c, err := localstack.StartKfake(listen)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			fmt.Fprintf(cmd.OutOrStdout(), "embedded Kafka broker at %s\n", c.ListenAddrs()[0])
+			<-cmd.Context().Done()
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on, at 127.0.0.1")
+	return cmd
+}

@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
+	"lastitem/internal/stock"
 )
 
 // newEngine makes the lock engine of this process, its metrics registered in r.
@@ -73,3 +74,30 @@ func closeEngine(e *lock.Engine) error {
 	defer cancel()
 	return e.Close(ctx)
 }
+
+// serviceLocks makes the locks on what is configured besides Redis and SQL, and adds them to deps.
+func (r *replica) serviceLocks(c config, deps *stock.Deps) {
+	closing := func(what string, f func() error) { r.closing = append(r.closing, closer{what, f}) }
+	if len(r.set.Redlock) > 0 {
+		o := lock.RedlockOptions{TTL: c.LockTTL}
+		for _, n := range r.set.Redlock {
+			o.Nodes = append(o.Nodes, lock.RedlockNode{Name: n.Name, Client: n.Client})
+		}
+		deps.Redlock = lock.NewRedlock(o, deps.Steps)
+	}
+	if r.set.ZooKeeper != nil {
+		deps.ZooKeeper = lock.NewZooKeeper(r.set.ZooKeeper, zooKeeperRoot, c.LockTTL, deps.Steps)
+		closing("ZooKeeper locks", deps.ZooKeeper.Close)
+	}
+	if r.set.Etcd != nil {
+		deps.Etcd = lock.NewEtcd(r.set.Etcd, c.LockTTL, deps.Steps)
+		closing("etcd locks", deps.Etcd.Close)
+	}
+	if r.set.Consul != nil {
+		deps.Consul = lock.NewConsul(r.set.Consul, lock.ConsulOptions{TTL: max(c.LockTTL, consulLeast)}, deps.Steps)
+		closing("Consul locks", deps.Consul.Close)
+	}
+}
+
+// consulLeast is the shortest session that an agent takes unless its configuration allows shorter ones.
+const consulLeast = 10 * time.Second

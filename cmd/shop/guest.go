@@ -22,43 +22,44 @@ import (
 // too, in case the demo does not live to.
 type guest struct {
 	Prefix string
-	Redis  string // URL; "" = not the user's
-	SQL    string // DSN; "" = not the user's, or the tables were there before
-	File   string // SQLite file that was not there before
+	Own    ownServers // SQL is "" too where the tables were there before
+	File   string     // SQLite file that was not there before
+	Root   bool       // ZooKeeper's zooKeeperRoot was not there before
 }
 
 // newGuest looks at the user's servers before anything is started on them.
-func newGuest(ctx context.Context, redisURL, dsn string) (*guest, error) {
-	g := &guest{Prefix: "lastitem:demo:" + strings.ToLower(rand.Text()[:10]) + ":", Redis: redisURL}
-	if redisURL != "" {
-		c, err := backend.OpenRedis(redisURL, 2)
+func newGuest(ctx context.Context, own ownServers) (*guest, error) {
+	g := &guest{Prefix: "lastitem:demo:" + strings.ToLower(rand.Text()[:10]) + ":", Own: own}
+	g.Own.SQL = ""
+	if own.Redis != "" {
+		c, err := backend.OpenRedis(own.Redis, 2)
 		if err != nil {
 			return nil, usage("--redis: %v", err)
 		}
 		defer func() { _ = c.Close() }()
 		if err := c.Ping(ctx).Err(); err != nil {
-			return nil, fmt.Errorf("--redis %s: %w", backend.Redact(redisURL), err)
+			return nil, fmt.Errorf("--redis %s: %w", backend.Redact(own.Redis), err)
 		}
 	}
-	if dsn == "" {
-		return g, nil
+	if err := errors.Join(g.lookAtExtras(ctx), g.lookAtKafka(ctx)); err != nil || own.SQL == "" {
+		return g, err
 	}
-	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+	if file, ok := strings.CutPrefix(own.SQL, "sqlite:"); ok {
 		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 			g.File = file
 			return g, nil
 		}
 	}
-	db, err := backend.OpenSQL(dsn, 2)
+	db, err := backend.OpenSQL(own.SQL, 2)
 	if err != nil {
 		return nil, usage("--sql: %v", err)
 	}
 	ours, err := backend.Migrated(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("--sql %s: %w", backend.Redact(dsn), err)
+		return nil, fmt.Errorf("--sql %s: %w", backend.Redact(own.SQL), err)
 	}
 	if !ours {
-		g.SQL = dsn
+		g.Own.SQL = own.SQL
 	}
 	return g, nil
 }
@@ -97,15 +98,16 @@ func (g *guest) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	var errs []error
-	if g.Redis != "" {
-		c, err := backend.OpenRedis(g.Redis, 2)
+	if g.Own.Redis != "" {
+		c, err := backend.OpenRedis(g.Own.Redis, 2)
 		if err == nil {
 			err = errors.Join(g.dropKeys(ctx, c), c.Close())
 		}
 		errs = append(errs, err)
 	}
-	if g.SQL != "" {
-		db, err := backend.OpenSQL(g.SQL, 2)
+	errs = append(errs, g.leaveExtras(ctx), g.leaveKafka(ctx))
+	if g.Own.SQL != "" {
+		db, err := backend.OpenSQL(g.Own.SQL, 2)
 		if err == nil {
 			err = backend.DropTables(ctx, db)
 		}

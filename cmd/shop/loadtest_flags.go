@@ -50,7 +50,7 @@ func (f *planFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&p.Segments, "segments", 0, "segments of the stock; 0 is as many as the mode asks for")
 	set.Int64Var(&p.Quantity, "quantity", 0, "units per request (default 1)")
 	set.DurationVar(&p.Wait, "wait", 3*time.Second, "how long a request may wait for a lock; 0 fails at once")
-	set.StringVar(&f.store, "store", "", "where the count lives: redis or sql (default the mode's own)")
+	set.StringVar(&f.store, "store", "", "where the count lives: redis, sql or etcd (default the mode's own)")
 	set.StringVar(&p.Engine, "engine", "", "HTTP client: raw, nethttp or resty (default raw)")
 	set.IntVar(&p.Repeat, "repeat", 0, "repetitions, interleaved over the modes (default 1)")
 	set.Uint64Var(&p.Seed, "seed", 0, "seed of all randomness (default 1)")

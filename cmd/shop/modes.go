@@ -17,7 +17,7 @@ import (
 //go:generate go test -count=1 -run TestModeTables . -update
 
 func newModes() *cobra.Command {
-	var lang string
+	var lang, docs string
 	var asJSON, markdown bool
 	cmd := &cobra.Command{
 		Use:   "modes [NAME]",
@@ -37,8 +37,10 @@ Nothing is started: which modes a running shop can serve is told by its GET /mod
 			}
 			w := cmd.OutOrStdout()
 			switch {
-			case len(args) == 1 && (asJSON || markdown):
-				return usage("a mode's essay is Markdown as it is: --json and --markdown are for the list")
+			case len(args) == 1 && (asJSON || markdown || docs != ""):
+				return usage("a mode's essay is Markdown as it is: --json, --markdown and --docs are for the list")
+			case docs != "":
+				return writePages(docs)
 			case len(args) == 1:
 				return printEssay(w, args[0], lang)
 			case asJSON:
@@ -53,7 +55,8 @@ Nothing is started: which modes a running shop can serve is told by its GET /mod
 	cmd.Flags().StringVar(&lang, "lang", "en", "language of the titles and essays: en or zh")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON, in both languages")
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the mode table of the README")
-	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
+	cmd.Flags().StringVar(&docs, "docs", "", "write modes.md and a page per mode into this directory, in both languages")
+	cmd.MarkFlagsMutuallyExclusive("json", "markdown", "docs")
 	return cmd
 }
 
@@ -118,17 +121,19 @@ func printModesJSON(w io.Writer) error {
 }
 
 // modeWords are the words of the tables, by language.
-var modeWords = map[string]struct{ mode, store, needs, does, legend, baseline string }{
+var modeWords = map[string]struct{ mode, store, needs, does, legend, stores, baseline string }{
 	"en": {
 		"mode", "store", "needs", "what it does",
 		"`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · " +
-			"`A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier hazard already. The default store stands first; where the stores differ, both outcomes are given, as in `L / .`.",
+			"`A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier hazard already.",
+		" The default store stands first; where the stores differ, both outcomes are given, as in `L / .`.",
 		"Baseline, without claims: ",
 	},
 	"zh": {
 		"模式", "存储", "依赖", "做法",
 		"`.` 精确 · `O` 超卖或丢失更新 · `L` 少卖（泄漏）：库存已扣，没有订单 · `D` 重复扣减 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不会发生 · " +
-			"空白：在更早的场景已经出错。默认存储写在前面；两种存储结果不同时都列出，如 `L / .`。",
+			"空白：在更早的场景已经出错。",
+		"默认存储写在前面；两种存储结果不同时都列出，如 `L / .`。",
 		"基准，不作声明：",
 	},
 }
@@ -209,14 +214,79 @@ func blockOf(m stock.Mode, lang string) modeBlock {
 	return block
 }
 
-// printModesMarkdown prints the table of the READMEs: a row per mode, the baseline apart.
+// brokenWords are the words of the READMEs' table, by language: what happens under each hazard, in their order, and then nothing.
+var brokenWords = map[string]struct {
+	by, happens, modes, nothing string
+	hazards                     []string
+}{
+	"en": {
+		"first broken by", "what happens", "modes", "nothing of these",
+		[]string{
+			"concurrent requests on one replica", "on several", "the work outlives the lock's TTL",
+			"the holder releases only after a rival has the lock", "the holder is stopped past the TTL and goes on",
+			"the holder is killed at any step", "the Redis master dies before it has replicated, a replica is promoted",
+			"the client repeats a request with the same key",
+		},
+	},
+	"zh": {
+		"最先栽在哪个场景", "发生了什么", "模式", "以上都不怕",
+		[]string{
+			"单副本并发", "多副本并发", "业务比锁的 TTL 还长", "锁已被别人拿到，原持有者才来释放（锁误删）", "持有者停顿超过 TTL 后继续执行",
+			"持有者在任意一步被 kill", "Redis 主节点来不及复制就宕机，从节点被提升", "客户端用同一个幂等键重复请求",
+		},
+	},
+}
+
+// printModesMarkdown prints the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in
+// their default store.
 func printModesMarkdown(w io.Writer, lang string) error {
+	words, pages := brokenWords[lang], "docs/modes/%s.md"
+	if lang == "zh" {
+		pages = "docs/modes/%s.zh.md"
+	}
+	rows := make([][]string, len(stock.Hazards)+1)
+	for _, m := range stock.Modes() {
+		if len(m.Stores) == 0 {
+			continue
+		}
+		at, letters := firstBroken(m.Claims[m.Stores[0]])
+		cell := fmt.Sprintf("[`%s`](%s)", m.Name, fmt.Sprintf(pages, m.Name))
+		if letters != "" {
+			cell += " " + letters
+		}
+		rows[at] = append(rows[at], cell)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s | %s | %s |\n| --- | --- | --- |\n", words.by, words.happens, words.modes)
+	for i, cells := range rows {
+		hazard, happens := words.nothing, ""
+		if i < len(stock.Hazards) {
+			hazard, happens = "`"+stock.Hazards[i]+"`", words.hazards[i]
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", hazard, happens, strings.Join(cells, " · "))
+	}
+	_, err := fmt.Fprintf(w, "%s\n%s\n", b.String(), modeWords[lang].legend)
+	return err
+}
+
+// firstBroken is the place of the first hazard that breaks a mode, and how; behind the last one where none does.
+func firstBroken(c stock.Claims) (at int, letters string) {
+	for i, outcomes := range c.Row() {
+		if strings.Trim(outcomes, ".–") != "" {
+			return i, outcomes
+		}
+	}
+	return len(stock.Hazards), ""
+}
+
+// modesMarkdown is the table of the modes, each linked to what link says of its name.
+func modesMarkdown(lang string, link func(name string) string) string {
 	words := modeWords[lang]
 	var b, baselines strings.Builder
 	fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.mode, words.store, words.does, strings.Join(stock.Hazards, " | "))
 	b.WriteString("| --- | --- | --- |" + strings.Repeat(" --- |", len(stock.Hazards)) + "\n")
 	for _, m := range stock.Modes() {
-		link := fmt.Sprintf("[`%s`](internal/stock/doc/%s.%s.md)", m.Name, m.Name, lang)
+		link := fmt.Sprintf("[`%s`](%s)", m.Name, link(m.Name))
 		title := strings.ReplaceAll(in(m.Title, lang), "|", `\|`)
 		if len(m.Stores) == 0 {
 			fmt.Fprintf(&baselines, "\n%s%s · %s\n", words.baseline, link, title)
@@ -228,8 +298,7 @@ func printModesMarkdown(w io.Writer, lang string) error {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", link, strings.Join(stores, " / "), title, strings.Join(claimCells(m), " | "))
 	}
-	_, err := fmt.Fprintf(w, "%s\n%s\n%s", b.String(), words.legend, baselines.String())
-	return err
+	return fmt.Sprintf("%s\n%s%s\n%s", b.String(), words.legend, words.stores, baselines.String())
 }
 
 // claimCells are the claims of a mode, a cell per hazard: one for all stores where they agree, else one each.

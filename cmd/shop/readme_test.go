@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -22,7 +23,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write the mode tables of the READMEs anew")
+var update = flag.Bool("update", false, "write the mode tables of the READMEs, or the traces, anew")
 
 // root is the root of the repository, seen from this package.
 const root = "../.."
@@ -39,10 +40,13 @@ func readDoc(t *testing.T, name string) string {
 	return string(text)
 }
 
-// docs reads the READMEs and every essay, by path from the root.
+// docs reads the READMEs, the guides and every essay, by path from the root.
 func docs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
+	for _, guide := range guides {
+		all[guide+".md"], all[guide+".zh.md"] = readDoc(t, guide+".md"), readDoc(t, guide+".zh.md")
+	}
 	for lang, name := range readmes {
 		all[name] = readDoc(t, name)
 		for _, m := range stock.Modes() {
@@ -345,22 +349,8 @@ func TestReadmeBegins(t *testing.T) {
 func TestReadmeCurls(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "curl", "curl")
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	stack, err := localstack.Start(t.Context(), localstack.Options{
-		Replicas: 3, Backend: localstack.Embedded, Binary: shop, Log: t.Logf,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stack.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	curled := map[string]bool{} // the modes that a curl succeeded with
+	stack := embeddedStack(t, 3)
+	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
 	for _, command := range outlineOf(readDoc(t, "README.md")).Commands {
 		if !strings.HasPrefix(command, "curl ") {
 			continue
@@ -369,6 +359,10 @@ func TestReadmeCurls(t *testing.T) {
 		command, want := command[:at], command[at+1:]
 		if statusOf(want) == "" {
 			t.Errorf("%s: no comment says which status it answers", command)
+			continue
+		}
+		if strings.Contains(command, "/deduct_stock/MODE?") {
+			curlAny(t, stack, command, curled)
 			continue
 		}
 		status, body := curl(t, stack, command)
@@ -385,6 +379,51 @@ func TestReadmeCurls(t *testing.T) {
 		if !curled[m.Name] {
 			t.Errorf("no curl of the README deducts by %s", m.Name)
 		}
+	}
+}
+
+// embeddedStack builds the shop and starts it, with embedded backends.
+func embeddedStack(t *testing.T, replicas int) *localstack.Stack {
+	t.Helper()
+	shop := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	stack, err := localstack.Start(t.Context(), localstack.Options{
+		Replicas: replicas, Backend: localstack.Embedded, Binary: shop, Log: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stack.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return stack
+}
+
+// curlAny runs the curl that stands for every mode: it deducts, or says what the mode lacks where GET /modes says so too.
+func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[string]bool) {
+	t.Helper()
+	_, listed := curl(t, stack, "curl localhost:8080/modes")
+	var all api.Modes
+	if err := json.Unmarshal([]byte(listed), &all); err != nil || len(all.Modes) != len(stock.Modes()) {
+		t.Fatalf("GET /modes lists %d modes, %v, want all %d", len(all.Modes), err, len(stock.Modes()))
+	}
+	for _, m := range all.Modes {
+		if m.KeyRequired { // has a curl of its own
+			continue
+		}
+		want, says := "200", `"order_id"`
+		if !m.Available {
+			want, says = "503", "mode_unavailable"
+		}
+		status, body := curl(t, stack, strings.Replace(command, "MODE", m.Name, 1))
+		if status != want || !strings.Contains(body, says) {
+			t.Errorf("%s by %s answers %s, want %s with %s: %s", command, m.Name, status, want, says, body)
+		}
+		curled[m.Name] = true
 	}
 }
 

@@ -64,11 +64,22 @@ type replica struct {
 	set     *backend.Set
 	wakeups *lock.Wakeups // nil without Redis, like engine
 	engine  *lock.Engine
+	shop    *stock.Shop
+
+	closing []closer // the locks on other services
+}
+
+type closer struct {
+	what  string
+	close func() error
 }
 
 // newReplica opens everything. Close it when no request is left.
 func newReplica(c config, log *slog.Logger) (*replica, error) {
-	set, err := backend.Open(backend.Config{Redis: c.Redis, SQL: c.SQL, Prefix: c.Prefix, Conns: c.Conns, Log: log})
+	set, err := backend.Open(backend.Config{
+		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
+		Kafka: c.Kafka, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns, Log: log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +99,18 @@ func (r *replica) build(c config) (err error) {
 			return err
 		}
 	}
-	shop, err := stock.NewShop(stock.Deps{
-		Redis: r.set.Redis, SQL: r.set.SQL, Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
+	deps := stock.Deps{
+		Redis: r.set.Redis, SQL: r.set.SQL, EtcdStore: r.set.EtcdStore,
+		Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
 		Check: checkBackend(r.set), Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: r.log,
-	}, stock.Modes())
+		Kafka: r.set.Kafka,
+	}
+	r.serviceLocks(c, &deps)
+	shop, err := stock.NewShop(deps, stock.Modes())
 	if err != nil {
 		return err
 	}
+	r.shop = shop
 	if _, err := shop.Mode(c.DefaultMode); err != nil {
 		return usage("SHOP_DEFAULT_MODE: %v", err)
 	}
@@ -107,6 +123,16 @@ func (r *replica) build(c config) (err error) {
 
 // close closes what was opened, the locks before the clients under them.
 func (r *replica) close() {
+	if r.shop != nil {
+		closeLogged(r.log, "modes", func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), engineGrace)
+			defer cancel()
+			return r.shop.Close(ctx)
+		})
+	}
+	for _, c := range r.closing {
+		closeLogged(r.log, c.what, c.close)
+	}
 	if r.engine != nil {
 		closeLogged(r.log, "lock engine", func() error { return closeEngine(r.engine) })
 	}
@@ -181,10 +207,10 @@ func drain(srv *http.Server, cut context.CancelFunc) error {
 
 func checkBackend(set *backend.Set) func(stock.Backend) error {
 	return func(b stock.Backend) error {
-		if b == stock.NeedRedis {
-			return set.CheckRedis()
+		if b == stock.NeedMySQL {
+			b = stock.NeedSQL
 		}
-		return set.CheckSQL()
+		return set.Check(string(b))
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
@@ -139,9 +141,15 @@ func wantNumbers(t *testing.T, when string, got, want map[string]float64) {
 func TestModesOfTheEngine(t *testing.T) {
 	t.Parallel()
 	r := openReplica(t)
-	want := map[string]bool{"handoff": true, "segmented": true, "lease-seq": true, "idempotent": true}
+	want := map[string]bool{
+		"handoff": true, "fair": true, "rwlock": true, "global-lock": true, "segmented": true, "multi-lock": true, "lease-seq": true,
+		"idempotent": true,
+	}
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":100}`, http.StatusOK)
 	for _, m := range stock.Modes() {
+		if status, err := r.shop.Mode(m.Name); err != nil || status.Err != nil {
+			continue // it needs what this replica does not have
+		}
 		before := engineNumbers(t, r)["acquired_total"]
 		send(t, r, http.MethodPost, "/deduct_stock/"+m.Name, "", http.StatusOK)
 		if took := engineNumbers(t, r)["acquired_total"] - before; (took == 1) != want[m.Name] || took > 1 {
@@ -189,4 +197,97 @@ func TestConfigValidate(t *testing.T) {
 		t.Fatalf("newReplica with the least TTL = %v", err)
 	}
 	r.close()
+}
+
+// serviceModes are the modes that need more than Redis and SQL.
+var serviceModes = []string{"redlock", "zookeeper", "etcd", "etcd-txn", "consul"}
+
+// openWithServices is a replica on embedded backends and the services of c.
+func openWithServices(t *testing.T, c config) *replica {
+	t.Helper()
+	redis := testenv.Miniredis(t)
+	c.Replica, c.Redis, c.SQL, c.Token = "1", redis.URL, testenv.SQLite(t), "t0ken"
+	c.DefaultMode, c.LockTTL, c.Conns = "lease-seq", 10*time.Second, 4
+	r, err := newReplica(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	if _, err := backend.Migrate(t.Context(), r.set.DB); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// modeOf asks the replica for one mode.
+func modeOf(t *testing.T, r *replica, name string) (m api.Mode) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/modes/"+name, "", http.StatusOK)), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// awaitMode waits until the health of its backends is known to be what good wants.
+func awaitMode(t *testing.T, r *replica, name string, good func(api.Mode) bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !good(modeOf(t, r, name)); {
+		if time.Now().After(end) {
+			t.Fatalf("mode %s stays %+v", name, modeOf(t, r, name))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestModesOnServices(t *testing.T) {
+	t.Parallel()
+	var nodes []string
+	for _, n := range testenv.RedisNodes(t, 5) {
+		nodes = append(nodes, n.URL)
+	}
+	etcd := testenv.Etcd(t)
+	r := openWithServices(t, config{
+		Redlock: strings.Join(nodes, ","), ZooKeeper: testenv.ZooKeeper(t).Addr,
+		Etcd: "http://" + etcd.Addr, Consul: "http://" + testenv.Consul(t).Addr, Prefix: etcd.Prefix,
+	})
+	for _, name := range serviceModes {
+		awaitMode(t, r, name, func(m api.Mode) bool { return m.Available })
+	}
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
+	for _, name := range serviceModes {
+		send(t, r, http.MethodPost, "/deduct_stock/"+name, "", http.StatusOK)
+	}
+	send(t, r, http.MethodPost, "/deduct_stock/etcd-txn?store=etcd&quantity=9", "", http.StatusConflict)
+	send(t, r, http.MethodPost, "/deduct_stock/etcd-txn?store=sql", "", http.StatusBadRequest)
+	if got, want := send(t, r, http.MethodGet, "/products/101", "", http.StatusOK), `"stock":{"etcd":8,"redis":5,"sql":9}`; !strings.Contains(got, want) {
+		t.Errorf("product = %s, want %s", got, want)
+	}
+	var l api.Ledger
+	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/101/ledger", "", http.StatusOK)), &l); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(l.Orders); n != 5 || l.Initial[api.Etcd] != 9 || l.Stock[api.Etcd] != 8 {
+		t.Errorf("ledger has %d orders, initial %v, stock %v, want 5, and 9 and 8 in etcd", n, l.Initial, l.Stock)
+	}
+	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got, `"store":"etcd"`) {
+		t.Errorf("audit = %s, want a report on etcd", got)
+	}
+}
+
+// A service that cannot be reached costs its own modes, which say so, and no other.
+func TestModesOnServicesOutOfReach(t *testing.T) {
+	t.Parallel()
+	const nowhere = "127.0.0.1:1"
+	redis := "redis://" + nowhere
+	r := openWithServices(t, config{
+		Redlock: strings.Join([]string{redis, redis, redis}, ","), ZooKeeper: nowhere, Etcd: "http://" + nowhere, Consul: "http://" + nowhere,
+	})
+	for name, why := range map[string]string{
+		"redlock": "0 of 3 nodes answer", "zookeeper": "zookeeper: ", "etcd": "etcd: ", "etcd-txn": "etcd: ", "consul": "connection refused",
+	} {
+		awaitMode(t, r, name, func(m api.Mode) bool {
+			return !m.Available && strings.Contains(m.Why, why) && !strings.Contains(m.Why, "not asked")
+		})
+	}
+	awaitMode(t, r, "handoff", func(m api.Mode) bool { return m.Available })
 }

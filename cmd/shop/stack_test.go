@@ -29,6 +29,7 @@ func TestStackCommands(t *testing.T) {
 	t.Run("up", func(t *testing.T) { testUp(t, shop) })
 	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
 	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
+	t.Run("trace", func(t *testing.T) { testTrace(t, shop) })
 	t.Run("with-stack code", func(t *testing.T) { testWithStackCode(t, shop) })
 	t.Run("with-stack signal", func(t *testing.T) { testWithStackSignal(t, shop) })
 	t.Run("with-stack require", func(t *testing.T) { testWithStackRequire(t, shop) })
@@ -42,6 +43,7 @@ type stackJSON struct {
 	Balancer localstack.Service   `json:"balancer"`
 	Redis    localstack.Service   `json:"redis"`
 	SQL      localstack.Service   `json:"sql"`
+	Kafka    localstack.Service   `json:"kafka"`
 	Replicas []localstack.Service `json:"replicas"`
 }
 
@@ -72,7 +74,7 @@ func startUp(t *testing.T, shop string) (*exec.Cmd, stackJSON) {
 func wantGone(t *testing.T, s stackJSON) {
 	t.Helper()
 	left := func() (left []string) {
-		for _, sv := range append([]localstack.Service{s.Balancer, s.Redis}, s.Replicas...) {
+		for _, sv := range append([]localstack.Service{s.Balancer, s.Redis, s.Kafka}, s.Replicas...) {
 			if !errors.Is(syscall.Kill(sv.PID, 0), syscall.ESRCH) {
 				left = append(left, sv.Name)
 			}

@@ -45,11 +45,14 @@ func checkLang(lang string) error {
 	return nil
 }
 
-// tick is how often a line on a terminal is rewritten at most.
-const tick = 200 * time.Millisecond
+// How often a line on a terminal is rewritten at most, and how often elsewhere a run that takes long gets another line.
+const (
+	tick     = 200 * time.Millisecond
+	slowTick = 5 * time.Second
+)
 
-// progressLine tells on stderr where a comparison is. On a terminal it rewrites one line; elsewhere it writes a line per run if lines is
-// set, and else nothing.
+// progressLine tells on stderr where a comparison is. On a terminal it rewrites one line; elsewhere, if lines is set, it writes a line
+// when a run has ended, and every slowTick until then.
 type progressLine struct {
 	w        io.Writer
 	terminal bool
@@ -69,7 +72,7 @@ func newProgress(w io.Writer, quiet, lines bool) *progressLine {
 
 // step is the callback of loadtest.Compare.
 func (p *progressLine) step(s loadtest.Step) {
-	if p == nil || (!p.terminal && (!p.lines || !s.Done)) {
+	if p == nil || (!p.terminal && !p.lines) {
 		return
 	}
 	text := fmt.Sprintf("[%d/%d] %s", s.Index, s.Total, s.Mode)
@@ -80,11 +83,17 @@ func (p *progressLine) step(s loadtest.Step) {
 	case s.Done:
 		text += doneText(s)
 	case s.Running != nil:
-		// A terminal that is written to more often only flickers.
-		if time.Since(p.last) < tick {
+		every := tick // a terminal that is written to more often only flickers
+		if !p.terminal {
+			every = slowTick
+		}
+		if time.Since(p.last) < every {
 			return
 		}
-		text += runningText(*s.Running)
+		text += fmt.Sprintf(" %.1fs", s.Elapsed.Seconds()) + runningText(*s.Running)
+	case !p.terminal:
+		p.last = time.Now()
+		return
 	}
 	p.last = time.Now()
 	p.write(text, s.Done && p.lines)

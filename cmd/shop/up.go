@@ -19,10 +19,14 @@ import (
 
 // upFlags are the flags of 'shop up'.
 type upFlags struct {
-	port, replicas      int
-	backend, redis, sql string
-	json                bool
+	port, replicas int
+	backend        string
+	own            ownServers
+	json           bool
 }
+
+// maxReplicas is how many a stack may have on one machine.
+const maxReplicas = 32
 
 // newUp is the stack for somebody who wants to try the shop with curl.
 func newUp() *cobra.Command {
@@ -34,6 +38,9 @@ func newUp() *cobra.Command {
 takes the URL you give, else a real server found on PATH (redis-server, mariadbd or mysqld, nginx), else an embedded one,
 and says which. Everything is private, on loopback, and gone after Ctrl-C, data included.
 
+What only some modes need is started too where it is installed: etcd, ZooKeeper, Consul, five more Redis for Redlock; and an
+embedded Kafka broker (kfake).
+
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
@@ -41,11 +48,11 @@ The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if tha
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, f) }),
 	}
 	flags := cmd.Flags()
+	flags.SortFlags = false
 	flags.IntVar(&f.port, "port", 8080, "port of the balancer on 127.0.0.1; 0 takes a free one")
 	flags.IntVar(&f.replicas, "replicas", 3, "number of replicas")
 	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
-	flags.StringVar(&f.redis, "redis", "", "your own Redis, as a redis:// URL")
-	flags.StringVar(&f.sql, "sql", "", "your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db")
+	f.own.add(flags)
 	flags.BoolVar(&f.json, "json", false, "print the addresses as JSON")
 	return cmd
 }
@@ -53,19 +60,18 @@ The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if tha
 // up starts the stack, prints it, and keeps it until ctx ends or a part of it dies.
 func up(cmd *cobra.Command, f upFlags) error {
 	switch {
-	case f.replicas < 1:
-		return usage("--replicas %d: want at least 1", f.replicas)
+	case f.replicas < 1 || f.replicas > maxReplicas:
+		return usage("--replicas %d: want 1 to %d, each is a process of its own", f.replicas, maxReplicas)
 	case f.port < 0 || f.port > 65535:
 		return usage("--port %d: want 0 to 65535", f.port)
 	}
 	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, f.backend) {
 		return usage("--backend %s: want auto, embedded or local", f.backend)
 	}
-	o := localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, Redis: f.redis, SQL: f.sql,
-		Token: os.Getenv("SHOP_ADMIN_TOKEN"),
-		Log:   func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) },
-	}
+	o := f.own.options(localstack.Options{
+		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken),
+		Log: func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) },
+	})
 	if f.port != 0 {
 		o.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port))
 	}
@@ -95,10 +101,17 @@ func printStack(w io.Writer, s *localstack.Stack, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{
+		all := map[string]any{
 			"url": s.URL, "token": s.Token, "balancer": s.Balancer, "replicas": s.Replicas,
 			"redis": s.Redis, "sql": s.SQL, "logs": s.Dir,
-		})
+		}
+		for _, x := range s.Extras() {
+			all[x.Name] = x.Services[0]
+			if x.Name == localstack.Redlock {
+				all[x.Name] = x.Services
+			}
+		}
+		return enc.Encode(all)
 	}
 	// A private server's password is shown: it is how one gets in with redis-cli or mariadb.
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -107,7 +120,11 @@ func printStack(w io.Writer, s *localstack.Stack, asJSON bool) error {
 	for _, r := range s.Replicas {
 		line(r.Name, r.URL, fmt.Sprintf("pid %d", r.PID))
 	}
-	for _, b := range []localstack.Service{s.Redis, s.SQL} {
+	backends := []localstack.Service{s.Redis, s.SQL}
+	for _, x := range s.Extras() {
+		backends = append(backends, x.Services...)
+	}
+	for _, b := range backends {
 		url := b.URL
 		if b.PID == 0 {
 			url = localstack.Masked(url)

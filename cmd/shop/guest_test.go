@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/consul/api"
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/localstack"
+	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
+)
+
+const guestTTL = 10 * time.Second
+
+// userServers are servers of the user's, on which something of the user's is.
+type userServers struct {
+	t         *testing.T
+	own       ownServers
+	nodes     []*testenv.RedisNode
+	etcd      *testenv.Coordination
+	zookeeper *testenv.Coordination
+	consul    *testenv.Coordination
+}
+
+func newUserServers(t *testing.T) userServers {
+	t.Helper()
+	u := userServers{
+		t: t, nodes: testenv.RedisNodes(t, 3), etcd: testenv.Etcd(t), zookeeper: testenv.ZooKeeper(t), consul: testenv.Consul(t),
+	}
+	u.own = ownServers{
+		Redlock: u.nodes[0].URL + ", " + u.nodes[1].URL + "," + u.nodes[2].URL,
+		Etcd:    "http://" + u.etcd.Addr, ZooKeeper: u.zookeeper.Addr, Consul: "http://" + u.consul.Addr,
+	}
+	return u
+}
+
+// hold takes a lock of the prefix on each of the extras, as a replica does, and does not release it.
+func (u userServers) hold(prefix string) {
+	u.t.Helper()
+	set, err := backend.Open(backend.Config{
+		Redlock: u.own.Redlock, Etcd: u.own.Etcd, ZooKeeper: u.own.ZooKeeper, Consul: u.own.Consul, Session: guestTTL, Conns: 2,
+	})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.t.Cleanup(func() { _ = set.Close() })
+	o := lock.RedlockOptions{TTL: guestTTL}
+	for _, n := range set.Redlock {
+		o.Nodes = append(o.Nodes, lock.RedlockNode{Name: n.Name, Client: n.Client})
+	}
+	etcd, zookeeper := lock.NewEtcd(set.Etcd, guestTTL, nil), lock.NewZooKeeper(set.ZooKeeper, zooKeeperRoot, guestTTL, nil)
+	consul := lock.NewConsul(set.Consul, lock.ConsulOptions{TTL: guestTTL}, nil)
+	u.t.Cleanup(func() {
+		_ = errors.Join(etcd.Close(), zookeeper.Close(), consul.Close())
+	})
+	for _, l := range []lock.Locker{lock.NewRedlock(o, nil), etcd, zookeeper, consul} {
+		if _, err := l.Acquire(u.t.Context(), prefix+"lock:{101}"); err != nil {
+			u.t.Fatalf("%T: %v", l, err)
+		}
+	}
+}
+
+// holds counts what is there under a prefix: keys on the first Redis node, etcd and Consul, locks in ZooKeeper.
+func (u userServers) holds(prefix string) map[string]int {
+	u.t.Helper()
+	count := map[string]int{}
+	note := func(what string, n int, err error) {
+		if err != nil {
+			u.t.Errorf("%s: %v", what, err)
+		}
+		count[what] = n
+	}
+	o, err := redis.ParseURL(u.nodes[0].URL)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	node := redis.NewClient(o)
+	defer func() { _ = node.Close() }()
+	keys, err := node.Keys(u.t.Context(), prefix+"*").Result()
+	note("redlock", len(keys), err)
+	res, err := u.etcd.EtcdClient(u.t).Get(u.t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	note("etcd", int(res.Count), err)
+	names, _, err := u.consul.ConsulClient(u.t).KV().Keys(prefix, "", (&api.QueryOptions{}).WithContext(u.t.Context()))
+	note("consul", len(names), err)
+	locks, _, err := u.zookeeper.ZooKeeperConn(u.t, guestTTL).Children(zooKeeperRoot)
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
+	}
+	ours := 0
+	for _, name := range locks {
+		if strings.HasPrefix(name, prefix) {
+			ours++
+		}
+	}
+	note("zookeeper", ours, err)
+	return count
+}
+
+func (u userServers) wantHolds(prefix string, want int) {
+	u.t.Helper()
+	for what, n := range u.holds(prefix) {
+		if n != want {
+			u.t.Errorf("%d locks of %s on %s, want %d", n, prefix, what, want)
+		}
+	}
+}
+
+// A guest takes away what its locks left on the user's servers, held or not, and nothing else. It is the farewell that does it here,
+// which knows what it is told by its environment only.
+func TestGuestLeavesNothing(t *testing.T) {
+	u := newUserServers(t)
+	zookeeper := u.zookeeper.ZooKeeperConn(t, guestTTL)
+	g, err := newGuest(t.Context(), u.own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := newGuest(t.Context(), u.own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.hold(g.Prefix)
+	u.hold(other.Prefix)
+	u.wantHolds(g.Prefix, 1)
+	u.nodes[2].Kill() // a minority
+	text, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(envGuest, string(text))
+	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != exitOK {
+		t.Fatalf("guest-leave: exit code %d, %s", code, errOut)
+	}
+	u.wantHolds(g.Prefix, 0)
+	u.wantHolds(other.Prefix, 1)
+	if err := other.leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := other.leave(t.Context()); err != nil {
+		t.Errorf("leave again: %v", err)
+	}
+	if there, _, err := zookeeper.Exists(zooKeeperRoot); there || err != nil {
+		t.Errorf("%s in ZooKeeper is still there (%v)", zooKeeperRoot, err)
+	}
+}
+
+// A root that was there before stays.
+func TestGuestLeavesTheRoot(t *testing.T) {
+	z := testenv.ZooKeeper(t)
+	c := z.ZooKeeperConn(t, guestTTL)
+	if _, err := c.Create(zooKeeperRoot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Delete(zooKeeperRoot, -1) })
+	g, err := newGuest(t.Context(), ownServers{ZooKeeper: z.Addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Create(path.Join(zooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	left, _, err := c.Children(zooKeeperRoot)
+	if err != nil || len(left) > 0 {
+		t.Errorf("below %s there is %q, %v, want it empty and there", zooKeeperRoot, left, err)
+	}
+}
+
+// Topics and consumer groups of the run go, others stay.
+func TestGuestLeavesKafka(t *testing.T) {
+	t.Parallel()
+	broker, err := localstack.StartKfake("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	g, err := newGuest(t.Context(), ownServers{Kafka: broker.ListenAddrs()[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
+		c, err := backend.OpenKafka(g.Own.Kafka, kgo.AllowAutoTopicCreation(), kgo.ConsumeTopics(name), kgo.ConsumerGroup(name),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.ProduceSync(ctx, &kgo.Record{Topic: name, Value: []byte("1")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.PollFetches(ctx).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CommitUncommittedOffsets(ctx); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	for range 2 { // the demo's own, and the keeper's farewell
+		if err := g.leave(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	c, err := backend.OpenKafka(g.Own.Kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	admin := kadm.NewClient(c)
+	topics, err := admin.ListTopics(ctx)
+	if names := topics.Names(); err != nil || len(names) != 1 || names[0] != "theirs" {
+		t.Errorf("topics left: %q, %v, want theirs", names, err)
+	}
+	groups, err := admin.ListGroups(ctx)
+	if names := groups.Groups(); err != nil || len(names) != 1 || names[0] != "theirs" {
+		t.Errorf("groups left: %q, %v, want theirs", names, err)
+	}
+}
+
+// Servers that do not answer, and addresses that are none, are told before anything is started.
+func TestGuestRefuses(t *testing.T) {
+	t.Parallel()
+	for want, own := range map[string]ownServers{
+		"etcd address \"here:2379\": want http://": {Etcd: "here:2379"},
+		"want at least three":                      {Redlock: "redis://127.0.0.1:1"},
+		"Kafka address \"here\"":                   {Kafka: "here"},
+		"ZooKeeper address":                        {ZooKeeper: "http://127.0.0.1:2181"},
+	} {
+		_, err := newGuest(t.Context(), own)
+		var e *exitError
+		if !errors.As(err, &e) || e.code != exitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("newGuest(%+v) = %v, want a usage error with %q", own, err, want)
+		}
+	}
+	for want, own := range map[string]ownServers{
+		"--consul http://127.0.0.1:1: ": {Consul: "http://127.0.0.1:1"}, "--kafka 127.0.0.1:1: ": {Kafka: "127.0.0.1:1"},
+	} {
+		if _, err := newGuest(t.Context(), own); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("newGuest without a server = %v, want the flag and the address", err)
+		}
+	}
+}

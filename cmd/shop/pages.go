@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lastitem/internal/stock"
+)
+
+// docs/modes.md, docs/modes.zh.md and the pages that they lead to are what 'shop modes --docs' writes.
+//go:generate go run . modes --docs ../../docs
+
+// pageWords are the words of the pages, by language.
+var pageWords = map[string]struct {
+	title, intro, all, other, claims, noClaims, diagrams string
+	good, broken, nothing, trace, traced, untraced       string
+}{
+	"en": {
+		title: "# The modes",
+		intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page each: the essay,\n" +
+			"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as the\n" +
+			"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.",
+		all: "All modes", other: "中文",
+		claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
+		diagrams: "## In pictures", good: "### The run that goes well", broken: "### The run that breaks it",
+		nothing: "Nothing that is claimed here breaks it: there is no second picture.",
+		trace:   "## On the wire",
+		traced: "The commands of one deduction, one replica and nobody else, as they passed between the replica and its servers;\n" +
+			"indented, what a script did inside Redis, by its MONITOR. Words in angle brackets differ from run to run. Without\n" +
+			"`--stable` the same command shows the times on both sides of the wire.",
+		untraced: "`shop trace` cannot start %s, so that there is no trace here.",
+	},
+	"zh": {
+		title: "# 全部模式",
+		intro: "lastitem 里扣减库存的全部做法，按教学顺序排列：先坏的，后修好的。每个模式一页：文章、正常与出错两张时序图，\n" +
+			"以及一次扣减实际发出的命令。`shop modes NAME` 打印文章，`shop trace NAME` 打印命令和耗时。",
+		all: "全部模式", other: "English",
+		claims: "## 声明", noClaims: "没有：它是基准，其他模式的速度都按它的百分比计算。",
+		diagrams: "## 时序图", good: "### 正常的一次", broken: "### 出错的一次",
+		nothing: "声明里没有能让它出错的场景，所以没有第二张图。",
+		trace:   "## 线路上的命令",
+		traced: "单副本、无竞争，一次扣减在副本与服务之间经过的命令；缩进的是脚本在 Redis 内部执行的命令（来自 MONITOR）。\n" +
+			"尖括号里的内容每次运行都不同。去掉 `--stable`，同一条命令会显示线路两侧的时间。",
+		untraced: "`shop trace` 无法启动 %s，所以这里没有命令记录。",
+	},
+}
+
+// pageName is the file of a mode's page, or of the index, which lies beside the directory of the pages.
+func pageName(name, lang string) string {
+	if lang == "zh" {
+		return name + ".zh.md"
+	}
+	return name + ".md"
+}
+
+// modePages are the index and the pages in both languages, by path below docs/.
+func modePages() (map[string]string, error) {
+	pages := map[string]string{}
+	for lang, words := range pageWords {
+		table := modesMarkdown(lang, func(name string) string { return "modes/" + pageName(name, lang) })
+		pages[pageName("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s",
+			words.title, words.other, pageName("modes", otherLang(lang)), words.intro, table)
+		modes := stock.Modes()
+		for i, m := range modes {
+			page, err := modePage(modes, i, lang)
+			if err != nil {
+				return nil, fmt.Errorf("page of %s: %w", m.Name, err)
+			}
+			pages["modes/"+pageName(m.Name, lang)] = page
+		}
+	}
+	return pages, nil
+}
+
+func otherLang(lang string) string {
+	if lang == "zh" {
+		return "en"
+	}
+	return "zh"
+}
+
+// modePage is the page of one mode: its essay, with the claims before its sections, and then the pictures and the commands.
+func modePage(modes []stock.Mode, i int, lang string) (string, error) {
+	m, words := modes[i], pageWords[lang]
+	doc, err := m.Doc()
+	if err != nil {
+		return "", err
+	}
+	title, essay, _ := strings.Cut(strings.TrimSpace(in(doc, lang)), "\n")
+	opening, sections, _ := strings.Cut(essay, "\n## ")
+	var b strings.Builder
+	add := func(parts ...string) { b.WriteString(strings.Join(parts, "\n") + "\n\n") }
+	add(title)
+	add(pageLinks(modes, i, lang))
+	add("*" + in(m.Title, lang) + "*")
+	add(strings.TrimSpace(opening))
+	add(words.claims, "", claimsTable(m, lang))
+	add("## " + strings.TrimSpace(sections))
+	if d := m.Diagrams(); d.Good != "" {
+		add(words.diagrams)
+		add(words.good, "", "```mermaid", strings.TrimSpace(d.Good), "```")
+		if d.Break != "" {
+			add(words.broken, "", "```mermaid", strings.TrimSpace(d.Break), "```")
+		} else {
+			add(words.nothing)
+		}
+	}
+	switch trace, missing := m.Trace(), untraceable(m); {
+	case trace != "":
+		add(words.trace, "", words.traced, "", "```text", strings.TrimSpace(trace), "```")
+	case missing != "":
+		add(words.trace, "", fmt.Sprintf(words.untraced, missing))
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n", nil
+}
+
+// pageLinks lead to the index, the other language, and the modes before and after.
+func pageLinks(modes []stock.Mode, i int, lang string) string {
+	words := pageWords[lang]
+	links := []string{
+		fmt.Sprintf("[%s](../%s)", words.all, pageName("modes", lang)),
+		fmt.Sprintf("[%s](%s)", words.other, pageName(modes[i].Name, otherLang(lang))),
+	}
+	if i > 0 {
+		links = append(links, fmt.Sprintf("[← %s](%s)", modes[i-1].Name, pageName(modes[i-1].Name, lang)))
+	}
+	if i+1 < len(modes) {
+		links = append(links, fmt.Sprintf("[%s →](%s)", modes[i+1].Name, pageName(modes[i+1].Name, lang)))
+	}
+	return strings.Join(links, " · ")
+}
+
+// claimsTable is a row per store.
+func claimsTable(m stock.Mode, lang string) string {
+	if len(m.Stores) == 0 {
+		return pageWords[lang].noClaims
+	}
+	words := modeWords[lang]
+	rows := []string{
+		"| " + words.store + " | " + strings.Join(stock.Hazards, " | ") + " |",
+		"| --- |" + strings.Repeat(" --- |", len(stock.Hazards)),
+	}
+	for _, s := range m.Stores {
+		rows = append(rows, "| "+string(s)+" | "+strings.Join(m.Claims[s].Row(), " | ")+" |")
+	}
+	return strings.Join(append(rows, "", words.legend), "\n")
+}
+
+// writePages writes the pages below dir, and removes those of modes that are no more.
+func writePages(dir string) error {
+	pages, err := modePages()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "modes"), 0o755); err != nil { //nolint:gosec // pages are for everybody to read
+		return err
+	}
+	for name, text := range pages {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // the same
+			return err
+		}
+	}
+	there, err := filepath.Glob(filepath.Join(dir, "modes", "*.md"))
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.DeleteFunc(there, func(file string) bool { return pages["modes/"+filepath.Base(file)] != "" }) {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // Redis names its scripts by it
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/stock"
+	"lastitem/internal/wire"
+)
+
+const (
+	traceProduct = 101
+	traceStock   = 100
+	traceTimeout = 30 * time.Second
+)
+
+// deduction says what is traced.
+type deduction struct {
+	mode     stock.Mode
+	store    stock.Store // "" for the baseline
+	quantity int64
+	key      string
+}
+
+// trace is one deduction, from the request to its answer.
+type trace struct {
+	deduction
+	target string // of the request: path and query
+	status int
+	answer string
+	took   time.Duration
+	steps  []tracedStep
+}
+
+// tracedStep is one command, from both sides of the wire. Times count from the beginning of the request; a negative one is
+// not known.
+type tracedStep struct {
+	server     string
+	text       string
+	about      string        // what a script says of itself
+	sent, took time.Duration // on the wire
+	seen, ran  time.Duration // in the server
+	inside     []tracedStep  // what a script did
+}
+
+// deduct sets the stock, deducts once so that connections are open and scripts are loaded, sets the stock again, and deducts
+// once more, under observation.
+func (t *tracer) deduct(ctx context.Context, d deduction) (trace, error) {
+	ctx, cancel := context.WithTimeout(ctx, traceTimeout)
+	defer cancel()
+	tr := trace{deduction: d}
+	query := url.Values{"product_id": {strconv.Itoa(traceProduct)}, "quantity": {strconv.FormatInt(d.quantity, 10)}}
+	if d.store != "" {
+		query.Set("store", string(d.store))
+	}
+	tr.target = "/deduct_stock/" + d.mode.Name + "?" + query.Encode()
+	if err := t.prepare(ctx, tr); err != nil {
+		return tr, err
+	}
+	for _, eye := range t.redises {
+		if err := eye.forget(ctx); err != nil {
+			return tr, err
+		}
+	}
+	if t.sql != nil {
+		if err := t.sql.forget(ctx); err != nil {
+			return tr, err
+		}
+	}
+	began := time.Now()
+	if err := t.ask(ctx, &tr, d.key); err != nil {
+		return tr, err
+	}
+	ended := time.Now()
+	tr.took = ended.Sub(began)
+	if err := t.settle(ctx, began, ended); err != nil {
+		return tr, err
+	}
+	var views []seen
+	for _, eye := range t.redises {
+		view, err := eye.look(ctx)
+		if err != nil {
+			return tr, err
+		}
+		views = append(views, view...)
+	}
+	if t.sql != nil {
+		view, err := t.sql.look(ctx, began, ended)
+		if err != nil {
+			return tr, err
+		}
+		views = append(views, view...)
+	}
+	tr.steps = join(t.calls(began, ended), views, began)
+	t.explain(tr.steps)
+	return tr, nil
+}
+
+// prepare leads to the moment before the deduction, from empty stores.
+func (t *tracer) prepare(ctx context.Context, tr trace) error {
+	if t.shop.set.Client != nil {
+		if err := t.shop.set.Client.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	if err := t.shop.set.DB.WithContext(ctx).Exec("DELETE FROM product_stock").Error; err != nil {
+		return err
+	}
+	if err := t.available(ctx, tr.mode.Name); err != nil {
+		return err
+	}
+	if err := t.control.SetStock(ctx, traceProduct, traceStock, tr.mode.Segments); err != nil {
+		return err
+	}
+	warm := tr
+	if err := t.ask(ctx, &warm, tr.key+"-before"); err != nil {
+		return err
+	}
+	if warm.status != http.StatusOK {
+		return fmt.Errorf("%s answers %d %s", tr.target, warm.status, warm.answer)
+	}
+	return t.control.SetStock(ctx, traceProduct, traceStock, tr.mode.Segments)
+}
+
+// available waits until the backends of a mode have been asked and have answered.
+func (t *tracer) available(ctx context.Context, mode string) error {
+	for {
+		status, err := t.shop.shop.Mode(mode)
+		if slices.Contains(status.Mode.Needs, stock.NeedMySQL) && !t.shop.set.SQL.MySQL() {
+			return fmt.Errorf("mode %s is not available on %s: %w", mode, t.kinds["sql"], status.Err)
+		}
+		if err == nil && status.Err == nil && t.shop.set.Ready() == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("mode %s is not available: %w", mode, errors.Join(err, status.Err, t.shop.set.Ready()))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ask sends the request and keeps the answer.
+func (t *tracer) ask(ctx context.Context, tr *trace, key string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url+tr.target, http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Idempotency-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	tr.status, tr.answer = res.StatusCode, strings.TrimSpace(string(body))
+	return err
+}
+
+// settle waits for the answers to what was sent during the request: the mode itself may not have waited for all of them.
+func (t *tracer) settle(ctx context.Context, began, ended time.Time) error {
+	for {
+		open := slices.IndexFunc(t.recorder.Between(began, ended), func(c wire.Call) bool { return c.Answered.IsZero() })
+		if open < 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("a command of the request is never answered")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// calls are the commands of the deduction, and nothing that goes on beside it.
+func (t *tracer) calls(from, to time.Time) []wire.Call {
+	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool { return background(c.Text) })
+}
+
+// background names what a replica sends without a request: the pings of its health checks, what keeps sessions alive, the first
+// words of a connection, and our own looks at the servers.
+func background(text string) bool {
+	for _, prefix := range []string{
+		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
+		"SELECT 1 FROM product_stock WHERE id = 0", "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
+		`KV.Range key:"\000"`, "/etcdserverpb.Lease/LeaseKeepAlive ", "GET /v1/status/", "PUT /v1/session/renew/",
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// join puts what passed the wires and what the servers saw side by side: the n-th of some text here is the n-th of that text
+// there, and what a script did belongs to the call before.
+func join(calls []wire.Call, views []seen, began time.Time) []tracedStep {
+	steps := make([]tracedStep, 0, len(calls))
+	for _, c := range calls {
+		s := tracedStep{server: c.Server, text: c.Text, sent: c.Sent.Sub(began), took: -1, seen: -1, ran: -1}
+		if !c.Answered.IsZero() {
+			s.took = c.Answered.Sub(c.Sent)
+		}
+		steps = append(steps, s)
+	}
+	var owner *tracedStep
+	for _, v := range views {
+		switch {
+		case v.script && owner != nil:
+			owner.inside = append(owner.inside, tracedStep{
+				server: v.server, text: v.text, sent: -1, took: -1, seen: v.at.Sub(began), ran: -1,
+			})
+		case !v.script:
+			owner = nil
+			for i := range steps {
+				s := &steps[i]
+				if s.seen < 0 && s.server == v.server && likeness(s.text) == likeness(v.text) {
+					s.seen, s.ran, owner = max(0, v.at.Sub(began)), v.ran, s
+					break
+				}
+			}
+		}
+	}
+	return steps
+}
+
+// scripts are what the scripts that were sent so far say of themselves, by the names that Redis gives them.
+func (t *tracer) scripts() map[string]string {
+	about := map[string]string{}
+	for _, c := range t.recorder.Between(time.Time{}, time.Now()) {
+		var text string
+		switch {
+		case len(c.Words) > 1 && strings.EqualFold(c.Words[0], "EVAL"):
+			text = c.Words[1]
+		case len(c.Words) > 2 && strings.EqualFold(c.Words[0], "SCRIPT") && strings.EqualFold(c.Words[1], "LOAD"):
+			text = c.Words[2]
+		default:
+			continue
+		}
+		sum := sha1.Sum([]byte(text)) //nolint:gosec // not ours to choose
+		about[hex.EncodeToString(sum[:])] = firstSentence(text)
+	}
+	return about
+}
+
+// firstSentence is the comment that a script begins with: its first line, without a sentence that goes on in the next.
+func firstSentence(script string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(script), "\n")
+	if end := strings.LastIndex(line, "."); end >= 0 {
+		line = line[:end+1]
+	}
+	return line
+}
+
+// explain adds to each script what it says of itself.
+func (t *tracer) explain(steps []tracedStep) {
+	about := t.scripts()
+	for i := range steps {
+		if words := strings.Fields(steps[i].text); len(words) > 1 && strings.EqualFold(words[0], "EVALSHA") {
+			steps[i].about = about[words[1]]
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/wire"
+)
+
+// seen is a command as the server saw it.
+type seen struct {
+	server string
+	at     time.Time
+	ran    time.Duration // how long the server worked on it; negative = not known
+	text   string
+	script bool // sent by a script, not by a client
+}
+
+// redisEye looks at what a Redis does: MONITOR says what came and when, the slow log with a threshold of 0 how long it took.
+type redisEye struct {
+	name   string
+	client redis.UniversalClient
+	conn   net.Conn
+	lines  *bufio.Reader
+}
+
+// errNoMonitor is a Redis that knows no MONITOR: the embedded one.
+var errNoMonitor = errors.New("MONITOR is not known there")
+
+func watchRedis(ctx context.Context, name, address string) (*redisEye, error) {
+	o, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	client, err := backend.OpenRedis(address, 2)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", o.Addr)
+	if err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	e := &redisEye{name: name, client: client, conn: conn, lines: bufio.NewReader(conn)}
+	if err := e.begin(ctx, o.Username, o.Password); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// begin turns the connection into a monitor.
+func (e *redisEye) begin(ctx context.Context, user, password string) error {
+	var commands []string
+	if password != "" {
+		commands = append(commands, "AUTH "+user+" "+password)
+	}
+	for _, c := range append(commands, "MONITOR") {
+		if _, err := e.conn.Write(respBytes(strings.Fields(c))); err != nil {
+			return err
+		}
+		line, err := e.line(time.Now().Add(traceTimeout))
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(line, "+OK") {
+			return fmt.Errorf("%w: %s", errNoMonitor, line)
+		}
+	}
+	if err := e.client.ConfigSet(ctx, "slowlog-log-slower-than", "0").Err(); err != nil {
+		return err
+	}
+	return e.client.ConfigSet(ctx, "slowlog-max-len", "1000").Err()
+}
+
+func respBytes(words []string) []byte {
+	text := fmt.Sprintf("*%d\r\n", len(words))
+	for _, w := range words {
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(w), w)
+	}
+	return []byte(text)
+}
+
+func (e *redisEye) line(deadline time.Time) (string, error) {
+	if err := e.conn.SetReadDeadline(deadline); err != nil {
+		return "", err
+	}
+	line, err := e.lines.ReadString('\n')
+	return strings.TrimRight(line, "\r\n"), err
+}
+
+// forget begins a new look: what the server saw before is not reported.
+func (e *redisEye) forget(ctx context.Context) error {
+	if _, err := e.read(ctx); err != nil {
+		return err
+	}
+	return e.client.Do(ctx, "SLOWLOG", "RESET").Err()
+}
+
+// look returns what the server has seen since forget. It has seen everything that it had answered before the call.
+func (e *redisEye) look(ctx context.Context) ([]seen, error) {
+	all, err := e.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := e.client.SlowLogGet(ctx, 1000).Result()
+	if err != nil {
+		return nil, err
+	}
+	// Newest first, and of the clients only; both tell the same story in the same order.
+	next := len(logs) - 1
+	for i := range all {
+		if all[i].script {
+			continue
+		}
+		name, _, _ := strings.Cut(all[i].text, " ")
+		for at := next; at >= 0; at-- {
+			if len(logs[at].Args) > 0 && strings.EqualFold(logs[at].Args[0], name) {
+				all[i].ran, next = logs[at].Duration, at-1
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// monitored is a line of MONITOR: +1700000000.123456 [0 127.0.0.1:4711] "GET" "key", and [0 lua] for what a script does.
+var monitored = regexp.MustCompile(`^\+(\d+)\.(\d{6}) \[\d+ ([^\]]*)\] (.*)$`)
+
+// read returns what MONITOR has said so far, up to a command of our own.
+func (e *redisEye) read(ctx context.Context) ([]seen, error) {
+	mark := rand.Text()
+	if err := e.client.Echo(ctx, mark).Err(); err != nil {
+		return nil, err
+	}
+	var all []seen
+	for deadline := time.Now().Add(traceTimeout); ; {
+		line, err := e.line(deadline)
+		if err != nil {
+			return nil, fmt.Errorf("MONITOR of %s: %w", e.name, err)
+		}
+		m := monitored.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		words, ok := wire.RedisWords(m[4])
+		if !ok {
+			continue
+		}
+		if len(words) == 2 && words[1] == mark {
+			return all, nil
+		}
+		seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits, by the expression
+		micros, _ := strconv.ParseInt(m[2], 10, 64)
+		all = append(all, seen{
+			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: -1, text: wire.RedisText(words), script: m[3] == "lua",
+		})
+	}
+}
+
+func (e *redisEye) close() {
+	_ = e.conn.Close()
+	_ = e.client.Close()
+}
+
+// sqlEye looks at what MySQL does: the general log says what came and when, the slow log with a threshold of 0 how long it took.
+type sqlEye struct{ db *gorm.DB }
+
+// watchMySQL switches both logs on, for the sessions that begin from now on.
+func watchMySQL(ctx context.Context, dsn string) (*sqlEye, error) {
+	db, err := backend.OpenSQL(dsn, 1)
+	if err != nil {
+		return nil, err
+	}
+	e := &sqlEye{db}
+	for _, statement := range []string{
+		"SET GLOBAL log_output = 'TABLE'", "SET GLOBAL long_query_time = 0",
+		"SET GLOBAL slow_query_log = ON", "SET GLOBAL general_log = ON",
+	} {
+		if err := db.WithContext(ctx).Exec(statement).Error; err != nil {
+			e.close()
+			return nil, fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return e, nil
+}
+
+// forget begins a new look.
+func (e *sqlEye) forget(ctx context.Context) error {
+	return errors.Join(
+		e.db.WithContext(ctx).Exec("TRUNCATE TABLE mysql.general_log").Error,
+		e.db.WithContext(ctx).Exec("TRUNCATE TABLE mysql.slow_log").Error,
+	)
+}
+
+// sqlLogging bounds the wait for the slow log: a statement is entered when it has been answered.
+const sqlLogging = 5 * time.Second
+
+// look returns what the server has seen in a time, by its clock, which is ours: it runs on this machine.
+func (e *sqlEye) look(ctx context.Context, from, to time.Time) ([]seen, error) {
+	for end := time.Now().Add(sqlLogging); ; {
+		all, err := e.read(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+		if time.Now().After(end) || !slices.ContainsFunc(all, func(s seen) bool { return s.ran < 0 }) {
+			return all, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// read matches the two logs, as far as they have been written.
+func (e *sqlEye) read(ctx context.Context, from, to time.Time) ([]seen, error) {
+	var rows []struct {
+		At   float64
+		Text string
+	}
+	const general = `SELECT UNIX_TIMESTAMP(event_time) AS at, CONVERT(argument USING utf8mb4) AS text FROM mysql.general_log
+		WHERE command_type IN ('Query', 'Execute') AND event_time BETWEEN FROM_UNIXTIME(?) AND FROM_UNIXTIME(?) ORDER BY event_time`
+	if err := e.db.WithContext(ctx).Raw(general, unix(from), unix(to)).Scan(&rows).Error; err != nil {
+		return nil, err
+	}
+	var took []struct {
+		Micros int64
+		Text   string
+	}
+	const slow = `SELECT CAST(FLOOR(TIME_TO_SEC(query_time)) * 1000000 + MICROSECOND(query_time) AS SIGNED) AS micros,
+		CONVERT(sql_text USING utf8mb4) AS text FROM mysql.slow_log ORDER BY start_time`
+	if err := e.db.WithContext(ctx).Raw(slow).Scan(&took).Error; err != nil {
+		return nil, err
+	}
+	var all []seen
+	for _, r := range rows {
+		s := seen{server: "sql", at: time.UnixMicro(int64(r.At * 1e6)), ran: -1, text: wire.SQLText(r.Text)}
+		if background(s.text) {
+			continue
+		}
+		for i, t := range took {
+			if t.Micros >= 0 && likeness(wire.SQLText(t.Text)) == likeness(s.text) {
+				s.ran, took[i].Micros = time.Duration(t.Micros)*time.Microsecond, -1
+				break
+			}
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// unix is a time as the server's FROM_UNIXTIME takes it, to the microsecond.
+func unix(t time.Time) string { return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000) }
+
+func (e *sqlEye) close() {
+	if pool, err := e.db.DB(); err == nil {
+		_ = pool.Close()
+	}
+}
+
+var unprintable = regexp.MustCompile(`[^\x20-\x7e]+`)
+
+// likeness is a command without what the two sides may write in different ways.
+func likeness(text string) string { return unprintable.ReplaceAllString(text, "?") }

@@ -1,0 +1,241 @@
+package deploy_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+)
+
+const composeFile = "../docker-compose.yml"
+
+// composed is what the tests read of docker-compose.yml.
+type composed struct {
+	Services map[string]service `yaml:"services"`
+}
+
+type service struct {
+	Image       string            `yaml:"image"`
+	Profiles    []string          `yaml:"profiles"`
+	Restart     string            `yaml:"restart"`
+	Ports       []string          `yaml:"ports"`
+	Environment map[string]string `yaml:"environment"`
+	DependsOn   map[string]any    `yaml:"depends_on"`
+	Healthcheck struct {
+		Test []string `yaml:"test"`
+	} `yaml:"healthcheck"`
+}
+
+// profiles are the services of each, and what the shops are told when it is on.
+var profiles = map[string]struct {
+	services []string
+	address  string
+}{
+	"redlock": {
+		[]string{"redlock-1", "redlock-2", "redlock-3", "redlock-4", "redlock-5"},
+		"redis://redlock-1:6379,redis://redlock-2:6379,redis://redlock-3:6379,redis://redlock-4:6379,redis://redlock-5:6379",
+	},
+	"etcd":      {[]string{"etcd"}, "http://etcd:2379"},
+	"zookeeper": {[]string{"zookeeper"}, "zookeeper:2181"},
+	"consul":    {[]string{"consul"}, "http://consul:8500"},
+	"kafka":     {[]string{"kafka"}, "kafka:9092"},
+}
+
+func readCompose(t *testing.T, text string) composed {
+	t.Helper()
+	var c composed
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// faults lists what is wrong with a compose file.
+func (c composed) faults() []string {
+	var wrong []string
+	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	of := map[string]string{} // service -> its profile
+	for profile, p := range profiles {
+		for _, name := range p.services {
+			of[name] = profile
+			if _, ok := c.Services[name]; !ok {
+				fault("profile %s has no service %s", profile, name)
+			}
+		}
+	}
+	for name, s := range c.Services {
+		var want []string
+		if of[name] != "" {
+			want = []string{of[name]}
+		}
+		if !slices.Equal(s.Profiles, want) {
+			fault("%s has the profiles %q, want %q", name, s.Profiles, want)
+		}
+		if s.Restart == "" || s.Image == "" || len(s.Healthcheck.Test) < 2 {
+			fault("%s has no restart, image or health check: %+v", name, s)
+		}
+		if (len(s.Ports) > 0) != (name == "nginx") {
+			fault("%s publishes %q: only nginx is published", name, s.Ports)
+		}
+		for other := range s.DependsOn {
+			if of[other] != "" {
+				fault("%s waits for %s, which only a profile starts", name, other)
+			}
+		}
+		if !strings.HasPrefix(name, "shop-") {
+			continue
+		}
+		for profile := range profiles {
+			variable := "SHOP_" + strings.ToUpper(profile)
+			if got, want := s.Environment[variable], "${"+variable+":-}"; got != want {
+				fault("%s: %s is %q, want %q", name, variable, got, want)
+			}
+		}
+	}
+	return wrong
+}
+
+func TestCompose(t *testing.T) {
+	text := read(t, composeFile)
+	for _, wrong := range readCompose(t, text).faults() {
+		t.Error(wrong)
+	}
+	// What the rules must reject.
+	for _, m := range [][2]string{
+		{"    profiles: [etcd]\n", ""},
+		{"    profiles: [consul]\n", "    profiles: [consul, kafka]\n"},
+		{"  redlock-5: *redlock\n", ""},
+		{"SHOP_KAFKA: ${SHOP_KAFKA:-}", "SHOP_KAFKA: kafka:9092"},
+		{"    mysql: {condition: service_healthy}\n", "    mysql: {condition: service_healthy}\n    etcd: {condition: service_healthy}\n"},
+		{"    profiles: [zookeeper]\n", "    profiles: [zookeeper]\n    ports: [\"2181:2181\"]\n"},
+	} {
+		mutant := strings.Replace(text, m[0], m[1], 1)
+		if mutant == text || readCompose(t, mutant).faults() == nil {
+			t.Errorf("%q in place of %q changes nothing, or is accepted", m[1], m[0])
+		}
+	}
+}
+
+// fakeDocker stands in for docker: it notes what it is asked, with the profiles that are on, and every container is healthy.
+const fakeDocker = `#!/bin/sh
+echo "[$COMPOSE_PROFILES] $*" >>"$CALLS"
+case "$*" in
+  'compose ps -q shop-1 '*) echo "id-of-shops"; grep -q ' up -d' "$CALLS" && echo "$RECREATED" ;;
+  'compose ps -q '*) echo "id-of-$4" ;;
+  'inspect '*) echo healthy ;;
+esac
+`
+
+// composeScript is a copy of scripts/compose beside a fake docker, in a directory of its own.
+type composeScript struct {
+	t         *testing.T
+	dir, port string
+}
+
+func newComposeScript(t *testing.T) composeScript {
+	t.Helper()
+	nginx := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ready") }))
+	t.Cleanup(nginx.Close)
+	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
+	for name, text := range map[string]string{"scripts/compose": read(t, "../scripts/compose"), "bin/docker": fakeDocker} {
+		file := filepath.Join(s.dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// run runs the script and returns what it said, the lines of .env and what docker was asked.
+func (s composeScript) run(command string, env ...string) (said string, settings map[string]string, calls string, err error) {
+	s.t.Helper()
+	log := filepath.Join(s.dir, "calls")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(s.t.Context(), s.dir+"/scripts/compose", command)
+	cmd.Env = append([]string{"PATH=" + s.dir + "/bin:/usr/bin:/bin", "CALLS=" + log, "SHOP_PORT=" + s.port}, env...)
+	out, err := cmd.CombinedOutput()
+	settings = map[string]string{}
+	text, _ := os.ReadFile(filepath.Join(s.dir, ".env"))
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && name != "SHOP_PORT" && name != "SHOP_ADMIN_TOKEN" {
+			settings[name] = value
+		}
+	}
+	return string(out), settings, read(s.t, log), err
+}
+
+// want fails unless the script goes well, leaves these settings, and asks docker for each of the calls.
+func (s composeScript) want(settings map[string]string, calls []string, command string, env ...string) {
+	s.t.Helper()
+	said, got, asked, err := s.run(command, env...)
+	if err != nil {
+		s.t.Fatalf("scripts/compose %s %q: %v\n%s", command, env, err, said)
+	}
+	if diff := cmp.Diff(settings, got); diff != "" {
+		s.t.Errorf("scripts/compose %s %q: .env (-want +got):\n%s", command, env, diff)
+	}
+	for _, call := range calls {
+		if !strings.Contains(asked, call+"\n") {
+			s.t.Errorf("scripts/compose %s %q does not ask for %q:\n%s", command, env, call, asked)
+		}
+	}
+}
+
+// make up PROFILES=... writes the profiles and what the shops are told to .env, where they stay until others are chosen.
+func TestComposeProfiles(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	s.want(map[string]string{}, []string{"[] compose up -d"}, "up")
+	two := map[string]string{
+		"COMPOSE_PROFILES": "etcd,redlock", "SHOP_ETCD": profiles["etcd"].address, "SHOP_REDLOCK": profiles["redlock"].address,
+	}
+	calls := []string{
+		"[etcd,redlock] compose up -d",
+		"[etcd,redlock] inspect -f {{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}} id-of-redlock-5",
+	}
+	s.want(two, append(calls, "[etcd,redlock] compose restart nginx"), "up", "PROFILES=etcd redlock", "RECREATED=another")
+	s.want(two, calls, "up")
+	s.want(two, []string{"[etcd,redlock] compose logs"}, "logs")
+	s.want(two, []string{"[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"}, "down")
+	all := map[string]string{"COMPOSE_PROFILES": "redlock,etcd,zookeeper,consul,kafka"}
+	for name, p := range profiles {
+		all["SHOP_"+strings.ToUpper(name)] = p.address
+	}
+	s.want(all, []string{"[redlock,etcd,zookeeper,consul,kafka] compose up -d"}, "up", "PROFILES=all")
+	none := map[string]string{"COMPOSE_PROFILES": ""}
+	for name := range profiles {
+		none["SHOP_"+strings.ToUpper(name)] = ""
+	}
+	s.want(none, []string{"[] compose up -d", "[redlock,etcd,zookeeper,consul,kafka] compose rm --stop --force -v kafka"}, "up", "PROFILES=none")
+}
+
+func TestComposeProfilesOfTheUser(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	if err := os.WriteFile(filepath.Join(s.dir, ".env"), []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka", "SHOP_KAFKA": "kafka:9092"},
+		nil, "up", "PROFILES=kafka")
+	if _, _, calls, err := s.run("up"); err != nil || strings.Contains(calls, "restart nginx") {
+		t.Errorf("up again, with the same shops: %v, docker was asked %s; want no restart", err, calls)
+	}
+	if said, _, calls, err := s.run("up", "PROFILES=kafka,cassandra"); err == nil || !strings.Contains(said, "no profile 'cassandra'") ||
+		strings.Contains(calls, " up ") {
+		t.Errorf("PROFILES=kafka,cassandra: %v, %s, docker was asked %s; want an error before anything is started", err, said, calls)
+	}
+}
