@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
 
+	"lastitem/bench/machine"
 	"lastitem/internal/localstack"
 )
 
@@ -34,10 +34,8 @@ var peers = []string{
 func gatherFacts(server localstack.Service) facts {
 	f := facts{
 		Date: time.Now().UTC().Format(time.RFC3339), Commit: commit, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Redis: server.Kind, Versions: map[string]string{},
-	}
-	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
-		f.Load, _, _ = strings.Cut(string(load), " ")
+		CPU: machine.CPU(), Cores: runtime.NumCPU(), Load: machine.Load(), Redis: server.Kind,
+		Versions: map[string]string{},
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -49,20 +47,6 @@ func gatherFacts(server localstack.Service) facts {
 		}
 	}
 	return f
-}
-
-// field reads "name : value" from a file of the kernel's, "unknown" where there is none.
-func field(file, name string) string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "unknown"
-	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown"
 }
 
 func (f facts) libraries() string {

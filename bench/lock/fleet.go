@@ -10,6 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"lastitem/bench/figure"
+	"lastitem/bench/machine"
 )
 
 // patience bounds every step that is not a window: a start, a warm-up, an end.
@@ -97,33 +100,33 @@ func (f *fleet) answers(limit time.Duration) ([]answer, error) {
 
 // run begins the window, the same moment for all, and returns what the workers report. foreign is the share of the CPU time
 // that neither they, nor this process, nor helper (a process id) have used.
-func (f *fleet) run(window time.Duration, helper int) (reports []*report, foreign number, err error) {
+func (f *fleet) run(window time.Duration, helper int) (reports []*report, foreign figure.Number, err error) {
 	pids := []int{os.Getpid(), helper}
 	for _, m := range f.members {
 		pids = append(pids, m.cmd.Process.Pid)
 	}
-	before, known := readUsage(pids)
+	before, known := machine.ReadUsage(pids...)
 	at := newClock().now() + int64(50*time.Millisecond)
 	for _, m := range f.members {
 		if err := json.NewEncoder(m.in).Encode(start{At: at}); err != nil {
-			return nil, none, err
+			return nil, figure.None, err
 		}
 	}
 	answers, err := f.answers(window + patience)
 	if err != nil {
-		return nil, none, err
+		return nil, figure.None, err
 	}
 	for _, a := range answers {
 		if a.Report == nil {
-			return nil, none, errors.New("a worker reported nothing")
+			return nil, figure.None, errors.New("a worker reported nothing")
 		}
 		reports = append(reports, a.Report)
 	}
-	after, still := readUsage(pids) // who has ended is still there: nobody has waited for it yet
+	after, still := machine.ReadUsage(pids...) // who has ended is still there: nobody has waited for it yet
 	if !known || !still {
-		return reports, none, nil
+		return reports, figure.None, nil
 	}
-	return reports, others(before, after), nil
+	return reports, machine.Others(before, after), nil
 }
 
 // close ends all processes, whatever they are doing, and waits for them.

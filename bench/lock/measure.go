@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"lastitem/bench/figure"
 )
 
 // The measures, by their names in the JSON.
@@ -38,19 +40,8 @@ const (
 // circumstances are measures of the run rather than of the contender: a ratio of them says nothing.
 var circumstances = []string{mSpread, mOthers, mErrors, mViolations, mSectionsTotal, mRTT}
 
-// measures are the numbers of one window, or their medians.
-type measures map[string]number
-
-// of is none where a measure is not there.
-func (m measures) of(name string) number {
-	if v, ok := m[name]; ok {
-		return v
-	}
-	return none
-}
-
 // sumUp makes numbers of what the workers of one window report.
-func sumUp(s scenario, window, rtt time.Duration, reports []*report) measures {
+func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Measures {
 	var all report
 	for _, r := range reports {
 		all.Sections = append(all.Sections, r.Sections...)
@@ -62,30 +53,31 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) measures {
 		all.Bytes += r.Bytes
 		all.Growth += r.Growth
 	}
-	perSecond := number(1 / window.Seconds())
-	m := measures{mErrors: number(all.Errors)}
+	perSecond := figure.Number(1 / window.Seconds())
+	m := figure.Measures{mErrors: figure.Number(all.Errors)}
 	switch s.kind {
 	case kindPark:
-		m[mParked] = number(all.Commands) * perSecond
+		m[mParked] = figure.Number(all.Commands) * perSecond
 		return m
 	case kindHold:
-		m[mRenewals] = number(all.Commands) * perSecond
-		m[mBytes], m[mGoroutines] = number(all.Bytes), number(all.Growth)
+		m[mRenewals] = figure.Number(all.Commands) * perSecond
+		m[mBytes], m[mGoroutines] = figure.Number(all.Bytes), figure.Number(all.Growth)
 		return m
 	}
 	done := int64(0)
 	for _, d := range all.Done {
 		done += d
 	}
-	m[mRate] = number(done) * perSecond
-	m[mCommands] = ratio(number(all.Commands), number(done))
+	m[mRate] = figure.Number(done) * perSecond
+	m[mCommands] = figure.Ratio(figure.Number(all.Commands), figure.Number(done))
 	if s.kind == kindFree {
 		m[mPair50], m[mPair99] = micro(percentile(all.Pairs, 50)), micro(percentile(all.Pairs, 99))
 		return m
 	}
 	least, most := slices.Min(all.Done), slices.Max(all.Done)
-	m[mMin], m[mMax], m[mMaxMin], m[mJain] = number(least), number(most), ratio(number(most), number(least)), jain(all.Done)
-	m.sections(all, perSecond)
+	m[mMin], m[mMax], m[mJain] = figure.Number(least), figure.Number(most), jain(all.Done)
+	m[mMaxMin] = figure.Ratio(m[mMax], m[mMin])
+	addSections(m, all, perSecond)
 	if rtt > 0 {
 		m[mRTT] = milli(int64(rtt))
 		m[mHandoffTrips] = m[mHandoff50] / micro(int64(rtt))
@@ -93,9 +85,9 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) measures {
 	return m
 }
 
-// sections adds what the order of the holds of the hot key shows. The counter numbers them; the window is known by the
+// addSections adds what the order of the holds of the hot key shows. The counter numbers them; the window is known by the
 // first and the last that count.
-func (m measures) sections(all report, perSecond number) {
+func addSections(m figure.Measures, all report, perSecond figure.Number) {
 	slices.SortFunc(all.Sections, func(a, b section) int { return cmp.Compare(a.Number, b.Number) })
 	waits := all.Cut
 	var handoffs []int64
@@ -117,23 +109,23 @@ func (m measures) sections(all report, perSecond number) {
 			}
 		}
 	}
-	m[mOwnerChanges] = number(changes) * perSecond
+	m[mOwnerChanges] = figure.Number(changes) * perSecond
 	m[mHandoff50], m[mHandoff99] = micro(percentile(handoffs, 50)), micro(percentile(handoffs, 99))
 	m[mWait50], m[mWait99], m[mWaitMax] = milli(percentile(waits, 50)), milli(percentile(waits, 99)), milli(percentile(waits, 100))
-	m[mViolations], m[mSectionsTotal] = number(violations), number(len(all.Sections))
+	m[mViolations], m[mSectionsTotal] = figure.Number(violations), figure.Number(len(all.Sections))
 }
 
-func micro(ns int64) number { return number(ns) / 1e3 }
-func milli(ns int64) number { return number(ns) / 1e6 }
+func micro(ns int64) figure.Number { return figure.Number(ns) / 1e3 }
+func milli(ns int64) figure.Number { return figure.Number(ns) / 1e6 }
 
 // A result is what one contender did in one scenario.
 type result struct {
-	Contender string     `json:"contender"`
-	Median    measures   `json:"median"`
-	ToRaw     measures   `json:"ratio_to_raw"`     // of each measure
-	ToCeiling measures   `json:"ratio_to_ceiling"` // the same
-	Rounds    []measures `json:"rounds"`
-	Failed    string     `json:"first_error,omitempty"`
+	Contender string          `json:"contender"`
+	Median    figure.Measures `json:"median"`
+	ToRaw     figure.Measures `json:"ratio_to_raw"`     // of each measure
+	ToCeiling figure.Measures `json:"ratio_to_ceiling"` // the same
+	Rounds    figure.Rounds   `json:"rounds"`
+	Failed    string          `json:"first_error,omitempty"`
 }
 
 // An outcome is one scenario with all its results.
@@ -157,25 +149,19 @@ func (o *outcome) of(contender string) *result {
 // conclude adds the medians and the ratios to the bounds.
 func (o *outcome) conclude() {
 	for _, r := range o.Results {
-		r.Median = measures{}
-		if len(r.Rounds) == 0 {
-			continue
-		}
-		for name := range r.Rounds[0] {
-			r.Median[name] = median(r.all(name))
-		}
+		r.Median = r.Rounds.Median()
 		// Of what must not happen at all, the worst round counts.
 		for _, name := range []string{mErrors, mViolations} {
 			if _, ok := r.Median[name]; ok {
-				r.Median[name] = slices.Max(r.all(name))
+				r.Median[name] = slices.Max(r.Rounds.All(name))
 			}
 		}
-		if rates := r.all(mRate); len(rates) > 1 {
-			r.Median[mSpread] = ratio(slices.Max(rates)-slices.Min(rates), median(rates))
+		if spread := r.Rounds.Spread(mRate); spread.Known() {
+			r.Median[mSpread] = spread
 		}
 	}
 	for _, r := range o.Results {
-		r.ToRaw, r.ToCeiling = measures{}, measures{}
+		r.ToRaw, r.ToCeiling = figure.Measures{}, figure.Measures{}
 		for name := range r.Median {
 			if slices.Contains(circumstances, name) {
 				continue
@@ -185,23 +171,10 @@ func (o *outcome) conclude() {
 	}
 }
 
-func (r *result) all(name string) []number {
-	values := make([]number, len(r.Rounds))
-	for i, m := range r.Rounds {
-		values[i] = m.of(name)
-	}
-	return values
-}
-
-// against is the median of the ratios of a measure between two results: round by round, since the machine's pace changes
-// between rounds.
-func (r *result) against(other *result, name string) number {
-	var ratios []number
-	for i := range min(len(r.Rounds), len(other.Rounds)) {
-		ratios = append(ratios, ratio(r.Rounds[i].of(name), other.Rounds[i].of(name)))
-	}
-	return median(ratios)
+// against is the median of the ratios of a measure between two results, round by round.
+func (r *result) against(other *result, name string) figure.Number {
+	return r.Rounds.Against(other.Rounds, name)
 }
 
 // exact says whether nobody was ever inside with somebody else.
-func (r *result) exact() bool { return !(r.Median.of(mViolations) > 0) }
+func (r *result) exact() bool { return !(r.Median.Of(mViolations) > 0) }

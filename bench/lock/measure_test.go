@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"lastitem/bench/figure"
 )
 
 // hold makes a section from microseconds.
@@ -18,14 +20,14 @@ func TestSumUpHotKey(t *testing.T) {
 	}
 	second := report{Sections: []section{hold(4, 1, 60, 90, 95), hold(2, 1, 0, 25, 40)}, Done: []int64{2}, Commands: 3}
 	m := sumUp(scenario{kind: kindHot}, 2*time.Second, 0, []*report{&first, &second})
-	want := measures{
+	want := figure.Measures{
 		mRate: 2, mOwnerChanges: 1.5, mCommands: 2, mMaxMin: 1, mMin: 2, mMax: 2, mJain: 1, mViolations: 0, mErrors: 0,
 		mSectionsTotal: 4,
 		mHandoff50:     10, mHandoff99: 20, // 5, 20 and 10 us
 		mWait50: 0.030, mWait99: 5, mWaitMax: 5, // 10, 25, 30, 30 us, and one cut off at 5 ms
 	}
 	for name, n := range want {
-		if got := m.of(name); math.Abs(float64(got-n)) > 1e-9 {
+		if got := m.Of(name); math.Abs(float64(got-n)) > 1e-9 {
 			t.Errorf("%s = %v, want %v", name, got, n)
 		}
 	}
@@ -42,7 +44,7 @@ func TestSumUpSeesTwoInside(t *testing.T) {
 		"the first is missing": {hold(2, 0, 0, 1, 2)},
 	} {
 		m := sumUp(scenario{kind: kindHot}, time.Second, 0, []*report{{Sections: sections, Done: []int64{1}}})
-		r := result{Contender: "x", Rounds: []measures{{mViolations: 0}, m, {mViolations: 0}}}
+		r := result{Contender: "x", Rounds: figure.Rounds{{mViolations: 0}, m, {mViolations: 0}}}
 		o := outcome{Name: "s", Results: []*result{&r}}
 		o.conclude()
 		if r.exact() || broken([]*outcome{&o}) == nil {
@@ -52,43 +54,45 @@ func TestSumUpSeesTwoInside(t *testing.T) {
 }
 
 func TestConcludeTakesRatiosPerRound(t *testing.T) {
-	raw := &result{Contender: rawName, Rounds: []measures{{mRate: 100}, {mRate: 1000}, {mRate: 10}}}
-	mine := &result{Contender: "handoff", Rounds: []measures{{mRate: 200}, {mRate: 2000}, {mRate: 30}}}
+	raw := &result{Contender: rawName, Rounds: figure.Rounds{{mRate: 100}, {mRate: 1000}, {mRate: 10}}}
+	mine := &result{Contender: "handoff", Rounds: figure.Rounds{{mRate: 200}, {mRate: 2000}, {mRate: 30}}}
 	o := outcome{Results: []*result{raw, mine}}
 	o.conclude()
-	if got := mine.ToRaw.of(mRate); got != 2 {
+	if got := mine.ToRaw.Of(mRate); got != 2 {
 		t.Errorf("ratio to raw %v, want 2, the median of 2, 2, 3", got)
 	}
-	if got := mine.ToCeiling.of(mRate); got.known() {
+	if got := mine.ToCeiling.Of(mRate); got.Known() {
 		t.Errorf("ratio to a ceiling that was not measured: %v, want none", got)
 	}
-	if got, want := mine.Median.of(mSpread), number(1970.0/200); got != want {
+	if got, want := mine.Median.Of(mSpread), figure.Number(1970.0/200); got != want {
 		t.Errorf("spread %v, want %v", got, want)
 	}
 }
 
 func TestJudge(t *testing.T) {
-	row := func(name string, m measures) *result { return &result{Contender: name, Rounds: []measures{m}} }
+	row := func(name string, m figure.Measures) *result {
+		return &result{Contender: name, Rounds: figure.Rounds{m}}
+	}
 	hot := &outcome{Name: "hot-64x4", Results: []*result{
-		row("redsync", measures{mOwnerChanges: 50, mWait99: 10, mRate: 1000}),
-		row("rueidislock-1", measures{mOwnerChanges: 1000, mWait99: 100, mRate: 1000}),
-		row("fair", measures{mCommands: 2.05}),
-		row("handoff", measures{mOwnerChanges: 2100, mWait99: 13, mRate: 890, mCommands: 0.31, mMaxMin: number(math.Inf(1))}),
-		row(ceilingName, measures{mRate: 1000}),
+		row("redsync", figure.Measures{mOwnerChanges: 50, mWait99: 10, mRate: 1000}),
+		row("rueidislock-1", figure.Measures{mOwnerChanges: 1000, mWait99: 100, mRate: 1000}),
+		row("fair", figure.Measures{mCommands: 2.05}),
+		row("handoff", figure.Measures{mOwnerChanges: 2100, mWait99: 13, mRate: 890, mCommands: 0.31, mMaxMin: figure.Number(math.Inf(1))}),
+		row(ceilingName, figure.Measures{mRate: 1000}),
 	}}
 	hot.conclude()
-	got := map[string]target{}
+	got := map[string]figure.Target{}
 	for _, target := range judge([]*outcome{hot}) {
 		got[target.Measure] = target
 	}
 	for measure, want := range map[string]string{
-		"handoff: share of raw SET NX + EVALSHA":      unmeasured,
-		"handoff: share of the process mutex":         missed,
-		"handoff: owner changes/s, x best library":    met,
-		"handoff: p99 wait, x best library":           missed,
-		"handoff: network commands per acquisition":   missed,
-		"fair: network commands per acquisition":      met,
-		"handoff: max/min acquisitions per goroutine": missed,
+		"handoff: share of raw SET NX + EVALSHA":      figure.Unmeasured,
+		"handoff: share of the process mutex":         figure.Missed,
+		"handoff: owner changes/s, x best library":    figure.Met,
+		"handoff: p99 wait, x best library":           figure.Missed,
+		"handoff: network commands per acquisition":   figure.Missed,
+		"fair: network commands per acquisition":      figure.Met,
+		"handoff: max/min acquisitions per goroutine": figure.Missed,
 	} {
 		if got[measure].Verdict != want {
 			t.Errorf("%s: %s (%v), want %s", measure, got[measure].Verdict, got[measure].Measured, want)

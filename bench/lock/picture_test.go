@@ -9,16 +9,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"lastitem/bench/figure"
 )
 
 func TestDraw(t *testing.T) {
 	o := &outcome{Name: drawn, Title: "a <b> & c"}
 	for i, c := range contenders {
-		m := measures{mRate: number(100 * i), mWait99: number(math.Inf(1)), mCommands: number(i) / 4}
+		m := figure.Measures{mRate: figure.Number(100 * i), mWait99: figure.Number(math.Inf(1)), mCommands: figure.Number(i) / 4}
 		if i%2 == 0 {
-			m[mWait99] = number(i * i)
+			m[mWait99] = figure.Number(i * i)
 		}
-		o.Results = append(o.Results, &result{Contender: c.name, Rounds: []measures{m}})
+		o.Results = append(o.Results, &result{Contender: c.name, Rounds: figure.Rounds{m}})
 	}
 	o.conclude()
 	svg := draw(facts{CPU: `an "odd" <cpu>`}, []*outcome{{Name: "other"}, o})

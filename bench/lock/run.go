@@ -8,6 +8,9 @@ import (
 	"net/url"
 	"time"
 
+	"lastitem/bench/figure"
+	"lastitem/bench/machine"
+	"lastitem/bench/netdelay"
 	"lastitem/internal/localstack"
 )
 
@@ -40,7 +43,7 @@ func (b *bench) all(ctx context.Context) error {
 	}
 	facts := gatherFacts(b.server)
 	if facts.Pinned = "not pinned"; b.pin {
-		facts.Pinned = pin(b.server.PID)
+		facts.Pinned = machine.Pin(b.server.PID)
 	}
 	facts.print(b.out)
 	var outcomes []*outcome
@@ -53,7 +56,7 @@ func (b *bench) all(ctx context.Context) error {
 		outcomes = append(outcomes, o)
 	}
 	targets := judge(outcomes)
-	printTargets(b.out, targets)
+	figure.PrintTargets(b.out, "targets of the engine, with fence, renewal and idempotent release", targets)
 	return errors.Join(b.write(facts, outcomes, targets), broken(outcomes))
 }
 
@@ -100,7 +103,7 @@ func (b *bench) measure(ctx context.Context, s scenario) (*outcome, error) {
 	return o, nil
 }
 
-func (r *result) add(m measures, failed string) {
+func (r *result) add(m figure.Measures, failed string) {
 	r.Rounds = append(r.Rounds, m)
 	if r.Failed == "" {
 		r.Failed = failed
@@ -108,7 +111,7 @@ func (r *result) add(m measures, failed string) {
 }
 
 // window runs one contender once. failed is the first error of a worker.
-func (b *bench) window(ctx context.Context, s scenario, c contender) (m measures, failed string, err error) {
+func (b *bench) window(ctx context.Context, s scenario, c contender) (m figure.Measures, failed string, err error) {
 	address, closing, err := b.reach(ctx, s)
 	if err != nil {
 		return nil, "", err
@@ -200,12 +203,12 @@ func (b *bench) reach(ctx context.Context, s scenario) (address string, closing 
 	if err != nil {
 		return "", nil, err
 	}
-	d, err := newDelay(ctx, u.Host, s.delay)
+	d, err := netdelay.New(ctx, u.Host, s.delay)
 	if err != nil {
 		return "", nil, err
 	}
-	u.Host = d.addr()
-	return u.String(), d.close, nil
+	u.Host = d.Addr()
+	return u.String(), d.Close, nil
 }
 
 func (s scenario) length(window time.Duration) time.Duration {

@@ -4,16 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+
+	"lastitem/bench/figure"
 )
 
 // document is the JSON.
 type document struct {
-	Facts    facts      `json:"environment"`
-	Settings settings   `json:"settings"`
-	Outcomes []*outcome `json:"scenarios"`
-	Targets  []target   `json:"targets"`
+	Facts    facts           `json:"environment"`
+	Settings settings        `json:"settings"`
+	Outcomes []*outcome      `json:"scenarios"`
+	Targets  []figure.Target `json:"targets"`
 }
 
 type settings struct {
@@ -23,7 +23,7 @@ type settings struct {
 }
 
 // write writes the files that were asked for.
-func (b *bench) write(f facts, outcomes []*outcome, targets []target) error {
+func (b *bench) write(f facts, outcomes []*outcome, targets []figure.Target) error {
 	var failed error
 	if b.json != "" {
 		text, err := json.MarshalIndent(document{
@@ -43,10 +43,7 @@ func (b *bench) write(f facts, outcomes []*outcome, targets []target) error {
 }
 
 func (b *bench) save(name string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(name, content, 0o644); err != nil {
+	if err := figure.Save(name, content); err != nil {
 		return err
 	}
 	fmt.Fprintf(b.errOut, "bench-lock: wrote %s\n", name)

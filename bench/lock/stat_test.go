@@ -1,29 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
-)
 
-func TestMedian(t *testing.T) {
-	tests := []struct {
-		values []number
-		want   number
-	}{
-		{nil, none},
-		{[]number{3}, 3},
-		{[]number{3, 1, 2}, 2},
-		{[]number{4, 1, 2, 3}, 2.5},
-		{[]number{none, 7, none}, 7},
-		{[]number{1, 2, number(math.Inf(1))}, 2},
-	}
-	for _, tt := range tests {
-		if got := median(tt.values); got != tt.want && (got.known() || tt.want.known()) {
-			t.Errorf("median(%v) = %v, want %v", tt.values, got, tt.want)
-		}
-	}
-}
+	"lastitem/bench/figure"
+)
 
 func TestPercentile(t *testing.T) {
 	hundred := make([]int64, 100)
@@ -53,7 +35,7 @@ func TestPercentile(t *testing.T) {
 func TestJain(t *testing.T) {
 	tests := []struct {
 		shares []int64
-		want   number
+		want   figure.Number
 	}{
 		{[]int64{5, 5, 5, 5}, 1},
 		{[]int64{8, 0, 0, 0}, 0.25},
@@ -64,24 +46,7 @@ func TestJain(t *testing.T) {
 			t.Errorf("jain(%v) = %v, want %v", tt.shares, got, tt.want)
 		}
 	}
-	if got := jain([]int64{0, 0}); got.known() {
+	if got := jain([]int64{0, 0}); got.Known() {
 		t.Errorf("jain of nothing = %v, want none", got)
-	}
-}
-
-func TestNumberJSON(t *testing.T) {
-	tests := []struct {
-		n    number
-		want string
-	}{
-		{0, "0"}, {none, "null"}, {number(math.Inf(1)), "null"},
-		{1234567.8, "1.23457e+06"}, {0.000123456789, "0.000123457"}, {-2.5, "-2.5"},
-	}
-	for _, tt := range tests {
-		got, err := json.Marshal(tt.n)
-		var back, want float64
-		if err != nil || json.Unmarshal(got, &back) != nil || json.Unmarshal([]byte(tt.want), &want) != nil || back != want {
-			t.Errorf("JSON of %v = %s, %v, want %s", float64(tt.n), got, err, tt.want)
-		}
 	}
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"strings"
+
+	"lastitem/bench/figure"
 )
 
 // A column of a table. Its head has two lines, as in "hand-off us|p50".
@@ -15,20 +15,20 @@ type column struct {
 }
 
 func plain(head, name string) column {
-	return column{head, func(r *result) string { return short(r.Median.of(name)) }}
+	return column{head, func(r *result) string { return figure.Short(r.Median.Of(name)) }}
 }
 
 func toRaw(name string) column {
-	return column{"|x raw", func(r *result) string { return short(r.ToRaw.of(name)) }}
+	return column{"|x raw", func(r *result) string { return figure.Short(r.ToRaw.Of(name)) }}
 }
 
 func toCeiling(name string) column {
-	return column{"|x mutex", func(r *result) string { return short(r.ToCeiling.of(name)) }}
+	return column{"|x mutex", func(r *result) string { return figure.Short(r.ToCeiling.Of(name)) }}
 }
 
 func percent(head, name string) column {
 	return column{head, func(r *result) string {
-		if n := r.Median.of(name); n.known() {
+		if n := r.Median.Of(name); n.Known() {
 			return fmt.Sprintf("%.0f%%", 100*n)
 		}
 		return "-"
@@ -90,57 +90,13 @@ func (o *outcome) print(out io.Writer) {
 		}
 		rows = append(rows, row)
 	}
-	printRows(out, rows, 0)
+	figure.PrintRows(out, rows, 0)
 	if note := notes[o.scenario.kind]; note != "" {
 		fmt.Fprintln(out, note)
 	}
 	for _, r := range o.Results {
-		if n := r.Median.of(mErrors); n > 0 {
+		if n := r.Median.Of(mErrors); n > 0 {
 			fmt.Fprintf(out, "%s: %.0f errors in a round, the first: %s\n", r.Contender, n, r.Failed)
 		}
 	}
-}
-
-// printRows aligns the columns named by toLeft to the left and all others to the right.
-func printRows(out io.Writer, rows [][]string, toLeft ...int) {
-	var width []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(width) {
-				width = append(width, 0)
-			}
-			width[i] = max(width[i], len(cell))
-		}
-	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			if slices.Contains(toLeft, i) {
-				fmt.Fprintf(&line, "%-*s  ", width[i], cell)
-			} else {
-				fmt.Fprintf(&line, "%*s  ", width[i], cell)
-			}
-		}
-		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
-	}
-}
-
-// short prints about three digits.
-func short(n number) string {
-	v := math.Abs(float64(n))
-	switch {
-	case math.IsNaN(v):
-		return "-"
-	case math.IsInf(v, 0):
-		return "inf"
-	case v == 0:
-		return "0"
-	case v < 0.1:
-		return fmt.Sprintf("%.3f", float64(n))
-	case v < 10:
-		return fmt.Sprintf("%.2f", float64(n))
-	case v < 100:
-		return fmt.Sprintf("%.1f", float64(n))
-	}
-	return fmt.Sprintf("%.0f", float64(n))
 }

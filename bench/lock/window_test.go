@@ -54,15 +54,15 @@ func TestWindow(t *testing.T) {
 			t.Error(err)
 		}
 		for _, r := range o.Results {
-			if rate := r.Median.of(mRate); !(rate > 0) || r.Median.of(mErrors) != 0 {
-				t.Errorf("%s: %s: %v acquisitions/s, %v errors: %s", s.name, r.Contender, rate, r.Median.of(mErrors), r.Failed)
+			if rate := r.Median.Of(mRate); !(rate > 0) || r.Median.Of(mErrors) != 0 {
+				t.Errorf("%s: %s: %v acquisitions/s, %v errors: %s", s.name, r.Contender, rate, r.Median.Of(mErrors), r.Failed)
 			}
-			commands := r.Median.of(mCommands)
+			commands := r.Median.Of(mCommands)
 			// Two, but for what the short window cuts off: on a busy machine it sees few of them.
 			if r.Contender == ceilingName && commands != 0 || r.Contender != ceilingName && s.kind == kindFree && !(commands > 1 && commands < 8) {
 				t.Errorf("%s: %s: %v commands per acquisition", s.name, r.Contender, commands)
 			}
-			if trips := r.Median.of(mHandoffTrips); s.delay > 0 && !trips.known() {
+			if trips := r.Median.Of(mHandoffTrips); s.delay > 0 && !trips.Known() {
 				t.Errorf("%s: %s: no round trips", s.name, r.Contender)
 			}
 		}
@@ -94,7 +94,7 @@ func TestCounting(t *testing.T) {
 				t.Errorf("%s: %s: %s", s.name, r.Contender, r.Failed)
 			}
 		}
-		if s.kind == kindPark && !(o.of(rawName).Median.of(mParked) > 0) {
+		if s.kind == kindPark && !(o.of(rawName).Median.Of(mParked) > 0) {
 			t.Error("who polls sends nothing while it waits")
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// pin keeps a server on the first CPU. Unpinned, the kernel wakes a process that a lock is handed to on the CPU of the server
+// Pin keeps a server on the first CPU. Unpinned, the kernel wakes a process that a lock is handed to on the CPU of the server
 // that told it so, where both then share a core and the other one idles: for how long is luck, and that luck, not the
 // lock, was most of the spread between rounds. It says what it did.
-func pin(pid int) string {
+func Pin(pid int) string {
 	if runtime.NumCPU() < 2 {
 		return "not pinned: one CPU"
 	}

@@ -1,4 +1,5 @@
-package main
+// Package netdelay puts a distance between a client and a server: a TCP proxy that lets every byte through later.
+package netdelay
 
 import (
 	"context"
@@ -8,8 +9,8 @@ import (
 	"time"
 )
 
-// A delay is a proxy that lets every byte through so much later, in each direction.
-type delay struct {
+// A Proxy lets every byte through so much later, in each direction.
+type Proxy struct {
 	listener net.Listener
 	target   string
 	by       time.Duration
@@ -24,12 +25,13 @@ type piece struct {
 	due   time.Time
 }
 
-func newDelay(ctx context.Context, target string, by time.Duration) (*delay, error) {
+// New returns a proxy to target (host:port) on a loopback port of its own, until Close or the end of ctx.
+func New(ctx context.Context, target string, by time.Duration) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	d := &delay{listener: l, target: target, by: by}
+	d := &Proxy{listener: l, target: target, by: by}
 	d.ctx, d.end = context.WithCancel(ctx)
 	d.running.Go(func() {
 		for {
@@ -43,16 +45,17 @@ func newDelay(ctx context.Context, target string, by time.Duration) (*delay, err
 	return d, nil
 }
 
-func (d *delay) addr() string { return d.listener.Addr().String() }
+// Addr is where clients connect to, host:port.
+func (d *Proxy) Addr() string { return d.listener.Addr().String() }
 
-// close ends all connections and waits for the goroutines.
-func (d *delay) close() {
+// Close ends all connections and waits for the goroutines.
+func (d *Proxy) Close() {
 	d.end()
 	_ = d.listener.Close()
 	d.running.Wait()
 }
 
-func (d *delay) serve(client net.Conn) {
+func (d *Proxy) serve(client net.Conn) {
 	server, err := (&net.Dialer{}).DialContext(d.ctx, "tcp", d.target)
 	if err != nil {
 		_ = client.Close()
@@ -71,7 +74,7 @@ func (d *delay) serve(client net.Conn) {
 }
 
 // carry reads ahead of what it writes, so that the delay does not limit how much is under way.
-func (d *delay) carry(to io.Writer, from io.Reader) {
+func (d *Proxy) carry(to io.Writer, from io.Reader) {
 	queue := make(chan piece, 1024)
 	written := make(chan struct{})
 	go func() {

@@ -1,18 +1,24 @@
-package main
+package machine
 
 import (
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
+
+	"lastitem/bench/figure"
 )
 
-// usage is CPU time since the machine began, in ticks: of everybody, and of some processes.
-type usage struct{ total, busy, ours float64 }
+// tick is the unit in which the kernel counts CPU time.
+const tick = 10 * time.Millisecond
 
-// readUsage asks the kernel; ok is false where it has no /proc. Interrupts are left out of busy: the traffic of the
+// Usage is CPU time since the machine began, in ticks: of everybody, and of some processes.
+type Usage struct{ total, busy, ours float64 }
+
+// ReadUsage asks the kernel; ok is false where it has no /proc. Interrupts are left out of busy: the traffic of the
 // window itself makes most of them, and no process is charged with them. Time stolen by other machines is in.
-func readUsage(pids []int) (u usage, ok bool) {
+func ReadUsage(pids ...int) (u Usage, ok bool) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return u, false
@@ -43,11 +49,16 @@ func readUsage(pids []int) (u usage, ok bool) {
 	return u, true
 }
 
-// others is the share of all CPU time between two readings that went to other programs.
-func others(before, after usage) number {
+// Others is the share of all CPU time between two readings that went to other programs.
+func Others(before, after Usage) figure.Number {
 	total := after.total - before.total
 	if total <= 0 {
-		return none
+		return figure.None
 	}
-	return number(max(0, (after.busy-before.busy-after.ours+before.ours)/total))
+	return figure.Number(max(0, (after.busy-before.busy-after.ours+before.ours)/total))
+}
+
+// Spent is the CPU time that the processes of both readings used in between.
+func Spent(before, after Usage) time.Duration {
+	return time.Duration((after.ours - before.ours) * float64(tick))
 }

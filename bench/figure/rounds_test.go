@@ -1,0 +1,68 @@
+package figure
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestRounds(t *testing.T) {
+	const rate = "rate"
+	mine := Rounds{{rate: 200}, {rate: 2000}, {rate: 30, "only here": 7}}
+	base := Rounds{{rate: 100}, {rate: 1000}, {rate: 10}}
+	if got := mine.Against(base, rate); got != 2 {
+		t.Errorf("Against = %v, want 2, the median of 2, 2, 3", got)
+	}
+	if got := mine.Against(nil, rate); got.Known() {
+		t.Errorf("Against nobody = %v, want none", got)
+	}
+	m := mine.Median()
+	if m.Of(rate) != 200 || m.Of("only here") != 7 || m.Of("nowhere").Known() {
+		t.Errorf("Median = %v, want 200, 7 and none", m)
+	}
+	if got, want := mine.Spread(rate), Number(1970.0/200); got != want {
+		t.Errorf("Spread = %v, want %v", got, want)
+	}
+	if got := mine.Spread("only here"); got.Known() {
+		t.Errorf("Spread of one value = %v, want none", got)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	tests := []struct {
+		atLeast         bool
+		limit, measured float64
+		want            string
+	}{
+		{true, 0.7, 0.71, Met}, {true, 0.7, 0.7, Met}, {true, 0.7, 0.69, Missed},
+		{false, 5, 4, Met}, {false, 5, 5, Met}, {false, 5, 6, Missed}, {true, 1, float64(None), Unmeasured},
+	}
+	for _, tt := range tests {
+		target := Target{AtLeast: tt.atLeast, Limit: tt.limit}
+		target.Judge(Number(tt.measured), "")
+		if target.Verdict != tt.want {
+			t.Errorf("%v of at least %v = %s, want %s", tt, tt.atLeast, target.Verdict, tt.want)
+		}
+	}
+}
+
+// What was not measured is printed where there is a reason, and counted either way.
+func TestPrintTargets(t *testing.T) {
+	all := []Target{{Measure: "a", AtLeast: true, Limit: 1}, {Measure: "b", Limit: 1}, {Measure: "c"}, {Measure: "d"}}
+	all[0].Judge(2, "2/s")
+	all[1].Judge(2, "")
+	all[2].Judge(None, "no such thing")
+	all[3].Judge(None, "")
+	var out bytes.Buffer
+	PrintTargets(&out, "title", all)
+	for _, want := range []string{
+		"== title ==", ">= 1", "met", "2/s", "MISSED", "no such thing", "1 of 2 targets met; 2 not measured",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "\nd ") {
+		t.Errorf("d was not measured, and there is nothing to say of it:\n%s", out.String())
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/bench/figure"
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+)
+
+func TestSumUp(t *testing.T) {
+	r := loadtest.Result{
+		Mode: "handoff", Elapsed: 2 * time.Second, AcceptedPerSecond: 500, Sent: 1250,
+		Codes: map[string]int{"ok": 1000, string(api.LockBusy): 50, string(api.SoldOut): 200},
+		Latency: map[loadtest.Kind]loadtest.Latency{
+			loadtest.Accepted: {Count: 1000, P50: 4 * time.Millisecond, P99: 9 * time.Millisecond},
+			loadtest.RefusedK: {Count: 250, P50: time.Millisecond, P99: 2 * time.Millisecond},
+		},
+	}
+	cpu := burnt{shops: time.Second, edge: 500 * time.Millisecond, stores: 200 * time.Millisecond, others: 0.25, known: true}
+	tests := map[string]struct {
+		scenario scenario
+		mode     string
+		cpu      burnt
+		want     figure.Measures
+	}{
+		"direct": {scenario{}, "handoff", cpu, figure.Measures{
+			mRate: 500, mP50: 4, mP99: 9, mShopCPU: 1000, mStoreCPU: 200, mDeclined: 0.04, mOthers: 0.25,
+		}},
+		"behind nginx": {scenario{balanced: true}, "handoff", cpu, figure.Measures{
+			mRate: 500, mP50: 4, mP99: 9, mShopCPU: 1000, mEdgeCPU: 500, mStoreCPU: 200, mDeclined: 0.04, mOthers: 0.25,
+		}},
+		"refusals": {scenario{soldOut: true}, "handoff", cpu, figure.Measures{
+			mRate: 100, mP50: 1, mP99: 2, mShopCPU: 5000, mStoreCPU: 1000, mDeclined: 0.04, mOthers: 0.25,
+		}},
+		"noop refuses nobody": {scenario{soldOut: true}, baseline, burnt{others: figure.None}, figure.Measures{
+			mRate: 500, mP50: 4, mP99: 9, mDeclined: 0.04, mOthers: figure.None,
+		}},
+	}
+	for name, tt := range tests {
+		r.Mode = tt.mode
+		got := sumUp(tt.scenario, r, tt.cpu)
+		if len(got) != len(tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+		for measure, want := range tt.want {
+			if n := got.Of(measure); math.Abs(float64(n-want)) > 1e-9 || n.Known() != want.Known() {
+				t.Errorf("%s: %s = %v, want %v", name, measure, n, want)
+			}
+		}
+	}
+}
+
+func TestJudged(t *testing.T) {
+	sold := map[loadtest.Kind]loadtest.Latency{loadtest.Accepted: {Count: 9}}
+	said := map[loadtest.Kind]loadtest.Latency{loadtest.RefusedK: {Count: 3}}
+	soldOut := map[string]int{string(api.SoldOut): 3}
+	fine := audit.Report{Verdict: audit.Exact}
+	twice := audit.Report{Verdict: audit.Broken, Found: "O"}
+	twins := audit.Report{Verdict: audit.Broken, Violations: []string{"two orders of one id"}}
+	blind := audit.Report{Verdict: audit.Inconclusive, Missing: []string{"no ledger"}}
+	near, empty := scenario{}, scenario{soldOut: true}
+	tests := []struct {
+		name     string
+		scenario scenario
+		claim    api.Outcomes
+		latency  map[loadtest.Kind]loadtest.Latency
+		codes    map[string]int
+		reports  []audit.Report
+		want     verdict
+		why      string
+	}{
+		{"exact", near, ".", sold, nil, []audit.Report{fine, fine}, exact, ""},
+		{"not exact", near, ".", sold, nil, []audit.Report{fine, twice}, wrong, "found O"},
+		{"as claimed", near, "O", sold, nil, []audit.Report{twice}, broken, ""},
+		{"not broken this time", near, "O", sold, nil, []audit.Report{fine}, broken, "did not show"},
+		{"a violation without a letter", near, ".", sold, nil, []audit.Report{twins}, wrong, ""},
+		{"no data", near, ".", sold, nil, []audit.Report{blind}, undecided, "no ledger"},
+		{"unjudged", near, ".", sold, nil, nil, undecided, ""},
+		{"refused with stock left", near, ".", sold, soldOut, []audit.Report{fine}, void, "3 requests"},
+		{"refused without", empty, ".", said, soldOut, []audit.Report{fine}, exact, ""},
+		{"nobody refused", empty, ".", sold, nil, []audit.Report{fine}, void, ""},
+	}
+	for _, tt := range tests {
+		r := loadtest.Result{Latency: tt.latency, Codes: tt.codes, Claim: tt.claim, Verdicts: tt.reports}
+		got, why := judged(tt.scenario, api.Mode{}, r)
+		if got != tt.want || !strings.Contains(why, tt.why) {
+			t.Errorf("%s: judged %s, %q, want %s, %q", tt.name, verdicts[got], why, verdicts[tt.want], tt.why)
+		}
+	}
+	if got, _ := judged(near, api.Mode{Baseline: true}, loadtest.Result{Latency: sold}); got != none {
+		t.Errorf("a baseline is judged %s", verdicts[got])
+	}
+}
+
+// row makes a row of rates, one per round.
+func row(name string, v verdict, rates ...figure.Number) *result {
+	r := &result{Row: name}
+	for _, n := range rates {
+		r.add(figure.Measures{mRate: n, mP99: 10 / n}, v, "")
+	}
+	return r
+}
+
+// The worst window of a row decides, and what is wrong has no numbers and is an error.
+func TestConclude(t *testing.T) {
+	o := &outcome{Name: "s", Results: []*result{
+		row(baseline, none, 100, 1000, 10), row("a", exact, 50, 400, 6), row("b", exact, 90),
+	}}
+	o.Results[2].add(figure.Measures{mRate: 900}, wrong, "sold twice")
+	o.Results[2].add(figure.Measures{mRate: 9}, exact, "")
+	o.conclude()
+	a, b := o.of("a"), o.of("b")
+	if got := a.ToNoop.Of(mRate); got != 0.5 {
+		t.Errorf("share of noop %v, want 0.5, the median of 0.5, 0.4, 0.6", got)
+	}
+	if got, want := a.Median.Of(mSpread), figure.Number(394.0/50); got != want {
+		t.Errorf("spread %v, want %v", got, want)
+	}
+	if b.Verdict != wrong || len(b.Median) > 0 || len(b.ToNoop) > 0 {
+		t.Errorf("b is %s with %v, want WRONG without a number", verdicts[b.Verdict], b.Median)
+	}
+	if err := wrongs([]*outcome{o}); err == nil || !strings.Contains(err.Error(), "s: b: sold twice") {
+		t.Errorf("wrongs = %v, want what b did", err)
+	}
+	if o.against("b", baseline).Known() || !o.against("a", baseline).Known() {
+		t.Error("what is wrong is compared with others, or what is exact is not")
+	}
+}
+
+func TestTargets(t *testing.T) {
+	near := &outcome{Name: direct, Results: []*result{
+		row(baseline, none, 1000), row("redis-lua", exact, 690), row("mutex", exact, 100), row("handoff", exact, 95),
+		row("queue", broken, 900),
+	}, known: []string{baseline, "redis-lua", "mutex", "handoff", "queue"}}
+	away := &outcome{Name: far, Results: []*result{
+		row("handoff", exact, 100), row("segmented", exact, 640), row("handoff, 10 products", exact, 600),
+	}, known: []string{"handoff", "segmented"}, Skipped: []skipped{{allProducts.String(), "no Redis"}}}
+	near.conclude()
+	away.conclude()
+	want := []struct{ verdict, note string }{
+		{figure.Missed, "690/s to 1000/s"},
+		{figure.Unmeasured, "queue: broken"},
+		{figure.Unmeasured, "queue: broken"},
+		{figure.Met, "95.0/s to 100/s"},
+		{figure.Met, "640/s to 100/s"},
+		{figure.Unmeasured, "global-lock, 10 products: no Redis"},
+	}
+	got := judge([]*outcome{near, away})
+	for i, target := range got {
+		if target.Verdict != want[i].verdict || target.Note != want[i].note {
+			t.Errorf("%s: %s, %q, want %s, %q", target.Measure, target.Verdict, target.Note, want[i].verdict, want[i].note)
+		}
+	}
+	near.known = []string{baseline}
+	near.Results = near.Results[:1]
+	if got := judge([]*outcome{near}); got[0].Note != "redis-lua: no such mode" || got[4].Note != "" {
+		t.Errorf("notes %q and %q, want that there is no such mode, and nothing of what was not asked for", got[0].Note, got[4].Note)
+	}
+}
+
+// A server that a mode does not need is not its affair, and one that it needs twice counts once.
+func TestBehind(t *testing.T) {
+	s := &site{stores: map[string][]int{"redis": {1}, "sql": {2}, "mysql": {2}, "etcd": {3}}}
+	if got, want := s.behind(api.Mode{Needs: []string{"sql", "mysql", "redis"}}), []int{1, 2}; !slices.Equal(got, want) {
+		t.Errorf("behind = %v, want %v", got, want)
+	}
+	if got := s.behind(api.Mode{}); len(got) > 0 {
+		t.Errorf("behind noop stand %v, want nobody", got)
+	}
+}
+
+func TestPrintNoise(t *testing.T) {
+	for share, want := range map[figure.Number]bool{0.05: false, 0.3: true, figure.None: false} {
+		r := &result{Row: "a"}
+		r.add(figure.Measures{mOthers: share}, exact, "")
+		r.add(figure.Measures{}, failed, "") // nobody looked
+		var out bytes.Buffer
+		printNoise(&out, []*outcome{{Results: []*result{r}}})
+		if got := out.Len() > 0; got != want {
+			t.Errorf("with %v of others: %q, want a warning: %v", share, out.String(), want)
+		}
+	}
+}
+
+func TestRows(t *testing.T) {
+	there := []api.Mode{{Name: baseline, Available: true}, {Name: "handoff", Available: true}, {Name: "etcd", Why: "no etcd"}}
+	everything := func(string) bool { return true }
+	run, not := scenario{}.rows(there, everything)
+	if len(run) != 2 || len(not) != 1 || not[0] != (skipped{"etcd", "no etcd"}) {
+		t.Errorf("rows = %v, not %v, want noop and handoff, not etcd", run, not)
+	}
+	all, _ := pick(far)
+	run, not = all[0].rows(there, everything)
+	if len(run) != 2 || len(not) != 2 || not[0] != (skipped{"segmented", noSuchMode}) {
+		t.Errorf("rows of %s = %v, not %v, want both of handoff, not segmented", far, run, not)
+	}
+	run, not = scenario{}.rows(there, func(mode string) bool { return mode == baseline })
+	if len(run) != 1 || len(not) != 0 {
+		t.Errorf("rows = %v, not %v, want noop alone, and nothing said of the others", run, not)
+	}
+}
+
+func TestDraw(t *testing.T) {
+	one := &outcome{Name: direct, Results: []*result{row(baseline, none, 1000), row("mutex", exact, 100), row("bad", wrong, 5)}}
+	many := &outcome{Name: balanced, Results: []*result{row(baseline, none, 900), row("mutex", broken, 80)}}
+	one.conclude()
+	many.conclude()
+	outcomes := []*outcome{one, many}
+	svg := draw(facts{CPU: `an "odd" <cpu>`}, options{clients: 64}, outcomes)
+	var texts []string
+	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("not well-formed: %v\n%s", err, svg)
+		}
+		switch token := token.(type) {
+		case xml.CharData:
+			texts = append(texts, strings.TrimSpace(string(token)))
+		case xml.StartElement:
+			for _, a := range token.Attr {
+				if n, err := strconv.ParseFloat(a.Value, 64); err == nil && (n < 0 || n > 2000 || math.IsNaN(n)) {
+					t.Errorf("<%s %s=%q>: off the page", token.Name.Local, a.Name.Local, a.Value)
+				}
+			}
+		}
+	}
+	if !slices.Contains(texts, "mutex") || !slices.Contains(texts, baseline) || slices.Contains(texts, "bad") {
+		t.Errorf("the picture shows %q, want noop and mutex, and not what is wrong", texts)
+	}
+	if v := worst(outcomes, "mutex"); v != broken {
+		t.Errorf("mutex is drawn as %s, want broken: it is so over replicas", verdicts[v])
+	}
+	if draw(facts{}, options{}, nil) != nil {
+		t.Error("a picture of nothing")
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/loadtest"
+)
+
+// scenario is one table: what load goes where.
+type scenario struct {
+	name, title string
+	balanced    bool    // through nginx to all replicas; else to one of them, without it
+	far         bool    // from Redis: see distance
+	soldOut     bool    // there is one unit of stock: what is measured are the refusals
+	entries     []entry // nil: every mode, with one product
+}
+
+// entry is one row: a mode, and what it sells.
+type entry struct {
+	mode     string
+	products int
+	segments int // 0: as many as the mode asks for
+}
+
+func (e entry) String() string {
+	if e.products > 1 {
+		return fmt.Sprintf("%s, %d products", e.mode, e.products)
+	}
+	return e.mode
+}
+
+// many is over how many products or segments the far scenario spreads the load.
+const many = 10
+
+var (
+	oneLock     = entry{mode: "handoff", products: 1}
+	segments    = entry{mode: "segmented", products: 1, segments: many}
+	perProduct  = entry{mode: "handoff", products: many}
+	allProducts = entry{mode: "global-lock", products: many}
+)
+
+// The scenarios, in the order of the tables. The targets and the picture use their names.
+const (
+	direct   = "direct"
+	balanced = "nginx"
+	refusals = "refusals"
+	far      = "far"
+)
+
+var scenarios = []scenario{
+	{name: direct, title: "one replica, direct, one product"},
+	{name: balanced, title: "three replicas behind nginx, one product", balanced: true},
+	{name: refusals, title: "one replica, direct, one product of which there is one unit: sold out", soldOut: true},
+	{name: far, title: "one replica, direct, Redis 1 ms away in each direction", far: true,
+		entries: []entry{oneLock, segments, perProduct, allProducts}},
+}
+
+// distance is the delay of a far Redis, in each direction.
+const distance = time.Millisecond
+
+// The load's fixed parts.
+const (
+	product = 101
+	// plenty is more than any mode sells in a window, and the most that the shop takes.
+	plenty = 1_000_000_000
+	// patience is how long a request waits for a lock. The last ones of a window wait that long, too.
+	patience = time.Second
+	warmup   = 300 * time.Millisecond
+)
+
+// plan is the load of one window.
+func (s scenario) plan(e entry, o options) loadtest.Plan {
+	p := loadtest.Plan{
+		Name: s.name, VUs: o.clients, Duration: s.length(o.window), Warmup: warmup, Wait: patience,
+		Product: product, Products: e.products, Segments: e.segments, Stock: plenty, Engine: loadtest.EngineRaw,
+	}
+	if s.soldOut {
+		p.Stock = 1
+	}
+	return p
+}
+
+// length of a window: refusals come evenly, whatever was sold before.
+func (s scenario) length(window time.Duration) time.Duration {
+	if s.soldOut {
+		return window / 2
+	}
+	return window
+}
+
+// rows are what runs in the scenario, and what does not, with the reason.
+func (s scenario) rows(there []api.Mode, wanted func(mode string) bool) (run []entry, not []skipped) {
+	entries := s.entries
+	if entries == nil {
+		for _, m := range there {
+			entries = append(entries, entry{mode: m.Name, products: 1})
+		}
+	}
+	for _, e := range entries {
+		i := slices.IndexFunc(there, func(m api.Mode) bool { return m.Name == e.mode })
+		switch {
+		case !wanted(e.mode):
+		case i < 0:
+			not = append(not, skipped{e.String(), noSuchMode})
+		case !there[i].Available:
+			not = append(not, skipped{e.String(), there[i].Why})
+		default:
+			run = append(run, e)
+		}
+	}
+	return run, not
+}
+
+// skipped is a row that does not run.
+type skipped struct {
+	Row string `json:"row"`
+	Why string `json:"why"`
+}
+
+// noSuchMode is why a mode does not run that this shop does not have.
+const noSuchMode = "no such mode"

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/bench/netdelay"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+	"lastitem/loadtest"
+)
+
+// replicas behind nginx.
+const replicas = 3
+
+// A site is where a load goes, and the processes that do its work.
+type site struct {
+	control *loadtest.Control
+	modes   []api.Mode
+
+	shops, edge []int            // process ids
+	stores      map[string][]int // the same, by what a mode needs
+}
+
+// sites are all of them. The far one is opened when it is first asked for.
+type sites struct {
+	options options
+	log     func(format string, args ...any)
+	stack   *localstack.Stack
+
+	direct, balanced, far *site
+
+	farStack *localstack.Stack
+	delay    *netdelay.Proxy
+}
+
+// openSites starts the servers and the replicas.
+func openSites(ctx context.Context, o options, log func(format string, args ...any)) (*sites, error) {
+	stack, err := localstack.Start(ctx, localstack.Options{
+		Replicas: replicas, Backend: o.backend, Binary: o.shop, Log: log,
+		RedisConf: redisConf(o), SQLConf: sqlConf(o),
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := &sites{options: o, log: log, stack: stack}
+	if all.direct, err = newSite(ctx, stack, stack, stack.Replicas[0].URL, 1); err == nil {
+		all.balanced, err = newSite(ctx, stack, stack, stack.URL, replicas)
+	}
+	if err != nil {
+		return nil, errors.Join(err, all.close())
+	}
+	return all, nil
+}
+
+// redisConf makes Redis durable. Its log is never written anew: that would fall upon one mode alone.
+func redisConf(o options) []string {
+	return []string{"appendonly yes", "appendfsync " + o.fsync, "auto-aof-rewrite-percentage 0"}
+}
+
+// sqlConf makes SQL durable: innodb_flush_log_at_trx_commit is 1 in any case.
+func sqlConf(o options) []string {
+	conf := []string{"--innodb-buffer-pool-size=256M"}
+	if o.binlog {
+		conf = append(conf, "--log-bin=bin", "--server-id=1", "--sync-binlog=1")
+	}
+	return conf
+}
+
+// newSite is a stack as seen at address; the servers of the stores may be another stack's.
+func newSite(ctx context.Context, stack, stores *localstack.Stack, address string, count int) (*site, error) {
+	control, err := loadtest.NewControl(address, stack.Token)
+	if err != nil {
+		return nil, err
+	}
+	control.Replicas = count
+	s := &site{control: control, edge: pids(stack.Balancer), shops: pids(stack.Replicas...), stores: map[string][]int{
+		"redis": pids(stores.Redis), "sql": pids(stores.SQL), "mysql": pids(stores.SQL), "redlock": pids(stores.Redlock...),
+		"etcd": pids(stores.Etcd), "zookeeper": pids(stores.ZooKeeper), "consul": pids(stores.Consul), "kafka": pids(stores.Kafka),
+	}}
+	s.modes, err = control.Modes(ctx)
+	return s, err
+}
+
+// behind are the processes of what a mode needs. What it does not need may have work of its own, and is not its affair.
+func (s *site) behind(m api.Mode) []int {
+	var all []int
+	for _, need := range m.Needs {
+		all = append(all, s.stores[need]...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all) // sql and mysql are one
+}
+
+// pids leaves out what is no process.
+func pids(services ...localstack.Service) (all []int) {
+	for _, s := range services {
+		if s.PID > 0 {
+			all = append(all, s.PID)
+		}
+	}
+	return all
+}
+
+// of returns the site of a scenario.
+func (all *sites) of(ctx context.Context, s scenario) (*site, error) {
+	switch {
+	case s.far:
+		return all.openFar(ctx)
+	case s.balanced:
+		return all.balanced, nil
+	}
+	return all.direct, nil
+}
+
+// openFar starts a replica with a delay between it and Redis.
+func (all *sites) openFar(ctx context.Context) (*site, error) {
+	if all.far != nil {
+		return all.far, nil
+	}
+	u, err := url.Parse(all.stack.Redis.URL)
+	if err != nil {
+		return nil, err
+	}
+	if all.delay, err = netdelay.New(context.WithoutCancel(ctx), u.Host, distance); err != nil {
+		return nil, err
+	}
+	u.Host = all.delay.Addr()
+	all.farStack, err = localstack.Start(ctx, localstack.Options{
+		Replicas: 1, Backend: all.options.backend, Binary: all.options.shop,
+		Only: []string{localstack.Redis, localstack.MySQL}, Redis: u.String(), SQL: all.stack.SQL.URL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	all.far, err = newSite(ctx, all.farStack, all.stack, all.farStack.Replicas[0].URL, 1)
+	return all.far, err
+}
+
+// close ends everything that was started.
+func (all *sites) close() error {
+	var err error
+	if all.farStack != nil {
+		err = all.farStack.Close()
+	}
+	if all.delay != nil {
+		all.delay.Close()
+	}
+	for _, s := range []*site{all.direct, all.balanced, all.far} {
+		if s != nil {
+			s.control.Close()
+		}
+	}
+	return errors.Join(err, all.stack.Close())
+}
+
+// died is closed when a part of the first stack has ended by itself.
+func (all *sites) died() <-chan struct{} { return all.stack.Done() }
+
+// durability asks the servers themselves what a commit means to them.
+func (all *sites) durability(ctx context.Context) []string {
+	said := []string{redisDurability(ctx, all.stack.Redis), sqlDurability(ctx, all.stack.SQL)}
+	for _, s := range []localstack.Service{all.stack.Etcd, all.stack.ZooKeeper, all.stack.Consul, all.stack.Kafka} {
+		if s.URL != "" {
+			said = append(said, s.Kind+", as it is by default")
+		}
+	}
+	return said
+}
+
+func redisDurability(ctx context.Context, s localstack.Service) string {
+	o, err := redis.ParseURL(s.URL)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", s.Kind, err)
+	}
+	client := redis.NewClient(o)
+	defer func() { _ = client.Close() }()
+	var said []string
+	for _, name := range []string{"appendonly", "appendfsync"} {
+		values, err := client.ConfigGet(ctx, name).Result()
+		if err != nil {
+			return fmt.Sprintf("%s: settings unknown: %v", s.Kind, err)
+		}
+		said = append(said, name+"="+values[name])
+	}
+	return s.Kind + ": " + strings.Join(said, ", ")
+}
+
+func sqlDurability(ctx context.Context, s localstack.Service) string {
+	if strings.HasPrefix(s.URL, "sqlite:") {
+		return s.Kind
+	}
+	db, err := sql.Open("mysql", s.URL)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", s.Kind, err)
+	}
+	defer func() { _ = db.Close() }()
+	var said []string
+	for _, name := range []string{"innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog"} {
+		var value string
+		if err := db.QueryRowContext(ctx, "SELECT @@"+name).Scan(&value); err != nil {
+			return fmt.Sprintf("%s: settings unknown: %v", s.Kind, err)
+		}
+		said = append(said, name+"="+value)
+	}
+	return s.Kind + ": " + strings.Join(said, ", ")
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"lastitem/bench/figure"
+)
+
+// A column of a table. Its head has two lines, as in "p99|ms".
+type column struct {
+	head string
+	cell func(r *result) string
+}
+
+func plain(head, name string) column {
+	return column{head, func(r *result) string { return figure.Short(r.Median.Of(name)) }}
+}
+
+func toNoop(name string) column {
+	return column{"|x noop", func(r *result) string { return figure.Short(r.ToNoop.Of(name)) }}
+}
+
+func percent(head, name string) column {
+	return column{head, func(r *result) string {
+		if n := r.Median.Of(name); n.Known() {
+			return fmt.Sprintf("%.0f%%", 100*n)
+		}
+		return "-"
+	}}
+}
+
+// columns of a scenario. Where only some modes run, noop is not one of them.
+func (s scenario) columns() []column {
+	what := "accepted"
+	if s.soldOut {
+		what = "refused"
+	}
+	all := []column{{"|judge", func(r *result) string { return verdicts[r.Verdict] }}}
+	add := func(c column, name string) {
+		all = append(all, c)
+		if s.entries == nil {
+			all = append(all, toNoop(name))
+		}
+	}
+	add(plain(what+"|per s", mRate), mRate)
+	add(plain("p50|ms", mP50), mP50)
+	add(plain("p99|ms", mP99), mP99)
+	add(plain("CPU us|replicas", mShopCPU), mShopCPU)
+	if s.balanced {
+		add(plain("CPU us|nginx", mEdgeCPU), mEdgeCPU)
+	}
+	return append(all, plain("CPU us|stores", mStoreCPU), percent("declined|not now", mDeclined),
+		percent("|spread", mSpread), percent("others'|CPU", mOthers))
+}
+
+// legend stands below the tables.
+const legend = `
+judge: exact; broken, as it claims, and not to be quoted; anything else has no numbers. CPU us: per answer that counts, of all
+replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same round; noop, which
+refuses nobody, accepts among the refusals too. declined: of all answers, those that a lock or a rival was in the way of.
+spread: (max - min) / median of the rate over the rounds. others' CPU: what other programs used of all.
+`
+
+func (o *outcome) print(out io.Writer) {
+	if len(o.Results) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n== %s: %s ==\n", o.Name, o.Title)
+	cols := o.scenario.columns()
+	rows := [][]string{{""}, {"mode"}}
+	for _, c := range cols {
+		above, below, _ := strings.Cut(c.head, "|")
+		rows[0], rows[1] = append(rows[0], above), append(rows[1], below)
+	}
+	for _, r := range o.Results {
+		if len(r.Rounds) == 0 { // interrupted before its turn
+			continue
+		}
+		row := []string{r.Row}
+		for _, c := range cols {
+			row = append(row, c.cell(r))
+		}
+		rows = append(rows, row)
+	}
+	figure.PrintRows(out, rows, 0, 1)
+	for _, r := range o.Results {
+		if r.Why != "" {
+			fmt.Fprintf(out, "%s: %s: %s\n", r.Row, verdicts[r.Verdict], r.Why)
+		}
+		if r.Unknown > 0 {
+			fmt.Fprintf(out, "%s: %d requests without an answer\n", r.Row, r.Unknown)
+		}
+	}
+}
+
+// noisy is the share of the CPU time from which on other programs make the numbers doubtful.
+const noisy = 0.10
+
+// printNoise warns where other programs took part. It says nothing of a machine that does not tell.
+func printNoise(out io.Writer, outcomes []*outcome) {
+	var shares []figure.Number
+	for _, o := range outcomes {
+		for _, r := range o.Results {
+			shares = append(shares, r.Rounds.All(mOthers)...)
+		}
+	}
+	if n := figure.Median(shares); n > noisy {
+		fmt.Fprintf(out, "\nother programs used %.0f%% of all CPU time: rates and their ratios are doubtful, CPU per answer less so\n",
+			100*n)
+	}
+}
+
+// printSkipped says once what did not run, and why.
+func printSkipped(out io.Writer, outcomes []*outcome) {
+	var all []skipped
+	for _, o := range outcomes {
+		all = append(all, o.Skipped...)
+	}
+	slices.SortStableFunc(all, func(a, b skipped) int { return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Why, b.Why)) })
+	for i, s := range slices.Compact(all) {
+		if i == 0 {
+			fmt.Fprintln(out, "\nnot run:")
+		}
+		fmt.Fprintf(out, "  %s: %s\n", s.Row, s.Why)
+	}
+}
