@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -151,11 +152,19 @@ func newComposeScript(t *testing.T) composeScript {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+		if err := writeProgram(file, text); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
+}
+
+// writeProgram writes a file that is executed soon. No test may fork meanwhile: its child would hold the file open for a moment, and
+// who is written to is not executed (ETXTBSY, https://go.dev/issue/22315).
+func writeProgram(file, text string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(file, []byte(text), 0o755)
 }
 
 // run runs the script and returns what it said, the lines of .env and what docker was asked.
