@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"lastitem/internal/idempotency"
@@ -19,6 +20,7 @@ type ticket struct {
 	order       store.Order
 	fingerprint []byte // of the payload, with a key
 	answer      func(Receipt, error) idempotency.Answer
+	run         uint64 // of the product, in which alone this is to be; 0 = any
 
 	receipt  Receipt
 	err      error
@@ -55,12 +57,14 @@ func (d Deps) commit(product int64, batch []*ticket) {
 			todo = nil
 		}
 	}
-	var others []*ticket // another payload: only the table knows which of the two the key belongs to
+	var others []*ticket
 	for _, r := range repeated {
-		if bytes.Equal(r.again.fingerprint, r.first.fingerprint) {
-			r.again.repeat(r.first)
-		} else {
+		switch {
+		case errors.Is(r.first.err, errOtherRun), // which says nothing of this one
+			!bytes.Equal(r.again.fingerprint, r.first.fingerprint): // only the table knows which of the two the key belongs to
 			others = append(others, r.again)
+		default:
+			r.again.repeat(r.first)
 		}
 	}
 	if len(others) > 0 {
@@ -155,9 +159,13 @@ func (d Deps) tryCommit(product int64, batch []*ticket) (panicked any, err error
 	})
 }
 
+// errOtherRun is a request from before the stock was set anew. Its key went with the orders of its time: nothing says any more
+// whether it was executed then.
+var errOtherRun = fmt.Errorf("%w: the stock was set meanwhile", ErrContended)
+
 // take decides who is sold what, and takes the units.
 func take(tx *store.Tx, product int64, batch []*ticket) error {
-	if sum, ok := total64(batch); ok {
+	if sum, ok := total64(batch); ok && !slices.ContainsFunc(batch, func(t *ticket) bool { return t.run > 0 }) {
 		left, ok, err := tx.Take(product, sum)
 		if err != nil {
 			return err
@@ -167,11 +175,11 @@ func take(tx *store.Tx, product int64, batch []*ticket) error {
 			return nil
 		}
 	}
-	row, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
+	row, run, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
 	if err != nil {
 		return err
 	}
-	sold := row.Stock - serve(batch, row.Stock)
+	sold := row.Stock - serve(ofRun(batch, run), row.Stock)
 	if sold == 0 {
 		return nil
 	}
@@ -179,6 +187,18 @@ func take(tx *store.Tx, product int64, batch []*ticket) error {
 		return errors.Join(err, fmt.Errorf("%w: stock changed under its lock", store.ErrConflict))
 	}
 	return nil
+}
+
+// ofRun refuses those that belong to another run, and returns the rest.
+func ofRun(batch []*ticket, run uint64) (rest []*ticket) {
+	for _, t := range batch {
+		if t.run != 0 && t.run != run {
+			t.receipt, t.err, t.order.Remaining = Receipt{}, errOtherRun, nil
+			continue
+		}
+		rest = append(rest, t)
+	}
+	return rest
 }
 
 // total64 sums up what is asked for; false where that is beyond any stock.
@@ -230,11 +250,11 @@ func (d Deps) insertOrders(tx *store.Tx, batch []*ticket) error {
 	return nil
 }
 
-// insertAnswers keeps the answers of those with a key, refusals too.
+// insertAnswers keeps the answers of those with a key, refusals too, but not that of another run, which is none.
 func insertAnswers(tx *store.Tx, product int64, batch []*ticket) error {
 	var answers []store.KeyedAnswer
 	for _, t := range batch {
-		if len(t.order.Key) == 0 {
+		if len(t.order.Key) == 0 || errors.Is(t.err, errOtherRun) {
 			continue
 		}
 		a := t.answer(t.receipt, t.err)

@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -52,7 +53,7 @@ func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	if ctx.Err() != nil {
 		return Receipt{}, fmt.Errorf("%w: gave up before it was sent: %w", ErrContended, context.Cause(ctx))
 	}
-	a, err := k.ask(ctx, m)
+	a, err := k.askInRun(ctx, m)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -83,6 +84,41 @@ func (k *kafkaDeductor) message(req Request) (kafkaRequest, error) {
 	}
 	m.Fingerprint, err = fingerprint(req)
 	return m, err
+}
+
+// kafkaRuns bounds how often a request is sent because the stock is set again and again.
+const kafkaRuns = 3
+
+// askInRun asks in the run that the product was last seen in. Where it is another one by now nothing has happened, and the request
+// is sent again.
+func (k *kafkaDeductor) askInRun(ctx context.Context, m kafkaRequest) (a kafkaAnswer, err error) {
+	for try := 1; ; try++ {
+		if m.Run, err = k.run(ctx, m.Order.ProductID, m.Run); err != nil {
+			return a, err // nothing has been sent
+		}
+		a, err = k.ask(ctx, m)
+		if err != nil || try == kafkaRuns || !errors.Is(a.failure(), errOtherRun) {
+			return a, err
+		}
+	}
+}
+
+// run returns the run of a product, but not the one that is known to be over; 0 = none is.
+func (k *kafkaDeductor) run(ctx context.Context, product int64, over uint64) (uint64, error) {
+	k.mu.Lock()
+	run := k.runs[product]
+	k.mu.Unlock()
+	if run != over {
+		return run, nil
+	}
+	run, err := k.deps.SQL.Run(ctx, product)
+	if err != nil {
+		return 0, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.runs[product] = run
+	return run, nil
 }
 
 // ask produces the request and waits for its answer. Once it is sent, a client that hangs up ends nothing.

@@ -43,6 +43,7 @@ type kafkaDeductor struct {
 
 	mu      sync.Mutex
 	waiting map[string]chan kafkaAnswer // by id
+	runs    map[int64]uint64            // of the products, as last read
 }
 
 // newKafka starts to connect, and goes on until it succeeds or the shop closes.
@@ -50,7 +51,7 @@ func newKafka(d Deps) (Deductor, error) {
 	prefix := strings.ReplaceAll(d.Prefix, ":", "-") // Kafka's names have no colon
 	k := &kafkaDeductor{
 		deps: d, requests: prefix + "requests", answers: prefix + "answers", partition: rand.Int32N(answerPartitions), //nolint:gosec // any
-		ready: make(chan struct{}), waiting: map[string]chan kafkaAnswer{},
+		ready: make(chan struct{}), waiting: map[string]chan kafkaAnswer{}, runs: map[int64]uint64{},
 	}
 	var err error
 	k.client, err = d.Kafka(kgo.ProducerLinger(0), kgo.RecordPartitioner(byPartition(k.answers)), kgo.RecordDeliveryTimeout(settleTimeout))
@@ -59,7 +60,7 @@ func newKafka(d Deps) (Deductor, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { k.run(ctx, prefix+"shop") })
+	running.Go(func() { k.work(ctx, prefix+"shop") })
 	d.OnClose(func(ctx context.Context) error {
 		cancel()
 		running.Wait()
@@ -89,8 +90,8 @@ type partitioner func(topic string) kgo.TopicPartitioner
 // ForTopic calls p.
 func (p partitioner) ForTopic(topic string) kgo.TopicPartitioner { return p(topic) }
 
-// run makes the topics, and reads answers and requests until ctx ends.
-func (k *kafkaDeductor) run(ctx context.Context, group string) {
+// work makes the topics, and reads answers and requests until ctx ends.
+func (k *kafkaDeductor) work(ctx context.Context, group string) {
 	for err := k.prepare(ctx); err != nil; err = k.prepare(ctx) {
 		k.rest(ctx, err)
 		if ctx.Err() != nil {
@@ -254,13 +255,13 @@ func (k *kafkaDeductor) rest(ctx context.Context, err error) {
 
 // final says that a request has a result that another delivery of it would not change.
 func final(err error) bool {
-	return err == nil || errors.Is(err, ErrSoldOut) || errors.Is(err, ErrKeyReused) || errors.Is(err, ErrUnknownProduct) || errors.Is(err, ErrSegmented)
+	return err == nil || errors.Is(err, errOtherRun) || errors.Is(err, ErrSoldOut) || errors.Is(err, ErrKeyReused) || errors.Is(err, ErrUnknownProduct) || errors.Is(err, ErrSegmented)
 }
 
 // ticket is the request on its way through the group commit. Its steps are nobody's in this process.
 func (m kafkaRequest) ticket() *ticket {
 	return &ticket{
-		ctx: context.Background(), order: m.Order, fingerprint: m.Fingerprint,
+		ctx: context.Background(), order: m.Order, fingerprint: m.Fingerprint, run: m.Run,
 		answer: func(r Receipt, err error) idempotency.Answer {
 			var refused *SoldOutError
 			if errors.As(err, &refused) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -98,6 +100,87 @@ func TestKafkaTwice(t *testing.T) {
 // A consumer that dies between the commit of the database and that of its offsets: the requests are delivered again, to another
 // replica, and have one effect, with a key and without.
 func TestKafkaRedelivery(t *testing.T) {
+	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica) {
+		sold, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
+		if err != nil {
+			t.Fatalf("A's Deduct() = %v, want nil", err)
+		}
+		b := succeed(func() {})
+		// Behind what A left in the same partition, so that this is done when that is.
+		if _, err := b.Deduct(t.Context(), "kafka", stock.SQL, product, 1, fmt.Sprint(product)); err != nil {
+			t.Errorf("B's Deduct() = %v, want nil", err)
+		}
+		for _, answer := range awaitAnswers(t, b, sold.OrderID, 2) {
+			if strings.Contains(answer, `"error"`) {
+				t.Errorf("answer to A = %s, want that it was sold", answer)
+			}
+		}
+		want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// The same, and the stock is set in between. The keys went with the orders: what belongs to the time before is void.
+func TestKafkaRedeliveryAfterReset(t *testing.T) {
+	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica) {
+		key := fmt.Sprint(product)
+		var old []string
+		for _, key := range []string{"", key} {
+			sold, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 2, key)
+			if err != nil {
+				t.Fatalf("A's Deduct() = %v, want nil", err)
+			}
+			old = append(old, sold.OrderID)
+		}
+		if err := h.Replicas[0].SetStock(t.Context(), product, 3, 0); err != nil {
+			t.Fatal(err)
+		}
+		// The key is free again, and somebody has used it for the same payload: both will be in one batch.
+		requests := records(t, h.Replicas[0], "requests", 2, func([]byte) bool { return true })
+		now := strings.ReplaceAll(strings.Replace(requests[1], `"run":1`, `"run":2`, 1), old[1], uuid.NewString())
+		b := succeed(func() { produce(t, h.Replicas[0], "requests", product, now) })
+		if r, err := b.Deduct(t.Context(), "kafka", stock.SQL, product, 2, key); err != nil || !r.Replayed || r.Stored.Status != 200 {
+			t.Errorf("B's Deduct() = %+v, %v, want the answer to what was sent in this run", r, err)
+		}
+		for _, id := range old {
+			if last := awaitAnswers(t, b, id, 2)[1]; !strings.Contains(last, `"error":"other_run"`) {
+				t.Errorf("second answer to A = %s, want other_run", last)
+			}
+		}
+		want := stocktest.Books{Initial: 3, Stock: 1, Sold: 2, Orders: 1, Keys: 1}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A replica that has not heard that the stock was set, and every one has not, sends its request again: nothing happened.
+func TestKafkaSetAgain(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		for run := range int64(3) {
+			if err := h.Replicas[0].SetStock(t.Context(), product, 10*run+5, 0); err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range h.Replicas {
+				got, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
+				if err != nil || *got.Remaining != 10*run+4-int64(i) {
+					t.Errorf("Deduct() on %d, in run %d = %+v, %v, want %d left", i, run, got, err, 10*run+4-int64(i))
+				}
+			}
+			want := stocktest.Books{Initial: 10*run + 5, Stock: 10*run + 2, Sold: 3, Orders: 3, Keys: 3}
+			if got := h.Books(t, product, stock.SQL); got != want {
+				t.Errorf("books of run %d = %+v, want %+v", run, got, want)
+			}
+		}
+	})
+}
+
+// onRedelivery runs a test on every set of backends with one replica, A, whose commits of offsets do not arrive, and a product of 5.
+// succeed ends A, calls between, and starts B, to which all is delivered again.
+func onRedelivery(t *testing.T, test func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica)) {
 	t.Parallel()
 	for _, e := range envs {
 		t.Run(e.name, func(t *testing.T) {
@@ -115,30 +198,14 @@ func TestKafkaRedelivery(t *testing.T) {
 			env.Kafka = broker.Seeds
 			cut.Store(true)
 			h := stocktest.Open(t, env, 1, stock.Modes())
-			product := h.Product(t, 5, 0)
-			a := h.Replicas[0]
-			sold, err := a.Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
-			if err != nil {
-				t.Fatalf("A's Deduct() = %v, want nil", err)
-			}
-			if err := a.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			cut.Store(false) // none of A's has arrived
-			b := stocktest.Open(t, env, 1, stock.Modes()).Replicas[0]
-			// Behind what A left in the same partition, so that this is done when that is.
-			if _, err := b.Deduct(t.Context(), "kafka", stock.SQL, product, 1, fmt.Sprint(product)); err != nil {
-				t.Errorf("B's Deduct() = %v, want nil", err)
-			}
-			for _, answer := range awaitAnswers(t, b, sold.OrderID, 2) {
-				if strings.Contains(answer, `"error"`) {
-					t.Errorf("answer to A = %s, want that it was sold", answer)
+			test(t, h, h.Product(t, 5, 0), func(between func()) *stocktest.Replica {
+				if err := h.Replicas[0].Close(t.Context()); err != nil {
+					t.Fatal(err)
 				}
-			}
-			want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2}
-			if got := h.Books(t, product, stock.SQL); got != want {
-				t.Errorf("books = %+v, want %+v", got, want)
-			}
+				cut.Store(false)
+				between()
+				return stocktest.Open(t, env, 1, stock.Modes()).Replicas[0]
+			})
 		})
 	}
 }
@@ -208,28 +275,51 @@ func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
 }
 
 // awaitAnswers waits until a request has been answered n times, by whomever, and returns the answers.
-func awaitAnswers(t *testing.T, r *stocktest.Replica, order string, n int) (answers []string) {
+func awaitAnswers(t *testing.T, r *stocktest.Replica, order string, n int) []string {
 	t.Helper()
-	topic := strings.ReplaceAll(r.Deps.Prefix, ":", "-") + "answers"
-	c, err := r.Set.Kafka(kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	return records(t, r, "answers", n, func(value []byte) bool { return bytes.Contains(value, []byte(`"id":"`+order)) })
+}
+
+// records waits until a topic has n records of a kind, and returns them.
+func records(t *testing.T, r *stocktest.Replica, topic string, n int, kind func(value []byte) bool) (values []string) {
+	t.Helper()
+	c, err := r.Set.Kafka(kgo.ConsumeTopics(topicOf(r, topic)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
 	defer cancel()
-	for len(answers) < n {
+	for len(values) < n {
 		fetches := c.PollFetches(ctx)
 		if ctx.Err() != nil {
-			t.Fatalf("order %s was answered %d times, want %d", order, len(answers), n)
+			t.Fatalf("%s has %d of the records, want %d: %q", topic, len(values), n, values)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			if bytes.Contains(r.Value, []byte(`"id":"`+order)) {
-				answers = append(answers, string(r.Value))
+			if kind(r.Value) {
+				values = append(values, string(r.Value))
 			}
 		})
 	}
-	return answers
+	return values
+}
+
+// produce puts a record for a product into a topic.
+func produce(t *testing.T, r *stocktest.Replica, topic string, product int64, value string) {
+	t.Helper()
+	c, err := r.Set.Kafka()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	record := &kgo.Record{Topic: topicOf(r, topic), Key: strconv.AppendInt(nil, product, 10), Value: []byte(value)}
+	if err := c.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func topicOf(r *stocktest.Replica, topic string) string {
+	return strings.ReplaceAll(r.Deps.Prefix, ":", "-") + topic
 }
 
 // Whether a request arrived that nobody answers is unknown.

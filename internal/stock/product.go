@@ -33,8 +33,8 @@ func (l Ledger) Down() error {
 }
 
 // SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
-// idempotency keys: a run starts here. Requests still in flight for the product must have ended. segments > 0 splits the
-// count in Redis. When a store fails, the others may have been set: repeat it.
+// idempotency keys: a run starts here. Requests still in flight for the product must have ended; those of kafka, whose
+// log brings them again at any time, are void. segments > 0 splits the count in Redis. When a store fails, the others may have been set: repeat it.
 func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int) error {
 	var errs []error
 	if r := s.deps.Redis; r != nil {

@@ -24,6 +24,7 @@ type queries struct {
 	raiseFence, raiseFenceStrictly    string
 
 	readLocked, insertAnswers, readAnswers string
+	readRun                                string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -39,6 +40,7 @@ func loadQueries(dialect string) (queries, error) {
 		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock,
 		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
 		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
+		"read_run": &q.readRun,
 	} {
 		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
 		if errors.Is(err, fs.ErrNotExist) {

@@ -46,10 +46,20 @@ func (s *SQL) Read(ctx context.Context, product int64) (Row, error) {
 	return readRow(s.db.WithContext(ctx).Raw(s.q.read, product).Row(), product)
 }
 
-func readRow(row *sql.Row, product int64) (Row, error) {
+// Run returns how often the stock of a product has been set.
+func (s *SQL) Run(ctx context.Context, product int64) (run uint64, err error) {
+	err = s.db.WithContext(ctx).Raw(s.q.readRun, product).Row().Scan(&run)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+	}
+	return run, statementError(err)
+}
+
+// readRow reads a row, and what else the query selects of it into more.
+func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 	var r Row
 	var segments int
-	err := row.Scan(&r.Stock, &r.LeaseSeq, &r.Version, &r.UpdatedAt, &segments)
+	err := row.Scan(append([]any{&r.Stock, &r.LeaseSeq, &r.Version, &r.UpdatedAt, &segments}, more...)...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return Row{}, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
