@@ -13,9 +13,9 @@ import (
 )
 
 // HTTP reads requests of HTTP/1.1 whose length is told (Consul's clients): method, path and body.
-func HTTP() func([]byte) []Call {
+func HTTP() (sent, heard Reader) {
 	var buf []byte
-	return func(p []byte) (calls []Call) {
+	return func(p []byte) (calls []*Call) {
 		buf = append(buf, p...)
 		for {
 			head, rest, whole := bytes.Cut(buf, []byte("\r\n\r\n"))
@@ -28,10 +28,10 @@ func HTTP() func([]byte) []Call {
 			if size > 0 {
 				text += " " + quote(strings.TrimSpace(string(rest[:size])))
 			}
-			calls = append(calls, Call{Text: text})
+			calls = append(calls, &Call{Text: text})
 			buf = rest[size:]
 		}
-	}
+	}, nil
 }
 
 var lengthHeader = regexp.MustCompile(`(?im)^content-length: *(\d+)`)
@@ -60,7 +60,7 @@ const (
 
 // GRPC reads the messages of gRPC: which method, and what it is asked for where the method is one of etcd's that locks are made
 // of, else how long the message is.
-func GRPC() func([]byte) []Call {
+func GRPC() (sent, heard Reader) {
 	var buf []byte
 	begun := false
 	paths := map[uint32]string{} // by stream
@@ -70,7 +70,7 @@ func GRPC() func([]byte) []Call {
 			path = f.Value
 		}
 	})
-	return func(p []byte) (calls []Call) {
+	return func(p []byte) (calls []*Call) {
 		buf = append(buf, p...)
 		if !begun {
 			if len(buf) < len(http2Preface) {
@@ -93,13 +93,13 @@ func GRPC() func([]byte) []Call {
 				}
 			case frameData:
 				if size > 5 { // gRPC puts five bytes before each message
-					calls = append(calls, Call{Text: etcdText(paths[stream], body[5:])})
+					calls = append(calls, &Call{Text: etcdText(paths[stream], body[5:])})
 				}
 			}
 			buf = buf[frameHead+size:]
 		}
 		return calls
-	}
+	}, nil
 }
 
 // etcdText writes a request to etcd as its own library does, or says how long the message is.

@@ -19,9 +19,9 @@ const (
 
 // MySQL reads MySQL's protocol, without TLS and compression. A packet that begins a command has number 0; the login and the rest
 // of a long one have others. Commands that only tidy up (close a statement, quit) are left out.
-func MySQL() func([]byte) []Call {
+func MySQL() (sent, heard Reader) {
 	var buf []byte
-	return func(p []byte) (calls []Call) {
+	return func(p []byte) (calls []*Call) {
 		buf = append(buf, p...)
 		for len(buf) >= 4 {
 			size := int(buf[0]) | int(buf[1])<<8 | int(buf[2])<<16
@@ -30,13 +30,13 @@ func MySQL() func([]byte) []Call {
 			}
 			if number, body := buf[3], buf[4:4+size]; number == 0 && size > 0 {
 				if text := mysqlText(body); text != "" {
-					calls = append(calls, Call{Text: text})
+					calls = append(calls, &Call{Text: text})
 				}
 			}
 			buf = buf[4+size:]
 		}
 		return calls
-	}
+	}, nil
 }
 
 func mysqlText(body []byte) string {

@@ -8,10 +8,10 @@ import (
 
 // Redis reads Redis's protocol. A connection that has subscribed to something is left out from then on: it waits for messages,
 // and what it sends is no part of anybody's request.
-func Redis() func([]byte) []Call {
+func Redis() (sent, heard Reader) {
 	var buf []byte
 	subscribed := false
-	return func(p []byte) (calls []Call) {
+	return func(p []byte) (calls []*Call) {
 		buf = append(buf, p...)
 		for !subscribed {
 			words, n := respCommand(buf)
@@ -26,12 +26,12 @@ func Redis() func([]byte) []Call {
 			case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE":
 				subscribed = true
 			default:
-				calls = append(calls, Call{Words: words, Text: RedisText(words)})
+				calls = append(calls, &Call{Words: words, Text: RedisText(words)})
 			}
 		}
 		buf = nil
 		return calls
-	}
+	}, nil
 }
 
 // respCommand reads one command, an array of bulk strings, from the beginning of p; n is its length, 0 when it is not whole yet.

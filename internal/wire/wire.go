@@ -1,8 +1,8 @@
 // Package wire records what passes between a client and its servers, without changing it.
 //
-// A [Tap] is a proxy before one server: whatever comes in goes out at once, both ways, and what the client sends is read
-// along the way by one of the [Protocol] functions. Each command becomes a [Call] in the [Recorder], with the time at which
-// it passed and that at which its answer did. Start with [Recorder.Tap].
+// A [Tap] is a proxy before one server: whatever comes in goes out at once, both ways, and what passes is read along the way
+// by one of the [Protocol] functions. Each command becomes a [Call] in the [Recorder], with the time at which it passed and
+// that at which its answer did. Start with [Recorder.Tap].
 package wire
 
 import (
@@ -22,11 +22,27 @@ type Call struct {
 	Text string
 	// Sent is when the command had passed whole. Answered is when the last of its answer had; zero = not answered yet.
 	Sent, Answered time.Time
+	// Poll is a command that waits in the server until there is something. Only one that brought something is recorded, when it
+	// is answered.
+	Poll bool
 }
 
-// Protocol makes a reader of what one client sends on one connection. The reader is given the bytes as they come, cut anywhere,
-// and returns the commands that they complete; it keeps what is left.
-type Protocol func() func(p []byte) []Call
+// At is when the call stands in an account of what happened: when it was sent, and a poll, when its answer came.
+func (c *Call) At() time.Time {
+	if c.Poll {
+		return c.Answered
+	}
+	return c.Sent
+}
+
+// Protocol makes the readers of one connection. That of what the client sends returns the commands that are complete with it;
+// that of what the server sends returns those of them that are answered with it. heard is nil where the server need not be
+// read: the commands since its last word are then answered by its next, which holds for clients that wait for their
+// answers, one by one or in batches.
+type Protocol func() (sent, heard Reader)
+
+// Reader reads one side of a connection. It is given the bytes as they come, cut anywhere, and keeps what is left.
+type Reader func(p []byte) []*Call
 
 // Recorder keeps the calls of its taps. The zero value is ready. It is safe for concurrent use.
 type Recorder struct {
@@ -34,17 +50,17 @@ type Recorder struct {
 	calls []*Call
 }
 
-// Between returns the calls that were sent from one time until another, in the order in which they were.
+// Between returns the calls from one time until another, each where it stands by [Call.At], in that order.
 func (r *Recorder) Between(from, to time.Time) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []Call
 	for _, c := range r.calls {
-		if !c.Sent.Before(from) && !c.Sent.After(to) {
+		if at := c.At(); !at.Before(from) && !at.After(to) {
 			found = append(found, *c)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Call) int { return a.Sent.Compare(b.Sent) })
+	slices.SortStableFunc(found, func(a, b Call) int { return a.At().Compare(b.At()) })
 	return found
 }
 
@@ -115,7 +131,8 @@ func (t *Tap) accept() {
 		if !t.keep(client, server) {
 			return
 		}
-		c := &conn{tap: t, read: t.protocol()}
+		c := &conn{tap: t}
+		c.commands, c.answers = t.protocol()
 		t.running.Go(func() { pass(client, server, c.sent) })
 		t.running.Go(func() { pass(server, client, c.heard) })
 	}
@@ -156,45 +173,54 @@ func pass(from, to net.Conn, note func([]byte)) {
 	}
 }
 
-// conn is one connection of a client. What the server sends is not read: the commands since its last word are answered by its
-// next, which holds for clients that wait for their answers, one by one or in batches.
+// conn is one connection of a client.
 type conn struct {
-	tap  *Tap
-	read func([]byte) []Call
+	tap               *Tap
+	commands, answers Reader // answers may be nil; see Protocol
 
 	mu       sync.Mutex
-	waiting  []*Call
-	answered bool // something has come since the first of waiting was sent
+	waiting  []*Call // without answers
+	answered bool    // something has come since the first of waiting was sent
 }
 
 func (c *conn) sent(p []byte) {
 	now := time.Now()
-	calls := c.read(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	calls := c.commands(p)
 	if c.answered {
 		c.waiting, c.answered = nil, false
+	}
+	if c.answers == nil {
+		c.waiting = append(c.waiting, calls...)
 	}
 	r := c.tap.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range calls {
-		call := &calls[i]
+	for _, call := range calls {
 		call.Server, call.Sent = c.tap.server, now
-		c.waiting = append(c.waiting, call)
-		r.calls = append(r.calls, call)
+		if !call.Poll {
+			r.calls = append(r.calls, call)
+		}
 	}
 }
 
-func (c *conn) heard([]byte) {
+func (c *conn) heard(p []byte) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answered = true
+	answered := c.waiting
+	if c.answers != nil {
+		answered = c.answers(p)
+	}
 	r := c.tap.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, call := range c.waiting {
+	for _, call := range answered {
 		call.Answered = now
+		if call.Poll {
+			r.calls = append(r.calls, call)
+		}
 	}
 }

@@ -3,9 +3,12 @@ package wire_test
 import (
 	"context"
 	"io"
+	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,10 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -219,6 +226,174 @@ func TestZooKeeper(t *testing.T) {
 	want(t, []string{"create " + server.Prefix, "getChildren2 " + server.Prefix, "delete " + server.Prefix}, recorded(t, &r))
 }
 
+// cutting hands a protocol what passes in pieces.
+func cutting(p wire.Protocol, size int) wire.Protocol {
+	cut := func(read wire.Reader) wire.Reader {
+		return func(p []byte) (calls []*wire.Call) {
+			for piece := range slices.Chunk(p, size) {
+				calls = append(calls, read(piece)...)
+			}
+			return calls
+		}
+	}
+	return func() (sent, heard wire.Reader) {
+		sent, heard = p()
+		return cut(sent), cut(heard)
+	}
+}
+
+func TestKafka(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		size    int // of what the readers get at a time
+		version *kversion.Versions
+	}{
+		{"topics by id", math.MaxInt, kversion.Stable()}, {"topics by name", math.MaxInt, kversion.V2_4_0()},
+		{"byte by byte", 1, kversion.Stable()}, {"by seven bytes", 7, kversion.Stable()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			testKafka(t, cutting(wire.Kafka(), c.size), kgo.MaxVersions(c.version))
+		})
+	}
+}
+
+func testKafka(t *testing.T, p wire.Protocol, versions kgo.Opt) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var r wire.Recorder
+	broker := testenv.Kafka(t)
+	addr := tap(t, &r, broker.Seeds, p)
+	dial := kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	})
+	open := func(opts ...kgo.Opt) *kgo.Client {
+		client, err := backend.OpenKafka(broker.Seeds, append(opts, dial, versions)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		return client
+	}
+	producer := open(kgo.ManualFlushing(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if _, err := kadm.NewClient(producer).CreateTopic(ctx, 3, 1, nil, "sales"); err != nil {
+		t.Fatal(err)
+	}
+	consumer := open(kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("sales"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.DisableAutoCommit(), kgo.FetchMaxWait(10*time.Millisecond))
+	waitForFetches(ctx, t, broker, 3) // of which two have been answered, with nothing
+	value := `{"it's":1,"body":"` + strings.Repeat("aGFja3M+", 5) + `"}`
+	for _, record := range []*kgo.Record{{Key: []byte("1 0"), Value: []byte(value)}, {Value: []byte("x")}} {
+		record.Topic, record.Partition = "sales", 2
+		producer.Produce(ctx, record, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Errorf("Produce: %v", err)
+			}
+		})
+	}
+	if err := producer.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	fetches := consumer.PollFetches(ctx)
+	if fetches.NumRecords() != 2 {
+		t.Fatalf("%d records, %v", fetches.NumRecords(), fetches.Err())
+	}
+	if err := consumer.CommitRecords(ctx, fetches.Records()...); err != nil {
+		t.Fatal(err)
+	}
+	want(t, []string{
+		`Produce sales/2: key '1 0' value "{\"it's\":1,\"body\":<bytes>}", value x`,
+		`Fetch sales/2: key '1 0' offset 0, offset 1`, `OffsetCommit shop sales/2: offset 2`,
+	}, recorded(t, &r))
+}
+
+// waitForFetches waits until the broker has been asked so many times for records.
+func waitForFetches(ctx context.Context, t *testing.T, broker *testenv.KafkaBroker, n int) {
+	t.Helper()
+	asked := make(chan struct{}, n)
+	broker.Cluster.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		broker.Cluster.KeepControl()
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return nil, nil, false
+	})
+	for range n {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			t.Fatal("the consumer does not fetch")
+		}
+	}
+}
+
+// letters is a protocol whose every letter is a command, and the same letter its answer; capitals are polls.
+func letters() (sent, heard wire.Reader) {
+	open := map[byte]*wire.Call{}
+	sent = func(p []byte) (calls []*wire.Call) {
+		for _, letter := range p {
+			open[letter] = &wire.Call{Text: string(letter), Poll: letter < 'a'}
+			calls = append(calls, open[letter])
+		}
+		return calls
+	}
+	heard = func(p []byte) (calls []*wire.Call) {
+		for _, letter := range p {
+			calls = append(calls, open[letter])
+		}
+		return calls
+	}
+	return sent, heard
+}
+
+// Where answers are read, each is that of its own command; a poll is no call before it is answered, and stands there.
+func TestPoll(t *testing.T) {
+	t.Parallel()
+	var r wire.Recorder
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", tap(t, &r, l.Addr().String(), letters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	pass := func(from, to net.Conn, letters string) {
+		t.Helper()
+		if _, err := from.Write([]byte(letters)); err != nil {
+			t.Fatal(err)
+		}
+		_ = to.SetReadDeadline(time.Now().Add(time.Minute))
+		got := make([]byte, len(letters))
+		if _, err := io.ReadFull(to, got); err != nil || string(got) != letters {
+			t.Fatalf("%s passes as %s, %v", letters, got, err)
+		}
+	}
+	pass(client, server, "P")
+	pass(client, server, "ab")
+	pass(server, client, "b")
+	calls := r.Between(time.Time{}, time.Now())
+	if len(calls) != 2 || !calls[0].Answered.IsZero() || calls[1].Answered.IsZero() {
+		t.Errorf("after an answer to b: %+v", calls)
+	}
+	later := time.Now()
+	pass(server, client, "aP")
+	want(t, []string{"a", "b", "P"}, recorded(t, &r))
+	calls = r.Between(later, time.Now())
+	if len(calls) != 1 || calls[0].Text != "P" || !calls[0].Sent.Before(later) {
+		t.Errorf("of the time of its answer: %+v, want P, sent before", calls)
+	}
+}
+
 // Whatever the network cuts, the calls are the same.
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
@@ -246,7 +421,7 @@ func TestCutAnywhere(t *testing.T) {
 		},
 	} {
 		for _, size := range []int{1, 2, 3, len(c.bytes)} {
-			read := c.protocol()
+			read, _ := c.protocol()
 			var got []string
 			for rest := []byte(c.bytes); len(rest) > 0; rest = rest[min(size, len(rest)):] {
 				for _, call := range read(rest[:min(size, len(rest))]) {

@@ -16,10 +16,10 @@ var zooKeeperOps = map[uint32]struct {
 
 // ZooKeeper reads ZooKeeper's protocol: which request, and on which node. The first message of a connection asks for the session,
 // and negative numbers are the client's own (pings, authentication); they are left out.
-func ZooKeeper() func([]byte) []Call {
+func ZooKeeper() (sent, heard Reader) {
 	var buf []byte
 	begun := false
-	return func(p []byte) (calls []Call) {
+	return func(p []byte) (calls []*Call) {
 		buf = append(buf, p...)
 		for len(buf) >= 4 {
 			size := int(binary.BigEndian.Uint32(buf))
@@ -28,13 +28,13 @@ func ZooKeeper() func([]byte) []Call {
 			}
 			body := buf[4 : 4+size]
 			if begun && size >= 8 && int32(binary.BigEndian.Uint32(body)) >= 0 { //nolint:gosec // the number is signed on the wire
-				calls = append(calls, Call{Text: zooKeeperText(binary.BigEndian.Uint32(body[4:]), body[8:])})
+				calls = append(calls, &Call{Text: zooKeeperText(binary.BigEndian.Uint32(body[4:]), body[8:])})
 			}
 			begun = true
 			buf = buf[4+size:]
 		}
 		return calls
-	}
+	}, nil
 }
 
 func zooKeeperText(op uint32, rest []byte) string {
