@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -31,6 +33,8 @@ type config struct {
 	Conns       int           `env:"SHOP_CONNS" envDefault:"64"`
 	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s"`
 	LogLevel    slog.Level    `env:"SHOP_LOG_LEVEL" envDefault:"info"`
+
+	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error) // of 'shop trace'; see backend.Config
 }
 
 const configHelp = `

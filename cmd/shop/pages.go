@@ -16,7 +16,7 @@ import (
 // pageWords are the words of the pages, by language.
 var pageWords = map[string]struct {
 	title, intro, all, other, claims, noClaims, diagrams string
-	good, broken, nothing, trace, traced, untraced       string
+	good, broken, nothing, trace, traced, beside         string
 }{
 	"en": {
 		title: "# The modes",
@@ -31,7 +31,9 @@ var pageWords = map[string]struct {
 		traced: "The commands of one deduction, one replica and nobody else, as they passed between the replica and its servers;\n" +
 			"indented, what a script did inside Redis, by its MONITOR. Words in angle brackets differ from run to run. Without\n" +
 			"`--stable` the same command shows the times on both sides of the wire.",
-		untraced: "`shop trace` cannot start %s, so that there is no trace here.",
+		beside: "A `Fetch` waits in the broker until there is a record, and stands where its answer came. `OffsetCommit` stands last\n" +
+			"because nobody waits for it: it follows the `COMMIT` on the database, and passes before, between or after the rest.\n" +
+			"The broker is the embedded one.",
 	},
 	"zh": {
 		title: "# 全部模式",
@@ -44,7 +46,8 @@ var pageWords = map[string]struct {
 		trace:   "## 线路上的命令",
 		traced: "单副本、无竞争，一次扣减在副本与服务之间经过的命令；缩进的是脚本在 Redis 内部执行的命令（来自 MONITOR）。\n" +
 			"尖括号里的内容每次运行都不同。去掉 `--stable`，同一条命令会显示线路两侧的时间。",
-		untraced: "`shop trace` 无法启动 %s，所以这里没有命令记录。",
+		beside: "`Fetch` 是长轮询，在 broker 端挂起到有消息为止，这里按应答返回的时刻排列。`OffsetCommit` 没有谁在等，所以放在最后：\n" +
+			"它一定晚于数据库的 `COMMIT`，但与 `COMMIT` 之后的各行谁先谁后，每次不一定。这里的 broker 是内嵌的。",
 	},
 }
 
@@ -108,11 +111,12 @@ func modePage(modes []stock.Mode, i int, lang string) (string, error) {
 			add(words.nothing)
 		}
 	}
-	switch trace, missing := m.Trace(), untraceable(m); {
-	case trace != "":
-		add(words.trace, "", words.traced, "", "```text", strings.TrimSpace(trace), "```")
-	case missing != "":
-		add(words.trace, "", fmt.Sprintf(words.untraced, missing))
+	if trace := m.Trace(); trace != "" {
+		add(words.trace, "", words.traced)
+		if slices.Contains(m.Needs, stock.NeedKafka) {
+			add(words.beside)
+		}
+		add("```text", strings.TrimSpace(trace), "```")
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }

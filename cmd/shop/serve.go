@@ -78,7 +78,7 @@ type closer struct {
 func newReplica(c config, log *slog.Logger) (*replica, error) {
 	set, err := backend.Open(backend.Config{
 		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
-		Kafka: c.Kafka, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns, Log: log,
+		Kafka: c.Kafka, KafkaDial: c.kafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ how long its answer took, when the server itself saw it and how long it worked o
 	flags.Int64Var(&f.quantity, "quantity", 1, "how many to deduct, of 100")
 	flags.StringVar(&f.key, "key", "trace-1", "the Idempotency-Key of the request")
 	flags.StringVar(&f.lang, "lang", "en", "language: en or zh")
-	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
+	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only, so not for kafka)")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.BoolVar(&f.stable, "stable", false, "print the commands alone, and <words> for what differs from run to run")
 	cmd.MarkFlagsMutuallyExclusive("json", "stable")
@@ -63,8 +63,8 @@ func (f traceFlags) deduction(name string) (deduction, error) {
 	if d.store != "" && !slices.Contains(d.mode.Stores, d.store) {
 		return deduction{}, usage("--store %s: %s has %v", f.store, name, d.mode.Stores)
 	}
-	if what := untraceable(d.mode); what != "" {
-		return deduction{}, fmt.Errorf("%s needs %s, which this command cannot start", name, what)
+	if f.backend == localstack.Local && slices.Contains(d.mode.Needs, stock.NeedKafka) {
+		return deduction{}, usage("--backend local: %s needs Kafka, and the only broker that this command can start is an embedded one", name)
 	}
 	return d, checkLang(f.lang)
 }

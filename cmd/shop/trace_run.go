@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,15 +43,26 @@ type trace struct {
 	steps  []tracedStep
 }
 
-// tracedStep is one command, from both sides of the wire. Times count from the beginning of the request; a negative one is
-// not known.
+// tracedStep is one command, from both sides of the wire. Times count from the beginning of the request, or are unknown.
 type tracedStep struct {
 	server     string
 	text       string
 	about      string        // what a script says of itself
+	poll       bool          // stands where its answer came; it may have been sent before the request
 	sent, took time.Duration // on the wire
 	seen, ran  time.Duration // in the server
 	inside     []tracedStep  // what a script did
+}
+
+// unknown is a time that nobody has told.
+const unknown = time.Duration(math.MinInt64)
+
+// at is where the step stands.
+func (s tracedStep) at() time.Duration {
+	if s.poll {
+		return s.sent + s.took
+	}
+	return s.sent
 }
 
 // deduct sets the stock, deducts once so that connections are open and scripts are loaded, sets the stock again, and deducts
@@ -83,7 +95,8 @@ func (t *tracer) deduct(ctx context.Context, d deduction) (trace, error) {
 	}
 	ended := time.Now()
 	tr.took = ended.Sub(began)
-	if err := t.settle(ctx, began, ended); err != nil {
+	settled, err := t.settle(ctx, d.mode, began, ended)
+	if err != nil {
 		return tr, err
 	}
 	var views []seen
@@ -101,7 +114,7 @@ func (t *tracer) deduct(ctx context.Context, d deduction) (trace, error) {
 		}
 		views = append(views, view...)
 	}
-	tr.steps = join(t.calls(began, ended), views, began)
+	tr.steps = join(t.calls(began, settled), views, began)
 	t.explain(tr.steps)
 	return tr, nil
 }
@@ -122,12 +135,15 @@ func (t *tracer) prepare(ctx context.Context, tr trace) error {
 	if err := t.control.SetStock(ctx, traceProduct, traceStock, tr.mode.Segments); err != nil {
 		return err
 	}
-	warm := tr
+	warm, began := tr, time.Now()
 	if err := t.ask(ctx, &warm, tr.key+"-before"); err != nil {
 		return err
 	}
 	if warm.status != http.StatusOK {
 		return fmt.Errorf("%s answers %d %s", tr.target, warm.status, warm.answer)
+	}
+	if _, err := t.settle(ctx, tr.mode, began, time.Now()); err != nil {
+		return err
 	}
 	return t.control.SetStock(ctx, traceProduct, traceStock, tr.mode.Segments)
 }
@@ -167,20 +183,29 @@ func (t *tracer) ask(ctx context.Context, tr *trace, key string) error {
 	return err
 }
 
-// settle waits for the answers to what was sent during the request: the mode itself may not have waited for all of them.
-func (t *tracer) settle(ctx context.Context, began, ended time.Time) error {
+// settle waits for the answers to what was sent during the request: the mode itself may not have waited for all of them. Where
+// it sends something that its own answer does not wait for, settle waits for that too. It returns the end of it all.
+func (t *tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Time) (time.Time, error) {
+	more := slices.Contains(m.Needs, stock.NeedKafka)
 	for {
-		open := slices.IndexFunc(t.recorder.Between(began, ended), func(c wire.Call) bool { return c.Answered.IsZero() })
-		if open < 0 {
-			return nil
+		if more {
+			ended = time.Now()
+		}
+		calls := t.recorder.Between(began, ended)
+		open := slices.ContainsFunc(calls, func(c wire.Call) bool { return c.Answered.IsZero() })
+		if !open && (!more || slices.ContainsFunc(calls, func(c wire.Call) bool { return aside(c.Text) })) {
+			return ended, nil
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("a command of the request is never answered")
+			return ended, errors.New("a command of the request is not sent, or never answered")
 		case <-time.After(time.Millisecond):
 		}
 	}
 }
+
+// aside names what a mode sends without waiting for it: at what moment is chance.
+func aside(text string) bool { return strings.HasPrefix(text, "OffsetCommit ") }
 
 // calls are the commands of the deduction, and nothing that goes on beside it.
 func (t *tracer) calls(from, to time.Time) []wire.Call {
@@ -207,7 +232,9 @@ func background(text string) bool {
 func join(calls []wire.Call, views []seen, began time.Time) []tracedStep {
 	steps := make([]tracedStep, 0, len(calls))
 	for _, c := range calls {
-		s := tracedStep{server: c.Server, text: c.Text, sent: c.Sent.Sub(began), took: -1, seen: -1, ran: -1}
+		s := tracedStep{
+			server: c.Server, text: c.Text, poll: c.Poll, sent: c.Sent.Sub(began), took: unknown, seen: unknown, ran: unknown,
+		}
 		if !c.Answered.IsZero() {
 			s.took = c.Answered.Sub(c.Sent)
 		}
@@ -218,13 +245,13 @@ func join(calls []wire.Call, views []seen, began time.Time) []tracedStep {
 		switch {
 		case v.script && owner != nil:
 			owner.inside = append(owner.inside, tracedStep{
-				server: v.server, text: v.text, sent: -1, took: -1, seen: v.at.Sub(began), ran: -1,
+				server: v.server, text: v.text, sent: unknown, took: unknown, seen: v.at.Sub(began), ran: unknown,
 			})
 		case !v.script:
 			owner = nil
 			for i := range steps {
 				s := &steps[i]
-				if s.seen < 0 && s.server == v.server && likeness(s.text) == likeness(v.text) {
+				if s.seen == unknown && s.server == v.server && likeness(s.text) == likeness(v.text) {
 					s.seen, s.ran, owner = max(0, v.at.Sub(began)), v.ran, s
 					break
 				}

@@ -24,7 +24,7 @@ import (
 type seen struct {
 	server string
 	at     time.Time
-	ran    time.Duration // how long the server worked on it; negative = not known
+	ran    time.Duration // how long the server worked on it; may be unknown
 	text   string
 	script bool // sent by a script, not by a client
 }
@@ -166,7 +166,7 @@ func (e *redisEye) read(ctx context.Context) ([]seen, error) {
 		seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits, by the expression
 		micros, _ := strconv.ParseInt(m[2], 10, 64)
 		all = append(all, seen{
-			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: -1, text: wire.RedisText(words), script: m[3] == "lua",
+			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: unknown, text: wire.RedisText(words), script: m[3] == "lua",
 		})
 	}
 }
@@ -216,7 +216,7 @@ func (e *sqlEye) look(ctx context.Context, from, to time.Time) ([]seen, error) {
 		if err != nil {
 			return nil, err
 		}
-		if time.Now().After(end) || !slices.ContainsFunc(all, func(s seen) bool { return s.ran < 0 }) {
+		if time.Now().After(end) || !slices.ContainsFunc(all, func(s seen) bool { return s.ran == unknown }) {
 			return all, nil
 		}
 		select {
@@ -249,7 +249,7 @@ func (e *sqlEye) read(ctx context.Context, from, to time.Time) ([]seen, error) {
 	}
 	var all []seen
 	for _, r := range rows {
-		s := seen{server: "sql", at: time.UnixMicro(int64(r.At * 1e6)), ran: -1, text: wire.SQLText(r.Text)}
+		s := seen{server: "sql", at: time.UnixMicro(int64(r.At * 1e6)), ran: unknown, text: wire.SQLText(r.Text)}
 		if background(s.text) {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,21 +43,6 @@ type traceNote struct{ en, zh string }
 // redlockNodes is how many masters the mode redlock is given.
 const redlockNodes = 5
 
-// traceable are the backends that a tracer can start.
-var traceable = []stock.Backend{
-	stock.NeedRedis, stock.NeedSQL, stock.NeedMySQL, stock.NeedRedlock, stock.NeedZooKeeper, stock.NeedEtcd, stock.NeedConsul,
-}
-
-// untraceable names the backend of a mode that a tracer cannot start; "" = none.
-func untraceable(m stock.Mode) string {
-	for _, b := range m.Needs {
-		if !slices.Contains(traceable, b) {
-			return string(b)
-		}
-	}
-	return ""
-}
-
 // newTracer starts the servers that the modes need, and the replica. The caller closes it.
 func newTracer(ctx context.Context, modes []stock.Mode, backendKind string, log func(string, ...any)) (*tracer, error) {
 	t := &tracer{kinds: map[string]string{}}
@@ -79,7 +63,7 @@ func (t *tracer) start(ctx context.Context, modes []stock.Mode, o localstack.Opt
 	}
 	// What every replica has, and then what the modes need besides.
 	o.Only = []string{localstack.Redis, localstack.MySQL}
-	for _, name := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
+	for _, name := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul, localstack.Kafka} {
 		if needs[stock.Backend(name)] {
 			o.Only = append(o.Only, name)
 		}
@@ -91,7 +75,9 @@ func (t *tracer) start(ctx context.Context, modes []stock.Mode, o localstack.Opt
 	c := config{
 		Replica: "1", Token: stack.Token, DefaultMode: "lease-seq", Prefix: "lastitem:", LockTTL: 10 * time.Second, Conns: 16,
 	}
-	if err := errors.Join(t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack)); err != nil {
+	if err := errors.Join(
+		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack), t.tapKafka(&c, stack),
+	); err != nil {
 		return err
 	}
 	if needs[stock.NeedRedlock] {
@@ -200,6 +186,29 @@ func (t *tracer) tapCoordination(c *config, s *localstack.Stack) error {
 			return err
 		}
 		*one.into = strings.Replace(one.service.URL, one.service.Addr, addr, 1)
+	}
+	return nil
+}
+
+// tapKafka has the replica dial the tap, whatever address the broker gives of itself: that is where a client of Kafka turns.
+func (t *tracer) tapKafka(c *config, s *localstack.Stack) error {
+	if s.Kafka.Addr == "" {
+		return nil
+	}
+	addr, err := t.tap(s.Kafka.Name, s.Kafka.Kind, s.Kafka.Addr, wire.Kafka())
+	if err != nil {
+		return err
+	}
+	t.notes = append(t.notes, traceNote{
+		"A Fetch waits in the broker until there is a record: it stands where its answer came. Where sent is negative, it was waiting\n" +
+			"before the request. Nobody waits for the OffsetCommit: it may pass after the answer to the client. Left out: heartbeats,\n" +
+			"metadata, and fetches that bring nothing.",
+		"Fetch 是长轮询，在 broker 端挂起到有消息为止：按应答返回的时刻排列；发出时间为负，表示请求到来之前它已经在等。\n" +
+			"没有谁在等 OffsetCommit：它可能晚于返回给客户端的应答。未列出：心跳、元数据，以及没有取到消息的 Fetch。",
+	})
+	c.Kafka = s.Kafka.URL
+	c.kafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: traceTimeout}).DialContext(ctx, network, addr)
 	}
 	return nil
 }

@@ -47,7 +47,11 @@ func printTrace(w io.Writer, t *tracer, tr trace, lang string) error {
 		{"#", words.sent, words.took, words.seen, words.ran, words.server, words.command},
 		{"", "0", micros(tr.took), "", "", "client", "POST " + tr.target},
 	}
+	end := []string{"", micros(tr.took), "", "", "", "client", fmt.Sprintf("%d %s", tr.status, tr.answer)}
 	for i, s := range tr.steps {
+		if end != nil && s.at() > tr.took {
+			rows, end = append(rows, end), nil
+		}
 		rows = append(rows, []string{
 			strconv.Itoa(i + 1), micros(s.sent), micros(s.took), micros(s.seen), micros(s.ran), s.server, shortSHA(s.text),
 		})
@@ -58,7 +62,9 @@ func printTrace(w io.Writer, t *tracer, tr trace, lang string) error {
 			rows = append(rows, []string{"", "", "", micros(in.seen), "", "", "  " + in.text})
 		}
 	}
-	rows = append(rows, []string{"", micros(tr.took), "", "", "", "client", fmt.Sprintf("%d %s", tr.status, tr.answer)})
+	if end != nil {
+		rows = append(rows, end)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, words.title, tr.mode.Name, tr.quantity)
 	if tr.store != "" {
@@ -111,9 +117,9 @@ func align(rows [][]string, right int) string {
 	return b.String()
 }
 
-// micros writes a duration in microseconds, "–" for one that is not known.
+// micros writes a duration in microseconds, "–" for an unknown one.
 func micros(d time.Duration) string {
-	if d < 0 {
+	if d == unknown {
 		return "–"
 	}
 	return strconv.FormatInt(d.Microseconds(), 10)
@@ -131,6 +137,8 @@ var (
 	bytesWord    = regexp.MustCompile(` \(\d+ bytes\)$`)
 	segmentWord  = regexp.MustCompile(`#\d+\}`)
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
+	drawnWord    = regexp.MustCompile(`(-answers/|"reply_to":)\d+`) // in the mode kafka each replica draws its partition
+	offsetWord   = regexp.MustCompile(`(-answers/<partition>: offset )\d+`)
 )
 
 // shortSHA shortens the name of a script: what it says of itself stands on the next line.
@@ -171,6 +179,7 @@ func (s stabilizer) text(text string) string {
 		{uuidWord, "<owner>"}, {tokenWord, "<token>"}, {shaWord, "<script>"}, {nowWord, "<now>"}, {clockWord, "<then>"},
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
+		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}
@@ -181,26 +190,44 @@ func (s stabilizer) text(text string) string {
 }
 
 // printStable draws the commands alone, with <words> for all that differs from run to run: what the pages of the modes show, and
-// what a test can compare. What is sent several times in a row, or to several nodes, stands there once.
+// what a test can compare. What is sent several times in a row, or to several nodes, stands there once, and what the answer does not
+// wait for stands after it.
 func printStable(w io.Writer, tr trace) error {
 	s := stabilize(tr)
 	rows := [][]string{{"#", "server", "command"}, {"", "client", "POST " + tr.target}}
 	n := 0
-	for _, group := range grouped(tr.steps, s.text) {
-		n++
-		number := strconv.Itoa(n)
-		if group.times > 1 {
-			n += group.times - 1
-			number += "-" + strconv.Itoa(n)
-		}
-		rows = append(rows, []string{number, group.server, group.lines[0]})
-		for _, line := range group.lines[1:] {
-			rows = append(rows, []string{"", "", "  " + line})
+	add := func(steps []tracedStep) {
+		for _, group := range grouped(steps, s.text) {
+			n++
+			number := strconv.Itoa(n)
+			if group.times > 1 {
+				n += group.times - 1
+				number += "-" + strconv.Itoa(n)
+			}
+			rows = append(rows, []string{number, group.server, group.lines[0]})
+			for _, line := range group.lines[1:] {
+				rows = append(rows, []string{"", "", "  " + line})
+			}
 		}
 	}
+	waitedFor, beside := apart(tr.steps)
+	add(waitedFor)
 	rows = append(rows, []string{"", "client", fmt.Sprintf("%d %s", tr.status, s.text(tr.answer))})
+	add(beside)
 	_, err := io.WriteString(w, align(rows, 1))
 	return err
+}
+
+// apart parts the steps that the answer waits for from those that it does not; see aside.
+func apart(steps []tracedStep) (waitedFor, beside []tracedStep) {
+	for _, s := range steps {
+		if aside(s.text) {
+			beside = append(beside, s)
+		} else {
+			waitedFor = append(waitedFor, s)
+		}
+	}
+	return waitedFor, beside
 }
 
 // stepGroup is a command, what its script did, and how many times in a row it was sent; 1 where it went to several nodes, of
@@ -251,7 +278,7 @@ type stepJSON struct {
 
 func stepsJSON(steps []tracedStep) []stepJSON {
 	known := func(d time.Duration) *int64 {
-		if d < 0 {
+		if d == unknown {
 			return nil
 		}
 		n := d.Microseconds()

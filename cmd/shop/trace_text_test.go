@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +33,8 @@ func aTrace() trace {
 		},
 		[]seen{
 			{server: "redis", at: at(15), ran: 5 * time.Microsecond, text: "EVALSHA " + sha + " 1 lock {101#3} " + owner},
-			{server: "redis", at: at(16), ran: -1, text: "DEL lock", script: true},
-			{server: "redis", at: at(45), ran: 1, text: "PING"}, {server: "redis", at: at(46), ran: -1, text: "HGET of another", script: true},
+			{server: "redis", at: at(16), ran: unknown, text: "DEL lock", script: true},
+			{server: "redis", at: at(45), ran: 1, text: "PING"}, {server: "redis", at: at(46), ran: unknown, text: "HGET of another", script: true},
 			{server: "redis", at: at(45), ran: 2 * time.Microsecond, text: "GET stock"},
 			{server: "redis", at: at(80), ran: 3 * time.Microsecond, text: "GET stock"},
 			{server: "sql", at: at(155), ran: 9 * time.Microsecond, text: "SELECT \u00ff 1"},
@@ -97,6 +100,113 @@ func TestTraceStable(t *testing.T) {
 	}
 }
 
+// By time a poll stands where it was answered, and what the answer does not wait for where it was sent; in the stable form that
+// stands last, wherever it was.
+func TestTraceBeside(t *testing.T) {
+	t.Parallel()
+	for committed, want := range map[int]string{
+		60: `
+#  sent µs  took µs  seen µs  ran µs  server  command
+         0      100                   client  POST /deduct_stock/some
+1       10       25        –       –  kafka   Produce lastitem-requests/2
+2     -500      530        –       –  kafka   Fetch lastitem-requests/2
+3       60       70        –       –  kafka   OffsetCommit shop
+4       70       10        –       –  kafka   Produce lastitem-answers/7
+       100                            client  200 {}
+`,
+		120: `
+#  sent µs  took µs  seen µs  ran µs  server  command
+         0      100                   client  POST /deduct_stock/some
+1       10       25        –       –  kafka   Produce lastitem-requests/2
+2     -500      530        –       –  kafka   Fetch lastitem-requests/2
+3       70       10        –       –  kafka   Produce lastitem-answers/7
+       100                            client  200 {}
+4      120       10        –       –  kafka   OffsetCommit shop
+`,
+	} {
+		tr := kafkaTrace(committed)
+		var table, stable bytes.Buffer
+		if err := errors.Join(printTrace(&table, &tracer{}, tr, "en"), printStable(&stable, tr)); err != nil {
+			t.Fatal(err)
+		}
+		_, got, _ := strings.Cut(table.String(), "\n\n")
+		got, _, _ = strings.Cut(got, "\n\n")
+		if diff := cmp.Diff(strings.Trim(want, "\n"), got); diff != "" {
+			t.Errorf("table, committed at %d (-want +got):\n%s", committed, diff)
+		}
+		const wantStable = `#  server  command
+   client  POST /deduct_stock/some
+1  kafka   Produce lastitem-requests/2
+2  kafka   Fetch lastitem-requests/2
+3  kafka   Produce lastitem-answers/<partition>
+   client  200 {}
+4  kafka   OffsetCommit shop
+`
+		if diff := cmp.Diff(wantStable, stable.String()); diff != "" {
+			t.Errorf("stable, committed at %d (-want +got):\n%s", committed, diff)
+		}
+		if sent := stepsJSON(tr.steps)[1].SentUS; sent == nil || *sent != -500 {
+			t.Errorf("JSON says that the poll was sent at %v, want -500", sent)
+		}
+		if at := tr.steps[1].at(); at != 30*time.Microsecond {
+			t.Errorf("the poll stands at %v, want 30µs", at)
+		}
+	}
+}
+
+// kafkaTrace is made of calls by hand, the offset committed at some time.
+func kafkaTrace(committed int) trace {
+	var r wire.Recorder
+	add := func(text string, poll bool, sent, answered int) {
+		r.Add(wire.Call{Server: "kafka", Text: text, Poll: poll, Sent: at(sent), Answered: at(answered)})
+	}
+	add("OffsetCommit shop", false, committed, 130)
+	add("Produce lastitem-answers/7", false, 70, 80)
+	add("Fetch lastitem-requests/2", true, -500, 30)
+	add("Produce lastitem-requests/2", false, 10, 35)
+	return trace{
+		target: "/deduct_stock/some", status: 200, answer: "{}", took: 100 * time.Microsecond,
+		steps: join(r.Between(at(0), at(1000)), nil, at(0)),
+	}
+}
+
+// A trace of Kafka ends when the offset is committed, which may be after the answer; another one with the answers to what was
+// sent before.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // looks once
+	began := time.Now()
+	produce := wire.Call{Text: "Produce lastitem-requests/2", Sent: began, Answered: began}
+	commit := wire.Call{Text: "OffsetCommit shop", Sent: began.Add(1), Answered: began.Add(1)}
+	open := commit
+	open.Answered = time.Time{}
+	for _, c := range []struct {
+		name     string
+		needs    []stock.Backend
+		calls    []wire.Call
+		complete bool
+	}{
+		{"sql", []stock.Backend{stock.NeedSQL}, []wire.Call{produce, open}, true},
+		{"sql, not answered", []stock.Backend{stock.NeedSQL}, []wire.Call{{Text: "COMMIT", Sent: began}}, false},
+		{"kafka", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, commit}, true},
+		{"kafka, not sent", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce}, false},
+		{"kafka, not answered", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, open}, false},
+	} {
+		var tr tracer
+		for _, call := range c.calls {
+			tr.recorder.Add(call)
+		}
+		end, err := tr.settle(ctx, stock.Mode{Needs: c.needs}, began, began)
+		if (err == nil) != c.complete {
+			t.Errorf("%s: %v, want complete = %t", c.name, err, c.complete)
+		}
+		if kafka := len(c.needs) > 1; err == nil && kafka != end.After(began) {
+			t.Errorf("%s: ends %v after the answer", c.name, end.Sub(began))
+		}
+	}
+}
+
 func TestStabilizer(t *testing.T) {
 	t.Parallel()
 	tr := aTrace()
@@ -108,6 +218,9 @@ func TestStabilizer(t *testing.T) {
 		"KV.Put key:\"a\" lease:7587 mod_revision:16 create_revision:0":                  "KV.Put key:\"a\" lease:<lease> mod_revision:<revision> create_revision:0",
 		"delete /lock/n-0000000003":                                                      "delete /lock/n-<rank>",
 		"/v3/Some (17 bytes)":                                                            "/v3/Some",
+		"Fetch lastitem-answers/12: offset 2":                                            "Fetch lastitem-answers/<partition>: offset <offset>",
+		"OffsetCommit lastitem-shop lastitem-requests/2: offset 2":                       "OffsetCommit lastitem-shop lastitem-requests/2: offset 2",
+		`{"status":409,"reply_to":3}`:                                                    `{"status":409,"reply_to":<partition>}`,
 		`{"quantity":16,"remaining":16}`:                                                 `{"quantity":16,"remaining":16}`,
 	} {
 		if got := s.text(text); got != want {
@@ -120,35 +233,66 @@ func TestStabilizer(t *testing.T) {
 	}
 }
 
+// tracedJSON is what 'shop trace --json' prints.
+type tracedJSON struct {
+	Status  int               `json:"status"`
+	Servers map[string]string `json:"servers"`
+	Steps   []stepJSON        `json:"steps"`
+}
+
 // testTrace traces on embedded servers, where one side is all there is to see.
 func testTrace(t *testing.T, shop string) {
-	out, err := exec.CommandContext(t.Context(), shop, "trace", "idempotent", "--backend", "embedded", "--json", "--quantity", "3").Output()
-	if err != nil {
-		t.Fatalf("shop trace: %v\n%s", err, out)
+	got := traceEmbedded(t, shop, "idempotent")
+	if !strings.Contains(got.Servers["redis"], "miniredis") {
+		t.Errorf("idempotent: %v", got.Servers)
 	}
-	var got struct {
-		Status  int               `json:"status"`
-		Servers map[string]string `json:"servers"`
-		Steps   []stepJSON        `json:"steps"`
+	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log", "COMMIT"}
+	if diff := cmp.Diff(want, beginnings(got, "sql")); diff != "" {
+		t.Errorf("statements of idempotent (-want +got):\n%s", diff)
+	}
+	got = traceEmbedded(t, shop, "kafka")
+	if !strings.Contains(got.Servers["kafka"], "kfake") {
+		t.Errorf("kafka: %v", got.Servers)
+	}
+	// The place of the OffsetCommit is chance.
+	words := slices.DeleteFunc(beginnings(got, "kafka"), aside)
+	for i, w := range words {
+		words[i], _, _ = strings.Cut(w, "/")
+	}
+	want = []string{"Produce lastitem-requests", "Fetch lastitem-requests", "Produce lastitem-answers", "Fetch lastitem-answers"}
+	if diff := cmp.Diff(want, words); diff != "" {
+		t.Errorf("requests of kafka (-want +got):\n%s", diff)
+	}
+}
+
+// traceEmbedded traces a mode on embedded servers, in a process of its own.
+func traceEmbedded(t *testing.T, shop, mode string) (got tracedJSON) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "--json", "--quantity", "3").Output()
+	if err != nil {
+		t.Fatalf("shop trace %s: %v\n%s", mode, err, out)
 	}
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Status != 200 || !strings.Contains(got.Servers["sql"], "SQLite") || !strings.Contains(got.Servers["redis"], "miniredis") {
-		t.Errorf("%d, %v", got.Status, got.Servers)
+	if got.Status != 200 || !strings.Contains(got.Servers["sql"], "SQLite") {
+		t.Errorf("%s: %d, %v", mode, got.Status, got.Servers)
 	}
-	var sql []string
 	for _, s := range got.Steps {
 		if s.SentUS == nil || s.TookUS == nil || s.SeenUS != nil || s.RanUS != nil {
-			t.Errorf("%s: want the times of the client's side alone", s.Command)
+			t.Errorf("%s: %s: want the times of the client's side alone", mode, s.Command)
 		}
-		if s.Server == "sql" {
+	}
+	return got
+}
+
+// beginnings are the first two words of what a server was sent.
+func beginnings(tr tracedJSON, server string) (all []string) {
+	for _, s := range tr.Steps {
+		if s.Server == server {
 			words := strings.Fields(s.Command)
-			sql = append(sql, strings.Join(words[:min(2, len(words))], " "))
+			all = append(all, strings.Join(words[:min(2, len(words))], " "))
 		}
 	}
-	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log", "COMMIT"}
-	if diff := cmp.Diff(want, sql); diff != "" {
-		t.Errorf("statements (-want +got):\n%s", diff)
-	}
+	return all
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -32,6 +33,8 @@ type Config struct {
 	Etcd      string // http://host:port, several comma-separated
 	Consul    string // http://host:port
 	Kafka     string // host:port, several comma-separated
+	// KafkaDial connects to the brokers at the addresses that they give of themselves; nil = there.
+	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Session is the time-out of the ZooKeeper session, which the server may round; 0 = 10 s.
 	Session time.Duration
 

@@ -36,11 +36,16 @@ func (s *Set) openKafka(cfg Config) error {
 	if cfg.Kafka == "" {
 		return nil
 	}
-	probe, err := OpenKafka(cfg.Kafka)
+	s.Kafka = func(opts ...kgo.Opt) (*kgo.Client, error) {
+		if cfg.KafkaDial != nil {
+			opts = append(opts, kgo.Dialer(cfg.KafkaDial))
+		}
+		return OpenKafka(cfg.Kafka, opts...)
+	}
+	probe, err := s.Kafka()
 	if err != nil {
 		return err
 	}
-	s.Kafka = func(opts ...kgo.Opt) (*kgo.Client, error) { return OpenKafka(cfg.Kafka, opts...) }
 	s.healths["kafka"] = watch(func(ctx context.Context) error { return probe.Ping(ctx) }, func() error { probe.Close(); return nil })
 	return nil
 }

@@ -121,6 +121,12 @@ func (k *kafkaDeductor) run(ctx context.Context, product int64, over uint64) (ui
 	return run, nil
 }
 
+func (k *kafkaDeductor) forgetRun(product int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.runs, product)
+}
+
 // ask produces the request and waits for its answer. Once it is sent, a client that hangs up ends nothing.
 func (k *kafkaDeductor) ask(ctx context.Context, m kafkaRequest) (kafkaAnswer, error) {
 	value, err := json.Marshal(m)

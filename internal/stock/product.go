@@ -33,8 +33,9 @@ func (l Ledger) Down() error {
 }
 
 // SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
-// idempotency keys: a run starts here. Requests still in flight for the product must have ended; those of kafka, whose
-// log brings them again at any time, are void. segments > 0 splits the count in Redis. When a store fails, the others may have been set: repeat it.
+// idempotency keys: a run starts here. Requests still in flight for the product must have ended; those of kafka, whose log
+// brings them again at any time, are void. segments > 0 splits the count in Redis. When a store fails, the others may have been
+// set: repeat it.
 func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int) error {
 	var errs []error
 	if r := s.deps.Redis; r != nil {
@@ -54,8 +55,16 @@ func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int)
 		}
 	}
 	s.freeRedlock(ctx, product)
+	for _, e := range s.entries {
+		if m, ok := e.deductor.(remembers); ok {
+			m.forgetRun(product)
+		}
+	}
 	return errors.Join(errs...)
 }
+
+// remembers is a Deductor that keeps in mind in which run a product is. Other replicas notice by themselves that it is over.
+type remembers interface{ forgetRun(product int64) }
 
 // freeRedlock takes the lock of a dead holder from the Redlock nodes. A node that cannot be reached must not stop a run of
 // another mode: what it keeps expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.
