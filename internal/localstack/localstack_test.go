@@ -416,3 +416,26 @@ func TestRedisConfIsOnlyRead(t *testing.T) {
 		t.Errorf("what is behind the end of the lines became %q", lines[2])
 	}
 }
+
+// Two servers that append to one file lose each other's data, and at times do not start.
+func TestRedisServersShareNoDirectory(t *testing.T) {
+	t.Parallel()
+	s := &Stack{Dir: t.TempDir()}
+	seen := map[string]string{}
+	for _, name := range []string{Redis, redlockName(0), redlockName(1)} {
+		argv, err := s.redisServer("redis-server", name, "").setup("127.0.0.1:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conf, err := os.ReadFile(argv[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, line, _ := strings.Cut(string(conf), "\ndir ")
+		dir, _, _ := strings.Cut(line, "\n")
+		if other, ok := seen[dir]; ok || dir == "" {
+			t.Errorf("%q keeps its data in %s, as does %q", name, dir, other)
+		}
+		seen[dir] = name
+	}
+}

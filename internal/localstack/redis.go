@@ -56,9 +56,13 @@ func (s *Stack) redisServer(path, name, kind string) server {
 			if err != nil {
 				return nil, err
 			}
-			file := filepath.Join(s.Dir, strings.ReplaceAll(name, " ", "-")+".conf")
+			dir := filepath.Join(s.Dir, strings.ReplaceAll(name, " ", "-")) // its own: with appendonly yes its data are there
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return nil, err
+			}
+			file := filepath.Join(dir, "redis.conf")
 			conf := fmt.Sprintf("bind 127.0.0.1\nport %s\nrequirepass %s\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\n",
-				port, password, s.Dir)
+				port, password, dir)
 			for _, line := range s.opts.RedisConf {
 				conf += line + "\n"
 			}
