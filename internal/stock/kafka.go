@@ -116,7 +116,7 @@ func (k *kafkaDeductor) ask(ctx context.Context, m kafkaRequest) (kafkaAnswer, e
 
 // result is the answer as the request gets it.
 func (a kafkaAnswer) result(m kafkaRequest, req Request) (Receipt, error) {
-	if err := a.failure(); err != nil {
+	if err := a.failure(req.Items[0].ProductID); err != nil {
 		return Receipt{}, err
 	}
 	r := Receipt{Stored: a.Stored}

@@ -52,11 +52,11 @@ func readRow(row *sql.Row, product int64) (Row, error) {
 	err := row.Scan(&r.Stock, &r.LeaseSeq, &r.Version, &r.UpdatedAt, &segments)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Row{}, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		return Row{}, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	case err != nil:
 		return Row{}, statementError(err)
 	case segments > 0:
-		return Row{}, fmt.Errorf("%w: %d", ErrSegmented, product)
+		return Row{}, &ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	return r, nil
 }
@@ -122,7 +122,7 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, err
 	db := s.db.WithContext(ctx)
 	err := db.Raw(s.q.facts, product).Row().Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments)
 	if errors.Is(err, sql.ErrNoRows) {
-		return f, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		return f, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	if err != nil {
 		return f, statementError(err)
