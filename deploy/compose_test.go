@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -94,7 +95,14 @@ func (c composed) faults() []string {
 		if !strings.HasPrefix(name, "shop-") {
 			continue
 		}
+		missing := map[string]string{}
+		if err := json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &missing); err != nil || len(missing) != len(profiles) {
+			fault("%s: SHOP_MISSING is %q (%v), want advice on every profile", name, s.Environment["SHOP_MISSING"], err)
+		}
 		for profile := range profiles {
+			if !strings.Contains(missing[profile], "add "+profile+" to the PROFILES") {
+				fault("%s: SHOP_MISSING advises %q on %s", name, missing[profile], profile)
+			}
 			variable := "SHOP_" + strings.ToUpper(profile)
 			if got, want := s.Environment[variable], "${"+variable+":-}"; got != want {
 				fault("%s: %s is %q, want %q", name, variable, got, want)
@@ -112,6 +120,8 @@ func TestCompose(t *testing.T) {
 	// What the rules must reject.
 	for _, m := range [][2]string{
 		{"    profiles: [etcd]\n", ""},
+		{`"add etcd to`, `"add kafka to`},
+		{`, "consul": "`, `, "console": "`},
 		{"    profiles: [consul]\n", "    profiles: [consul, kafka]\n"},
 		{"  redlock-5: *redlock\n", ""},
 		{"SHOP_KAFKA: ${SHOP_KAFKA:-}", "SHOP_KAFKA: kafka:9092"},

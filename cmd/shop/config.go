@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/stock"
 )
 
 // config is what a replica is told by its environment. It is read (readConfig), defaulted by its tags, and validated
@@ -28,6 +30,7 @@ type config struct {
 	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq"`
 	Prefix      string        `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:"`
 	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s"`
+	Missing     reasons       `env:"SHOP_MISSING"`
 	Conns       int           `env:"SHOP_CONNS" envDefault:"64"`
 	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s"`
 	LogLevel    slog.Level    `env:"SHOP_LOG_LEVEL" envDefault:"info"`
@@ -48,9 +51,18 @@ Environment:
   SHOP_DEFAULT_MODE   mode behind POST /deduct_stock (lease-seq)
   SHOP_REDIS_PREFIX   begins every key in Redis and etcd (lastitem:)
   SHOP_LOCK_TTL       expiry of locks that have one (10s)
+  SHOP_MISSING        what GET /modes advises where a backend is missing, as JSON: {"etcd":"..."} (to set its variable)
   SHOP_CONNS          connections to each backend, at most (64)
   SHOP_DRAIN          how long to go on answering, not ready, before shutting down (0s)
   SHOP_LOG_LEVEL      debug, info, warn, error (info)`
+
+// reasons says why backends are missing, by their names, as JSON: whoever started this process knows better than it does.
+type reasons map[stock.Backend]string
+
+// UnmarshalText reads JSON.
+func (r *reasons) UnmarshalText(text []byte) error {
+	return json.Unmarshal(text, (*map[stock.Backend]string)(r))
+}
 
 func readConfig() (config, error) {
 	var c config

@@ -208,6 +208,7 @@ func (f demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 	}
 	return f.own.options(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, All: f.all, Token: token, Log: log.to(notes),
+		Advice: adviser("demo", f.backend, true),
 	})
 }
 

@@ -103,7 +103,7 @@ func (r *replica) build(c config) (err error) {
 		Redis: r.set.Redis, SQL: r.set.SQL, EtcdStore: r.set.EtcdStore,
 		Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
 		Check: checkBackend(r.set), Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: r.log,
-		Kafka: r.set.Kafka,
+		Kafka: r.set.Kafka, Missing: c.Missing,
 	}
 	r.serviceLocks(c, &deps)
 	shop, err := stock.NewShop(deps, stock.Modes())

@@ -274,6 +274,24 @@ func TestModesOnServices(t *testing.T) {
 	}
 }
 
+// Who started the replica may know better than it what to do about a backend that is missing.
+func TestModesSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	var missing reasons
+	if err := missing.UnmarshalText([]byte(`{"etcd":"ask your administrator","mysql":"buy one"}`)); err != nil {
+		t.Fatal(err)
+	}
+	r := openWithServices(t, config{Missing: missing})
+	for name, want := range map[string]string{
+		"etcd": "no etcd configured: ask your administrator", "mutex-in-tx": "its lesson needs InnoDB: buy one",
+		"consul": "no Consul configured: set SHOP_CONSUL",
+	} {
+		if got := modeOf(t, r, name).Why; got != want {
+			t.Errorf("%s is not available: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // A service that cannot be reached costs its own modes, which say so, and no other.
 func TestModesOnServicesOutOfReach(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func (f traceFlags) deduction(name string) (deduction, error) {
 		return deduction{}, usage("--store %s: %s has %v", f.store, name, d.mode.Stores)
 	}
 	if what := untraceable(d.mode); what != "" {
-		return deduction{}, fmt.Errorf("%s needs %s, which this command cannot start", name, what)
+		return deduction{}, fmt.Errorf("mode %s cannot be traced: shop trace does not read the protocol of %s; 'shop demo --mode %[1]s' runs it", name, what)
 	}
 	return d, checkLang(f.lang)
 }

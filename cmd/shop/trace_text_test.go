@@ -147,6 +147,16 @@ func testTrace(t *testing.T, shop string) {
 			sql = append(sql, strings.Join(words[:min(2, len(words))], " "))
 		}
 	}
+	for mode, want := range map[string]string{
+		"etcd":        "there is no embedded etcd: leave out --backend embedded\n",
+		"mutex-in-tx": "its lesson needs InnoDB: the embedded database is SQLite: leave out --backend embedded\n",
+		"kafka":       "'shop demo --mode kafka' runs it",
+	} {
+		cmd := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded")
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), want) {
+			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, cmd.ProcessState.ExitCode(), out, exitFailed, want)
+		}
+	}
 	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log", "COMMIT"}
 	if diff := cmp.Diff(want, sql); diff != "" {
 		t.Errorf("statements (-want +got):\n%s", diff)

@@ -69,7 +69,7 @@ func up(cmd *cobra.Command, f upFlags) error {
 		return usage("--backend %s: want auto, embedded or local", f.backend)
 	}
 	o := f.own.options(localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken),
+		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser("up", f.backend, true),
 		Log: func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) },
 	})
 	if f.port != 0 {
