@@ -244,8 +244,23 @@ func TestComposeProfilesOfTheUser(t *testing.T) {
 	if _, _, calls, err := s.run("up"); err != nil || strings.Contains(calls, "restart nginx") {
 		t.Errorf("up again, with the same shops: %v, docker was asked %s; want no restart", err, calls)
 	}
-	if said, _, calls, err := s.run("up", "PROFILES=kafka,cassandra"); err == nil || !strings.Contains(said, "no profile 'cassandra'") ||
-		strings.Contains(calls, " up ") {
-		t.Errorf("PROFILES=kafka,cassandra: %v, %s, docker was asked %s; want an error before anything is started", err, said, calls)
+}
+
+// A profile that there is not is refused before Docker is asked, and before anything is written.
+func TestComposeUnknownProfile(t *testing.T) {
+	t.Parallel()
+	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka, or all, or none"
+	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
+		s := newComposeScript(t)
+		if err := os.WriteFile(filepath.Join(s.dir, "bin/docker"), []byte(docker), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range []string{"kafka,cassandra", "cassandra all", "all cassandra", "etcd  cassandra "} {
+			said, settings, calls, err := s.run("up", "PROFILES="+list)
+			_, written := os.Stat(filepath.Join(s.dir, ".env"))
+			if err == nil || !strings.Contains(said, want) || written == nil || calls != "" {
+				t.Errorf("PROFILES=%q: %v, %s, .env %v, docker was asked %q; want %q alone", list, err, said, settings, calls, want)
+			}
+		}
 	}
 }
