@@ -41,6 +41,6 @@ func (s *Set) openKafka(cfg Config) error {
 		return err
 	}
 	s.Kafka = func(opts ...kgo.Opt) (*kgo.Client, error) { return OpenKafka(cfg.Kafka, opts...) }
-	s.healths["kafka"] = watch(func(ctx context.Context) error { return probe.Ping(ctx) }, func() error { probe.Close(); return nil })
+	s.watch("kafka", func(ctx context.Context) error { return probe.Ping(ctx) }, func() error { probe.Close(); return nil })
 	return nil
 }

@@ -182,6 +182,9 @@ const (
 	sqlitePrimaryKey = 1555
 )
 
+// sqliteCantOpen is about the file, or its directory.
+const sqliteCantOpen = 14
+
 // Conflict says whether the database turned err down in favour of somebody else, and may take the same a moment later.
 func Conflict(err error) bool {
 	var my *mysql.MySQLError
@@ -190,6 +193,12 @@ func Conflict(err error) bool {
 	}
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+}
+
+// CannotOpen says whether SQLite could not open its file, or make it; its own words are "out of memory (14)".
+func CannotOpen(err error) bool {
+	var lite *sqlite.Error
+	return errors.As(err, &lite) && lite.Code()&0xff == sqliteCantOpen
 }
 
 // duplicate says that a row has the primary key of another.
