@@ -37,7 +37,7 @@ ordered, is every order there once, and does no unit belong to two? The ledger i
 
 Exit codes: 0 exact; 1 broken; 3 inconclusive (data is missing) or vacuous (nothing was sold). A store from which
 nothing was sold does not count where the product was sold from another.`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, f) }),
 	}
 	set := cmd.Flags()

@@ -62,7 +62,7 @@ can be said; 130 interrupted, after a partial table.`,
   shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
   shop demo --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'
   shop demo --url http://localhost:8080 --token "$SHOP_ADMIN_TOKEN"`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return demo(cmd, f) }),
 	}
 	f.add(cmd)

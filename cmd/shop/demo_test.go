@@ -59,7 +59,7 @@ func TestDemoUsage(t *testing.T) {
 		"en or zh":                {"--lang", "fr"},
 		"none of the others can":  {"--url", "http://localhost:1", "--redis", "redis://localhost"},
 		"--stock must not be neg": {"--stock", "-1"},
-		"unknown command":         {"all"},
+		"chosen with --mode":      {"all"},
 		"[all mode]":              {"--all", "--mode", "mutex"},
 		`unknown mode "zz*"`:      {"--mode", "zz*"},
 	}

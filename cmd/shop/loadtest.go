@@ -62,7 +62,7 @@ Named plans, which the other flags override:
   shop loadtest --mode all --repeat 6 --bench >modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
     --ok-status 200 --refused-status 409 --stock-url '/items/{{product}}' --stock-json-path data.stock`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
 	}
 	f.add(cmd)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -143,16 +142,7 @@ func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code 
 	cmd.SetArgs(args)
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	err := cmd.ExecuteContext(ctx)
-	code = exitOK
-	if err != nil {
-		code = exitUsage
-		var e *exitError
-		if errors.As(err, &e) {
-			code = e.code
-		}
-		stderr.WriteString(err.Error())
-	}
+	code = report(cmd.ExecuteContextC(ctx))
 	return code, stdout.String(), stderr.String()
 }
 

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes of every subcommand.
@@ -45,24 +48,34 @@ func shop() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return report(newRoot().ExecuteContext(ctx))
+	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
+	return report(newRoot().ExecuteContextC(ctx))
 }
 
-// report prints err and returns the exit code: that of an exitError, else exitUsage, since cobra's own errors are about
-// the command line and every RunE wraps its errors by way of run.
-func report(err error) int {
+// report prints the error of a command and returns the exit code: that of an exitError, else exitUsage, since cobra's own errors
+// are about the command line and every RunE wraps its errors by way of run.
+func report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	var e *exitError
 	if !errors.As(err, &e) {
-		fmt.Fprintf(os.Stderr, "shop: %v\nTry 'shop --help'.\n", err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %v\nTry '%s --help'.\n", legible(err), cmd.CommandPath())
 		return exitUsage
 	}
 	if e.err != nil {
-		fmt.Fprintf(os.Stderr, "shop: %v\n", e.err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %v\n", e.err)
 	}
 	return e.code
+}
+
+// legible says of a flag's value that cannot be read what it should be, which the parsers of Go leave out.
+func legible(err error) error {
+	var e *pflag.InvalidValueError
+	if !errors.As(err, &e) {
+		return err
+	}
+	return fmt.Errorf("--%s %q: want %s", e.GetFlag().Name, e.GetValue(), wanted(e.GetFlag().Value.Type(), err))
 }
 
 // run adapts a command body to cobra: an error that carries no exit code becomes exitFailed.

@@ -30,7 +30,7 @@ under each hazard. A name prints the essay on that mode: what it does step by st
 
 Nothing is started: which modes a running shop can serve is told by its GET /modes.`,
 		Example: "  shop modes\n  shop modes lua-lock --lang zh\n  shop modes --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    arguments(0, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			if err := checkLang(lang); err != nil {
 				return err

@@ -28,7 +28,7 @@ func newStock() *cobra.Command {
 		Long: `Shows the stock of a product of a running shop in every store, as JSON. With UNITS it sets the stock first, which makes the
 product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`,
 		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    arguments(1, 2),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, f, args) }),
 	}
 	flags := cmd.Flags()

@@ -27,7 +27,7 @@ func newTrace() *cobra.Command {
 product in stock, deducts by the mode, and lists what passed between the replica and its servers: when each command was sent,
 how long its answer took, when the server itself saw it and how long it worked on it, and what its scripts did inside.`,
 		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace idempotent --key order-4711 --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, f, args[0]) }),
 	}
 	flags := cmd.Flags()

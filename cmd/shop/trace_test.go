@@ -119,7 +119,8 @@ func TestTraceRefuses(t *testing.T) {
 		{"unsafe --lang fr", `--lang "fr"`},
 		{"unsafe --backend docker", "--backend docker"},
 		{"unsafe --json --stable", "none of the others can be"},
-		{"", "accepts 1 arg(s)"},
+		{"", "missing: want shop trace MODE"},
+		{"unsafe mutex", `unexpected argument "mutex"`},
 	} {
 		code, _, errOut := commandLine(t.Context(), newTrace(), strings.Fields(c.args)...)
 		if code != exitUsage || !strings.Contains(errOut, c.want) {

@@ -44,7 +44,7 @@ embedded Kafka broker (kfake).
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, f) }),
 	}
 	flags := cmd.Flags()
@@ -67,6 +67,9 @@ func up(cmd *cobra.Command, f upFlags) error {
 	}
 	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, f.backend) {
 		return usage("--backend %s: want auto, embedded or local", f.backend)
+	}
+	if _, err := newGuest(cmd.Context(), f.own); err != nil { // only to see that they answer
+		return err
 	}
 	o := f.own.options(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser("up", f.backend, true),
