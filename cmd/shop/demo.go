@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
@@ -31,6 +32,8 @@ type demoFlags struct {
 
 	json, lang     string
 	quiet, noColor bool
+
+	set *pflag.FlagSet
 }
 
 func newDemo() *cobra.Command {
@@ -72,6 +75,7 @@ can be said; 130 interrupted, after a partial table.`,
 // add declares the flags.
 func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
+	f.set = set
 	set.SortFlags = false
 	set.StringVar(&f.mode, "mode", "all", "modes: names, globs like 'set*', joined by commas, or all")
 	set.BoolVar(&f.all, "all", false, "every mode, and an error where one is not available")
@@ -175,6 +179,9 @@ func closed(err, closing error) error {
 // plan returns the demo's plan with what was given on the command line.
 func (f demoFlags) plan() (loadtest.Plan, error) {
 	if err := checkLang(f.lang); err != nil {
+		return loadtest.Plan{}, err
+	}
+	if err := positive(f.set, "vus", "requests", "stock"); err != nil {
 		return loadtest.Plan{}, err
 	}
 	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {

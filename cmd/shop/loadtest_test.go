@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
 	"lastitem/loadtest"
@@ -326,6 +328,27 @@ func TestPlanFlags(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A zero is not taken for the default, except where it says something by itself.
+func TestZeroIsNotTheDefault(t *testing.T) {
+	t.Parallel()
+	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas"}
+	newLoadtest().Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"int", "int64", "uint64", "float64", "duration"}, f.Value.Type()) {
+			return
+		}
+		// With another fault behind it, so that nothing is sent.
+		code, _, errOut := commandLine(t.Context(), newLoadtest(), "--mode", "all", "--engine", "steam", "--"+f.Name, "0")
+		refused := strings.Contains(errOut, "--"+f.Name+" 0") && strings.Contains(errOut, ": want more than 0")
+		if want := !slices.Contains(meant, f.Name); code != exitUsage || refused != want || !refused && !strings.Contains(errOut, "--engine") {
+			t.Errorf("loadtest --%s 0: exit %d, %s; want it refused: %t", f.Name, code, errOut, want)
+		}
+		code, _, errOut = commandLine(t.Context(), newLoadtest(), "--mode", "all", "--"+f.Name+"=-1")
+		if code != exitUsage || !strings.Contains(errOut, "--"+f.Name) {
+			t.Errorf("loadtest --%s -1: exit %d, %s; want a usage error that names it", f.Name, code, errOut)
+		}
+	})
 }
 
 // The codes that package loadtest computes are the program's.
