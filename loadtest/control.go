@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-resty/resty/v2"
@@ -126,7 +127,7 @@ func (c *Control) get(ctx context.Context, path string, body any) error {
 // explain turns what came of a control call into an error that says what to do; nil where it went well.
 func explain(method, path string, resp *resty.Response, err error) error {
 	if err != nil {
-		return fmt.Errorf("loadtest: %s %s: %w", method, path, err)
+		return unreached(method, path, err)
 	}
 	if resp.IsSuccess() {
 		return nil
@@ -142,6 +143,19 @@ func explain(method, path string, resp *resty.Response, err error) error {
 		p.Detail = p.Title
 	}
 	return &ProblemError{Method: method, Path: path, Problem: p}
+}
+
+// unreached is the error of a call that was not answered. That of net/http repeats the method.
+func unreached(method, path string, err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		path, err = e.URL, e.Err
+	}
+	hint := ""
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		hint = "; is a shop running there? 'shop up' starts one, --url names another"
+	}
+	return fmt.Errorf("loadtest: %s %s: %w%s", method, path, err, hint)
 }
 
 // ProblemError is a problem that the service answered to a control call.

@@ -103,6 +103,9 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := writable(f.json); err != nil {
+		return fmt.Errorf("--json: %w", err)
+	}
 	// What was chosen belongs to the result, except where that is JSON.
 	notes := cmd.OutOrStdout()
 	if f.json == "-" {
@@ -179,6 +182,9 @@ func closed(err, closing error) error {
 // plan returns the demo's plan with what was given on the command line.
 func (f demoFlags) plan() (loadtest.Plan, error) {
 	if err := checkLang(f.lang); err != nil {
+		return loadtest.Plan{}, err
+	}
+	if err := checkBackendFlag(f.backend); err != nil {
 		return loadtest.Plan{}, err
 	}
 	if err := positive(f.set, "vus", "requests", "stock"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -105,6 +106,9 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	thresholds, err := f.check()
 	if err != nil {
 		return err
+	}
+	if err := writable(f.jsonFile); err != nil {
+		return fmt.Errorf("--json-file: %w", err)
 	}
 	what, err := f.comparing(cmd.Context())
 	if err != nil {
@@ -244,6 +248,27 @@ func (f *loadtestFlags) report(w io.Writer, c loadtest.Comparison) error {
 	return loadtest.WriteTable(w, c, style)
 }
 
+// writable makes sure, before there are results to lose, that a file can be written to; "" and "-" are none.
+func writable(path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	_, err := os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if isNew {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
 // writeJSONFile writes the comparison to a file, and makes its directory.
 func writeJSONFile(path string, c loadtest.Comparison) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -269,7 +294,7 @@ func openHistory(path string) (*historyFile, error) {
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--history: %w", err)
 	}
 	return &historyFile{file: f, w: bufio.NewWriter(f)}, nil
 }

@@ -198,8 +198,9 @@ func TestLoadtestExitCodes(t *testing.T) {
 
 func TestLoadtestNobodyThere(t *testing.T) {
 	code, _, errOut := commandLine(t.Context(), newLoadtest(), "--url", "http://127.0.0.1:1", "--mode", "all")
-	if code != exitFailed || !strings.Contains(errOut, "GET /modes") {
-		t.Errorf("exit code %d with %q, want %d and the failed call", code, errOut, exitFailed)
+	const want = "shop: loadtest: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a shop running there? 'shop up'"
+	if code != exitFailed || !strings.HasPrefix(errOut, want) {
+		t.Errorf("exit code %d with %q, want %d and %q", code, errOut, exitFailed, want)
 	}
 }
 

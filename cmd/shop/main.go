@@ -49,6 +49,7 @@ func shop() int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
+	cobra.EnableCommandSorting = false                       // a variable of cobra's; ours are in the order of commands
 	return report(newRoot().ExecuteContextC(ctx))
 }
 
@@ -104,6 +105,7 @@ concurrent request to the ones that hold. Start with 'shop demo'.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Version = version()
 	root.AddCommand(commands()...)
 	return root
 }

@@ -31,6 +31,7 @@ how long its answer took, when the server itself saw it and how long it worked o
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, f, args[0]) }),
 	}
 	flags := cmd.Flags()
+	flags.SortFlags = false
 	flags.StringVar(&f.store, "store", "", "where the count lives, one of the mode's stores in 'shop modes' (default: the first)")
 	flags.Int64Var(&f.quantity, "quantity", 1, "how many to deduct, of 100")
 	flags.StringVar(&f.key, "key", "trace-1", "the Idempotency-Key of the request")
@@ -48,20 +49,21 @@ func (f traceFlags) deduction(name string) (deduction, error) {
 	i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == name })
 	switch {
 	case i < 0:
-		return deduction{}, usage("no mode %q; 'shop modes' lists them", name)
+		return deduction{}, noMode(name)
 	case f.quantity < 1 || f.quantity > traceStock:
 		return deduction{}, usage("--quantity %d: want 1 to %d", f.quantity, traceStock)
 	case f.key == "":
 		return deduction{}, usage("--key is empty")
-	case !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, f.backend):
-		return deduction{}, usage("--backend %s: want auto, embedded or local", f.backend)
+	}
+	if err := checkBackendFlag(f.backend); err != nil {
+		return deduction{}, err
 	}
 	d := deduction{mode: modes[i], quantity: f.quantity, key: f.key, store: stock.Store(f.store)}
 	if len(d.mode.Stores) > 0 && d.store == "" {
 		d.store = d.mode.Stores[0]
 	}
 	if d.store != "" && !slices.Contains(d.mode.Stores, d.store) {
-		return deduction{}, usage("--store %s: %s has %v", f.store, name, d.mode.Stores)
+		return deduction{}, usage("--store %s: the stores of %s are %q", f.store, name, d.mode.Stores)
 	}
 	if what := untraceable(d.mode); what != "" {
 		return deduction{}, fmt.Errorf("mode %s cannot be traced: shop trace does not read the protocol of %s; 'shop demo --mode %[1]s' runs it", name, what)

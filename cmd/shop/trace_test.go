@@ -112,8 +112,11 @@ func TestTraceRefuses(t *testing.T) {
 		args string
 		want string
 	}{
-		{"nobody", `no mode "nobody"`},
-		{"unsafe --store sql", "--store sql: unsafe has [redis]"},
+		{"nobody", `unknown mode "nobody"`},
+		{"mutexx", `did you mean "mutex"?`},
+		{"set*", "want the name of one mode"},
+		{"noop --store sql", "the stores of noop are []"},
+		{"unsafe --store sql", `--store sql: the stores of unsafe are ["redis"]`},
 		{"unsafe --quantity 0", "--quantity 0"},
 		{"unsafe --quantity 101", "--quantity 101"},
 		{"unsafe --lang fr", `--lang "fr"`},

@@ -65,8 +65,8 @@ func up(cmd *cobra.Command, f upFlags) error {
 	case f.port < 0 || f.port > 65535:
 		return usage("--port %d: want 0 to 65535", f.port)
 	}
-	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, f.backend) {
-		return usage("--backend %s: want auto, embedded or local", f.backend)
+	if err := checkBackendFlag(f.backend); err != nil {
+		return err
 	}
 	if _, err := newGuest(cmd.Context(), f.own); err != nil { // only to see that they answer
 		return err
@@ -97,6 +97,14 @@ func up(cmd *cobra.Command, f upFlags) error {
 	case <-stack.Done():
 	}
 	return errors.Join(stack.Err(), stack.Close())
+}
+
+// checkBackendFlag refuses what is none of localstack's values.
+func checkBackendFlag(kind string) error {
+	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, kind) {
+		return usage("--backend %s: want auto, embedded or local", kind)
+	}
+	return nil
 }
 
 // printStack prints where everything is. Passwords of servers that the user gave are masked in the text.
