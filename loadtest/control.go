@@ -35,7 +35,7 @@ type Control struct {
 const controlTimeout = 60 * time.Second
 
 // ErrUnauthorized is what [Control.SetStock] returns, wrapped, where the token is missing or wrong.
-var ErrUnauthorized = errors.New("the service wants its admin token: set SHOP_ADMIN_TOKEN or --token")
+var ErrUnauthorized = errors.New("the service wants its admin token")
 
 // NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the modes
 // and the ledger can be read, but no run can be started.
@@ -133,7 +133,11 @@ func explain(method, path string, resp *resty.Response, err error) error {
 		return nil
 	}
 	if resp.StatusCode() == http.StatusUnauthorized {
-		return fmt.Errorf("loadtest: %s %s: %w", method, path, ErrUnauthorized)
+		hint := "set SHOP_ADMIN_TOKEN or --token"
+		if resp.Request.RawRequest.Header.Get("Authorization") != "" {
+			hint = "the one in SHOP_ADMIN_TOKEN or --token is another"
+		}
+		return fmt.Errorf("loadtest: %s %s: %w: %s", method, path, ErrUnauthorized, hint)
 	}
 	var p api.Problem
 	if !isProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {

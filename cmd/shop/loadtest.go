@@ -170,6 +170,11 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 	}
 	if f.foreign.Request != "" {
 		f.foreign.URL = f.url
+		for _, p := range what.Plans {
+			if err := f.foreign.Validate(p); err != nil {
+				return what, usage("%w", err)
+			}
+		}
 		what.Modes = []api.Mode{{Name: "foreign", Available: true}}
 		what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
 			return loadtest.RunForeign(ctx, f.foreign, p, progress)

@@ -177,7 +177,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
 		{"two forms", []string{"--mode", "all", "--json", "--csv"}, exitUsage, "none of the others can be"},
 		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, exitUsage, "knows no segments"},
-		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "SHOP_ADMIN_TOKEN"},
+		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "the one in SHOP_ADMIN_TOKEN or --token is another"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

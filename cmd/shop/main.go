@@ -79,13 +79,16 @@ func legible(err error) error {
 	return fmt.Errorf("--%s %q: want %s", e.GetFlag().Name, e.GetValue(), wanted(e.GetFlag().Value.Type(), err))
 }
 
-// run adapts a command body to cobra: an error that carries no exit code becomes exitFailed.
+// run adapts a command body to cobra: an error that carries no exit code becomes exitFailed or, after Ctrl-C, exitInterrupted.
 func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := body(cmd, args)
 		var e *exitError
 		if err == nil || errors.As(err, &e) {
 			return err
+		}
+		if cmd.Context().Err() != nil {
+			return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %w", err)}
 		}
 		return &exitError{code: exitFailed, err: err}
 	}

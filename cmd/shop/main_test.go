@@ -1,10 +1,22 @@
 package main
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
 )
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, line := range []string{"stock 101", "audit", "loadtest --mode mutex", "migrate --sql u:x@tcp(127.0.0.1:1)/shop", "demo --redis redis://127.0.0.1:1"} {
+		if code, _, errOut := commandLine(ctx, newRoot(), strings.Fields(line)...); code != exitInterrupted {
+			t.Errorf("shop %s after Ctrl-C: exit %d, %s; want %d", line, code, errOut, exitInterrupted)
+		}
+	}
+}
 
 // Whether the results can be written is asked before there are any.
 func TestResultsThatCannotBeWritten(t *testing.T) {
@@ -50,6 +62,7 @@ func TestUsage(t *testing.T) {
 		"demo --backend docker":                 "--backend docker: want auto, embedded or local",
 		"modes mutexx":                          "did you mean \"mutex\"?",
 		"stock 101 5 6":                         "unexpected argument \"6\": want shop stock",
+		"loadtest --request GET":                "--request must be like",
 		"demos":                                 "Try 'shop --help'.\n",
 		"modes --json --markdown":               "Try 'shop modes --help'.\n",
 		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,6 +77,15 @@ func runTrace(cmd *cobra.Command, f traceFlags, name string) error {
 	if err != nil {
 		return err
 	}
+	err = traceOnce(cmd, f, d)
+	if err != nil && cmd.Context().Err() != nil {
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted before the trace was complete")}
+	}
+	return err
+}
+
+// traceOnce starts the servers, traces, and prints.
+func traceOnce(cmd *cobra.Command, f traceFlags, d deduction) error {
 	var said []string // told with an error only: the table names the servers
 	t, err := newTracer(cmd.Context(), []stock.Mode{d.mode}, f.backend, func(format string, args ...any) {
 		said = append(said, fmt.Sprintf(format, args...))
