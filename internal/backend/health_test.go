@@ -6,17 +6,36 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.String()
+}
+
 // What a health logs is news: a line when the backend has not answered for a second, a line when it does.
 func TestHealthLogsNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		var down atomic.Bool
 		down.Store(true)
 		ping := func(ctx context.Context) error {
@@ -55,7 +74,7 @@ func TestHealthLogsNews(t *testing.T) {
 func TestHealthIsQuietWhileAllIsWell(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		begin := time.Now()
 		h := watch(news{log: slog.New(slog.NewTextHandler(&log, nil)), backend: "redis"}, func(context.Context) error {
 			if time.Since(begin) < newsAfter/2 {
@@ -65,7 +84,7 @@ func TestHealthIsQuietWhileAllIsWell(t *testing.T) {
 		}, func() error { return nil })
 		time.Sleep(time.Hour)
 		h.close()
-		if log.Len() > 0 {
+		if log.String() != "" {
 			t.Errorf("logged: %s", &log)
 		}
 	})
