@@ -252,7 +252,7 @@ func TestComposeUnknownProfile(t *testing.T) {
 	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka, or all, or none"
 	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
 		s := newComposeScript(t)
-		if err := os.WriteFile(filepath.Join(s.dir, "bin/docker"), []byte(docker), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, "bin", "docker"), []byte(docker), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		for _, list := range []string{"kafka,cassandra", "cassandra all", "all cassandra", "etcd  cassandra "} {
