@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -95,7 +96,14 @@ func (c composed) faults() []string {
 		if !strings.HasPrefix(name, "shop-") {
 			continue
 		}
+		missing := map[string]string{}
+		if err := json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &missing); err != nil || len(missing) != len(profiles) {
+			fault("%s: SHOP_MISSING is %q (%v), want advice on every profile", name, s.Environment["SHOP_MISSING"], err)
+		}
 		for profile := range profiles {
+			if !strings.Contains(missing[profile], "add "+profile+" to the PROFILES") {
+				fault("%s: SHOP_MISSING advises %q on %s", name, missing[profile], profile)
+			}
 			variable := "SHOP_" + strings.ToUpper(profile)
 			if got, want := s.Environment[variable], "${"+variable+":-}"; got != want {
 				fault("%s: %s is %q, want %q", name, variable, got, want)
@@ -113,6 +121,8 @@ func TestCompose(t *testing.T) {
 	// What the rules must reject.
 	for _, m := range [][2]string{
 		{"    profiles: [etcd]\n", ""},
+		{`"add etcd to`, `"add kafka to`},
+		{`, "consul": "`, `, "console": "`},
 		{"    profiles: [consul]\n", "    profiles: [consul, kafka]\n"},
 		{"  redlock-5: *redlock\n", ""},
 		{"SHOP_KAFKA: ${SHOP_KAFKA:-}", "SHOP_KAFKA: kafka:9092"},
@@ -243,8 +253,23 @@ func TestComposeProfilesOfTheUser(t *testing.T) {
 	if _, _, calls, err := s.run("up"); err != nil || strings.Contains(calls, "restart nginx") {
 		t.Errorf("up again, with the same shops: %v, docker was asked %s; want no restart", err, calls)
 	}
-	if said, _, calls, err := s.run("up", "PROFILES=kafka,cassandra"); err == nil || !strings.Contains(said, "no profile 'cassandra'") ||
-		strings.Contains(calls, " up ") {
-		t.Errorf("PROFILES=kafka,cassandra: %v, %s, docker was asked %s; want an error before anything is started", err, said, calls)
+}
+
+// A profile that there is not is refused before Docker is asked, and before anything is written.
+func TestComposeUnknownProfile(t *testing.T) {
+	t.Parallel()
+	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka, or all, or none"
+	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
+		s := newComposeScript(t)
+		if err := os.WriteFile(filepath.Join(s.dir, "bin", "docker"), []byte(docker), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range []string{"kafka,cassandra", "cassandra all", "all cassandra", "etcd  cassandra "} {
+			said, settings, calls, err := s.run("up", "PROFILES="+list)
+			_, written := os.Stat(filepath.Join(s.dir, ".env"))
+			if err == nil || !strings.Contains(said, want) || written == nil || calls != "" {
+				t.Errorf("PROFILES=%q: %v, %s, .env %v, docker was asked %q; want %q alone", list, err, said, settings, calls, want)
+			}
+		}
 	}
 }

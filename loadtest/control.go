@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-resty/resty/v2"
@@ -34,7 +35,7 @@ type Control struct {
 const controlTimeout = 60 * time.Second
 
 // ErrUnauthorized is what [Control.SetStock] returns, wrapped, where the token is missing or wrong.
-var ErrUnauthorized = errors.New("the service wants its admin token: set SHOP_ADMIN_TOKEN or --token")
+var ErrUnauthorized = errors.New("the service wants its admin token")
 
 // NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the modes
 // and the ledger can be read, but no run can be started.
@@ -126,13 +127,17 @@ func (c *Control) get(ctx context.Context, path string, body any) error {
 // explain turns what came of a control call into an error that says what to do; nil where it went well.
 func explain(method, path string, resp *resty.Response, err error) error {
 	if err != nil {
-		return fmt.Errorf("loadtest: %s %s: %w", method, path, err)
+		return unreached(method, path, err)
 	}
 	if resp.IsSuccess() {
 		return nil
 	}
 	if resp.StatusCode() == http.StatusUnauthorized {
-		return fmt.Errorf("loadtest: %s %s: %w", method, path, ErrUnauthorized)
+		hint := "set SHOP_ADMIN_TOKEN or --token"
+		if resp.Request.RawRequest.Header.Get("Authorization") != "" {
+			hint = "the one in SHOP_ADMIN_TOKEN or --token is another"
+		}
+		return fmt.Errorf("loadtest: %s %s: %w: %s", method, path, ErrUnauthorized, hint)
 	}
 	var p api.Problem
 	if !isProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {
@@ -142,6 +147,19 @@ func explain(method, path string, resp *resty.Response, err error) error {
 		p.Detail = p.Title
 	}
 	return &ProblemError{Method: method, Path: path, Problem: p}
+}
+
+// unreached is the error of a call that was not answered. That of net/http repeats the method.
+func unreached(method, path string, err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		path, err = e.URL, e.Err
+	}
+	hint := ""
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		hint = "; is a shop running there? 'shop up' starts one, --url names another"
+	}
+	return fmt.Errorf("loadtest: %s %s: %w%s", method, path, err, hint)
 }
 
 // ProblemError is a problem that the service answered to a control call.

@@ -87,6 +87,13 @@ func orList(list []int, d int) []int {
 	return list
 }
 
+// Validate returns what is wrong with the description of the service, or with the plan for it; nil where nothing is.
+func (f Foreign) Validate(p Plan) error {
+	f.OKStatus, f.RefusedStatus = orList(f.OKStatus, http.StatusOK), orList(f.RefusedStatus, http.StatusConflict)
+	_, _, err := f.prepare(p)
+	return err
+}
+
 // prepare checks the plan and the template, and makes the script of it.
 func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
 	if err := p.Validate(); err != nil {

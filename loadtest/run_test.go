@@ -289,14 +289,19 @@ func TestControl(t *testing.T) {
 func TestControlSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	shop := &fakeShop{}
-	stranger, err := NewControl(shop.open(t).URL(), "guess")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stranger.Close)
-	err = stranger.SetStock(t.Context(), 1, 1, 0)
-	if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), "set SHOP_ADMIN_TOKEN or --token") {
-		t.Errorf("SetStock() = %v, want ErrUnauthorized that names the variable", err)
+	address := shop.open(t).URL()
+	for token, want := range map[string]string{
+		"": "set SHOP_ADMIN_TOKEN or --token", "guess": "the one in SHOP_ADMIN_TOKEN or --token is another",
+	} {
+		stranger, err := NewControl(address, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stranger.Close)
+		err = stranger.SetStock(t.Context(), 1, 1, 0)
+		if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), want) {
+			t.Errorf("SetStock() with token %q = %v, want ErrUnauthorized that says %q", token, err, want)
+		}
 	}
 	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusNotFound) })
 	other, err := NewControl(u.String(), "")

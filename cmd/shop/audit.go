@@ -37,10 +37,11 @@ ordered, is every order there once, and does no unit belong to two? The ledger i
 
 Exit codes: 0 exact; 1 broken; 3 inconclusive (data is missing) or vacuous (nothing was sold). A store from which
 nothing was sold does not count where the product was sold from another.`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, f) }),
 	}
 	set := cmd.Flags()
+	set.SortFlags = false
 	set.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
 	set.Int64Var(&f.product, "product", 101, "product id")
 	set.StringVar(&f.store, "store", "", "judge one store only: redis, sql or etcd (default all)")
@@ -57,6 +58,9 @@ func runAudit(cmd *cobra.Command, f auditFlags) error {
 	store := api.Store(f.store)
 	if f.store != "" && !slices.Contains(api.Stores, store) {
 		return usage("--store must be redis, sql or etcd, not %q", f.store)
+	}
+	if f.product < 1 {
+		return usage("--product %d: want a number from 1", f.product)
 	}
 	control, err := loadtest.NewControl(f.url, "")
 	if err != nil {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -56,26 +54,15 @@ func TestAuditCommand(t *testing.T) {
 		{"nothing sold", []string{"--url", untouched}, exitInconclusive, "nothing was sold"},
 		{"no such product", []string{"--url", exact, "--product", "7"}, exitInconclusive, ""},
 		{"no such store", []string{"--url", exact, "--store", "disk"}, exitUsage, ""},
+		{"no product", []string{"--url", exact, "--product", "0"}, exitUsage, "--product 0"},
 		{"no such language", []string{"--url", exact, "--lang", "fr"}, exitUsage, ""},
 		{"no URL", []string{"--url", "localhost"}, exitUsage, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var out bytes.Buffer
-			cmd := newAudit()
-			cmd.SetArgs(c.args)
-			cmd.SetOut(&out)
-			cmd.SilenceErrors, cmd.SilenceUsage = true, true
-			code := exitOK
-			if err := cmd.ExecuteContext(t.Context()); err != nil {
-				var e *exitError
-				if !errors.As(err, &e) {
-					t.Fatal(err)
-				}
-				code = e.code
-			}
-			if code != c.code || !strings.Contains(out.String(), c.says) {
-				t.Errorf("shop audit %q exits %d and says\n%s\nwant %d and %q", c.args, code, out.String(), c.code, c.says)
+			code, out, errOut := commandLine(t.Context(), newAudit(), c.args...)
+			if code != c.code || !strings.Contains(out+errOut, c.says) {
+				t.Errorf("shop audit %q exits %d and says\n%s%s\nwant %d and %q", c.args, code, out, errOut, c.code, c.says)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func newBalance() *cobra.Command {
 		Use:    "balance",
 		Short:  "Send HTTP requests to several replicas in turn until interrupted",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			if len(targets) == 0 {
 				return usage("--to names no replica")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
@@ -31,6 +32,8 @@ type demoFlags struct {
 
 	json, lang     string
 	quiet, noColor bool
+
+	set *pflag.FlagSet
 }
 
 func newDemo() *cobra.Command {
@@ -62,7 +65,7 @@ can be said; 130 interrupted, after a partial table.`,
   shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
   shop demo --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'
   shop demo --url http://localhost:8080 --token "$SHOP_ADMIN_TOKEN"`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return demo(cmd, f) }),
 	}
 	f.add(cmd)
@@ -72,6 +75,7 @@ can be said; 130 interrupted, after a partial table.`,
 // add declares the flags.
 func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
+	f.set = set
 	set.SortFlags = false
 	set.StringVar(&f.mode, "mode", "all", "modes: names, globs like 'set*', joined by commas, or all")
 	set.BoolVar(&f.all, "all", false, "every mode, and an error where one is not available")
@@ -98,6 +102,9 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	plan, err := f.plan()
 	if err != nil {
 		return err
+	}
+	if err := writable(f.json); err != nil {
+		return fmt.Errorf("--json: %w", err)
 	}
 	// What was chosen belongs to the result, except where that is JSON.
 	notes := cmd.OutOrStdout()
@@ -177,6 +184,12 @@ func (f demoFlags) plan() (loadtest.Plan, error) {
 	if err := checkLang(f.lang); err != nil {
 		return loadtest.Plan{}, err
 	}
+	if err := checkBackendFlag(f.backend); err != nil {
+		return loadtest.Plan{}, err
+	}
+	if err := positive(f.set, "vus", "requests", "stock"); err != nil {
+		return loadtest.Plan{}, err
+	}
 	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {
 		return loadtest.Plan{}, usage("--replicas %d: want 1 to %d, each is a process of its own", f.replicas, maxReplicas)
 	}
@@ -208,6 +221,7 @@ func (f demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 	}
 	return f.own.options(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, All: f.all, Token: token, Log: log.to(notes),
+		Advice: adviser("demo", f.backend, true),
 	})
 }
 

@@ -59,7 +59,10 @@ func TestDemoUsage(t *testing.T) {
 		"en or zh":                {"--lang", "fr"},
 		"none of the others can":  {"--url", "http://localhost:1", "--redis", "redis://localhost"},
 		"--stock must not be neg": {"--stock", "-1"},
-		"unknown command":         {"all"},
+		"--stock 0: want more":    {"--stock", "0"},
+		"--vus 0: want more":      {"--vus", "0"},
+		"--requests 0: want more": {"--requests", "0"},
+		"chosen with --mode":      {"all"},
 		"[all mode]":              {"--all", "--mode", "mutex"},
 		`unknown mode "zz*"`:      {"--mode", "zz*"},
 	}
@@ -76,10 +79,10 @@ func TestDemoAll(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{deducted: func() { t.Error("a request was sent") }})
 	tests := map[string][]string{
 		"--all: 1 of 5 modes are not available:\n  mutex-in-tx: needs mysql": {"--url", url, "--token", fakeToken},
-		"not every mode can run here:\n  mysql: the embedded database is SQLite\n  redlock: there is no embedded redlock\n": {
+		"not every mode can run here:\n  mysql: the embedded database is SQLite: leave out --backend embedded, or give a MySQL or MariaDB with 'shop demo --sql'\n  redlock: there is no embedded redlock: leave out": {
 			"--backend", "embedded",
 		},
-		"  kafka: the only Kafka broker that can be started here is an embedded one": {"--backend", "local"},
+		"is an embedded one: leave out --backend local, or give your own with 'shop demo --kafka'": {"--backend", "local"},
 	}
 	for want, args := range tests {
 		code, out, errOut := commandLine(t.Context(), newDemo(), append(args, "--all", "--json", "")...)

@@ -15,7 +15,7 @@ func newEmbeddedRedis() *cobra.Command {
 		Use:    "embedded-redis",
 		Short:  "Serve an embedded Redis until interrupted",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			m, err := localstack.StartMiniredis(listen)
 			if err != nil {
@@ -38,7 +38,7 @@ func newEmbeddedKafka() *cobra.Command {
 		Use:    "embedded-kafka",
 		Short:  "Serve an embedded Kafka broker until interrupted",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			c, err := localstack.StartKfake(listen)
 			if err != nil {

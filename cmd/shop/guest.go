@@ -44,15 +44,20 @@ func newGuest(ctx context.Context, own ownServers) (*guest, error) {
 	if err := errors.Join(g.lookAtExtras(ctx), g.lookAtKafka(ctx)); err != nil || own.SQL == "" {
 		return g, err
 	}
-	if file, ok := strings.CutPrefix(own.SQL, "sqlite:"); ok {
-		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-			g.File = file
-			return g, nil
-		}
+	file, err := backend.SQLiteFile(own.SQL)
+	if err != nil {
+		return nil, usage("--sql: %v", err)
+	}
+	if _, err := os.Stat(file); file != "" && errors.Is(err, os.ErrNotExist) {
+		g.File = file
+		return g, nil
 	}
 	db, err := backend.OpenSQL(own.SQL, 2)
 	if err != nil {
 		return nil, usage("--sql: %v", err)
+	}
+	if pool, err := db.DB(); err == nil {
+		defer func() { _ = pool.Close() }()
 	}
 	ours, err := backend.Migrated(ctx, db)
 	if err != nil {
@@ -81,7 +86,7 @@ func (g *guest) options(o localstack.Options) (localstack.Options, error) {
 // newGuestLeave is the keeper's farewell.
 func newGuestLeave() *cobra.Command {
 	return &cobra.Command{
-		Use: "guest-leave", Hidden: true, Args: cobra.NoArgs,
+		Use: "guest-leave", Hidden: true, Args: arguments(0, 0),
 		Short: "Remove what a demo left on the user's servers",
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			var g guest

@@ -33,6 +33,7 @@ func (g *guest) openExtras(ctx context.Context) (*backend.Set, error) {
 	}
 	set, err := backend.Open(backend.Config{
 		Redlock: g.Own.Redlock, Etcd: g.Own.Etcd, ZooKeeper: g.Own.ZooKeeper, Consul: g.Own.Consul, Prefix: g.Prefix, Conns: 2,
+		Name: func(backend string) string { return "--" + backend },
 	})
 	if err != nil {
 		return nil, usage("%v", err)

@@ -20,7 +20,7 @@ func (g *guest) lookAtKafka(ctx context.Context) error {
 	}
 	c, err := backend.OpenKafka(g.Own.Kafka)
 	if err != nil {
-		return usage("%v", err)
+		return usage("--kafka: %v", err)
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, extrasPatience)

@@ -236,7 +236,7 @@ func TestGuestRefuses(t *testing.T) {
 	t.Parallel()
 	for want, own := range map[string]ownServers{
 		"etcd address \"here:2379\": want http://": {Etcd: "here:2379"},
-		"want at least three":                      {Redlock: "redis://127.0.0.1:1"},
+		"--redlock: backend: Redlock: want three":  {Redlock: "redis://127.0.0.1:1"},
 		"Kafka address \"here\"":                   {Kafka: "here"},
 		"ZooKeeper address":                        {ZooKeeper: "http://127.0.0.1:2181"},
 	} {

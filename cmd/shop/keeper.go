@@ -15,7 +15,7 @@ func newKeeper() *cobra.Command {
 		Use:    "keeper",
 		Short:  "Own the processes of a local stack (started by other commands)",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   arguments(0, 0),
 		RunE: run(func(*cobra.Command, []string) error {
 			return localstack.RunKeeper(os.Stdin, os.Stdout)
 		}),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -62,7 +63,7 @@ Named plans, which the other flags override:
   shop loadtest --mode all --repeat 6 --bench >modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
     --ok-status 200 --refused-status 409 --stock-url '/items/{{product}}' --stock-json-path data.stock`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
 	}
 	f.add(cmd)
@@ -105,6 +106,9 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	thresholds, err := f.check()
 	if err != nil {
 		return err
+	}
+	if err := writable(f.jsonFile); err != nil {
+		return fmt.Errorf("--json-file: %w", err)
 	}
 	what, err := f.comparing(cmd.Context())
 	if err != nil {
@@ -166,6 +170,11 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 	}
 	if f.foreign.Request != "" {
 		f.foreign.URL = f.url
+		for _, p := range what.Plans {
+			if err := f.foreign.Validate(p); err != nil {
+				return what, usage("%w", err)
+			}
+		}
 		what.Modes = []api.Mode{{Name: "foreign", Available: true}}
 		what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
 			return loadtest.RunForeign(ctx, f.foreign, p, progress)
@@ -244,6 +253,27 @@ func (f *loadtestFlags) report(w io.Writer, c loadtest.Comparison) error {
 	return loadtest.WriteTable(w, c, style)
 }
 
+// writable makes sure, before there are results to lose, that a file can be written to; "" and "-" are none.
+func writable(path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	_, err := os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if isNew {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
 // writeJSONFile writes the comparison to a file, and makes its directory.
 func writeJSONFile(path string, c loadtest.Comparison) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -269,7 +299,7 @@ func openHistory(path string) (*historyFile, error) {
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--history: %w", err)
 	}
 	return &historyFile{file: f, w: bufio.NewWriter(f)}, nil
 }

@@ -74,8 +74,26 @@ func planList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
+// positives are the flags of which 0 would be taken for the default: whoever gives it means something else.
+var positives = []string{
+	"vus", "loops", "requests", "duration", "rate", "max-in-flight", "timeout", "product", "products", "stock", "quantity", "repeat", "seed",
+}
+
+// positive refuses a zero that was given to one of the flags.
+func positive(set *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
+			return usage("--%s %s: want more than 0, or leave it out for the default", name, f.Value)
+		}
+	}
+	return nil
+}
+
 // plans returns the plans to run: the named ones, or one without a name, with what was given on the command line.
 func (f *planFlags) plans() ([]loadtest.Plan, error) {
+	if err := positive(f.set, positives...); err != nil {
+		return nil, err
+	}
 	plans := []loadtest.Plan{{Wait: f.plan.Wait}}
 	if f.name != "" {
 		named, ok := loadtest.PlanNamed(f.name)
@@ -84,7 +102,7 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 		}
 		plans = named
 	}
-	if f.stages != "" {
+	if f.given("stages") {
 		stages, err := loadtest.ParseStages(f.stages)
 		if err != nil {
 			return nil, usage("%w", err)

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
 	"lastitem/loadtest"
@@ -143,16 +144,7 @@ func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code 
 	cmd.SetArgs(args)
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	err := cmd.ExecuteContext(ctx)
-	code = exitOK
-	if err != nil {
-		code = exitUsage
-		var e *exitError
-		if errors.As(err, &e) {
-			code = e.code
-		}
-		stderr.WriteString(err.Error())
-	}
+	code = report(cmd.ExecuteContextC(ctx))
 	return code, stdout.String(), stderr.String()
 }
 
@@ -185,7 +177,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
 		{"two forms", []string{"--mode", "all", "--json", "--csv"}, exitUsage, "none of the others can be"},
 		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, exitUsage, "knows no segments"},
-		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "SHOP_ADMIN_TOKEN"},
+		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "the one in SHOP_ADMIN_TOKEN or --token is another"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,8 +198,9 @@ func TestLoadtestExitCodes(t *testing.T) {
 
 func TestLoadtestNobodyThere(t *testing.T) {
 	code, _, errOut := commandLine(t.Context(), newLoadtest(), "--url", "http://127.0.0.1:1", "--mode", "all")
-	if code != exitFailed || !strings.Contains(errOut, "GET /modes") {
-		t.Errorf("exit code %d with %q, want %d and the failed call", code, errOut, exitFailed)
+	const want = "shop: loadtest: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a shop running there? 'shop up'"
+	if code != exitFailed || !strings.HasPrefix(errOut, want) {
+		t.Errorf("exit code %d with %q, want %d and %q", code, errOut, exitFailed, want)
 	}
 }
 
@@ -336,6 +329,27 @@ func TestPlanFlags(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A zero is not taken for the default, except where it says something by itself.
+func TestZeroIsNotTheDefault(t *testing.T) {
+	t.Parallel()
+	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas"}
+	newLoadtest().Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"int", "int64", "uint64", "float64", "duration"}, f.Value.Type()) {
+			return
+		}
+		// With another fault behind it, so that nothing is sent.
+		code, _, errOut := commandLine(t.Context(), newLoadtest(), "--mode", "all", "--engine", "steam", "--"+f.Name, "0")
+		refused := strings.Contains(errOut, "--"+f.Name+" 0") && strings.Contains(errOut, ": want more than 0")
+		if want := !slices.Contains(meant, f.Name); code != exitUsage || refused != want || !refused && !strings.Contains(errOut, "--engine") {
+			t.Errorf("loadtest --%s 0: exit %d, %s; want it refused: %t", f.Name, code, errOut, want)
+		}
+		code, _, errOut = commandLine(t.Context(), newLoadtest(), "--mode", "all", "--"+f.Name+"=-1")
+		if code != exitUsage || !strings.Contains(errOut, "--"+f.Name) {
+			t.Errorf("loadtest --%s -1: exit %d, %s; want a usage error that names it", f.Name, code, errOut)
+		}
+	})
 }
 
 // The codes that package loadtest computes are the program's.

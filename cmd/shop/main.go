@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes of every subcommand.
@@ -45,33 +48,47 @@ func shop() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return report(newRoot().ExecuteContext(ctx))
+	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
+	cobra.EnableCommandSorting = false                       // a variable of cobra's; ours are in the order of commands
+	return report(newRoot().ExecuteContextC(ctx))
 }
 
-// report prints err and returns the exit code: that of an exitError, else exitUsage, since cobra's own errors are about
-// the command line and every RunE wraps its errors by way of run.
-func report(err error) int {
+// report prints the error of a command and returns the exit code: that of an exitError, else exitUsage, since cobra's own errors
+// are about the command line and every RunE wraps its errors by way of run.
+func report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	var e *exitError
 	if !errors.As(err, &e) {
-		fmt.Fprintf(os.Stderr, "shop: %v\nTry 'shop --help'.\n", err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %v\nTry '%s --help'.\n", legible(err), cmd.CommandPath())
 		return exitUsage
 	}
 	if e.err != nil {
-		fmt.Fprintf(os.Stderr, "shop: %v\n", e.err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %v\n", e.err)
 	}
 	return e.code
 }
 
-// run adapts a command body to cobra: an error that carries no exit code becomes exitFailed.
+// legible says of a flag's value that cannot be read what it should be, which the parsers of Go leave out.
+func legible(err error) error {
+	var e *pflag.InvalidValueError
+	if !errors.As(err, &e) {
+		return err
+	}
+	return fmt.Errorf("--%s %q: want %s", e.GetFlag().Name, e.GetValue(), wanted(e.GetFlag().Value.Type(), err))
+}
+
+// run adapts a command body to cobra: an error that carries no exit code becomes exitFailed or, after Ctrl-C, exitInterrupted.
 func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := body(cmd, args)
 		var e *exitError
 		if err == nil || errors.As(err, &e) {
 			return err
+		}
+		if cmd.Context().Err() != nil {
+			return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %w", err)}
 		}
 		return &exitError{code: exitFailed, err: err}
 	}
@@ -91,6 +108,7 @@ concurrent request to the ones that hold. Start with 'shop demo'.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Version = version()
 	root.AddCommand(commands()...)
 	return root
 }

@@ -14,7 +14,7 @@ func newMigrate() *cobra.Command {
 		Short: "Create or update the tables in the database of SHOP_SQL",
 		Long: `Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it starts; several
 at once are safe. Tables of the same names that lastitem did not make are left alone, with an error.`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 	}
 	dsn := cmd.Flags().String("sql", "", "database, instead of SHOP_SQL")
 	list := cmd.Flags().Bool("list", false, "only list the migrations that this binary holds")
@@ -26,15 +26,16 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 		if err != nil {
 			return err
 		}
+		name := "--sql"
 		if *dsn == "" {
-			*dsn = c.SQL
+			*dsn, name = c.SQL, variable("sql")
 		}
 		if *dsn == "" {
 			return usage("no database: set SHOP_SQL or --sql")
 		}
 		db, err := backend.OpenSQL(*dsn, 2)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		applied, err := backend.Migrate(cmd.Context(), db)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/width"
 
 	"lastitem/internal/stock"
+	"lastitem/loadtest"
 )
 
 // The mode tables of the READMEs are what 'shop modes --markdown' prints.
@@ -30,7 +31,7 @@ under each hazard. A name prints the essay on that mode: what it does step by st
 
 Nothing is started: which modes a running shop can serve is told by its GET /modes.`,
 		Example: "  shop modes\n  shop modes lua-lock --lang zh\n  shop modes --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    arguments(0, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			if err := checkLang(lang); err != nil {
 				return err
@@ -52,6 +53,7 @@ Nothing is started: which modes a running shop can serve is told by its GET /mod
 			return printModes(w, lang, columns)
 		}),
 	}
+	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&lang, "lang", "en", "language of the titles and essays: en or zh")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON, in both languages")
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the mode table of the README")
@@ -69,10 +71,8 @@ func in(t stock.Text, lang string) string {
 }
 
 func printEssay(w io.Writer, name, lang string) error {
-	var names []string
 	for _, m := range stock.Modes() {
 		if m.Name != name {
-			names = append(names, m.Name)
 			continue
 		}
 		doc, err := m.Doc()
@@ -82,7 +82,15 @@ func printEssay(w io.Writer, name, lang string) error {
 		_, err = io.WriteString(w, in(doc, lang))
 		return err
 	}
-	return usage("no mode %q; there are: %s", name, strings.Join(names, ", "))
+	return noMode(name)
+}
+
+// noMode is the error for a name that is no mode's, with the nearest one.
+func noMode(name string) error {
+	if _, err := loadtest.Select(modesHere(), name); err != nil {
+		return usage("%w", err)
+	}
+	return usage("%q: want the name of one mode", name) // it is a pattern
 }
 
 // modeJSON is a mode as 'shop modes --json' prints it: as GET /modes does, less what only a running shop knows.

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/localstack"
@@ -24,6 +28,26 @@ func (o *ownServers) add(set *pflag.FlagSet) {
 	set.StringVar(&o.ZooKeeper, "zookeeper", "", "your own ZooKeeper, as host:port, several comma-separated")
 	set.StringVar(&o.Consul, "consul", "", "your own Consul, as the http://host:port of an agent")
 	set.StringVar(&o.Kafka, "kafka", "", "your own Kafka, as host:port, several comma-separated")
+}
+
+// adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and the user's own
+// server where the command takes one.
+func adviser(command, kind string, takesOwn bool) func(backend string) string {
+	return func(backend string) string {
+		var ways []string
+		embedded := slices.Contains([]string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka}, backend)
+		if kind == localstack.Embedded || kind == localstack.Local && embedded {
+			ways = append(ways, "leave out --backend "+kind)
+		}
+		switch {
+		case !takesOwn || backend == localstack.Nginx:
+		case backend == localstack.MySQL:
+			ways = append(ways, fmt.Sprintf("give a MySQL or MariaDB with 'shop %s --sql'", command))
+		default:
+			ways = append(ways, fmt.Sprintf("give your own with 'shop %s --%s'", command, backend))
+		}
+		return strings.Join(ways, ", or ")
+	}
 }
 
 // options adds the servers to what a stack is to be made of.

@@ -14,7 +14,7 @@ func newProbe() *cobra.Command {
 		Use:    "probe URL",
 		Short:  "Exit 0 when URL answers 200",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   arguments(1, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, args[0], nil)
 			if err != nil {

@@ -25,7 +25,7 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Run one replica of the shop",
 		Long:  "Run one replica of the shop, on the backends that the environment names. 'shop up' runs a whole stack.\n" + configHelp,
-		Args:  cobra.NoArgs,
+		Args:  arguments(0, 0),
 	}
 	listen := cmd.Flags().String("listen", "", "address to listen on, instead of SHOP_LISTEN")
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +78,8 @@ type closer struct {
 func newReplica(c config, log *slog.Logger) (*replica, error) {
 	set, err := backend.Open(backend.Config{
 		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
-		Kafka: c.Kafka, KafkaDial: c.kafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns, Log: log,
+		Kafka: c.Kafka, KafkaDial: c.kafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
+		Name: variable, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (r *replica) build(c config) (err error) {
 		Redis: r.set.Redis, SQL: r.set.SQL, EtcdStore: r.set.EtcdStore,
 		Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
 		Check: checkBackend(r.set), Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: r.log,
-		Kafka: r.set.Kafka,
+		Kafka: r.set.Kafka, Missing: c.Missing,
 	}
 	r.serviceLocks(c, &deps)
 	shop, err := stock.NewShop(deps, stock.Modes())
@@ -112,7 +113,7 @@ func (r *replica) build(c config) (err error) {
 	}
 	r.shop = shop
 	if _, err := shop.Mode(c.DefaultMode); err != nil {
-		return usage("SHOP_DEFAULT_MODE: %v", err)
+		return usage("SHOP_DEFAULT_MODE is %q, want a mode that 'shop modes' lists", c.DefaultMode)
 	}
 	r.Handler, err = handler.New(handler.Options{
 		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, DefaultMode: c.DefaultMode, Registry: registry,
@@ -161,6 +162,7 @@ func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
 	}
+	r.log.Info("listening", "on", l.Addr().String())
 	go migrateUntilDone(ctx, r.log, r.set)
 	base, cut := context.WithCancel(context.Background())
 	defer cut()
@@ -220,6 +222,7 @@ func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set) {
 	if set.DB == nil {
 		return
 	}
+	var last string
 	for {
 		applied, err := backend.Migrate(ctx, set.DB)
 		switch {
@@ -230,7 +233,10 @@ func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set) {
 			log.Error("migrate", "err", err)
 			return
 		}
-		log.Warn("migrate: trying again", "err", err)
+		if why := err.Error(); why != last {
+			log.Warn("migrate: trying again every second", "err", err)
+			last = why
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -173,15 +176,17 @@ func TestEngineClosedIsUnavailable(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	t.Parallel()
-	good := config{Redis: "redis://localhost:6379/0", LockTTL: 50 * time.Millisecond, Conns: 1}
+	good := config{Redis: "redis://localhost:6379/0", Listen: ":0", LockTTL: 50 * time.Millisecond, Conns: 1}
 	if err := good.validate(); err != nil {
 		t.Errorf("validate(%+v) = %v, want nil", good, err)
 	}
 	for want, change := range map[string]func(*config){
-		"no backend":               func(c *config) { c.Redis = "" },
-		"want at least 50ms":       func(c *config) { c.LockTTL = 49 * time.Millisecond },
-		"SHOP_CONNS is 0":          func(c *config) { c.Conns = 0 },
-		"SHOP_DRAIN is -1ns, want": func(c *config) { c.Drain = -1 },
+		"no backend":                func(c *config) { c.Redis = "" },
+		`SHOP_LISTEN (or --listen)`: func(c *config) { c.Listen = "8080" },
+		`is ":99999", want host`:    func(c *config) { c.Listen = ":99999" },
+		"want at least 50ms":        func(c *config) { c.LockTTL = 49 * time.Millisecond },
+		"SHOP_CONNS is 0":           func(c *config) { c.Conns = 0 },
+		"SHOP_DRAIN is -1ns, want":  func(c *config) { c.Drain = -1 },
 	} {
 		c := good
 		change(&c)
@@ -197,6 +202,61 @@ func TestConfigValidate(t *testing.T) {
 		t.Fatalf("newReplica with the least TTL = %v", err)
 	}
 	r.close()
+}
+
+// A setting that cannot be read is named as it is set, with what it should be.
+func TestConfigUnreadable(t *testing.T) {
+	for setting, want := range map[string]string{
+		"SHOP_LOCK_TTL=10": "such as 10s", "SHOP_DRAIN=x": "such as 10s", "SHOP_CONNS=many": "a whole number", "SHOP_LOG_LEVEL=loud": "debug, info",
+		"SHOP_CONNS=99999999999999999999": "64 bits", "SHOP_MISSING=etcd": "JSON",
+	} {
+		name, value, _ := strings.Cut(setting, "=")
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			t.Setenv("SHOP_REDIS", "redis://127.0.0.1:1")
+			code, _, errOut := commandLine(t.Context(), newServe())
+			if code != exitUsage || !strings.Contains(errOut, fmt.Sprintf("%s is %q, want ", name, value)) || !strings.Contains(errOut, want) {
+				t.Errorf("%s: exit %d, %s; want exit %d, and %q", setting, code, errOut, exitUsage, want)
+			}
+		})
+	}
+}
+
+// An address that cannot be read is named by the variable or the flag that it was given by.
+func TestAddressesAreNamed(t *testing.T) {
+	t.Parallel()
+	for backend, c := range map[string]config{
+		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"}, "zookeeper": {ZooKeeper: "x"},
+		"etcd": {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
+	} {
+		c.Conns = 1
+		_, err := newReplica(c, slog.New(slog.DiscardHandler))
+		if want := "SHOP_" + strings.ToUpper(backend) + ": "; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("newReplica(%+v) = %v, want %s", c, err, want)
+		}
+		own := ownServers{Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, Etcd: c.Etcd, ZooKeeper: c.ZooKeeper, Consul: c.Consul, Kafka: c.Kafka}
+		var e *exitError
+		if _, err := newGuest(t.Context(), own); !errors.As(err, &e) || e.code != exitUsage || !strings.HasPrefix(err.Error(), "--"+backend+": ") {
+			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)
+		}
+	}
+}
+
+// A database that is away is not told of every second.
+func TestMigrateSaysItOnce(t *testing.T) {
+	t.Parallel()
+	set, err := backend.Open(backend.Config{SQL: "shop:x@tcp(127.0.0.1:1)/shop", Conns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set.Close() }()
+	var log bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // three tries
+	defer cancel()
+	migrateUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), set)
+	if n := strings.Count(log.String(), "connection refused"); n != 1 {
+		t.Errorf("%d lines, want one:\n%s", n, &log)
+	}
 }
 
 // serviceModes are the modes that need more than Redis and SQL.
@@ -271,6 +331,24 @@ func TestModesOnServices(t *testing.T) {
 	}
 	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got, `"store":"etcd"`) {
 		t.Errorf("audit = %s, want a report on etcd", got)
+	}
+}
+
+// Who started the replica may know better than it what to do about a backend that is missing.
+func TestModesSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	var missing reasons
+	if err := missing.UnmarshalText([]byte(`{"etcd":"ask your administrator","mysql":"buy one"}`)); err != nil {
+		t.Fatal(err)
+	}
+	r := openWithServices(t, config{Missing: missing})
+	for name, want := range map[string]string{
+		"etcd": "no etcd configured: ask your administrator", "mutex-in-tx": "its lesson needs InnoDB: buy one",
+		"consul": "no Consul configured: set SHOP_CONSUL",
+	} {
+		if got := modeOf(t, r, name).Why; got != want {
+			t.Errorf("%s is not available: %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
+	"lastitem/loadtest"
 )
 
 // TestStackCommands runs the commands around the local stack as a user does: in a binary of their own, told by signals.
@@ -100,6 +101,9 @@ func testUp(t *testing.T, shop string) {
 	if s.Token != "t0ken" || len(s.Replicas) != 2 || !strings.HasPrefix(s.SQL.URL, "sqlite:") {
 		t.Errorf("shop up printed %+v", s)
 	}
+	if why, want := whyNot(t, s.URL, "etcd"), "there is no embedded etcd: leave out --backend embedded, or give your own with 'shop up --etcd'"; !strings.Contains(why, want) {
+		t.Errorf("GET /modes/etcd says %q, want %q", why, want)
+	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/products/101/stock", strings.NewReader(`{"stock":3}`))
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +126,21 @@ func testUp(t *testing.T, shop string) {
 		t.Errorf("shop up after Ctrl-C: %v, want exit 0", err)
 	}
 	wantGone(t, s)
+}
+
+// whyNot asks a shop why a mode is not available.
+func whyNot(t *testing.T, url, mode string) string {
+	t.Helper()
+	control, err := loadtest.NewControl(url, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close()
+	m, err := control.Mode(t.Context(), mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Why
 }
 
 func testUpKilled(t *testing.T, shop string) {

@@ -28,10 +28,11 @@ func newStock() *cobra.Command {
 		Long: `Shows the stock of a product of a running shop in every store, as JSON. With UNITS it sets the stock first, which makes the
 product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`,
 		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    arguments(1, 2),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, f, args) }),
 	}
 	flags := cmd.Flags()
+	flags.SortFlags = false
 	flags.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
 	flags.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
 	flags.IntVar(&f.segments, "segments", 0, "split the stock in Redis into so many segments")
@@ -43,6 +44,12 @@ func runStock(cmd *cobra.Command, f stockFlags, args []string) error {
 	id, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || id < 1 {
 		return usage("PRODUCT %q: want a number from 1", args[0])
+	}
+	switch {
+	case f.segments < 0:
+		return usage("--segments %d: want a number from 0", f.segments)
+	case len(args) == 1 && (f.segments > 0 || f.ifNew):
+		return usage("--segments and --if-new go with UNITS, to set the stock")
 	}
 	if f.token == "" {
 		f.token = os.Getenv(envToken)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -126,6 +128,8 @@ func (p *progressLine) clear() {
 func doneText(s loadtest.Step) string {
 	text := fmt.Sprintf(" ... %.1fs", s.Elapsed.Seconds())
 	switch {
+	case errors.Is(s.Err, context.Canceled):
+		return text + " interrupted"
 	case s.Err != nil && s.Result == nil:
 		return text + " failed"
 	case s.Result != nil && s.Result.Finding != "":

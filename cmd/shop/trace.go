@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,10 +28,11 @@ func newTrace() *cobra.Command {
 product in stock, deducts by the mode, and lists what passed between the replica and its servers: when each command was sent,
 how long its answer took, when the server itself saw it and how long it worked on it, and what its scripts did inside.`,
 		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace idempotent --key order-4711 --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, f, args[0]) }),
 	}
 	flags := cmd.Flags()
+	flags.SortFlags = false
 	flags.StringVar(&f.store, "store", "", "where the count lives, one of the mode's stores in 'shop modes' (default: the first)")
 	flags.Int64Var(&f.quantity, "quantity", 1, "how many to deduct, of 100")
 	flags.StringVar(&f.key, "key", "trace-1", "the Idempotency-Key of the request")
@@ -48,20 +50,21 @@ func (f traceFlags) deduction(name string) (deduction, error) {
 	i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == name })
 	switch {
 	case i < 0:
-		return deduction{}, usage("no mode %q; 'shop modes' lists them", name)
+		return deduction{}, noMode(name)
 	case f.quantity < 1 || f.quantity > traceStock:
 		return deduction{}, usage("--quantity %d: want 1 to %d", f.quantity, traceStock)
 	case f.key == "":
 		return deduction{}, usage("--key is empty")
-	case !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, f.backend):
-		return deduction{}, usage("--backend %s: want auto, embedded or local", f.backend)
+	}
+	if err := checkBackendFlag(f.backend); err != nil {
+		return deduction{}, err
 	}
 	d := deduction{mode: modes[i], quantity: f.quantity, key: f.key, store: stock.Store(f.store)}
 	if len(d.mode.Stores) > 0 && d.store == "" {
 		d.store = d.mode.Stores[0]
 	}
 	if d.store != "" && !slices.Contains(d.mode.Stores, d.store) {
-		return deduction{}, usage("--store %s: %s has %v", f.store, name, d.mode.Stores)
+		return deduction{}, usage("--store %s: the stores of %s are %q", f.store, name, d.mode.Stores)
 	}
 	if f.backend == localstack.Local && slices.Contains(d.mode.Needs, stock.NeedKafka) {
 		return deduction{}, usage("--backend local: %s needs Kafka, and the only broker that this command can start is an embedded one", name)
@@ -74,6 +77,15 @@ func runTrace(cmd *cobra.Command, f traceFlags, name string) error {
 	if err != nil {
 		return err
 	}
+	err = traceOnce(cmd, f, d)
+	if err != nil && cmd.Context().Err() != nil {
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted before the trace was complete")}
+	}
+	return err
+}
+
+// traceOnce starts the servers, traces, and prints.
+func traceOnce(cmd *cobra.Command, f traceFlags, d deduction) error {
 	var said []string // told with an error only: the table names the servers
 	t, err := newTracer(cmd.Context(), []stock.Mode{d.mode}, f.backend, func(format string, args ...any) {
 		said = append(said, fmt.Sprintf(format, args...))

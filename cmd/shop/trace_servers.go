@@ -46,7 +46,7 @@ const redlockNodes = 5
 // newTracer starts the servers that the modes need, and the replica. The caller closes it.
 func newTracer(ctx context.Context, modes []stock.Mode, backendKind string, log func(string, ...any)) (*tracer, error) {
 	t := &tracer{kinds: map[string]string{}}
-	err := t.start(ctx, modes, localstack.Options{Backend: backendKind, Log: log})
+	err := t.start(ctx, modes, localstack.Options{Backend: backendKind, Log: log, Advice: adviser("trace", backendKind, false)})
 	if err != nil {
 		t.close()
 		return nil, err
@@ -74,6 +74,10 @@ func (t *tracer) start(ctx context.Context, modes []stock.Mode, o localstack.Opt
 	}
 	c := config{
 		Replica: "1", Token: stack.Token, DefaultMode: "lease-seq", Prefix: "lastitem:", LockTTL: 10 * time.Second, Conns: 16,
+		Missing: reasons{},
+	}
+	for name, why := range stack.Missing() {
+		c.Missing[stock.Backend(name)] = why
 	}
 	if err := errors.Join(
 		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack), t.tapKafka(&c, stack),

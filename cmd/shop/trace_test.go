@@ -122,15 +122,19 @@ func TestTraceRefuses(t *testing.T) {
 		args string
 		want string
 	}{
-		{"nobody", `no mode "nobody"`},
-		{"unsafe --store sql", "--store sql: unsafe has [redis]"},
+		{"nobody", `unknown mode "nobody"`},
+		{"mutexx", `did you mean "mutex"?`},
+		{"set*", "want the name of one mode"},
+		{"noop --store sql", "the stores of noop are []"},
+		{"unsafe --store sql", `--store sql: the stores of unsafe are ["redis"]`},
 		{"unsafe --quantity 0", "--quantity 0"},
 		{"unsafe --quantity 101", "--quantity 101"},
 		{"unsafe --lang fr", `--lang "fr"`},
 		{"unsafe --backend docker", "--backend docker"},
 		{"kafka --backend local", "--backend local: kafka needs Kafka"},
 		{"unsafe --json --stable", "none of the others can be"},
-		{"", "accepts 1 arg(s)"},
+		{"", "missing: want shop trace MODE"},
+		{"unsafe mutex", `unexpected argument "mutex"`},
 	} {
 		code, _, errOut := commandLine(t.Context(), newTrace(), strings.Fields(c.args)...)
 		if code != exitUsage || !strings.Contains(errOut, c.want) {

@@ -263,6 +263,15 @@ func testTrace(t *testing.T, shop string) {
 	if diff := cmp.Diff(want, words); diff != "" {
 		t.Errorf("requests of kafka (-want +got):\n%s", diff)
 	}
+	for mode, want := range map[string]string{
+		"etcd":        "there is no embedded etcd: leave out --backend embedded\n",
+		"mutex-in-tx": "its lesson needs InnoDB: the embedded database is SQLite: leave out --backend embedded\n",
+	} {
+		cmd := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded")
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), want) {
+			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, cmd.ProcessState.ExitCode(), out, exitFailed, want)
+		}
+	}
 }
 
 // traceEmbedded traces a mode on embedded servers, in a process of its own.

@@ -44,7 +44,7 @@ embedded Kafka broker (kfake).
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, f) }),
 	}
 	flags := cmd.Flags()
@@ -65,11 +65,14 @@ func up(cmd *cobra.Command, f upFlags) error {
 	case f.port < 0 || f.port > 65535:
 		return usage("--port %d: want 0 to 65535", f.port)
 	}
-	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, f.backend) {
-		return usage("--backend %s: want auto, embedded or local", f.backend)
+	if err := checkBackendFlag(f.backend); err != nil {
+		return err
+	}
+	if _, err := newGuest(cmd.Context(), f.own); err != nil { // only to see that they answer
+		return err
 	}
 	o := f.own.options(localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken),
+		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser("up", f.backend, true),
 		Log: func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) },
 	})
 	if f.port != 0 {
@@ -94,6 +97,14 @@ func up(cmd *cobra.Command, f upFlags) error {
 	case <-stack.Done():
 	}
 	return errors.Join(stack.Err(), stack.Close())
+}
+
+// checkBackendFlag refuses what is none of localstack's values.
+func checkBackendFlag(kind string) error {
+	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, kind) {
+		return usage("--backend %s: want auto, embedded or local", kind)
+	}
+	return nil
 }
 
 // printStack prints where everything is. Passwords of servers that the user gave are masked in the text.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -30,7 +31,7 @@ func newWithStack() *cobra.Command {
 		Use:    "with-stack [flags] -- COMMAND...",
 		Short:  "Run a command with a private real Redis and MySQL, where they are installed",
 		Hidden: true,
-		Args:   cobra.MinimumNArgs(1),
+		Args:   arguments(1, math.MaxInt),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return withStack(cmd, require, args)
 		}),

@@ -42,7 +42,18 @@ type Config struct {
 	Prefix string
 	// Conns bounds the connections to each backend. Group commits have a pool of their own in MySQL, of 16 at most.
 	Conns int
-	Log   *slog.Logger
+	// Name says what the address of a backend was given by, "SHOP_ETCD", to begin an error about it; nil leaves that out.
+	Name func(backend string) string
+	// Log is told when a backend does not answer, and when it does again; nil = nobody.
+	Log *slog.Logger
+}
+
+// about begins an error about an address with what it was given by.
+func (cfg Config) about(backend string, err error) error {
+	if err == nil || cfg.Name == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", cfg.Name(backend), err)
 }
 
 // Set is the open backends. Nil fields are not configured.
@@ -61,6 +72,7 @@ type Set struct {
 	Consul    *consul.Client
 	Kafka     func(...kgo.Opt) (*kgo.Client, error) // a client of its own for whoever asks, who closes it
 
+	log     *slog.Logger
 	groups  *sql.DB // of group commits
 	healths map[string]*health
 	closing []func() error
@@ -74,10 +86,14 @@ type Node struct {
 
 // Open makes the clients and starts to ping. Only an address that cannot be read is an error.
 func Open(cfg Config) (*Set, error) {
-	s := &Set{healths: map[string]*health{}}
+	s := &Set{log: cfg.Log, healths: map[string]*health{}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	err := errors.Join(
-		s.openRedis(cfg), s.openSQL(cfg), s.openRedlock(cfg), s.openZooKeeper(cfg), s.openEtcd(cfg), s.openConsul(cfg),
-		s.openKafka(cfg),
+		cfg.about("redis", s.openRedis(cfg)), cfg.about("sql", s.openSQL(cfg)), cfg.about("redlock", s.openRedlock(cfg)),
+		cfg.about("zookeeper", s.openZooKeeper(cfg)), cfg.about("etcd", s.openEtcd(cfg)), cfg.about("consul", s.openConsul(cfg)),
+		cfg.about("kafka", s.openKafka(cfg)),
 	)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -98,7 +114,7 @@ func (s *Set) openRedis(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.healths["redis"] = watch(func(ctx context.Context) error { return probe.Ping(ctx).Err() }, probe.Close)
+	s.watch("redis", func(ctx context.Context) error { return probe.Ping(ctx).Err() }, probe.Close)
 	return nil
 }
 
@@ -125,11 +141,16 @@ func (s *Set) openSQL(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.healths["sql"] = watch(func(ctx context.Context) error {
+	s.watch("sql", func(ctx context.Context) error {
 		// The tables, not just the server: before the migrations have run there is nothing to deduct from.
 		return probe.WithContext(ctx).Exec("SELECT 1 FROM product_stock WHERE id = 0").Error
 	}, func() error { return closeSQL(probe) })
 	return nil
+}
+
+// watch pings a backend until the set is closed.
+func (s *Set) watch(backend string, ping func(context.Context) error, closing func() error) {
+	s.healths[backend] = watch(news{log: s.log, backend: backend}, ping, closing)
 }
 
 // Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last ping, which

@@ -3,6 +3,8 @@ package backend
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,16 +27,21 @@ type health struct {
 }
 
 // watch starts the pings; closing ends the connection that they use.
-func watch(ping func(context.Context) error, closing func() error) *health {
+func watch(n news, ping func(context.Context) error, closing func() error) *health {
 	ctx, stop := context.WithCancel(context.Background())
 	h := &health{stop: stop}
 	first := errNotAsked
 	h.last.Store(&first)
 	h.done.Go(func() {
 		defer func() { _ = closing() }()
+		n.since = time.Now()
 		for wait := pingFirst; ; wait = min(2*wait, pingEvery) {
-			if h.ask(ctx, ping) == nil {
+			err := h.ask(ctx, ping)
+			if err == nil {
 				wait = pingEvery
+			}
+			if ctx.Err() == nil { // else it is we who end
+				n.hear(err)
 			}
 			select {
 			case <-time.After(wait):
@@ -50,8 +57,43 @@ func (h *health) ask(ctx context.Context, ping func(context.Context) error) erro
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	err := ping(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer in %s: %w", pingTimeout, err)
+	}
 	h.last.Store(&err)
 	return err
+}
+
+// newsAfter is how long a backend may take to answer for the first time, since things that start together do not answer at once.
+const newsAfter = time.Second
+
+// news logs what changes, not what is: that a backend does not answer, and that it does again.
+type news struct {
+	log     *slog.Logger
+	backend string
+	since   time.Time // of the silence; zero while it answers
+	met     bool      // it has answered once
+	told    bool      // of the silence
+}
+
+// hear takes the outcome of a ping.
+func (n *news) hear(err error) {
+	now := time.Now()
+	switch {
+	case err == nil:
+		if n.told {
+			n.log.Info("backend answers", "backend", n.backend, "after", now.Sub(n.since).Round(time.Millisecond))
+		}
+		n.since, n.met, n.told = time.Time{}, true, false
+		return
+	case n.since.IsZero():
+		n.since = now
+	}
+	if n.told || !n.met && now.Sub(n.since) < newsAfter {
+		return
+	}
+	n.told = true
+	n.log.Warn("backend does not answer", "backend", n.backend, "err", err)
 }
 
 // check returns the last answer, without waiting. A nil health is a backend that is not configured: nothing to say.

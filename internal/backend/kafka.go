@@ -46,6 +46,6 @@ func (s *Set) openKafka(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.healths["kafka"] = watch(func(ctx context.Context) error { return probe.Ping(ctx) }, func() error { probe.Close(); return nil })
+	s.watch("kafka", func(ctx context.Context) error { return probe.Ping(ctx) }, func() error { probe.Close(); return nil })
 	return nil
 }

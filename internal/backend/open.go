@@ -5,7 +5,10 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -91,6 +94,9 @@ func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+	if store.CannotOpen(err) {
+		return nil, fmt.Errorf("backend: open %s: the file cannot be read or written, or not be made", Redact(dsn))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
 	}
@@ -109,10 +115,14 @@ func limit(pool *sql.DB, conns int) {
 }
 
 func dialect(dsn string) (gorm.Dialector, error) {
-	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+	file, err := SQLiteFile(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
 		// busy_timeout comes first, since the statements after it may have to wait too. Writers queue for the one write lock from
 		// BEGIN on: a transaction that reads and then writes would otherwise fail when another has written in between.
-		return sqlite.Open("file:" + strings.TrimPrefix(file, "//") +
+		return sqlite.Open("file:" + file +
 			"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"), nil
 	}
 	connector, err := mysqlConnector(dsn)
@@ -120,6 +130,27 @@ func dialect(dsn string) (gorm.Dialector, error) {
 		return nil, err
 	}
 	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
+}
+
+// SQLiteFile returns the file that an sqlite: address names, "" for any other. Its error says why no database can be there.
+func SQLiteFile(dsn string) (string, error) {
+	file, ok := strings.CutPrefix(dsn, "sqlite:")
+	if !ok {
+		return "", nil
+	}
+	file = strings.TrimPrefix(file, "//")
+	if file == "" || strings.HasPrefix(file, ":") {
+		return "", fmt.Errorf("backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open", dsn)
+	}
+	dir := filepath.Dir(file)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("backend: SQL address %q: there is no directory %s", dsn, dir)
+	}
+	// It is not opened to see: closing it again would end the locks that this process may hold on it.
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return "", fmt.Errorf("backend: SQL address %q: it is a directory, want a file in it", dsn)
+	}
+	return file, nil
 }
 
 // mysqlConnector makes connections for a MySQL DSN or URL.

@@ -151,19 +151,36 @@ func TestOpenNewSQLiteAtOnce(t *testing.T) {
 func TestOpenRefusesAddresses(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]backend.Config{
-		"at least three":      {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2"},
+		"three or more":       {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2"},
 		"want redis://":       {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,127.0.0.1:3"},
 		"want host:port":      {ZooKeeper: "zk://127.0.0.1:2181"},
 		"want http://":        {Etcd: "127.0.0.1:2379"},
 		"has one address":     {Consul: "http://127.0.0.1:1,http://127.0.0.1:2"},
 		"want http://host:po": {Consul: "tcp://127.0.0.1:1"},
 	} {
+		cfg.Name = func(backend string) string { return "--" + backend }
 		set, err := backend.Open(cfg)
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--") {
 			t.Errorf("Open(%+v) = %v, want an error with %q", cfg, err, want)
 		}
 		if err == nil {
 			_ = set.Close()
+		}
+	}
+}
+
+func TestOpenSQLiteSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for dsn, want := range map[string]string{
+		"sqlite:" + dir + "/a/b/shop.db": "there is no directory " + dir + "/a/b",
+		"sqlite://" + dir:                "is a directory",
+		"sqlite:":                        "want sqlite:/path/to/file.db",
+		"sqlite::memory:":                "want sqlite:/path/to/file.db",
+		"sqlite:/dev/null/shop.db":       "cannot be read or written",
+	} {
+		if db, err := backend.OpenSQL(dsn, 1); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "memory (14)") {
+			t.Errorf("OpenSQL(%s) = %v, %v, want %q", dsn, db, err, want)
 		}
 	}
 }

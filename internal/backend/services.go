@@ -28,7 +28,8 @@ func (s *Set) openRedlock(cfg Config) error {
 	}
 	addresses := strings.Split(cfg.Redlock, ",")
 	if len(addresses) < 3 {
-		return fmt.Errorf("backend: Redlock has %d nodes, want at least three, comma-separated: a majority must survive one", len(addresses))
+		return fmt.Errorf("backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d",
+			len(addresses))
 	}
 	var probes []redis.UniversalClient
 	for _, address := range addresses {
@@ -46,7 +47,7 @@ func (s *Set) openRedlock(cfg Config) error {
 		}
 		probes = append(probes, probe)
 	}
-	s.healths["redlock"] = watch(func(ctx context.Context) error { return majority(ctx, probes) }, func() error {
+	s.watch("redlock", func(ctx context.Context) error { return majority(ctx, probes) }, func() error {
 		var errs []error
 		for _, p := range probes {
 			errs = append(errs, p.Close())
@@ -98,7 +99,7 @@ func (s *Set) openZooKeeper(cfg Config) error {
 		}
 		return nil
 	})
-	s.healths["zookeeper"] = watch(func(context.Context) error {
+	s.watch("zookeeper", func(context.Context) error {
 		if state := c.State(); state != zk.StateHasSession {
 			return fmt.Errorf("%s: %s", cfg.ZooKeeper, strings.TrimPrefix(state.String(), "State"))
 		}
@@ -127,7 +128,7 @@ func (s *Set) openEtcd(cfg Config) error {
 	}
 	s.Etcd, s.EtcdStore = c, store.NewEtcd(c, cfg.Prefix)
 	s.closing = append(s.closing, c.Close)
-	s.healths["etcd"] = watch(func(ctx context.Context) error {
+	s.watch("etcd", func(ctx context.Context) error {
 		_, err := c.Get(ctx, "\x00") // by consensus: a member without a leader does not answer
 		return err
 	}, func() error { return nil })
@@ -154,7 +155,7 @@ func (s *Set) openConsul(cfg Config) error {
 	}
 	s.Consul = c
 	s.closing = append(s.closing, func() error { o.Transport.CloseIdleConnections(); return nil })
-	s.healths["consul"] = watch(func(ctx context.Context) error {
+	s.watch("consul", func(ctx context.Context) error {
 		_, err := c.Status().LeaderWithQueryOptions((&consul.QueryOptions{}).WithContext(ctx))
 		return err
 	}, func() error { return nil })

@@ -49,13 +49,21 @@ type decoder struct {
 func (d *decoder) set(name string, v value) error {
 	i := slices.Index(d.names(), name)
 	if i < 0 {
-		return invalid(echo(name), "unknown field; there are "+strings.Join(d.names(), ", "))
+		return invalid(echo(name), unknownField(d.names()))
 	}
 	if d.seen>>i&1 == 1 {
 		return invalid(name, "given twice")
 	}
 	d.seen |= 1 << i
 	return d.take(i, v)
+}
+
+// unknownField says which fields there are instead.
+func unknownField(names []string) string {
+	if len(names) == 0 {
+		return "unknown field; this path takes none"
+	}
+	return "unknown field; there are " + strings.Join(names, ", ")
 }
 
 // given reports whether the field with that index was set.

@@ -274,6 +274,37 @@ func readStockLevel(r *http.Request, w http.ResponseWriter) (stockLevel, error) 
 	return s, nil
 }
 
+// nothing is the input of a path that has no fields.
+type nothing struct{}
+
+// names lists the fields a client may send.
+func (nothing) names() []string { return nil }
+
+// take is never called.
+func (nothing) take(int, value) error { return nil }
+
+// inquiry is the input of GET /products/{id}/audit: the language of its sentences, "" = English.
+type inquiry struct{ lang string }
+
+var inquiryNames = []string{"lang"}
+
+// names lists the fields a client may send.
+func (q *inquiry) names() []string { return inquiryNames }
+
+// take checks and keeps one field.
+func (q *inquiry) take(i int, v value) (err error) {
+	if q.lang, err = v.word(inquiryNames[i]); err == nil && q.lang != "en" && q.lang != "zh" {
+		err = invalid(inquiryNames[i], "must be en or zh")
+	}
+	return err
+}
+
+// readQuery reads and checks the query of a path without a body.
+func readQuery(r *http.Request, t target) error {
+	in := decoder{target: t}
+	return in.pairs("query", r.URL.RawQuery)
+}
+
 // look is the input of GET /products/{id}: by which mode to read, "" = by none, without a lock.
 type look struct {
 	mode   string

@@ -26,7 +26,8 @@ func (h *Handler) healthz(c *gin.Context) outcome {
 }
 
 // readyz says whether this replica should be sent requests: not while it drains, nor while a backend is away. This is the one
-// answer that shows a cause, since who asks it wants to know which.
+// answer that shows a cause, since who asks it wants to know which. Nothing is logged: probes ask all the time, and who pings the
+// backends has told the log already.
 func (h *Handler) readyz(c *gin.Context) outcome {
 	if h.draining.Load() {
 		return outcome{code: h.refuse(c, problemOf(errDraining, c.Request.URL.EscapedPath()))}
@@ -35,7 +36,6 @@ func (h *Handler) readyz(c *gin.Context) outcome {
 		err = fmt.Errorf("%w: %w", errNotReady, err)
 		p := problemOf(errNotReady, c.Request.URL.EscapedPath())
 		p.Detail = err.Error()
-		h.report(c.Request, p.Code, err)
 		return outcome{code: h.refuse(c, p)}
 	}
 	return h.send(c, health{"ready", h.Replica})

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -26,7 +27,9 @@ func TestReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked, down := 0, error(nil)
+		var log *bytes.Buffer
 		h := newHandler(t, &fakeShop{}, func(o *Options) {
+			log = logged(o)
 			o.Ready = func(ctx context.Context) error {
 				if _, ok := ctx.Deadline(); !ok {
 					t.Error("Ready may take for ever")
@@ -53,6 +56,9 @@ func TestReady(t *testing.T) {
 		}
 		if asked != 2 {
 			t.Errorf("asked %d times, want 2", asked)
+		}
+		if log.Len() > 0 {
+			t.Errorf("logged: %s", log)
 		}
 	})
 }

@@ -83,6 +83,11 @@ func problemOf(err error, instance string) api.Problem {
 			p.ProductID, p.Requested, p.Available = e.ProductID, &requested, &available
 			p.Detail = fmt.Sprintf("product %d: %d requested, %d available", e.ProductID, e.Requested, e.Available)
 		}
+	case api.UnknownProduct, api.ProductSegmented:
+		var e *stock.ProductError
+		if errors.As(err, &e) {
+			p.ProductID, p.Detail = e.ProductID, fmt.Sprintf("product %d: %s", e.ProductID, detail)
+		}
 	case api.InvalidRequest:
 		var e *stock.InvalidError
 		if errors.As(err, &e) {

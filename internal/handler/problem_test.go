@@ -144,6 +144,24 @@ func TestSoldOutCarriesItsNumbers(t *testing.T) {
 	}
 }
 
+func TestARefusedCartNamesTheProduct(t *testing.T) {
+	t.Parallel()
+	for code, refusal := range map[api.Code]error{
+		api.UnknownProduct:   &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 102},
+		api.ProductSegmented: &stock.ProductError{Err: stock.ErrSegmented, ProductID: 102},
+		api.SoldOut:          &stock.SoldOutError{ProductID: 102, Requested: 1},
+	} {
+		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+			return stock.Receipt{}, fmt.Errorf("by the consumer: %w", refusal)
+		}}
+		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/sql-atomic", `{"items":[{"product_id":101},{"product_id":102}]}`,
+			"Content-Type", "application/json")
+		if p := problem(t, a); p.Code != code || p.ProductID != 102 || !strings.HasPrefix(p.Detail, "product 102: ") {
+			t.Errorf("%s = %s, want it to name product 102", code, a.body)
+		}
+	}
+}
+
 func logged(o *Options) *bytes.Buffer {
 	var buf bytes.Buffer
 	o.Log = slog.New(slog.NewTextHandler(&buf, nil))

@@ -146,12 +146,16 @@ type audits struct {
 // audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged as well:
 // inconclusive.
 func (h *Handler) audit(c *gin.Context) outcome {
+	var q inquiry
+	if err := readQuery(c.Request, &q); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
 	id, l, err := h.readLedger(c)
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
 	facts := ledger(id, l)
-	reports := audit.JudgeLedger(&facts, c.Query("lang"))
+	reports := audit.JudgeLedger(&facts, q.lang)
 	return h.send(c, audits{ProductID: id, Verdict: audit.Overall(reports), Reports: reports})
 }
 

@@ -145,6 +145,31 @@ func TestProductRefusesItsQuery(t *testing.T) {
 	}
 }
 
+func TestUnknownQueryIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{ledger: soldOnce})
+	for _, path := range []string{"/modes", "/modes/mutex", "/products/101/orders", "/products/101/ledger", "/products/101/audit"} {
+		for query, field := range map[string]string{"limit=2": "limit", "a&b": "a", "lang=zh&limit=2": "limit", "%zz=1": "query"} {
+			if field == "limit" && path != "/products/101/audit" { // it has no lang either
+				field, _, _ = strings.Cut(query, "=")
+			}
+			a := ask(t, h, "GET", path+"?"+query, "")
+			if p := problem(t, a); a.StatusCode != http.StatusBadRequest || p.Code != api.InvalidRequest || p.Field != field {
+				t.Errorf("GET %s?%s = %d %s, want it to refuse %s", path, query, a.StatusCode, a.body, field)
+			}
+		}
+		if a := ask(t, h, "GET", path+"?", ""); a.StatusCode != http.StatusOK {
+			t.Errorf("GET %s? = %d %s", path, a.StatusCode, a.body)
+		}
+	}
+	for _, lang := range []string{"", "xx", "ZH", "zh&lang=zh"} {
+		a := ask(t, h, "GET", "/products/101/audit?lang="+lang, "")
+		if p := problem(t, a); a.StatusCode != http.StatusBadRequest || p.Field != "lang" {
+			t.Errorf("GET audit?lang=%s = %d %s", lang, a.StatusCode, a.body)
+		}
+	}
+}
+
 func TestOrdersOfAllStoresByTime(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{ledger: soldOnce})

@@ -40,12 +40,12 @@ func (h *Handler) table() []route {
 	return []route{
 		{http.MethodPost, "/deduct_stock/{mode}", h.deduct, api.Text{En: "deduct stock by one mode", Zh: "以指定模式扣减库存"}},
 		{http.MethodPost, "/deduct_stock", h.deduct, api.Text{En: "deduct stock by the default mode", Zh: "以默认模式扣减库存"}},
-		{http.MethodGet, "/modes", h.listModes, api.Text{En: "every mode, with what it claims", Zh: "所有模式及其声明"}},
-		{http.MethodGet, "/modes/{mode}", h.showMode, api.Text{En: "one mode, with its essay", Zh: "单个模式及其说明文章"}},
+		{http.MethodGet, "/modes", h.bare(h.listModes), api.Text{En: "every mode, with what it claims", Zh: "所有模式及其声明"}},
+		{http.MethodGet, "/modes/{mode}", h.bare(h.showMode), api.Text{En: "one mode, with its essay", Zh: "单个模式及其说明文章"}},
 		{http.MethodGet, "/products/{id}", h.product, api.Text{En: "stock in every store", Zh: "各存储中的库存"}},
 		{http.MethodPut, "/products/{id}/stock", h.setStock, api.Text{En: "set the stock: a run starts here (admin)", Zh: "设置库存，一轮测试由此开始（需管理员令牌）"}},
-		{http.MethodGet, "/products/{id}/orders", h.orders, api.Text{En: "the order rows", Zh: "订单行"}},
-		{http.MethodGet, "/products/{id}/ledger", h.ledger, api.Text{En: "the raw facts that a judge needs", Zh: "供裁判使用的原始事实"}},
+		{http.MethodGet, "/products/{id}/orders", h.bare(h.orders), api.Text{En: "the order rows", Zh: "订单行"}},
+		{http.MethodGet, "/products/{id}/ledger", h.bare(h.ledger), api.Text{En: "the raw facts that a judge needs", Zh: "供裁判使用的原始事实"}},
 		{http.MethodGet, "/products/{id}/audit", h.audit, api.Text{En: "the verdict", Zh: "裁决"}},
 		{http.MethodGet, "/problems/{code}", h.explain, api.Text{En: "what an error code means", Zh: "错误码的含义"}},
 		{http.MethodGet, "/openapi.json", h.openAPI, api.Text{En: "this contract, OpenAPI 3.1", Zh: "本接口的 OpenAPI 3.1 描述"}},
@@ -53,6 +53,16 @@ func (h *Handler) table() []route {
 		{http.MethodGet, "/healthz", h.healthz, api.Text{En: "is the process alive", Zh: "进程是否存活"}},
 		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "can it serve: backends reached, not draining", Zh: "能否服务：后端可达且未在下线"}},
 		{http.MethodGet, "/", h.index, api.Text{En: "this list", Zh: "本列表"}},
+	}
+}
+
+// bare refuses a query for an endpoint that has no fields: a client that sends limit=2 shall not take all rows for the first two.
+func (h *Handler) bare(serve endpoint) endpoint {
+	return func(c *gin.Context) outcome {
+		if err := readQuery(c.Request, nothing{}); err != nil {
+			return outcome{code: h.fail(c, err)}
+		}
+		return serve(c)
 	}
 }
 

@@ -2,6 +2,7 @@ package localstack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,8 +25,31 @@ func (s *Stack) startExtra(ctx context.Context, backend string) error {
 	why, err := s.tryExtra(ctx, backend)
 	if why != "" {
 		s.opts.Log("%s: none, because: %s", backend, why)
+		s.lack(backend, why)
 	}
 	return err
+}
+
+// lack notes why a backend is missing, in one line: the end of a log may follow.
+func (s *Stack) lack(backend, why string) {
+	line, _, _ := strings.Cut(why, "\n")
+	s.lacking.Store(backend, line)
+}
+
+// Missing says why a backend that was not started is missing, and what the user can do, by its name.
+func (s *Stack) Missing() map[string]string {
+	why := map[string]string{}
+	s.lacking.Range(func(backend, line any) bool {
+		why[fmt.Sprint(backend)] = fmt.Sprint(line)
+		return true
+	})
+	return why
+}
+
+// missingEnv tells it to a replica, which would advise to set its own variables.
+func (s *Stack) missingEnv() (string, error) {
+	text, err := json.Marshal(s.Missing())
+	return "SHOP_MISSING=" + string(text), err
 }
 
 // tryExtra starts a private extra, or says why it is left out.
@@ -51,17 +75,45 @@ func (o *Options) own(backend string) string {
 func (o *Options) findExtra(backend string) (string, error) {
 	switch {
 	case backend == Kafka && o.Backend == Local:
-		return "", errors.New("localstack: the only Kafka broker that can be started here is an embedded one")
+		return "", o.advised(backend, errors.New("localstack: the only Kafka broker that can be started here is an embedded one"))
 	case backend == Kafka:
 		return o.Binary, nil
 	case o.Backend == Embedded:
-		return "", fmt.Errorf("localstack: there is no embedded %s", backend)
+		return "", o.advised(backend, fmt.Errorf("localstack: there is no embedded %s", backend))
 	}
 	path, err := Find(backend)
 	if err != nil {
-		return "", fmt.Errorf("localstack: %w", err)
+		return "", fmt.Errorf("localstack: %w", o.advised(backend, err))
 	}
 	return path, nil
+}
+
+// findMySQL says why there would be no MySQL; nil where one is installed, and may be started.
+func (o *Options) findMySQL() error {
+	_, err := Find(MySQL)
+	if o.Backend == Embedded {
+		err = errors.New("the embedded database is SQLite")
+	}
+	if err != nil {
+		return o.advised(MySQL, err)
+	}
+	return nil
+}
+
+// advised ends the error about a backend that is missing with what the user can do.
+func (o *Options) advised(backend string, why error) error {
+	var advice string
+	if o.Advice != nil {
+		advice = o.Advice(backend)
+	}
+	switch {
+	case advice == "":
+		return why
+	case errors.Is(why, errNotInstalled):
+		return fmt.Errorf("%w; or %s", why, advice)
+	default:
+		return fmt.Errorf("%w: %s", why, advice)
+	}
 }
 
 // ErrMissing says that Options.All cannot be had; the error around it lists what is missing and how to install it.
@@ -74,11 +126,7 @@ func (o *Options) missing() error {
 		fmt.Fprintf(&lacks, "\n  %s: %s", backend, strings.TrimPrefix(why.Error(), "localstack: "))
 	}
 	if o.SQL == "" {
-		_, err := Find(MySQL)
-		if o.Backend == Embedded {
-			err = errors.New("the embedded database is SQLite")
-		}
-		if err != nil {
+		if err := o.findMySQL(); err != nil {
 			lack(MySQL, err)
 		}
 	}

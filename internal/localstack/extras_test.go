@@ -2,12 +2,14 @@ package localstack
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -113,6 +115,43 @@ func TestExtrasAskedFor(t *testing.T) {
 	s := startStack(t, Options{Replicas: 1, Backend: Embedded, Only: []string{Kafka}})
 	if s.Redis.URL == "" || s.SQL.URL == "" || s.Kafka.URL == "" || s.Etcd.URL != "" {
 		t.Errorf("only Kafka with a replica = %+v", s)
+	}
+}
+
+// Replicas are told why a backend is missing, with what works for whoever started them.
+func TestMissingIsTold(t *testing.T) {
+	t.Parallel()
+	advice := func(backend string) string { return "bring " + backend }
+	want := map[string]string{
+		MySQL: "the embedded database is SQLite: bring mysql", Redlock: "there is no embedded redlock: bring redlock",
+		Etcd: "there is no embedded etcd: bring etcd", ZooKeeper: "there is no embedded zookeeper: bring zookeeper",
+		Consul: "there is no embedded consul: bring consul",
+	}
+	told := func(o Options) (got map[string]string) {
+		o.Replicas, o.Backend, o.Advice = 1, Embedded, advice
+		if err := json.Unmarshal([]byte(askEnv(t, startStack(t, o).URL)["SHOP_MISSING"]), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if diff := cmp.Diff(want, told(Options{})); diff != "" {
+		t.Errorf("SHOP_MISSING (-want +got):\n%s", diff)
+	}
+	delete(want, Etcd)
+	want[MySQL] = "the database given is SQLite: bring mysql"
+	if diff := cmp.Diff(want, told(Options{Etcd: "http://e:5", SQL: "sqlite:" + t.TempDir() + "/own.db"})); diff != "" {
+		t.Errorf("SHOP_MISSING beside an etcd and an SQLite of the user's own (-want +got):\n%s", diff)
+	}
+	o := Options{Replicas: 1, Backend: Embedded, Only: []string{Etcd}, Advice: advice}
+	if s, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no embedded etcd: bring etcd") {
+		if err == nil {
+			_ = s.Close()
+		}
+		t.Errorf("Start() with an extra that is missing = %v, want the advice", err)
+	}
+	notFound := fmt.Errorf("etcd %w; to install it: pray", errNotInstalled)
+	if got, want := (&Options{Advice: advice}).advised(Etcd, notFound).Error(), "etcd not found; to install it: pray; or bring etcd"; got != want {
+		t.Errorf("advised() = %q, want %q", got, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package localstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,9 @@ var programs = map[string]program{
 // extraDirs are where Debian and others put servers although they are not on a user's PATH.
 var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/opt/homebrew/sbin"}
 
+// errNotInstalled is in every error of Find, which ends with what to install.
+var errNotInstalled = errors.New("not found")
+
 // Find returns the path of the real server for a backend (Redis, MySQL, Nginx, ...), looking on PATH and where servers are
 // usually installed; for ZooKeeper it is that of java. Its error names what to install.
 func Find(backend string) (string, error) {
@@ -60,7 +64,7 @@ func Find(backend string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s not found; to install it: %s", what, p.install)
+	return "", fmt.Errorf("%s %w; to install it: %s", what, errNotInstalled, p.install)
 }
 
 // lookUp finds an executable on PATH, then in extraDirs; "" when there is none.
@@ -98,7 +102,7 @@ func (o *Options) choose(backend string) (path, why string, err error) {
 	case err == nil:
 		return path, "", nil
 	case o.Backend == Local:
-		return "", "", fmt.Errorf("localstack: backend %s: %w", Local, err)
+		return "", "", fmt.Errorf("localstack: backend %s: %w", Local, o.advised(backend, err))
 	default:
 		return "", err.Error(), nil
 	}

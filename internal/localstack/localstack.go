@@ -83,6 +83,9 @@ type Options struct {
 	// Binary is the shop; "" is $SHOP_BINARY, or else the running program. It is started as 'keeper', 'serve',
 	// 'embedded-redis', 'embedded-kafka' and 'balance'.
 	Binary string
+	// Advice says what the user can do, besides installing a program, where a backend is missing: "give your own with --etcd". It
+	// ends the error or, where the stack does without, the reason that the replicas give. nil or "" = nothing.
+	Advice func(backend string) string
 	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
 	Log func(format string, args ...any)
 
@@ -112,12 +115,13 @@ type Stack struct {
 	Redlock                        []Service // nil, or the nodes
 	Etcd, ZooKeeper, Consul, Kafka Service
 
-	opts  Options
-	leash *leash
-	ports sync.Map // addresses handed out
-	done  chan struct{}
-	once  sync.Once
-	err   error // set before done is closed
+	opts    Options
+	leash   *leash
+	ports   sync.Map // addresses handed out
+	lacking sync.Map // backend -> why, for the user
+	done    chan struct{}
+	once    sync.Once
+	err     error // set before done is closed
 }
 
 // Start brings a stack up and returns when every part answers. ctx bounds the start only: the stack lives until Close, or

@@ -11,7 +11,10 @@ import (
 // mutex, really is.
 func (s *Stack) startReplica(ctx context.Context, i int) error {
 	number := strconv.Itoa(i + 1)
-	var err error
+	missing, err := s.missingEnv()
+	if err != nil {
+		return err
+	}
 	s.Replicas[i], err = s.launch(ctx, server{
 		name:  "replica " + number,
 		kind:  "shop serve",
@@ -25,6 +28,7 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 				"SHOP_REDIS=" + s.Redis.URL,
 				"SHOP_SQL=" + s.SQL.URL,
 				"SHOP_ADMIN_TOKEN=" + s.Token,
+				missing,
 			}, s.extrasEnv(), s.opts.Env)
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },

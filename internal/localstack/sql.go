@@ -19,6 +19,9 @@ func (s *Stack) startSQL(ctx context.Context) error {
 	if s.opts.SQL != "" {
 		s.SQL = given("sql", s.opts.SQL)
 		s.opts.Log("sql: %s, as given", Masked(s.opts.SQL))
+		if strings.HasPrefix(s.opts.SQL, "sqlite:") {
+			s.lack(MySQL, s.opts.advised(MySQL, errors.New("the database given is SQLite")).Error())
+		}
 		return nil
 	}
 	path, why, err := s.opts.choose(MySQL)
@@ -38,6 +41,10 @@ func (s *Stack) startSQL(ctx context.Context) error {
 	file := filepath.Join(s.Dir, "lastitem.db")
 	s.SQL = Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:" + file}
 	s.opts.Log("sql: %s in %s, because: %s", s.SQL.Kind, file, why)
+	if err := s.opts.findMySQL(); err != nil {
+		why = err.Error()
+	}
+	s.lack(MySQL, why)
 	return nil
 }
 

@@ -12,8 +12,8 @@ import (
 var (
 	// No, and a repetition will not change that.
 	ErrSoldOut        = errors.New("stock: sold out") // always as a *SoldOutError
-	ErrSegmented      = store.ErrSegmented            // the product is segmented and the mode is not
-	ErrUnknownProduct = store.ErrUnknownProduct
+	ErrSegmented      = store.ErrSegmented            // the product is segmented and the mode is not; always in a *ProductError
+	ErrUnknownProduct = store.ErrUnknownProduct       // always in a *ProductError
 	ErrUnknownMode    = errors.New("stock: unknown mode")
 	ErrInvalid        = errors.New("stock: invalid request") // always as a *InvalidError
 	ErrKeyMissing     = errors.New("stock: this mode needs an idempotency key")
@@ -32,6 +32,9 @@ var (
 	// Nobody knows: it was sent and not answered.
 	ErrUnknown = store.ErrUnknown
 )
+
+// ProductError is [ErrSegmented] or [ErrUnknownProduct] with the product that it is about.
+type ProductError = store.ProductError
 
 // SoldOutError is [ErrSoldOut] with its numbers.
 type SoldOutError struct {

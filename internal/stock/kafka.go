@@ -97,7 +97,7 @@ func (k *kafkaDeductor) askInRun(ctx context.Context, m kafkaRequest) (a kafkaAn
 			return a, err // nothing has been sent
 		}
 		a, err = k.ask(ctx, m)
-		if err != nil || try == kafkaRuns || !errors.Is(a.failure(), errOtherRun) {
+		if err != nil || try == kafkaRuns || !errors.Is(a.failure(m.Order.ProductID), errOtherRun) {
 			return a, err
 		}
 	}
@@ -158,7 +158,7 @@ func (k *kafkaDeductor) ask(ctx context.Context, m kafkaRequest) (kafkaAnswer, e
 
 // result is the answer as the request gets it.
 func (a kafkaAnswer) result(m kafkaRequest, req Request) (Receipt, error) {
-	if err := a.failure(); err != nil {
+	if err := a.failure(req.Items[0].ProductID); err != nil {
 		return Receipt{}, err
 	}
 	r := Receipt{Stored: a.Stored}

@@ -59,15 +59,19 @@ var kafkaErrors = map[string]error{
 	"other_run": errOtherRun,
 }
 
-// failure is the error that the answer carries, nil = none.
-func (a kafkaAnswer) failure() error {
+// failure is the error that the answer to a request for a product carries, nil = none.
+func (a kafkaAnswer) failure(product int64) error {
 	if a.Error == "" {
 		return nil
 	}
-	if err := kafkaErrors[a.Error]; err != nil {
-		return fmt.Errorf("%w: by the consumer: %s", err, a.Detail)
+	err := kafkaErrors[a.Error]
+	switch {
+	case err == nil:
+		err = ErrUnknown
+	case errors.Is(err, ErrUnknownProduct), errors.Is(err, ErrSegmented):
+		err = &ProductError{Err: err, ProductID: product}
 	}
-	return fmt.Errorf("%w: by the consumer: %s", ErrUnknown, a.Detail)
+	return fmt.Errorf("%w: by the consumer: %s", err, a.Detail)
 }
 
 // failed puts an error into an answer.

@@ -142,7 +142,7 @@ func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error
 		read(Etcd, s.deps.EtcdStore.Facts)
 	}
 	if len(l.Facts) == 0 && len(l.Unavailable) == 0 {
-		return l, fmt.Errorf("%w: %d", ErrUnknownProduct, id)
+		return l, &ProductError{Err: ErrUnknownProduct, ProductID: id}
 	}
 	return l, nil
 }

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type Deps struct {
 	Consul    *lock.Consul
 	// Kafka makes a client of the brokers, which whoever asked closes; nil makes the mode kafka unavailable.
 	Kafka func(...kgo.Opt) (*kgo.Client, error)
+	// Missing says why a backend is not there, and what to do, where it is not for whoever started this process to set a variable.
+	Missing map[Backend]string
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting.
 	Check   func(Backend) error
 	Steps   *step.Stream
@@ -117,29 +120,30 @@ func configured(deps Deps, needs []Backend) error {
 // has says why a backend is not configured, nil when it is.
 func (d Deps) has(b Backend) error {
 	var missing bool
-	var what string
+	var what, advice string
 	switch b {
 	case NeedRedis:
-		missing, what = d.Redis == nil, "no Redis configured: set SHOP_REDIS"
+		missing, what, advice = d.Redis == nil, "no Redis configured", "set SHOP_REDIS"
 	case NeedSQL:
-		missing, what = d.SQL == nil, "no SQL database configured: set SHOP_SQL"
+		missing, what, advice = d.SQL == nil, "no SQL database configured", "set SHOP_SQL"
 	case NeedMySQL:
-		missing, what = d.SQL == nil || !d.SQL.MySQL(), "its lesson needs InnoDB: set SHOP_SQL to a MySQL or MariaDB server"
+		missing, what, advice = d.SQL == nil || !d.SQL.MySQL(), "its lesson needs InnoDB", "set SHOP_SQL to a MySQL or MariaDB server"
 	case NeedRedlock:
-		missing, what = d.Redlock == nil, "no Redlock nodes configured: set SHOP_REDLOCK to the URLs of five independent Redis masters"
+		missing, what = d.Redlock == nil, "no Redlock nodes configured"
+		advice = "set SHOP_REDLOCK to the URLs of five independent Redis masters"
 	case NeedZooKeeper:
-		missing, what = d.ZooKeeper == nil, "no ZooKeeper configured: set SHOP_ZOOKEEPER"
+		missing, what, advice = d.ZooKeeper == nil, "no ZooKeeper configured", "set SHOP_ZOOKEEPER"
 	case NeedEtcd:
-		missing, what = d.Etcd == nil, "no etcd configured: set SHOP_ETCD"
+		missing, what, advice = d.Etcd == nil, "no etcd configured", "set SHOP_ETCD"
 	case NeedConsul:
-		missing, what = d.Consul == nil, "no Consul configured: set SHOP_CONSUL"
+		missing, what, advice = d.Consul == nil, "no Consul configured", "set SHOP_CONSUL"
 	case NeedKafka:
-		missing, what = d.Kafka == nil, "no Kafka configured: set SHOP_KAFKA"
+		missing, what, advice = d.Kafka == nil, "no Kafka configured", "set SHOP_KAFKA"
 	default:
-		missing, what = true, "unknown backend "+string(b)
+		missing, what, advice = true, "unknown backend "+string(b), "this is a defect of the mode"
 	}
 	if missing {
-		return errors.New(what)
+		return fmt.Errorf("%s: %s", what, cmp.Or(d.Missing[b], advice))
 	}
 	return nil
 }

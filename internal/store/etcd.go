@@ -49,7 +49,7 @@ func (e *Etcd) Read(ctx context.Context, product int64) (int64, error) {
 		return 0, etcdReadError(err)
 	}
 	if len(res.Kvs) == 0 {
-		return 0, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		return 0, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	return parseCount(string(res.Kvs[0].Value), product)
 }
@@ -108,7 +108,7 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 	for i, dest := range []*int64{&f.Stock, &f.Initial} {
 		kvs := res.Responses[i].GetResponseRange().Kvs
 		if len(kvs) == 0 {
-			return Facts{}, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+			return Facts{}, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 		}
 		if *dest, err = parseCount(strings.TrimPrefix(string(kvs[0].Value), segmentedMark), product); err != nil {
 			return Facts{}, err

@@ -56,7 +56,7 @@ func (r *Redis) Read(ctx context.Context, product int64) (int64, error) {
 
 func parseCount(v string, product int64) (int64, error) {
 	if strings.HasPrefix(v, segmentedMark) {
-		return 0, fmt.Errorf("%w: %d", ErrSegmented, product)
+		return 0, &ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil {
@@ -264,7 +264,7 @@ func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {
 // readError maps an error of a read: nothing was changed.
 func readError(err error, product int64) error {
 	if errors.Is(err, redis.Nil) {
-		return fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		return &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 }

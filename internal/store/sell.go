@@ -187,9 +187,9 @@ func (s Sale) refusal(v []any, refused idempotency.Template) (Sold, error) {
 	}
 	switch why {
 	case "unknown":
-		return Sold{}, fmt.Errorf("%w: %d", ErrUnknownProduct, s.Orders[i-1].ProductID)
+		return Sold{}, &ProductError{Err: ErrUnknownProduct, ProductID: s.Orders[i-1].ProductID}
 	case "segmented":
-		return Sold{}, fmt.Errorf("%w: %d", ErrSegmented, s.Orders[i-1].ProductID)
+		return Sold{}, &ProductError{Err: ErrSegmented, ProductID: s.Orders[i-1].ProductID}
 	}
 	out := Sold{Short: int(i - 1), Available: count}
 	if why == "kept" {

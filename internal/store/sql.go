@@ -50,7 +50,7 @@ func (s *SQL) Read(ctx context.Context, product int64) (Row, error) {
 func (s *SQL) Run(ctx context.Context, product int64) (run uint64, err error) {
 	err = s.db.WithContext(ctx).Raw(s.q.readRun, product).Row().Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		return 0, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	return run, statementError(err)
 }
@@ -62,11 +62,11 @@ func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 	err := row.Scan(append([]any{&r.Stock, &r.LeaseSeq, &r.Version, &r.UpdatedAt, &segments}, more...)...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Row{}, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		return Row{}, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	case err != nil:
 		return Row{}, statementError(err)
 	case segments > 0:
-		return Row{}, fmt.Errorf("%w: %d", ErrSegmented, product)
+		return Row{}, &ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	return r, nil
 }
@@ -132,7 +132,7 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, err
 	db := s.db.WithContext(ctx)
 	err := db.Raw(s.q.facts, product).Row().Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments)
 	if errors.Is(err, sql.ErrNoRows) {
-		return f, fmt.Errorf("%w: %d", ErrUnknownProduct, product)
+		return f, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	if err != nil {
 		return f, statementError(err)
@@ -192,6 +192,9 @@ const (
 	sqlitePrimaryKey = 1555
 )
 
+// sqliteCantOpen is about the file, or its directory.
+const sqliteCantOpen = 14
+
 // Conflict says whether the database turned err down in favour of somebody else, and may take the same a moment later.
 func Conflict(err error) bool {
 	var my *mysql.MySQLError
@@ -200,6 +203,12 @@ func Conflict(err error) bool {
 	}
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+}
+
+// CannotOpen says whether SQLite could not open its file, or make it; its own words are "out of memory (14)".
+func CannotOpen(err error) bool {
+	var lite *sqlite.Error
+	return errors.As(err, &lite) && lite.Code()&0xff == sqliteCantOpen
 }
 
 // duplicate says that a row has the primary key of another.

@@ -7,13 +7,14 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
 // The errors of a store. Driver errors are told apart in redis.go and sql.go and nowhere else.
 var (
-	ErrUnknownProduct = errors.New("store: unknown product")
-	ErrSegmented      = errors.New("store: product is segmented")
+	ErrUnknownProduct = errors.New("store: unknown product")      // always in a *ProductError
+	ErrSegmented      = errors.New("store: product is segmented") // always in a *ProductError
 	// ErrUnavailable: the store did not answer, or refused, and nothing was changed.
 	ErrUnavailable = errors.New("store: unavailable")
 	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
@@ -25,6 +26,18 @@ var (
 	// ErrUnknown: the write was sent and its answer lost. It may have happened.
 	ErrUnknown = errors.New("store: outcome unknown")
 )
+
+// ProductError is [ErrUnknownProduct] or [ErrSegmented] with the product that it is about: of a cart, one of several.
+type ProductError struct {
+	Err       error
+	ProductID int64
+}
+
+// Error names the product.
+func (e *ProductError) Error() string { return fmt.Sprintf("%v: %d", e.Err, e.ProductID) }
+
+// Unwrap returns which of the two it is.
+func (e *ProductError) Unwrap() error { return e.Err }
 
 // Order is one order row.
 type Order struct {

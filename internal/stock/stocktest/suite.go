@@ -242,12 +242,20 @@ func (c cell) balance(t *testing.T, product int64, want Books) {
 
 func (c cell) unknownProduct(t *testing.T) {
 	product := c.h.products.Add(1)
-	if _, err := c.deduct(t.Context(), product, 1, "early"); !errors.Is(err, stock.ErrUnknownProduct) {
-		t.Errorf("Deduct() of a product that nobody made = %v, want ErrUnknownProduct", err)
-	}
+	_, err := c.deduct(t.Context(), product, 1, "early")
+	refusedFor(t, err, stock.ErrUnknownProduct, product)
 	c.h.SetStock(t, product, 1, c.mode.Segments)
 	if _, err := c.deduct(t.Context(), product, 1, "early"); err != nil {
 		t.Errorf("Deduct() with the same key once it is there = %v, want nil", err)
+	}
+}
+
+// refusedFor checks that a deduction was refused with want, and that the error names the product.
+func refusedFor(t *testing.T, err, want error, product int64) {
+	t.Helper()
+	var e *stock.ProductError
+	if !errors.Is(err, want) || !errors.As(err, &e) || e.ProductID != product {
+		t.Errorf("Deduct() = %v, want %v for product %d", err, want, product)
 	}
 }
 
@@ -257,9 +265,8 @@ func (c cell) segmentedProduct(t *testing.T) {
 		return
 	}
 	product := c.h.Product(t, 10, 4)
-	if _, err := c.deduct(t.Context(), product, 1, "split"); !errors.Is(err, stock.ErrSegmented) {
-		t.Errorf("Deduct() of a segmented product = %v, want ErrSegmented", err)
-	}
+	_, err := c.deduct(t.Context(), product, 1, "split")
+	refusedFor(t, err, stock.ErrSegmented, product)
 	if got, want := c.h.Books(t, product, c.at), (Books{Initial: 10, Stock: 10}); got != want {
 		t.Errorf("books after the refusal = %+v, want %+v", got, want)
 	}
