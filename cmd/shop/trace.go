@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -86,12 +86,13 @@ func runTrace(cmd *cobra.Command, f traceFlags, name string) error {
 
 // traceOnce starts the servers, traces, and prints.
 func traceOnce(cmd *cobra.Command, f traceFlags, d deduction) error {
-	var said []string // told with an error only: the table names the servers
-	t, err := newTracer(cmd.Context(), []stock.Mode{d.mode}, f.backend, func(format string, args ...any) {
-		said = append(said, fmt.Sprintf(format, args...))
-	})
+	var log stackLog // told with an error only: the table names the servers
+	t, err := newTracer(cmd.Context(), []stock.Mode{d.mode}, f.backend, log.to(io.Discard))
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, strings.Join(said, "\n"))
+		for _, line := range log.lines() {
+			err = fmt.Errorf("%w\n%s", err, line)
+		}
+		return err
 	}
 	defer t.close()
 	tr, err := t.deduct(cmd.Context(), d)

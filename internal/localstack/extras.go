@@ -30,10 +30,13 @@ func (s *Stack) startExtra(ctx context.Context, backend string) error {
 	return err
 }
 
-// lack notes why a backend is missing, in one line: the end of a log may follow.
-func (s *Stack) lack(backend, why string) {
-	line, _, _ := strings.Cut(why, "\n")
-	s.lacking.Store(backend, line)
+// lack notes why a backend is missing.
+func (s *Stack) lack(backend, why string) { s.lacking.Store(backend, firstLine(why)) }
+
+// firstLine is an error without the log that may follow it, and without our name.
+func firstLine(why string) string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(why, "localstack: "), "\n")
+	return line
 }
 
 // Missing says why a backend that was not started is missing, and what the user can do, by its name.

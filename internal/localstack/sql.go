@@ -41,10 +41,11 @@ func (s *Stack) startSQL(ctx context.Context) error {
 	file := filepath.Join(s.Dir, "lastitem.db")
 	s.SQL = Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:" + file}
 	s.opts.Log("sql: %s in %s, because: %s", s.SQL.Kind, file, why)
-	if err := s.opts.findMySQL(); err != nil {
-		why = err.Error()
+	lacks := s.opts.findMySQL()
+	if lacks == nil { // it is installed, and did not start
+		lacks = s.opts.advised(MySQL, errors.New(firstLine(why)))
 	}
-	s.lack(MySQL, why)
+	s.lack(MySQL, lacks.Error())
 	return nil
 }
 
