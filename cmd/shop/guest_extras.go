@@ -52,11 +52,18 @@ func (g *guest) openExtras(ctx context.Context) (*backend.Set, error) {
 	return set, nil
 }
 
-// redactList hides the passwords of several addresses.
+// redactList hides the passwords of several addresses. What follows a comma without a scheme may be the rest of a password.
 func redactList(addresses string) string {
-	all := strings.Split(addresses, ",")
+	var all []string
+	for a := range strings.SplitSeq(addresses, ",") {
+		if last := len(all) - 1; last >= 0 && !strings.Contains(a, "://") && strings.Contains(all[last], "://") {
+			all[last] += "," + a
+			continue
+		}
+		all = append(all, strings.TrimSpace(a))
+	}
 	for i, a := range all {
-		all[i] = backend.Redact(strings.TrimSpace(a))
+		all[i] = backend.Redact(a)
 	}
 	return strings.Join(all, ",")
 }

@@ -261,8 +261,11 @@ func writable(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	_, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // a pipe has one writer only, and a link may lead to one
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return err

@@ -138,6 +138,7 @@ var (
 	segmentWord  = regexp.MustCompile(`#\d+\}`)
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
 	drawnWord    = regexp.MustCompile(`(-answers/|"reply_to":)\d+`) // in the mode kafka each replica draws its partition
+	runWord      = regexp.MustCompile(`"run":\d+`)
 	offsetWord   = regexp.MustCompile(`(-answers/<partition>: offset )\d+`)
 )
 
@@ -180,6 +181,7 @@ func (s stabilizer) text(text string) string {
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
 		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},
+		{runWord, `"run":<run>`},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}

@@ -86,6 +86,11 @@ func TestRedact(t *testing.T) {
 		"mysql://root:geheim@h/shop":         "mysql://root:***@h/shop",
 		"sqlite:/tmp/shop.db":                "sqlite:/tmp/shop.db",
 		"redis://a:geheim@h,redis://b:x@h:1": "redis://a:***@h:1",
+		"redis://:ge,heim@h:1":               "redis://:***@h:1",
+		"redis://:ge":                        "redis://:***",
+		"redis://h:1,h:2":                    "redis://h:1,h:2",
+		"http://h:1?a=b":                     "http://h:1?a=b",
+		"redis://[::1]:6379":                 "redis://[::1]:6379",
 	} {
 		if got := backend.Redact(address); got != want {
 			t.Errorf("Redact(%q) = %q, want %q", address, got, want)

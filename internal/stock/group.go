@@ -20,7 +20,7 @@ type ticket struct {
 	order       store.Order
 	fingerprint []byte // of the payload, with a key
 	answer      func(Receipt, error) idempotency.Answer
-	run         uint64 // of the product, in which alone this is to be; 0 = any
+	run         int64 // of the product, in which alone this is to be; 0 = any
 
 	receipt  Receipt
 	err      error
@@ -160,8 +160,8 @@ func (d Deps) tryCommit(product int64, batch []*ticket) (panicked any, err error
 }
 
 // errOtherRun is a request from before the stock was set anew. Its key went with the orders of its time: nothing says any more
-// whether it was executed then.
-var errOtherRun = fmt.Errorf("%w: the stock was set meanwhile", ErrContended)
+// whether it was executed then. It will not be now.
+var errOtherRun = fmt.Errorf("%w: the stock was set meanwhile", ErrUnknown)
 
 // take decides who is sold what, and takes the units.
 func take(tx *store.Tx, product int64, batch []*ticket) error {
@@ -190,7 +190,7 @@ func take(tx *store.Tx, product int64, batch []*ticket) error {
 }
 
 // ofRun refuses those that belong to another run, and returns the rest.
-func ofRun(batch []*ticket, run uint64) (rest []*ticket) {
+func ofRun(batch []*ticket, run int64) (rest []*ticket) {
 	for _, t := range batch {
 		if t.run != 0 && t.run != run {
 			t.receipt, t.err, t.order.Remaining = Receipt{}, errOtherRun, nil

@@ -3,7 +3,6 @@ package stock
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -37,10 +36,6 @@ var kafka = Mode{
 const kafkaStart = 5 * time.Second
 
 func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	m, err := k.message(req)
-	if err != nil {
-		return Receipt{}, err
-	}
 	k.deps.Steps.At(ctx, step.Waiting, "")
 	late := time.NewTimer(max(req.Wait, kafkaStart))
 	defer late.Stop()
@@ -53,7 +48,11 @@ func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	if ctx.Err() != nil {
 		return Receipt{}, fmt.Errorf("%w: gave up before it was sent: %w", ErrContended, context.Cause(ctx))
 	}
-	a, err := k.askInRun(ctx, m)
+	m, err := k.message(ctx, req)
+	if err != nil {
+		return Receipt{}, err
+	}
+	a, err := k.ask(ctx, m)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -68,8 +67,8 @@ func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 }
 
 // message is the request as the consumer needs it, which may be another replica: the order complete but for what is left, and both
-// answers but for a number.
-func (k *kafkaDeductor) message(req Request) (kafkaRequest, error) {
+// answers but for a number, and the run that the product is in.
+func (k *kafkaDeductor) message(ctx context.Context, req Request) (kafkaRequest, error) {
 	item := req.Items[0]
 	order, err := k.deps.newOrder("kafka", item, req, nil, 0)
 	if err != nil {
@@ -82,49 +81,11 @@ func (k *kafkaDeductor) message(req Request) (kafkaRequest, error) {
 		Order: order, ReplyTo: k.partition,
 		Sold: onWire(soldTemplate(req, []store.Order{order})), Refused: onWire(refusedTemplate(req, item)),
 	}
-	m.Fingerprint, err = fingerprint(req)
+	if m.Fingerprint, err = fingerprint(req); err != nil {
+		return m, err
+	}
+	m.Run, err = k.deps.SQL.Run(ctx, item.ProductID)
 	return m, err
-}
-
-// kafkaRuns bounds how often a request is sent because the stock is set again and again.
-const kafkaRuns = 3
-
-// askInRun asks in the run that the product was last seen in. Where it is another one by now nothing has happened, and the request
-// is sent again.
-func (k *kafkaDeductor) askInRun(ctx context.Context, m kafkaRequest) (a kafkaAnswer, err error) {
-	for try := 1; ; try++ {
-		if m.Run, err = k.run(ctx, m.Order.ProductID, m.Run); err != nil {
-			return a, err // nothing has been sent
-		}
-		a, err = k.ask(ctx, m)
-		if err != nil || try == kafkaRuns || !errors.Is(a.failure(m.Order.ProductID), errOtherRun) {
-			return a, err
-		}
-	}
-}
-
-// run returns the run of a product, but not the one that is known to be over; 0 = none is.
-func (k *kafkaDeductor) run(ctx context.Context, product int64, over uint64) (uint64, error) {
-	k.mu.Lock()
-	run := k.runs[product]
-	k.mu.Unlock()
-	if run != over {
-		return run, nil
-	}
-	run, err := k.deps.SQL.Run(ctx, product)
-	if err != nil {
-		return 0, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.runs[product] = run
-	return run, nil
-}
-
-func (k *kafkaDeductor) forgetRun(product int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.runs, product)
 }
 
 // ask produces the request and waits for its answer. Once it is sent, a client that hangs up ends nothing.

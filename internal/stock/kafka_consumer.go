@@ -43,7 +43,6 @@ type kafkaDeductor struct {
 
 	mu      sync.Mutex
 	waiting map[string]chan kafkaAnswer // by id
-	runs    map[int64]uint64            // of the products, as last read
 }
 
 // newKafka starts to connect, and goes on until it succeeds or the shop closes.
@@ -51,7 +50,7 @@ func newKafka(d Deps) (Deductor, error) {
 	prefix := strings.ReplaceAll(d.Prefix, ":", "-") // Kafka's names have no colon
 	k := &kafkaDeductor{
 		deps: d, requests: prefix + "requests", answers: prefix + "answers", partition: rand.Int32N(answerPartitions), //nolint:gosec // any
-		ready: make(chan struct{}), waiting: map[string]chan kafkaAnswer{}, runs: map[int64]uint64{},
+		ready: make(chan struct{}), waiting: map[string]chan kafkaAnswer{},
 	}
 	var err error
 	k.client, err = d.Kafka(kgo.ProducerLinger(0), kgo.RecordPartitioner(byPartition(k.answers)), kgo.RecordDeliveryTimeout(settleTimeout))

@@ -16,7 +16,7 @@ type kafkaRequest struct {
 	Fingerprint []byte       `json:"fingerprint"`
 	Sold        wireTemplate `json:"sold"`
 	Refused     wireTemplate `json:"refused"`
-	Run         uint64       `json:"run"`      // of the product: after the next reset the record is void
+	Run         int64        `json:"run"`      // of the product: in another one the record is void
 	ReplyTo     int32        `json:"reply_to"` // partition of the topic of answers
 }
 
@@ -56,7 +56,6 @@ func (w wireTemplate) fill(n int64) idempotency.Answer {
 // kafkaErrors are the errors that an answer may carry, by the word for them on the wire.
 var kafkaErrors = map[string]error{
 	"unknown_product": ErrUnknownProduct, "segmented": ErrSegmented, "key_reused": ErrKeyReused,
-	"other_run": errOtherRun,
 }
 
 // failure is the error that the answer to a request for a product carries, nil = none.

@@ -55,16 +55,8 @@ func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int)
 		}
 	}
 	s.freeRedlock(ctx, product)
-	for _, e := range s.entries {
-		if m, ok := e.deductor.(remembers); ok {
-			m.forgetRun(product)
-		}
-	}
 	return errors.Join(errs...)
 }
-
-// remembers is a Deductor that keeps in mind in which run a product is. Other replicas notice by themselves that it is over.
-type remembers interface{ forgetRun(product int64) }
 
 // freeRedlock takes the lock of a dead holder from the Redlock nodes. A node that cannot be reached must not stop a run of
 // another mode: what it keeps expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.

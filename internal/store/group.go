@@ -82,7 +82,7 @@ func abandon(c *sql.Conn) {
 
 // ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends. run is that of
 // [SQL.Run].
-func (t *Tx) ReadLocked(product int64) (r Row, run uint64, err error) {
+func (t *Tx) ReadLocked(product int64) (r Row, run int64, err error) {
 	r, err = readRow(t.conn.QueryRowContext(t.ctx, t.q.readLocked, product), product, &run)
 	return r, run, err
 }

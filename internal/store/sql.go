@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net"
 
 	sqlite "github.com/glebarez/go-sqlite"
@@ -46,8 +48,8 @@ func (s *SQL) Read(ctx context.Context, product int64) (Row, error) {
 	return readRow(s.db.WithContext(ctx).Raw(s.q.read, product).Row(), product)
 }
 
-// Run returns how often the stock of a product has been set.
-func (s *SQL) Run(ctx context.Context, product int64) (run uint64, err error) {
+// Run returns the name of the time since the stock of a product was set, by [SQL.Reset]. It is above 0.
+func (s *SQL) Run(ctx context.Context, product int64) (run int64, err error) {
 	err = s.db.WithContext(ctx).Raw(s.q.readRun, product).Row().Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, &ProductError{Err: ErrUnknownProduct, ProductID: product}
@@ -105,6 +107,10 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 	var err error
 	for range 5 { // concurrent resets may deadlock on each other's index gaps
 		err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+			// The row first: who deducts under its lock has committed then, or comes after this.
+			if err := tx.exec(s.q.reset, product, stock, stock, segments, newRun()); err != nil {
+				return err
+			}
 			// The rows of a cart find its key by its orders: those go last.
 			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders} {
 				if err := tx.exec(q, product); err != nil {
@@ -116,7 +122,7 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 					return err
 				}
 			}
-			return tx.exec(s.q.reset, product, stock, stock, segments)
+			return nil
 		})
 		if !errors.Is(err, ErrConflict) {
 			return err
@@ -124,6 +130,9 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 	}
 	return err
 }
+
+// newRun draws a name that no other run has, in this database or in another one behind the same log.
+func newRun() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
 // Facts reads all that the database holds on a product, orders and keys only when asked for.
 func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {

@@ -1,2 +1,2 @@
--- How often the stock of a product was set. ?1 = product id.
+-- The run that a product is in. ?1 = product id.
 SELECT run FROM product_stock WHERE id = ?
