@@ -71,6 +71,9 @@ type Comparing struct {
 	Modes   []api.Mode
 	Plans   []Plan // every mode runs each; Plan.Repeat times
 	Run     RunFunc
+	// Insist is how many more times a run is made in which a mode that claims to break was exact: such a claim says what can
+	// happen, and a run that did not show it has not tested it. The last of them is kept. A claim to be exact gets one run.
+	Insist int
 	// Fits says why a plan cannot be carried out against a mode, which is then skipped; nil = every plan fits. See [Fits].
 	Fits func(api.Mode, Plan) error
 	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
@@ -194,7 +197,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 	}
 	tell(step)
 	start := time.Now()
-	result, err := what.Run(ctx, j.mode, j.plan, func(p Progress) {
+	result, err := what.run(ctx, j, func(p Progress) {
 		running := step
 		running.Running, running.Elapsed = &p, time.Since(start)
 		tell(running)
@@ -223,6 +226,28 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 	result.History = nil
 	c.Results = append(c.Results, result)
 	return eachErr
+}
+
+// run makes the run of a job, and makes it again as often as Insist allows while it shows nothing. Where a later one comes
+// to nothing, the one before it is returned with the error.
+func (what Comparing) run(ctx context.Context, j job, progress func(Progress)) (Result, error) {
+	result, err := what.Run(ctx, j.mode, j.plan, progress)
+	for try := 2; try <= 1+what.Insist && err == nil && ctx.Err() == nil && showedNothing(result); try++ {
+		var again Result
+		again, err = what.Run(ctx, j.mode, j.plan, progress)
+		if err != nil && again.Sent == 0 {
+			break
+		}
+		result, result.Tries = again, try
+	}
+	return result, err
+}
+
+// showedNothing says whether a mode that claims to break did not. Only a run that was exact may be made again: any other
+// outcome was seen, or says itself why nothing could be.
+func showedNothing(r Result) bool {
+	verdict, _ := verdictOf(r)
+	return r.Claim != api.Exact && r.Finding == audit.Contradicted && verdict == audit.Exact
 }
 
 // finish derives the summaries and what was only seen by running.

@@ -142,6 +142,105 @@ func TestCompareStopsWhereEachFails(t *testing.T) {
 	}
 }
 
+// nothingSeen is a run of a mode that claims to break and did not.
+func nothingSeen(mode string) Result {
+	r := exactRun(mode, time.Millisecond)
+	r.Claim, r.Finding, r.Why = "O", audit.Contradicted, []string{"claimed O, but did not break"}
+	return r
+}
+
+func TestCompareInsists(t *testing.T) {
+	nothing, broken := nothingSeen("setnx-finally"), brokenRun("setnx-finally", "O")
+	outside := brokenRun("setnx-finally", "L")
+	outside.Finding = audit.Contradicted
+	vacuous, inconclusive := vacuousRun("setnx-finally"), vacuousRun("setnx-finally")
+	vacuous.Claim, inconclusive.Claim = "O", "O"
+	inconclusive.Verdicts = []audit.Report{{Verdict: audit.Inconclusive}}
+	unmet, end := exactRun("setnx-finally", time.Millisecond), int64(7)
+	unmet.Plan.MustEnd, unmet.Finding = &end, audit.Contradicted
+	refused := errors.New("loadtest: set stock: connection refused")
+	tests := []struct {
+		name   string
+		insist int
+		runs   []Result // the last is repeated; one that sent nothing fails
+		ran    int
+		tries  int
+		code   int
+	}{
+		{"breaks on the third try", 4, []Result{nothing, nothing, broken}, 3, 3, ExitConfirmed},
+		{"breaks on the last try", 2, []Result{nothing, nothing, broken}, 3, 3, ExitConfirmed},
+		{"breaks at once", 4, []Result{broken, nothing}, 1, 0, ExitConfirmed},
+		{"never breaks", 4, []Result{nothing}, 5, 5, ExitContradicted},
+		{"does not insist", 0, []Result{nothing, broken}, 1, 0, ExitContradicted},
+		{"claims exact and breaks", 4, []Result{brokenRun("setnx-finally", api.Exact), broken}, 1, 0, ExitContradicted},
+		{"claims exact and ends elsewhere", 4, []Result{unmet, broken}, 1, 0, ExitContradicted},
+		{"claims nothing", 4, []Result{baselineRun(), broken}, 1, 0, ExitConfirmed},
+		{"breaks outside its claim", 4, []Result{outside, broken}, 1, 0, ExitContradicted},
+		{"breaks outside its claim later", 4, []Result{nothing, outside, broken}, 2, 2, ExitContradicted},
+		{"vacuous", 4, []Result{vacuous, broken}, 1, 0, ExitUndecided},
+		{"inconclusive", 4, []Result{inconclusive, broken}, 1, 0, ExitUndecided},
+		{"fails", 4, []Result{{}, broken}, 1, 0, ExitUndecided},
+		{"fails later", 4, []Result{nothing, nothing, {}, broken}, 3, 2, ExitContradicted},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ran, done, histories := 0, 0, 0
+			c, err := Compare(t.Context(), Comparing{
+				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []Plan{{Name: "demo"}}, Insist: tt.insist,
+				Run: func(context.Context, api.Mode, Plan, func(Progress)) (Result, error) {
+					r := tt.runs[min(ran, len(tt.runs)-1)]
+					ran++
+					if r.Sent == 0 {
+						return r, refused
+					}
+					return r, nil
+				},
+				Progress: func(s Step) {
+					if s.Index != 1 || s.Total != 1 {
+						t.Errorf("step %d/%d, want 1/1", s.Index, s.Total)
+					}
+					if s.Done {
+						done++
+					}
+				},
+				Each: func(Result) error { histories++; return nil },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ran != tt.ran || done != 1 || len(c.Results) != histories || len(c.Summaries) != histories {
+				t.Errorf("%d runs, %d done, %d results, %d histories, want %d runs and one of what there is", ran, done, len(c.Results), histories, tt.ran)
+			}
+			if histories > 0 && (c.Results[0].Tries != tt.tries || c.Summaries[0].Tries != tt.tries) {
+				t.Errorf("tries = %d, in the summary %d, want %d", c.Results[0].Tries, c.Summaries[0].Tries, tt.tries)
+			}
+			if got := c.ExitCode(); got != tt.code {
+				t.Errorf("exit code %d, want %d", got, tt.code)
+			}
+		})
+	}
+}
+
+func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := 0
+	c, err := Compare(ctx, Comparing{
+		Modes: threeModes, Plans: []Plan{{Name: "demo"}}, Insist: 4,
+		Run: func(_ context.Context, mode api.Mode, _ Plan, _ func(Progress)) (Result, error) {
+			if ran++; ran == 2 {
+				cancel()
+			}
+			return nothingSeen(mode.Name), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ran != 2 || len(c.Results) != 1 || c.Results[0].Tries != 2 || !c.Partial {
+		t.Errorf("cancelled in try 2: %d runs, results %+v, partial %t; want 2, one of 2 tries, true", ran, c.Results, c.Partial)
+	}
+}
+
 func TestSummaryShowsTheWorst(t *testing.T) {
 	second, third := brokenRun("lua-lock", api.Exact), exactRun("lua-lock", 6*time.Millisecond)
 	second.Repetition, second.AcceptedPerSecond = 2, 100

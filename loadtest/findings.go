@@ -106,7 +106,11 @@ func confirmedLine(c Comparison, lang string) (color, text string) {
 // findingLine words one mode's finding where it is not a confirmed claim.
 func findingLine(s Summary, name, lang string) (color, text string) {
 	seen := verdictText(lang, s.Verdict, s.Found)
-	why := strings.Join(s.Why, say(lang, "evidence sep"))
+	reasons := slices.Clone(s.Why)
+	if s.Tries > 1 && s.Verdict != audit.Broken {
+		reasons = append(reasons, say(lang, "tries", s.Tries))
+	}
+	why := strings.Join(reasons, say(lang, "evidence sep"))
 	switch s.Finding {
 	case audit.Contradicted:
 		if why != "" {

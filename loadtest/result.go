@@ -12,7 +12,8 @@ import (
 type Result struct {
 	Mode       string    `json:"mode"`
 	Store      api.Store `json:"store,omitempty"`
-	Repetition int       `json:"repetition"` // from 1
+	Repetition int       `json:"repetition"`      // from 1
+	Tries      int       `json:"tries,omitempty"` // which run this is where those before it showed nothing, see [Comparing]; 0 = the first
 	Engine     string    `json:"engine"`
 	Replicas   int       `json:"replicas,omitempty"` // how many stood behind the address; 0 = not known
 	Plan       Plan      `json:"plan"`

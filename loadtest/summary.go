@@ -24,6 +24,8 @@ type Summary struct {
 	Found       string        `json:"found"` // letters of the outcomes seen
 	// Worst is the repetition that this line shows.
 	Worst int `json:"worst_repetition"`
+	// Tries is how many runs that repetition took, as in [Result]; 0 = one.
+	Tries int `json:"tries,omitempty"`
 
 	// Facts of the worst repetition, summed over its products. Units are units of stock.
 	Before      int64 `json:"stock_before"`
@@ -94,7 +96,7 @@ func summarizeRuns(runs []Result) Summary {
 	})
 	s := Summary{
 		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
-		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition,
+		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition, Tries: worst.Tries,
 		Sent: worst.Sent, Failed: worst.Latency[Failed].Count, Served: worst.Served,
 		reports: worst.Verdicts, noisy: worst.Noisy, accepted: worst.Latency[Accepted].Count,
 	}

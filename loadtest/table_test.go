@@ -17,6 +17,8 @@ func TestWriteTable(t *testing.T) {
 	two.Repetition, two.AcceptedPerSecond = 2, 400
 	repeated := comparisonOf(exactRun("lua-lock", 12*time.Millisecond), brokenRun("unsafe", "O"), two)
 	repeated.Partial = true
+	late, never := brokenRun("setnx-finally", "O"), nothingSeen("unsafe")
+	late.Tries, never.Tries = 2, 5
 	blind := vacuousRun("unread")
 	blind.Verdicts = []audit.Report{{Verdict: audit.Inconclusive, Missing: []string{"the ledger could not be read"}}}
 	tests := []struct {
@@ -31,6 +33,8 @@ func TestWriteTable(t *testing.T) {
 		{"table_color", confirmed, Style{Lang: "en", Color: true}},
 		{"table_repeated", repeated, Style{Lang: "en"}},
 		{"table_inconclusive", comparisonOf(blind), Style{Lang: "en"}},
+		{"table_tries_en", comparisonOf(late, never), Style{Lang: "en"}},
+		{"table_tries_zh", comparisonOf(late, never), Style{Lang: "zh"}},
 		{"table_empty", Comparison{Skipped: []SkippedMode{{Mode: "x", Why: "needs mysql"}}}, Style{Lang: "en"}},
 	}
 	for _, tt := range tests {

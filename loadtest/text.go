@@ -83,6 +83,8 @@ var messages = map[string]map[string]string{
 
 		"evidence sep":   "; ",
 		"evidence units": "+%d more such units in the JSON",
+		"broke in try":   "broke in try %d; before it showed nothing",
+		"tries":          "no break in %d tries",
 		"violation":      "violation: %s", "missing": "missing: %s", "other codes": "other answers: %s", "more lines": "+%d more", "noise busy": "the machine was busy before the load: %.2f cores", "noise stolen": "the hypervisor took %.2f cores away",
 		"noise dropped": "%d arrivals were dropped: %d requests were in flight", "noise late": "requests left late: lag p99 %v",
 		"noisy": "noisy: %s", "noisy rows": "noisy: %d of %d rows: %s",
@@ -138,6 +140,8 @@ var messages = map[string]map[string]string{
 
 		"evidence sep":   "；",
 		"evidence units": "JSON 中另有 %d 件",
+		"broke in try":   "第 %d 次才出错；之前没有测到",
+		"tries":          "共测 %d 次，都没有出错",
 		"violation":      "违反：%s", "missing": "缺少：%s", "other codes": "其他应答：%s", "more lines": "另有 %d 条", "noise busy": "压测开始前机器就在忙：%.2f 个核", "noise stolen": "虚拟化层拿走了 %.2f 个核",
 		"noise dropped": "丢弃了 %d 次到达：在途请求已达 %d 个", "noise late": "请求发出偏晚：滞后 p99 %v",
 		"noisy": "有干扰：%s", "noisy rows": "有干扰：%d/%d 行：%s",

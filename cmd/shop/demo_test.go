@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"lastitem/loadtest"
 )
 
@@ -49,6 +51,31 @@ func TestDemoJSONOnly(t *testing.T) {
 	}
 	if code != exitFailed || c.Summaries[0].Finding != "contradicted" {
 		t.Errorf("exit code %d, finding %s, want %d, contradicted\n%s", code, c.Summaries[0].Finding, exitFailed, errOut)
+	}
+}
+
+// The demo runs a mode that claims to break and does not again; a load test makes the runs of its plan and no other.
+func TestDemoInsists(t *testing.T) {
+	url := startFakeShop(t, &fakeShop{exact: true})
+	for _, tt := range []struct {
+		cmd   *cobra.Command
+		args  []string
+		tries int
+	}{
+		{newDemo(), []string{"--json", "-", "--replicas", "1"}, 1 + insist},
+		{newLoadtest(), []string{"--json"}, 0},
+	} {
+		code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode", "unsafe,lua-lock",
+			"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)
+		var c loadtest.Comparison
+		if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Summaries) != 2 {
+			t.Fatalf("%s: JSON %v with %d summaries, want 2\n%s%s", tt.cmd.Name(), err, len(c.Summaries), out, errOut)
+		}
+		unsafe, exact := c.Summaries[0], c.Summaries[1]
+		if code != exitFailed || unsafe.Tries != tt.tries || exact.Tries != 0 {
+			t.Errorf("%s: exit code %d, tries of %s %d, of %s %d, want %d, %d and 0",
+				tt.cmd.Name(), code, unsafe.Mode, unsafe.Tries, exact.Mode, exact.Tries, exitFailed, tt.tries)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type fakeShop struct {
 	products map[string]*fakeProduct
 	// deducted is called after each deduction, one at a time.
 	deducted func()
+	exact    bool // every mode sells as "lua-lock" does
 }
 
 type fakeProduct struct {
@@ -123,7 +124,7 @@ func (s *fakeShop) deduct(mode string, product int64) (api.Deduction, bool) {
 	}
 	p := s.products[strconv.FormatInt(product, 10)]
 	remaining := p.initial - 1
-	if mode == "lua-lock" {
+	if mode == "lua-lock" || s.exact {
 		if p.stock == 0 {
 			return api.Deduction{}, false
 		}
