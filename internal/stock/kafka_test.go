@@ -199,23 +199,18 @@ func TestKafkaResetOnTheWay(t *testing.T) {
 func TestKafkaResetInTheMiddle(t *testing.T) {
 	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
-		written, resume := make(chan struct{}), make(chan struct{})
-		reached := sync.OnceFunc(func() { close(written); <-resume })
-		for _, r := range h.Replicas {
-			r.Deps.Steps.Subscribe(func(_ context.Context, e step.Event) {
-				if e.Point == step.Written {
-					reached()
-				}
-			})
-		}
+		hold := make(chan struct{})
+		resume := sync.OnceFunc(func() { close(hold) })
+		defer resume()
+		awaitWritten := firstAt(t, h, step.Written, func() { <-hold })
 		deducted := stocktest.Go(t, func() (stock.Receipt, error) {
 			return h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "key")
 		})
-		<-written
+		awaitWritten()
 		set := make(chan error, 1)
 		go func() { set <- h.Replicas[1].SetStock(t.Context(), product, 3, 0) }()
 		time.Sleep(100 * time.Millisecond) // most likely it waits for the row now; if not, it comes later, to the same effect
-		close(resume)
+		resume()
 		if err := <-set; err != nil {
 			t.Fatalf("SetStock() = %v, want nil", err)
 		}
@@ -319,23 +314,11 @@ func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
 		if err := db.Exec("ALTER TABLE orders RENAME TO gone").Error; err != nil {
 			t.Fatal(err)
 		}
-		tried := make(chan struct{})
-		once := sync.OnceFunc(func() { close(tried) })
-		for _, r := range h.Replicas {
-			r.Deps.Steps.Subscribe(func(_ context.Context, e step.Event) {
-				if e.Point == step.Committed {
-					once()
-				}
-			})
-		}
+		awaitTry := firstAt(t, h, step.Committed, func() {})
 		await := stocktest.Go(t, func() (stock.Receipt, error) {
 			return h.Replicas[1].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
 		})
-		select {
-		case <-tried:
-		case <-time.After(stocktest.Patience):
-			t.Error("nobody tried")
-		}
+		awaitTry()
 		if err := db.Exec("ALTER TABLE gone RENAME TO orders").Error; err != nil {
 			t.Fatal(err)
 		}
@@ -346,6 +329,31 @@ func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
 			t.Errorf("books = %+v, want %+v", got, want)
 		}
 	})
+}
+
+// firstAt calls then when some replica is at a point for the first time. The function that it returns waits until one is.
+func firstAt(t *testing.T, h *stocktest.Harness, point step.Point, then func()) (await func()) {
+	t.Helper()
+	there := make(chan struct{})
+	first := sync.OnceFunc(func() {
+		close(there)
+		then()
+	})
+	for _, r := range h.Replicas {
+		r.Deps.Steps.Subscribe(func(_ context.Context, e step.Event) {
+			if e.Point == point {
+				first()
+			}
+		})
+	}
+	return func() {
+		t.Helper()
+		select {
+		case <-there:
+		case <-time.After(stocktest.Patience):
+			t.Errorf("nobody got to %s", point)
+		}
+	}
 }
 
 // awaitAnswers waits until a request has been answered n times, by whomever, and returns the answers.
