@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"lastitem/internal/step"
@@ -42,7 +43,6 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (Lease, error)
 		err = e.await(l, w, bounded && limit > 0, limit)
 	}
 	if err != nil {
-		w.next.cancel(err)
 		if errors.Is(err, ErrBusy) {
 			add(e.m.TimedOut, 1)
 		}
@@ -93,8 +93,11 @@ type holding struct {
 	e       *Engine
 	l       *line
 	token   string
-	cancel  context.CancelCauseFunc
 	parent  context.Context
+	making  sync.Mutex      // guards the next three; whoever has the engine's may take it, not the other way round
+	ctx     context.Context // made when it is asked for
+	cancel  context.CancelCauseFunc
+	cause   error // why the hold has ended
 	fence   uint64
 	since   time.Duration
 	until   time.Duration // set when it ends
@@ -122,8 +125,20 @@ func (c *carrier) Value(key any) any {
 func newHolding(ctx context.Context, e *Engine) *holding {
 	h := &holding{e: e, parent: ctx, entries: 1}
 	h.first.h = h
-	h.first.ctx, h.cancel = context.WithCancelCause((*carrier)(h))
 	return h
+}
+
+// context is that of the hold.
+func (h *holding) context() context.Context {
+	h.making.Lock()
+	defer h.making.Unlock()
+	if h.ctx == nil {
+		h.ctx, h.cancel = context.WithCancelCause((*carrier)(h))
+		if h.cause != nil {
+			h.cancel(h.cause)
+		}
+	}
+	return h.ctx
 }
 
 // end is when the hold of l must no longer be believed in.
@@ -146,7 +161,7 @@ func (h *holding) enter(ctx context.Context) (Lease, error) {
 		return nil, ErrLost
 	}
 	h.e.o.Steps.At(ctx, step.Locked, h.l.key)
-	outer := h.first.ctx
+	outer := h.context()
 	if ctx.Done() == outer.Done() {
 		return &engineLease{h: h, ctx: ctx}, nil
 	}
@@ -185,7 +200,13 @@ func (h *holding) finish(until time.Duration, cause error) {
 		return
 	}
 	h.ended, h.until = true, until
-	h.cancel(cause)
+	h.making.Lock()
+	h.cause = cause
+	cancel := h.cancel
+	h.making.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
 	add(h.e.m.Held, -1)
 	observe(h.e.m.Hold, h.e.now()-h.since)
 }
@@ -270,13 +291,18 @@ func (h *holding) release(ctx context.Context, next string) error {
 // engineLease is one entry into a hold.
 type engineLease struct {
 	h    *holding
-	ctx  context.Context
-	end  func() // of a context of its own
+	ctx  context.Context // of a re-entry
+	end  func()          // of a context of its own
 	left bool
 }
 
 // Context ends with ErrLost when the lock was not renewed in time, or held for too long. An Acquire with it re-enters.
-func (l *engineLease) Context() context.Context { return l.ctx }
+func (l *engineLease) Context() context.Context {
+	if l.ctx != nil {
+		return l.ctx
+	}
+	return l.h.context()
+}
 
 // Fence rises with every hold; entries of one hold have the same.
 func (l *engineLease) Fence() uint64 { return l.h.fence }
