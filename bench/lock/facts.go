@@ -22,7 +22,7 @@ type facts struct {
 	Cores    int               `json:"cores"`
 	Load     string            `json:"load_average,omitempty"` // when the run began
 	Redis    string            `json:"redis"`
-	Pinned   string            `json:"pinned"`   // whether redis-server stays on one CPU
+	Pinned   string            `json:"pinned"`   // whether redis-server has a CPU of its own
 	Versions map[string]string `json:"versions"` // of the libraries
 }
 

@@ -90,7 +90,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	flags.DurationVar(&o.window, "window", 1250*time.Millisecond, "length of a window, 50ms to 1m")
 	flags.StringVar(&o.json, "json", "", "write everything that was measured to this `file`")
 	flags.StringVar(&o.svg, "svg", "", "draw the hot key over four processes into this `file`")
-	flags.BoolVar(&o.pin, "pin", true, "keep redis-server on one CPU, with taskset")
+	flags.BoolVar(&o.pin, "pin", true, "give redis-server a CPU of its own, with taskset")
 	flags.BoolVar(&o.list, "list", false, "print the scenarios and the contenders")
 	if err := flags.Parse(args); err != nil {
 		return o, err
