@@ -56,6 +56,7 @@ type Engine struct {
 	o       EngineOptions
 	id      string
 	publish string // PUBLISH, or SPUBLISH where the client is a cluster's
+	ttl     string // in ms
 	claim   time.Duration
 	resends bool // the client repeats commands on its own, so that any answer may be the second
 	epoch   time.Time
@@ -102,8 +103,8 @@ func NewEngine(c redis.UniversalClient, o EngineOptions) (*Engine, error) {
 		return nil, errors.New("lock: engine: a bound is negative")
 	}
 	e := &Engine{
-		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", claim: min(o.TTL, maxClaim), epoch: time.Now(),
-		m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
+		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()),
+		claim: min(o.TTL, maxClaim), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
 	}
 	switch c := c.(type) {
 	case *redis.Client:
@@ -197,7 +198,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		e.running.Wait()
-		e.wire.wait()
+		e.wire.close()
 		e.posts.close()
 	}()
 	select {

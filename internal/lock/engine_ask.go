@@ -13,25 +13,25 @@ func (e *Engine) ask(l *line) {
 	}
 	patient := slices.ContainsFunc(l.waiters, func(w *waiter) bool { return !w.overdue })
 	queue := patient && e.posts.listening(l.key) // who does not listen would be passed over
-	flag := 0
+	flag := "0"
 	if queue {
-		flag = 1
+		flag = "1"
 	}
-	token := l.token
-	c := &call{script: l.mode.scripts().acquire, keys: l.mode.keys(l.key, token), args: e.args(token, flag, l.fences())}
-	c.done = func() { e.replied(l, token, c, queue) }
+	c := e.newCall(l.mode.scripts().acquire, l.mode, l.key, l.token).add(flag, decimal(l.fences()))
+	c.asks, c.token, c.queue = l, l.token, queue
 	if e.o.Replicas == 0 {
 		e.wire.send(c)
 		return
 	}
 	e.spawn(func() {
 		e.sendReplicated(l.key, c)
-		c.done()
+		e.replied(c)
 	})
 }
 
 // replied takes the answer to an acquire. What it takes to send it again goes on on a goroutine of its own.
-func (e *Engine) replied(l *line, token string, c *call, queue bool) {
+func (e *Engine) replied(c *call) {
+	l, token := c.asks, c.token
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that was faster
@@ -56,7 +56,7 @@ func (e *Engine) replied(l *line, token string, c *call, queue bool) {
 		l.strays = true
 		rest := retryAfter(int(l.tries))
 		again(func() error { return pause(context.Background(), rest, nil) })
-	} else if !e.answered(l, e.parse(c), queue) {
+	} else if !e.answered(l, e.parse(c.reply, c.sent, c.err), c.queue) {
 		l.tries = 0
 		again(func() error {
 			ctx, cancel := detached(context.Background())

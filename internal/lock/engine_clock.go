@@ -170,14 +170,13 @@ func (e *Engine) renew(due []*line) {
 }
 
 func (e *Engine) sendRenewal(batch []*line, tokens []string) {
-	keys, args := make([]string, len(batch)), make([]any, 0, len(batch)+1)
-	args = append(args, e.o.TTL.Milliseconds())
-	for i, l := range batch {
-		keys[i] = l.heldKey()
-		args = append(args, tokens[i])
+	c := newCall(batch[0].mode.scripts().renew)
+	for _, l := range batch {
+		c.key(l.heldKey())
 	}
-	c := call{script: batch[0].mode.scripts().renew, keys: keys, args: args, limit: min(e.o.TTL/3, cleanupTimeout)}
-	e.call(&c)
+	c.add(e.ttl).add(tokens...)
+	c.limit = min(e.o.TTL/3, cleanupTimeout)
+	e.call(c)
 	v, _ := c.reply.([]any)
 	e.mu.Lock()
 	defer e.mu.Unlock()

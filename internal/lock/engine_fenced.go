@@ -44,8 +44,8 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (Lease, error) {
 func (h *holding) raise(seen uint64) error {
 	e, l := h.e, h.l
 	keys, fences := EngineKeys(l.key), uint64(l.fences())
-	c := call{script: engineRaise, keys: []string{keys[0], keys[2]}, args: []any{h.token, seen, fences}}
-	e.call(&c)
+	c := newCall(engineRaise, keys[0], keys[2]).add(h.token, decimal(seen), decimal(fences))
+	e.call(c)
 	last := uint64(number(c.reply))
 	switch {
 	case c.err != nil:

@@ -77,35 +77,37 @@ func (e *Engine) look(k *lookout) {
 	e.unschedule(&k.alarm)
 	// The rest, if any, has its turn when some of these have had theirs: Lua takes only so many values at once.
 	lines := slices.Clone(k.lines[:min(len(k.lines), lookSize)])
-	tokens := make([]any, len(lines))
+	tokens := make([]string, len(lines))
 	for i, l := range lines {
 		tokens[i] = l.token
 	}
 	e.spawn(func() {
 		ctx, cancel := detached(context.Background())
 		defer cancel()
-		first, _ := tokens[0].(string)
-		keys := scriptKeys(k.key, first)
-		for _, token := range tokens[1:] {
-			more, _ := token.(string)
-			keys = append(keys, scriptKeys(k.key, more)[4])
+		c := newCall(enginePoll)
+		for i, token := range tokens {
+			if keys := scriptKeys(k.key, token); i == 0 {
+				c.key(keys[:]...)
+			} else {
+				c.key(keys[4])
+			}
 		}
-		script := enginePoll
 		if slices.ContainsFunc(lines, func(l *line) bool { return l.mode.shares() }) {
-			script, keys = engineRWPoll, append(keys, readersKey(k.key))
+			c.script = engineRWPoll
+			c.key(readersKey(k.key))
 		}
-		c := call{script: script, keys: keys, args: e.args(first, tokens[1:]...)}
+		c.add(tokens[0], e.ttl, e.publish).add(tokens[1:]...)
 		if c.err = e.posts.join(ctx, k.key); c.err == nil {
-			e.call(&c)
+			e.call(c)
 		}
-		a := e.parse(&c)
+		a := e.parse(c.reply, c.sent, c.err)
 		a.resent = c.tries > 1
 		e.looked(k, lines, tokens, a)
 	})
 }
 
 // looked takes what a look-out found: one of the lines may have the lock.
-func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
+func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k.busy = false
@@ -117,8 +119,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 		case a.err != nil || a.resent:
 			e.stray(l, k.key, tokens[i])
 		case l.token != tokens[i]: // its release may have come before the look-out, which then queued for nobody
-			old, _ := tokens[i].(string)
-			e.spawn(func() { e.sendCancel(k.key, old) })
+			e.spawn(func() { e.sendCancel(k.key, tokens[i]) })
 		}
 		switch {
 		case l.token != tokens[i] || l.phase != queued:
@@ -141,11 +142,10 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []any, a answer) {
 
 // stray notes that a look-out for a token may yet arrive, and queue for it: for l, or for what was l's attempt when it was sent.
 // That one is buried later, when its release is over. The mutex is held.
-func (e *Engine) stray(l *line, key string, token any) {
+func (e *Engine) stray(l *line, key, token string) {
 	if l.token == token {
 		l.strays = true
 		return
 	}
-	old, _ := token.(string)
-	e.spawn(func() { e.owe(debt{key, old}) })
+	e.spawn(func() { e.owe(debt{key, token}) })
 }

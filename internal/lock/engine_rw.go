@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // ErrUpgrade says that a lock was asked for within a hold of the same key that covers less, as a write within a read. To wait
@@ -88,18 +86,18 @@ var (
 	engineRWRead    = engineRWScript(engineRWReadSource)
 	engineRWLeave   = engineRWScript(engineRWLeaveSource)
 	engineRWWrite   = engineRWScript(engineRWWriteSource)
-	engineRWRelease = engineRWScript(engineRWReleaseSource)
+	engineRWRelease = engineRWScript(engineRWReleaseSource).withoutTombstone()
 	engineRWPoll    = engineRWScript(engineRWPollSource)
-	engineRWRenew   = redis.NewScript(engineRWRenewSource)
+	engineRWRenew   = newScript(engineRWRenewSource)
 )
 
 // engineRWScript puts engine_rw_admit.lua where source asks for it.
-func engineRWScript(source string) *redis.Script {
+func engineRWScript(source string) *script {
 	return engineScript(strings.Replace(source, "-- include engine_rw_admit.lua\n", engineRWAdmitSource, 1))
 }
 
 // modeScripts are what a line of a mode sends.
-type modeScripts struct{ acquire, release, cancel, renew *redis.Script }
+type modeScripts struct{ acquire, release, cancel, renew *script }
 
 func (m mode) scripts() modeScripts {
 	switch m {
@@ -110,15 +108,6 @@ func (m mode) scripts() modeScripts {
 	default:
 		return modeScripts{engineAcquire, engineRelease, engineCancel, engineRenew}
 	}
-}
-
-// keys are those of the mode's scripts.
-func (m mode) keys(key, token string) []string {
-	keys := scriptKeys(key, token)
-	if m.shares() {
-		keys = append(keys, readersKey(key))
-	}
-	return keys
 }
 
 // modeOf tells from a token alone how it is cancelled: a reader's reserves no fencing token.

@@ -29,38 +29,52 @@ var (
 	engineRaiseSource string
 
 	engineAcquire = engineScript(engineAcquireSource)
-	engineRelease = engineScript(engineReleaseSource)
+	engineRelease = engineScript(engineReleaseSource).withoutTombstone()
 	engineCancel  = engineScript(engineCancelSource)
 	enginePoll    = engineScript(enginePollSource)
-	engineRenew   = redis.NewScript(engineRenewSource)
-	engineRaise   = redis.NewScript(engineRaiseSource)
+	engineRenew   = newScript(engineRenewSource)
+	engineRaise   = newScript(engineRaiseSource)
 )
 
+// script is one of the engine's.
+type script struct {
+	text, hash string
+	keys       int // of scriptKeys, where it takes those of one token
+}
+
+func newScript(text string) *script { return &script{text, redis.NewScript(text).Hash(), 5} }
+
+// withoutTombstone is a script that does not ask for the last of scriptKeys.
+func (s *script) withoutTombstone() *script {
+	s.keys--
+	return s
+}
+
 // engineScript puts engine_pass.lua where source asks for it: after what a free lock needs, which is most of the traffic.
-func engineScript(source string) *redis.Script {
-	return redis.NewScript(strings.Replace(source, "-- include engine_pass.lua\n", enginePassSource, 1))
+func engineScript(source string) *script {
+	return newScript(strings.Replace(source, "-- include engine_pass.lua\n", enginePassSource, 1))
 }
 
 // EngineKeys returns the keys that the engine keeps for a lock in Redis: the lock itself (its owner's token, for as long as
 // it is held), the queue, the hash with the fencing counter, and the last releaser. Deleting all but the third is harmless
-// while nobody holds or waits; without the third the fence starts anew. The queue and the hash last a week after their last
-// use, the last releaser at most a TTL or a minute, and a minute the tombstone of a cancelled attempt, which is not among them.
-// The fifth is the set of readers, which lasts no longer than the last of them. A read leaves a tombstone, for ten seconds,
-// where its acquire may have been sent twice: always, with a client that repeats commands by itself.
+// while nobody holds or waits; without the third the fence starts anew. The queue and the hash last at least six days after
+// their last use, the last releaser at most a TTL or a minute, and a minute the tombstone of a cancelled attempt, which is
+// not among them. The fifth is the set of readers, which lasts no longer than the last of them. A read leaves a tombstone, for
+// ten seconds, where its acquire may have been sent twice: always, with a client that repeats commands by itself.
 func EngineKeys(key string) []string {
 	tag := keyTag(key)
 	return []string{key, tag + ":queue", tag + ":fence", tag + ":last", readersKey(key)}
 }
 
 // scriptKeys are those of EngineKeys that every script has, and the tombstone of a token.
-func scriptKeys(key, token string) []string {
+func scriptKeys(key, token string) [5]string {
 	const queue, fence, last, ended = ":queue", ":fence", ":last", ":ended:"
 	tag := keyTag(key)
 	all, n := tag+queue+tag+fence+tag+last+tag+ended+token, len(tag) // in one allocation
 	a := n + len(queue)
 	b := a + n + len(fence)
 	c := b + n + len(last)
-	return []string{key, all[:a], all[a:b], all[b:c], all[c:]}
+	return [5]string{key, all[:a], all[a:b], all[b:c], all[c:]}
 }
 
 func readersKey(key string) string { return keyTag(key) + ":readers" }
@@ -116,11 +130,18 @@ type answer struct {
 	err     error
 }
 
-// args are the arguments that all scripts with the pass function begin with.
-func (e *Engine) args(token string, more ...any) []any {
-	all := make([]any, 0, 3+len(more))
-	return append(append(all, token, e.o.TTL.Milliseconds(), e.publish), more...)
+// newCall is a call of a script with the pass function about a token: with its keys, and the arguments that all of them have.
+func (e *Engine) newCall(s *script, m mode, key, token string) *call {
+	k := scriptKeys(key, token)
+	c := newCall(s, k[:s.keys]...)
+	if m.shares() {
+		c.key(readersKey(key))
+	}
+	return c.add(token, e.ttl, e.publish)
 }
+
+// decimal writes a number that is not negative as an argument of a script.
+func decimal[T int | int64 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
 
 // tries is how often a call whose answer was lost is sent: every script has one outcome however often it arrives.
 const (
@@ -149,17 +170,17 @@ func (e *Engine) call(c *call) {
 func retryAfter(n int) time.Duration { return tryPause << (2*n - 2) }
 
 // parse reads {verdict, fence, PTTL, time, skipped}, or a fence alone.
-func (e *Engine) parse(c *call) answer {
-	a := answer{sent: c.sent, err: c.err}
-	v, several := c.reply.([]any)
-	switch fence, alone := c.reply.(int64); {
-	case c.err != nil:
+func (e *Engine) parse(reply any, sent time.Duration, err error) answer {
+	a := answer{sent: sent, err: err}
+	v, several := reply.([]any)
+	switch fence, alone := reply.(int64); {
+	case err != nil:
 		return a
 	case alone:
 		a.verdict, a.fence = 1, uint64(fence)
 		return a
 	case !several || len(v) != 5:
-		a.err = fmt.Errorf("lock: engine: unexpected answer %v", c.reply)
+		a.err = fmt.Errorf("lock: engine: unexpected answer %v", reply)
 		return a
 	}
 	if token, ok := v[0].(string); ok {
@@ -183,11 +204,12 @@ func (e *Engine) sendReplicated(key string, c *call) {
 	c.sent = e.now()
 	var asked, acked *redis.Cmd
 	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
-		asked = c.script.Eval(ctx, p, c.keys, c.args...)
+		asked = c.inFull(ctx)
+		_ = p.Process(ctx, asked)
 		acked = p.Do(ctx, "WAIT", e.o.Replicas, e.o.ReplicasTimeout.Milliseconds())
 		return nil
 	})
-	if c.reply, c.err = asked.Result(); c.err != nil || e.parse(c).verdict <= 0 {
+	if c.reply, c.err = asked.Result(); c.err != nil || e.parse(c.reply, c.sent, nil).verdict <= 0 {
 		return
 	}
 	if n, _ := acked.Int64(); err != nil || n < int64(e.o.Replicas) {
@@ -200,13 +222,13 @@ func (e *Engine) sendRelease(l *line, token, next string) (released int64, a ans
 	if l.mode == reading && (l.strays || e.resends) {
 		next = rememberRead
 	}
-	c := call{script: l.mode.scripts().release, keys: l.mode.keys(l.key, token), args: e.args(token, next)}
-	e.call(&c)
+	c := e.newCall(l.mode.scripts().release, l.mode, l.key, token).add(next)
+	e.call(c)
 	v, _ := c.reply.([]any)
 	if c.err != nil || len(v) == 0 {
 		return number(c.reply), answer{err: c.err, verdict: -1}
 	}
-	a = e.parse(&call{sent: c.sent, reply: v[1:]})
+	a = e.parse(v[1:], c.sent, nil)
 	a.resent = e.resends || c.tries > 1
 	return number(v[0]), a
 }
@@ -214,8 +236,8 @@ func (e *Engine) sendRelease(l *line, token, next string) (released int64, a ans
 // sendCancel undoes an attempt, later where it fails.
 func (e *Engine) sendCancel(key, token string) {
 	m := modeOf(token)
-	c := call{script: m.scripts().cancel, keys: m.keys(key, token), args: e.args(token, rememberCancel)}
-	e.call(&c)
+	c := e.newCall(m.scripts().cancel, m, key, token).add(rememberCancel)
+	e.call(c)
 	if c.err != nil {
 		e.owe(debt{key, token})
 	}

@@ -1,6 +1,6 @@
 -- Part of the engine's scripts: how a free lock goes to the first waiter whose process still listens.
 -- KEYS[1] lock: the owner's token, with PX   KEYS[2] queue: ZSET of tokens by ticket
--- KEYS[3] hash: fence, ticket   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token
+-- KEYS[3] hash: fence, ticket   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token, where the script needs it
 -- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH
 -- A token is "process.number.fences.claim": so many fencing tokens it reserves, so long (ms) it may take to answer a grant.
 local skipped, keep, memory = 0, 604800000, 60000 -- ms: a week for what must outlive any stall, a minute for re-sent calls
