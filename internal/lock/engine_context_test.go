@@ -21,6 +21,18 @@ func TestEngineContextAskedForLate(t *testing.T) {
 		"lost":     {func(lock.Lease, context.CancelCauseFunc) { time.Sleep(2 * time.Minute) }, lock.ErrLost},
 		"released": {func(lease lock.Lease, _ context.CancelCauseFunc) { _ = lease.Release(context.Background()) }, context.Canceled},
 		"caller":   {func(_ lock.Lease, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
+		"lost, then the caller": {func(_ lock.Lease, cancel context.CancelCauseFunc) {
+			time.Sleep(2 * time.Minute)
+			cancel(gone)
+		}, lock.ErrLost},
+		"released, then the caller": {func(lease lock.Lease, cancel context.CancelCauseFunc) {
+			_ = lease.Release(context.Background())
+			cancel(gone)
+		}, context.Canceled},
+		"the caller, then released": {func(lease lock.Lease, cancel context.CancelCauseFunc) {
+			cancel(gone)
+			_ = lease.Release(context.Background())
+		}, gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

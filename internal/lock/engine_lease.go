@@ -97,7 +97,7 @@ type holding struct {
 	making  sync.Mutex      // guards the next three; whoever has the engine's may take it, not the other way round
 	ctx     context.Context // made when it is asked for
 	cancel  context.CancelCauseFunc
-	cause   error // why the hold has ended
+	cause   error // why the hold has ended, unless its caller's context had before
 	fence   uint64
 	since   time.Duration
 	until   time.Duration // set when it ends
@@ -133,8 +133,11 @@ func (h *holding) context() context.Context {
 	h.making.Lock()
 	defer h.making.Unlock()
 	if h.ctx == nil {
-		h.ctx, h.cancel = context.WithCancelCause((*carrier)(h))
+		parent := context.Context((*carrier)(h))
 		if h.cause != nil {
+			parent = context.WithoutCancel(parent) // whose end came later, or not at all
+		}
+		if h.ctx, h.cancel = context.WithCancelCause(parent); h.cause != nil {
 			h.cancel(h.cause)
 		}
 	}
@@ -201,7 +204,9 @@ func (h *holding) finish(until time.Duration, cause error) {
 	}
 	h.ended, h.until = true, until
 	h.making.Lock()
-	h.cause = cause
+	if h.parent.Err() == nil {
+		h.cause = cause
+	}
 	cancel := h.cancel
 	h.making.Unlock()
 	if cancel != nil {
