@@ -18,14 +18,21 @@ type wire struct {
 	idle      sync.Cond // nothing is under way
 	work      sync.Cond // orders has something, or closed
 	waiting   []*call
-	sent      int           // calls that are under way,
-	busy      int           // in so many batches
+	under     []*batch      // under way, the oldest first
+	sent      int           // calls in them
 	gathering bool          // a runner is about to take what waits
 	parked    int           // runners that wait for orders
-	orders    [][]*call     // for them: a batch to send, or none: then to gather one
+	orders    []*batch      // for them: a batch to send, or nil: then to gather one
 	closed    bool          // no runner waits any more
 	trip      time.Duration // how long a batch takes that meets no other: falls at once, and rises slowly
-	heard     time.Duration // when the last one was answered
+	timer     *time.Timer   // looks again when batches may be late
+	watched   bool          // it is set
+}
+
+// batch is what goes in one write.
+type batch struct {
+	calls []*call
+	began time.Duration
 }
 
 // call is one script on its way. Where asks is set it is told of the answer, on a runner's goroutine, else ready is.
@@ -69,10 +76,10 @@ func (c *call) add(args ...string) *call {
 	return c
 }
 
-// So many batches may be under way: few where an answer comes soon, and as many as keep sends slotGap apart where the server
-// is far away or a connection is stuck, so that calls do not wait for each other. A batch is a share of all calls, of which
-// there are spare fewer than slots: an incomplete one finds room too. It has at most batchSize calls: that holds the server
-// up for about 0.3 ms.
+// So many batches may be under way: few where an answer comes soon, as many as keep sends slotGap apart where the server is
+// far away, and one more for each that is late, as where a connection is stuck or a node of a cluster: calls do not wait for
+// that. A batch is a share of all calls, of which there are spare fewer than slots: an incomplete one finds room too. It has
+// at most batchSize calls: that holds the server up for about 0.3 ms.
 const (
 	slotGap   = 50 * time.Microsecond
 	minSlots  = 6
@@ -81,6 +88,9 @@ const (
 	batchSize = 64
 )
 
+// late is after how long a batch counts as late.
+func (w *wire) late() time.Duration { return max(4*w.trip, time.Millisecond) }
+
 func (w *wire) init(e *Engine) { w.e, w.idle.L, w.work.L = e, &w.mu, &w.mu }
 
 // send sends c, and returns before it is answered.
@@ -88,12 +98,12 @@ func (w *wire) send(c *call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting = append(w.waiting, c)
-	if batch := w.next(false); batch != nil {
-		w.order(batch)
+	if b := w.next(false); b != nil {
+		w.order(b)
 	}
 }
 
-// do sends c, on the caller's goroutine where it completes a batch, and returns when it is answered.
+// do sends c, on the caller's goroutine where it completes a batch, and returns when it is answered, as is what went with it.
 func (w *wire) do(c *call) {
 	if c.limit > 0 {
 		w.exec([]*call{c}, c.limit)
@@ -102,12 +112,12 @@ func (w *wire) do(c *call) {
 	c.ready.Add(1)
 	w.mu.Lock()
 	w.waiting = append(w.waiting, c)
-	if batch := w.next(false); batch != nil {
+	if b := w.next(false); b != nil {
 		w.mu.Unlock()
-		w.answer(batch)
+		w.answer(b)
 		w.mu.Lock()
-		if batch = w.next(false); batch != nil {
-			w.order(batch)
+		if b = w.next(false); b != nil {
+			w.order(b)
 		}
 	}
 	w.mu.Unlock()
@@ -116,7 +126,7 @@ func (w *wire) do(c *call) {
 
 // next returns a batch that the caller is to send now, or nil. A complete share goes at once, less only when it has gathered;
 // where something is left that could go, a runner gathers. The mutex is held.
-func (w *wire) next(gathered bool) []*call {
+func (w *wire) next(gathered bool) (b *batch) {
 	slots := w.slots()
 	n := min((w.sent+len(w.waiting)-1)/(slots-spare)+1, batchSize)
 	if w.e.publish == "SPUBLISH" {
@@ -125,62 +135,89 @@ func (w *wire) next(gathered bool) []*call {
 	if gathered {
 		n = min(n, len(w.waiting))
 	}
-	var batch []*call
-	if n > 0 && len(w.waiting) >= n && w.busy < slots {
-		batch = slices.Clone(w.waiting[:n])
-		w.waiting = slices.Delete(w.waiting, 0, n)
-		w.busy++
+	if n > 0 && len(w.waiting) >= n && len(w.under) < slots {
+		b = &batch{slices.Clone(w.waiting[:n]), w.e.now()}
+		w.under = append(w.under, b)
 		w.sent += n
+		clear(w.waiting[:n])
+		if rest := w.waiting[n:]; len(rest) > 0 {
+			w.waiting = rest
+		} else {
+			w.waiting = w.waiting[:0]
+		}
 	}
-	if len(w.waiting) > 0 && w.busy < slots && !w.gathering {
+	switch {
+	case len(w.waiting) == 0:
+	case len(w.under) < slots && !w.gathering:
 		w.gathering = true
 		w.order(nil)
+	case len(w.under) >= slots && slots < maxSlots && !w.watched:
+		w.watch()
 	}
-	return batch
+	return b
+}
+
+// watch looks again when batches may be late: nobody else does where all callers wait. The mutex is held.
+func (w *wire) watch() {
+	w.watched = true
+	if w.timer != nil {
+		w.timer.Reset(w.late())
+		return
+	}
+	w.timer = time.AfterFunc(w.late(), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.watched = false
+		if b := w.next(false); b != nil {
+			w.order(b)
+		}
+	})
 }
 
 // slots is how many batches may be under way now. The mutex is held.
 func (w *wire) slots() int {
-	if w.busy == 0 {
-		w.heard = w.e.now()
-	}
 	n := max(int(w.trip/slotGap), minSlots)
-	if w.busy >= n {
-		n = max(n, int((w.e.now()-w.heard)/slotGap))
+	if len(w.under) >= n {
+		began := w.e.now() - w.late()
+		for _, b := range w.under {
+			if b.began <= began {
+				n++
+			}
+		}
 	}
 	return min(n, maxSlots)
 }
 
-// order has a runner send batch, or gather one where it is nil. The mutex is held.
-func (w *wire) order(batch []*call) {
+// order has a runner send b, or gather a batch where it is nil. The mutex is held.
+func (w *wire) order(b *batch) {
 	if w.parked == len(w.orders) {
-		go w.run(batch)
+		go w.run(b)
 		return
 	}
-	w.orders = append(w.orders, batch)
+	w.orders = append(w.orders, b)
 	w.work.Signal()
 }
 
 // run carries out an order, what there is to send after it, and the next orders: a new goroutine would have to grow its stack
 // first.
-func (w *wire) run(batch []*call) {
+func (w *wire) run(b *batch) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for ok := true; ok; batch, ok = w.park() {
-		if batch == nil {
-			batch = w.gather()
+	for ok := true; ok; b, ok = w.park() {
+		if b == nil {
+			b = w.gather()
 		}
-		for batch != nil {
+		for b != nil {
 			w.mu.Unlock()
-			w.answer(batch)
+			w.answer(b)
 			w.mu.Lock()
-			batch = w.next(false)
+			b = w.next(false)
 		}
 	}
+	w.mu.Unlock()
 }
 
 // gather lets everybody add a call who can: an answer wakes several at once. The mutex is held.
-func (w *wire) gather() []*call {
+func (w *wire) gather() *batch {
 	w.mu.Unlock()
 	runtime.Gosched()
 	w.mu.Lock()
@@ -190,7 +227,7 @@ func (w *wire) gather() []*call {
 }
 
 // park waits for an order. It is false where the runner is to end. The mutex is held.
-func (w *wire) park() (batch []*call, ok bool) {
+func (w *wire) park() (b *batch, ok bool) {
 	if w.parked-len(w.orders) >= minSlots {
 		return nil, false
 	}
@@ -202,15 +239,15 @@ func (w *wire) park() (batch []*call, ok bool) {
 	if len(w.orders) == 0 {
 		return nil, false
 	}
-	batch = w.orders[0]
+	b = w.orders[0]
 	w.orders = slices.Delete(w.orders, 0, 1)
-	return batch, true
+	return b, true
 }
 
 // answer sends a batch, and tells everybody in it.
-func (w *wire) answer(batch []*call) {
-	w.exec(batch, cleanupTimeout)
-	for _, c := range batch {
+func (w *wire) answer(b *batch) {
+	w.exec(b.calls, cleanupTimeout)
+	for _, c := range b.calls {
 		if c.asks != nil {
 			w.e.replied(c)
 		} else {
@@ -219,8 +256,8 @@ func (w *wire) answer(batch []*call) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sent -= len(batch)
-	w.busy--
+	w.sent -= len(b.calls)
+	w.under = slices.DeleteFunc(w.under, func(other *batch) bool { return other == b })
 	w.rest()
 }
 
@@ -231,7 +268,7 @@ func (w *wire) rest() {
 	}
 }
 
-func (w *wire) resting() bool { return w.busy == 0 && !w.gathering && len(w.waiting) == 0 }
+func (w *wire) resting() bool { return len(w.under) == 0 && !w.gathering && len(w.waiting) == 0 }
 
 // close returns when nothing is under way. What is, is bounded by cleanupTimeout, and by the client's own time-outs. What is
 // sent afterwards still goes.
@@ -243,6 +280,9 @@ func (w *wire) close() {
 	}
 	w.closed = true
 	w.work.Broadcast()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 }
 
 // exec sends a batch and reads its answers.
@@ -264,8 +304,7 @@ func (w *wire) exec(batch []*call, limit time.Duration) {
 		}
 	}
 	w.mu.Lock()
-	w.heard = w.e.now()
-	if trip := w.heard - sent; w.trip == 0 || trip < w.trip {
+	if trip := w.e.now() - sent; w.trip == 0 || trip < w.trip {
 		w.trip = trip
 	} else {
 		w.trip += (trip - w.trip) / 256
@@ -300,7 +339,8 @@ func (c *call) inFull(ctx context.Context) *redis.Cmd {
 
 var evalSHA, eval = "evalsha", "eval"
 
-// command is the call as the client takes it: pointers to the words, because a string in an interface is an allocation.
+// command is the call as the client takes it: pointers to the words, because a string in an interface is an allocation. A hook
+// of the client sees the pointers.
 func (c *call) command(ctx context.Context, name, script *string) *redis.Cmd {
 	words := append(c.words[:0], name, script, c.keys)
 	for i := range c.texts {

@@ -28,6 +28,7 @@ type wire struct {
 	deaf    atomic.Bool  // messages are lost, answers are not
 	slow    atomic.Int64 // what the server sends takes so long, as a time.Duration
 	keep    atomic.Bool  // scripts that are sent are kept back, see deliver
+	writes  atomic.Int64 // of clients
 	mu      sync.Mutex
 	conns   []*socket
 	kept    [][]byte
@@ -241,6 +242,9 @@ type socket struct {
 func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
 
 func (c *socket) Write(p []byte) (int, error) {
+	if !c.server {
+		c.w.writes.Add(1)
+	}
 	lost, slow := c.w.calls.Load(), time.Duration(0)
 	if c.server {
 		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") || strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")

@@ -7,7 +7,7 @@ local released = call('GET', KEYS[4]) == ARGV[1]
 if not released and call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   local fence = call('HINCRBY', KEYS[3], 'fence', ARGV[5])
-  if call('PTTL', KEYS[3]) < 518400000 then -- six days: not written with every lock
+  if call('PTTL', KEYS[3]) < 518400000 then -- six days: a week again, once a day and not with every lock
     call('PEXPIRE', KEYS[3], 604800000)
   end
   return fence

@@ -1,5 +1,6 @@
 -- Part of the read-write scripts: how a gate that is left goes on, to the writer who is first, or past the readers who are.
--- KEYS[1..5], ARGV[1..3]: see engine_pass.lua; KEYS[1] is the gate. KEYS[#KEYS] readers: ZSET of tokens by expiry, server's ms
+-- KEYS but the last, ARGV[1..3]: see engine_pass.lua; KEYS[1] is the gate
+-- KEYS[#KEYS] readers: ZSET of tokens by expiry, server's ms
 -- A reader's token reserves no fencing token. What a message grants is marked: r = in as a reader, w = has the gate and no
 -- reader is in, d = has the gate, and w follows when the last reader leaves.
 -- include engine_pass.lua
