@@ -42,7 +42,7 @@ func (b *bench) all(ctx context.Context) error {
 		b.planned += b.cost(s)
 	}
 	facts := gatherFacts(b.server)
-	if facts.Pinned = "not pinned"; b.pin {
+	if facts.Pinned = "on any CPU"; b.pin {
 		facts.Pinned = machine.Pin(b.server.PID)
 	}
 	facts.print(b.out)

@@ -15,14 +15,14 @@ import (
 func Pin(pid int) string {
 	last := runtime.NumCPU() - 1
 	if last < 1 {
-		return "not pinned: one CPU"
+		return "not alone on a CPU: there is one"
 	}
 	for _, p := range []struct {
 		cpus string
 		pid  int
 	}{{"0", pid}, {fmt.Sprintf("1-%d", last), os.Getpid()}} {
 		if out, err := exec.Command("taskset", "-acp", p.cpus, strconv.Itoa(p.pid)).CombinedOutput(); err != nil {
-			return fmt.Sprintf("not pinned: taskset: %v %s", err, out)
+			return fmt.Sprintf("not alone on a CPU: taskset: %v %s", err, out)
 		}
 	}
 	return "alone on CPU 0"

@@ -57,15 +57,15 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	return i.once(ctx, req)
 }
 
-// forget deletes the fencing counter of a lock that is held, and that nobody waits for. The engine keeps it for a week, so that
-// it never goes back; but there are as many of these keys as there are requests, and nobody reads their fences.
+// forget deletes the fencing counter of a lock that is held, and that nobody waits for. The engine keeps it for days, so that it
+// never goes back; but there are as many of these keys as there are requests, and nobody reads their fences.
 func (d Deps) forget(ctx context.Context, lease lock.Lease, key string) {
 	if errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
 		return // it is somebody else's by now
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	_ = d.Client.Del(ctx, lock.EngineKeys(key)[2]).Err() // else it stays for that week
+	_ = d.Client.Del(ctx, lock.EngineKeys(key)[2]).Err() // else it stays for those days
 }
 
 // keyLock names the lock on an idempotency key: its hash, since a key may be any bytes.
