@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"lastitem/bench/machine"
 	"lastitem/internal/localstack"
@@ -14,13 +12,7 @@ import (
 
 // facts are what the numbers depend on.
 type facts struct {
-	Date     string            `json:"date"`
-	Commit   string            `json:"commit"`
-	Go       string            `json:"go"`
-	System   string            `json:"system"`
-	CPU      string            `json:"cpu"`
-	Cores    int               `json:"cores"`
-	Load     string            `json:"load_average,omitempty"` // when the run began
+	machine.Facts
 	Redis    string            `json:"redis"`
 	Pinned   string            `json:"pinned"`   // whether redis-server has a CPU of its own
 	Versions map[string]string `json:"versions"` // of the libraries
@@ -32,11 +24,7 @@ var peers = []string{
 }
 
 func gatherFacts(server localstack.Service) facts {
-	f := facts{
-		Date: time.Now().UTC().Format(time.RFC3339), Commit: commit, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		CPU: machine.CPU(), Cores: runtime.NumCPU(), Load: machine.Load(), Redis: server.Kind,
-		Versions: map[string]string{},
-	}
+	f := facts{Facts: machine.Gather(commit), Redis: server.Kind, Versions: map[string]string{}}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			for _, p := range peers {
@@ -69,6 +57,5 @@ func shortName(module string) string {
 }
 
 func (f facts) print(out io.Writer) {
-	fmt.Fprintf(out, "%s (%s), %s, %d cores (%s), %s, load average %s at the start\n%s\ncommit %s, %s\n",
-		f.Redis, f.Pinned, f.Go, f.Cores, f.CPU, f.System, f.Load, f.libraries(), f.Commit, f.Date)
+	fmt.Fprintf(out, "%s (%s), %s\n%s\ncommit %s, %s\n", f.Redis, f.Pinned, f.Machine(), f.libraries(), f.Commit, f.Date)
 }

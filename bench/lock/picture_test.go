@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"encoding/xml"
-	"errors"
-	"io"
 	"math"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 
 	"lastitem/bench/figure"
+	"lastitem/bench/figure/figuretest"
+	"lastitem/bench/machine"
 )
 
 func TestDraw(t *testing.T) {
@@ -23,29 +20,9 @@ func TestDraw(t *testing.T) {
 		o.Results = append(o.Results, &result{Contender: c.name, Rounds: figure.Rounds{m}})
 	}
 	o.conclude()
-	svg := draw(facts{CPU: `an "odd" <cpu>`}, []*outcome{{Name: "other"}, o})
-	texts := map[string]bool{}
-	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("not well-formed: %v\n%s", err, svg)
-		}
-		switch token := token.(type) {
-		case xml.CharData:
-			texts[strings.TrimSpace(string(token))] = true
-		case xml.StartElement:
-			for _, a := range token.Attr {
-				if n, err := strconv.ParseFloat(a.Value, 64); err == nil && (n < 0 || n > 2000 || math.IsNaN(n)) {
-					t.Errorf("<%s %s=%q>: off the page", token.Name.Local, a.Name.Local, a.Value)
-				}
-			}
-		}
-	}
+	texts := figuretest.Texts(t, draw(facts{Facts: machine.Facts{CPU: `an "odd" <cpu>`}}, []*outcome{{Name: "other"}, o}))
 	for _, c := range contenders {
-		if !texts[c.name] {
+		if !slices.Contains(texts, c.name) {
 			t.Errorf("%s is not in the picture", c.name)
 		}
 	}

@@ -3,37 +3,27 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"lastitem/bench/figure"
 )
 
-// A column of a table. Its head has two lines, as in "hand-off us|p50".
-type column struct {
-	head string
-	cell func(r *result) string
+type column = figure.Column[*result]
+
+func median(name string) func(*result) figure.Number {
+	return func(r *result) figure.Number { return r.Median.Of(name) }
 }
 
-func plain(head, name string) column {
-	return column{head, func(r *result) string { return figure.Short(r.Median.Of(name)) }}
-}
+func plain(head, name string) column { return figure.Plain(head, median(name)) }
 
 func toRaw(name string) column {
-	return column{"|x raw", func(r *result) string { return figure.Short(r.ToRaw.Of(name)) }}
+	return figure.Plain("|x raw", func(r *result) figure.Number { return r.ToRaw.Of(name) })
 }
 
 func toCeiling(name string) column {
-	return column{"|x mutex", func(r *result) string { return figure.Short(r.ToCeiling.Of(name)) }}
+	return figure.Plain("|x mutex", func(r *result) figure.Number { return r.ToCeiling.Of(name) })
 }
 
-func percent(head, name string) column {
-	return column{head, func(r *result) string {
-		if n := r.Median.Of(name); n.Known() {
-			return fmt.Sprintf("%.0f%%", 100*n)
-		}
-		return "-"
-	}}
-}
+func percent(head, name string) column { return figure.Percent(head, median(name)) }
 
 // How far a row is to be trusted.
 var spread, foreign = percent("|spread", mSpread), percent("others'|CPU", mOthers)
@@ -50,7 +40,7 @@ var columns = map[string][]column{
 		plain("network|cmds/acq", mCommands), plain("hand-off us|p50", mHandoff50), plain("|p99", mHandoff99),
 		plain("wait ms|p50", mWait50), plain("|p99", mWait99), plain("|max", mWaitMax),
 		plain("goroutines|max/min", mMaxMin), plain("|Jain", mJain),
-		{"one at|a time", func(r *result) string {
+		{Head: "one at|a time", Cell: func(r *result) string {
 			if r.exact() {
 				return "yes"
 			}
@@ -78,19 +68,8 @@ func (o *outcome) print(out io.Writer) {
 	if o.scenario.delay > 0 {
 		cols = append([]column{plain("PING|ms", mRTT), plain("hand-off|PINGs", mHandoffTrips)}, cols...)
 	}
-	rows := [][]string{{""}, {"contender"}}
-	for _, c := range cols {
-		above, below, _ := strings.Cut(c.head, "|")
-		rows[0], rows[1] = append(rows[0], above), append(rows[1], below)
-	}
-	for _, r := range o.Results {
-		row := []string{r.Contender}
-		for _, c := range cols {
-			row = append(row, c.cell(r))
-		}
-		rows = append(rows, row)
-	}
-	figure.PrintRows(out, rows, 0)
+	name := column{Head: "|contender", Cell: func(r *result) string { return r.Contender }}
+	figure.PrintTable(out, append([]column{name}, cols...), o.Results, 0)
 	if note := notes[o.scenario.kind]; note != "" {
 		fmt.Fprintln(out, note)
 	}

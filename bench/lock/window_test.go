@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/bench/command"
 	"lastitem/internal/localstack"
 	"lastitem/internal/testenv"
 )
@@ -15,7 +16,7 @@ import (
 // TestMain makes the test's program the worker of its own windows.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerCommand {
-		os.Exit(command(os.Args[1:]))
+		os.Exit(perform(os.Args[1:]))
 	}
 	_ = os.Setenv("GORACE", "halt_on_error=1") // a race in a worker, which is started later, ends it, and that is noticed
 	os.Exit(m.Run())
@@ -44,7 +45,7 @@ func TestWindow(t *testing.T) {
 		{name: "far", kind: kindHot, processes: 1, goroutines: 4, delay: time.Millisecond},
 	} {
 		if s.delay > 0 {
-			b.contenders, _ = pick(contenders, "raw fair mutex", func(c contender) (string, bool) { return c.name, true })
+			b.contenders, _ = command.Pick(contenders, "raw fair mutex", func(c contender) (string, bool) { return c.name, true })
 		}
 		o, err := b.measure(t.Context(), s)
 		if err != nil {

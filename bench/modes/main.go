@@ -9,52 +9,38 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"lastitem/bench/command"
 	"lastitem/internal/localstack"
 )
+
+const self command.Name = "bench-modes"
 
 // commit is set when the program is linked.
 var commit = "devel"
 
-func main() { os.Exit(command(os.Args[1:])) }
+func main() { os.Exit(perform(os.Args[1:])) }
 
-func command(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process; the keeper notices
-	o, err := parse(args, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case o.list:
-		list(os.Stdout)
-		return 0
-	}
-	err = run(ctx, o, os.Stdout, os.Stderr)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "bench-modes: %v\n", err)
-	}
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "bench-modes: interrupted")
-		return 130
-	case err != nil:
-		return 1
-	}
-	return 0
+func perform(args []string) int {
+	var o options
+	return self.Main(func() (err error) {
+		o, err = parse(args, os.Stderr)
+		return err
+	}, func(ctx context.Context) error {
+		if o.list {
+			list(os.Stdout)
+			return nil
+		}
+		return run(ctx, o, os.Stdout, os.Stderr)
+	})
 }
 
 // options are the command line.
@@ -66,7 +52,7 @@ type options struct {
 	clients   int
 	fsync     string // Redis
 	binlog    bool
-	json, svg string
+	files     command.Files
 	list      bool
 
 	shop    string        // its program
@@ -76,7 +62,7 @@ type options struct {
 
 func parse(args []string, errOut io.Writer) (options, error) {
 	o := options{backend: localstack.Local, tell: 5 * time.Second}
-	flags := flag.NewFlagSet("bench-modes", flag.ContinueOnError)
+	flags := flag.NewFlagSet(string(self), flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	which := flags.String("scenario", "", "only these, by name, separated by commas; see -list")
 	flags.StringVar(&o.modes, "mode", "all", "only these: names, globs like 'sql-*', separated by commas; noop always runs")
@@ -85,8 +71,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	flags.IntVar(&o.clients, "clients", 64, "`number` of clients, each sending its next request after the answer to the last")
 	flags.StringVar(&o.fsync, "appendfsync", "everysec", "how Redis keeps its append-only file: always, everysec, no")
 	flags.BoolVar(&o.binlog, "binlog", true, "SQL writes a binary log, synchronized at every commit, as MySQL 8 does by default")
-	flags.StringVar(&o.json, "json", "", "write everything that was measured to this `file`")
-	flags.StringVar(&o.svg, "svg", "", "draw the modes into this `file`")
+	o.files.Flags(flags, "draw the modes into this `file`")
 	flags.StringVar(&o.shop, "shop", "", "the shop's `program`; by default the file shop beside this one")
 	flags.BoolVar(&o.list, "list", false, "print the scenarios")
 	if err := flags.Parse(args); err != nil {
@@ -94,52 +79,31 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	}
 	o.shop = cmp.Or(o.shop, os.Getenv(localstack.EnvBinary), beside())
 	var unknown []string
-	o.scenarios, unknown = pick(*which)
+	o.scenarios, unknown = command.Pick(scenarios, *which, func(s scenario) (string, bool) { return s.name, true })
 	switch {
 	case len(unknown) > 0:
-		return o, complain(errOut, "there is no %s; see -list", strings.Join(unknown, ", "))
+		return o, self.Complain(errOut, "there is no %s; see -list", strings.Join(unknown, ", "))
 	case flags.NArg() > 0:
-		return o, complain(errOut, "unexpected %q", flags.Arg(0))
+		return o, self.Complain(errOut, "unexpected %q", flags.Arg(0))
 	case o.rounds < 1 || o.rounds > 100:
-		return o, complain(errOut, "-rounds %d: want 1 to 100", o.rounds)
+		return o, self.Complain(errOut, "-rounds %d: want 1 to 100", o.rounds)
 	case o.window < 100*time.Millisecond || o.window > time.Minute:
-		return o, complain(errOut, "-window %s: want 100ms to 1m", o.window)
+		return o, self.Complain(errOut, "-window %s: want 100ms to 1m", o.window)
 	case o.clients < 1 || o.clients > 1000:
-		return o, complain(errOut, "-clients %d: want 1 to 1000", o.clients)
+		return o, self.Complain(errOut, "-clients %d: want 1 to 1000", o.clients)
 	case !slices.Contains([]string{"always", "everysec", "no"}, o.fsync):
-		return o, complain(errOut, "-appendfsync %s: want always, everysec or no", o.fsync)
+		return o, self.Complain(errOut, "-appendfsync %s: want always, everysec or no", o.fsync)
 	}
 	return o, nil
 }
 
 // beside is the shop in the directory of this program.
 func beside() string {
-	self, err := os.Executable()
+	program, err := os.Executable()
 	if err != nil {
 		return "shop"
 	}
-	return filepath.Join(filepath.Dir(self), "shop")
-}
-
-func complain(errOut io.Writer, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	fmt.Fprintf(errOut, "bench-modes: %v\n", err)
-	return err
-}
-
-// pick takes the named scenarios in their order; all without names.
-func pick(names string) (picked []scenario, unknown []string) {
-	unknown = strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
-	all := len(unknown) == 0
-	for _, s := range scenarios {
-		if i := slices.Index(unknown, s.name); i >= 0 {
-			unknown = slices.Delete(unknown, i, i+1)
-			picked = append(picked, s)
-		} else if all {
-			picked = append(picked, s)
-		}
-	}
-	return picked, unknown
+	return filepath.Join(filepath.Dir(program), "shop")
 }
 
 func list(out io.Writer) {

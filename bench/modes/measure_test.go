@@ -2,17 +2,16 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"lastitem/bench/command"
 	"lastitem/bench/figure"
+	"lastitem/bench/figure/figuretest"
+	"lastitem/bench/machine"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest"
@@ -200,7 +199,7 @@ func TestRows(t *testing.T) {
 	if len(run) != 2 || len(not) != 1 || not[0] != (skipped{"etcd", "no etcd"}) {
 		t.Errorf("rows = %v, not %v, want noop and handoff, not etcd", run, not)
 	}
-	all, _ := pick(far)
+	all, _ := command.Pick(scenarios, far, func(s scenario) (string, bool) { return s.name, true })
 	run, not = all[0].rows(there, everything)
 	if len(run) != 2 || len(not) != 2 || not[0] != (skipped{"segmented", noSuchMode}) {
 		t.Errorf("rows of %s = %v, not %v, want both of handoff, not segmented", far, run, not)
@@ -217,27 +216,7 @@ func TestDraw(t *testing.T) {
 	one.conclude()
 	many.conclude()
 	outcomes := []*outcome{one, many}
-	svg := draw(facts{CPU: `an "odd" <cpu>`}, options{clients: 64}, outcomes)
-	var texts []string
-	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("not well-formed: %v\n%s", err, svg)
-		}
-		switch token := token.(type) {
-		case xml.CharData:
-			texts = append(texts, strings.TrimSpace(string(token)))
-		case xml.StartElement:
-			for _, a := range token.Attr {
-				if n, err := strconv.ParseFloat(a.Value, 64); err == nil && (n < 0 || n > 2000 || math.IsNaN(n)) {
-					t.Errorf("<%s %s=%q>: off the page", token.Name.Local, a.Name.Local, a.Value)
-				}
-			}
-		}
-	}
+	texts := figuretest.Texts(t, draw(facts{Facts: machine.Facts{CPU: `an "odd" <cpu>`}}, options{clients: 64}, outcomes))
 	if !slices.Contains(texts, "mutex") || !slices.Contains(texts, baseline) || slices.Contains(texts, "bad") {
 		t.Errorf("the picture shows %q, want noop and mutex, and not what is wrong", texts)
 	}

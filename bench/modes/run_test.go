@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/bench/command"
 	"lastitem/bench/figure"
 	"lastitem/internal/localstack"
 )
@@ -50,7 +51,7 @@ func tiny(t *testing.T, shop string) options {
 	dir := t.TempDir()
 	return options{
 		scenarios: scenarios, modes: "mutex,segmented,handoff", rounds: 1, window: 200 * time.Millisecond, clients: 16, fsync: "no",
-		json: filepath.Join(dir, "out", "modes.json"), svg: filepath.Join(dir, "out", "modes.svg"),
+		files: command.Files{JSON: filepath.Join(dir, "out", "modes.json"), SVG: filepath.Join(dir, "out", "modes.svg")},
 		shop: shop, backend: localstack.Embedded,
 	}
 }
@@ -68,8 +69,8 @@ func testRun(t *testing.T, o options) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
 	}
-	wantJudged(t, o.json)
-	if _, err := os.Stat(o.svg); err != nil {
+	wantJudged(t, o.files.JSON)
+	if _, err := os.Stat(o.files.SVG); err != nil {
 		t.Error(err)
 	}
 }

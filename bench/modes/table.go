@@ -5,33 +5,23 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"lastitem/bench/figure"
 )
 
-// A column of a table. Its head has two lines, as in "p99|ms".
-type column struct {
-	head string
-	cell func(r *result) string
+type column = figure.Column[*result]
+
+func median(name string) func(*result) figure.Number {
+	return func(r *result) figure.Number { return r.Median.Of(name) }
 }
 
-func plain(head, name string) column {
-	return column{head, func(r *result) string { return figure.Short(r.Median.Of(name)) }}
-}
+func plain(head, name string) column { return figure.Plain(head, median(name)) }
 
 func toNoop(name string) column {
-	return column{"|x noop", func(r *result) string { return figure.Short(r.ToNoop.Of(name)) }}
+	return figure.Plain("|x noop", func(r *result) figure.Number { return r.ToNoop.Of(name) })
 }
 
-func percent(head, name string) column {
-	return column{head, func(r *result) string {
-		if n := r.Median.Of(name); n.Known() {
-			return fmt.Sprintf("%.0f%%", 100*n)
-		}
-		return "-"
-	}}
-}
+func percent(head, name string) column { return figure.Percent(head, median(name)) }
 
 // columns of a scenario. Where only some modes run, noop is not one of them.
 func (s scenario) columns() []column {
@@ -39,7 +29,10 @@ func (s scenario) columns() []column {
 	if s.soldOut {
 		what = "refused"
 	}
-	all := []column{{"|judge", func(r *result) string { return verdicts[r.Verdict] }}}
+	all := []column{
+		{Head: "|mode", Cell: func(r *result) string { return r.Row }},
+		{Head: "|judge", Cell: func(r *result) string { return verdicts[r.Verdict] }},
+	}
 	add := func(c column, name string) {
 		all = append(all, c)
 		if s.entries == nil {
@@ -70,23 +63,8 @@ func (o *outcome) print(out io.Writer) {
 		return
 	}
 	fmt.Fprintf(out, "\n== %s: %s ==\n", o.Name, o.Title)
-	cols := o.scenario.columns()
-	rows := [][]string{{""}, {"mode"}}
-	for _, c := range cols {
-		above, below, _ := strings.Cut(c.head, "|")
-		rows[0], rows[1] = append(rows[0], above), append(rows[1], below)
-	}
-	for _, r := range o.Results {
-		if len(r.Rounds) == 0 { // interrupted before its turn
-			continue
-		}
-		row := []string{r.Row}
-		for _, c := range cols {
-			row = append(row, c.cell(r))
-		}
-		rows = append(rows, row)
-	}
-	figure.PrintRows(out, rows, 0, 1)
+	began := slices.DeleteFunc(slices.Clone(o.Results), func(r *result) bool { return len(r.Rounds) == 0 })
+	figure.PrintTable(out, o.scenario.columns(), began, 0, 1)
 	for _, r := range o.Results {
 		if r.Why != "" {
 			fmt.Fprintf(out, "%s: %s: %s\n", r.Row, verdicts[r.Verdict], r.Why)
