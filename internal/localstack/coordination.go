@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,20 +123,12 @@ func (s *Stack) consulAgent(path string) server {
 // consulRegistered waits until the agent's node is in the catalog: the election comes first, without which nothing can be written,
 // and a little later the registration, without which there are no sessions ("Missing node registration").
 func consulRegistered(ctx context.Context, addr string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/catalog/nodes?consistent", http.NoBody)
+	found, err := get(ctx, addr, "/v1/catalog/nodes?consistent") // 500: there is no leader yet
 	if err != nil {
 		return err
-	}
-	res, err := probes.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		return errors.New("no leader yet")
 	}
 	var nodes []struct{ Node string }
-	if err := json.NewDecoder(res.Body).Decode(&nodes); err != nil {
+	if err := json.Unmarshal(found, &nodes); err != nil {
 		return err
 	}
 	if len(nodes) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -159,17 +160,23 @@ var probes = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{D
 
 // answers200 asks for a path over HTTP.
 func answers200(ctx context.Context, addr, path string) error {
+	_, err := get(ctx, addr, path)
+	return err
+}
+
+// get returns the body of a path over HTTP. Any status but 200 is an error.
+func get(ctx context.Context, addr, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	res, err := probes.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s", path, res.Status)
+		return nil, fmt.Errorf("GET %s: %s", path, res.Status)
 	}
-	return nil
+	return io.ReadAll(io.LimitReader(res.Body, 1<<20))
 }

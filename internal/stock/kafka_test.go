@@ -170,14 +170,20 @@ func runOf(t *testing.T, h *stocktest.Harness, product int64) string {
 	return fmt.Sprintf(`"run":%d,`, run)
 }
 
-// Where the stock is set while a request is on its way nobody knows what became of it, and nothing comes of it any more.
-func TestKafkaResetOnTheWay(t *testing.T) {
-	t.Parallel()
+// ownKafka is a broker that one replica on embedded servers uses alone, and a product of 5.
+func ownKafka(t *testing.T) (*testenv.KafkaBroker, *stocktest.Harness, int64) {
+	t.Helper()
 	broker := testenv.Kafka(t)
 	env := embeddedEnv(t)
 	env.Kafka = broker.Seeds
 	h := stocktest.Open(t, env, 1, stock.Modes())
-	product := h.Product(t, 5, 0)
+	return broker, h, h.Product(t, 5, 0)
+}
+
+// Where the stock is set while a request is on its way nobody knows what became of it, and nothing comes of it any more.
+func TestKafkaResetOnTheWay(t *testing.T) {
+	t.Parallel()
+	broker, h, product := ownKafka(t)
 	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
 		t.Fatalf("Deduct() = %v, want nil", err)
 	}
@@ -407,11 +413,7 @@ func topicOf(r *stocktest.Replica, topic string) string {
 // Whether a request arrived that nobody answers is unknown.
 func TestKafkaNoAnswer(t *testing.T) {
 	t.Parallel()
-	broker := testenv.Kafka(t)
-	env := embeddedEnv(t)
-	env.Kafka = broker.Seeds
-	h := stocktest.Open(t, env, 1, stock.Modes())
-	product := h.Product(t, 5, 0)
+	broker, h, product := ownKafka(t)
 	deduct := func(ctx context.Context) error {
 		_, err := h.Replicas[0].Deduct(ctx, "kafka", stock.SQL, product, 1, "")
 		return err
