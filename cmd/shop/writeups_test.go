@@ -16,7 +16,7 @@ import (
 )
 
 // guides are documents in both languages whose commands and names are tested here, by path from the root without ".md".
-var guides = []string{"docs/write-ups", "docs/interview"}
+var guides = []string{"docs/write-ups", "docs/interview", "docs/locks"}
 
 // modesToCome are names of modes that documents may use although they do not exist yet. When all exist the file must go.
 const modesToCome = "testdata/modes-to-come.txt"
@@ -109,6 +109,26 @@ func TestGuidesAgree(t *testing.T) {
 		for _, command := range en.Commands {
 			wantRuns(t, guide, command)
 		}
+	}
+}
+
+// TestLockListings: the Go code of docs/locks.md stands, line for line, in an example that is run.
+func TestLockListings(t *testing.T) {
+	var example strings.Builder
+	for line := range strings.Lines(readDoc(t, "internal/lock/engine_examples_test.go")) {
+		example.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	listings := 0
+	for _, code := range outlineOf(readDoc(t, "docs/locks.md")).Code {
+		if strings.Contains(code, "lock.") {
+			listings++
+			if !strings.Contains(example.String(), code+"\n") {
+				t.Errorf("docs/locks.md: no example has this:\n%s", code)
+			}
+		}
+	}
+	if listings == 0 {
+		t.Error("found no listing: the test does not see what it should")
 	}
 }
 

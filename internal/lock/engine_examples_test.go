@@ -3,6 +3,10 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 )
@@ -20,7 +24,49 @@ func exampleEngine() (e *lock.Engine, stop func()) {
 	}
 }
 
-// One engine per process. The lease's context goes to whatever is done under the lock, and an Acquire with it re-enters.
+// sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.
+func sell(ctx context.Context, locker lock.Locker, deduct func(ctx context.Context, fence uint64) error) error {
+	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := lease.Release(ctx); err != nil {
+			slog.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
+		}
+	}()
+	return deduct(lease.Context(), lease.Fence())
+}
+
+// What docs/locks.md shows: an engine for the whole process, and a section under one of its locks.
+func ExampleEngine() {
+	server, _, stop := exampleRedis()
+	defer stop()
+	addr := server.Addr()
+
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	engine, err := lock.NewEngine(client, lock.EngineOptions{TTL: 10 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	defer engine.Close(context.Background())
+
+	for range 2 {
+		err := sell(context.Background(), engine.Fair(), func(_ context.Context, fence uint64) error {
+			fmt.Println("deduct, unless the data has seen a fence above", fence)
+			return nil
+		})
+		fmt.Println("sold:", err)
+	}
+	// Output:
+	// deduct, unless the data has seen a fence above 1
+	// sold: <nil>
+	// deduct, unless the data has seen a fence above 2
+	// sold: <nil>
+}
+
+// The lease's context goes to whatever is done under the lock, and an Acquire with it re-enters.
 func ExampleEngine_Handoff() {
 	engine, stop := exampleEngine()
 	defer stop()
