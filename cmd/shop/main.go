@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -65,7 +66,11 @@ func report(cmd *cobra.Command, err error) int {
 		return exitUsage
 	}
 	if e.err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %v\n", e.err)
+		text := e.err.Error()
+		if cmd.Name() != "loadtest" { // to whoever typed 'shop modes' the name of the package is that of another command
+			text = strings.TrimPrefix(text, "loadtest: ")
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %s\n", text)
 	}
 	return e.code
 }

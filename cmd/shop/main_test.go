@@ -60,7 +60,7 @@ func TestUsage(t *testing.T) {
 		"stock 101 5 --segments=-1":             "--segments -1: want a number from 0",
 		"stock 0":                               "PRODUCT \"0\": want a number from 1",
 		"demo --backend docker":                 "--backend docker: want auto, embedded or local",
-		"modes mutexx":                          "did you mean \"mutex\"?",
+		"modes mutexx":                          "shop: unknown mode \"mutexx\" (did you mean \"mutex\"?)",
 		"stock 101 5 6":                         "unexpected argument \"6\": want shop stock",
 		"loadtest --request GET":                "--request must be like",
 		"demos":                                 "Try 'shop --help'.\n",
