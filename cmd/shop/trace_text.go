@@ -148,8 +148,10 @@ func shortSHA(text string) string { return shaWord.ReplaceAllString(text, "$1…
 // stabilizer replaces what differs from run to run by words.
 type stabilizer struct {
 	order string // id of the order
-	// fence is the number of the lock, where that counts all that its server has ever done; nil where it does not.
+	// fence is the number of the lock, where that counts all that its server has ever done; nil where it does not. clock is it
+	// where it comes from a clock.
 	fence *regexp.Regexp
+	clock string
 }
 
 // stabilize looks at the answer for what to replace.
@@ -163,7 +165,9 @@ func stabilize(tr trace) stabilizer {
 	counting := func(b stock.Backend) bool {
 		return slices.Contains([]stock.Backend{stock.NeedZooKeeper, stock.NeedEtcd, stock.NeedConsul}, b)
 	}
-	if answer.Fence > 0 && slices.ContainsFunc(tr.mode.Needs, counting) {
+	if number := strconv.FormatUint(answer.Fence, 10); nowWord.MatchString(number) {
+		s.clock = number
+	} else if answer.Fence > 0 && slices.ContainsFunc(tr.mode.Needs, counting) {
 		s.fence = regexp.MustCompile(fmt.Sprintf(`("(?:fence|Index)\\?":|, )%d(, <now>|,"|}|$)`, answer.Fence))
 	}
 	return s
@@ -172,6 +176,9 @@ func stabilize(tr trace) stabilizer {
 func (s stabilizer) text(text string) string {
 	if s.order != "" {
 		text = strings.ReplaceAll(text, s.order, "<order id>")
+	}
+	if s.clock != "" {
+		text = strings.ReplaceAll(text, s.clock, "<fence>")
 	}
 	for _, r := range []struct {
 		pattern *regexp.Regexp

@@ -50,7 +50,8 @@ type EngineOptions struct {
 // lost: every process looks after its waiters every two seconds, in one command per key.
 //
 // What it rests on: the clocks of this process and of the Redis server run at the same speed within 1 %. What it does not
-// give: protection from a holder that stops as a whole and goes on writing afterwards. Check its [Lease.Fence] at the data.
+// give: protection from a holder that stops as a whole and goes on writing afterwards. Check its [Lease.Fence] at the data;
+// fences go back only with their Redis, and those of [Engine.Fenced] not even then.
 type Engine struct {
 	c       redis.UniversalClient
 	o       EngineOptions

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/testenv"
 )
 
 // round has so many goroutines take and give back a lock of their own, times over.
@@ -130,23 +129,5 @@ func TestEngineStuckCalls(t *testing.T) {
 				wg.Wait()
 			})
 		})
-	}
-}
-
-// The fencing counter outlives its last use by six days, however long it has been used.
-func TestEngineFenceOutlivesIdleDays(t *testing.T) {
-	s := testenv.Redis(t)
-	ctx, key := t.Context(), s.Prefix+"{1}"
-	l := engine(t, client(t, s), lock.EngineOptions{}).Handoff()
-	const day = 24 * time.Hour
-	fence := lock.EngineKeys(key)[2]
-	for _, left := range []time.Duration{0, time.Hour, 6*day - time.Minute, 6*day + time.Minute} {
-		if left > 0 && !s.Client.PExpire(ctx, fence, left).Val() {
-			t.Fatal("there is no fence")
-		}
-		warm(t, l, key)
-		if got := s.Client.PTTL(ctx, fence).Val(); got < 6*day || got > 7*day {
-			t.Errorf("used with %s to live, it has %s, want six to seven days", left, got)
-		}
 	}
 }

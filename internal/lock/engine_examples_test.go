@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -24,6 +25,8 @@ func exampleEngine() (e *lock.Engine, stop func()) {
 	}
 }
 
+var logger = slog.New(slog.DiscardHandler)
+
 // sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.
 func sell(ctx context.Context, locker lock.Locker, deduct func(ctx context.Context, fence uint64) error) error {
 	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
@@ -32,7 +35,7 @@ func sell(ctx context.Context, locker lock.Locker, deduct func(ctx context.Conte
 	}
 	defer func() {
 		if err := lease.Release(ctx); err != nil {
-			slog.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
+			logger.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
 		}
 	}()
 	return deduct(lease.Context(), lease.Fence())
@@ -52,17 +55,19 @@ func ExampleEngine() {
 	defer client.Close()
 	defer engine.Close(context.Background())
 
+	var seen uint64 // in the row
 	for range 2 {
-		err := sell(context.Background(), engine.Fair(), func(_ context.Context, fence uint64) error {
-			fmt.Println("deduct, unless the data has seen a fence above", fence)
+		err := sell(context.Background(), engine.Handoff(), func(_ context.Context, fence uint64) error {
+			if fence <= seen {
+				return errors.New("too late: refused by the row")
+			}
+			seen = fence
 			return nil
 		})
 		fmt.Println("sold:", err)
 	}
 	// Output:
-	// deduct, unless the data has seen a fence above 1
 	// sold: <nil>
-	// deduct, unless the data has seen a fence above 2
 	// sold: <nil>
 }
 
@@ -96,20 +101,21 @@ func ExampleEngine_Fair() {
 	}()
 	fmt.Println("released:", lease.Release(context.Background()))
 	second := <-next
-	fmt.Println("fences:", lease.Fence(), second.Fence())
+	fmt.Println("the next fence:", second.Fence()-lease.Fence() == 1)
 	_ = second.Release(context.Background())
 	// Output:
 	// released: <nil>
-	// fences: 1 2
+	// the next fence: true
 }
 
-// Redis has lost its counter; the table that checks the fence has seen 7.
+// The table that checks the fence has seen one that Redis knows nothing of: it was given out by a master that is gone.
 func ExampleEngine_Fenced() {
 	engine, stop := exampleEngine()
 	defer stop()
-	seen := func(context.Context, string) (uint64, error) { return 7, nil } // SELECT fence FROM product_stock WHERE id = 101
+	const high = 5_000_000_000_000_000
+	seen := func(context.Context, string) (uint64, error) { return high, nil } // SELECT fence FROM product_stock WHERE id = 101
 	lease, _ := tryOnce(engine.Fenced(seen), "lock:{101}")
-	fmt.Println("fence:", lease.Fence()) // UPDATE ... SET fence = 8 WHERE id = 101 AND fence <= 8
+	fmt.Println("fence:", lease.Fence()) // UPDATE ... SET fence = ? WHERE id = 101 AND fence <= ?
 	_ = lease.Release(context.Background())
-	// Output: fence: 8
+	// Output: fence: 5000000000000001
 }

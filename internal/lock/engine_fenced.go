@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also after Redis has lost its
-// counter or has gone back in time: restarted empty, flushed, failed over to a replica that lagged. seen returns the highest
-// fence in the resource for a key, 0 for none; it is asked once for every hold, under the lock.
+// Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also where those of Redis are not:
+// it failed over to a replica that lagged, or came back from an old backup, or lost the counter while its clock went back. seen
+// returns the highest fence in the resource for a key, 0 for none; it is asked once for every hold, under the lock.
 //
 // A fence protects only where the resource checks it: in the statement that writes, and refuses what is lower.
 func (e *Engine) Fenced(seen func(ctx context.Context, key string) (uint64, error)) Locker {
@@ -43,8 +43,8 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (Lease, error) {
 // raise sets the counter in Redis above seen, and takes the hold's fence, and those of its followers, from there.
 func (h *holding) raise(seen uint64) error {
 	e, l := h.e, h.l
-	keys, fences := EngineKeys(l.key), uint64(l.fences())
-	c := newCall(engineRaise, keys[0], keys[2]).add(h.token, decimal(seen), decimal(fences))
+	fences := uint64(l.fences())
+	c := e.newCall(engineRaise, l.mode, l.key, h.token).add(decimal(seen), decimal(fences))
 	e.call(c)
 	last := uint64(number(c.reply))
 	switch {

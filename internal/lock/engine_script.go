@@ -33,7 +33,7 @@ var (
 	engineCancel  = engineScript(engineCancelSource)
 	enginePoll    = engineScript(enginePollSource)
 	engineRenew   = newScript(engineRenewSource)
-	engineRaise   = newScript(engineRaiseSource)
+	engineRaise   = engineScript(engineRaiseSource).withoutTombstone()
 )
 
 // script is one of the engine's.
@@ -56,12 +56,12 @@ func engineScript(source string) *script {
 }
 
 // EngineKeys returns the keys that the engine keeps for a lock in Redis: the lock itself (its owner's token, for as long as
-// it is held), the queue, the hash with the fencing counter, and the last releaser. Deleting all but the third is harmless
-// while nobody holds or waits; without the third the fence starts anew. The queue lasts a week after somebody joined it, the
-// hash at least six days after the lock was last granted (a hold that is renewed for longer outlives its fence), the last
-// releaser at most a TTL or a minute, and a minute the tombstone of a cancelled attempt, which is not among them. The fifth is
-// the set of readers, which lasts no longer than the last of them. A read leaves a tombstone, for ten seconds, where its
-// acquire may have been sent twice: always, with a client that repeats commands by itself.
+// it is held), the queue, the hash with the fencing counter, and the last releaser. Deleting them is harmless while nobody
+// holds or waits: a counter that is missing goes on from the server's clock, in microseconds, which is above what it gave out
+// before unless that clock went back. The queue lasts a week after somebody joined it, the hash at least six days after the
+// lock was last granted, the last releaser at most a TTL or a minute, and a minute the tombstone of a cancelled attempt, which
+// is not among them. The fifth is the set of readers, which lasts no longer than the last of them. A read leaves a tombstone,
+// for ten seconds, where its acquire may have been sent twice: always, with a client that repeats commands by itself.
 func EngineKeys(key string) []string {
 	tag := keyTag(key)
 	return []string{key, tag + ":queue", tag + ":fence", tag + ":last", readersKey(key)}

@@ -246,25 +246,26 @@ func TestEngineReplica(t *testing.T) {
 	}
 }
 
-// A server that comes back with what it had on disk goes on where it was: the fence rises, and a lease that was not lost in
-// the meantime is its holder's (invariant 3).
+// A server that comes back with what it had on disk goes on where it was: a lease that was not lost in the meantime is its
+// holder's. The fence rises, also where it comes back with nothing (invariant 3).
 func TestEngineServerRestarts(t *testing.T) {
 	t.Parallel()
 	for disk, conf := range map[string][]string{
-		"AOF": {"appendonly yes", "appendfsync always"},
-		"RDB": {"dbfilename lock.rdb"},
+		"AOF":     {"appendonly yes", "appendfsync always"},
+		"RDB":     {"dbfilename lock.rdb"},
+		"nothing": {"appendonly no", `save ""`},
 	} {
 		for _, name := range []string{"handoff", "fair"} {
 			t.Run(disk+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				node := testenv.RedisNodes(t, 1, append(conf, fmt.Sprintf("dir %q", t.TempDir()))...)[0]
-				restarts(t, node, name, disk == "RDB")
+				restarts(t, node, name, disk)
 			})
 		}
 	}
 }
 
-func restarts(t *testing.T, node *testenv.RedisNode, name string, save bool) {
+func restarts(t *testing.T, node *testenv.RedisNode, name, disk string) {
 	var now atomic.Pointer[redis.Options]
 	now.Store(options(t, node))
 	o := options(t, node)
@@ -281,7 +282,7 @@ func restarts(t *testing.T, node *testenv.RedisNode, name string, save bool) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if save {
+		if disk == "RDB" {
 			if err := c.Save(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -298,6 +299,12 @@ func restarts(t *testing.T, node *testenv.RedisNode, name string, save bool) {
 			t.Fatal(err)
 		}
 		last = next
+	}
+	if disk == "nothing" {
+		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of what a restart wiped out = %v, want ErrLost", err)
+		}
+		return
 	}
 	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "held"); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("Acquire of what is held = %v, want ErrBusy", err)

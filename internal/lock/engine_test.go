@@ -280,47 +280,6 @@ func TestEngineReentry(t *testing.T) {
 	left(t, s, key)
 }
 
-// The counter is lost, or goes back, between any two holds; the resource remembers.
-func TestEngineFenced(t *testing.T) {
-	s := testenv.Redis(t)
-	e, key := engine(t, client(t, s), lock.EngineOptions{}), s.Prefix+"{1}"
-	var last atomic.Uint64
-	last.Store(1000)
-	l := e.Fenced(func(context.Context, string) (uint64, error) { return last.Load(), nil })
-	fences := lock.EngineKeys(key)[2]
-	for i := range 6 {
-		switch i {
-		case 2:
-			s.Client.Del(t.Context(), fences)
-		case 4:
-			s.Client.HSet(t.Context(), fences, "fence", 7)
-		}
-		lease, err := l.Acquire(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inner, err := l.Acquire(lease.Context(), key)
-		if err != nil || inner.Fence() != lease.Fence() {
-			t.Errorf("re-entry: fence %v, %v, want the hold's %d", inner, err, lease.Fence())
-		}
-		if err := inner.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if lease.Fence() <= last.Load() {
-			t.Fatalf("fence %d, want more than %d", lease.Fence(), last.Load())
-		}
-		last.Store(lease.Fence())
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	broken := e.Fenced(func(context.Context, string) (uint64, error) { return 0, errors.New("no answer") })
-	if _, err := broken.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire where the resource does not answer = %v, want ErrUnavailable", err)
-	}
-	left(t, s, key)
-}
-
 func TestEngineReplicasShort(t *testing.T) {
 	s := testenv.Redis(t)
 	l := engine(t, client(t, s), lock.EngineOptions{Replicas: 1, ReplicasTimeout: time.Millisecond}).Handoff()

@@ -38,8 +38,8 @@ type Lease interface {
 	// Context ends, with cause [ErrLost], when the lease can no longer be trusted. It carries the lease, so that an
 	// Acquire with it re-enters where the lock is reentrant.
 	Context() context.Context
-	// Fence is the fencing token, rising with every hold of the key for as long as its counter lasts (the engine's: see
-	// [EngineKeys] and [Engine.Fenced]); 0 = this lock issues none.
+	// Fence is the fencing token, rising with every hold of the key; 0 = this lock issues none. The lock's constructor says
+	// when it goes back all the same.
 	Fence() uint64
 	// Release gives the lock up: nil, [ErrLost], or another error when it is unknown whether it was released. It may be
 	// repeated, works after ctx has ended, and takes at most a few seconds.

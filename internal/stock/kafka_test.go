@@ -177,7 +177,8 @@ func ownKafka(t *testing.T) (*testenv.KafkaBroker, *stocktest.Harness, int64) {
 	env := embeddedEnv(t)
 	env.Kafka = broker.Seeds
 	h := stocktest.Open(t, env, 1, stock.Modes())
-	return broker, h, h.Product(t, 5, 0)
+	product := h.Product(t, 5, 0)
+	return broker, h, product
 }
 
 // Where the stock is set while a request is on its way nobody knows what became of it, and nothing comes of it any more.

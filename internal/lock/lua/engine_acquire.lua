@@ -6,19 +6,22 @@ local call = redis.call
 local released = call('GET', KEYS[4]) == ARGV[1]
 if not released and call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  local fence = call('HINCRBY', KEYS[3], 'fence', ARGV[5])
-  if call('PTTL', KEYS[3]) < 518400000 then -- six days: a week again, once a day and not with every lock
-    call('PEXPIRE', KEYS[3], 604800000)
+  local left, fences = call('PTTL', KEYS[3]), ARGV[5]
+  if left <= 0 then -- there is no counter: see begin in engine_pass.lua
+    local t = call('TIME')
+    fences = string.format('%.0f', t[1] * 1000000 + t[2] + fences)
   end
+  local fence = call('HINCRBY', KEYS[3], 'fence', fences)
+  if left < 518400000 then call('PEXPIRE', KEYS[3], 604800000) end -- six days; a week again, once a day and not every time
   return fence
 end
 local owner = call('GET', KEYS[1])
+if owner ~= ARGV[1] and (released or call('EXISTS', KEYS[5]) == 1) then return {-1, 0, 0, '0', 0} end
+-- include engine_pass.lua
 if owner == ARGV[1] then
   call('PEXPIRE', KEYS[1], ARGV[2])
-  return {1, tonumber(call('HGET', KEYS[3], 'fence')), 0, '0', 0}
+  return {1, counter(), 0, '0', 0}
 end
-if released or call('EXISTS', KEYS[5]) == 1 then return {-1, 0, 0, '0', 0} end
--- include engine_pass.lua
 if ARGV[4] == '1' then enqueue(ARGV[1]) end
 if not owner then
   local token, fence = pass({[ARGV[1]] = true})

@@ -14,6 +14,6 @@ redis.call('PEXPIRE', KEYS[2], keep)
 if not owner then owner, fence = pass(mine) end
 if mine[owner] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {owner, fence or tonumber(redis.call('HGET', KEYS[3], 'fence')), 0, '0', skipped}
+  return {owner, fence or counter(), 0, '0', skipped}
 end
 return {'', 0, redis.call('PTTL', KEYS[1]), now(), skipped}

@@ -22,8 +22,6 @@ local function tell(token, mark, fence)
   return redis.call(ARGV[3], 'lock:engine:' .. string.match(token, '^[^.]+') .. shard, told) > 0
 end
 
-local function counter() return tonumber(redis.call('HGET', KEYS[3], 'fence') or 0) end
-
 -- admit returns the fences of those who got in without a message because the caller answers to them (mine).
 local function admit(mine)
   local got, free, told = {}, inside() == 0, 0

@@ -3,16 +3,17 @@
 -- Returns {1 = the reader is in, 0 = it is not, -1 = this token has ended; fence; PTTL of the gate; time; skipped}, or the
 -- fence alone where the gate was simply free. The fence is the last one of the writers before.
 local seen = redis.call('MGET', KEYS[1], KEYS[5])
-if not seen[1] and not seen[2] and redis.call('ZCARD', KEYS[2]) == 0 then
+local last = redis.call('HGET', KEYS[3], 'fence')
+if last and not seen[1] and not seen[2] and redis.call('ZCARD', KEYS[2]) == 0 then
   local t = redis.call('TIME')
   local expiry = t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[2]
   redis.call('ZADD', KEYS[#KEYS], string.format('%.0f', expiry), ARGV[1])
   if redis.call('PTTL', KEYS[#KEYS]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[#KEYS], ARGV[2]) end
-  return tonumber(redis.call('HGET', KEYS[3], 'fence') or 0)
+  return tonumber(last)
 end
 if seen[2] then return {-1, 0, 0, '0', 0} end
 -- include engine_rw_admit.lua
-local last = counter()
+last = counter()
 if seen[1] == ARGV[1] then
   enter(ARGV[1], ARGV[2])
   admit({})

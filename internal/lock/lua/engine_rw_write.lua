@@ -4,11 +4,10 @@
 -- ended; last fence; ms until the gate, or the first reader, expires; time; skipped}.
 local seen = redis.call('MGET', KEYS[1], KEYS[4], KEYS[5])
 local fresh = not seen[3] and seen[2] ~= ARGV[1]
-if not seen[1] and fresh and redis.call('EXISTS', KEYS[2], KEYS[#KEYS]) == 0 then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  local fence = redis.call('HINCRBY', KEYS[3], 'fence', ARGV[5])
+if not seen[1] and fresh and redis.call('EXISTS', KEYS[2], KEYS[#KEYS]) == 0 and redis.call('PTTL', KEYS[3]) > 0 then
   redis.call('PEXPIRE', KEYS[3], 604800000)
-  return {2, fence, 0, '0', 0}
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  return {2, redis.call('HINCRBY', KEYS[3], 'fence', ARGV[5]), 0, '0', 0}
 end
 if seen[1] ~= ARGV[1] and not fresh then return {-1, 0, 0, '0', 0} end
 -- include engine_rw_admit.lua
