@@ -141,10 +141,11 @@ func (e *Engine) tick() {
 // renewals is how many locks one renewal command keeps alive: the server is busy for about 0.13 ms with a hundred.
 const renewals = 100
 
-// batch names the command that a renewal goes with: in a cluster one for each hash tag, and readers have theirs.
+// batch names the command that a renewal goes with: in a cluster one for each hash tag, or key without one, and readers have
+// theirs.
 func (e *Engine) batch(l *line) (name string) {
 	if e.publish == "SPUBLISH" {
-		name = hashTag(l.key)
+		name = hashed(l.key)
 	}
 	if l.mode == reading {
 		name += " readers"

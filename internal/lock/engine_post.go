@@ -54,10 +54,7 @@ func (e *Engine) tail(key string) string {
 	if e.publish == "PUBLISH" {
 		return ""
 	}
-	if tag := hashTag(key); tag != "" {
-		key = tag
-	}
-	return ":{" + key + "}"
+	return ":{" + hashed(key) + "}"
 }
 
 // node is the client of the master that has key.

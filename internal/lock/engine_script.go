@@ -98,6 +98,14 @@ func hashTag(key string) string {
 	return ""
 }
 
+// hashed is what Redis Cluster hashes of a key.
+func hashed(key string) string {
+	if tag := hashTag(key); tag != "" {
+		return tag
+	}
+	return key
+}
+
 // token names one attempt of this process: who to tell, a number that is never used twice, how many fencing tokens a grant
 // reserves, and how many milliseconds a grant by message may stay unanswered.
 func (e *Engine) token(number uint64, fences int) string {

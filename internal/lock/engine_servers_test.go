@@ -96,8 +96,8 @@ func TestEngineCluster(t *testing.T) {
 	t.Run("renewal", func(t *testing.T) {
 		l := process(t, lock.EngineOptions{TTL: time.Second}).Handoff()
 		var leases []lock.Lease
-		for i := range 60 {
-			leases = append(leases, holds(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)))
+		for i := range 60 { // two with each tag, and as many without any
+			leases = append(leases, holds(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), holds(t, l, fmt.Sprintf("renewed-%d", i)))
 		}
 		time.Sleep(2 * time.Second) // there is nothing to wait for: they must not end
 		for _, lease := range leases {
