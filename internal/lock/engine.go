@@ -112,7 +112,7 @@ func NewEngine(c redis.UniversalClient, o EngineOptions) (*Engine, error) {
 		e.resends = c.Options().MaxRetries > 0
 	case *redis.ClusterClient:
 		e.resends = true       // it follows redirections
-		e.publish = "SPUBLISH" // in a cluster PUBLISH counts only who listens at the same node
+		e.publish = "SPUBLISH" // in a cluster a server knows only who listens at it
 	}
 	e.posts.init(e)
 	e.wire.init(e)

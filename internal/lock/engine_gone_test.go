@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lastitem/internal/lock"
@@ -229,6 +230,35 @@ func TestEngineListensBeforeItQueues(t *testing.T) {
 		if took := time.Since(start); took > 500*time.Millisecond {
 			t.Errorf("told after %s", took)
 		}
+	})
+}
+
+// Who listens to all channels, to look what happens, does not stand in for a waiter whose process has gone.
+func TestEngineSkipsTheDeadWhoeverLooksOn(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 4)
+		c := wires[3].client()
+		t.Cleanup(func() { _ = c.Close() })
+		all := c.PSubscribe(t.Context(), "*")
+		t.Cleanup(func() { _ = all.Close() })
+		if _, err := all.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		ctx, gone := context.WithCancel(t.Context())
+		_, failed := waits(ctx, pick(wires[1].process(t, lock.EngineOptions{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(wires[2].process(t, lock.EngineOptions{}), name), "k{1}")
+		wires[1].down.Store(true)
+		wires[1].cut()
+		synctest.Wait()
+		start := time.Now()
+		_ = held.Release(t.Context())
+		_ = (<-next).Release(t.Context())
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("the next one entered after %s", took)
+		}
+		gone()
+		<-failed
 	})
 }
 

@@ -246,6 +246,70 @@ func TestEngineReplica(t *testing.T) {
 	}
 }
 
+// A process whose connection that listens stayed at a master that was made a replica hears there what is not meant for it: its
+// new master knows of no listener, and passes it over. It does not believe it, and listens to the new one soon.
+func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
+	t.Parallel()
+	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
+	all := []*redis.Options{options(t, nodes[0]), options(t, nodes[1])}
+	servers := []*redis.Client{connect(t, options(t, nodes[0])), connect(t, options(t, nodes[1]))}
+	var master atomic.Int64
+	follow := func(replica, of int) {
+		host, port, _ := net.SplitHostPort(all[of].Addr)
+		c := servers[replica]
+		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", all[of].Password).Err(), c.ReplicaOf(t.Context(), host, port).Err()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a replica", func() bool {
+			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
+		})
+	}
+	process := func() lock.Locker { // which finds the master as by its name
+		o := options(t, nodes[0])
+		o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", all[master.Load()].Addr)
+		}
+		o.CredentialsProvider = func() (string, string) { return all[master.Load()].Username, all[master.Load()].Password }
+		return engine(t, connect(t, o), lock.EngineOptions{}).Fair()
+	}
+	queue := func(l lock.Locker, key string, place int64) chan lock.Lease {
+		got := make(chan lock.Lease, 1)
+		go func() {
+			lease, err := l.Acquire(lock.WithWait(t.Context(), patience), key)
+			if err != nil {
+				t.Errorf("Acquire = %v", err)
+			}
+			got <- lease
+		}()
+		eventually(t, "a waiter", func() bool {
+			return servers[master.Load()].ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == place
+		})
+		return got
+	}
+	follow(1, 0)
+	stays := process()
+	held := holds(t, process(), "before")
+	got := queue(stays, "before", 1)
+	letGo(t, held)
+	letGo(t, <-got)
+	if err := servers[1].ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	master.Store(1)
+	follow(0, 1)
+	held = holds(t, process(), "after")
+	first, second := queue(stays, "after", 1), queue(process(), "after", 2)
+	letGo(t, held)
+	held = <-second
+	select {
+	case lease := <-first:
+		t.Fatalf("fence %d was let in beside %d", lease.Fence(), held.Fence())
+	case <-time.After(300 * time.Millisecond): // what must not happen
+	}
+	letGo(t, held)
+	letGo(t, <-first)
+}
+
 // A server that comes back with what it had on disk goes on where it was: a lease that was not lost in the meantime is its
 // holder's. The fence rises, also where it comes back with nothing (invariant 3).
 func TestEngineServerRestarts(t *testing.T) {

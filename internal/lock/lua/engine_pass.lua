@@ -40,16 +40,26 @@ local function take(token, px)
   return fence
 end
 
+-- listens returns the channel where the process of a token hears what this server says, nil where it does not. PUBLISH says
+-- that too late: who is connected to a replica hears it as well, and is not counted; who hears all channels is.
+local function listens(token)
+  local shard = ARGV[3] == 'SPUBLISH' and ':' .. string.match(KEYS[2], '{[^}]*}') or ''
+  local channel = 'lock:engine:' .. string.match(token, '^[^.]+') .. shard
+  return redis.call('PUBSUB', shard == '' and 'NUMSUB' or 'SHARDNUMSUB', channel)[2] > 0 and channel or nil
+end
+
 -- pass hands the lock over, and returns to whom. Who calls the script (mine) is answered, all others are sent a message.
 local function pass(mine)
-  local shard = ARGV[3] == 'SPUBLISH' and ':' .. string.match(KEYS[2], '%b{}') or ''
   while true do
     local token = redis.call('ZPOPMIN', KEYS[2])[1]
     if not token then redis.call('DEL', KEYS[1]) return nil end
     if mine[token] then return token, take(token, ARGV[2]) end
-    local process, claim = string.match(token, '^([^.]+)%..*%.(%d+)$')
-    local told = string.format('%s %.0f %s %s', token, take(token, claim), now(), KEYS[1])
-    if redis.call(ARGV[3], 'lock:engine:' .. process .. shard, told) > 0 then return token end
+    local channel = listens(token)
+    if channel then
+      local fence = take(token, string.match(token, '%.(%d+)$'))
+      redis.call(ARGV[3], channel, string.format('%s %.0f %s %s', token, fence, now(), KEYS[1]))
+      return token
+    end
     skipped = skipped + 1
   end
 end

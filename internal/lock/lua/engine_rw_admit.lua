@@ -16,10 +16,8 @@ local function enter(token, px)
   if redis.call('PTTL', readers) < tonumber(px) then redis.call('PEXPIRE', readers, px) end
 end
 
-local function tell(token, mark, fence)
-  local shard = ARGV[3] == 'SPUBLISH' and ':' .. string.match(KEYS[2], '%b{}') or ''
-  local told = string.format('%s %s%.0f %s %s', token, mark, fence, now(), KEYS[1])
-  return redis.call(ARGV[3], 'lock:engine:' .. string.match(token, '^[^.]+') .. shard, told) > 0
+local function tell(channel, token, mark, fence)
+  redis.call(ARGV[3], channel, string.format('%s %s%.0f %s %s', token, mark, fence, now(), KEYS[1]))
 end
 
 -- admit returns the fences of those who got in without a message because the caller answers to them (mine).
@@ -30,14 +28,14 @@ local function admit(mine)
     if not token then redis.call('DEL', KEYS[1]) return got end
     local reads, claim = string.match(token, '%.(%d+)%.(%d+)$')
     reads = reads == '0' and (mine[token] or told < most)
-    local px, fence = mine[token] and ARGV[2] or claim, nil
-    if reads then enter(token, px) fence = counter() else fence = take(token, px) end
-    if mine[token] then got[token] = fence end
-    if mine[token] or tell(token, reads and 'r' or free and 'w' or 'd', fence) then
+    local channel = mine[token] or listens(token)
+    if channel then
+      local px, fence = mine[token] and ARGV[2] or claim, nil
+      if reads then enter(token, px) fence = counter() else fence = take(token, px) end
+      if mine[token] then got[token] = fence else tell(channel, token, reads and 'r' or free and 'w' or 'd', fence) end
       if not reads then return got end
       free, told = false, told + 1
     else
-      if reads then redis.call('ZREM', readers, token) end
       skipped = skipped + 1
     end
   end

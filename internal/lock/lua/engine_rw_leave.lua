@@ -15,6 +15,7 @@ elseif gate and was == 1 and inside() == 0 then
   -- What it is told is believed in for a claim.
   local claim = string.match(gate, '%.(%d+)$')
   if redis.call('PTTL', KEYS[1]) < tonumber(claim) then redis.call('PEXPIRE', KEYS[1], claim) end
-  tell(gate, 'w', counter())
+  local channel = listens(gate)
+  if channel then tell(channel, gate, 'w', counter()) end
 end
 return {was, -1, 0, 0, '0', skipped}
