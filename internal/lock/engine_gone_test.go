@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -259,6 +260,42 @@ func TestEngineSkipsTheDeadWhoeverLooksOn(t *testing.T) {
 		}
 		gone()
 		<-failed
+	})
+}
+
+// A process that believes that it listens where its server does not is passed over. It comes to know by the look-out that
+// finds its waiter gone from the queue, and is served however many others there are.
+func TestEngineReplacesAForsakenConnection(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 3)
+		others := []lock.Locker{pick(wires[0].process(t, lock.EngineOptions{}), name), pick(wires[1].process(t, lock.EngineOptions{}), name)}
+		l := pick(wires[2].process(t, lock.EngineOptions{}), name)
+		listens(t, l, others[0])
+		wires[2].forsake()
+		var wg sync.WaitGroup
+		ctx, stop := context.WithCancel(t.Context())
+		for _, other := range others {
+			for range 2 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						if lease, err := other.Acquire(lock.WithWait(ctx, patience), "k{1}"); err == nil {
+							time.Sleep(100 * time.Millisecond)
+							_ = lease.Release(ctx)
+						}
+					}
+				})
+			}
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		lease, err := l.Acquire(lock.WithWait(t.Context(), time.Minute), "k{1}")
+		if took := time.Since(start); err != nil || took > 10*time.Second {
+			t.Errorf("Acquire = %v after %s, want it within 10 s", err, took)
+		} else {
+			_ = lease.Release(t.Context())
+		}
+		stop()
+		wg.Wait()
 	})
 }
 

@@ -114,6 +114,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 	if k.failed++; a.err == nil {
 		k.failed = 0
 	}
+	has := strings.Fields(a.token)
 	for i, l := range lines {
 		switch {
 		case a.err != nil || a.resent:
@@ -125,10 +126,13 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 		case l.token != tokens[i] || l.phase != queued:
 		case k.failed >= tries:
 			e.empty(l, fmt.Errorf("%w: engine: %w", ErrUnavailable, a.err), true)
-		case a.err == nil && slices.Contains(strings.Fields(a.token), l.token):
-			e.spawn(e.posts.missed)
+		case a.err == nil && slices.Contains(has, l.token):
+			e.missed(l)
 			e.askAgain(l) // which renews, and does all that a grant needs
 		case a.err == nil:
+			if len(has) == 0 && a.fence > 0 { // or it was passed over, as one that does not listen
+				e.missed(l)
+			}
 			l.asked, l.serverTime = a.sent, a.time
 		}
 	}
@@ -138,6 +142,12 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 		}
 		e.schedule(&k.alarm, e.now()+e.lookAfter(a.ttl))
 	}
+}
+
+// missed says that a message for l went astray, since it was seen in the queue. The mutex is held.
+func (e *Engine) missed(l *line) {
+	key, since := l.key, l.asked
+	e.spawn(func() { e.posts.missed(key, since) })
 }
 
 // stray notes that a look-out for a token may yet arrive, and queue for it: for l, or for what was l's attempt when it was sent.

@@ -41,6 +41,7 @@ type post struct {
 // channel is one that is subscribed to.
 type channel struct {
 	heard bool          // the server has confirmed it, on this connection
+	since time.Duration // when it did
 	used  time.Duration // when somebody last waited for a message through it
 }
 
@@ -249,7 +250,7 @@ func (p *posts) confirm(o *post, name string, ended bool) {
 	if c := o.channels[name]; ended {
 		delete(o.channels, name)
 	} else if c != nil {
-		c.heard = true
+		c.heard, c.since = true, p.e.now()
 	}
 	close(o.changed)
 	o.changed = make(chan struct{})
@@ -272,16 +273,20 @@ func (p *posts) read(message string) {
 	}
 }
 
-// missed gives up connections that did not bring a message that was sent: one side may believe in them alone. Their own
-// goroutine closes them: a client that is connecting anew would hold up whoever else tried.
-func (p *posts) missed() {
+// missed gives up connections that did not bring a message about key that was sent, although they have been listening since:
+// one side may believe in them alone. Their own goroutine closes them: a client that is connecting anew would hold up whoever
+// else tried.
+func (p *posts) missed(key string, since time.Duration) {
 	const rest = 10 * time.Second
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.e.now(); p.rested == 0 || now-p.rested > rest {
-		p.rested = now
-		for _, o := range p.byNode {
-			o.doubted = true
+	name, now := p.channel(key), p.e.now()
+	if p.rested > 0 && now-p.rested <= rest {
+		return
+	}
+	for _, o := range p.byNode {
+		if c := o.channels[name]; c != nil && c.heard && c.since <= since {
+			p.rested, o.doubted = now, true
 		}
 	}
 }

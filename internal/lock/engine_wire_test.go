@@ -118,6 +118,18 @@ func (w *wire) deafen() {
 	}
 }
 
+// forsake has the server give up the connections that listen, whose clients hear nothing of it.
+func (w *wire) forsake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		if c.listens.Load() {
+			c.peer.silent.Store(true)
+			c.out.close()
+		}
+	}
+}
+
 // heal ends all that is broken, except for connections.
 func (w *wire) heal() {
 	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls, &w.deaf, &w.keep} {
@@ -237,6 +249,8 @@ type socket struct {
 	server  bool
 	peer    *socket     // the server's end, of a client's
 	deaf    atomic.Bool // messages are lost here
+	silent  atomic.Bool // its end is not heard of
+	listens atomic.Bool // a client's, that has subscribed
 }
 
 func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
@@ -244,6 +258,9 @@ func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
 func (c *socket) Write(p []byte) (int, error) {
 	if !c.server {
 		c.w.writes.Add(1)
+		if strings.Contains(string(p), "\r\nsubscribe") {
+			c.listens.Store(true)
+		}
 	}
 	lost, slow := c.w.calls.Load(), time.Duration(0)
 	if c.server {
@@ -264,7 +281,9 @@ func (c *socket) Write(p []byte) (int, error) {
 
 func (c *socket) Close() error {
 	c.in.close()
-	c.out.close()
+	if !c.silent.Load() {
+		c.out.close()
+	}
 	return nil
 }
 

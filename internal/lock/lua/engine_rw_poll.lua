@@ -1,9 +1,10 @@
 -- Looks after the waiters of one process and key, in case a message was lost: who has vanished from the queue queues again,
 -- and a free gate goes to the first in it.
 -- KEYS, ARGV[1..3]: see engine_rw_admit.lua; ARGV[1] and ARGV[4..] are the tokens, KEYS[5..#KEYS-1] their tombstones
--- Returns {those of the tokens that have the gate or are in as readers, by spaces; 0; PTTL of the gate; time; skipped}.
+-- Returns {those of the tokens that have the gate or are in as readers, by spaces; how many had vanished; PTTL of the gate;
+-- time; skipped}.
 -- include engine_rw_admit.lua
-local gate, mine, found, at = redis.call('GET', KEYS[1]), {}, {}, tonumber(now())
+local gate, mine, found, at, vanished = redis.call('GET', KEYS[1]), {}, {}, tonumber(now()), 0
 local ended = redis.call('MGET', unpack(KEYS, 5, #KEYS - 1))
 for i = 1, #KEYS - 5 do
   local token = i == 1 and ARGV[1] or ARGV[i + 2]
@@ -16,7 +17,10 @@ for i = 1, #KEYS - 5 do
       found[#found + 1] = token
     else
       mine[token] = true
-      if not redis.call('ZSCORE', KEYS[2], token) then enqueue(token) end
+      if not redis.call('ZSCORE', KEYS[2], token) then
+        enqueue(token)
+        vanished = vanished + 1
+      end
     end
   end
 end
@@ -24,4 +28,4 @@ redis.call('PEXPIRE', KEYS[2], keep)
 if not gate then
   for token in pairs(admit(mine)) do found[#found + 1] = token end
 end
-return {table.concat(found, ' '), 0, redis.call('PTTL', KEYS[1]), now(), skipped}
+return {table.concat(found, ' '), vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
