@@ -75,11 +75,15 @@ func (p *posts) at(ctx context.Context, key string) (string, redis.UniversalClie
 	return "", node, err
 }
 
-// listening says whether a message about key would be heard now.
+// listening says whether a message about key would be heard now. It is asked with the engine's mutex held: a cluster's client
+// that has not yet met its cluster would wait for it.
 func (p *posts) listening(key string) bool {
-	at, _, err := p.at(context.Background(), key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.byNode) == 0 {
+		return false
+	}
+	at, _, err := p.at(context.Background(), key)
 	o := p.byNode[at]
 	if err != nil || o == nil {
 		return false

@@ -188,6 +188,41 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 	}
 }
 
+// A cluster that does not answer holds up nobody for longer than his context lasts.
+func TestEngineClusterDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const never = 10 * time.Minute
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1, ReadTimeout: never})
+	e, err := lock.NewEngine(c, lock.EngineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := e.Fair().Acquire(ctx, "k")
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire = %v, want DeadlineExceeded", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("Acquire outlived its context")
+	}
+	_ = l.Close()
+	if err := errors.Join(e.Close(t.Context()), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A real replica confirms what is acquired; without it nothing is.
 func TestEngineReplica(t *testing.T) {
 	t.Parallel()
