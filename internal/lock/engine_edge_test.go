@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,6 +51,23 @@ func TestEngineStaleMessage(t *testing.T) {
 	if lease := <-got; lease == nil || lease.Release(t.Context()) != nil {
 		t.Error("the waiter did not get in after the release")
 	}
+}
+
+// A key, and the same in braces, are two locks: who waits for the one is not let in by the other's release.
+func TestEngineKeyInBraces(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		l := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		bare, held := holds(t, l, "a"), holds(t, l, "{a}")
+		got, _ := waits(t.Context(), pick(wires[1].process(t, lock.EngineOptions{}), name), "{a}")
+		_ = bare.Release(t.Context())
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Errorf("fence %d was let in beside %d", (<-got).Fence(), held.Fence())
+		}
+		_ = held.Release(t.Context())
+		_ = (<-got).Release(t.Context())
+	})
 }
 
 // A context that carries a hold and was detached from it ends with it all the same.

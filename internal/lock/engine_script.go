@@ -63,29 +63,34 @@ func engineScript(source string) *script {
 // is not among them. The fifth is the set of readers, which lasts no longer than the last of them. A read leaves a tombstone,
 // for ten seconds, where its acquire may have been sent twice: always, with a client that repeats commands by itself.
 func EngineKeys(key string) []string {
-	tag := keyTag(key)
-	return []string{key, tag + ":queue", tag + ":fence", tag + ":last", readersKey(key)}
+	tag, dot := keyTag(key)
+	return []string{key, tag + dot + "queue", tag + dot + "fence", tag + dot + "last", readersKey(key)}
 }
 
 // scriptKeys are those of EngineKeys that every script has, and the tombstone of a token.
 func scriptKeys(key, token string) [5]string {
-	const queue, fence, last, ended = ":queue", ":fence", ":last", ":ended:"
-	tag := keyTag(key)
-	all, n := tag+queue+tag+fence+tag+last+tag+ended+token, len(tag) // in one allocation
+	const queue, fence, last, ended = "queue", "fence", "last", "ended:"
+	tag, dot := keyTag(key)
+	all := tag + dot + queue + tag + dot + fence + tag + dot + last + tag + dot + ended + token // in one allocation
+	n := len(tag) + len(dot)
 	a := n + len(queue)
 	b := a + n + len(fence)
 	c := b + n + len(last)
 	return [5]string{key, all[:a], all[a:b], all[b:c], all[c:]}
 }
 
-func readersKey(key string) string { return keyTag(key) + ":readers" }
+func readersKey(key string) string {
+	tag, dot := keyTag(key)
+	return tag + dot + "readers"
+}
 
-// keyTag is what the names of all keys of a lock begin with: it has the key's hash tag.
-func keyTag(key string) string {
+// keyTag is what the names of all keys of a lock begin with, which has the key's hash tag, and what follows it, so that they
+// are not the same for "a" as for "{a}".
+func keyTag(key string) (tag, dot string) {
 	if hashTag(key) == "" {
-		return "{" + key + "}"
+		return "{" + key + "}", "."
 	}
-	return key
+	return key, ":"
 }
 
 // hashTag is the part of a key that Redis Cluster hashes, "" where it hashes all of it.
