@@ -88,7 +88,7 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 			e.lookOut(l, a.ttl)
 		}
 	default:
-		e.expel(l, false)
+		e.expel(l, l.strays) // an earlier one may yet take the lock
 		return len(l.waiters) == 0
 	}
 	return true

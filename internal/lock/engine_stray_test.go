@@ -225,3 +225,30 @@ func TestEngineLostAcquireArrivesLate(t *testing.T) {
 		}
 	})
 }
+
+// The same, of an acquire that was repeated for somebody who would not wait, and was told that the lock was held.
+func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
+		wires[1].keep.Store(true)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}")
+			failed <- err
+		}()
+		synctest.Wait()
+		wires[1].keep.Store(false)
+		if err := <-failed; !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire = %v, want ErrBusy", err)
+		}
+		_ = held.Release(t.Context())
+		time.Sleep(time.Second)
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}
