@@ -106,6 +106,7 @@ type holding struct {
 	lost    bool
 	ended   bool
 	unsure  bool // a release was sent whose answer was lost
+	undone  bool // lost, and its attempt cancelled in case that a request for it may yet arrive
 }
 
 // carrier is the context between a caller's and its hold's: it carries the hold without an allocation of its own.
@@ -180,7 +181,7 @@ func (e *Engine) lose(l *line) {
 	h.lost = true
 	h.finish(l.until, ErrLost)
 	add(e.m.Lost, 1)
-	if l.strays {
+	if h.undone = l.strays; h.undone {
 		e.spawn(func() { e.sendCancel(l.key, h.token) })
 	}
 	e.forget(l)
@@ -282,6 +283,8 @@ func (h *holding) release(ctx context.Context, next string) error {
 		h.unsure = true
 		e.owe(debt{l.key, h.token}) // else the lock would stay for what is left of its TTL
 		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
+	case h.undone: // the cancel is remembered as a release, and came when others could be let in
+		return ErrLost
 	case released == 1:
 		e.o.Steps.At(ctx, step.Released, l.key)
 		return nil

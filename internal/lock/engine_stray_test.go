@@ -252,3 +252,21 @@ func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
 		nothingLeft(t, m, "k{1}")
 	})
 }
+
+// What became of a lost lease after its attempt was cancelled is not what its holder released.
+func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		other := pick(wires[0].process(t, lock.EngineOptions{}), name)
+		l := pick(wires[1].process(t, lock.EngineOptions{MaxHold: ttl}), name)
+		wires[1].keep.Store(true)
+		got, _ := waits(t.Context(), l, "k{1}")
+		wires[1].keep.Store(false)
+		lost := <-got
+		<-lost.Context().Done()
+		holds(t, other, "k{1}")
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release after somebody else was let in = %v, want ErrLost", err)
+		}
+	})
+}
