@@ -2,12 +2,8 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"net"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,23 +15,24 @@ const engineChannel = "lock:engine:"
 
 // posts receive the messages to this process: one connection, in a cluster one for each master whose locks are waited for.
 type posts struct {
-	e      *Engine
-	own    string // channel, or the beginning of its name
-	mu     sync.Mutex
-	byNode map[string]*post
-	closed bool
-	rested time.Duration // when a connection was last given up for having missed a message
+	e       *Engine
+	own     string // channel, or the beginning of its name
+	mu      sync.Mutex
+	byNode  map[string]*post
+	closed  bool
+	rested  time.Duration // when a connection was last given up for having missed a message
+	running sync.WaitGroup
 }
 
 // post listens at one node.
 type post struct {
+	at       string // its place in byNode
 	node     func() *redis.PubSub
 	ps       *redis.PubSub
 	channels map[string]*channel
 	swept    time.Duration
 	changed  chan struct{} // closed when a channel has changed
-	done     chan struct{}
-	doubted  bool // it missed a message, and is to be replaced
+	doubted  bool          // it missed a message, or was lost, and is to be replaced
 }
 
 // channel is one that is subscribed to.
@@ -56,6 +53,13 @@ func (e *Engine) tail(key string) string {
 		return ""
 	}
 	return ":{" + hashed(key) + "}"
+}
+
+// moved has the client of a cluster look again who has what, where err says that it is somebody else.
+func (e *Engine) moved(err error) {
+	if c, ok := e.c.(*redis.ClusterClient); ok && redis.HasErrorPrefix(err, "MOVED") {
+		c.ReloadState(context.Background())
+	}
 }
 
 // node is the client of the master that has key.
@@ -96,14 +100,14 @@ func (p *posts) listening(key string) bool {
 	return c.heard
 }
 
-// join returns when messages about key are heard.
+// join returns when messages about key are heard. Where a server refuses that, it tries again: another may have the key now.
 func (p *posts) join(ctx context.Context, key string) error {
-	at, node, err := p.at(ctx, key)
-	if err != nil {
-		return err
-	}
 	name := p.channel(key)
-	for {
+	for rest := time.Duration(0); ; {
+		at, node, err := p.at(ctx, key)
+		if err != nil {
+			return err
+		}
 		p.mu.Lock()
 		if p.closed {
 			p.mu.Unlock()
@@ -126,7 +130,9 @@ func (p *posts) join(ctx context.Context, key string) error {
 			return nil
 		}
 		if !known {
-			p.subscribe(ps, name)
+			time.Sleep(rest)
+			rest = min(2*rest+tryPause, 100*time.Millisecond)
+			_ = p.subscribe(ps, name) // an error is the listener's as well
 		}
 		select {
 		case <-changed:
@@ -138,7 +144,7 @@ func (p *posts) join(ctx context.Context, key string) error {
 
 // open begins to listen at a node.
 func (p *posts) open(at string, node redis.UniversalClient) *post {
-	o := &post{channels: map[string]*channel{}, swept: p.e.now(), changed: make(chan struct{}), done: make(chan struct{})}
+	o := &post{at: at, channels: map[string]*channel{}, swept: p.e.now(), changed: make(chan struct{})}
 	o.node = func() *redis.PubSub {
 		if p.e.publish == "SPUBLISH" {
 			return node.SSubscribe(context.Background())
@@ -147,134 +153,21 @@ func (p *posts) open(at string, node redis.UniversalClient) *post {
 	}
 	o.ps = o.node()
 	p.byNode[at] = o
-	go p.listen(o)
+	p.running.Go(func() { p.listen(o) })
 	return o
 }
 
-// subscribe adds channels; an error reconnects, and subscribes again.
-func (p *posts) subscribe(ps *redis.PubSub, channels ...string) {
-	if p.e.publish == "SPUBLISH" {
-		for _, c := range channels { // each may be of another slot
-			_ = ps.SSubscribe(context.Background(), c)
-		}
-		return
+// subscribe adds channels; after an error whoever listens subscribes again.
+func (p *posts) subscribe(ps *redis.PubSub, channels ...string) error {
+	if p.e.publish == "PUBLISH" {
+		return ps.Subscribe(context.Background(), channels...)
 	}
-	_ = ps.Subscribe(context.Background(), channels...)
-}
-
-// postRest is how often a listener looks whether its connection is doubted; that costs no command.
-const postRest = 2 * time.Second
-
-// listen receives until the posts are closed. It never waits for a lock of the engine's longer than a moment.
-func (p *posts) listen(o *post) {
-	defer close(o.done)
-	for wait := time.Millisecond; ; {
-		p.mu.Lock()
-		ps, closed, doubted := o.ps, p.closed, o.doubted
-		p.mu.Unlock()
-		if closed {
-			return
-		}
-		if doubted {
-			p.replace(o)
-			continue
-		}
-		p.sweep(o)
-		event, err := ps.ReceiveTimeout(context.Background(), postRest)
-		switch event := event.(type) {
-		case *redis.Message:
-			p.read(event.Payload)
-		case *redis.Subscription:
-			wait = time.Millisecond
-			p.confirm(o, event.Channel, strings.HasSuffix(event.Kind, "unsubscribe"))
-		}
-		var quiet net.Error
-		if err == nil || errors.As(err, &quiet) && quiet.Timeout() {
-			continue
-		}
-		p.unconfirm(o)
-		time.Sleep(wait)
-		wait = min(2*wait, time.Second)
-	}
-}
-
-// sweep leaves the channels of a cluster that nobody has waited for lately: there is one for each hash tag. Who waits uses its
-// channel with every look-out, which comes in less than a claim.
-func (p *posts) sweep(o *post) {
-	rest := 5 * p.e.claim
-	if now := p.e.now(); p.e.publish == "SPUBLISH" && now-o.swept >= rest {
-		p.mu.Lock()
-		o.swept = now
-		var idle []string
-		for name, c := range o.channels {
-			if c.heard && now-c.used >= rest {
-				idle = append(idle, name)
-				delete(o.channels, name)
-			}
-		}
-		ps := o.ps
-		p.mu.Unlock()
-		for _, name := range idle { // a subscription that overtakes this is made anew when the server says that it ended
-			_ = ps.SUnsubscribe(context.Background(), name)
+	for _, c := range channels { // each may be of another slot
+		if err := ps.SSubscribe(context.Background(), c); err != nil {
+			return err
 		}
 	}
-}
-
-// unconfirm notes that nothing is heard until the server confirms it again; the client subscribes anew by itself.
-func (p *posts) unconfirm(o *post) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range o.channels {
-		c.heard = false
-	}
-}
-
-// replace makes a new connection with the channels of the old one.
-func (p *posts) replace(o *post) {
-	p.unconfirm(o)
-	p.mu.Lock()
-	old, ps, channels := o.ps, o.node(), slices.Collect(maps.Keys(o.channels))
-	o.doubted = false
-	closed := p.closed
-	if !closed {
-		o.ps = ps
-	}
-	p.mu.Unlock()
-	_ = old.Close()
-	if closed {
-		_ = ps.Close()
-		return
-	}
-	p.subscribe(ps, channels...)
-}
-
-// confirm notes that a channel is heard, or no longer, and looks after the waiters: they may have missed something.
-func (p *posts) confirm(o *post, name string, ended bool) {
-	p.mu.Lock()
-	if c := o.channels[name]; ended {
-		delete(o.channels, name)
-	} else if c != nil {
-		c.heard, c.since = true, p.e.now()
-	}
-	close(o.changed)
-	o.changed = make(chan struct{})
-	p.mu.Unlock()
-	p.e.lookAll()
-}
-
-// read takes a message: token, fence with the mark of what it grants, server time, key.
-func (p *posts) read(message string) {
-	part := strings.SplitN(message, " ", 4)
-	if len(part) != 4 {
-		return
-	}
-	digits := strings.TrimLeft(part[1], marks)
-	mark := part[1][:len(part[1])-len(digits)]
-	fence, err := strconv.ParseUint(digits, 10, 64)
-	at, bad := strconv.ParseInt(part[2], 10, 64)
-	if err == nil && bad == nil {
-		p.e.pushed(part[0], mark, fence, at, part[3])
-	}
+	return nil
 }
 
 // missed gives up connections that did not bring a message about key that was sent, although they have been listening since:
@@ -306,6 +199,6 @@ func (p *posts) close() {
 		ps := o.ps
 		p.mu.Unlock()
 		_ = ps.Close()
-		<-o.done
 	}
+	p.running.Wait()
 }

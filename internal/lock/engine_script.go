@@ -223,7 +223,9 @@ func (e *Engine) sendReplicated(key string, c *call) {
 		acked = p.Do(ctx, "WAIT", e.o.Replicas, e.o.ReplicasTimeout.Milliseconds())
 		return nil
 	})
-	if c.reply, c.err = asked.Result(); c.err != nil || e.parse(c.reply, c.sent, nil).verdict <= 0 {
+	c.reply, c.err = asked.Result()
+	e.moved(c.err)
+	if c.err != nil || e.parse(c.reply, c.sent, nil).verdict <= 0 {
 		return
 	}
 	if n, _ := acked.Int64(); err != nil || n < int64(e.o.Replicas) {
