@@ -162,21 +162,25 @@ func (e *Engine) renew(due []*line) {
 			n++
 		}
 		batch, tokens := slices.Clone(due[:n]), make([]string, n)
+		limit := min(e.o.TTL/3, cleanupTimeout)
 		for i, l := range batch {
 			tokens[i] = l.token
+			if left := l.end() - e.now(); left < limit { // after a claim: another try must be in time
+				limit = left / 2
+			}
 		}
 		due = due[n:]
-		e.spawn(func() { e.sendRenewal(batch, tokens) })
+		e.spawn(func() { e.sendRenewal(batch, tokens, limit) })
 	}
 }
 
-func (e *Engine) sendRenewal(batch []*line, tokens []string) {
+func (e *Engine) sendRenewal(batch []*line, tokens []string, limit time.Duration) {
 	c := newCall(batch[0].mode.scripts().renew)
 	for _, l := range batch {
 		c.key(l.heldKey())
 	}
 	c.add(e.ttl).add(tokens...)
-	c.limit = min(e.o.TTL/3, cleanupTimeout)
+	c.limit = limit
 	e.call(c)
 	v, _ := c.reply.([]any)
 	e.mu.Lock()

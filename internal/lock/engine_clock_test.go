@@ -71,6 +71,30 @@ func TestEngineRenews(t *testing.T) {
 	})
 }
 
+// A request to renew that is lost on its way is sent again in time, also of a lock that was given by a message, which must be
+// answered sooner; also where the client itself would wait for long.
+func TestEngineLostRenewalIsSentAgain(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{1}")
+		c := wires[1].client()
+		c.Options().ReadTimeout = time.Minute
+		got, _ := waits(t.Context(), pick(wires[1].processOn(t, c, lock.EngineOptions{}), name), "k{1}")
+		_ = held.Release(t.Context())
+		lease := <-got
+		wires[1].keep.Store(true)
+		time.Sleep(1200 * time.Millisecond) // past the first renewal
+		wires[1].keep.Store(false)
+		time.Sleep(ttl)
+		if err := context.Cause(lease.Context()); err != nil {
+			t.Errorf("the lease ended: %v", err)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
+		}
+	})
+}
+
 func TestEngineCutOffStopsTrusting(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, wires := network(t, 1)
