@@ -272,6 +272,7 @@ func (h *holding) release(ctx context.Context, next string) error {
 		switch {
 		case l.token != next || l.phase != asking: // granted by a message that was faster, or given up
 		case a.err != nil || a.verdict < 0 || a.verdict > 0 && e.o.Replicas > 0:
+			l.anew = true // the release may have queued already
 			e.ask(l)
 		default:
 			e.answered(l, a, true)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"lastitem/internal/lock"
 )
 
@@ -224,6 +226,57 @@ func TestEngineLostAcquireArrivesLate(t *testing.T) {
 			t.Errorf("Release = %v, want ErrLost", err)
 		}
 	})
+}
+
+// The same, of an acquire that follows a release whose answers were lost, and that had queued for the next one here: a message
+// was faster.
+func TestEngineAcquireAfterLostReleaseArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, wires := network(t, 2)
+		other := wires[0].process(t, lock.EngineOptions{}).Handoff()
+		c, lost := wires[1].client(), &loseThenKeep{swallow: swallow{name: "evalsha"}, w: wires[1]}
+		c.AddHook(lost)
+		l := wires[1].processOn(t, c, lock.EngineOptions{Cohort: 1}).Handoff()
+		listens(t, l, other)
+		held := holds(t, l, "k{1}")
+		own, _ := waits(t.Context(), l, "k{1}")
+		got, _ := waits(t.Context(), other, "k{1}")
+		lost.left.Store(tries)
+		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want unknown", err)
+		}
+		_ = (<-got).Release(t.Context())
+		lease := <-own
+		wires[1].keep.Store(false)
+		_ = lease.Release(t.Context())
+		warm(t, other, "k{1}")
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+// tries is how often the engine sends a call.
+const tries = 3
+
+// loseThenKeep keeps back what is sent after the last answer that it loses.
+type loseThenKeep struct {
+	swallow
+	w *wire
+}
+
+func (h *loseThenKeep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	swallowed := h.swallow.ProcessHook(next)
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		last := h.left.Load() == 1
+		err := swallowed(ctx, cmd)
+		if last {
+			h.w.keep.Store(true)
+		}
+		return err
+	}
 }
 
 // The same, of an acquire that was repeated for somebody who would not wait, and was told that the lock was held.
