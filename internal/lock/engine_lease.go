@@ -294,6 +294,12 @@ func (h *holding) release(ctx context.Context, next string) error {
 	case h.unsure || a.resent && !h.lost:
 		return errors.New("lock: engine: release unknown: it was sent, and the lease has run out since")
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !h.lost { // nobody has noticed before
+		h.lost = true
+		add(e.m.Lost, 1)
+	}
 	return ErrLost
 }
 

@@ -114,6 +114,13 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		m.want(t, "lost", map[string]float64{"acquired": 1, "lost": 1})
 		_ = lost.Release(t.Context())
 
+		lost = holds(t, l, "k{1}")
+		server.Del("k{1}")
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+		m.want(t, "lost, as the release finds", map[string]float64{"acquired": 2, "lost": 2})
+
 		unrenewed := holds(t, l, "k{2}")
 		wires[0].replies.Store(true)
 		time.Sleep(ttl * 2 / 3)
@@ -140,7 +147,7 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		synctest.Wait()
 		_ = held.Release(t.Context())
 		synctest.Wait()
-		want := map[string]float64{"acquired": 3, "lost": 1, "timed out": 1, "skipped": 1, "renew failed": m["renew failed"].value()}
+		want := map[string]float64{"acquired": 4, "lost": 2, "timed out": 1, "skipped": 1, "renew failed": m["renew failed"].value()}
 		m.want(t, "in the end", want)
 	})
 }

@@ -225,7 +225,7 @@ func (e *Engine) sendReplicated(key string, c *call) {
 	})
 	c.reply, c.err = asked.Result()
 	e.moved(c.err)
-	if c.err != nil || e.parse(c.reply, c.sent, nil).verdict <= 0 {
+	if verdict, several := c.reply.([]any); c.err != nil || several && (len(verdict) == 0 || number(verdict[0]) <= 0) {
 		return
 	}
 	if n, _ := acked.Int64(); err != nil || n < int64(e.o.Replicas) {

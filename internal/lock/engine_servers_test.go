@@ -52,6 +52,16 @@ func TestEngineReplica(t *testing.T) {
 			fight(t, s, name, func() *redis.Client { return client(t, s) }, lock.EngineOptions{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
+	dead := lock.EngineKeys("dead first")[1]
+	if err := s.Client.ZAdd(ctx, dead, redis.Z{Score: 1, Member: "dead.1.1.2500"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	skipped := &metric{}
+	counting := lock.EngineOptions{Replicas: 1, ReplicasTimeout: 20 * time.Second, Metrics: lock.EngineMetrics{Skipped: skipped}}
+	letGo(t, holds(t, engine(t, client(t, s), counting).Fair(), "dead first"))
+	if got := skipped.value(); got != 1 {
+		t.Errorf("%v skipped, want the one that was", got)
+	}
 	// Handed on by a release, within one process, just when the replica goes.
 	o1 := lock.EngineOptions{Replicas: 1, ReplicasTimeout: 2 * time.Second, Cohort: 1}
 	other, own := engine(t, client(t, s), o1).Handoff(), engine(t, client(t, s), o1).Handoff()
