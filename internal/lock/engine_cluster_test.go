@@ -193,7 +193,7 @@ func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { _ = l.Close() })
 	const never = 10 * time.Minute
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1, ReadTimeout: never})
 	e, err := lock.NewEngine(c, lock.EngineOptions{})
