@@ -93,7 +93,7 @@ var (
 
 // engineRWScript puts engine_rw_admit.lua where source asks for it.
 func engineRWScript(source string) *script {
-	return engineScript(strings.Replace(source, "-- include engine_rw_admit.lua\n", engineRWAdmitSource, 1))
+	return engineScript(include(source, "engine_rw_admit.lua", engineRWAdmitSource))
 }
 
 // modeScripts are what a line of a mode sends.

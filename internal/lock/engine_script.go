@@ -15,6 +15,8 @@ import (
 var (
 	//go:embed lua/engine_pass.lua
 	enginePassSource string
+	//go:embed lua/engine_fence.lua
+	engineFenceSource string
 	//go:embed lua/engine_acquire.lua
 	engineAcquireSource string
 	//go:embed lua/engine_release.lua
@@ -50,9 +52,13 @@ func (s *script) withoutTombstone() *script {
 	return s
 }
 
+func include(source, name, part string) string {
+	return strings.Replace(source, "-- include "+name+"\n", part, 1)
+}
+
 // engineScript puts engine_pass.lua where source asks for it: after what a free lock needs, which is most of the traffic.
 func engineScript(source string) *script {
-	return newScript(strings.Replace(source, "-- include engine_pass.lua\n", enginePassSource, 1))
+	return newScript(include(include(source, "engine_pass.lua", enginePassSource), "engine_fence.lua", engineFenceSource))
 }
 
 // EngineKeys returns the keys that the engine keeps for a lock in Redis: the lock itself (its owner's token, for as long as
