@@ -92,6 +92,7 @@ func (l *Consul) Acquire(ctx context.Context, key string) (Lease, error) {
 	}
 	h := &consulHold{l: l, s: s, key: key, turn: turn}
 	if err := h.enter(ctx); err != nil {
+		s.leave()
 		return nil, err
 	}
 	lease := &ConsulLease{sessionLease{s: s, kind: "consul", key: key, fence: h.index, steps: l.steps, free: h.free}}

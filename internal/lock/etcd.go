@@ -82,6 +82,7 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (Lease, error) {
 	h.node = h.prefix + newOwner()
 	if err := h.enter(ctx); err != nil {
 		s.tidy(ctx, h.leave) // nobody else can have a key of this name
+		s.leave()
 		return nil, err
 	}
 	l := &EtcdLease{sessionLease{s: s, kind: "etcd", key: key, fence: uint64(h.revision), steps: e.steps, free: h.free}, h.node}

@@ -20,7 +20,9 @@ import (
 //
 // A session that stays alive keeps whatever a lost answer has left behind alive too: a key that nobody knows to hold would
 // block its lock for as long as this process runs. So what could not be deleted is owed ([session.owe]), and the goroutine
-// tries again until it is paid, keeping a session alive that is lost already.
+// tries again until it is paid, keeping a session alive that is lost already. It goes on for as long as there is an acquire or a
+// hold that may come to owe something ([session.join]): a debt that nobody pays keeps others out for as long as this process
+// runs, with Consul the contenders of this process, and with ZooKeeper, whose client renews by itself, everybody.
 type session struct {
 	*expiry
 	num   int64                       // the server's name for it: etcd, ZooKeeper
@@ -31,7 +33,9 @@ type session struct {
 	done  chan struct{}               // the goroutine has ended
 	mu    sync.Mutex
 	debts []func(context.Context) error
-	dunn  chan struct{} // there is a new debt
+	users int           // acquires and holds that may come to owe something
+	ended bool          // the goroutine has ended by itself
+	dunn  chan struct{} // there is a new debt, or one user less of a lost session
 }
 
 // What a single question to a server may take, and the time between two attempts at what is owed.
@@ -56,24 +60,62 @@ func (s *session) run(ctx context.Context) {
 	tick := time.NewTicker(s.ttl / 3)
 	defer tick.Stop()
 	var retry <-chan time.Time
-	gone := false
+	gone, idle := false, false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if !gone {
+			if !gone && !idle && ctx.Err() == nil { // a beat that took long has the next tick come with the end
 				gone = errors.Is(s.beat(ctx), ErrLost)
 			}
 		case <-s.dunn:
 		case <-retry:
 		}
 		retry = nil
-		if s.pay(ctx) > 0 {
+		owes := s.pay(ctx) > 0
+		if owes {
 			retry = time.After(debtRetry/2 + rand.N(debtRetry))
-		} else if s.lost() {
-			return // not renewed from here on: the server ends it
 		}
+		if idle = s.lost() && !owes; idle && s.over() { // idle: not renewed from here on, the server ends it
+			return
+		}
+	}
+}
+
+// join counts a user; false when nobody would pay any more for what it may come to owe.
+func (s *session) join() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.users++
+	return true
+}
+
+// leave ends a use: whatever it owes it has said.
+func (s *session) leave() {
+	s.mu.Lock()
+	s.users--
+	s.mu.Unlock()
+	if s.lost() {
+		s.wake()
+	}
+}
+
+// over says that nothing is owed and nobody is left who could come to owe something; from then on nobody joins.
+func (s *session) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = s.users <= 0 && len(s.debts) == 0
+	return s.ended
+}
+
+func (s *session) wake() {
+	select {
+	case s.dunn <- struct{}{}:
+	default: // called already
 	}
 }
 
@@ -107,10 +149,7 @@ func (s *session) owe(f func(context.Context) error) {
 	s.mu.Lock()
 	s.debts = append(s.debts, f)
 	s.mu.Unlock()
-	select {
-	case s.dunn <- struct{}{}:
-	default:
-	}
+	s.wake()
 }
 
 // pay tries what is owed and returns how much remains.
@@ -227,9 +266,12 @@ func (l *sessionLease) Fence() uint64 { return l.fence }
 func (l *sessionLease) Release(ctx context.Context) error {
 	l.unbind()
 	return l.done.settle(func() error {
+		if !l.sent {
+			defer l.s.leave() // it is over then, or owed
+		}
+		l.steps.At(context.WithoutCancel(ctx), step.Releasing, l.key)
 		ctx, cancel := detached(ctx)
 		defer cancel()
-		l.steps.At(ctx, step.Releasing, l.key)
 		err := l.free(ctx)
 		if err != nil && !errors.Is(err, ErrLost) {
 			if !l.sent {

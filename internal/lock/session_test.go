@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,102 @@ func TestSessionForgetsALostDebt(t *testing.T) {
 		s.stop()
 		if tried != 1 {
 			t.Errorf("%d tries, want 1", tried)
+		}
+	})
+}
+
+// A holder that releases long after the loss of its session, while the server still does not answer, is paid for all the same:
+// in Consul its debt keeps the contenders of this process out, in ZooKeeper everybody. Meanwhile nothing is renewed, and
+// after it the session is over.
+func TestSessionPaysForALateRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renewed atomic.Int64
+		p := newSessions(func(context.Context) (*session, error) {
+			return (&session{renew: func(context.Context) error { renewed.Add(1); return errUnknown }}).start(time.Now(), sessionTTL), nil
+		})
+		defer func() { _ = p.close() }()
+		s, err := p.get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var healed, paid atomic.Bool
+		lease := &sessionLease{s: s, free: func(context.Context) error {
+			if !healed.Load() {
+				return errUnknown
+			}
+			paid.Store(true)
+			return ErrLost
+		}}
+		lease.bind(t.Context())
+		<-lease.Context().Done()
+		time.Sleep(sessionTTL)
+		before := renewed.Load()
+		time.Sleep(10 * sessionTTL)
+		if n := renewed.Load() - before; n != 0 {
+			t.Errorf("a lost session that owed nothing was renewed %d times", n)
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, errUnknown) {
+			t.Errorf("Release = %v, want unknown", err)
+		}
+		time.Sleep(10 * sessionTTL)
+		healed.Store(true)
+		time.Sleep(time.Second)
+		if !paid.Load() {
+			t.Error("nobody paid for it")
+		}
+		select {
+		case <-s.done:
+		default:
+			t.Error("the session goes on, with nobody left who could owe anything")
+		}
+	})
+}
+
+// What ends a session waits for the renewal that is under way, and for no other after it.
+func TestSessionStopsAfterTheRenewalUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 { // the tick that comes with the end of a renewal is seen before the stop or after it
+			s := (&session{renew: func(ctx context.Context) error {
+				<-ctx.Done()
+				return errUnknown
+			}}).start(time.Now(), sessionTTL)
+			time.Sleep(sessionTTL/3 + time.Millisecond)
+			start := time.Now()
+			s.stop()
+			if took := time.Since(start); took > sessionTTL/3 {
+				t.Fatalf("stop took %s, the renewal under way %s", took, sessionTTL/3-time.Millisecond)
+			}
+		}
+	})
+}
+
+// However long the renewals under way take, the server is told of the end of each session.
+func TestSessionsCloseInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := 0
+		p := newSessions(func(context.Context) (*session, error) {
+			return (&session{
+				renew: func(ctx context.Context) error { <-ctx.Done(); return errUnknown },
+				end: func(ctx context.Context) error {
+					ended++
+					return ctx.Err()
+				},
+			}).start(time.Now(), sessionTTL), nil
+		})
+		for range 2 {
+			s, err := p.get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(sessionTTL/3 + time.Millisecond)
+			s.lose()
+		}
+		start := time.Now()
+		if err := p.close(); err != nil || ended != 2 {
+			t.Errorf("close = %v, %d sessions ended, want 2", err, ended)
+		}
+		if took := time.Since(start); took > commandTimeout+cleanupTimeout {
+			t.Errorf("close took %s", took)
 		}
 	})
 }

@@ -25,8 +25,9 @@ func newSessions(open func(context.Context) (*session, error)) *sessions {
 	return &sessions{open: open, slot: make(chan struct{}, 1), all: map[*session]bool{}}
 }
 
-// get returns the session, opening one where there is none that can be trusted. Those who wait while that fails fail with it:
-// one after the other would each wait for a server that does not answer.
+// get returns the session, opening one where there is none that can be trusted. The caller has joined it, and leaves it when it
+// can owe nothing more. Those who wait while that fails fail with it: one after the other would each wait for a server that
+// does not answer.
 func (p *sessions) get(ctx context.Context) (*session, error) {
 	came := time.Now()
 	select {
@@ -38,7 +39,7 @@ func (p *sessions) get(ctx context.Context) (*session, error) {
 	switch {
 	case p.closed:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
-	case p.now != nil && !p.now.lost():
+	case p.now != nil && !p.now.lost() && p.now.join():
 		return p.now, nil
 	case p.failed != nil && came.Before(p.failedAt):
 		return nil, p.failed
@@ -56,6 +57,7 @@ func (p *sessions) get(ctx context.Context) (*session, error) {
 	switch {
 	case err == nil:
 		p.now, p.all[s], p.failed = s, true, nil
+		s.join()
 		return s, nil
 	case ended(ctx): // the caller's own end, which is nobody else's
 		return nil, gaveUp(ctx)
@@ -68,11 +70,16 @@ func (p *sessions) get(ctx context.Context) (*session, error) {
 func (p *sessions) close() error {
 	p.slot <- struct{}{}
 	defer func() { <-p.slot }()
+	for s := range p.all {
+		s.halt() // all at once: each may be waiting for an answer
+	}
+	for s := range p.all {
+		s.stop()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	var errs []error
 	for s := range p.all {
-		s.stop()
 		if s.end != nil {
 			errs = append(errs, s.end(ctx))
 		}

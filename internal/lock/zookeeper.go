@@ -80,6 +80,7 @@ func (l *ZooKeeper) Acquire(ctx context.Context, key string) (Lease, error) {
 	fence, err := h.enter(ctx)
 	if err != nil {
 		s.tidy(ctx, h.leave)
+		s.leave()
 		return nil, err
 	}
 	lease := &sessionLease{s: s, kind: "zookeeper", key: key, fence: fence, steps: l.steps, free: h.free}
