@@ -215,3 +215,32 @@ func TestWatchdogInnerReleaseRepeated(t *testing.T) {
 		t.Error("the lock is still there")
 	}
 }
+
+// A renewal that gets no answer, on a connection that is dead, must not use up the time that a release has.
+func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	cl, key := client(t, s), s.Prefix+"hung"
+	l := lock.NewWatchdog(cl, 9*time.Second, nil, nil) // a third of which is what a renewal may take
+	warm(t, l, key)
+	lease := obtain(t, l, key)
+	var first atomic.Bool
+	hung := make(chan struct{})
+	cl.AddHook(around{"evalsha", func(ctx context.Context, send func() error) error {
+		if first.CompareAndSwap(false, true) {
+			close(hung)
+			<-ctx.Done()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return send()
+	}})
+	<-hung
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v, want nil", err)
+	}
+	if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+		t.Error("the lock is still there")
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"lastitem/internal/step"
 )
 
 // The times of a session are tested here, in a bubble; what its servers make of them is tested with the locks.
@@ -177,6 +179,21 @@ func TestSessionPaysForALateRelease(t *testing.T) {
 		case <-s.done:
 		default:
 			t.Error("the session goes on, with nobody left who could owe anything")
+		}
+	})
+}
+
+// Whoever reads the steps may hold a release up for as long as he likes: the server is asked with a time-out that begins after it.
+func TestSessionReleaseHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps step.Stream
+		defer steps.Subscribe(func(context.Context, step.Event) { time.Sleep(time.Minute) })()
+		s := (&session{renew: func(context.Context) error { return nil }}).start(time.Now(), sessionTTL)
+		defer s.stop()
+		lease := &sessionLease{s: s, steps: &steps, free: func(ctx context.Context) error { return ctx.Err() }}
+		lease.bind(t.Context())
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v, want nil", err)
 		}
 	})
 }

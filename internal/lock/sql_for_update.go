@@ -65,6 +65,8 @@ func (l *SQLForUpdate) Acquire(ctx context.Context, key string) (Lease, error) {
 			c.discard()
 			return ErrLost
 		}
+		ctx, cancel := detached(ctx) // what the renewal under way took does not count
+		defer cancel()
 		return c.end(ctx, "COMMIT")
 	}
 	lease.bind(ctx)

@@ -333,6 +333,23 @@ func TestSQLReleaseDuringRenewal(t *testing.T) {
 	}
 }
 
+// A renewal that gets no answer, on a connection that is dead, must not use up the time that a release has.
+func TestSQLLeaseReleaseDuringAHungRenewal(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	far, r := throughRelay(t, dsn)
+	lease := obtain(t, sqlLease(t, openSQL(t, far, 4), 9*time.Second, nil), "k")
+	n := r.asked.Load()
+	r.cut.Store(true)
+	eventually(t, "a renewal was sent", func() bool { return r.asked.Load() > n })
+	time.Sleep(50 * time.Millisecond) // and dropped
+	r.cut.Store(false)                // other connections work
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v, want nil", err)
+	}
+	warm(t, sqlLease(t, openSQL(t, dsn, 4), time.Minute, nil), "k")
+}
+
 // A server that does not answer is not a busy pool, nor a busy lock.
 func TestSQLForUpdateUnreachable(t *testing.T) {
 	t.Parallel()

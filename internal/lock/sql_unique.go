@@ -90,9 +90,9 @@ func (u *uniqueLease) Fence() uint64 { return 0 }
 // Release deletes the row if it is still ours. ErrLost when it is not.
 func (u *uniqueLease) Release(ctx context.Context) error {
 	return u.done.settle(func() error {
+		u.l.steps.At(ctx, step.Releasing, u.key)
 		ctx, cancel := detached(ctx)
 		defer cancel()
-		u.l.steps.At(ctx, step.Releasing, u.key)
 		n, err := u.l.t.exec(ctx, "delete", []byte(u.key), []byte(u.owner))
 		if err != nil {
 			u.sent = true
@@ -232,7 +232,9 @@ func (l *SQLLease) hold(ctx context.Context, sent time.Time, name, owner string,
 	}}).start(sent, l.ttl)
 	lease := &sessionLease{s: s, kind: "sql-lease", key: name, fence: fence, steps: l.steps}
 	lease.free = func(ctx context.Context) error {
-		s.stop() // first the renewal, then the lock
+		s.stop() // first the renewal, then the lock: with a time-out that begins when the renewal under way is over
+		ctx, cancel := detached(ctx)
+		defer cancel()
 		return own(l.t.exec(ctx, "release", key, []byte(owner)))
 	}
 	lease.bind(ctx)

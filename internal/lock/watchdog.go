@@ -187,7 +187,7 @@ func (h *hold) renew() bool {
 	if h.entries == 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.ctx), h.l.ttl/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.ctx), min(h.l.ttl/3, commandTimeout))
 	defer cancel()
 	sent := time.Now()
 	n, err := watchdogRenew.Run(ctx, h.l.c, []string{h.key}, h.l.ttl.Milliseconds(), h.owner).Int()
@@ -244,11 +244,7 @@ func (e *entry) Fence() uint64 { return 0 }
 
 // Release leaves the lock once; the last entry's release frees it.
 func (e *entry) Release(ctx context.Context) error {
-	return e.done.settle(func() error {
-		ctx, cancel := detached(ctx)
-		defer cancel()
-		return e.leave(ctx)
-	})
+	return e.done.settle(func() error { return e.leave(ctx) })
 }
 
 func (e *entry) leave(ctx context.Context) error {
@@ -262,6 +258,8 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 	}
 	h.l.steps.At(ctx, step.Releasing, h.key)
+	ctx, cancel := detached(ctx) // from here on: a renewal under way may have taken longer
+	defer cancel()
 	held, err := h.l.leave(ctx, h.key, h.owner, h.entries)
 	if err != nil {
 		e.sent = true
