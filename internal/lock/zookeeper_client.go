@@ -95,15 +95,14 @@ func (c zkClient) children(ctx context.Context, node string) ([]string, error) {
 }
 
 // watch tells when a node goes, or the session does; nil without an error = look again, the node is gone or the connection.
+// It reads the node, as Curator does: a question whether it exists would leave a watch behind where it does not, for a node
+// whose name never comes again, for as long as the session lives.
 func (c zkClient) watch(ctx context.Context, node string) (<-chan zk.Event, error) {
 	events, err := zkCall(ctx, func() (<-chan zk.Event, error) {
-		exists, _, events, err := c.ExistsW(node)
-		if !exists {
-			events = nil
-		}
+		_, _, events, err := c.GetW(node)
 		return events, err
 	})
-	if zkTransient(err) {
+	if zkTransient(err) || errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	return events, err

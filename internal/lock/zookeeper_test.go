@@ -8,6 +8,7 @@ import (
 	"net"
 	"path"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,8 +119,11 @@ func TestZooKeeperCutOff(t *testing.T) {
 
 // The numbers of ZooKeeper's operations.
 const (
-	zkCreate = 1
-	zkDelete = 2
+	zkCreate     = 1
+	zkDelete     = 2
+	zkExists     = 3
+	zkGetData    = 4
+	zkSetWatches = 101
 )
 
 // zkFrames are what one write contains: each is led by its length, a question's begins with its number and operation, and
@@ -288,4 +292,42 @@ func TestZooKeeperLostRelease(t *testing.T) {
 	letGo(t, lease)
 	remove.happened(t)
 	warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
+}
+
+// The node to wait for goes just before it is watched. No watch on it may stay behind: its name never comes again, and every
+// such watch would be kept by client and server, and set anew after each reconnect.
+func TestZooKeeperLeavesNoWatches(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := newRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	l := zooKeeperLock(t, far, 30*time.Second)
+	warm(t, l, "k")
+	held := obtain(t, zooKeeperLock(t, s, 30*time.Second), "k")
+	var gone, left atomic.Bool
+	r.losing(false, func(sent []byte) func([]byte) bool { // nothing; it looks at what is asked, before the server does
+		for _, q := range zkFrames(sent) {
+			if len(q) < 8 {
+				continue
+			}
+			switch op := binary.BigEndian.Uint32(q[4:]); {
+			case op == zkSetWatches:
+				left.Store(true)
+			case (op == zkExists || op == zkGetData) && q[len(q)-1] == 1 && gone.CompareAndSwap(false, true): // 1 = and watch
+				if err := held.Release(context.Background()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+		}
+		return nil
+	})
+	warm(t, l, "k")
+	if !gone.Load() {
+		t.Fatal("nothing was watched: this test shows nothing")
+	}
+	r.closeAll()
+	warm(t, l, "k")
+	if left.Load() {
+		t.Error("a watch was left behind")
+	}
 }
