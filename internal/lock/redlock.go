@@ -106,9 +106,7 @@ func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 	start := time.Now() // before the first command: the TTL of the first grant runs from here at the earliest
 	s := &redlockLease{l: l, key: key}
 	asked := l.ask(ctx, key, &s.claims)
-	yes, failed := l.tally(ctx, s.claims, asked, func(yes int, open map[*claim]bool) bool {
-		return yes >= l.quorum || yes+len(open) < l.quorum
-	})
+	yes, failed := l.tally(ctx, s.claims, asked, l.decided)
 	if yes >= l.quorum {
 		s.expiry = newExpiry(ctx, start, l.o.TTL)
 		if s.expiry.left(start) > 0 { // validity: the TTL, less the time it took, less the drift between clocks
@@ -167,9 +165,18 @@ func (l *Redlock) refused(yes int, failed []error) error {
 	return why
 }
 
+// decided is when the answers to an acquire say what became of it: a quorum granted it, or so many refused, or failed, that the
+// others are none. Refusals and failures do not add up: two nodes that keep a dead holder's grant, and one that is down, would
+// look like a lock that is held where the other two are down as well and nobody can hold it.
+func (l *Redlock) decided(yes, failed int, open map[*claim]bool) bool {
+	n := len(l.o.Nodes)
+	most := n - l.quorum
+	return yes >= l.quorum || failed > most || n-yes-failed-len(open) > most || len(open) == 0
+}
+
 // cleaned is when a release has seen every node that is known to have granted. The others, which failed or have not even
 // answered the acquire, are released in the background.
-func (l *Redlock) cleaned(_ int, open map[*claim]bool) bool {
+func (l *Redlock) cleaned(_, _ int, open map[*claim]bool) bool {
 	for c := range open {
 		select {
 		case <-c.settled:
@@ -185,7 +192,7 @@ func (l *Redlock) cleaned(_ int, open map[*claim]bool) bool {
 // tally counts the answers until done says that they decide, ctx ends, or the node timeout is over: who has not answered by
 // then has failed too.
 func (l *Redlock) tally(ctx context.Context, claims []*claim, answers <-chan vote,
-	done func(yes int, open map[*claim]bool) bool,
+	done func(yes, failed int, open map[*claim]bool) bool,
 ) (yes int, failed []error) {
 	open := make(map[*claim]bool, len(claims))
 	for _, c := range claims {
@@ -193,7 +200,7 @@ func (l *Redlock) tally(ctx context.Context, claims []*claim, answers <-chan vot
 	}
 	timeout := time.NewTimer(l.o.NodeTimeout)
 	defer timeout.Stop()
-	for !done(yes, open) {
+	for !done(yes, len(failed), open) {
 		select {
 		case a := <-answers:
 			delete(open, a.from)
@@ -235,8 +242,8 @@ func (s *redlockLease) Release(ctx context.Context) error {
 	return s.done.settle(func() error {
 		ctx := context.WithoutCancel(ctx)
 		s.l.steps.At(ctx, step.Releasing, s.key)
-		yes, failed := s.l.tally(ctx, s.claims, s.free(ctx), func(yes int, open map[*claim]bool) bool {
-			return len(open) == 0 || yes >= s.l.quorum && s.l.cleaned(yes, open)
+		yes, failed := s.l.tally(ctx, s.claims, s.free(ctx), func(yes, failed int, open map[*claim]bool) bool {
+			return len(open) == 0 || yes >= s.l.quorum && s.l.cleaned(yes, failed, open)
 		})
 		if yes < s.l.quorum && yes+len(failed) >= s.l.quorum {
 			return fmt.Errorf("lock: redlock: release unknown: %w", errors.Join(failed...))

@@ -3,6 +3,9 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,5 +103,41 @@ func TestRedlockGuardOverTime(t *testing.T) {
 		refused("with two of three empty")
 		time.Sleep(ttl)
 		warm(t, l, "k")
+	})
+}
+
+// Two nodes keep what a dead holder was granted, the three others are down, and two of those are slow to say so: that is no lock
+// which is held.
+func TestRedlockQuorumLossIsNotBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 10 * time.Millisecond
+		var all []lock.RedlockNode
+		for i := range 5 {
+			c, m, _ := bubble(t)
+			if i < 2 {
+				if err := m.Set("k", "somebody"); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				c.AddHook(around{"", func(context.Context, func() error) error {
+					time.Sleep(time.Duration(i-1) * slow)
+					return &net.OpError{Op: "dial", Err: errors.New("down")}
+				}})
+			}
+			all = append(all, lock.RedlockNode{Name: fmt.Sprint("n", i), Client: c})
+		}
+		l := lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl}, nil)
+		start := time.Now()
+		_, err := l.Acquire(lock.WithWait(t.Context(), time.Minute), "k")
+		if !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire = %v, want ErrUnavailable", err)
+		}
+		if got, want := nodesIn(err), []string{"n2", "n3", "n4"}; !slices.Equal(got, want) {
+			t.Errorf("the error names %v, want %v: %v", got, want, err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("told after %s", took)
+		}
+		time.Sleep(time.Second) // the releases in the background
 	})
 }
