@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,5 +277,49 @@ func TestWatchdogFailedReentryKeepsTheLock(t *testing.T) {
 		if err := outer.Release(t.Context()); err != nil {
 			t.Errorf("Release = %v", err)
 		}
+	})
+}
+
+// The waiter that a release wakes leaves at that moment: the next one of its process is woken in its place, and does not sleep
+// until its poll while the lock is free.
+func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := bubble(t)
+		l := lock.NewWatchdog(c, ttl, wakeups(t, c), nil)
+		holder := take(t, lock.NewWatchdog(c, ttl, nil, nil), "k")
+		type who struct{}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), who{}, "leaves"))
+		defer cancel()
+		var woken atomic.Bool
+		c.AddHook(around{"evalsha", func(ctx context.Context, send func() error) error {
+			if ctx.Value(who{}) != nil && woken.Load() {
+				cancel()
+				return context.Cause(ctx)
+			}
+			return send()
+		}})
+		left, got := make(chan error, 1), make(chan lock.Lease, 1)
+		go func() {
+			_, err := l.Acquire(ctx, "k")
+			left <- err
+		}()
+		time.Sleep(10 * time.Millisecond) // it is the first to wait
+		go func() {
+			lease, err := l.Acquire(t.Context(), "k")
+			if err != nil {
+				t.Errorf("Acquire = %v", err)
+			}
+			got <- lease
+		}()
+		time.Sleep(10 * time.Millisecond)
+		woken.Store(true)
+		start := time.Now()
+		letGo(t, holder)
+		wantGaveUp(t, <-left)
+		second := <-got
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("the next one got in after %s", took)
+		}
+		letGo(t, second)
 	})
 }

@@ -141,6 +141,13 @@ func (w *Wakeups) listen(events <-chan any) {
 	}
 }
 
+// pass gives a wake-up that was not made use of to the next waiter of this process.
+func (w *Wakeups) pass(channel string) {
+	if w != nil {
+		w.ring(channel)
+	}
+}
+
 func (w *Wakeups) ring(channel string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -97,6 +97,9 @@ func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time,
 	}
 	for {
 		sent, ttl, err := l.take(ctx, key, owner)
+		if err != nil {
+			l.wakeups.pass(channelOf(key)) // who was woken and leaves must not keep the others asleep
+		}
 		if err != nil || ttl <= 0 {
 			return sent, err
 		}
