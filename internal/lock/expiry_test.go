@@ -323,3 +323,38 @@ func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 		letGo(t, second)
 	})
 }
+
+// A release that surely never left explains nothing: the lock that is gone when it is repeated was lost.
+func TestReleaseThatWasNeverSent(t *testing.T) {
+	for name, make := range map[string]func(redisClient) lock.Locker{
+		"setnx-ttl": func(c redisClient) lock.Locker { return lock.NewSetNXTTL(c, ttl, nil) },
+		"lua":       func(c redisClient) lock.Locker { return lock.NewLua(c, ttl, nil) },
+		"watchdog":  func(c redisClient) lock.Locker { return lock.NewWatchdog(c, ttl, nil, nil) },
+		"redlock": func(c redisClient) lock.Locker {
+			return lock.NewRedlock(lock.RedlockOptions{Nodes: []lock.RedlockNode{{Client: c}}, TTL: ttl}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _, _ := bubble(t)
+				var down atomic.Bool
+				c.AddHook(around{"", func(_ context.Context, send func() error) error {
+					if down.Load() {
+						return &net.OpError{Op: "dial", Err: errors.New("down")}
+					}
+					return send()
+				}})
+				lease := take(t, make(c), "k")
+				down.Store(true)
+				if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+					t.Errorf("Release without a server = %v, want unknown", err)
+				}
+				time.Sleep(ttl) // the key expires
+				down.Store(false)
+				if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+					t.Errorf("Release repeated = %v, want ErrLost", err)
+				}
+			})
+		})
+	}
+}

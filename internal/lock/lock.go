@@ -1,6 +1,8 @@
 // Package lock holds the ways of being the only one: a process-local mutex, the textbook Redis locks, an engine that is
 // better than these, and locks on ZooKeeper, etcd, Consul and SQL.
 //
+// A client of Redis must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself.
+//
 // All of them keep one contract, [Locker] and [Lease], and pass one conformance suite (locktest). The naive ones are
 // exhibits and say in one line what breaks them. Start with this file, then mutex.go, setnx.go and its rungs, lua.go and
 // watchdog.go; then engine.go, lua/engine_pass.lua and engine_line.go. docs/locks.md says when to use which.
@@ -106,7 +108,8 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	}
 }
 
-// notSent says that a Redis command surely never left: there was no connection for it.
+// notSent says that a Redis command surely never left: there was no connection for it. A client that repeats commands may have
+// sent it before.
 func notSent(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"

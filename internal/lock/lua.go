@@ -141,7 +141,7 @@ func (s *luaLease) Release(ctx context.Context) error {
 		defer cancel()
 		n, err := luaRelease.Run(ctx, s.l.c, []string{s.key}, s.owner).Int()
 		if err != nil {
-			s.sent = true
+			s.sent = s.sent || !notSent(err)
 			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)

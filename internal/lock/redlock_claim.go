@@ -107,7 +107,7 @@ func (c *claim) release(ctx context.Context) (bool, error) {
 	defer cancel()
 	n, err := luaRelease.Run(ctx, c.node.Client, []string{c.key}, c.owner).Int()
 	if err != nil {
-		c.sent = true
+		c.sent = c.sent || !notSent(err)
 		return false, err
 	}
 	c.final, c.freed = true, n == 1 || c.sent // after a lost answer, "gone" may be our own doing

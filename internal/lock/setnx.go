@@ -135,7 +135,7 @@ func (s *setnxLease) Release(ctx context.Context) error {
 		ctx := context.WithoutCancel(ctx)
 		n, err := s.l.drop(ctx, s.key, s.owner)
 		if err != nil {
-			s.sent = true
+			s.sent = s.sent || !notSent(err)
 			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)

@@ -232,6 +232,7 @@ type entry struct {
 	h    *hold
 	ctx  context.Context
 	done settled
+	left bool // it no longer counts, whatever has become of its release
 	sent bool // a release was sent whose answer was lost
 }
 
@@ -254,7 +255,8 @@ func (e *entry) leave(ctx context.Context) error {
 	h := e.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !e.sent {
+	if !e.left {
+		e.left = true
 		if h.entries--; h.entries == 0 { // first the watchdog, then the lock
 			close(h.stop)
 			h.expiry.stop()
@@ -265,7 +267,7 @@ func (e *entry) leave(ctx context.Context) error {
 	defer cancel()
 	held, err := h.l.leave(ctx, h.key, h.owner, h.entries)
 	if err != nil {
-		e.sent = true
+		e.sent = e.sent || !notSent(err)
 		return fmt.Errorf("lock: watchdog: release unknown: %w", err)
 	}
 	h.l.steps.At(ctx, step.Released, h.key)
