@@ -52,12 +52,10 @@ func zkSteady[T any](ctx context.Context, f func() (T, error)) (T, error) {
 // zkRetry is the time between two questions while there is no connection.
 const zkRetry = 50 * time.Millisecond
 
-// ping asks any question.
+// ping asks a question that only the leader answers, who also ends sessions. What is read comes from the server at hand, which goes
+// on answering for as long as it has not noticed that the leader is gone: by default for ten seconds.
 func (c zkClient) ping(ctx context.Context) error {
-	_, err := zkSteady(ctx, func() (bool, error) {
-		ok, _, err := c.Exists("/")
-		return ok, err
-	})
+	_, err := zkSteady(ctx, func() (string, error) { return c.Sync("/") })
 	return err
 }
 

@@ -123,6 +123,7 @@ const (
 	zkDelete     = 2
 	zkExists     = 3
 	zkGetData    = 4
+	zkSync       = 9
 	zkSetWatches = 101
 )
 
@@ -330,4 +331,24 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	if left.Load() {
 		t.Error("a watch was left behind")
 	}
+}
+
+// A session is trusted on the leader's word. A server that is cut off from it answers reads all the same.
+func TestZooKeeperAsksTheLeader(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := newRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	lease := obtain(t, zooKeeperLock(t, far, 6*time.Second), "k")
+	var asked atomic.Bool
+	r.losing(false, func(sent []byte) func([]byte) bool { // nothing
+		for _, q := range zkFrames(sent) {
+			if len(q) >= 8 && binary.BigEndian.Uint32(q[4:]) == zkSync {
+				asked.Store(true)
+			}
+		}
+		return nil
+	})
+	eventually(t, "a renewal by the leader", asked.Load)
+	letGo(t, lease)
 }
