@@ -252,13 +252,16 @@ type sessionLease struct {
 func (l *sessionLease) bind(ctx context.Context) {
 	held, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(l.s.ctx, func() { cancel(ErrLost) })
+	if l.s.lost() { // while it was acquired: the hook runs soon, but its holder looks now
+		cancel(ErrLost)
+	}
 	l.ctx, l.unbind = held, func() { unhook(); cancel(context.Canceled) }
 }
 
 // Context ends with ErrLost when the session can no longer be trusted.
 func (l *sessionLease) Context() context.Context { return l.ctx }
 
-// Fence rises with every hold of the key.
+// Fence rises with every hold of the key; 0 with sql-for-update, which issues none.
 func (l *sessionLease) Fence() uint64 { return l.fence }
 
 // Release gives the lock up. Where its outcome stays unknown it is repeated in the background for as long as the session

@@ -198,6 +198,22 @@ func TestSessionReleaseHeldUp(t *testing.T) {
 	})
 }
 
+// Who got a lock under a session that was lost meanwhile does not believe in it for a moment.
+func TestSessionLostWhileAcquiring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			s := (&session{renew: func(context.Context) error { return nil }}).start(time.Now(), sessionTTL)
+			s.lose()
+			lease := &sessionLease{s: s}
+			lease.bind(t.Context())
+			if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLost) {
+				t.Errorf("cause = %v, want ErrLost", cause)
+			}
+			s.stop()
+		}
+	})
+}
+
 // What ends a session waits for the renewal that is under way, and for no other after it.
 func TestSessionStopsAfterTheRenewalUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
