@@ -85,8 +85,8 @@ const (
 	maxClaim = 2500 * time.Millisecond
 )
 
-// NewEngine returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@read +@write +@scripting
-// +@pubsub +wait, of which scripts and messages are the ones usually missing, and the channels lock:engine:*.
+// NewEngine returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
+// +@write +@scripting +@pubsub +time +wait and the channels lock:engine:*, in a cluster +cluster as well.
 //
 // Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1: the engine repeats what was not answered, and
 // can tell a repeated release from a lost lease. A client that repeats by itself hides that: Release then says nil where

@@ -25,17 +25,15 @@ func exampleEngine() (e *lock.Engine, stop func()) {
 	}
 }
 
-var logger = slog.New(slog.DiscardHandler)
-
 // sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.
-func sell(ctx context.Context, locker lock.Locker, deduct func(ctx context.Context, fence uint64) error) error {
+func sell(ctx context.Context, log *slog.Logger, locker lock.Locker, deduct func(ctx context.Context, fence uint64) error) error {
 	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err := lease.Release(ctx); err != nil {
-			logger.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
+			log.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
 		}
 	}()
 	return deduct(lease.Context(), lease.Fence())
@@ -56,8 +54,9 @@ func ExampleEngine() {
 	defer engine.Close(context.Background())
 
 	var seen uint64 // in the row
+	log := slog.New(slog.DiscardHandler)
 	for range 2 {
-		err := sell(context.Background(), engine.Handoff(), func(_ context.Context, fence uint64) error {
+		err := sell(context.Background(), log, engine.Handoff(), func(_ context.Context, fence uint64) error {
 			if fence <= seen {
 				return errors.New("too late: refused by the row")
 			}

@@ -165,6 +165,28 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 	letGo(t, <-first)
 }
 
+// A user that may do no more than what [lock.NewEngine] asks for.
+func TestEngineUnderACL(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	admin := connect(t, options(t, node))
+	rules := []any{
+		"ACL", "SETUSER", "shop", "on", ">secret", "~{lock}*", "&lock:engine:*",
+		"+@connection", "+@read", "+@write", "+@scripting", "+@pubsub", "+time", "+wait",
+	}
+	if err := admin.Do(t.Context(), rules...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := &testenv.RedisServer{URL: node.URL, Client: admin, Prefix: "{lock}"}
+	for _, name := range []string{"handoff", "fair", "rw-write"} {
+		fight(t, s, name, func() *redis.Client {
+			o := options(t, node)
+			o.Username, o.Password = "shop", "secret"
+			return connect(t, o)
+		}, lock.EngineOptions{})
+	}
+}
+
 // A server that comes back with what it had on disk goes on where it was: a lease that was not lost in the meantime is its
 // holder's. The fence rises, also where it comes back with nothing (invariant 3).
 func TestEngineServerRestarts(t *testing.T) {

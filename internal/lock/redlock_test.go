@@ -290,6 +290,7 @@ func TestRedlockDelete(t *testing.T) {
 	nodes := testenv.RedisNodes(t, 3)
 	a, clients := seeing(t, nodes, 0, 0, 1, 2)
 	lease := obtain(t, a, "k")
+	eventually(t, "the last grant has arrived", func() bool { return holders(t, clients, "k") == 3 })
 	all, _ := seeing(t, nodes, 0, 0, 1)
 	if err := all.Delete(t.Context(), "k"); err != nil {
 		t.Errorf("Delete() on two of three nodes = %v, want nil", err)
