@@ -52,7 +52,7 @@ func tiny(t *testing.T, shop string) options {
 	return options{
 		scenarios: scenarios, modes: "mutex,segmented,handoff", rounds: 1, window: 200 * time.Millisecond, clients: 16, fsync: "no",
 		files: command.Files{JSON: filepath.Join(dir, "out", "modes.json"), SVG: filepath.Join(dir, "out", "modes.svg")},
-		shop: shop, backend: localstack.Embedded,
+		shop:  shop, backend: localstack.Embedded,
 	}
 }
 

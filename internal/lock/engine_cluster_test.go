@@ -71,19 +71,20 @@ func TestEngineCluster(t *testing.T) {
 		})
 	}
 	t.Run("channels", func(t *testing.T) {
-		a, b := process(t, lock.EngineOptions{TTL: 200 * time.Millisecond}), process(t, lock.EngineOptions{TTL: 200 * time.Millisecond})
+		short := lock.EngineOptions{TTL: time.Second} // long enough for a busy machine: what nobody uses is left after five
+		a, b := process(t, short), process(t, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
 		eventually(t, "a process that no longer waits, and does not listen", func() bool { return listeners(t, o) == 0 })
 		eventually(t, "a connection to each master that has been left", func() bool { return listening(t, o) == 0 })
 		clusterHandoff(t, a.Fair(), b.Fair())
 	})
 	t.Run("renewal", func(t *testing.T) {
-		l := process(t, lock.EngineOptions{TTL: time.Second}).Handoff()
+		l := process(t, lock.EngineOptions{TTL: 3 * time.Second}).Handoff()
 		var leases []lock.Lease
 		for i := range 60 { // two with each tag, and as many without any
 			leases = append(leases, holds(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), holds(t, l, fmt.Sprintf("renewed-%d", i)))
 		}
-		time.Sleep(2 * time.Second) // there is nothing to wait for: they must not end
+		time.Sleep(4 * time.Second) // there is nothing to wait for: they must not end
 		for _, lease := range leases {
 			if err := lease.Release(t.Context()); err != nil {
 				t.Fatalf("Release = %v", err)
