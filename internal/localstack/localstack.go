@@ -66,6 +66,8 @@ type Options struct {
 	Redlock, Etcd, ZooKeeper, Consul, Kafka string
 	// RedisConf are lines for the end of redis.conf, where a real Redis is started.
 	RedisConf []string
+	// RedisArgs are for the end of its command line, "--sentinel".
+	RedisArgs []string
 	// SQLConf are options for the end of the command line, "--log-bin=bin", where a real MySQL or MariaDB is started.
 	SQLConf []string
 	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always are with

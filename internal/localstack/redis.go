@@ -66,7 +66,7 @@ func (s *Stack) redisServer(path, name, kind string) server {
 			for _, line := range s.opts.RedisConf {
 				conf += line + "\n"
 			}
-			return []string{path, file}, os.WriteFile(file, []byte(conf), 0o600)
+			return append([]string{path, file}, s.opts.RedisArgs...), os.WriteFile(file, []byte(conf), 0o600)
 		},
 		ready: func(ctx context.Context, addr string) error {
 			return answers(ctx, addr, command("AUTH", password), func(line []byte) bool { return bytes.HasPrefix(line, []byte("+OK")) })

@@ -114,6 +114,8 @@ func NewEngine(c redis.UniversalClient, o EngineOptions) (*Engine, error) {
 	case *redis.ClusterClient:
 		e.resends = true       // it follows redirections
 		e.publish = "SPUBLISH" // in a cluster a server knows only who listens at it
+	case *redis.Ring:
+		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
 	}
 	e.posts.init(e)
 	e.wire.init(e)

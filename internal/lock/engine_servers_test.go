@@ -165,6 +165,33 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 	letGo(t, <-first)
 }
 
+// The server forgets the scripts again and again, also between two calls of one batch.
+func TestEngineScriptsAreFlushed(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	admin := connect(t, options(t, node))
+	s := &testenv.RedisServer{URL: node.URL, Client: admin}
+	ended, flushed := make(chan struct{}), make(chan int)
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-ended:
+				flushed <- n
+				return
+			case <-time.After(time.Millisecond):
+				_ = admin.ScriptFlush(context.Background())
+			}
+		}
+	}()
+	for _, name := range []string{"handoff", "fair", "rw-write"} {
+		fight(t, s, name, func() *redis.Client { return connect(t, options(t, node)) }, lock.EngineOptions{})
+	}
+	close(ended)
+	if n := <-flushed; n < 10 {
+		t.Errorf("flushed %d times, want enough to tell", n)
+	}
+}
+
 // A user that may do no more than what [lock.NewEngine] asks for.
 func TestEngineUnderACL(t *testing.T) {
 	t.Parallel()

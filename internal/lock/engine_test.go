@@ -35,6 +35,26 @@ func engine(t testing.TB, c redis.UniversalClient, o lock.EngineOptions) *lock.E
 	return e
 }
 
+func TestNewEngineRefuses(t *testing.T) {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer c.Close()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	defer ring.Close()
+	for why, test := range map[string]struct {
+		c redis.UniversalClient
+		o lock.EngineOptions
+	}{
+		"no client":     {},
+		"redis.Ring":    {c: ring},
+		"TTL 49ms":      {c: c, o: lock.EngineOptions{TTL: 49 * time.Millisecond}},
+		"bound is nega": {c: c, o: lock.EngineOptions{MaxHold: -1}},
+	} {
+		if _, err := lock.NewEngine(test.c, test.o); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("NewEngine = %v, want an error that says %q", err, why)
+		}
+	}
+}
+
 // pick returns one of the engine's locks.
 func pick(e *lock.Engine, name string) lock.Locker {
 	switch name {

@@ -12,21 +12,32 @@ type RedisNode struct {
 	// URL is for clients that the test makes itself. It changes with Start.
 	URL string
 
-	t     testing.TB
-	conf  []string
-	stack *localstack.Stack
+	t       testing.TB
+	options localstack.Options
+	stack   *localstack.Stack
 }
 
 // RedisNodes starts n servers, which end with the test; conf are lines for the end of their redis.conf. They are never the one
 // of SHOP_TEST_REDIS, which others use too.
 func RedisNodes(t testing.TB, n int, conf ...string) []*RedisNode {
 	t.Helper()
+	return redisNodes(t, n, localstack.Options{RedisConf: conf})
+}
+
+// RedisSentinel starts a sentinel that watches what conf says: lines "sentinel ...".
+func RedisSentinel(t testing.TB, conf ...string) *RedisNode {
+	t.Helper()
+	return redisNodes(t, 1, localstack.Options{RedisConf: conf, RedisArgs: []string{"--sentinel"}})[0]
+}
+
+func redisNodes(t testing.TB, n int, o localstack.Options) []*RedisNode {
+	t.Helper()
 	if _, err := localstack.Find(localstack.Redis); err != nil {
 		missing(t, localstack.Redis, err)
 	}
 	nodes := make([]*RedisNode, n)
 	for i := range nodes {
-		nodes[i] = &RedisNode{t: t, conf: conf}
+		nodes[i] = &RedisNode{t: t, options: o}
 		t.Cleanup(nodes[i].Kill)
 	}
 	failed := make(chan error, n)
@@ -45,7 +56,7 @@ func RedisNodes(t testing.TB, n int, conf ...string) []*RedisNode {
 }
 
 func (n *RedisNode) start() (err error) {
-	if n.stack, err = start(localstack.Redis, n.conf...); err == nil {
+	if n.stack, err = start(localstack.Redis, n.options); err == nil {
 		n.URL = n.stack.Redis.URL
 	}
 	return err

@@ -232,7 +232,7 @@ func private(t testing.TB, backend string) *localstack.Stack {
 		}
 		return s
 	}
-	s, err := start(backend)
+	s, err := start(backend, localstack.Options{})
 	if err != nil {
 		servers.failed = set(servers.failed, backend, err)
 		t.Fatalf("testenv: %v", err)
@@ -241,18 +241,17 @@ func private(t testing.TB, backend string) *localstack.Stack {
 	return s
 }
 
-// start starts one real server under a keeper, which is a copy of this test binary; see init.
-func start(backend string, redisConf ...string) (*localstack.Stack, error) {
+// start starts one real server, with what o says of it, under a keeper, which is a copy of this test binary; see init.
+func start(backend string, o localstack.Options) (*localstack.Stack, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	return localstack.Start(ctx, localstack.Options{
-		Backend: localstack.Local, Only: []string{backend}, Binary: self, RedisConf: redisConf,
-		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "testenv: "+format+"\n", args...) },
-	})
+	o.Backend, o.Only, o.Binary = localstack.Local, []string{backend}, self
+	o.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, "testenv: "+format+"\n", args...) }
+	return localstack.Start(ctx, o)
 }
 
 // set puts a value into a map that may not exist yet.
