@@ -80,7 +80,7 @@ func TestCounting(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 0)
 	for _, s := range []scenario{
-		{name: "park", kind: kindPark, processes: 1, goroutines: 4, window: 100 * time.Millisecond},
+		{name: "park", kind: kindPark, processes: 1, goroutines: 4, window: time.Second},
 		{name: "hold", kind: kindHold, processes: 1, goroutines: 4, locks: 40, window: 100 * time.Millisecond},
 	} {
 		o, err := b.measure(t.Context(), s)
