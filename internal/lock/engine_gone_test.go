@@ -320,3 +320,47 @@ func TestEngineReplacesADeafConnection(t *testing.T) {
 		}
 	})
 }
+
+// What a look-out finds gone from the queue because it was served meanwhile is no message that was missed.
+func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, wires := network(t, 2)
+		other := wires[0].process(t, lock.EngineOptions{}).Fair()
+		var late atomic.Bool
+		kept, goOn := make(chan struct{}), make(chan struct{})
+		c := wires[1].client()
+		c.AddHook(around{"evalsha", func(_ context.Context, send func() error) error {
+			if late.CompareAndSwap(true, false) {
+				close(kept)
+				<-goOn
+			}
+			return send()
+		}})
+		l := wires[1].processOn(t, c, lock.EngineOptions{}).Fair()
+		listens(t, l, other)
+		held := holds(t, other, "k{1}")
+		first, _ := waits(t.Context(), l, "k{1}")
+		between, _ := waits(t.Context(), other, "k{1}")
+		last, _ := waits(t.Context(), l, "k{1}")
+		late.Store(true)
+		<-kept // the look-out for both
+		_ = held.Release(t.Context())
+		_ = (<-first).Release(t.Context())
+		held = <-between
+		close(goOn)
+		time.Sleep(5 * time.Second)
+		wires[1].mu.Lock()
+		n := 0
+		for _, c := range wires[1].conns {
+			if c.listens.Load() {
+				n++
+			}
+		}
+		wires[1].mu.Unlock()
+		if n != 1 {
+			t.Errorf("%d connections have listened, want the one that missed nothing", n)
+		}
+		_ = held.Release(t.Context())
+		_ = (<-last).Release(t.Context())
+	})
+}

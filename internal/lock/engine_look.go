@@ -114,7 +114,12 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 	if k.failed++; a.err == nil {
 		k.failed = 0
 	}
-	has := strings.Fields(a.token)
+	has, gone := strings.Fields(a.token), uint64(0)
+	for i, l := range lines {
+		if l.token != tokens[i] || l.phase != queued {
+			gone++ // served meanwhile, or given up: it may be one of those that had vanished from the queue
+		}
+	}
 	for i, l := range lines {
 		switch {
 		case a.err != nil || a.resent:
@@ -130,7 +135,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 			e.missed(l)
 			e.askAgain(l) // which renews, and does all that a grant needs
 		case a.err == nil:
-			if len(has) == 0 && a.fence > 0 { // or it was passed over, as one that does not listen
+			if len(has) == 0 && a.fence > gone { // or it was passed over, as one that does not listen
 				e.missed(l)
 			}
 			l.asked, l.serverTime = a.sent, a.time
