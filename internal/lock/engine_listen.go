@@ -46,10 +46,12 @@ func (p *posts) listen(o *post) {
 		case err == nil || errors.As(err, &quiet) && quiet.Timeout():
 			continue
 		case errors.As(err, &said):
-			p.refused(o, err)
-			continue
+			if p.refused(o, err) {
+				continue
+			}
+		default:
+			p.unconfirm(o)
 		}
-		p.unconfirm(o)
 		time.Sleep(wait)
 		wait = min(2*wait, time.Second)
 	}
@@ -101,8 +103,8 @@ func (p *posts) unconfirm(o *post) {
 }
 
 // refused forgets the channels that the server has not confirmed: it does not say which of them it will not have. Who waits
-// joins again, in a cluster maybe elsewhere.
-func (p *posts) refused(o *post, err error) {
+// joins again, in a cluster maybe elsewhere. It is false where nothing is heard: then it may be the connection that was refused.
+func (p *posts) refused(o *post, err error) (heard bool) {
 	p.e.moved(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,6 +115,7 @@ func (p *posts) refused(o *post, err error) {
 	}
 	close(o.changed)
 	o.changed = make(chan struct{})
+	return len(o.channels) > 0
 }
 
 // replace makes a new connection with the channels of the old one.

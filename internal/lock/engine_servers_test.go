@@ -192,6 +192,48 @@ func TestEngineScriptsAreFlushed(t *testing.T) {
 	}
 }
 
+// A server that refuses who connects to listen is not asked again at once, and again.
+func TestEngineListenerIsRefused(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	admin := connect(t, options(t, node))
+	o := options(t, node)
+	var dialled atomic.Int64
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dialled.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	l, other := engine(t, connect(t, o), lock.EngineOptions{}).Fair(), engine(t, connect(t, options(t, node)), lock.EngineOptions{}).Fair()
+	held := holds(t, other, "k")
+	got := make(chan error, 1)
+	go func() {
+		lease, err := l.Acquire(lock.WithWait(t.Context(), patience), "k")
+		if err == nil {
+			err = lease.Release(t.Context())
+		}
+		got <- err
+	}()
+	eventually(t, "a waiter", func() bool { return admin.ZCard(t.Context(), lock.EngineKeys("k")[1]).Val() == 1 })
+	if err := admin.ConfigSet(t.Context(), "requirepass", "another").Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := dialled.Load()
+	if err := admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	if n := dialled.Load() - before; n > 50 {
+		t.Errorf("connected %d times within a second", n)
+	}
+	if err := admin.ConfigSet(t.Context(), "requirepass", o.Password).Err(); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, held)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
 // A user that may do no more than what [lock.NewEngine] asks for.
 func TestEngineUnderACL(t *testing.T) {
 	t.Parallel()
