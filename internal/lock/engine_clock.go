@@ -165,7 +165,7 @@ func (e *Engine) renew(due []*line) {
 		limit := min(e.o.TTL/3, cleanupTimeout)
 		for i, l := range batch {
 			tokens[i] = l.token
-			if left := l.end() - e.now(); left < limit { // after a claim: another try must be in time
+			if left := l.until - e.now(); left < limit { // after a claim: another try must be in time; MaxHold hurries nobody
 				limit = left / 2
 			}
 		}

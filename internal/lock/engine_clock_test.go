@@ -95,6 +95,27 @@ func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 	})
 }
 
+// A lease that is about to end by its MaxHold does not hurry the renewal of others, which would fail where the server is not near.
+func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		held := holds(t, pick(wires[0].process(t, lock.EngineOptions{}), name), "k{2}")
+		l := pick(wires[1].process(t, lock.EngineOptions{MaxHold: 4 * time.Second}), name)
+		first := holds(t, l, "k{1}")
+		got, _ := waits(t.Context(), l, "k{2}")
+		wires[1].slow.Store(int64(100 * time.Millisecond))
+		time.Sleep(2900 * time.Millisecond) // so that the two are renewed together, a moment before the first one ends
+		_ = held.Release(t.Context())
+		lease := <-got
+		time.Sleep(3 * time.Second) // past what a grant by message is trusted for
+		if err := context.Cause(lease.Context()); err != nil {
+			t.Errorf("the lease ended: %v", err)
+		}
+		_ = first.Release(t.Context())
+		_ = lease.Release(t.Context())
+	})
+}
+
 func TestEngineCutOffStopsTrusting(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, wires := network(t, 1)
