@@ -73,6 +73,9 @@ func (p *posts) sweep(o *post) (left bool) {
 			delete(o.channels, name)
 			if c.heard {
 				idle = append(idle, name)
+			} else { // somebody may wait for it still, and begins anew
+				close(o.changed)
+				o.changed = make(chan struct{})
 			}
 		}
 	}

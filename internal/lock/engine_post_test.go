@@ -1,0 +1,53 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv"
+)
+
+// What listens is tested with the engine; here is what only a cluster has, whose nodes fail one by one.
+
+// sharded is an engine that listens to shard channels. Nothing is sent to c but that.
+func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
+	t.Helper()
+	e, err := NewEngine(c, EngineOptions{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.publish = "SPUBLISH"
+	t.Cleanup(func() {
+		if err := errors.Join(e.Close(context.Background()), c.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// Who waits for a node that cannot be reached, for longer than an unused channel is kept, hears from it when it is back.
+func TestPostsJoinOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	o := *testenv.Redis(t).Client.Options()
+	var up atomic.Bool
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !up.Load() {
+			time.Sleep(200 * time.Millisecond)
+			return nil, errors.New("down")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	e := sharded(t, redis.NewClient(&o), minTTL)
+	time.AfterFunc(time.Second, func() { up.Store(true) })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := e.posts.join(ctx, "k"); err != nil {
+		t.Errorf("join = %v, want nil", err)
+	}
+}
