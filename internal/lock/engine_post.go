@@ -20,7 +20,6 @@ type posts struct {
 	mu      sync.Mutex
 	byNode  map[string]*post
 	closed  bool
-	rested  time.Duration // when a connection was last given up for having missed a message
 	running sync.WaitGroup
 }
 
@@ -33,6 +32,7 @@ type post struct {
 	swept    time.Duration
 	changed  chan struct{} // closed when a channel has changed
 	doubted  bool          // it missed a message, or was lost, and is to be replaced
+	rested   time.Duration // when it was last given up for having missed a message
 }
 
 // channel is one that is subscribed to.
@@ -178,12 +178,12 @@ func (p *posts) missed(key string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name, now := p.channel(key), p.e.now()
-	if p.rested > 0 && now-p.rested <= rest {
-		return
-	}
 	for _, o := range p.byNode {
+		if o.rested > 0 && now-o.rested <= rest {
+			continue
+		}
 		if c := o.channels[name]; c != nil && c.heard && c.since <= since {
-			p.rested, o.doubted = now, true
+			o.rested, o.doubted = now, true
 		}
 	}
 }

@@ -51,3 +51,19 @@ func TestPostsJoinOutlivesAnOutage(t *testing.T) {
 		t.Errorf("join = %v, want nil", err)
 	}
 }
+
+// Two connections have missed a message, of two nodes: neither has to wait for the other to be replaced.
+func TestPostsMissAtTwoNodes(t *testing.T) {
+	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
+	keys := []string{"a", "b"}
+	for _, key := range keys {
+		e.posts.byNode[key] = &post{channels: map[string]*channel{e.posts.channel(key): {heard: true}}}
+	}
+	for _, key := range keys {
+		e.posts.missed(key, e.now())
+		if !e.posts.byNode[key].doubted {
+			t.Errorf("the connection for %s is not doubted", key)
+		}
+	}
+	clear(e.posts.byNode)
+}
