@@ -148,9 +148,9 @@ func (e *Engine) batch(l *line) (name string) {
 		name = hashed(l.key)
 	}
 	if l.mode == reading {
-		name += " readers"
+		return "r" + name
 	}
-	return name
+	return "w" + name
 }
 
 // renew sends the renewals.

@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// What listens is tested with the engine; here is what only a cluster has, whose nodes fail one by one.
+// The engine is tested from outside; here is what only a cluster has, whose nodes fail one by one.
 
 // sharded is an engine that listens to shard channels. Nothing is sent to c but that.
 func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
@@ -66,4 +66,13 @@ func TestPostsMissAtTwoNodes(t *testing.T) {
 		}
 	}
 	clear(e.posts.byNode)
+}
+
+// What is renewed by one command has one slot and one script, whatever its keys are called.
+func TestBatchOfANameLikeAnothers(t *testing.T) {
+	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
+	reader, other := &line{key: "a", mode: reading}, &line{key: "a readers", mode: exclusive}
+	if e.batch(reader) == e.batch(other) {
+		t.Errorf("a read of %q and a lock of %q are both of batch %q", reader.key, other.key, e.batch(other))
+	}
 }

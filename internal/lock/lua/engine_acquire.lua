@@ -7,7 +7,7 @@ local released = call('GET', KEYS[4]) == ARGV[1]
 if not released and call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   local left, fences = call('PTTL', KEYS[3]), ARGV[5]
-  if left <= 0 then -- there is no counter: see begin in engine_pass.lua
+  if left <= 0 then -- there is no counter: see begin in engine_fence.lua
     local t = call('TIME')
     fences = string.format('%.0f', t[1] * 1000000 + t[2] + fences)
   end
