@@ -95,7 +95,8 @@ func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 	})
 }
 
-// A lease that is about to end by its MaxHold does not hurry the renewal of others, which would fail where the server is not near.
+// A lease that is about to end by its MaxHold does not hurry the renewal of others, which would fail where the server is not
+// near.
 func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, wires := network(t, 2)

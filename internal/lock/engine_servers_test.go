@@ -203,7 +203,8 @@ func TestEngineListenerIsRefused(t *testing.T) {
 		dialled.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}
-	l, other := engine(t, connect(t, o), lock.EngineOptions{}).Fair(), engine(t, connect(t, options(t, node)), lock.EngineOptions{}).Fair()
+	l := engine(t, connect(t, o), lock.EngineOptions{}).Fair()
+	other := engine(t, connect(t, options(t, node)), lock.EngineOptions{}).Fair()
 	held := holds(t, other, "k")
 	got := make(chan error, 1)
 	go func() {
