@@ -27,7 +27,8 @@ type EngineOptions struct {
 	// TTL is how long a holder that no longer renews keeps the lock; default 30 s, at least 50 ms.
 	TTL time.Duration
 	// Cohort and CohortTime bound how many holders of one process follow each other before the lock goes on to the next
-	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff].
+	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff]. A grant reserves Cohort fences:
+	// with hundreds a counter that was lost may begin below what it gave out (see [EngineKeys]).
 	Cohort     int
 	CohortTime time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.

@@ -68,11 +68,11 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			held := holds(t, a, "k")
 			got := make(chan lock.Lease, 1)
 			go func() {
-				lease, err := b.Acquire(lock.WithWait(t.Context(), patience), "k")
-				if err != nil {
+				if lease, err := b.Acquire(lock.WithWait(t.Context(), patience), "k"); err == nil {
+					got <- lease
+				} else {
 					t.Errorf("Acquire = %v", err)
 				}
-				got <- lease
 			}()
 			eventually(t, "a waiter", func() bool { return c.ZCard(t.Context(), lock.EngineKeys("k")[1]).Val() == 1 })
 			conn := c.Conn()
@@ -89,7 +89,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 				t.Errorf("the holder has lost it: %v, or somebody else has it", held.Context().Err())
 			}
 			letGo(t, held)
-			lease := <-got
+			lease := served(t, "who waited", got)
 			if lease.Fence() <= held.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}

@@ -130,11 +130,11 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 	queue := func(l lock.Locker, key string, place int64) chan lock.Lease {
 		got := make(chan lock.Lease, 1)
 		go func() {
-			lease, err := l.Acquire(lock.WithWait(t.Context(), patience), key)
-			if err != nil {
+			if lease, err := l.Acquire(lock.WithWait(t.Context(), patience), key); err == nil {
+				got <- lease
+			} else {
 				t.Errorf("Acquire = %v", err)
 			}
-			got <- lease
 		}()
 		eventually(t, "a waiter", func() bool {
 			return servers[master.Load()].ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == place
@@ -146,7 +146,7 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 	held := holds(t, process(), "before")
 	got := queue(stays, "before", 1)
 	letGo(t, held)
-	letGo(t, <-got)
+	letGo(t, served(t, "who waited", got))
 	if err := servers[1].ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,14 +155,14 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 	held = holds(t, process(), "after")
 	first, second := queue(stays, "after", 1), queue(process(), "after", 2)
 	letGo(t, held)
-	held = <-second
+	held = served(t, "who listens", second)
 	select {
 	case lease := <-first:
 		t.Fatalf("fence %d was let in beside %d", lease.Fence(), held.Fence())
 	case <-time.After(300 * time.Millisecond): // what must not happen
 	}
 	letGo(t, held)
-	letGo(t, <-first)
+	letGo(t, served(t, "who listens again", first))
 }
 
 // The server forgets the scripts again and again, also between two calls of one batch.
