@@ -20,17 +20,20 @@ type Name string
 
 // Main runs a program until it ends or is interrupted, and returns its exit code: 0; 1 where run failed; 2 where parse did,
 // which has said why; 130 on a signal. A second signal ends the process; children notice by the end of their input.
-func (n Name) Main(parse func() error, run func(context.Context) error) int {
+func Main[O any](n Name, args []string, parse func(args []string, errOut io.Writer) (O, error),
+	run func(ctx context.Context, o O, out, errOut io.Writer) error,
+) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	switch err := parse(); {
+	o, err := parse(args, os.Stderr)
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return 2
 	}
-	code := n.Exit(run(ctx))
+	code := n.Exit(run(ctx, o, os.Stdout, os.Stderr))
 	if ctx.Err() != nil {
 		fmt.Fprintf(os.Stderr, "%s: interrupted\n", n)
 		return 130

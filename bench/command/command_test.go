@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +20,6 @@ import (
 )
 
 func TestMainExitCodes(t *testing.T) {
-	none := func() error { return nil }
 	ends := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
 	interrupted := func(ctx context.Context) error {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
@@ -43,11 +44,14 @@ func TestMainExitCodes(t *testing.T) {
 		{"failure", nil, ends(errors.New("no server")), 1},
 		{"signal", nil, interrupted, 130},
 	} {
-		parse := none
-		if test.parse != nil {
-			parse = func() error { return test.parse }
+		parse := func(args []string, _ io.Writer) (string, error) { return args[0], test.parse }
+		run := func(ctx context.Context, o string, _, _ io.Writer) error {
+			if o != "flag" {
+				return fmt.Errorf("run with %q", o)
+			}
+			return test.run(ctx)
 		}
-		if got := Name("test").Main(parse, test.run); got != test.want {
+		if got := Main("test", []string{"flag"}, parse, run); got != test.want {
 			t.Errorf("%s: exit code %d, want %d", test.name, got, test.want)
 		}
 	}

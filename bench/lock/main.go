@@ -7,7 +7,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -39,17 +38,7 @@ func perform(args []string) int {
 	if len(args) == 1 && args[0] == workerCommand {
 		return self.Exit(work(os.Stdin, os.Stdout))
 	}
-	var o options
-	return self.Main(func() (err error) {
-		o, err = parse(args, os.Stderr)
-		return err
-	}, func(ctx context.Context) error {
-		if o.list {
-			list(os.Stdout)
-			return nil
-		}
-		return run(ctx, o, os.Stdout, os.Stderr)
-	})
+	return command.Main(self, args, parse, run)
 }
 
 // options are the command line.

@@ -29,6 +29,10 @@ type bench struct {
 
 // run measures everything that is asked for. Tables come as they are ready; the files are written at the end.
 func run(ctx context.Context, o options, out, errOut io.Writer) error {
+	if o.list {
+		list(out)
+		return nil
+	}
 	stack, err := localstack.Start(ctx, localstack.Options{Backend: localstack.Local, Only: []string{localstack.Redis}})
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -27,21 +26,7 @@ const self command.Name = "bench-modes"
 // commit is set when the program is linked.
 var commit = "devel"
 
-func main() { os.Exit(perform(os.Args[1:])) }
-
-func perform(args []string) int {
-	var o options
-	return self.Main(func() (err error) {
-		o, err = parse(args, os.Stderr)
-		return err
-	}, func(ctx context.Context) error {
-		if o.list {
-			list(os.Stdout)
-			return nil
-		}
-		return run(ctx, o, os.Stdout, os.Stderr)
-	})
-}
+func main() { os.Exit(command.Main(self, os.Args[1:], parse, run)) }
 
 // options are the command line.
 type options struct {

@@ -33,6 +33,10 @@ type bench struct {
 // run measures everything that is asked for. Tables come as they are ready, the files at the end; an interruption only makes
 // both shorter.
 func run(ctx context.Context, o options, out, errOut io.Writer) error {
+	if o.list {
+		list(out)
+		return nil
+	}
 	var writing sync.Mutex
 	log := func(format string, args ...any) { // by several goroutines
 		writing.Lock()
