@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
 	"internal/stock/stocktest": {"internal/stock", "internal/lock", "internal/store", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack", "migrations"},
+	"internal/testenv/need":    {},
 	"internal/exhibits":        {"internal/lock"}, // tests of what others have written
 	"internal":                 {},                // this file
 	"deploy":                   {},
@@ -52,7 +53,7 @@ var arrows = map[string][]string{
 // testOnly packages are imported by tests, and by each other. testAids are what both may import besides: what opens a store, and
 // the judge with its vocabulary.
 var (
-	testOnly = []string{"internal/testenv", "internal/lock/locktest", "internal/stock/stocktest"}
+	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/lock/locktest", "internal/stock/stocktest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api"}
 )
 

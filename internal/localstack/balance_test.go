@@ -8,12 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testenv/need"
 )
 
 // deadOnSecond is a server whose connections answer one request, take a second, and close without a word: to an HTTP
@@ -78,8 +78,8 @@ func edges(t *testing.T, targets ...string) map[string]string {
 func nginxPath(t *testing.T) string {
 	t.Helper()
 	path, err := Find(Nginx)
-	if err != nil && strings.Contains(os.Getenv("SHOP_TEST_REQUIRE"), Nginx) {
-		t.Fatal(err)
+	if err != nil {
+		need.Without(t, Nginx, err)
 	}
 	return path
 }

@@ -3,22 +3,20 @@ package localstack
 import (
 	"errors"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testenv/need"
 )
 
-// coordinationBackends are those that are installed or, by SHOP_TEST_REQUIRE, must be. Package testenv, which does that for all
-// others, imports this one.
+// coordinationBackends are those that are installed or, by SHOP_TEST_REQUIRE, must be.
 func coordinationBackends(t *testing.T) (all []string, missing error) {
 	t.Helper()
 	for _, b := range []string{Etcd, ZooKeeper, Consul} {
 		if _, err := Find(b); err == nil {
 			all = append(all, b)
-		} else if strings.Contains(os.Getenv("SHOP_TEST_REQUIRE"), b) {
-			t.Fatal(err)
 		} else {
-			t.Logf("without %s: %v", b, err)
+			need.Without(t, b, err)
 			missing = errors.Join(missing, err)
 		}
 	}
@@ -29,7 +27,7 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 	t.Parallel()
 	all, missing := coordinationBackends(t)
 	if len(all) == 0 {
-		t.Skipf("needs etcd, ZooKeeper or Consul: %v", missing)
+		need.Missing(t, "etcd, ZooKeeper or Consul", missing)
 	}
 	s := startStack(t, Options{Only: all})
 	tr := partsOf(s)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/need"
 )
 
 // RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test may
@@ -33,7 +34,7 @@ func RedisSentinel(t testing.TB, conf ...string) *RedisNode {
 func redisNodes(t testing.TB, n int, o localstack.Options) []*RedisNode {
 	t.Helper()
 	if _, err := localstack.Find(localstack.Redis); err != nil {
-		missing(t, localstack.Redis, err)
+		need.Missing(t, localstack.Redis, err)
 	}
 	nodes := make([]*RedisNode, n)
 	for i := range nodes {

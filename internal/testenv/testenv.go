@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +27,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/need"
 )
 
 // The variables of the environment.
@@ -37,7 +37,7 @@ const (
 	EnvEtcd      = "SHOP_TEST_ETCD"      // URL of an etcd to test against
 	EnvZooKeeper = "SHOP_TEST_ZOOKEEPER" // host:port of a ZooKeeper to test against; some tests want sessions of a second
 	EnvConsul    = "SHOP_TEST_CONSUL"    // URL of a Consul to test against; some tests want sessions of a second
-	EnvRequire   = "SHOP_TEST_REQUIRE"   // backends whose absence fails tests instead of skipping them
+	EnvRequire   = need.Env              // backends whose absence fails tests instead of skipping them
 )
 
 // cleaning bounds every cleanup step.
@@ -174,7 +174,7 @@ func Nginx(t testing.TB) string {
 	t.Helper()
 	path, err := localstack.Find(localstack.Nginx)
 	if err != nil {
-		missing(t, localstack.Nginx, err)
+		need.Missing(t, localstack.Nginx, err)
 	}
 	return path
 }
@@ -184,7 +184,7 @@ func Installed(t testing.TB, backends ...string) {
 	t.Helper()
 	for _, b := range backends {
 		if _, err := localstack.Find(b); err != nil {
-			missing(t, b, err)
+			need.Missing(t, b, err)
 		}
 	}
 }
@@ -194,18 +194,9 @@ func Program(t testing.TB, name, pkg string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		missing(t, name, fmt.Errorf("%w; to install it: apt-get install %s", err, pkg))
+		need.Missing(t, name, fmt.Errorf("%w; to install it: apt-get install %s", err, pkg))
 	}
 	return path
-}
-
-// missing skips the test, or fails it where the backend is required.
-func missing(t testing.TB, backend string, why error) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv(EnvRequire), ","), backend) {
-		t.Fatalf("testenv: %s is required (%s): %v", backend, EnvRequire, why)
-	}
-	t.Skipf("needs %s: %v", backend, why)
 }
 
 // servers holds what this test binary has started, by backend. Nothing closes it: its keeper does when the binary ends.
@@ -219,7 +210,7 @@ var servers struct {
 func private(t testing.TB, backend string) *localstack.Stack {
 	t.Helper()
 	if _, err := localstack.Find(backend); err != nil {
-		missing(t, backend, err)
+		need.Missing(t, backend, err)
 	}
 	servers.Lock()
 	defer servers.Unlock()

@@ -1,0 +1,34 @@
+// Package need says what becomes of a test that lacks a server or a program of the machine: it is skipped, and 'make test' lists
+// it, or it fails where that must be there, as in CI.
+package need
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Env names what must be there, separated by commas.
+const Env = "SHOP_TEST_REQUIRE"
+
+// Missing skips the test for want of name, or fails it where name is required.
+func Missing(t testing.TB, name string, why error) {
+	t.Helper()
+	failIfRequired(t, name, why)
+	t.Skipf("needs %s: %v", name, why)
+}
+
+// Without notes that a test goes on without name, or fails it where name is required.
+func Without(t testing.TB, name string, why error) {
+	t.Helper()
+	failIfRequired(t, name, why)
+	t.Logf("without %s: %v", name, why)
+}
+
+func failIfRequired(t testing.TB, name string, why error) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv(Env), ","), name) {
+		t.Fatalf("testenv: %s is required (%s): %v", name, Env, why)
+	}
+}
