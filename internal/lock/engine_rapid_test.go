@@ -85,9 +85,7 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"wait": func(t *rapid.T) {
-			if s.holder == nil || len(s.queue) > 5 {
-				t.Skip("free, or crowded") // of rapid: it draws another step, and fails where none is left to draw
-			}
+			onlyIf(t, s.holder != nil && len(s.queue) <= 5)
 			ctx, cancel := context.WithCancel(context.Background())
 			l := s.lockers[rapid.SampledFrom([]int{1, 3}).Draw(t, "fair")]
 			w := &modelWaiter{make(chan lock.Lease, 1), make(chan error, 1), cancel}
@@ -95,9 +93,7 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			s.queue = append(s.queue, w)
 		},
 		"cancel": func(t *rapid.T) {
-			if len(s.queue) == 0 {
-				t.Skip("nobody waits")
-			}
+			onlyIf(t, len(s.queue) > 0)
 			i := rapid.IntRange(0, len(s.queue)-1).Draw(t, "waiter")
 			s.queue[i].cancel()
 			if err := <-s.queue[i].failed; !errors.Is(err, context.Canceled) {
@@ -107,9 +103,7 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			s.queue = slices.Delete(s.queue, i, i+1)
 		},
 		"release": func(t *rapid.T) {
-			if s.holder == nil {
-				t.Skip("free")
-			}
+			onlyIf(t, s.holder != nil)
 			if err := s.holder.Release(context.Background()); err != nil {
 				t.Fatalf("Release = %v", err)
 			}
@@ -119,18 +113,14 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			s.next(t)
 		},
 		"release again": func(t *rapid.T) {
-			if len(s.past) == 0 {
-				t.Skip("none")
-			}
+			onlyIf(t, len(s.past) > 0)
 			l := rapid.SampledFrom(s.past).Draw(t, "lease")
 			if err := l.Release(context.Background()); errors.Is(err, lock.ErrLost) != l.lost || !l.lost && err != nil {
 				t.Fatalf("Release again = %v, lost %t", err, l.lost)
 			}
 		},
 		"re-enter": func(t *rapid.T) {
-			if s.holder == nil {
-				t.Skip("free")
-			}
+			onlyIf(t, s.holder != nil)
 			ls := s.lockers[2*rapid.IntRange(0, 1).Draw(t, "process"):][:2]
 			for _, l := range ls {
 				inner, err := l.Acquire(lock.WithWait(s.holder.Context(), 0), s.key)
@@ -149,9 +139,7 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"lose": func(t *rapid.T) { // somebody deletes the key
-			if s.holder == nil {
-				t.Skip("free")
-			}
+			onlyIf(t, s.holder != nil)
 			s.m.Del(s.key)
 			time.Sleep(ttl)
 			if !errors.Is(context.Cause(s.holder.Context()), lock.ErrLost) {
@@ -203,4 +191,12 @@ func stateMachine(t *testing.T) (runs int) {
 		}
 	})
 	return runs
+}
+
+// onlyIf ends a step that is not possible now, before it has done anything: rapid draws another one, and fails where none is
+// left to draw. No test is skipped.
+func onlyIf(t *rapid.T, possible bool) {
+	if !possible {
+		t.SkipNow()
+	}
 }

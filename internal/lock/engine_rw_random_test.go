@@ -226,9 +226,7 @@ func (s *rwModel) locker(t *rapid.T) (l lock.Locker, write bool) {
 }
 
 func (s *rwModel) one(t *rapid.T) (i int) {
-	if len(s.in) == 0 {
-		t.Skip("free")
-	}
+	onlyIf(t, len(s.in) > 0)
 	return rapid.IntRange(0, len(s.in)-1).Draw(t, "lease")
 }
 
@@ -244,9 +242,7 @@ func (s *rwModel) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"wait": func(t *rapid.T) {
-			if len(s.queue) > 6 {
-				t.Skip("crowded")
-			}
+			onlyIf(t, len(s.queue) <= 6)
 			l, write := s.locker(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			w := &rwWaiter{write: write, cancel: cancel}
@@ -255,9 +251,7 @@ func (s *rwModel) actions() map[string]func(*rapid.T) {
 			s.settle(t)
 		},
 		"cancel": func(t *rapid.T) {
-			if len(s.queue) == 0 {
-				t.Skip("nobody waits")
-			}
+			onlyIf(t, len(s.queue) > 0)
 			i := rapid.IntRange(0, len(s.queue)-1).Draw(t, "waiter")
 			s.queue[i].cancel()
 			if err := <-s.queue[i].failed; !errors.Is(err, context.Canceled) {
@@ -276,9 +270,7 @@ func (s *rwModel) actions() map[string]func(*rapid.T) {
 			s.settle(t)
 		},
 		"release again": func(t *rapid.T) {
-			if len(s.past) == 0 {
-				t.Skip("none")
-			}
+			onlyIf(t, len(s.past) > 0)
 			l := rapid.SampledFrom(s.past).Draw(t, "lease")
 			if err := l.Release(context.Background()); errors.Is(err, lock.ErrLost) != l.lost || !l.lost && err != nil {
 				t.Fatalf("Release again = %v, lost %t", err, l.lost)
