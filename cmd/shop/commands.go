@@ -12,6 +12,7 @@ func commands() []*cobra.Command {
 		newLoadtest(),
 		newAudit(),
 		newModes(),
+		newSettings(),
 		newTrace(),
 		newStock(),
 		newKeeper(),

@@ -19,49 +19,34 @@ import (
 	"lastitem/internal/stock"
 )
 
-// config is what a replica is told by its environment. It is read (readConfig), defaulted by its tags, and validated
-// (validate); flags of the command may override single fields in between.
+// config is the settings of a replica. It is read (readConfig), defaulted by its tags, and validated (validate); flags of the
+// command may override single fields in between. The tags help and zh are the setting's line in 'shop serve --help' and in
+// docs/settings.md; group begins a new group there (see settingGroups).
 type config struct {
-	Listen      string        `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080"`
-	Replica     string        `env:"SHOP_REPLICA" envDefault:"1"`
-	Redis       string        `env:"SHOP_REDIS"`
-	SQL         string        `env:"SHOP_SQL"`
-	Redlock     string        `env:"SHOP_REDLOCK"`
-	ZooKeeper   string        `env:"SHOP_ZOOKEEPER"`
-	Etcd        string        `env:"SHOP_ETCD"`
-	Consul      string        `env:"SHOP_CONSUL"`
-	Kafka       string        `env:"SHOP_KAFKA"`
-	Token       string        `env:"SHOP_ADMIN_TOKEN"`
-	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq"`
-	Prefix      string        `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:"`
-	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s"`
-	Missing     reasons       `env:"SHOP_MISSING"`
-	Conns       int           `env:"SHOP_CONNS" envDefault:"64"`
-	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s"`
-	LogLevel    slog.Level    `env:"SHOP_LOG_LEVEL" envDefault:"info"`
+	Listen  string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
+	Replica string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
+	Token   string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
+
+	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
+	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one" zh:"带过期时间的锁的 TTL"`
+	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long to go on answering, not ready, before shutting down" zh:"下线前以“未就绪”状态继续服务多久"`
+
+	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db; several, comma-separated, for a cluster" zh:"redis://[:密码@]主机:端口/库号；集群用逗号分隔多个地址"`
+	SQL       string  `env:"SHOP_SQL" help:"user:password@tcp(host:port)/db for MySQL, or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名，SQLite 写 sqlite:/路径/文件.db"`
+	Redlock   string  `env:"SHOP_REDLOCK" help:"redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock" zh:"红锁（redlock 模式）所用的相互独立的 Redis 主节点地址，逗号分隔，通常五个"`
+	ZooKeeper string  `env:"SHOP_ZOOKEEPER" help:"host:port, several comma-separated, for the mode zookeeper" zh:"主机:端口，可用逗号分隔多个，供 zookeeper 模式使用"`
+	Etcd      string  `env:"SHOP_ETCD" help:"http://host:port, several comma-separated, for the modes on etcd" zh:"http://主机:端口，可用逗号分隔多个，供 etcd 各模式使用"`
+	Consul    string  `env:"SHOP_CONSUL" help:"http://host:port of the agent, for the mode consul" zh:"Consul agent 的 http://主机:端口，供 consul 模式使用"`
+	Kafka     string  `env:"SHOP_KAFKA" help:"host:port, several comma-separated, for the mode kafka" zh:"主机:端口，可用逗号分隔多个，供 kafka 模式使用"`
+	Prefix    string  `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:" help:"begins every key in Redis and etcd" zh:"Redis 和 etcd 中所有键的前缀"`
+	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"connections to each backend, at most" zh:"到每个后端的最大连接数"`
+	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises where a backend is missing, as JSON: {\"etcd\":\"...\"}; the default names its variable" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
+
+	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
+	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, a line each" zh:"text（logfmt）或 json，每条一行"`
 
 	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error) // of 'shop trace'; see backend.Config
 }
-
-const configHelp = `
-Environment:
-  SHOP_LISTEN         address to listen on (127.0.0.1:8080)
-  SHOP_REPLICA        name of this replica, in X-Replica and on its orders (1)
-  SHOP_REDIS          redis://[:password@]host:port/db; several, comma-separated, for a cluster
-  SHOP_SQL            user:password@tcp(host:port)/db for MySQL, or sqlite:/path/to/file.db
-  SHOP_REDLOCK        redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock
-  SHOP_ZOOKEEPER      host:port, several comma-separated, for the mode zookeeper
-  SHOP_ETCD           http://host:port, several comma-separated, for the modes on etcd
-  SHOP_CONSUL         http://host:port of the agent, for the mode consul
-  SHOP_KAFKA          host:port, several comma-separated, for the mode kafka
-  SHOP_ADMIN_TOKEN    bearer token of the routes that set stock; without it they answer 401
-  SHOP_DEFAULT_MODE   mode behind POST /deduct_stock (lease-seq)
-  SHOP_REDIS_PREFIX   begins every key in Redis and etcd (lastitem:)
-  SHOP_LOCK_TTL       expiry of locks that have one (10s)
-  SHOP_MISSING        what GET /modes advises where a backend is missing, as JSON: {"etcd":"..."} (to set its variable)
-  SHOP_CONNS          connections to each backend, at most (64)
-  SHOP_DRAIN          how long to go on answering, not ready, before shutting down (0s)
-  SHOP_LOG_LEVEL      debug, info, warn, error (info)`
 
 // reasons says why backends are missing, by their names, as JSON: whoever started this process knows better than it does.
 type reasons map[stock.Backend]string
@@ -114,6 +99,8 @@ func wanted(kind string, err error) string {
 		return "whole numbers, separated by commas"
 	case "slog.Level":
 		return "debug, info, warn or error"
+	case "main.logFormat":
+		return "text or json"
 	}
 	return `JSON, such as {"etcd":"start one"}`
 }
@@ -171,6 +158,21 @@ func (c config) log(l *slog.Logger) {
 	l.Info("shop", append(all, "default_mode", c.DefaultMode, "lock_ttl", c.LockTTL, "admin_token", token, "version", version())...)
 }
 
-func newLogger(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+// logFormat is how log lines are written: text (logfmt) or json.
+type logFormat string
+
+// UnmarshalText reads the name of a format.
+func (f *logFormat) UnmarshalText(text []byte) error {
+	if *f = logFormat(text); *f != "text" && *f != "json" {
+		return errors.New("unknown format")
+	}
+	return nil
+}
+
+func newLogger(c config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
 }

@@ -24,7 +24,7 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one replica of the shop",
-		Long:  "Run one replica of the shop, on the backends that the environment names. 'shop up' runs a whole stack.\n" + configHelp,
+		Long:  "Run one replica of the shop, on the backends that the environment names. 'shop up' runs a whole stack.\n" + settingsHelp(),
 		Args:  arguments(0, 0),
 	}
 	listen := cmd.Flags().String("listen", "", "address to listen on, instead of SHOP_LISTEN")
@@ -46,7 +46,7 @@ func newServe() *cobra.Command {
 
 // serve runs a replica until ctx ends, then lets the requests in flight finish.
 func serve(ctx context.Context, c config) error {
-	log := newLogger(c.LogLevel)
+	log := newLogger(c)
 	c.log(log)
 	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
 	r, err := newReplica(c, log)

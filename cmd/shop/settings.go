@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/internal/stock"
+)
+
+// docs/settings.md and docs/settings.zh.md are what 'shop settings --docs' writes.
+//go:generate go run . settings --docs ../../docs
+
+// setting is one environment variable that something of this repository reads.
+type setting struct {
+	Name    string     `json:"name"`
+	Default string     `json:"default"` // "" = none
+	Help    stock.Text `json:"help"`
+	group   string     // of settingGroups
+}
+
+type settingGroup struct {
+	name string
+	text stock.Text
+}
+
+// settingGroups are the headings of the settings, in their order. The tag group of a field of config begins one of them.
+var settingGroups = []settingGroup{
+	{"replica", stock.Text{En: "Replica", Zh: "副本"}},
+	{"backends", stock.Text{En: "Backends", Zh: "后端"}},
+	{"logs", stock.Text{En: "Logs", Zh: "日志"}},
+	{"compose", stock.Text{En: "Docker Compose (`make up`, in `.env`)", Zh: "Docker Compose（`make up`，写在 `.env` 里）"}},
+	{"tests", stock.Text{En: "Tests", Zh: "测试"}},
+}
+
+// otherSettings are read by scripts, docker-compose.yml, the tests and the other subcommands, not by a replica.
+var otherSettings = []setting{
+	{"SHOP_PORT", "8080", stock.Text{En: "port of nginx on 127.0.0.1", Zh: "nginx 在 127.0.0.1 上的端口"}, "compose"},
+	{"SHOP_SQL_PASSWORD", "lastitem", stock.Text{En: "password of the database user, set when the volume is made", Zh: "数据库用户的密码，在建卷时写入"}, "compose"},
+	{"COMPOSE_PROFILES", "", stock.Text{En: "what is started besides; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose"},
+	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "begins the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose"},
+	{"SHOP_BINARY", "", stock.Text{En: "program to start as a replica, instead of the running one", Zh: "作为副本启动的程序，默认为当前程序"}, "tests"},
+	{"SHOP_TEST_REDIS", "", stock.Text{En: "URL of a Redis to test against; `shop with-stack` sets it", Zh: "测试用 Redis 的地址，由 `shop with-stack` 设置"}, "tests"},
+	{"SHOP_TEST_SQL", "", stock.Text{En: "DSN of a MySQL account that may create databases; `shop with-stack` sets it", Zh: "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"}, "tests"},
+	{"SHOP_TEST_ETCD", "", stock.Text{En: "URL of an etcd to test against", Zh: "测试用 etcd 的地址"}, "tests"},
+	{"SHOP_TEST_ZOOKEEPER", "", stock.Text{En: "host:port of a ZooKeeper to test against", Zh: "测试用 ZooKeeper 的 主机:端口"}, "tests"},
+	{"SHOP_TEST_CONSUL", "", stock.Text{En: "URL of a Consul to test against", Zh: "测试用 Consul 的地址"}, "tests"},
+	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers without which the tests fail instead of skipping: redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests"},
+	{"SHOP_TEST_INSTALL", "yes", stock.Text{En: "no: `make test` installs nothing", Zh: "设为 no 时 `make test` 不安装任何东西"}, "tests"},
+}
+
+// replicaSettings are the settings that 'shop serve' reads, from the tags of config.
+func replicaSettings() []setting {
+	var all []setting
+	group := ""
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
+		name := f.Tag.Get("env")
+		if name == "" {
+			continue
+		}
+		if g := f.Tag.Get("group"); g != "" {
+			group = g
+		}
+		all = append(all, setting{name, f.Tag.Get("envDefault"), stock.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group})
+	}
+	return all
+}
+
+// settingsHelp is the part of a help text that lists the settings of a replica.
+func settingsHelp() string {
+	var b strings.Builder
+	b.WriteString("\nEnvironment:\n")
+	all := replicaSettings()
+	width := 0
+	for _, s := range all {
+		width = max(width, len(s.Name))
+	}
+	for _, s := range all {
+		fmt.Fprintf(&b, "  %-*s  %s", width, s.Name, s.Help.En)
+		if s.Default != "" {
+			fmt.Fprintf(&b, " (%s)", s.Default)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func newSettings() *cobra.Command {
+	var lang, docs string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "settings",
+		Short: "List every setting: environment variables, their defaults, what they do",
+		Long: `Lists the environment variables that a replica ('shop serve'), Docker Compose and the tests read. 'shop up' and 'shop demo'
+pass the variables of a replica on to the replicas that they start, except the addresses that they choose themselves.`,
+		Args: arguments(0, 0),
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			if err := checkLang(lang); err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			switch {
+			case docs != "":
+				return writeSettingsPages(docs)
+			case asJSON:
+				enc := json.NewEncoder(w)
+				enc.SetIndent("", "  ")
+				return enc.Encode(map[string]any{"settings": append(replicaSettings(), otherSettings...)})
+			}
+			_, err := io.WriteString(w, settingsTable(lang))
+			return err
+		}),
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&lang, "lang", "en", "language: en or zh")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON, in both languages")
+	cmd.Flags().StringVar(&docs, "docs", "", "write settings.md and settings.zh.md into this directory")
+	cmd.MarkFlagsMutuallyExclusive("json", "docs")
+	return cmd
+}
+
+// settingsPage are the words of the page, by language.
+var settingsPage = map[string]struct{ title, other, intro, setting, standard, help string }{
+	"en": {
+		"# Settings", "中文",
+		"Every environment variable that lastitem reads. `shop settings` prints this page, `shop serve --help` the part of a replica.\n" +
+			"Durations carry their unit: `500ms`, `10s`, `24h`. A value that cannot be read stops the start with a message that says what is wanted.",
+		"setting", "default", "what it does",
+	},
+	"zh": {
+		"# 配置项", "English",
+		"lastitem 读取的全部环境变量。`shop settings` 打印本页，`shop serve --help` 打印副本部分。\n" +
+			"时长要带单位：`500ms`、`10s`、`24h`。值无法解析时启动失败，并说明应填什么。",
+		"配置项", "默认值", "作用",
+	},
+}
+
+// settingsTable is a table for each group, in Markdown.
+func settingsTable(lang string) string {
+	words := settingsPage[lang]
+	var b strings.Builder
+	for i, g := range settingGroups {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "## %s\n\n| %s | %s | %s |\n| --- | --- | --- |\n", in(g.text, lang), words.setting, words.standard, words.help)
+		for _, s := range append(replicaSettings(), otherSettings...) {
+			if s.group != g.name {
+				continue
+			}
+			standard := ""
+			if s.Default != "" {
+				standard = "`" + s.Default + "`"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Name, standard, strings.ReplaceAll(in(s.Help, lang), "|", "\\|"))
+		}
+	}
+	return b.String()
+}
+
+// writeSettingsPages writes the page in both languages.
+func writeSettingsPages(dir string) error {
+	for lang, words := range settingsPage {
+		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other, pageName("settings", otherLang(lang)), words.intro, settingsTable(lang))
+		if err := os.WriteFile(filepath.Join(dir, pageName("settings", lang)), []byte(page), 0o644); err != nil { //nolint:gosec // pages are for everybody to read
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every variable that the repository names is in the list, and has a text in both languages; every one in the list is read somewhere.
+func TestSettingsAreComplete(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{} // by name, the first file that names it
+	name := regexp.MustCompile(`\bSHOP_[A-Z][A-Z_]*[A-Z]\b`)
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains([]string{".git", "bin", "out"}, d.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		base := filepath.Base(path)
+		if strings.HasPrefix(base, "settings") || base == "config.go" || base == "CHANGELOG.md" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(base, ".env") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range name.FindAllString(string(text), -1) {
+			if seen[found] == "" {
+				seen[found] = path
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	internal := []string{"SHOP_GUEST"} // between the processes of one local stack
+	listed := map[string]bool{}
+	replica := replicaSettings()
+	for _, s := range append(slices.Clone(replica), otherSettings...) {
+		if listed[s.Name] {
+			t.Errorf("%s is listed twice", s.Name)
+		}
+		listed[s.Name] = true
+		if s.Help.En == "" || s.Help.Zh == "" {
+			t.Errorf("%s has no text in English or in Chinese", s.Name)
+		}
+		if !slices.ContainsFunc(settingGroups, func(g settingGroup) bool { return g.name == s.group }) {
+			t.Errorf("%s is in group %q, which is not in settingGroups", s.Name, s.group)
+		}
+	}
+	for found, path := range seen {
+		if !listed[found] && !slices.Contains(internal, found) {
+			t.Errorf("%s names %s, which 'shop settings' does not list", path, found)
+		}
+	}
+	for _, s := range otherSettings {
+		if strings.HasPrefix(s.Name, "SHOP_") && seen[s.Name] == "" {
+			t.Errorf("%s is listed, and nothing reads it", s.Name)
+		}
+	}
+}
