@@ -71,9 +71,6 @@ type Comparing struct {
 	Modes   []api.Mode
 	Plans   []Plan // every mode runs each; Plan.Repeat times
 	Run     RunFunc
-	// Insist is how many more times a run is made in which a mode that claims to break was exact: such a claim says what can
-	// happen, and a run that did not show it has not tested it. The last of them is kept. A claim to be exact gets one run.
-	Insist int
 	// Fits says why a plan cannot be carried out against a mode, which is then skipped; nil = every plan fits. See [Fits].
 	Fits func(api.Mode, Plan) error
 	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
@@ -197,7 +194,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 	}
 	tell(step)
 	start := time.Now()
-	result, err := what.run(ctx, j, func(p Progress) {
+	result, err := what.run(ctx, j, c.insist(j), func(p Progress) {
 		running := step
 		running.Running, running.Elapsed = &p, time.Since(start)
 		tell(running)
@@ -228,11 +225,25 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 	return eachErr
 }
 
-// run makes the run of a job, and makes it again as often as Insist allows while it shows nothing. Where a later one comes
-// to nothing, the one before it is returned with the error.
-func (what Comparing) run(ctx context.Context, j job, progress func(Progress)) (Result, error) {
+// insist is how many more times a run that shows nothing is made: as often as the plan says, after the last repetition of
+// a mode of which no earlier one has shown anything.
+func (c *Comparison) insist(j job) int {
+	if j.repetition < max(j.plan.Repeat, 1) {
+		return 0
+	}
+	for _, r := range c.Results {
+		if r.Mode == j.mode.Name && r.Plan.Name == j.plan.Name && !showedNothing(r) {
+			return 0
+		}
+	}
+	return j.plan.Insist
+}
+
+// run makes the run of a job, and makes it again at most insist times while it shows nothing. Where a later one comes to
+// nothing, the one before it is returned with the error.
+func (what Comparing) run(ctx context.Context, j job, insist int, progress func(Progress)) (Result, error) {
 	result, err := what.Run(ctx, j.mode, j.plan, progress)
-	for try := 2; try <= 1+what.Insist && err == nil && ctx.Err() == nil && showedNothing(result); try++ {
+	for try := 2; try <= 1+insist && err == nil && ctx.Err() == nil && showedNothing(result); try++ {
 		var again Result
 		again, err = what.Run(ctx, j.mode, j.plan, progress)
 		if err != nil && again.Sent == 0 {

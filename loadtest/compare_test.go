@@ -186,7 +186,7 @@ func TestCompareInsists(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ran, done, histories := 0, 0, 0
 			c, err := Compare(t.Context(), Comparing{
-				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []Plan{{Name: "demo"}}, Insist: tt.insist,
+				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []Plan{{Name: "demo", Insist: tt.insist}},
 				Run: func(context.Context, api.Mode, Plan, func(Progress)) (Result, error) {
 					r := tt.runs[min(ran, len(tt.runs)-1)]
 					ran++
@@ -225,7 +225,7 @@ func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := 0
 	c, err := Compare(ctx, Comparing{
-		Modes: threeModes, Plans: []Plan{{Name: "demo"}}, Insist: 4,
+		Modes: threeModes, Plans: []Plan{{Name: "demo", Insist: 4}},
 		Run: func(_ context.Context, mode api.Mode, _ Plan, _ func(Progress)) (Result, error) {
 			if ran++; ran == 2 {
 				cancel()
@@ -241,23 +241,27 @@ func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
 	}
 }
 
-func TestSummaryShowsTheWorst(t *testing.T) {
-	second, third := brokenRun("lua-lock", api.Exact), exactRun("lua-lock", 6*time.Millisecond)
-	second.Repetition, second.AcceptedPerSecond = 2, 100
-	third.Repetition, third.AcceptedPerSecond = 3, 1000
-	got := summarize([]Result{exactRun("lua-lock", 2*time.Millisecond), second, third})
-	if len(got) != 1 {
-		t.Fatalf("%d summaries, want 1", len(got))
-	}
-	s := got[0]
-	if s.Worst != 2 || s.Verdict != audit.Broken || s.Finding != audit.Contradicted || s.Oversold != 213 {
-		t.Errorf("shows repetition %d, %s, %s, oversold %d; want the broken one", s.Worst, s.Verdict, s.Finding, s.Oversold)
-	}
-	if want := (Spread{Median: 625, Min: 100, Max: 1000}); s.AcceptedPerSecond != want {
-		t.Errorf("accepted/s = %+v, want %+v", s.AcceptedPerSecond, want)
-	}
-	if s.P50 != 2*time.Millisecond {
-		t.Errorf("p50 = %v, want the median 2ms", s.P50)
+// A plan that insists goes on only after its last repetition, and only where none has shown anything.
+func TestCompareInsistsAfterTheRepetitions(t *testing.T) {
+	for _, tt := range []struct{ breaks, ran, runs int }{{2, 3, 3}, {3, 3, 3}, {5, 5, 5}, {9, 7, 7}} {
+		ran := 0
+		c, err := Compare(t.Context(), Comparing{
+			Modes: []api.Mode{{Name: "unsafe", Available: true}}, Plans: []Plan{{Name: "five", Repeat: 3, Insist: 4}},
+			Run: func(_ context.Context, m api.Mode, p Plan, _ func(Progress)) (Result, error) {
+				r := nothingSeen(m.Name)
+				if ran++; ran == tt.breaks {
+					r = brokenRun(m.Name, "O")
+				}
+				r.Plan = p
+				return r, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := c.Summaries[0]; ran != tt.ran || s.Runs != tt.runs || s.Repetitions != 3 || len(c.Results) != 3 {
+			t.Errorf("broken in run %d: %d runs, the summary says %d in %d repetitions, want %d, %d and 3", tt.breaks, ran, s.Runs, s.Repetitions, tt.ran, tt.runs)
+		}
 	}
 }
 

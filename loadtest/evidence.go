@@ -12,7 +12,7 @@ const (
 	noteLines     = 2 // violations, missing data
 )
 
-// judgeNotes are the lines under a row: how many tries it took, units sold more than once, violations, and what was missing.
+// judgeNotes are the lines under a row: units sold more than once, violations, and what was missing.
 func judgeNotes(s Summary, lang string) []string {
 	var evidence []audit.Evidence
 	var violations, missing []string
@@ -22,9 +22,6 @@ func judgeNotes(s Summary, lang string) []string {
 		missing = append(missing, r.Missing...)
 	}
 	var notes []string
-	if s.Tries > 1 && s.Verdict == audit.Broken {
-		notes = append(notes, say(lang, "broke in try", s.Tries))
-	}
 	for i, e := range evidence {
 		if i == evidenceUnits {
 			notes = append(notes, say(lang, "evidence units", len(evidence)-i))

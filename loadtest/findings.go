@@ -27,8 +27,12 @@ func writeFindings(b *strings.Builder, c Comparison, style Style) {
 	if legend := legend(c, lang); legend != "" {
 		line(dim, legend)
 	}
-	if most := mostRepetitions(c); most > 1 {
-		line(dim, say(lang, "repetitions", most))
+	if repetitions, runs := most(c); runs > 1 {
+		text := say(lang, "runs")
+		if repetitions > 1 {
+			text += say(lang, "evidence sep") + say(lang, "repetitions", repetitions)
+		}
+		line(dim, text)
 	}
 	color, text := confirmedLine(c, lang)
 	line(color, text)
@@ -105,12 +109,8 @@ func confirmedLine(c Comparison, lang string) (color, text string) {
 
 // findingLine words one mode's finding where it is not a confirmed claim.
 func findingLine(s Summary, name, lang string) (color, text string) {
-	seen := verdictText(lang, s.Verdict, s.Found)
-	reasons := slices.Clone(s.Why)
-	if s.Tries > 1 && s.Verdict != audit.Broken {
-		reasons = append(reasons, say(lang, "tries", s.Tries))
-	}
-	why := strings.Join(reasons, say(lang, "evidence sep"))
+	seen := rowVerdict(s, lang)
+	why := strings.Join(s.Why, say(lang, "evidence sep"))
 	switch s.Finding {
 	case audit.Contradicted:
 		if why != "" {
@@ -154,12 +154,12 @@ func noiseLines(c Comparison, lang string) []string {
 	return lines
 }
 
-func mostRepetitions(c Comparison) int {
-	most := 0
+// most returns the most repetitions, and the most runs, that any line stands for.
+func most(c Comparison) (repetitions, runs int) {
 	for _, s := range c.Summaries {
-		most = max(most, s.Repetitions)
+		repetitions, runs = max(repetitions, s.Repetitions), max(runs, s.Runs)
 	}
-	return most
+	return repetitions, runs
 }
 
 // planLine writes a plan on one line.

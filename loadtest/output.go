@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -94,8 +95,9 @@ func csvMillis(d time.Duration, count int64) string {
 }
 
 // WriteBench writes a line per run in the format of Go benchmarks, so that benchstat compares modes (`benchstat -col
-// /mode`) or two versions of one. The count is the accepted requests and ns/op their mean response time. A run that accepted
-// nothing has no line.
+// /mode`) or two versions of one. The count is the accepted requests and ns/op their mean response time; broken is 1 where the
+// judge found the run broken, so that its mean over the lines is their share. A run that accepted nothing has no line. Comments,
+// which benchstat passes over, say how many runs of each mode had which verdict.
 func WriteBench(w io.Writer, c Comparison) error {
 	e := c.Environment
 	var b strings.Builder
@@ -113,10 +115,33 @@ func WriteBench(w io.Writer, c Comparison) error {
 		if len(c.Plans) > 1 && r.Plan.Name != "" {
 			name += "/plan=" + r.Plan.Name
 		}
-		fmt.Fprintf(&b, "BenchmarkDeduct/%s %d %d ns/op %s accepted/s %d p99-us %d oversold\n", name, l.Count,
+		s := summarizeRuns([]Result{r})
+		fmt.Fprintf(&b, "BenchmarkDeduct/%s %d %d ns/op %s accepted/s %d p99-us %d oversold %d broken\n", name, l.Count,
 			l.Mean.Nanoseconds(), strconv.FormatFloat(r.AcceptedPerSecond, 'f', -1, 64), l.P99.Microseconds(),
-			summarizeRuns([]Result{r}).Oversold)
+			s.Oversold, min(1, s.Verdicts[audit.Broken]))
+	}
+	for _, s := range c.Summaries {
+		if s.Verdict != "" {
+			fmt.Fprintf(&b, "# %s: claims %s: %s: %s\n", rowName(s, c), claimText("en", s.Claim), cmp.Or(s.Finding, audit.Unclaimed), verdictCounts(s))
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// verdictCounts writes how many runs had each verdict, the worst first: "BROKEN O 27/30, EXACT 3/30".
+func verdictCounts(s Summary) string {
+	var parts []string
+	for _, v := range []audit.Verdict{audit.Broken, audit.Inconclusive, audit.Vacuous, audit.Exact} {
+		n := s.Verdicts[v]
+		if n == 0 {
+			continue
+		}
+		found := ""
+		if v == audit.Broken {
+			found = s.Found
+		}
+		parts = append(parts, fmt.Sprintf("%s %d/%d", verdictText("en", v, found), n, s.Runs))
+	}
+	return strings.Join(parts, ", ")
 }

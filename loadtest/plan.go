@@ -45,6 +45,9 @@ type Plan struct {
 
 	Engine string `json:"engine"` // raw, nethttp, resty
 	Repeat int    `json:"repeat"` // repetitions, interleaved over the modes
+	// Insist is how many more runs are made of a mode that claims to break while none has shown it: such a claim says what
+	// can happen, and whether it does is up to the scheduler. A mode that claims to be exact gets its repetitions only.
+	Insist int `json:"insist,omitempty"`
 
 	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected. See [Result.Unmet].
 	MustEnd *int64 `json:"must_end,omitempty"`

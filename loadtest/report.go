@@ -22,6 +22,9 @@ func WriteText(w io.Writer, r Result, style Style) error {
 		store = "–"
 	}
 	b.WriteString(say(lang, "report title", r.Mode, store, r.Repetition, planLine(withEngine(r), Environment{}, lang)) + "\n")
+	if r.Tries > 1 {
+		b.WriteString(say(lang, "tries", r.Tries) + "\n")
+	}
 	if r.Partial {
 		b.WriteString(style.paint(say(lang, "report partial"), yellow) + "\n")
 	}

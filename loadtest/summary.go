@@ -11,7 +11,11 @@ import (
 )
 
 // Summary is all repetitions of one mode under one plan. Speeds are medians over the repetitions, never averages of
-// percentiles; everything else is that of one repetition, the worst, so that its numbers belong together.
+// percentiles; counts of units and answers are those of one repetition, so that they belong together.
+//
+// A claim to be exact speaks of every run, so one run that was not contradicts it, and that run is shown. A claim to
+// break says what can happen: one run that showed it, and nothing outside it, confirms the claim however many did not, and
+// that run is shown. Runs and Verdicts say how many there were of each.
 type Summary struct {
 	Mode        string        `json:"mode"`
 	Plan        string        `json:"plan,omitempty"`
@@ -21,7 +25,11 @@ type Summary struct {
 	Finding     audit.Finding `json:"finding,omitempty"`
 	Why         []string      `json:"why,omitempty"`
 	Verdict     audit.Verdict `json:"verdict,omitempty"`
-	Found       string        `json:"found"` // letters of the outcomes seen
+	Found       string        `json:"found"` // letters of the outcomes seen, in any run
+	// Runs counts the runs: the repetitions, and those that were made again because they showed nothing. Verdicts counts
+	// them by verdict; a baseline has none.
+	Runs     int                   `json:"runs"`
+	Verdicts map[audit.Verdict]int `json:"verdicts,omitempty"`
 	// Worst is the repetition that this line shows.
 	Worst int `json:"worst_repetition"`
 	// Tries is how many runs that repetition took, as in [Result]; 0 = one.
@@ -90,9 +98,7 @@ func summarizeRuns(runs []Result) Summary {
 	worst := slices.MaxFunc(runs, func(a, b Result) int {
 		verdictA, _ := verdictOf(a)
 		verdictB, _ := verdictOf(b)
-		return cmp.Or(
-			cmp.Compare(findingRank(findingOf(a)), findingRank(findingOf(b))),
-			cmp.Compare(verdictRank(verdictA), verdictRank(verdictB)))
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(verdictRank(verdictA), verdictRank(verdictB)))
 	})
 	s := Summary{
 		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
@@ -103,7 +109,8 @@ func summarizeRuns(runs []Result) Summary {
 	if unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)
 	}
-	s.Verdict, s.Found = verdictOf(worst)
+	s.Verdict, _ = verdictOf(worst)
+	s.countVerdicts(runs)
 	for _, v := range worst.Verdicts {
 		s.Before += v.Initial
 		s.After += v.Final
@@ -122,6 +129,29 @@ func summarizeRuns(runs []Result) Summary {
 	s.P95 = latency(func(l Latency) time.Duration { return l.P95 })
 	s.P99 = latency(func(l Latency) time.Duration { return l.P99 })
 	return s
+}
+
+// countVerdicts counts the runs by verdict, and notes the letters found in any of them. A run that was made again had
+// been exact each time before.
+func (s *Summary) countVerdicts(runs []Result) {
+	found := ""
+	for _, r := range runs {
+		verdict, letters := verdictOf(r)
+		before := max(r.Tries, 1) - 1
+		s.Runs += before + 1
+		found += letters
+		if verdict == "" {
+			continue
+		}
+		if s.Verdicts == nil {
+			s.Verdicts = map[audit.Verdict]int{}
+		}
+		s.Verdicts[verdict]++
+		if before > 0 {
+			s.Verdicts[audit.Exact] += before
+		}
+	}
+	s.Found = inOrder(found)
 }
 
 // known says whether the facts are facts: the baseline has none, and where the ledger could not be read they are zero for
@@ -190,12 +220,44 @@ func verdictOf(r Result) (verdict audit.Verdict, found string) {
 		}
 		seen += v.Found
 	}
-	for _, letter := range "OLDXA" {
+	return verdict, inOrder(seen)
+}
+
+// inOrder returns each outcome letter of seen once, in the order in which they are written.
+func inOrder(seen string) (letters string) {
+	for _, letter := range audit.Letters {
 		if strings.ContainsRune(seen, letter) {
-			found += string(letter)
+			letters += string(letter)
 		}
 	}
-	return verdict, found
+	return letters
+}
+
+// weight orders the runs of one mode by what each means for the claim; the heaviest one decides and is shown. A run that
+// broke outside the claim weighs most. Below it, a claim to be exact is only as good as its worst run; a claim to break is
+// confirmed by a single run, and the runs that did not show it say nothing against it.
+func weight(r Result) int {
+	const (
+		nothing = iota
+		supports
+		undecided
+		unbroken
+		confirms
+		contradicts
+	)
+	switch finding := findingOf(r); {
+	case finding == audit.Contradicted && showedNothing(r):
+		return unbroken
+	case finding == audit.Contradicted:
+		return contradicts
+	case finding == audit.Confirmed && r.Claim != api.Exact:
+		return confirms
+	case finding == audit.Confirmed:
+		return supports
+	case finding == audit.Undecided:
+		return undecided
+	}
+	return nothing
 }
 
 // findingRank and verdictRank order findings and verdicts from good to bad.

@@ -128,11 +128,15 @@ func rowName(s Summary, c Comparison) string {
 	return s.Mode
 }
 
-// rowVerdict words the verdict; with several repetitions it says which one is shown.
+// rowVerdict words the verdict; of several runs it says how many had it, as in "BROKEN O 27/30".
 func rowVerdict(s Summary, lang string) string {
-	text := verdictText(lang, s.Verdict, s.Found)
-	if s.Repetitions > 1 && s.Verdict != "" {
-		text += fmt.Sprintf(" (%d/%d)", s.Worst, s.Repetitions)
+	found := ""
+	if s.Verdict == audit.Broken {
+		found = s.Found
+	}
+	text := verdictText(lang, s.Verdict, found)
+	if s.Runs > 1 && s.Verdict != "" {
+		text += fmt.Sprintf(" %d/%d", s.Verdicts[s.Verdict], s.Runs)
 	}
 	return text
 }

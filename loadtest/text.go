@@ -83,8 +83,7 @@ var messages = map[string]map[string]string{
 
 		"evidence sep":   "; ",
 		"evidence units": "+%d more such units in the JSON",
-		"broke in try":   "broke in try %d; before it showed nothing",
-		"tries":          "no break in %d tries",
+		"tries":          "this is run %d; the runs before it were exact",
 		"violation":      "violation: %s", "missing": "missing: %s", "other codes": "other answers: %s", "more lines": "+%d more", "noise busy": "the machine was busy before the load: %.2f cores", "noise stolen": "the hypervisor took %.2f cores away",
 		"noise dropped": "%d arrivals were dropped: %d requests were in flight", "noise late": "requests left late: lag p99 %v",
 		"noisy": "noisy: %s", "noisy rows": "noisy: %d of %d rows: %s",
@@ -101,7 +100,8 @@ var messages = map[string]map[string]string{
 		"crossed":        "threshold crossed: %s: %s is %s",
 		"interrupted":    "interrupted: the figures are partial",
 		"no claims":      "nothing was held against a claim",
-		"repetitions":    "speeds are medians of %d repetitions; the rest of a row is its worst one, as (2/6) says",
+		"runs":           "k/n beside a verdict: k of n runs ended so, and the counts of the row are those of one of them",
+		"repetitions":    "speeds are medians of %d repetitions",
 
 		"plan each": "%d clients × %d requests", "plan total": "%d clients, %d requests in all", "plan for": "%d clients for %s",
 		"plan rate": "%s arrivals/s for %s", "plan stages": "arrivals/s in stages %s", "plan empty": "no load",
@@ -140,8 +140,7 @@ var messages = map[string]map[string]string{
 
 		"evidence sep":   "；",
 		"evidence units": "JSON 中另有 %d 件",
-		"broke in try":   "第 %d 次才出错；之前没有测到",
-		"tries":          "共测 %d 次，都没有出错",
+		"tries":          "这是第 %d 次运行，之前各次都精确",
 		"violation":      "违反：%s", "missing": "缺少：%s", "other codes": "其他应答：%s", "more lines": "另有 %d 条", "noise busy": "压测开始前机器就在忙：%.2f 个核", "noise stolen": "虚拟化层拿走了 %.2f 个核",
 		"noise dropped": "丢弃了 %d 次到达：在途请求已达 %d 个", "noise late": "请求发出偏晚：滞后 p99 %v",
 		"noisy": "有干扰：%s", "noisy rows": "有干扰：%d/%d 行：%s",
@@ -158,7 +157,8 @@ var messages = map[string]map[string]string{
 		"crossed":        "超出阈值：%s：%s，实际为 %s",
 		"interrupted":    "已中断：数据不完整",
 		"no claims":      "没有可核对的声明",
-		"repetitions":    "速度取 %d 轮的中位数；每行其余各列取最差的一轮，如 (2/6) 所示",
+		"runs":           "判定后的 k/n：n 次运行中有 k 次是这个判定，该行的数量取其中一次",
+		"repetitions":    "速度取 %d 轮的中位数",
 
 		"plan each": "%d 个并发 × %d 次", "plan total": "%d 个并发，共 %d 次请求", "plan for": "%d 个并发，持续 %s",
 		"plan rate": "每秒到达 %s 个，持续 %s", "plan stages": "每秒到达数分阶段 %s", "plan empty": "没有负载",

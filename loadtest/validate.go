@@ -110,6 +110,7 @@ func (p Plan) clientFaults() []error {
 	check(p.Retry >= 0, "--retry must not be negative")
 	check(!p.RetryUnsafe || p.Retry > 0, "--retry-unsafe needs --retry")
 	check(p.Repeat >= 0, "--repeat must not be negative")
+	check(p.Insist >= 0, "--insist must not be negative")
 	check(p.Engine == "" || slices.Contains(EngineNames, p.Engine), "--engine must be %s, not %q", strings.Join(EngineNames, ", "), p.Engine)
 	return errs
 }

@@ -18,9 +18,6 @@ import (
 	"lastitem/loadtest"
 )
 
-// insist is how many more times the demo runs a mode that claims to break and did not: whether it does is up to the scheduler.
-const insist = 4
-
 // demoFlags are the flags of 'shop demo'.
 type demoFlags struct {
 	mode       string
@@ -115,7 +112,7 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	if f.json == "-" {
 		notes = cmd.ErrOrStderr()
 	}
-	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas, Insist: insist}
+	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
 	if f.url != "" {
 		what.Stack = []string{fmt.Sprintf("stack: %s, as given, taken to have %d replicas", f.url, f.replicas)}

@@ -54,7 +54,7 @@ func TestDemoJSONOnly(t *testing.T) {
 	}
 }
 
-// The demo runs a mode that claims to break and does not again; a load test makes the runs of its plan and no other.
+// A mode that claims to break and does not is run again, as often as the plan says; a plan without a name does not insist.
 func TestDemoInsists(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{exact: true})
 	for _, tt := range []struct {
@@ -62,8 +62,10 @@ func TestDemoInsists(t *testing.T) {
 		args  []string
 		tries int
 	}{
-		{newDemo(), []string{"--json", "-", "--replicas", "1"}, 1 + insist},
+		{newDemo(), []string{"--json", "-", "--replicas", "1"}, 5},
 		{newLoadtest(), []string{"--json"}, 0},
+		{newLoadtest(), []string{"--json", "--plan", "five"}, 20},
+		{newLoadtest(), []string{"--json", "--plan", "five", "--insist", "1"}, 2},
 	} {
 		code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode", "unsafe,lua-lock",
 			"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)

@@ -53,6 +53,7 @@ func (f *planFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.store, "store", "", "where the count lives: redis, sql or etcd (default the mode's own)")
 	set.StringVar(&p.Engine, "engine", "", "HTTP client: raw, nethttp or resty (default raw)")
 	set.IntVar(&p.Repeat, "repeat", 0, "repetitions, interleaved over the modes (default 1)")
+	set.IntVar(&p.Insist, "insist", 0, "how often at most a mode that claims to break is run again until it is seen to (default 0; plan demo 4, five 19)")
 	set.Uint64Var(&p.Seed, "seed", 0, "seed of all randomness (default 1)")
 }
 
@@ -147,7 +148,7 @@ func (f *planFlags) override(p *loadtest.Plan) {
 		"zipf": func() { p.Zipf = from.Zipf }, "stock": func() { p.Stock = from.Stock },
 		"segments": func() { p.Segments = from.Segments }, "quantity": func() { p.Quantity = from.Quantity },
 		"wait": func() { p.Wait = from.Wait }, "store": func() { p.Store = from.Store },
-		"engine": func() { p.Engine = from.Engine }, "repeat": func() { p.Repeat = from.Repeat }, "seed": func() { p.Seed = from.Seed },
+		"engine": func() { p.Engine = from.Engine }, "repeat": func() { p.Repeat = from.Repeat }, "insist": func() { p.Insist = from.Insist }, "seed": func() { p.Seed = from.Seed },
 	}
 	for name, apply := range overrides {
 		if f.given(name) {
