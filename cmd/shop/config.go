@@ -16,6 +16,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
 
@@ -172,7 +173,7 @@ func (f *logFormat) UnmarshalText(text []byte) error {
 func newLogger(c config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.LogLevel}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+		return slog.New(step.LogHandler(slog.NewJSONHandler(os.Stderr, options)))
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, options))
+	return slog.New(step.LogHandler(slog.NewTextHandler(os.Stderr, options)))
 }

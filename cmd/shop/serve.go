@@ -94,6 +94,9 @@ func newReplica(c config, log *slog.Logger) (*replica, error) {
 
 func (r *replica) build(c config) (err error) {
 	registry, steps := prometheus.NewRegistry(), &step.Stream{}
+	if err := registry.Register(buildInfo(c)); err != nil {
+		return err
+	}
 	if r.set.Client != nil {
 		r.wakeups = lock.NewWakeups(r.set.Client)
 		if r.engine, err = newEngine(r.set.Client, c.LockTTL, steps, registry); err != nil {

@@ -1,6 +1,11 @@
 package main
 
-import "runtime/debug"
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // commit is set by the linker where the build knows it ('make build').
 var commit string
@@ -26,4 +31,14 @@ func version() string {
 		}
 	}
 	return v + dirty
+}
+
+// buildInfo is the metric shop_build_info, always 1, whose labels say what is running: a deploy that stopped half-way shows two versions.
+func buildInfo(c config) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "shop_build_info", Help: "What is running: version of the shop (its commit), of Go, and the name of the replica. Always 1.",
+		ConstLabels: prometheus.Labels{"version": version(), "go": runtime.Version(), "replica": c.Replica},
+	})
+	info.Set(1)
+	return info
 }

@@ -7,9 +7,10 @@ const ProblemType = "application/problem+json"
 
 // Headers of the contract.
 const (
-	HeaderReplica  = "X-Replica"
-	HeaderKey      = "Idempotency-Key"
-	HeaderReplayed = "Idempotent-Replayed"
+	HeaderReplica   = "X-Replica"
+	HeaderRequestID = "X-Request-Id"
+	HeaderKey       = "Idempotency-Key"
+	HeaderReplayed  = "Idempotent-Replayed"
 )
 
 // Code is the stable, machine-readable name of an error.
@@ -97,6 +98,10 @@ type Problem struct {
 	ProductID int64  `json:"product_id,omitempty"`
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`
+	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent that the request came with. An answer that is
+	// stored under an idempotency key has neither: its bytes are the same for each repetition.
+	RequestID   string `json:"request_id,omitempty"`
+	TraceParent string `json:"traceparent,omitempty"`
 }
 
 // NewProblem fills in what follows from the code.

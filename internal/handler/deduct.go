@@ -33,7 +33,10 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 		return outcome{mode: mode, code: h.fail(c, err)}
 	}
 	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart()}
-	trace := &step.Trace{Request: h.nextRequest(), Mode: mode, ProductID: d.items[0].ProductID}
+	trace := &step.Trace{
+		Request: h.nextRequest(), Mode: mode, ProductID: d.items[0].ProductID,
+		RequestID: answeredID(c.Writer), TraceParent: traceParent(c.Request),
+	}
 	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
 		Items: d.items, Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Key: d.key, Answer: t.answer,
 	})
@@ -67,7 +70,7 @@ func (h *Handler) replay(c *gin.Context, mode string, r stock.Receipt, err error
 		c.Writer.Header()[api.HeaderReplayed] = yes
 		h.metrics.replays.WithLabelValues(mode).Inc()
 	} else if err != nil {
-		h.report(c.Request, out.code, err)
+		h.report(c, out.code, err)
 	}
 	retryAfter(c, r.Stored.Status, out.code)
 	write(c, r.Stored.Status, contentType, r.Stored.Body)

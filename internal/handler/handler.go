@@ -139,10 +139,11 @@ func (h *Handler) route() {
 	h.engine.NoMethod(h.run(unmatched, h.methodNotAllowed))
 }
 
-// ServeHTTP answers one request. A slash at the end of a path means nothing, and HEAD is GET without the body. The replica's
-// name is set here, before there is a route, so that no answer goes out without it.
+// ServeHTTP answers one request. A slash at the end of a path means nothing, and HEAD is GET without the body. The names of the
+// replica and of the request are set here, before there is a route, so that no answer goes out without them.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()[api.HeaderReplica] = h.replica
+	w.Header()[api.HeaderRequestID] = requestID(r)
 	h.engine.ServeHTTP(w, canonical(r))
 }
 

@@ -97,16 +97,17 @@ func problemOf(err error, instance string) api.Problem {
 	return p
 }
 
-// fail answers with the problem of err, leaves the cause in the log, and returns the code. Its bytes are those that template
-// renders for the same error and path.
+// fail answers with the problem of err, leaves the cause in the log, and returns the code. Its body is that which template renders
+// for the same error and path, and the names of the request.
 func (h *Handler) fail(c *gin.Context, err error) api.Code {
 	p := problemOf(err, c.Request.URL.EscapedPath())
-	h.report(c.Request, p.Code, err)
+	h.report(c, p.Code, err)
 	return h.refuse(c, p)
 }
 
 // refuse writes a problem.
 func (h *Handler) refuse(c *gin.Context, p api.Problem) api.Code {
+	identify(&p, c.Writer, c.Request)
 	body, err := encode(p)
 	if err != nil { // strings and numbers always encode
 		body = []byte("{}\n")

@@ -178,7 +178,7 @@ func (h *Handler) readLedger(c *gin.Context) (int64, stock.Ledger, error) {
 		if len(l.Facts) == 0 {
 			return 0, l, err
 		}
-		h.report(c.Request, problemOf(err, "").Code, err)
+		h.report(c, problemOf(err, "").Code, err)
 	}
 	return id, l, nil
 }

@@ -2,9 +2,10 @@ package handler
 
 import (
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/gin-gonic/gin"
 
 	"lastitem/internal/api"
 )
@@ -18,7 +19,8 @@ var levels = map[api.Code]slog.Level{
 
 // report logs the cause of a problem: at most one line per second and code, so that a dead backend under load does not
 // become a dead disk. A client that went away is no error of ours.
-func (h *Handler) report(r *http.Request, code api.Code, err error) {
+func (h *Handler) report(c *gin.Context, code api.Code, err error) {
+	r := c.Request
 	ctx := r.Context()
 	level, loud := levels[code]
 	if !loud || ctx.Err() != nil {
@@ -28,7 +30,8 @@ func (h *Handler) report(r *http.Request, code api.Code, err error) {
 		return
 	}
 	if skipped, ok := h.throttle.allow(code, time.Now()); ok {
-		h.Log.Log(ctx, level, "request failed", "code", code, "path", r.URL.Path, "err", err, "not_logged", skipped)
+		h.Log.LogAttrs(ctx, level, "request failed", append(names(c.Writer, r), slog.Any("code", code),
+			slog.String("path", r.URL.Path), slog.Any("err", err), slog.Int("not_logged", skipped))...)
 	}
 }
 

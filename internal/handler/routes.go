@@ -3,6 +3,7 @@ package handler
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -100,8 +101,9 @@ func (h *Handler) sample(c *gin.Context, out outcome, start time.Time) {
 	if h.LogEvery == 0 || h.requests.Add(1)%h.LogEvery != 0 {
 		return
 	}
-	h.Log.DebugContext(c.Request.Context(), "request", "method", c.Request.Method, "path", c.Request.URL.Path,
-		"status", c.Writer.Status(), "mode", out.mode, "code", out.code, "took", time.Since(start))
+	h.Log.LogAttrs(c.Request.Context(), slog.LevelDebug, "request", append(names(c.Writer, c.Request),
+		slog.String("method", c.Request.Method), slog.String("path", c.Request.URL.Path), slog.Int("status", c.Writer.Status()),
+		slog.String("mode", out.mode), slog.Any("code", out.code), slog.Duration("took", time.Since(start)))...)
 }
 
 // notFound answers for paths that no route has.

@@ -8,7 +8,12 @@ import (
 
 // Trace is one deduction: who it is, and how long it waited for and held each lock.
 type Trace struct {
-	Request   string
+	// Request names the deduction, unlike any other of its process.
+	Request string
+	// RequestID is the X-Request-Id of its answer, which a client may repeat, and TraceParent the W3C traceparent that it came
+	// with; "" = none.
+	RequestID, TraceParent string
+
 	Mode      string
 	ProductID int64
 

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/testenv"
+)
+
+// /metrics says which build answers, so that a deploy that stopped half-way can be seen.
+func TestBuildInfo(t *testing.T) {
+	t.Parallel()
+	c := config{Replica: "7", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1}
+	r, err := newReplica(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	page := httptest.NewRecorder()
+	r.ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	if want := `version="` + version() + `"} 1`; !strings.Contains(page.Body.String(), "shop_build_info{go=\"go1.") || !strings.Contains(page.Body.String(), want) {
+		t.Errorf("no shop_build_info with %s in\n%s", want, page.Body.String())
+	}
+}

@@ -1,0 +1,75 @@
+package handler
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/step"
+)
+
+// maxRequestID is the length of the longest X-Request-Id that is taken over, in bytes.
+const maxRequestID = 128
+
+// requestID returns the value of X-Request-Id for the answer to r: the client's or the balancer's own where it is one word of
+// unreserved characters, else a new one of 128 random bits. It is for logs, and proves nothing: clients may repeat it.
+func requestID(r *http.Request) []string {
+	if given := r.Header[api.HeaderRequestID]; len(given) == 1 && isRequestID(given[0]) {
+		return given
+	}
+	var raw [16]byte
+	binary.NativeEndian.PutUint64(raw[:8], rand.Uint64()) //nolint:gosec // a name, not a secret
+	binary.NativeEndian.PutUint64(raw[8:], rand.Uint64()) //nolint:gosec // the same
+	return []string{hex.EncodeToString(raw[:])}
+}
+
+// isRequestID accepts the unreserved characters of RFC 3986, and those of base64: nothing that a log or JSON would have to escape.
+func isRequestID(s string) bool {
+	if s == "" || len(s) > maxRequestID {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-', c == '_', c == '.', c == '~', c == ':', c == '+', c == '/', c == '=':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// traceParents is the form of a traceparent of W3C Trace Context, version 00; later versions begin the same way.
+var traceParents = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)
+
+// traceParent returns the traceparent of a request, "" where it has none, or one that is none. The shop makes no spans of its own: it
+// passes the header on as it came, as the recommendation wants of those who do not take part.
+func traceParent(r *http.Request) string {
+	given := r.Header["Traceparent"]
+	if len(given) != 1 || len(given[0]) > maxRequestID || !traceParents.MatchString(given[0]) || given[0][:2] == "ff" {
+		return ""
+	}
+	return given[0]
+}
+
+// identify fills in by which names logs know the request of a problem.
+func identify(p *api.Problem, w http.ResponseWriter, r *http.Request) {
+	p.RequestID, p.TraceParent = answeredID(w), traceParent(r)
+}
+
+// answeredID is the X-Request-Id that ServeHTTP has set on an answer.
+func answeredID(w http.ResponseWriter) string {
+	if id := w.Header()[api.HeaderRequestID]; len(id) == 1 {
+		return id[0]
+	}
+	return ""
+}
+
+// names are the attributes by which a log line tells the request.
+func names(w http.ResponseWriter, r *http.Request) []slog.Attr {
+	return step.LogAttrs(answeredID(w), traceParent(r))
+}
