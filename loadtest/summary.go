@@ -168,7 +168,7 @@ func (s *Summary) countAnswers(codes map[string]int) {
 		case codeOK:
 		case string(api.SoldOut), codeRefused:
 			s.SoldOut += n
-		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight):
+		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):
 			s.Busy += n
 		default:
 			// A connection that was never made is no answer either, but nothing was sent over it.

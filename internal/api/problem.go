@@ -31,6 +31,7 @@ const (
 	UnsupportedMediaType Code = "unsupported_media_type"
 	KeyReused            Code = "idempotency_key_reused"
 	InFlight             Code = "idempotency_in_flight"
+	RateLimited          Code = "rate_limited"
 	LockBusy             Code = "lock_busy"
 	LockLost             Code = "lock_lost"
 	Contended            Code = "contended"
@@ -72,6 +73,7 @@ var Codes = map[Code]Facts{
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "Unsupported media type", No},
 	KeyReused:            {http.StatusUnprocessableEntity, "Idempotency-Key reused with another payload", No},
 	InFlight:             {http.StatusConflict, "First request with this key still in flight", NoForNow},
+	RateLimited:          {http.StatusTooManyRequests, "Rate limited", NoForNow},
 	LockBusy:             {http.StatusServiceUnavailable, "Lock busy", NoForNow},
 	LockLost:             {http.StatusServiceUnavailable, "Lock lost before the first write", NoForNow},
 	Contended:            {http.StatusServiceUnavailable, "Contended", NoForNow},

@@ -59,6 +59,9 @@ var explanations = map[api.Code]api.Text{
 	api.InFlight: {
 		En: "the first request with this Idempotency-Key is still being worked on; repeat with the same key",
 		Zh: "使用该 Idempotency-Key 的首个请求仍在处理中；请稍后用同一个键重试"},
+	api.RateLimited: {
+		En: "too many requests of this kind; this one was not carried out, and may be repeated after Retry-After",
+		Zh: "此类请求过多；本次请求没有执行，可在 Retry-After 之后重试"},
 	api.LockBusy: {
 		En: "somebody else held the lock for as long as wait_ms allows; nothing was deducted",
 		Zh: "在 wait_ms 允许的时间内锁一直被他人持有；没有扣减库存"},

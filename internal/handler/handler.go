@@ -83,6 +83,7 @@ type Handler struct {
 	metrics  *metrics
 	ready    readiness
 	throttle throttle
+	guesses  bucket
 	requests atomic.Uint64 // counted for LogEvery
 	traces   atomic.Uint64 // counted for the names of traces
 	draining atomic.Bool

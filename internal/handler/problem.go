@@ -19,6 +19,7 @@ var (
 	errMediaType        = errors.New("handler: unsupported media type")
 	errNoAdminToken     = errors.New("handler: no admin token configured")
 	errUnauthorized     = errors.New("handler: wrong or missing bearer token")
+	errTooManyTokens    = errors.New("handler: too many wrong bearer tokens")
 	errDraining         = errors.New("handler: draining")
 	errNotReady         = errors.New("handler: not ready")
 )
@@ -49,6 +50,7 @@ var problems = []struct {
 	{err: errMediaType, code: api.UnsupportedMediaType},
 
 	// No, for now. A code stands before those that its error may wrap as a cause.
+	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still taken"},
 	{err: stock.ErrInFlight, code: api.InFlight},
 	{err: stock.ErrModeUnavailable, code: api.ModeUnavailable},
 	{err: stock.ErrLockBusy, code: api.LockBusy},
@@ -122,7 +124,7 @@ func (h *Handler) refuse(c *gin.Context, p api.Problem) api.Code {
 
 // retryAfter tells the client when to try again, where that can help.
 func retryAfter(c *gin.Context, status int, code api.Code) {
-	if status == http.StatusServiceUnavailable || code == api.InFlight {
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || code == api.InFlight {
 		c.Writer.Header()["Retry-After"] = retrySoon
 	}
 }

@@ -109,6 +109,9 @@ func TestEveryCodeIsReached(t *testing.T) {
 	} {
 		reached[problem(t, a).Code] = true
 	}
+	for range tokenBurst {
+		reached[problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer wrong")).Code] = true
+	}
 	for code := range api.Codes {
 		if !reached[code] {
 			t.Errorf("no answer has code %s", code)

@@ -103,14 +103,24 @@ func (h *Handler) authorize(r *http.Request) error {
 	}
 	given := r.Header["Authorization"]
 	if len(given) != 1 {
-		return errUnauthorized
+		return h.wrongToken(time.Now())
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	if subtle.ConstantTimeCompare(sum[:], h.admin[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
-		return errUnauthorized
+		return h.wrongToken(time.Now())
 	}
 	return nil
+}
+
+// wrongToken refuses a request without the admin token: with 401, or with 429 once wrong tokens come faster than
+// tokenRefill. The right token is compared before and always passes: a limit that also refused it would let anybody lock
+// the operator out. The rate of guesses is limited per client by nginx, which knows the clients.
+func (h *Handler) wrongToken(now time.Time) error {
+	if h.guesses.take(now) {
+		return errUnauthorized
+	}
+	return errTooManyTokens
 }
 
 // orders serves GET /products/{id}/orders. Orders that cannot all be read are not shown at all: half a list looks like

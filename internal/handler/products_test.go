@@ -302,6 +302,52 @@ func TestSetStock(t *testing.T) {
 	}
 }
 
+// Wrong tokens are answered 429 once there are too many; the right one passes all the while, or anybody could lock it out.
+func TestWrongTokensAreLimited(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{setStock: func(int64, int64, int) error { return errors.New("it was set") }})
+	put := func(token string) answer {
+		return ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+	}
+	codes := map[api.Code]int{}
+	for range 3 * tokenBurst {
+		a := put("wrong")
+		p := problem(t, a)
+		codes[p.Code]++
+		if p.Code == api.RateLimited && (a.StatusCode != 429 || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "") {
+			t.Fatalf("too many wrong tokens = %d, Retry-After %q, %s", a.StatusCode, a.Header.Get("Retry-After"), a.body)
+		}
+		if p := problem(t, put(adminToken)); p.Code != api.Internal {
+			t.Fatalf("the right token beside wrong ones = %s, want it to reach the shop", p.Code)
+		}
+	}
+	if codes[api.Unauthorized] < tokenBurst || codes[api.RateLimited] == 0 || len(codes) != 2 {
+		t.Errorf("%d wrong tokens = %v, want %d unauthorized and the rest rate_limited", 3*tokenBurst, codes, tokenBurst)
+	}
+}
+
+// The bucket fills again, up to its burst and no further.
+func TestTokenBucketRefills(t *testing.T) {
+	t.Parallel()
+	var b bucket
+	now := time.Unix(1e9, 0)
+	drain := func() (n int) {
+		for b.take(now) {
+			n++
+		}
+		return n
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{0, tokenBurst}, {0, 0}, {tokenRefill, 1}, {3 * tokenRefill, 3}, {time.Hour, tokenBurst}} {
+		now = now.Add(step.after)
+		if got := drain(); got != step.want {
+			t.Errorf("%v later %d were let through, want %d", step.after, got, step.want)
+		}
+	}
+}
+
 func TestSetStockNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	shop := &fakeShop{setStock: func(int64, int64, int) error { return errors.New("it was set") }}

@@ -41,7 +41,7 @@ var edgeStatuses = []struct {
 	{411, api.InvalidRequest},
 	{413, api.BodyTooLarge},
 	{414, api.InvalidRequest},
-	{429, api.BackendUnavailable},
+	{429, api.RateLimited},
 	{500, api.Internal},
 	{501, api.InvalidRequest},
 	{502, api.OutcomeUnknown},
