@@ -167,15 +167,24 @@ type KeyRow struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
+// Purged counts what was removed of a product in one store, because it was older than what is kept. Its units were sold.
+type Purged struct {
+	Orders int64 `json:"orders"` // order rows
+	Units  int64 `json:"units"`  // the units of those rows
+	Keys   int64 `json:"keys"`   // first answers under idempotency keys
+}
+
 // Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs. Initial is what PUT .../stock set,
 // never computed from the present. A store that could not be read is missing from both maps and named in Unavailable.
 type Ledger struct {
-	ProductID   int64            `json:"product_id"`
-	Initial     map[Store]int64  `json:"initial"`
-	Stock       map[Store]int64  `json:"stock"`
-	Segments    []int64          `json:"segments,omitempty"`
-	Orders      []Order          `json:"orders"`
-	Keys        []KeyRow         `json:"keys"`
+	ProductID int64           `json:"product_id"`
+	Initial   map[Store]int64 `json:"initial"`
+	Stock     map[Store]int64 `json:"stock"`
+	Segments  []int64         `json:"segments,omitempty"`
+	Orders    []Order         `json:"orders"`
+	Keys      []KeyRow        `json:"keys"`
+	// Purged is what is missing from Orders and Keys since the stock was set; a store of which nothing was removed is not in it.
+	Purged      map[Store]Purged `json:"purged,omitempty"`
 	Unavailable map[Store]string `json:"unavailable,omitempty"`
 }
 

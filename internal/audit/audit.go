@@ -99,7 +99,9 @@ type Report struct {
 	Initial int64 `json:"initial"`
 	Final   int64 `json:"final"`
 	Orders  int   `json:"orders"` // rows
-	Sold    int64 `json:"sold"`   // units of all order rows
+	Sold    int64 `json:"sold"`   // units of all order rows, and of those that were purged
+	// Purged is what the ledger no longer holds, because it was older than what the shop keeps.
+	Purged api.Purged `json:"purged,omitzero"`
 
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`

@@ -41,6 +41,7 @@ func (j *judge) hear() {
 	j.claims = make([]claim, len(j.rows))
 	lost := j.hearAcks()
 	lost = append(lost, j.hearReplays()...)
+	j.blameLost()
 	j.resolve()
 	j.hearRefusals(j.sales(lost))
 	j.hearOrder()
@@ -81,10 +82,29 @@ func (j *judge) hearAcks() (lost []sale) {
 	if acked > j.r.Initial {
 		j.violate("OA", sayAckedTooMuch, acked, j.r.Initial)
 	}
+	return lost
+}
+
+// blameLost reports the acknowledged orders that are not there, but for as many as were purged.
+func (j *judge) blameLost() {
+	ids := map[string]bool{} // a replay of a lost order loses no second one
+	for _, op := range j.ops {
+		if _, there := j.byID[op.OrderID]; op.Outcome == OK && op.OrderID != "" && !there {
+			ids[op.OrderID] = true
+		}
+	}
+	switch purged := j.r.Purged.Orders; {
+	case int64(len(ids)) <= purged:
+		j.r.AckLost = 0
+	default:
+		j.r.AckLost -= int(purged)
+	}
+	if n := min(int64(len(ids)), j.r.Purged.Orders); n > 0 {
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayAckPurged, n))
+	}
 	if j.r.AckLost > 0 {
 		j.find('A')
 	}
-	return lost
 }
 
 // noteKey counts a double charge that the rows do not show by themselves: another order acknowledged for the same key.
@@ -126,7 +146,7 @@ func (j *judge) compare(op Op, row int) {
 func (j *judge) hearReplays() (lost []sale) {
 	var calls map[string]int64
 	keyOf := j.acknowledgedKeys()
-	wrong, before := 0, j.r.AckLost
+	wrong := 0
 	for _, op := range j.ops {
 		if op.Outcome != OK || !op.Replayed {
 			continue
@@ -159,9 +179,6 @@ func (j *judge) hearReplays() (lost []sale) {
 	}
 	if wrong > 0 {
 		j.violate("D", sayWrongReplay, wrong)
-	}
-	if j.r.AckLost > before {
-		j.find('A')
 	}
 	return lost
 }

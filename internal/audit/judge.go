@@ -12,7 +12,8 @@ import (
 //
 // From the ledger alone:
 //
-//   - conservation: initial = stock now + units ordered; too much is O, too little is L; no stock or segment below zero;
+//   - conservation: initial = stock now + units ordered + units of purged orders; too much is O, too little is L; no stock or
+//     segment below zero;
 //   - order ids present and unique, quantities positive; two orders for one idempotency key are D;
 //   - stored first answers and orders agree, both ways;
 //   - no unit is carried by two orders, none lies outside the stock that there was.
@@ -29,6 +30,9 @@ import (
 //
 // Then it asks whether the data could have shown a failure: something was sold, requests overlapped, more than one of
 // several replicas took part, and the stock ran out where the plan meant it to; else the verdict is VACUOUS.
+//
+// Of what was purged only the sums are known: an acknowledged order or a stored answer that may be among it is not missing, and
+// Report.Unchecked says how many there are. More of them than were purged are.
 //
 // BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
 // the ledger are the exception, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
@@ -131,7 +135,10 @@ func (j *judge) open() bool {
 	if !known {
 		return j.lack(sayNoStock, j.in.Store)
 	}
-	j.r.Initial, j.r.Final = initial, now
+	j.r.Initial, j.r.Final, j.r.Purged = initial, now, l.Purged[j.in.Store]
+	if p := j.r.Purged; p != (api.Purged{}) {
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayPurged, p.Orders, p.Units, p.Keys))
+	}
 	j.openRows()
 	j.openHistory()
 	return true

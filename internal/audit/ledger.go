@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// conserve checks that no unit came from nowhere and none vanished: initial = stock now + units of the order rows. A lost
-// update oversells with the stock at 0 or above, so the sign of the stock is looked at last and proves nothing by itself.
+// conserve checks that no unit came from nowhere and none vanished: initial = stock now + units of the order rows + units of
+// the rows that were purged. A lost update oversells with the stock at 0 or above, so the sign of the stock is looked at last and proves nothing by itself.
 //
 // An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost update,
 // a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is 0: oversold 1.
 func (j *judge) conserve() {
 	r := &j.r
-	r.Orders = len(j.rows)
+	r.Orders, r.Sold = len(j.rows), r.Purged.Units
 	for _, o := range j.rows {
 		r.Sold = add(r.Sold, o.Quantity)
 	}
@@ -95,7 +95,7 @@ func (j *judge) inspectRows() {
 
 // inspectKeys holds the stored first answers against the orders, both ways. Which modes store answers is read off the
 // data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
-// only note the key on the order. A status of 0 is a row in progress.
+// only note the key on the order. A status of 0 is a row in progress. What may have been purged is missing on neither side.
 func (j *judge) inspectKeys() {
 	status := make(map[string]int, len(j.in.Ledger.Keys))
 	for _, k := range j.in.Ledger.Keys {
@@ -112,7 +112,8 @@ func (j *judge) inspectKeys() {
 			keeps[o.Mode] = true
 		}
 	}
-	promised, unstored, denied := 0, 0, 0
+	var promised, unstored int64
+	denied := 0
 	for key, s := range status { // a promise without its order is what every replay will repeat
 		if s == http.StatusOK && !ordered[key] {
 			promised++
@@ -128,11 +129,11 @@ func (j *judge) inspectKeys() {
 			denied++
 		}
 	}
-	if promised > 0 {
-		j.violate("A", sayPromised, promised)
+	if promised > j.r.Purged.Orders {
+		j.violate("A", sayPromised, promised-j.r.Purged.Orders)
 	}
-	if unstored > 0 {
-		j.violate("", sayUnstored, unstored)
+	if unstored > j.r.Purged.Keys {
+		j.violate("", sayUnstored, unstored-j.r.Purged.Keys)
 	}
 	if denied > 0 {
 		j.violate("", sayDenied, denied)

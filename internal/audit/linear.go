@@ -8,9 +8,14 @@ import (
 // sale is one deduction that happened, at its call or later.
 type sale struct{ call, quantity int64 }
 
-// sales returns everything that was sold according to the rows or to an acknowledgement.
+// sales returns everything that was sold according to the rows, to an acknowledgement, or to the sums of the purge, of which nobody
+// knows when.
 func (j *judge) sales(lost []sale) []sale {
-	all := lost
+	purged := j.r.Purged.Units
+	for _, s := range lost { // those that were purged are among these
+		purged = add(purged, -s.quantity)
+	}
+	all := append(lost, sale{always, max(0, purged)})
 	for i, c := range j.claims { // twice the same id is two rows, and both have been taken from somewhere
 		call := c.call
 		if !c.made {

@@ -39,6 +39,8 @@ var (
 // What was not checked.
 var (
 	sayLedgerOnly  = t("without a history: whether acknowledged orders are all there, refusals were justified, and orders were asked for", "没有请求历史，未检查：已确认的订单是否都在、拒绝是否有理、订单是否有人请求")
+	sayPurged      = t("%d purged orders for %d units, and %d purged answers: they are counted, and no longer there to be looked at", "已清理订单 %d 条（共 %d 件）、应答 %d 条：已计入合计，但无法逐条检查")
+	sayAckPurged   = t("%d acknowledged orders are not there, and may be among those that were purged", "%d 条已确认的订单不在账本中，可能在已清理之列")
 	sayPartial     = t("%d orders have no answer in the history, which is not complete", "%d 条订单在历史中没有应答，而历史不完整")
 	sayNoRows      = t("the service's order rows: acknowledged orders that are lost and orders that nobody asked for stay unseen", "看不到该服务的订单行：丢失的已确认订单和无人请求的订单无法发现")
 	sayUnknownIdle = t("%d requests went unanswered; by the stock they took nothing", "%d 个请求没有应答；从库存看它们没有拿走任何商品")

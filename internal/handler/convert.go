@@ -55,10 +55,13 @@ func product(id int64, p stock.Product) api.Product {
 func ledger(id int64, l stock.Ledger) api.Ledger {
 	out := api.Ledger{
 		ProductID: id, Initial: map[api.Store]int64{}, Stock: map[api.Store]int64{},
-		Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{},
+		Orders: orders(l), Keys: []api.KeyRow{}, Purged: map[api.Store]api.Purged{}, Unavailable: map[api.Store]string{},
 	}
 	for store, f := range l.Facts {
 		out.Initial[api.Store(store)], out.Stock[api.Store(store)] = f.Initial, f.Stock
+		if p := api.Purged(f.Purged); p != (api.Purged{}) {
+			out.Purged[api.Store(store)] = p
+		}
 		if store == stock.Redis {
 			out.Segments = f.Segments
 		}

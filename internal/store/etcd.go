@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -22,6 +23,7 @@ import (
 //	stock/101               the count, or "segmented:5000" of a product that is segmented in Redis
 //	initial/101             what Reset set
 //	orders/101/<order id>   an order, JSON
+//	purged/101              what a purge has removed, JSON; it counts if it was written after initial/101
 type Etcd struct {
 	c      *clientv3.Client
 	prefix string
@@ -86,6 +88,7 @@ func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) er
 		clientv3.OpPut(e.key("stock", product), count),
 		clientv3.OpPut(e.key("initial", product), initial),
 		clientv3.OpDelete(e.orderPrefix(product), clientv3.WithPrefix()),
+		clientv3.OpDelete(e.key("purged", product)),
 	).Commit()
 	return etcdWriteError(err)
 }
@@ -95,7 +98,9 @@ func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) er
 func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
-	reads := []clientv3.Op{clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product))}
+	reads := []clientv3.Op{
+		clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product)), clientv3.OpGet(e.key("purged", product)),
+	}
 	if orders {
 		oldestFirst := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
 		reads = append(reads, clientv3.OpGet(e.orderPrefix(product), clientv3.WithPrefix(), oldestFirst))
@@ -114,10 +119,10 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 			return Facts{}, err
 		}
 	}
-	if !orders {
-		return f, nil
+	if f.Purged, err = purgedSince(res.Responses[1].GetResponseRange().Kvs, res.Responses[2].GetResponseRange().Kvs); err != nil || !orders {
+		return f, err
 	}
-	for _, kv := range res.Responses[2].GetResponseRange().Kvs {
+	for _, kv := range res.Responses[3].GetResponseRange().Kvs {
 		var o Order
 		if err := json.Unmarshal(kv.Value, &o); err != nil {
 			return Facts{}, fmt.Errorf("%w: order %s: %w", ErrUnavailable, kv.Key, err)
@@ -125,6 +130,18 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 		f.Orders = append(f.Orders, o)
 	}
 	return f, nil
+}
+
+// purgedSince decodes what was purged, if that was after the stock was set: a replica that does not know of purges sets the stock and
+// leaves the sums.
+func purgedSince(initial, purged []*mvccpb.KeyValue) (p Purged, err error) {
+	if len(initial) == 0 || len(purged) == 0 || purged[0].ModRevision < initial[0].ModRevision {
+		return p, nil
+	}
+	if err := json.Unmarshal(purged[0].Value, &p); err != nil {
+		return p, fmt.Errorf("%w: %s: %w", ErrUnavailable, purged[0].Key, err)
+	}
+	return p, nil
 }
 
 // etcdReadError maps an error of a read: nothing was changed.

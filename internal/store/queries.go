@@ -19,7 +19,7 @@ type queries struct {
 	setVersion, setUpdated            string
 	readForUpdate, readNowait         string // MySQL only
 	deleteCartKeys, unkeyCarts        string
-	deleteLock                        string
+	deleteLock, deletePurged          string
 	setFenced                         string
 	raiseFence, raiseFenceStrictly    string
 
@@ -37,7 +37,7 @@ func loadQueries(dialect string) (queries, error) {
 		"keys": &q.keys, "delete_keys": &q.deleteKeys, "reset": &q.reset,
 		"set_version": &q.setVersion, "set_updated": &q.setUpdated,
 		"read_for_update": &q.readForUpdate, "read_for_update_nowait": &q.readNowait,
-		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock,
+		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock, "delete_purged": &q.deletePurged,
 		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
 		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
 		"read_run": &q.readRun,

@@ -21,7 +21,8 @@ import (
 //	stock:{101#3}    the count of segment 3
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, oldest first
-//	answers:{101}    by idempotency key: fingerprint, status and body of the first answer
+//	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; under "" the name of the run
+//	purged:{101}     what a purge has removed: orders, units, keys, and run, the name of the run for which they count
 type Redis struct {
 	c        redis.UniversalClient
 	prefix   string
@@ -168,7 +169,7 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	if err != nil {
 		return err
 	}
-	gone := append(also(max(old, segments)), r.key("orders", product), r.key("answers", product))
+	gone := append(also(max(old, segments)), r.key("orders", product), r.key("answers", product), r.key("purged", product))
 	for i := range old {
 		gone = append(gone, r.segmentKey(product, i))
 	}
@@ -235,6 +236,9 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, e
 		return Facts{}, readError(err, product)
 	}
 	f := Facts{Initial: initial}
+	if f.Purged, err = r.purged(ctx, product); err != nil {
+		return Facts{}, err
+	}
 	for _, n := range counts {
 		f.Stock += n
 	}
@@ -245,6 +249,31 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, e
 		f.Orders, err = r.orders(ctx, product)
 	}
 	return f, err
+}
+
+// purged reads what a purge has removed since the last reset. A replica that does not know of purges deletes the run's name with the
+// answers, and leaves the sums, which then count no more.
+func (r *Redis) purged(ctx context.Context, product int64) (p Purged, err error) {
+	pipe := r.c.Pipeline()
+	run := pipe.HGet(ctx, r.key("answers", product), "")
+	sums := pipe.HMGet(ctx, r.key("purged", product), "run", "orders", "units", "keys")
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return p, readError(err, product)
+	}
+	v := sums.Val()
+	if len(v) != 4 || v[0] == nil || v[0] != run.Val() {
+		return p, nil
+	}
+	for i, dest := range []*int64{&p.Orders, &p.Units, &p.Keys} {
+		text, ok := v[i+1].(string)
+		if !ok {
+			continue
+		}
+		if *dest, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return p, fmt.Errorf("%w: what was purged of product %d: %w", ErrUnavailable, product, err)
+		}
+	}
+	return p, nil
 }
 
 func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {

@@ -111,8 +111,8 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 			if err := tx.exec(s.q.reset, product, stock, stock, segments, newRun()); err != nil {
 				return err
 			}
-			// The rows of a cart find its key by its orders: those go last.
-			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders} {
+			// The rows of a cart find its key by its orders: those go after it. What a purge removed meanwhile is added last, and goes last.
+			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders, s.q.deletePurged} {
 				if err := tx.exec(q, product); err != nil {
 					return err
 				}
@@ -139,7 +139,7 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, err
 	var f Facts
 	var segments int
 	db := s.db.WithContext(ctx)
-	err := db.Raw(s.q.facts, product).Row().Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments)
+	err := db.Raw(s.q.facts, product).Row().Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Purged.Orders, &f.Purged.Units, &f.Purged.Keys)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}

@@ -72,4 +72,14 @@ type Facts struct {
 	Segments []int64 // Redis only
 	Orders   []Order
 	Keys     []KeyRow // SQL only
+	// Purged is what is no longer among Orders and Keys since the stock was set: it was sold all the same.
+	Purged Purged
+}
+
+// Purged counts what the purge has removed of a product. It is written with the removal, in one transaction or script, and a
+// reset sets it back.
+type Purged struct {
+	Orders int64 // rows
+	Units  int64 // of those rows
+	Keys   int64 // answers under idempotency keys; in Redis and SQL
 }
