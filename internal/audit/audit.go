@@ -8,10 +8,15 @@
 // against what a mode claims. [JudgeForeign] judges a service of which only the clients' side can be seen.
 //
 // How the files divide the work: ledger.go and units.go need the ledger only, history.go matches answers with rows,
-// linear.go asks about order in time, weigh.go whether the data could have shown a failure at all.
+// resolve.go the requests without an answer, linear.go asks about order in time, weigh.go whether the data could have
+// shown a failure at all.
 package audit
 
-import "lastitem/internal/api"
+import (
+	"time"
+
+	"lastitem/internal/api"
+)
 
 // Outcome is what a client knows after a request.
 type Outcome string
@@ -63,6 +68,12 @@ type Input struct {
 	Partial bool
 	// Sequential says that the schedule is sequential on purpose, a retry for one: overlapping requests are not demanded.
 	Sequential bool
+	// Resumed is when the fault under test was over, the stopped process woken or the dead one's successor up, in
+	// nanoseconds on the history's clock; 0 = there was no fault. Bound is how long a lock may outlive its holder after that: the
+	// longest of TTL, session and lock-delay. Only requests called later than both tell that the product is stuck; what they
+	// waited before is in Report.Blocked.
+	Resumed int64
+	Bound   time.Duration
 	// Lang is the language of the report's sentences: "zh", else English.
 	Lang string
 }
@@ -111,6 +122,9 @@ type Report struct {
 	AckLost int `json:"ack_lost"`
 	// BadRefusals counts sold_out answers that no possible order of events justifies.
 	BadRefusals int `json:"bad_refusals"`
+	// Blocked is the longest time for which requests were on their way or turned away as busy, and none finished: how long a
+	// stopped or dead holder kept the others out, whether it is stuck or not. 0 without a history.
+	Blocked time.Duration `json:"blocked_ns,omitempty"`
 
 	// Counts of the history's answers by outcome, and of the orders by replica.
 	Answers  map[Outcome]int `json:"answers,omitempty"`

@@ -1,10 +1,6 @@
 package audit
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
 // claim says which answer accounts for an order row.
 type claim struct {
@@ -207,79 +203,6 @@ func firstCalls(ops []Op) map[string]int64 {
 		}
 	}
 	return calls
-}
-
-// resolve finds out from the rows which requests of unknown outcome happened: by key, else by quantity. Among requests
-// of one quantity it takes those called first, which justifies every refusal that any other choice would justify.
-// Whether rows record keys at all is read off the rows: where none does, a request with a key is found by its quantity.
-func (j *judge) resolve() {
-	open := j.unresolved()
-	byKey, loose := map[string][]int{}, map[int64][]int{}
-	for i, c := range j.claims {
-		switch o := j.rows[i]; {
-		case c.made || j.byID[o.OrderID] != i && o.OrderID != "":
-		case o.Key != "":
-			byKey[o.Key] = append(byKey[o.Key], i)
-		default:
-			loose[o.Quantity] = append(loose[o.Quantity], i)
-		}
-	}
-	nameless := 0
-	for _, op := range open {
-		// A row of this key and another quantity stays unclaimed, and is reported as one that nobody asked for.
-		row, found := take(byKey, op.Key, func(i int) bool { return j.rows[i].Quantity == op.Quantity })
-		if !found && (op.Key == "" || !j.keyed) {
-			row, found = take(loose, op.Quantity, func(int) bool { return true })
-		}
-		if found {
-			j.claims[row] = claim{made: true, op: -1, call: op.Call}
-		}
-		if op.Outcome == OK {
-			nameless++
-		}
-	}
-	// An ok without an id is told apart from a lost order: its row, if there is one, was matched like that of an unknown.
-	if nameless > 0 {
-		j.violate("", sayNamelessAck, nameless)
-	}
-	j.blameRows()
-}
-
-// unresolved returns the requests whose row nobody named, in the order in which they may take one: first the ok answers
-// without an order id, which must have one, then the unknown ones, each by call.
-func (j *judge) unresolved() []Op {
-	var open []Op
-	for _, op := range j.ops {
-		if op.Outcome == OK && op.OrderID == "" || !answered(op) && op.Outcome != Declined {
-			open = append(open, op)
-		}
-	}
-	slices.SortStableFunc(open, func(a, b Op) int {
-		if (a.Outcome == OK) != (b.Outcome == OK) {
-			if a.Outcome == OK {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.Call, b.Call)
-	})
-	return open
-}
-
-// take removes and returns the first index under k that fits, in the order of the rows.
-func take[K comparable](m map[K][]int, k K, fits func(int) bool) (int, bool) {
-	for n, i := range m[k] {
-		if !fits(i) {
-			continue
-		}
-		if n == 0 {
-			m[k] = m[k][1:] // the usual case, and the lists may be long
-		} else {
-			m[k] = slices.Delete(m[k], n, n+1)
-		}
-		return i, true
-	}
-	return 0, false
 }
 
 // blameRows reports the rows that no answer accounts for. A second order for a key is a double charge and nothing more, and

@@ -22,7 +22,8 @@ import (
 //
 //   - every ok has its row, of the same product, quantity and key, else it is A; no order is acknowledged to two requests;
 //   - a replay repeats the first answer for its key, and is no second sale;
-//   - every row has a request that was not told "nothing happened"; those of unknown outcome are resolved by the rows;
+//   - every row has a request that was not told "nothing happened"; those of unknown outcome are resolved by the rows, each
+//     accounting for one row of its key, or of its quantity and written after its call;
 //   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
 //     resolved, this is linearizability of a counter that only falls;
 //   - what was left falls in the order of time;
@@ -93,11 +94,9 @@ type judge struct {
 	orderOf map[string]string // idempotency key to the first order id seen for it
 	ops     []Op              // the history of this product
 	claims  []claim           // by row: the answer that accounts for it
-	// shared is how many units several orders carry; chained says that every order reports a remaining, keyed that some
-	// record the idempotency key of their request.
+	// shared is how many units several orders carry; chained says that every order reports a remaining.
 	shared  int64
 	chained bool
-	keyed   bool
 
 	letters map[byte]bool // outcomes found so far
 	broken  []violation

@@ -145,7 +145,7 @@ func TestStuck(t *testing.T) {
 		{"another trouble", []Op{no(11), no(12), no(13), down}, 9, false},
 	} {
 		history := append([]Op{op(OK, 0, 10, 1, "a", "")}, c.ops...)
-		if _, got := stuck(history, c.left); got != c.want {
+		if _, got := stuck(history, c.left, always); got != c.want {
 			t.Errorf("stuck(%s) = %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -78,7 +78,6 @@ func (j *judge) inspectRows() {
 			j.orderOf[o.Key] = o.OrderID
 		}
 	}
-	j.keyed = len(j.orderOf) > 0
 	if repeated > 0 {
 		j.violate("", sayRepeatedID, repeated)
 	}

@@ -71,6 +71,7 @@ var (
 	sayBadRefusals       = t("%d requests were refused though in stock: no order of events justifies it", "%d 个请求在有货时被拒绝：任何事件顺序都无法解释")
 	sayLeakRefusals      = t("%d requests were refused because of the leaked units", "%d 个请求因泄漏的库存而被拒绝")
 	sayInverted          = t("%d sales left more than one that began after they had ended", "%d 笔成交的剩余多于在其结束之后才开始的成交")
+	sayStuckTooSoon      = t("everybody found it busy until the end, but too few asked after %s, when every lock of a stopped or dead holder had to be free", "直到最后所有请求都遇到忙，但在 %s（停顿或死亡的持有者的锁必须已释放的时刻）之后请求太少")
 	sayStuck             = t("the last %d requests found it busy and nobody finished, with %d units left", "最后 %d 个请求都遇到忙，无人完成，而库存还剩 %d 件")
 )
 
@@ -100,7 +101,8 @@ var (
 	sayMoreUnits  = t("and more: %d", "另有 %d 处")
 	sayProduct    = t("product %d", "商品 %d")
 	sayNumbers    = t("%d before, %d after; %d orders for %d units", "开始 %d，现在 %d；订单 %d 条，共 %d 件")
-	sayCounts     = t("oversold %d, lost updates %d, leaked %d, double orders %d, lost orders %d, unjustified refusals %d", "超卖 %d，丢失更新 %d，泄漏 %d，重复订单 %d，丢失订单 %d，无理拒绝 %d")
+	sayCounts     = t("oversold %d, lost updates %d, leaked %d, double orders %d, lost orders %d, unjustified refusals %d", "超卖 %d，丢失更新 %d，泄漏 %d，重复订单 %d，丢失订单 %d，不合理的拒绝 %d")
+	sayBlocked    = t("nobody finished for %s while requests were waiting", "有请求在等，而 %s 内无人完成")
 	sayAnswers    = t("%d ok, %d sold out, %d declined, %d unknown", "成功 %d，售罄 %d，未受理 %d，未知 %d")
 
 	labelStock     = t("stock", "库存")
@@ -110,5 +112,6 @@ var (
 	labelFollows   = t("follows", "后果")
 	labelMissing   = t("because", "原因")
 	labelUnchecked = t("unchecked", "未检查")
+	labelBlocked   = t("blocked", "阻塞")
 	labelEvidence  = t("evidence", "证据")
 )

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"lastitem/internal/api"
 )
@@ -14,6 +15,9 @@ func (e Evidence) String() string { return e.Text("en") }
 
 // shown is how many orders of a unit a sentence names, and how many units a text.
 const shown = 4
+
+// longBlocked is from when on a text says for how long nobody finished.
+const longBlocked = time.Second
 
 // Text is the evidence as a sentence in the language lang ("zh", else English).
 func (e Evidence) Text(lang string) string {
@@ -73,6 +77,9 @@ func (r Report) Text(lang string) string {
 	if len(r.Answers) > 0 {
 		a := r.Answers
 		line(labelAnswers, "%s", say(lang, sayAnswers, a[OK], a[Refused], a[Declined], a[Unknown]))
+	}
+	if r.Blocked >= longBlocked || strings.Contains(r.Found, "X") {
+		line(labelBlocked, "%s", say(lang, sayBlocked, r.Blocked.Round(time.Millisecond)))
 	}
 	for _, part := range []struct {
 		label     api.Text

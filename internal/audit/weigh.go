@@ -6,52 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"lastitem/internal/api"
 )
 
-// Most of this file is about the data, not about the shop: a test that cannot fail is no test. Only X, which says that
-// nobody gets anywhere, makes a report BROKEN.
-
-// minStuck is how many requests in a row must have found the product busy, with nobody finishing, to call it stuck.
-const minStuck = 3
-
-// busy tells whether the request was turned away by a rival: it waited its time and could not finish.
-func busy(op Op) bool {
-	return op.Outcome == Declined && (op.Code == api.LockBusy || op.Code == api.Contended || op.Code == api.InFlight)
-}
-
-// stuck tells whether, from some moment on, nobody could finish within the wait although stock remained, and how many
-// were turned away since. Only requests called after the last sale or refusal count: one that was already
-// waiting then may have been overtaken. An answer that is neither busy nor unknown shows another trouble than a lock.
-func stuck(ops []Op, final int64) (turned int, is bool) {
-	last := int64(always)
-	for _, op := range ops {
-		if answered(op) {
-			last = max(last, op.Return)
-		}
-	}
-	for _, op := range ops {
-		switch {
-		case op.Call <= last: // it may have waited behind the one who finished
-		case busy(op):
-			if op.Quantity <= final {
-				turned++
-			}
-		case op.Outcome == Declined: // a backend is down, say: not the lock's doing
-			return 0, false
-		}
-	}
-	return turned, turned >= minStuck
-}
-
-// hearStuck looks for X. In an interrupted run the one who would have finished may have been cut off, so there it does not.
-func (j *judge) hearStuck() {
-	if n, is := stuck(j.ops, j.r.Final); is && !j.in.Partial {
-		j.find('X')
-		j.violate("X", sayStuck, n, j.r.Final)
-	}
-}
+// This file is about the data, not about the shop: a test that cannot fail is no test.
 
 // weigh asks whether the data could have shown a failure at all.
 func (j *judge) weigh() {

@@ -47,7 +47,7 @@ func (h *Handler) table() []route {
 		{http.MethodPut, "/products/{id}/stock", h.setStock, api.Text{En: "set the stock: a run starts here (admin)", Zh: "设置库存，一轮测试由此开始（需管理员令牌）"}},
 		{http.MethodGet, "/products/{id}/orders", h.bare(h.orders), api.Text{En: "the order rows", Zh: "订单行"}},
 		{http.MethodGet, "/products/{id}/ledger", h.bare(h.ledger), api.Text{En: "the raw facts that a judge needs", Zh: "供裁判使用的原始事实"}},
-		{http.MethodGet, "/products/{id}/audit", h.audit, api.Text{En: "the verdict", Zh: "裁决"}},
+		{http.MethodGet, "/products/{id}/audit", h.audit, api.Text{En: "the verdict", Zh: "判定"}},
 		{http.MethodGet, "/problems/{code}", h.explain, api.Text{En: "what an error code means", Zh: "错误码的含义"}},
 		{http.MethodGet, "/openapi.json", h.openAPI, api.Text{En: "this contract, OpenAPI 3.1", Zh: "本接口的 OpenAPI 3.1 描述"}},
 		{http.MethodGet, "/metrics", h.scrape, api.Text{En: "Prometheus metrics", Zh: "Prometheus 指标"}},

@@ -1,0 +1,137 @@
+package audit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+// clockSlack is how far the clocks of two replicas, or a client's and a replica's, may be apart or step during a run.
+const clockSlack = time.Second
+
+// resolve finds out from the rows which requests of unknown outcome happened: by key, else by quantity and time. Among
+// requests of one quantity it takes those called first, which justifies every refusal that any other choice would justify.
+//
+// A row may bear a key that no request carried: a mode that executes from a log, for one, notes the order's own id there
+// when the client sent none. Such a row is looked for as one without a key. Whether rows record the clients' keys at all is
+// read off the rows: where none does, a request with a key is found by its quantity too. Each unknown request accounts for
+// one row of its quantity, written after its call; any row beyond these is one that nobody asked for.
+func (j *judge) resolve() {
+	byKey, loose, keyed := j.unclaimed()
+	latest := j.latestCalls()
+	nameless := 0
+	for _, op := range j.unresolved() {
+		// A row of this key and another quantity stays unclaimed, and is reported as one that nobody asked for.
+		row, found := take(byKey, op.Key, func(i int) bool { return j.rows[i].Quantity == op.Quantity })
+		if !found && (op.Key == "" || !keyed) {
+			row, found = take(loose, op.Quantity, func(i int) bool { return op.Call <= latest(j.rows[i]) })
+		}
+		if found {
+			j.claims[row] = claim{made: true, op: -1, call: op.Call}
+		}
+		if op.Outcome == OK {
+			nameless++
+		}
+	}
+	// An ok without an id is told apart from a lost order: its row, if there is one, was matched like that of an unknown.
+	if nameless > 0 {
+		j.violate("", sayNamelessAck, nameless)
+	}
+	j.blameRows()
+}
+
+// unclaimed returns the rows that no answer has named: those with a key that a request carried by key, the others by
+// quantity and in the order in which they were written. keyed says whether any row records a key that a request carried.
+func (j *judge) unclaimed() (byKey map[string][]int, loose map[int64][]int, keyed bool) {
+	sent := map[string]bool{}
+	for _, op := range j.ops {
+		sent[op.Key] = true
+	}
+	byKey, loose = map[string][]int{}, map[int64][]int{}
+	for i, c := range j.claims {
+		o := j.rows[i]
+		ours := o.Key != "" && sent[o.Key]
+		keyed = keyed || ours
+		switch {
+		case c.made || j.byID[o.OrderID] != i && o.OrderID != "":
+		case ours:
+			byKey[o.Key] = append(byKey[o.Key], i)
+		default:
+			loose[o.Quantity] = append(loose[o.Quantity], i)
+		}
+	}
+	for _, rows := range loose {
+		slices.SortStableFunc(rows, func(a, b int) int { return j.rows[a].CreatedAt.Compare(j.rows[b].CreatedAt) })
+	}
+	return byKey, loose, keyed
+}
+
+// latestCalls returns what says of a row when its request was called at the latest. The history's clock and the wall clock
+// of a replica are compared by the orders that it acknowledged: each was written before its answer returned. A row without a
+// time, or of a replica that acknowledged none, may have come from a request of any time.
+func (j *judge) latestCalls() func(api.Order) int64 {
+	type clock struct {
+		base time.Time // the time of the first row, so that nanoseconds do not overflow
+		lag  int64     // the greatest of created - return over its rows: the wall clock is at least so far ahead
+	}
+	clocks := map[string]clock{}
+	for i, c := range j.claims {
+		o := j.rows[i]
+		if !c.made || c.op < 0 || o.CreatedAt.IsZero() {
+			continue
+		}
+		at, seen := clocks[o.Replica]
+		if !seen {
+			at = clock{o.CreatedAt, math.MinInt64}
+		}
+		at.lag = max(at.lag, int64(o.CreatedAt.Sub(at.base))-j.ops[c.op].Return)
+		clocks[o.Replica] = at
+	}
+	return func(o api.Order) int64 {
+		at, known := clocks[o.Replica]
+		if !known || o.CreatedAt.IsZero() {
+			return math.MaxInt64
+		}
+		return int64(o.CreatedAt.Sub(at.base)) - at.lag + int64(clockSlack)
+	}
+}
+
+// unresolved returns the requests whose row nobody named, in the order in which they may take one: first the ok answers
+// without an order id, which must have one, then the unknown ones, each by call.
+func (j *judge) unresolved() []Op {
+	var open []Op
+	for _, op := range j.ops {
+		if op.Outcome == OK && op.OrderID == "" || !answered(op) && op.Outcome != Declined {
+			open = append(open, op)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b Op) int {
+		if (a.Outcome == OK) != (b.Outcome == OK) {
+			if a.Outcome == OK {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Call, b.Call)
+	})
+	return open
+}
+
+// take removes and returns the first index under k that fits, in the order of the rows.
+func take[K comparable](m map[K][]int, k K, fits func(int) bool) (int, bool) {
+	for n, i := range m[k] {
+		if !fits(i) {
+			continue
+		}
+		if n == 0 {
+			m[k] = m[k][1:] // the usual case, and the lists may be long
+		} else {
+			m[k] = slices.Delete(m[k], n, n+1)
+		}
+		return i, true
+	}
+	return 0, false
+}
