@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // see migrationLock
 	"database/sql"
 	"errors"
 	"fmt"
@@ -24,8 +25,11 @@ type Migration struct {
 }
 
 // migrationLock is the server-wide name under which one replica at a time migrates a database. MySQL bounds such names to
-// 64 characters, as many as the database's own may have: hence the hash.
-const migrationLock = "CONCAT('lastitem_migrate:', SHA1(DATABASE()))"
+// 64 characters, as many as the database's own may have: hence the hash. It is computed here, since MySQL 9.6 and later have no
+// SHA1(), and it is still SHA-1: binaries that ask their server for it take the same lock, and a rolling deploy migrates once.
+func migrationLock(database string) string {
+	return fmt.Sprintf("lastitem_migrate:%x", sha1.Sum([]byte(database))) //nolint:gosec // a name, not a secret
+}
 
 // ErrForeignTables says that the database holds tables of our names that we did not make.
 var ErrForeignTables = errors.New("backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own")
@@ -54,9 +58,12 @@ func Migrate(ctx context.Context, db *gorm.DB) ([]int, error) {
 
 // migrateMySQL holds a named lock, since DDL commits by itself and no transaction could hold the others off.
 func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, error) {
+	var database string
+	if err := conn.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
+		return nil, fmt.Errorf("backend: migrate: %w", err)
+	}
 	var got sql.NullInt64
-	lock := "SELECT GET_LOCK(" + migrationLock + ", 60)"
-	if err := conn.QueryRowContext(ctx, lock).Scan(&got); err != nil {
+	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 60)", migrationLock(database)).Scan(&got); err != nil {
 		return nil, fmt.Errorf("backend: migrate: %w", err)
 	}
 	if got.Int64 != 1 {
@@ -65,7 +72,7 @@ func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, 
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_, _ = conn.ExecContext(ctx, "DO RELEASE_LOCK("+migrationLock+")") // closing the connection frees it too
+		_, _ = conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", migrationLock(database)) // closing the connection frees it too
 	}()
 	return applyMissing(ctx, conn, all)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
@@ -142,6 +143,53 @@ func TestMigrateCancelled(t *testing.T) {
 			t.Errorf("Migrate() afterwards = %v, %v, want all", applied, err)
 		}
 	})
+}
+
+// Earlier binaries have the server compute the name of the lock, by its SHA1(): while one of them migrates, this one waits.
+func TestMigrateWaitsForAnEarlierBinary(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	pool, err := open(t, dsn).DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer earlier.Close()
+	const name = "CONCAT('lastitem_migrate:', SHA1(DATABASE()))"
+	var got int
+	err = earlier.QueryRowContext(t.Context(), "SELECT GET_LOCK("+name+", 0)").Scan(&got)
+	if gone := new(mysql.MySQLError); errors.As(err, &gone) && gone.Number == 1305 {
+		t.Skip("this server has no SHA1(), so no earlier binary migrates on it")
+	}
+	if err != nil || got != 1 {
+		t.Fatalf("GET_LOCK() = %d, %v, want 1", got, err)
+	}
+	done := make(chan error, 1)
+	db := open(t, dsn)
+	go func() {
+		_, err := backend.Migrate(t.Context(), db)
+		done <- err
+	}()
+	const waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state = 'User lock'"
+	for begin, n := time.Now(), 0; n == 0; time.Sleep(10 * time.Millisecond) {
+		select {
+		case err := <-done:
+			t.Fatalf("Migrate() = %v beside an earlier binary, want it to wait", err)
+		default:
+		}
+		if err := earlier.QueryRowContext(t.Context(), waiting).Scan(&n); err != nil || time.Since(begin) > 30*time.Second {
+			t.Fatalf("sessions that wait for the lock: %d, %v, want 1", n, err)
+		}
+	}
+	if _, err := earlier.ExecContext(t.Context(), "DO RELEASE_LOCK("+name+")"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Migrate() once the earlier one is done = %v, want nil", err)
+	}
 }
 
 // The lock is the database's own: two databases of one server do not wait for each other, and a long name fits.

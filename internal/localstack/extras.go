@@ -183,12 +183,12 @@ func (s *Stack) launchExtra(ctx context.Context, backend, path string) (err erro
 
 // launchRedlock starts the masters side by side; either all of them run or none is kept.
 func (s *Stack) launchRedlock(ctx context.Context, path string) error {
-	number, _ := version(path, "--version")
+	kind := redisKind(path)
 	nodes := make([]Service, redlockNodes)
 	starts := make([]func(context.Context) error, redlockNodes)
 	for i := range nodes {
 		starts[i] = func(ctx context.Context) (err error) {
-			nodes[i], err = s.launch(ctx, s.redisServer(path, redlockName(i), "redis-server "+number))
+			nodes[i], err = s.launch(ctx, s.redisServer(path, redlockName(i), kind))
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func (s *Stack) launchRedlock(ctx context.Context, path string) error {
 	for i, n := range nodes {
 		addrs[i] = n.Addr
 	}
-	s.opts.Log("%s: %d × redis-server %s at %s (%s)", Redlock, redlockNodes, number, strings.Join(addrs, ", "), path)
+	s.opts.Log("%s: %d × %s at %s (%s)", Redlock, redlockNodes, kind, strings.Join(addrs, ", "), path)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -44,12 +45,29 @@ var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt
 // errNotInstalled is in every error of Find, which ends with what to install.
 var errNotInstalled = errors.New("not found")
 
-// Find returns the path of the real server for a backend (Redis, MySQL, Nginx, ...), looking on PATH and where servers are
-// usually installed; for ZooKeeper it is that of java. Its error names what to install.
+// EnvProgram and the name of a backend in capitals make the variable that names the program of its real server, instead of the one
+// that would be found: SHOP_PROGRAM_MYSQL=/opt/mysql/bin/mysqld. The nodes of a Redlock are SHOP_PROGRAM_REDIS too.
+const EnvProgram = "SHOP_PROGRAM_"
+
+// Find returns the path of the real server for a backend (Redis, MySQL, Nginx, ...): the one that the environment names, or else
+// one on PATH or where servers are usually installed; for ZooKeeper it is that of java. Its error names what to install.
 func Find(backend string) (string, error) {
 	p, ok := programs[backend]
 	if !ok {
 		return "", fmt.Errorf("localstack: unknown backend %q", backend)
+	}
+	if backend == Redlock {
+		backend = Redis
+	}
+	if name := EnvProgram + strings.ToUpper(backend); os.Getenv(name) != "" {
+		path, err := exec.LookPath(os.Getenv(name))
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s is %q: %w", name, os.Getenv(name), err)
+		}
+		return path, nil
 	}
 	what := strings.Join(p.names, " or ")
 	for _, name := range p.names {

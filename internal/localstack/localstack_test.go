@@ -369,6 +369,28 @@ func TestMissingPrograms(t *testing.T) {
 	}
 }
 
+// TestGivenPrograms is not parallel: it changes the environment.
+func TestGivenPrograms(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "some-server")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho 'Valkey server v=9.1.2 bits=64'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(EnvProgram+"REDIS", program)
+	t.Setenv(EnvProgram+"MYSQL", program+"-missing")
+	for _, backend := range []string{Redis, Redlock} {
+		if got, err := Find(backend); err != nil || got != program {
+			t.Errorf("Find(%s) = %q, %v, want %q", backend, got, err, program)
+		}
+	}
+	if got := redisKind(program); got != "valkey-server 9.1.2" {
+		t.Errorf("redisKind() = %q, want valkey-server 9.1.2", got)
+	}
+	// A server that was asked for by name is not silently another one.
+	if got, err := Find(MySQL); err == nil || !strings.Contains(err.Error(), "SHOP_PROGRAM_MYSQL") {
+		t.Errorf("Find(mysql) = %q, %v, want an error that names the variable", got, err)
+	}
+}
+
 func TestMasked(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{

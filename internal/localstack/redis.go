@@ -23,8 +23,7 @@ func (s *Stack) startRedis(ctx context.Context) error {
 		return err
 	}
 	if path != "" {
-		number, _ := version(path, "--version")
-		s.Redis, err = s.launch(ctx, s.redisServer(path, Redis, "redis-server "+number))
+		s.Redis, err = s.launch(ctx, s.redisServer(path, Redis, redisKind(path)))
 		if err == nil {
 			s.opts.Log("redis: %s at %s (%s)", s.Redis.Kind, s.Redis.Addr, path)
 			return nil
@@ -40,6 +39,15 @@ func (s *Stack) startRedis(ctx context.Context) error {
 	}
 	s.opts.Log("redis: %s at %s, because: %s", s.Redis.Kind, s.Redis.Addr, why)
 	return nil
+}
+
+// redisKind is the name and the version of a Redis, or of the Valkey that stands in for one.
+func redisKind(path string) string {
+	number, said := version(path, "--version")
+	if strings.Contains(said, "Valkey") {
+		return "valkey-server " + number
+	}
+	return "redis-server " + number
 }
 
 // redisServer is a real Redis that keeps nothing on disk. It has a password, because a Redis on loopback obeys every user of
