@@ -43,6 +43,14 @@ type config struct {
 	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"connections to each backend, at most" zh:"到每个后端的最大连接数"`
 	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises where a backend is missing, as JSON: {\"etcd\":\"...\"}; the default names its variable" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
 
+	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" group:"times" help:"time between two health probes of a backend, each a small write on a connection of its own; 0: none, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
+	HealthWithin  time.Duration `env:"SHOP_HEALTH_TIMEOUT" envDefault:"900ms" help:"how long a probe may take; a backend is down after two without an answer, or one that is refused" zh:"单次探测的超时；连续两次无应答或一次被拒绝即视为不可用"`
+	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long a connection to any backend may take" zh:"连接任一后端的超时"`
+	RedisTimeout  time.Duration `env:"SHOP_REDIS_TIMEOUT" envDefault:"3s" help:"how long a client of Redis waits for an answer" zh:"Redis 客户端等待应答的超时"`
+	SQLTimeout    time.Duration `env:"SHOP_SQL_TIMEOUT" envDefault:"30s" help:"how long a client of MySQL waits for an answer, at least 2s; a wait for a row ends one second earlier" zh:"MySQL 客户端等待应答的超时，至少 2s；等待行锁会提前一秒结束"`
+	EtcdTimeout   time.Duration `env:"SHOP_ETCD_TIMEOUT" envDefault:"3s" help:"how long a request to the stock in etcd may take" zh:"访问 etcd 中库存的请求超时"`
+	ConsulTimeout time.Duration `env:"SHOP_CONSUL_TIMEOUT" envDefault:"15s" help:"how long Consul may take to begin an answer, beyond its blocking queries" zh:"Consul 开始应答的超时，不含阻塞查询本身的等待"`
+
 	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
 	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, a line each" zh:"text（logfmt）或 json，每条一行"`
 
@@ -60,6 +68,9 @@ func (r *reasons) UnmarshalText(text []byte) error {
 func readConfig() (config, error) {
 	var c config
 	err := env.Parse(&c)
+	if c.HealthEvery == 0 {
+		c.HealthEvery = noProbes
+	}
 	var all env.AggregateError
 	if !errors.As(err, &all) {
 		return c, err
@@ -123,6 +134,7 @@ func (c config) validate() error {
 	if c.Conns < 1 {
 		errs = append(errs, fmt.Errorf("SHOP_CONNS is %d, want at least 1", c.Conns))
 	}
+	errs = append(errs, c.validateTimes()...)
 	if c.Drain < 0 {
 		errs = append(errs, fmt.Errorf("SHOP_DRAIN is %s, want 0 or more", c.Drain))
 	}
@@ -130,6 +142,41 @@ func (c config) validate() error {
 		return usage("%v", err)
 	}
 	return nil
+}
+
+// noProbes is a health interval of 0 in the environment; that of the zero config is the default.
+const noProbes = -1
+
+// validateTimes refuses times that would end everything before it began.
+func (c config) validateTimes() (errs []error) {
+	for _, x := range []struct {
+		name         string
+		value, least time.Duration
+	}{
+		{"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond}, {"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond},
+		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond}, {"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second},
+		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond}, {"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond},
+	} {
+		if x.value < x.least {
+			errs = append(errs, fmt.Errorf("%s is %s, want at least %s", x.name, x.value, x.least))
+		}
+	}
+	if c.HealthEvery < 0 && c.HealthEvery != noProbes {
+		errs = append(errs, fmt.Errorf("SHOP_HEALTH_INTERVAL is %s, want 0 or more", c.HealthEvery))
+	}
+	return errs
+}
+
+// backends is where the backends are, and how they are waited for.
+func (c config) backends(log *slog.Logger) backend.Config {
+	return backend.Config{
+		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
+		Kafka: c.Kafka, KafkaDial: c.kafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
+		Patience: backend.Patience{
+			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
+		},
+		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Name: variable, Log: log,
+	}
 }
 
 // listenable says whether an address has the form of one to listen on.

@@ -76,11 +76,7 @@ type closer struct {
 
 // newReplica opens everything. Close it when no request is left.
 func newReplica(c config, log *slog.Logger) (*replica, error) {
-	set, err := backend.Open(backend.Config{
-		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
-		Kafka: c.Kafka, KafkaDial: c.kafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
-		Name: variable, Log: log,
-	})
+	set, err := backend.Open(c.backends(log))
 	if err != nil {
 		return nil, err
 	}

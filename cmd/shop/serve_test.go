@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caarlos0/env/v11"
+
 	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/stock"
@@ -176,7 +178,11 @@ func TestEngineClosedIsUnavailable(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	t.Parallel()
-	good := config{Redis: "redis://localhost:6379/0", Listen: ":0", LockTTL: 50 * time.Millisecond, Conns: 1}
+	var good config
+	if err := env.ParseWithOptions(&good, env.Options{Environment: map[string]string{"SHOP_REDIS": "redis://localhost:6379/0"}}); err != nil {
+		t.Fatal(err)
+	}
+	good.LockTTL = 50 * time.Millisecond
 	if err := good.validate(); err != nil {
 		t.Errorf("validate(%+v) = %v, want nil", good, err)
 	}
@@ -187,6 +193,9 @@ func TestConfigValidate(t *testing.T) {
 		"want at least 50ms":        func(c *config) { c.LockTTL = 49 * time.Millisecond },
 		"SHOP_CONNS is 0":           func(c *config) { c.Conns = 0 },
 		"SHOP_DRAIN is -1ns, want":  func(c *config) { c.Drain = -1 },
+		"SHOP_SQL_TIMEOUT is 1s":    func(c *config) { c.SQLTimeout = time.Second },
+		"SHOP_DIAL_TIMEOUT is 0s":   func(c *config) { c.DialTimeout = 0 },
+		"SHOP_HEALTH_INTERVAL is -": func(c *config) { c.HealthEvery = -time.Second },
 	} {
 		c := good
 		change(&c)

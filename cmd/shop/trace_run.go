@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/internal/backend"
 	"lastitem/internal/stock"
 	"lastitem/internal/wire"
 )
@@ -212,19 +213,19 @@ func (t *tracer) calls(from, to time.Time) []wire.Call {
 	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool { return background(c.Text) })
 }
 
-// background names what a replica sends without a request: the pings of its health checks, what keeps sessions alive, the first
+// background names what a replica sends without a request: the probes of its health checks, what keeps sessions alive, the first
 // words of a connection, and our own looks at the servers.
 func background(text string) bool {
 	for _, prefix := range []string{
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
-		"SELECT 1 FROM product_stock WHERE id = 0", "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
+		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
 		`KV.Range key:"\000"`, "/etcdserverpb.Lease/LeaseKeepAlive ", "GET /v1/status/", "PUT /v1/session/renew/",
 	} {
 		if strings.HasPrefix(text, prefix) {
 			return true
 		}
 	}
-	return false
+	return strings.HasPrefix(text, "SET ") && strings.Contains(text, "health:{")
 }
 
 // join puts what passed the wires and what the servers saw side by side: the n-th of some text here is the n-th of that text

@@ -27,7 +27,7 @@ var traceWords = map[string]struct {
 			"and how long it worked. All times count from the beginning of the request; lines without a number are what a script\n" +
 			"does inside Redis.",
 		"Proxies, MONITOR and logs cost time as well: compare the lines with each other, not with another run.",
-		"Left out: health pings, and what a new connection says first. Before this request another one has opened the connections.",
+		"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections.",
 	},
 	"zh": {
 		"%s：单副本、无竞争，扣减 %d 件", "，库存在 %s",

@@ -1,4 +1,4 @@
-// Package backend opens, pings and closes the clients of the stores. It is the only place that dials.
+// Package backend opens, probes and closes the clients of the stores. It is the only place that dials.
 //
 // [Open] takes addresses and never fails because a server is down: [Set.Check] says so later, and the modes that need it
 // are unavailable until it answers.
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,11 +43,17 @@ type Config struct {
 	Prefix string
 	// Conns bounds the connections to each backend. Group commits have a pool of their own in MySQL, of 16 at most.
 	Conns int
+	// Patience bounds the waiting for servers, and Health says how they are probed.
+	Patience Patience
+	Health   Health
 	// Name says what the address of a backend was given by, "SHOP_ETCD", to begin an error about it; nil leaves that out.
 	Name func(backend string) string
-	// Log is told when a backend does not answer, and when it does again; nil = nobody.
+	// Log is told when a backend does not answer, or refuses, and when it does again; nil = nobody.
 	Log *slog.Logger
 }
+
+// pool is the link of the requests.
+func (cfg Config) pool() link { return link{conns: cfg.Conns, patience: cfg.Patience} }
 
 // about begins an error about an address with what it was given by.
 func (cfg Config) about(backend string, err error) error {
@@ -84,7 +91,7 @@ type Node struct {
 	Client redis.UniversalClient
 }
 
-// Open makes the clients and starts to ping. Only an address that cannot be read is an error.
+// Open makes the clients and starts to probe. Only an address that cannot be read is an error.
 func Open(cfg Config) (*Set, error) {
 	s := &Set{log: cfg.Log, healths: map[string]*health{}}
 	if s.log == nil {
@@ -105,24 +112,19 @@ func (s *Set) openRedis(cfg Config) error {
 	if cfg.Redis == "" {
 		return nil
 	}
-	c, err := OpenRedis(cfg.Redis, cfg.Conns)
+	c, err := openRedis(cfg.Redis, cfg.pool())
 	if err != nil {
 		return err
 	}
 	s.Client, s.Redis = c, store.NewRedis(c, cfg.Prefix)
-	probe, err := OpenRedis(cfg.Redis, 1)
-	if err != nil {
-		return err
-	}
-	s.watch("redis", func(ctx context.Context) error { return probe.Ping(ctx).Err() }, probe.Close)
-	return nil
+	return s.probeRedis(cfg)
 }
 
 func (s *Set) openSQL(cfg Config) error {
 	if cfg.SQL == "" {
 		return nil
 	}
-	db, err := OpenSQL(cfg.SQL, cfg.Conns)
+	db, err := openSQL(cfg.SQL, cfg.pool())
 	if err != nil {
 		return err
 	}
@@ -130,46 +132,44 @@ func (s *Set) openSQL(cfg Config) error {
 	if s.SQL, err = store.NewSQL(db); err != nil {
 		return err
 	}
+	s.SQL.AnswersWithin(cfg.Patience.orDefault().SQL)
 	if s.SQL.MySQL() {
-		if s.groups, err = openGroups(cfg.SQL, cfg.Conns); err != nil {
+		if s.groups, err = openGroups(cfg.SQL, cfg.pool()); err != nil {
 			return err
 		}
 		s.closing = append(s.closing, s.groups.Close)
 		s.SQL.GroupsOn(s.groups)
 	}
-	probe, err := OpenSQL(cfg.SQL, 1)
-	if err != nil {
+	return s.probeSQL(cfg)
+}
+
+// Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last probe;
+// nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an answer of the server. Redis
+// and each master of a cluster are asked to write, and so are the nodes of a Redlock, of which a majority must; of the database,
+// whether it would write to the tables.
+func (s *Set) Check(name string) error { return s.healths[name].check() }
+
+// Down is [Set.Check] for who would send something there: nil also while no probe has ended yet, where nobody knows.
+func (s *Set) Down(name string) error {
+	if err := s.Check(name); !errors.Is(err, errNotAsked) {
 		return err
 	}
-	s.watch("sql", func(ctx context.Context) error {
-		// The tables, not just the server: before the migrations have run there is nothing to deduct from.
-		return probe.WithContext(ctx).Exec("SELECT 1 FROM product_stock WHERE id = 0").Error
-	}, func() error { return closeSQL(probe) })
 	return nil
 }
 
-// watch pings a backend until the set is closed.
-func (s *Set) watch(backend string, ping func(context.Context) error, closing func() error) {
-	s.healths[backend] = watch(news{log: s.log, backend: backend}, ping, closing)
-}
-
-// Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last ping, which
-// is a second old, or three where the server does not answer; nil when it can, or is not configured. It does not wait. Of the
-// database the tables are asked for, of Redlock's nodes a majority.
-func (s *Set) Check(name string) error { return s.healths[name].check() }
-
-// Ready pings what every replica needs and names what does not answer. Without one of the others only its modes are unavailable.
-func (s *Set) Ready() error {
+// Ready says what cannot be used of what every replica needs, but for the backends that are left out. Without one of the others
+// only its modes are unavailable.
+func (s *Set) Ready(without ...string) error {
 	var errs []error
 	for _, name := range []string{"redis", "sql"} {
-		if err := s.Check(name); err != nil {
+		if err := s.Check(name); err != nil && !slices.Contains(without, name) {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Close closes the clients and ends the pings.
+// Close closes the clients and ends the probes.
 func (s *Set) Close() error {
 	var errs []error
 	for _, h := range s.healths {

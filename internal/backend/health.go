@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,59 +9,109 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lastitem/internal/store"
 )
 
+// Health is how the backends are probed. The zero value of a field is its default.
+type Health struct {
+	// Every is the time between two probes of a backend, 1 s; negative = there are none: every backend counts as healthy, and
+	// requests find out by themselves.
+	Every time.Duration
+	// Within is how long a probe may take, 900 ms: a backend that does not answer is known after Every and two of these.
+	Within time.Duration
+}
+
+func (h Health) orDefault() Health {
+	h.Every = cmp.Or(h.Every, time.Second)
+	h.Within = cmp.Or(h.Within, 900*time.Millisecond)
+	return h
+}
+
 const (
-	pingTimeout = 2 * time.Second
-	pingEvery   = time.Second
-	pingFirst   = 20 * time.Millisecond // and twice as long after each failure: who starts is soon told of what has just come up
+	probeFirst = 20 * time.Millisecond  // and twice as long after each failure: who starts is soon told of what has just come up
+	probeAgain = 100 * time.Millisecond // before the second opinion
+	probeDown  = 250 * time.Millisecond // while a backend is down: it is used again soon after its return
 )
 
 var errNotAsked = errors.New("not asked yet")
 
-// health pings a backend every second, more often until its first answer, over a connection of its own: a pool that is busy deducting says nothing about the
-// server behind it.
+// health probes a backend, over a connection of its own: a pool that is busy deducting says nothing about the server behind it.
+//
+// A server that refuses is down at once: that is an answer. One that does not answer, or that there is no connection to, is asked
+// again at once over another connection, and is down when that fails too: a packet that was lost, a connection that was cut, or a
+// moment in which a machine was busy must not switch off what works.
 type health struct {
-	last atomic.Pointer[error]
-	stop context.CancelFunc
-	done sync.WaitGroup
+	probing Health
+	probe   probe
+	last    atomic.Pointer[error]
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 }
 
-// watch starts the pings; closing ends the connection that they use.
-func watch(n news, ping func(context.Context) error, closing func() error) *health {
+// probe asks a backend whether it does what it is needed for.
+type probe struct {
+	ask     func(context.Context) error
+	refused func(error) bool // says that err is an answer of the server; nil = none is
+	close   func() error     // ends its connection; nil = it has none of its own
+}
+
+// watch starts the probes.
+func watch(n news, how Health, p probe) *health {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &health{stop: stop}
+	h := &health{probing: how.orDefault(), probe: p, stop: stop}
 	first := errNotAsked
 	h.last.Store(&first)
+	n.since = time.Now()
 	h.done.Go(func() {
-		defer func() { _ = closing() }()
-		n.since = time.Now()
-		for wait := pingFirst; ; wait = min(2*wait, pingEvery) {
-			err := h.ask(ctx, ping)
-			if err == nil {
-				wait = pingEvery
-			}
-			if ctx.Err() == nil { // else it is we who end
-				n.hear(err)
-			}
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-				return
-			}
+		if p.close != nil {
+			defer func() { _ = p.close() }()
 		}
+		h.run(ctx, n)
 	})
 	return h
 }
 
-func (h *health) ask(ctx context.Context, ping func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	err := ping(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer in %s: %w", pingTimeout, err)
+func (h *health) run(ctx context.Context, n news) {
+	silent := false // the last probe was not answered
+	for first := probeFirst; ; {
+		err := h.ask(ctx)
+		if ctx.Err() != nil { // it is we who end
+			return
+		}
+		was, wait := h.check(), h.probing.Every
+		switch {
+		case err == nil:
+			silent = false
+		case was == nil && !silent && !errors.Is(err, store.ErrRefused):
+			silent, err, wait = true, nil, probeAgain
+		default:
+			silent, wait = true, min(first, h.probing.Every)
+			first = min(2*first, probeDown)
+		}
+		h.last.Store(&err)
+		n.hear(err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
 	}
-	h.last.Store(&err)
+}
+
+// ask probes once.
+func (h *health) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, h.probing.Within)
+	defer cancel()
+	err := h.probe.ask(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case h.probe.refused != nil && h.probe.refused(err):
+		return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer in %s: %w", h.probing.Within, err)
+	}
 	return err
 }
 
@@ -76,7 +127,7 @@ type news struct {
 	told    bool      // of the silence
 }
 
-// hear takes the outcome of a ping.
+// hear takes the outcome of a probe.
 func (n *news) hear(err error) {
 	now := time.Now()
 	switch {
@@ -93,10 +144,14 @@ func (n *news) hear(err error) {
 		return
 	}
 	n.told = true
-	n.log.Warn("backend does not answer", "backend", n.backend, "err", err)
+	what := "backend does not answer"
+	if errors.Is(err, store.ErrRefused) {
+		what = "backend refuses"
+	}
+	n.log.Warn(what, "backend", n.backend, "err", err)
 }
 
-// check returns the last answer, without waiting. A nil health is a backend that is not configured: nothing to say.
+// check returns the last answer, without waiting. A nil health is a backend that is not configured, or not probed: nothing to say.
 func (h *health) check() error {
 	if h == nil {
 		return nil

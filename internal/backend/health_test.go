@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"lastitem/internal/store"
 )
 
 // lockedBuffer is a log that is read while it is written.
@@ -52,7 +54,7 @@ func TestHealthLogsNews(t *testing.T) {
 				t.Errorf("%s: %d lines, want %d, the last with %q:\n%s", when, n, want, last, &log)
 			}
 		}
-		h := watch(news{log: slog.New(slog.NewTextHandler(&log, nil)), backend: "redis"}, ping, func() error { return nil })
+		h := watch(news{log: slog.New(slog.NewTextHandler(&log, nil)), backend: "redis"}, Health{}, probe{ask: ping})
 		time.Sleep(newsAfter / 2)
 		lines("it may still be starting", 0, "")
 		time.Sleep(time.Hour)
@@ -61,10 +63,10 @@ func TestHealthLogsNews(t *testing.T) {
 		time.Sleep(time.Hour)
 		lines("up for an hour", 2, `level=INFO msg="backend answers" backend=redis after=1h0m`)
 		down.Store(true)
-		time.Sleep(2 * pingEvery)
+		time.Sleep(3 * time.Second)
 		lines("down again", 3, "level=WARN")
 		down.Store(false)
-		time.Sleep(2 * pingEvery)
+		time.Sleep(3 * time.Second)
 		lines("up again", 4, "level=INFO")
 		h.close()
 		lines("closed", 4, "level=INFO")
@@ -76,16 +78,97 @@ func TestHealthIsQuietWhileAllIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
 		begin := time.Now()
-		h := watch(news{log: slog.New(slog.NewTextHandler(&log, nil)), backend: "redis"}, func(context.Context) error {
+		h := watch(news{log: slog.New(slog.NewTextHandler(&log, nil)), backend: "redis"}, Health{}, probe{ask: func(context.Context) error {
 			if time.Since(begin) < newsAfter/2 {
 				return errors.New("starting")
 			}
 			return nil
-		}, func() error { return nil })
+		}})
 		time.Sleep(time.Hour)
 		h.close()
 		if log.String() != "" {
 			t.Errorf("logged: %s", &log)
 		}
 	})
+}
+
+// A probe that is not answered is repeated at once, and the backend is down when that one is not answered either. An answer that
+// refuses is enough by itself. While it is down it is asked more often, and one answer brings it back.
+func TestHealthTakesTwoSilencesAndOneRefusal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails   int // probes in a row
+		refused bool
+		down    bool
+	}{
+		"one silence":   {1, false, false},
+		"two silences":  {2, false, true},
+		"one refusal":   {1, true, true},
+		"three of them": {3, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var fails, probes atomic.Int64
+				h := watch(news{log: slog.New(slog.DiscardHandler)}, Health{}, probe{
+					ask: func(ctx context.Context) error {
+						probes.Add(1)
+						if fails.Add(-1) < 0 {
+							return nil
+						}
+						if c.refused {
+							return errors.New("OOM")
+						}
+						<-ctx.Done()
+						return ctx.Err()
+					},
+					refused: func(err error) bool { return err.Error() == "OOM" },
+				})
+				defer h.close()
+				synctest.Wait()
+				begin, seen := time.Now(), probes.Load()
+				fails.Store(int64(c.fails))
+				var down, up time.Duration
+				for up == 0 && time.Since(begin) < 10*time.Second {
+					time.Sleep(10 * time.Millisecond)
+					synctest.Wait()
+					switch now := h.check(); {
+					case now != nil && down == 0:
+						down = time.Since(begin)
+						if got := errors.Is(now, store.ErrRefused); got != c.refused {
+							t.Errorf("check() = %v, ErrRefused %t, want %t", now, got, c.refused)
+						}
+					case now == nil && down > 0:
+						up = time.Since(begin)
+					}
+				}
+				if (down > 0) != c.down || down > 3*time.Second {
+					t.Errorf("down after %s, want that to be %t, and within 3 s", down, c.down)
+				}
+				if c.down && up-down > time.Duration(c.fails)*(probeDown+900*time.Millisecond) {
+					t.Errorf("up %s after it was down", up-down)
+				}
+				if n := probes.Load() - seen; n < int64(c.fails)+1 {
+					t.Errorf("%d probes", n)
+				}
+			})
+		})
+	}
+}
+
+// Without probes everything counts as healthy.
+func TestHealthOff(t *testing.T) {
+	t.Parallel()
+	s, err := Open(Config{Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1, Health: Health{Every: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"redis", "sql"} {
+		if err := errors.Join(s.Check(name), s.Down(name)); err != nil {
+			t.Errorf("Check(%s), Down(%s) = %v", name, name, err)
+		}
+	}
+	if err := errors.Join(s.Ready(), s.Close()); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -42,10 +41,10 @@ func (s *Set) openKafka(cfg Config) error {
 		}
 		return OpenKafka(cfg.Kafka, opts...)
 	}
-	probe, err := s.Kafka()
+	client, err := s.Kafka()
 	if err != nil {
 		return err
 	}
-	s.watch("kafka", func(ctx context.Context) error { return probe.Ping(ctx) }, func() error { probe.Close(); return nil })
+	s.watch(cfg, "kafka", probe{ask: client.Ping, close: func() error { client.Close(); return nil }})
 	return nil
 }

@@ -26,6 +26,10 @@ import (
 // OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for a URL of a sentinel
 // with ?master_name= (and ?addr= for further sentinels). It sends nothing yet.
 func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
+	return openRedis(address, link{conns: conns})
+}
+
+func openRedis(address string, l link) (redis.UniversalClient, error) {
 	all, err := redisOptions(address)
 	if err != nil {
 		return nil, err
@@ -35,9 +39,10 @@ func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
 	all.MaxRetries, all.MaxRedirects = -1, -1
 	// Without this a command in flight outlives the context of its request.
 	all.ContextTimeoutEnabled = true
-	all.PoolSize = conns
+	all.PoolSize, all.ClientName = l.conns, l.name
 	all.DialerRetries = 1 // a server that is down is reported, not waited for: whoever asked knows how long it can wait
-	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
+	p := l.patience.orDefault()
+	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = p.Dial, p.Redis, p.Redis
 	return redis.NewUniversalClient(all), nil
 }
 
@@ -79,7 +84,11 @@ const openTries = 100
 // OpenSQL returns a database for a MySQL DSN or URL, which it does not connect to yet, or for "sqlite:" and a file, which
 // it opens.
 func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
-	dialector, err := dialect(dsn)
+	return openSQL(dsn, link{conns: conns})
+}
+
+func openSQL(dsn string, l link) (*gorm.DB, error) {
+	dialector, err := dialect(dsn, l)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +114,7 @@ func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
 	}
-	limit(pool, conns)
+	limit(pool, l.conns)
 	return db, nil
 }
 
@@ -115,7 +124,7 @@ func limit(pool *sql.DB, conns int) {
 	pool.SetConnMaxIdleTime(5 * time.Minute)
 }
 
-func dialect(dsn string) (gorm.Dialector, error) {
+func dialect(dsn string, l link) (gorm.Dialector, error) {
 	file, err := SQLiteFile(dsn)
 	if err != nil {
 		return nil, err
@@ -126,7 +135,7 @@ func dialect(dsn string) (gorm.Dialector, error) {
 		return sqlite.Open("file:" + file +
 			"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"), nil
 	}
-	connector, err := mysqlConnector(dsn)
+	connector, err := mysqlConnector(dsn, l)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +164,7 @@ func SQLiteFile(dsn string) (string, error) {
 }
 
 // mysqlConnector makes connections for a MySQL DSN or URL.
-func mysqlConnector(dsn string) (sqldriver.Connector, error) {
+func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	cfg, err := parseMySQL(dsn)
 	if err != nil {
 		return nil, err
@@ -163,7 +172,11 @@ func mysqlConnector(dsn string) (sqldriver.Connector, error) {
 	cfg.InterpolateParams = true     // one round trip a statement instead of two
 	cfg.ClientFoundRows = false      // affected rows are those that changed: that is how a key which is there already is noticed
 	cfg.Logger = &driver.NopLogger{} // errors are returned
-	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 3*time.Second, 30*time.Second, 30*time.Second
+	p := l.patience.orDefault()
+	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = p.Dial, p.SQL, p.SQL
+	if l.name != "" {
+		cfg.ConnectionAttributes = strings.TrimPrefix(cfg.ConnectionAttributes+",program_name:"+l.name, ",")
+	}
 	if err := cfg.Apply(driver.Charset("utf8mb4", "")); err != nil {
 		return nil, fmt.Errorf("backend: SQL address: %w", err)
 	}
@@ -178,13 +191,13 @@ func mysqlConnector(dsn string) (sqldriver.Connector, error) {
 const groupConns = 16
 
 // openGroups returns the pool of [store.SQL.GroupTx], which does not connect yet.
-func openGroups(dsn string, conns int) (*sql.DB, error) {
-	connector, err := mysqlConnector(dsn)
+func openGroups(dsn string, l link) (*sql.DB, error) {
+	connector, err := mysqlConnector(dsn, l)
 	if err != nil {
 		return nil, err
 	}
 	pool := sql.OpenDB(store.GroupSessions(connector))
-	limit(pool, min(conns, groupConns))
+	limit(pool, min(l.conns, groupConns))
 	return pool, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	consul "github.com/hashicorp/consul/api"
-	"github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -31,48 +31,17 @@ func (s *Set) openRedlock(cfg Config) error {
 		return fmt.Errorf("backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d",
 			len(addresses))
 	}
-	var probes []redis.UniversalClient
 	for _, address := range addresses {
 		address = strings.TrimSpace(address)
-		c, err := OpenRedis(address, cfg.Conns)
+		c, err := openRedis(address, cfg.pool())
 		if err != nil {
 			return err
 		}
 		s.closing = append(s.closing, c.Close)
-		u, _ := url.Parse(address) // OpenRedis has read it
+		u, _ := url.Parse(address) // openRedis has read it
 		s.Redlock = append(s.Redlock, Node{Name: u.Host, Client: c})
-		probe, err := OpenRedis(address, 1)
-		if err != nil {
-			return err
-		}
-		probes = append(probes, probe)
 	}
-	s.watch("redlock", func(ctx context.Context) error { return majority(ctx, probes) }, func() error {
-		var errs []error
-		for _, p := range probes {
-			errs = append(errs, p.Close())
-		}
-		return errors.Join(errs...)
-	})
-	return nil
-}
-
-// majority pings all at once: one that hangs must not hide the others.
-func majority(ctx context.Context, nodes []redis.UniversalClient) error {
-	answers := make(chan error, len(nodes))
-	for _, n := range nodes {
-		go func() { answers <- n.Ping(ctx).Err() }()
-	}
-	var up int
-	var errs []error
-	for range nodes {
-		if err := <-answers; err != nil {
-			errs = append(errs, err)
-		} else if up++; up > len(nodes)/2 {
-			return nil
-		}
-	}
-	return fmt.Errorf("%d of %d nodes answer: %w", up, len(nodes), errors.Join(errs...))
+	return s.probeRedlock(cfg, addresses)
 }
 
 // openZooKeeper begins to connect; the client goes on by itself until it succeeds.
@@ -99,12 +68,7 @@ func (s *Set) openZooKeeper(cfg Config) error {
 		}
 		return nil
 	})
-	s.watch("zookeeper", func(context.Context) error {
-		if state := c.State(); state != zk.StateHasSession {
-			return fmt.Errorf("%s: %s", cfg.ZooKeeper, strings.TrimPrefix(state.String(), "State"))
-		}
-		return nil
-	}, func() error { return nil })
+	s.probeZooKeeper(cfg)
 	return nil
 }
 
@@ -122,18 +86,23 @@ func (s *Set) openEtcd(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	p := cfg.Patience.orDefault()
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: p.Dial, Logger: zap.NewNop()})
 	if err != nil {
 		return fmt.Errorf("backend: etcd: %w", err)
 	}
 	s.Etcd, s.EtcdStore = c, store.NewEtcd(c, cfg.Prefix)
+	s.EtcdStore.AnswersWithin(p.Etcd)
 	s.closing = append(s.closing, c.Close)
-	s.watch("etcd", func(ctx context.Context) error {
+	s.watch(cfg, "etcd", probe{ask: func(ctx context.Context) error {
 		_, err := c.Get(ctx, "\x00") // by consensus: a member without a leader does not answer
 		return err
-	}, func() error { return nil })
+	}})
 	return nil
 }
+
+// consulBlocks is the longest blocking query of a lock, with the sixteenth that Consul adds.
+const consulBlocks = 11 * time.Second
 
 func (s *Set) openConsul(cfg Config) error {
 	if cfg.Consul == "" {
@@ -148,6 +117,9 @@ func (s *Set) openConsul(cfg Config) error {
 	}
 	o := consul.DefaultConfig()
 	o.Address = endpoints[0]
+	p := cfg.Patience.orDefault()
+	o.Transport.DialContext = (&net.Dialer{Timeout: p.Dial}).DialContext
+	o.Transport.ResponseHeaderTimeout = consulBlocks + p.HTTP
 	o.HttpClient = &http.Client{Transport: o.Transport}
 	c, err := consul.NewClient(o)
 	if err != nil {
@@ -155,10 +127,10 @@ func (s *Set) openConsul(cfg Config) error {
 	}
 	s.Consul = c
 	s.closing = append(s.closing, func() error { o.Transport.CloseIdleConnections(); return nil })
-	s.watch("consul", func(ctx context.Context) error {
+	s.watch(cfg, "consul", probe{ask: func(ctx context.Context) error {
 		_, err := c.Status().LeaderWithQueryOptions((&consul.QueryOptions{}).WithContext(ctx))
 		return err
-	}, func() error { return nil })
+	}})
 	return nil
 }
 

@@ -27,10 +27,16 @@ import (
 type Etcd struct {
 	c      *clientv3.Client
 	prefix string
+	within time.Duration
 }
 
 // NewEtcd returns the store on c. Every key starts with prefix.
-func NewEtcd(c *clientv3.Client, prefix string) *Etcd { return &Etcd{c: c, prefix: prefix} }
+func NewEtcd(c *clientv3.Client, prefix string) *Etcd {
+	return &Etcd{c: c, prefix: prefix, within: etcdTimeout}
+}
+
+// AnswersWithin bounds each request; without it, it is three seconds. It is called before the first.
+func (e *Etcd) AnswersWithin(d time.Duration) { e.within = d }
 
 // etcdTimeout bounds a request: the client waits for a server that is down for as long as it is allowed to.
 const etcdTimeout = 3 * time.Second
@@ -44,7 +50,7 @@ func (e *Etcd) orderPrefix(product int64) string { return e.key("orders", produc
 // Read returns the count of a product that is not segmented. It is linearizable: what was acknowledged before is seen, whichever
 // member answers.
 func (e *Etcd) Read(ctx context.Context, product int64) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	res, err := e.c.Get(ctx, e.key("stock", product))
 	if err != nil {
@@ -63,7 +69,7 @@ func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o Ord
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	res, err := e.c.Txn(ctx).If(guard).Then(
 		clientv3.OpPut(e.key("stock", o.ProductID), strconv.FormatInt(stock, 10)),
@@ -77,7 +83,7 @@ func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o Ord
 
 // Reset sets the stock of a product and deletes its orders. Segments are Redis's: a product that has some is only marked.
 func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	count := strconv.FormatInt(stock, 10)
 	initial := count
@@ -96,7 +102,7 @@ func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) er
 // Facts reads all that etcd holds on a product, the orders, oldest first, only when asked for. It is one transaction: the count
 // and the orders are of one moment.
 func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	reads := []clientv3.Op{
 		clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product)), clientv3.OpGet(e.key("purged", product)),

@@ -304,10 +304,15 @@ func writeError(err error) error {
 	if err == nil {
 		return nil
 	}
-	var answered redis.Error
 	var op *net.OpError
-	if errors.As(err, &answered) || errors.Is(err, redis.ErrPoolTimeout) || (errors.As(err, &op) && op.Op == "dial") {
+	if RedisAnswered(err) || errors.Is(err, redis.ErrPoolTimeout) || (errors.As(err, &op) && op.Op == "dial") {
 		return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
+}
+
+// RedisAnswered says that err is what a server answered: it is there, and refuses.
+func RedisAnswered(err error) bool {
+	var answered redis.Error
+	return errors.As(err, &answered)
 }

@@ -16,7 +16,8 @@ const (
 	erLockNoWait       = 3572 // MySQL; MariaDB says 1205, as it does after innodb_lock_wait_timeout
 )
 
-// longestWait is the longest wait for a row: the driver gives a connection up that says nothing for 30 s.
+// longestWait is the longest wait for a row where nobody said how long the driver waits for an answer: it gives up a connection
+// that says nothing for 30 s.
 const longestWait = 29 * time.Second
 
 // ReadForUpdate reads the row of a product that is not segmented and keeps it locked until the transaction ends. MySQL only.
@@ -27,7 +28,7 @@ const longestWait = 29 * time.Second
 // counts in seconds and stays behind in the session.
 func (t *Tx) ReadForUpdate(ctx context.Context, product int64, wait time.Duration) (Row, error) {
 	query, args := t.q.readNowait, []any{product}
-	if ms := (min(wait, longestWait) + time.Millisecond - 1).Milliseconds(); ms > 0 { // rounded up: 0 would be no limit
+	if ms := (min(wait, t.rowWait) + time.Millisecond - 1).Milliseconds(); ms > 0 { // rounded up: 0 would be no limit
 		query, args = t.q.readForUpdate, []any{float64(ms) / 1000, ms, product}
 	}
 	row, err := readRow(t.conn.QueryRowContext(ctx, query, args...), product)

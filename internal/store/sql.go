@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"time"
 
 	sqlite "github.com/glebarez/go-sqlite"
 	"github.com/go-sql-driver/mysql"
@@ -20,14 +21,20 @@ type SQL struct {
 	db     *gorm.DB
 	groups *sql.DB // see GroupsOn; nil = none
 	q      queries
+
+	rowWait time.Duration // the longest wait for a row
 }
 
 // NewSQL returns the store on db, whose tables are those of package migrations. db must be opened with
 // SkipDefaultTransaction: whoever wants a transaction calls [SQL.Tx].
 func NewSQL(db *gorm.DB) (*SQL, error) {
 	q, err := loadQueries(db.Name())
-	return &SQL{db: db, q: q}, err
+	return &SQL{db: db, q: q, rowWait: longestWait}, err
 }
+
+// AnswersWithin says how long the connections of MySQL wait for the answer to a statement; without it, it is thirty seconds. It is
+// called before the first.
+func (s *SQL) AnswersWithin(d time.Duration) { s.rowWait = max(0, d-time.Second) }
 
 // MySQL says whether the server is MySQL or MariaDB, with InnoDB's locks; false = SQLite.
 func (s *SQL) MySQL() bool { return s.db.Name() == "mysql" }
@@ -94,7 +101,7 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 			tx.Rollback() // its own failure closes the connection, and the server rolls back
 		}
 	}()
-	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, mysql: s.MySQL()}); err != nil {
+	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, mysql: s.MySQL(), rowWait: s.rowWait}); err != nil {
 		return err
 	}
 	ended = true
@@ -212,6 +219,12 @@ func Conflict(err error) bool {
 	}
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+}
+
+// SQLAnswered says that err is what a MySQL server answered: it is there, and refuses.
+func SQLAnswered(err error) bool {
+	var my *mysql.MySQLError
+	return errors.As(err, &my)
 }
 
 // CannotOpen says whether SQLite could not open its file, or make it; its own words are "out of memory (14)".

@@ -17,6 +17,8 @@ var (
 	ErrSegmented      = errors.New("store: product is segmented") // always in a *ProductError
 	// ErrUnavailable: the store did not answer, or refused, and nothing was changed.
 	ErrUnavailable = errors.New("store: unavailable")
+	// ErrRefused: the server answers, and does not do what was asked of it: a Redis whose memory is full, a database that is read-only.
+	ErrRefused = errors.New("store: refused")
 	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
 	ErrConflict = errors.New("store: transaction conflict")
 	// ErrRowBusy: another transaction had the row for as long as the caller was ready to wait. Nothing was changed.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of them
@@ -14,6 +15,8 @@ type Tx struct {
 	conn  conn
 	q     *queries
 	mysql bool
+
+	rowWait time.Duration // the longest wait for a row
 }
 
 // conn is where a transaction is: a *sql.Tx, or a *sql.Conn whose session has no autocommit.

@@ -57,7 +57,7 @@ func redisNodes(t testing.TB, n int, o localstack.Options) []*RedisNode {
 }
 
 func (n *RedisNode) start() (err error) {
-	if n.stack, err = start(localstack.Redis, n.options); err == nil {
+	if n.stack, err = start([]string{localstack.Redis}, n.options); err == nil {
 		n.URL = n.stack.Redis.URL
 	}
 	return err

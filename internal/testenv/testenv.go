@@ -223,7 +223,7 @@ func private(t testing.TB, backend string) *localstack.Stack {
 		}
 		return s
 	}
-	s, err := start(backend, localstack.Options{})
+	s, err := start([]string{backend}, localstack.Options{})
 	if err != nil {
 		servers.failed = set(servers.failed, backend, err)
 		t.Fatalf("testenv: %v", err)
@@ -232,15 +232,15 @@ func private(t testing.TB, backend string) *localstack.Stack {
 	return s
 }
 
-// start starts one real server, with what o says of it, under a keeper, which is a copy of this test binary; see init.
-func start(backend string, o localstack.Options) (*localstack.Stack, error) {
+// start starts real servers, with what o says of them, under a keeper, which is a copy of this test binary; see init.
+func start(backends []string, o localstack.Options) (*localstack.Stack, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	o.Backend, o.Only, o.Binary = localstack.Local, []string{backend}, self
+	o.Backend, o.Only, o.Binary = localstack.Local, backends, self
 	o.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, "testenv: "+format+"\n", args...) }
 	return localstack.Start(ctx, o)
 }
@@ -261,3 +261,19 @@ func IgnoreServers() goleak.Option {
 
 // name returns a random name that may stand in keys and identifiers.
 func name() string { return strings.ToLower(rand.Text()[:16]) }
+
+// Own starts real servers of the test's own ("redis", "mysql", ...: the names of package localstack), which it may configure, stop and fill. They end with the test.
+func Own(t testing.TB, backends ...string) *localstack.Stack {
+	t.Helper()
+	Installed(t, backends...)
+	s, err := start(backends, localstack.Options{})
+	if err != nil {
+		t.Fatalf("testenv: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("testenv: %v", err)
+		}
+	})
+	return s
+}

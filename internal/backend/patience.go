@@ -1,0 +1,53 @@
+package backend
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+)
+
+// Patience is how long the clients wait for their servers, whoever asks; a request that has less time ends earlier. The zero value
+// of a field is its default.
+type Patience struct {
+	Dial  time.Duration // for a connection to any server; 2 s
+	Redis time.Duration // for the answer to a command; 3 s
+	SQL   time.Duration // for the answer to a statement of MySQL; 30 s. A wait for a row ends before it
+	Etcd  time.Duration // for the answer to a request; 3 s
+	HTTP  time.Duration // for an answer of Consul to begin, beyond the time for which a blocking query may wait; 15 s
+}
+
+func (p Patience) orDefault() Patience {
+	p.Dial = cmp.Or(p.Dial, 2*time.Second)
+	p.Redis = cmp.Or(p.Redis, 3*time.Second)
+	p.SQL = cmp.Or(p.SQL, 30*time.Second)
+	p.Etcd = cmp.Or(p.Etcd, 3*time.Second)
+	p.HTTP = cmp.Or(p.HTTP, 15*time.Second)
+	return p
+}
+
+// link is what a pool of connections is for.
+type link struct {
+	conns    int
+	name     string // what the server is told that they are; "" = nothing
+	patience Patience
+}
+
+// own is the link of a job of this process beside its requests: one connection, named after the job.
+func (cfg Config) own(job string) link {
+	return link{conns: 1, name: "lastitem-" + job, patience: cfg.Patience}
+}
+
+// OwnRedis returns a client of Redis for a job beside the requests ("purge"), with one connection for each server, which CLIENT
+// LIST shows as "lastitem-" and the job. It sends nothing yet.
+func (cfg Config) OwnRedis(job string) (redis.UniversalClient, error) {
+	return openRedis(cfg.Redis, cfg.own(job))
+}
+
+// OwnSQL is the same for the database. MySQL shows the name as program_name among the attributes of the connection
+// (performance_schema.session_connect_attrs); let statements begin with [Comment], which SHOW PROCESSLIST shows.
+func (cfg Config) OwnSQL(job string) (*gorm.DB, error) { return openSQL(cfg.SQL, cfg.own(job)) }
+
+// Comment is the comment of SQL statements of a job.
+func Comment(job string) string { return "/* lastitem-" + job + " */ " }

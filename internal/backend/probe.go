@@ -1,0 +1,184 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/store"
+)
+
+// job names the connections of the probes.
+const job = "health"
+
+// watch probes a backend until the set is closed.
+func (s *Set) watch(cfg Config, backend string, p probe) {
+	if cfg.Health.Every < 0 {
+		if p.close != nil {
+			s.closing = append(s.closing, p.close)
+		}
+		return
+	}
+	s.healths[backend] = watch(news{log: s.log, backend: backend}, cfg.Health, p)
+}
+
+// probeRedis has each master write: one that is full, that has become a replica, or that cannot save answers PING all the same.
+func (s *Set) probeRedis(cfg Config) error {
+	c, err := cfg.OwnRedis(job)
+	if err != nil {
+		return err
+	}
+	mark := newMark(cfg.Prefix, cfg.Health)
+	ask := func(ctx context.Context) error { return mark.write(ctx, c) }
+	if cluster, ok := c.(*redis.ClusterClient); ok {
+		ask = func(ctx context.Context) error {
+			return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return mark.writeSlot(ctx, node) })
+		}
+	}
+	s.watch(cfg, "redis", probe{ask, store.RedisAnswered, c.Close})
+	return nil
+}
+
+// probeRedlock has all nodes write at once: one that hangs must not hide the others.
+func (s *Set) probeRedlock(cfg Config, addresses []string) error {
+	var nodes []redis.UniversalClient
+	for _, address := range addresses {
+		c, err := openRedis(strings.TrimSpace(address), cfg.own(job))
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, c)
+	}
+	mark := newMark(cfg.Prefix, cfg.Health)
+	s.watch(cfg, "redlock", probe{
+		ask: func(ctx context.Context) error { return majority(ctx, nodes, mark) },
+		close: func() error {
+			var errs []error
+			for _, c := range nodes {
+				errs = append(errs, c.Close())
+			}
+			return errors.Join(errs...)
+		},
+	})
+	return nil
+}
+
+// majority is nil when most of the nodes write.
+func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) error {
+	answers := make(chan error, len(nodes))
+	for _, n := range nodes {
+		go func() { answers <- mark.write(ctx, n) }()
+	}
+	var up int
+	var errs []error
+	for range nodes {
+		if err := <-answers; err != nil {
+			errs = append(errs, err)
+		} else if up++; up > len(nodes)/2 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d of %d nodes answer: %w", up, len(nodes), errors.Join(errs...))
+}
+
+// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires.
+type mark struct {
+	key  string
+	ttl  time.Duration
+	mu   sync.Mutex
+	tags map[string]int // in a cluster: address -> the hash tag of a slot that it has
+}
+
+func newMark(prefix string, h Health) *mark {
+	return &mark{key: prefix + "health:", ttl: 10 * h.orDefault().Every, tags: map[string]int{}}
+}
+
+func (m *mark) write(ctx context.Context, c redis.Cmdable) error { return m.writeTag(ctx, c, 0) }
+
+func (m *mark) writeTag(ctx context.Context, c redis.Cmdable, tag int) error {
+	return c.Set(ctx, m.key+"{"+strconv.Itoa(tag)+"}", "", m.ttl).Err()
+}
+
+// slotTries is how many hash tags are tried on a master of a cluster. Of a thousand masters one has none of so many in one case of
+// a thousand, and the next probe goes on where this one stopped.
+const slotTries = 64
+
+// writeSlot writes to one master of a cluster, by the first hash tag whose slot it has. A master without slots is not asked.
+func (m *mark) writeSlot(ctx context.Context, node *redis.Client) error {
+	addr := node.Options().Addr
+	m.mu.Lock()
+	tag := m.tags[addr]
+	m.mu.Unlock()
+	var err error
+	for range slotTries {
+		if err = m.writeTag(ctx, node, tag); !redis.HasErrorPrefix(err, "MOVED") {
+			break
+		}
+		tag++
+	}
+	m.mu.Lock()
+	m.tags[addr] = tag
+	m.mu.Unlock()
+	if redis.HasErrorPrefix(err, "MOVED") {
+		return nil
+	}
+	return err
+}
+
+// The probes of the database. An UPDATE that finds no row costs no log and no sync, goes to no replica by row, waits for no row,
+// and is refused by a server that is read-only (1290), like any other, before it looks; and it needs the tables, without which
+// there is nothing to deduct from. A file of SQLite has one writer at a time, for which a probe would wait: it is read.
+const (
+	probeMySQL  = "UPDATE product_stock SET stock = stock WHERE id = 0"
+	probeSQLite = "SELECT 1 FROM product_stock WHERE id = 0"
+)
+
+func (s *Set) probeSQL(cfg Config) error {
+	db, err := cfg.OwnSQL(job)
+	if err != nil {
+		return err
+	}
+	query := probeSQLite
+	if s.SQL.MySQL() {
+		query = Comment(job) + probeMySQL
+	}
+	s.watch(cfg, "sql", probe{
+		ask:     func(ctx context.Context) error { return db.WithContext(ctx).Exec(query).Error },
+		refused: store.SQLAnswered,
+		close:   func() error { return closeSQL(db) },
+	})
+	return nil
+}
+
+// probeZooKeeper asks a question that goes to the leader. The client knows no context: a question without an answer is waited for
+// by the next probes as well, until the client gives its connection up.
+func (s *Set) probeZooKeeper(cfg Config) {
+	c := s.ZooKeeper
+	var asked chan error // nil = none is under way
+	s.watch(cfg, "zookeeper", probe{ask: func(ctx context.Context) error {
+		if state := c.State(); state != zk.StateHasSession {
+			return fmt.Errorf("%s: %s", cfg.ZooKeeper, strings.TrimPrefix(state.String(), "State"))
+		}
+		if asked == nil {
+			asked = make(chan error, 1)
+			go func(answer chan<- error) {
+				_, err := c.Sync("/")
+				answer <- err
+			}(asked)
+		}
+		select {
+		case err := <-asked:
+			asked = nil
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}})
+}

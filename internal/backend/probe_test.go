@@ -1,0 +1,209 @@
+package backend_test
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// probing is a set that is closed with the test, and well.
+func probing(t *testing.T, cfg backend.Config) *backend.Set {
+	t.Helper()
+	cfg.Conns, cfg.Health = 2, backend.Health{Every: 100 * time.Millisecond}
+	s, err := backend.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// becomes waits until a backend is up, or refuses.
+func becomes(t *testing.T, s *backend.Set, name string, refuses bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := s.Down(name)
+		if checked := s.Check(name); refuses && errors.Is(err, store.ErrRefused) || !refuses && err == nil && checked == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("Down(%s) = %v, want it to refuse: %t", name, err, refuses)
+		}
+	}
+}
+
+func client(t *testing.T, address string) *redis.Client {
+	t.Helper()
+	o, err := redis.ParseURL(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func set(t *testing.T, c *redis.Client, setting, value string) {
+	t.Helper()
+	if err := c.ConfigSet(t.Context(), setting, value).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A Redis that answers PING and takes no write is down, and is up again when it takes one.
+func TestRedisIsProbedByAWrite(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	c := client(t, node.URL)
+	s := probing(t, backend.Config{Redis: node.URL, Prefix: "shop:"})
+	becomes(t, s, "redis", false)
+	for _, way := range []struct{ setting, bad, good string }{
+		{"maxmemory", "1", "0"},
+		{"replicaof", "127.0.0.1 1", "no one"},
+		{"min-replicas-to-write", "1", "0"},
+	} {
+		change := func(value string) {
+			if way.setting == "replicaof" {
+				host, port, _ := strings.Cut(value, " ")
+				if err := c.SlaveOf(t.Context(), host, port).Err(); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			set(t, c, way.setting, value)
+		}
+		change(way.bad)
+		becomes(t, s, "redis", true)
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Errorf("%s: PING: %v", way.setting, err)
+		}
+		if err := s.Ready(); err == nil || !strings.HasPrefix(err.Error(), "redis: ") || s.Ready("redis") != nil {
+			t.Errorf("%s: Ready() = %v, without redis %v", way.setting, err, s.Ready("redis"))
+		}
+		change(way.good)
+		becomes(t, s, "redis", false)
+	}
+	if list := c.ClientList(t.Context()).Val(); !strings.Contains(list, "name=lastitem-health") {
+		t.Errorf("CLIENT LIST: %s", list)
+	}
+	keys := c.Keys(t.Context(), "*").Val()
+	if len(keys) != 1 || !strings.HasPrefix(keys[0], "shop:health:") || c.TTL(t.Context(), keys[0]).Val() <= 0 {
+		t.Errorf("keys: %v", keys)
+	}
+}
+
+// Of a cluster each master is asked; of a Redlock most nodes must write.
+func TestEachMasterIsProbed(t *testing.T) {
+	t.Parallel()
+	nodes := testenv.RedisNodes(t, 3, "cluster-enabled yes")
+	var all []*redis.Client
+	var addresses []string
+	password := ""
+	for i, n := range nodes {
+		c := client(t, n.URL)
+		u, _ := url.Parse(n.URL)
+		if i == 0 {
+			password, _ = u.User.Password()
+		} else if host, port, err := net.SplitHostPort(all[0].Options().Addr); err != nil || c.ClusterMeet(t.Context(), host, port).Err() != nil {
+			t.Fatal("no cluster")
+		}
+		if err := c.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 16384*i/3, 16384*(i+1)/3-1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		set(t, c, "requirepass", password) // a client of a cluster has one for all
+		u.User = url.UserPassword("", password)
+		all, addresses = append(all, client(t, u.String())), append(addresses, u.String())
+	}
+	for _, c := range all {
+		for !strings.Contains(c.ClusterInfo(t.Context()).Val(), "cluster_state:ok") {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	s := probing(t, backend.Config{Redis: strings.Join(addresses, ",")})
+	becomes(t, s, "redis", false)
+	for _, c := range all {
+		set(t, c, "maxmemory", "1")
+		becomes(t, s, "redis", true)
+		set(t, c, "maxmemory", "0")
+		becomes(t, s, "redis", false)
+	}
+}
+
+func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
+	t.Parallel()
+	var addresses []string
+	for _, n := range testenv.RedisNodes(t, 3) {
+		addresses = append(addresses, n.URL)
+	}
+	s := probing(t, backend.Config{Redlock: strings.Join(addresses, ",")})
+	becomes(t, s, "redlock", false)
+	set(t, client(t, addresses[0]), "maxmemory", "1")
+	time.Sleep(300 * time.Millisecond) // a few probes: one of three changes nothing
+	if err := s.Check("redlock"); err != nil {
+		t.Errorf("Check() with one of three full = %v", err)
+	}
+	set(t, client(t, addresses[1]), "maxmemory", "1")
+	for end := time.Now().Add(30 * time.Second); s.Check("redlock") == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("Check() with two of three full = nil")
+		}
+	}
+	set(t, client(t, addresses[0]), "maxmemory", "0")
+	becomes(t, s, "redlock", false)
+}
+
+// A database that became read-only refuses the probe, and the probe writes nothing.
+func TestMySQLIsProbedByAWrite(t *testing.T) {
+	t.Parallel()
+	own := testenv.Own(t, "mysql")
+	admin, err := backend.OpenSQL(own.SQL.URL, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(statement string) {
+		t.Helper()
+		if err := admin.WithContext(t.Context()).Exec(statement).Error; err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	if _, err := backend.Migrate(t.Context(), admin); err != nil {
+		t.Fatal(err)
+	}
+	do("CREATE USER plain@'%' IDENTIFIED BY 'plain'") // whoever administers a server may write to one that is read-only
+	do("GRANT ALL ON lastitem.* TO plain@'%'")
+	do("SET GLOBAL log_output = 'TABLE'")
+	do("SET GLOBAL general_log = 1")
+	s := probing(t, backend.Config{SQL: "plain:plain@tcp(" + own.SQL.Addr + ")/lastitem"})
+	becomes(t, s, "sql", false)
+	do("SET GLOBAL read_only = 1")
+	becomes(t, s, "sql", true)
+	if err := s.Check("sql"); !strings.Contains(err.Error(), "1290") {
+		t.Errorf("Check() = %v, want error 1290", err)
+	}
+	if err := s.DB.WithContext(t.Context()).Exec("SELECT 1 FROM product_stock").Error; err != nil {
+		t.Errorf("a read: %v", err)
+	}
+	do("SET GLOBAL read_only = 0")
+	becomes(t, s, "sql", false)
+	do("SET GLOBAL general_log = 0")
+	var named int64
+	admin.Raw("SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '/* lastitem-health */%'").Scan(&named)
+	if named == 0 {
+		t.Error("no statement says that it is a probe")
+	}
+	do("DROP TABLE product_stock")
+	becomes(t, s, "sql", true) // without its tables
+}
