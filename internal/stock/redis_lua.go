@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
@@ -12,7 +13,8 @@ import (
 
 // redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer. Redis runs
 // one script at a time and nothing between its commands, so there is neither a read that grows old nor a half that remains.
-// Under load the requests of a replica share round trips, which is where its speed comes from.
+// Under load the requests of a replica share round trips, which is where its speed comes from. Answers are kept for a time: a key
+// that is repeated after it sells again.
 //
 //	A   EVALSHA ── GET 1, RPUSH, DECRBY, HSET ── 200
 //	B   EVALSHA ······································· ── GET 0 ── sold out
@@ -40,6 +42,8 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	switch {
 	case errors.Is(err, store.ErrCrossSlot):
 		return Receipt{}, &InvalidError{"items", "the products are in different slots of the Redis Cluster, and no script reaches them all"}
+	case errors.Is(err, store.ErrKeyBusy):
+		return Receipt{}, fmt.Errorf("%w: %w", ErrInFlight, err)
 	case err != nil:
 		return Receipt{}, err
 	case sold.Earlier && !bytes.Equal(sold.Fingerprint, sale.Fingerprint):

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -21,19 +23,24 @@ import (
 //	stock:{101#3}    the count of segment 3
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, oldest first
-//	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; under "" the name of the run
+//	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
 //	purged:{101}     what a purge has removed: orders, units, keys, and run, the name of the run for which they count
 type Redis struct {
 	c        redis.UniversalClient
 	prefix   string
 	scripts  *pipeline
 	refusing atomic.Bool // the last sale was refused
+	keep     time.Duration
+	spread   atomic.Bool // over the slots of a cluster: no script reaches all keys
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
 // (MaxRetries -1): a deduction whose answer was lost would be sent twice.
 func NewRedis(c redis.UniversalClient, prefix string) *Redis {
-	return &Redis{c: c, prefix: prefix, scripts: newPipeline(c)}
+	r := &Redis{c: c, prefix: prefix, scripts: newPipeline(c), keep: DefaultKeepAnswers}
+	_, cluster := c.(*redis.ClusterClient)
+	r.spread.Store(cluster)
+	return r
 }
 
 const segmentedMark = "segmented:"
@@ -74,9 +81,18 @@ func (r *Redis) Set(ctx context.Context, product, stock int64) error {
 // Add adds delta, which may be negative, to the count, whatever it is now, and returns what it is then. A product that is not
 // there begins at 0.
 func (r *Redis) Add(ctx context.Context, product, delta int64) (int64, error) {
-	n, err := r.c.IncrBy(ctx, r.key("stock", product), delta).Result()
+	key := []string{r.key("stock", product)}
+	n, err := r.c.IncrBy(ctx, key[0], delta).Result()
+	if delta > 0 && redis.HasErrorPrefix(err, "OOM") { // what was taken must go back, though Redis has no memory for anything new
+		n, err = addScript.Run(ctx, r.c, key, delta).Int64()
+	}
 	return n, writeError(err)
 }
+
+//go:embed lua/add.lua
+var addSource string
+
+var addScript = redis.NewScript(addSource)
 
 // Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the units.
 func (r *Redis) Append(ctx context.Context, o Order) error {
@@ -163,36 +179,66 @@ func (r *Redis) segmentName(product int64, i int, split bool) string {
 }
 
 // Reset sets the stock of a product, split into segments when segments > 0, and deletes its orders, answers and the keys that also
-// names, which is told how many segments the product may have had.
+// names, which is told how many segments the product may have had. What is deleted goes first, in commands of its own, which Redis
+// carries out also where its memory is full; when it fails after that it is to be repeated.
 func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
 		return err
 	}
-	gone := append(also(max(old, segments)), r.key("orders", product), r.key("answers", product), r.key("purged", product))
+	gone := append(also(max(old, segments)), r.key("orders", product), r.key("purged", product))
+	gone = append(gone, r.answerKeys(product)...)
 	for i := range old {
 		gone = append(gone, r.segmentKey(product, i))
 	}
-	pipe := r.c.TxPipeline()
+	pipe := r.c.Pipeline()
 	for _, keys := range bySlot(gone) {
-		pipe.Del(ctx, keys...)
+		pipe.Unlink(ctx, keys...) // frees a long list beside the commands of others
 	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return writeError(err)
+	}
+	return r.setCount(ctx, product, stock, segments)
+}
+
+// setCount writes the count of a product, or those of its segments, in one script, and on a cluster in one for each slot, the product
+// itself last. A transaction would not do: where memory is full, Redis refuses whatever is sent in one.
+func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int) error {
+	keys, counts := make([]string, segments, segments+2), make([]any, segments, segments+2)
 	for i := range segments {
 		share := stock / int64(segments)
 		if int64(i) < stock%int64(segments) {
 			share++
 		}
-		pipe.Set(ctx, r.segmentKey(product, i), share, 0)
+		keys[i], counts[i] = r.segmentKey(product, i), share
 	}
-	pipe.Set(ctx, r.key("initial", product), stock, 0)
+	own, count := []string{r.key("initial", product), r.key("stock", product)}, []any{stock, stock}
 	if segments > 0 {
-		pipe.Set(ctx, r.key("stock", product), segmentedMark+strconv.Itoa(segments), 0)
-	} else {
-		pipe.Set(ctx, r.key("stock", product), stock, 0)
+		count[1] = segmentedMark + strconv.Itoa(segments)
 	}
-	_, err = pipe.Exec(ctx)
-	return writeError(err)
+	if !r.spread.Load() {
+		err := setScript.Run(ctx, r.c, append(keys, own...), append(counts, count...)...).Err()
+		if !redis.HasErrorPrefix(err, "CROSSSLOT") {
+			return writeError(err)
+		}
+		r.spread.Store(true)
+	}
+	pipe := r.c.Pipeline()
+	for i, key := range keys {
+		setScript.Eval(ctx, pipe, []string{key}, counts[i])
+	}
+	if segments > 0 {
+		if _, err := pipe.Exec(ctx); err != nil {
+			return writeError(err)
+		}
+	}
+	return writeError(setScript.Run(ctx, r.c, own, count...).Err())
 }
+
+//go:embed lua/set.lua
+var setSource string
+
+var setScript = redis.NewScript(setSource)
 
 // bySlot groups keys by their hash tags: those of one group lie in one slot of a cluster, and go in one command.
 func bySlot(keys []string) map[string][]string {

@@ -51,41 +51,83 @@ type Sold struct {
 const sellTries = 3
 
 // Sell takes the units of all orders and appends these, or does nothing, in one script; with a key it keeps the answer, and
-// returns the answer kept if there is one. The keys of different products must be in one slot of a cluster, else ErrCrossSlot.
+// returns the answer kept if there is one, also that for another product. The keys of different products must be in one slot of a
+// cluster, else ErrCrossSlot.
 func (r *Redis) Sell(ctx context.Context, s Sale) (Sold, error) {
-	if err := ctx.Err(); err != nil {
-		return Sold{}, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
-	}
-	rendered := -1 // the refusal that the script is given. Most sales want none, but after a refusal the next is likely one too
+	t := selling{Sale: s, r: r, rendered: -1}
 	if len(s.Orders) == 1 && r.refusing.Load() {
-		rendered = 0
+		t.rendered = 0
 	}
-	var sold idempotency.Template
 	if len(s.Key) > 0 {
-		sold = s.Sold()
+		t.sold = s.Sold()
 	}
-	keys := r.sellKeys(s.Orders)
-	for lost := 0; ; {
-		args, refused := s.args(sold, rendered)
-		reply, err := r.scripts.eval(sellScript, keys, args)
-		if err = sellError(err); err != nil {
-			switch unknown := errors.Is(err, ErrUnknown); {
-			case unknown && len(s.Key) > 0 && lost+1 < sellTries:
-				lost++
-				continue
-			case !unknown && lost > 0: // this one did not arrive, or was refused; the one before it may have been carried out
-				err = fmt.Errorf("%w: an answer was lost, and then: %w", ErrUnknown, err)
-			}
-			return Sold{}, err
+	for {
+		if err := ctx.Err(); err != nil && t.lost == 0 {
+			return Sold{}, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 		}
-		out, err := s.outcome(reply, sold, refused)
-		r.note(out, err)
-		if err == nil && out.Short >= 0 && len(s.Key) > 0 && out.Answer == nil {
-			rendered = out.Short // to be kept before it is told. Counts that fall do not change who is short, but for an earlier one
+		out, again, err := t.try(ctx)
+		if again {
 			continue
 		}
+		r.note(out, err)
 		return out, err
 	}
+}
+
+// selling is a sale under way.
+type selling struct {
+	Sale
+	r        *Redis
+	sold     idempotency.Template
+	rendered int    // the refusal that the script is given. Most sales want none, but after a refusal the next is likely one too
+	lost     int    // answers
+	void     string // whose claim of the key counts no more
+	claimed  bool   // on a cluster: the key is ours
+}
+
+// try sends the script once. again says that it is to be sent once more.
+func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
+	keyed := len(t.Key) > 0
+	reach := !t.r.spread.Load() // one script reaches the claim too
+	if keyed && !reach {
+		if out, done, err := t.claim(ctx); done {
+			return out, false, err
+		}
+	}
+	args, refused := t.args()
+	reply, err := t.r.scripts.eval(sellScript, t.keys(reach), args)
+	if err = sellError(err); err != nil {
+		again, err = t.failed(err, keyed, reach)
+		return Sold{}, again, err
+	}
+	if list, ok := reply.([]any); ok && len(list) == 2 && list[0] == "claimed" {
+		owner, _ := list[1].(string)
+		return t.claimedFor(ctx, owner)
+	}
+	out, err = t.outcome(reply, t.sold, refused)
+	if err == nil && out.Short >= 0 && keyed && out.Answer == nil {
+		t.rendered = out.Short // to be kept before it is told. Counts that fall do not change who is short, but for an earlier one
+		return out, true, nil
+	}
+	if t.claimed && (err != nil || out.Short >= 0) {
+		t.unclaim(ctx)
+	}
+	return out, false, err
+}
+
+// failed says whether to try again after an error, and what the error is if not.
+func (t *selling) failed(err error, keyed, reach bool) (again bool, _ error) {
+	switch unknown := errors.Is(err, ErrUnknown); {
+	case keyed && reach && errors.Is(err, ErrCrossSlot): // a cluster: the claim is elsewhere, or the products are
+		t.r.spread.Store(true)
+		return true, nil
+	case unknown && keyed && t.lost+1 < sellTries:
+		t.lost++
+		return true, nil
+	case !unknown && t.lost > 0: // this one did not arrive, or was refused; the one before it may have been carried out
+		err = fmt.Errorf("%w: an answer was lost, and then: %w", ErrUnknown, err)
+	}
+	return false, err
 }
 
 // note remembers whether this process sells or refuses.
@@ -95,34 +137,41 @@ func (r *Redis) note(out Sold, err error) {
 	}
 }
 
-func (r *Redis) sellKeys(orders []Order) []string {
-	keys := make([]string, 1, 2*len(orders)+1)
-	keys[0] = r.key("answers", orders[0].ProductID)
-	for _, o := range orders {
-		keys = append(keys, r.key("stock", o.ProductID), r.key("orders", o.ProductID))
+// keys are the script's. reach says that the claim of the idempotency key is among them.
+func (t *selling) keys(reach bool) []string {
+	keys := make([]string, 0, 2*len(t.Orders)+5)
+	if len(t.Key) > 0 {
+		keys = append(keys, t.r.answerKeys(t.Orders[0].ProductID)...)
+	}
+	for _, o := range t.Orders {
+		keys = append(keys, t.r.key("stock", o.ProductID), t.r.key("orders", o.ProductID))
+	}
+	if len(t.Key) > 0 && reach {
+		keys = append(keys, t.r.claimKey(t.Key))
 	}
 	return keys
 }
 
-// args are the script's. rendered is the order whose refusal is among them, -1 = none.
-func (s Sale) args(sold idempotency.Template, rendered int) (args []any, refused idempotency.Template) {
-	size := 3*len(s.Orders) + 1
-	if len(s.Key) > 0 {
-		size += 2*len(sold.Pieces) + 5
+// args are the script's, with the refusal of the order that is to be rendered, if one is.
+func (t *selling) args() (args []any, refused idempotency.Template) {
+	size := 3*len(t.Orders) + 1
+	if len(t.Key) > 0 {
+		size += 2*len(t.sold.Pieces) + 9
 	}
-	args = append(make([]any, 0, size), s.Key)
-	for i := range s.Orders {
-		head, tail := s.Orders[i].halves()
-		args = append(args, s.Orders[i].Quantity, head, tail)
+	args = append(make([]any, 0, size), t.Key)
+	for i := range t.Orders {
+		head, tail := t.Orders[i].halves()
+		args = append(args, t.Orders[i].Quantity, head, tail)
 	}
-	if len(s.Key) == 0 {
+	if len(t.Key) == 0 {
 		return args, refused
 	}
-	args = s.answer(args, sold)
-	args = append(args, rendered+1)
-	if rendered >= 0 {
-		refused = s.Refused(rendered)
-		args = s.answer(args, refused)
+	args = append(args, t.Orders[0].ProductID, t.void, t.r.keep.Milliseconds(), newRunName())
+	args = t.answer(args, t.sold)
+	args = append(args, t.rendered+1)
+	if t.rendered >= 0 {
+		refused = t.Refused(t.rendered)
+		args = t.answer(args, refused)
 	}
 	return args, refused
 }

@@ -1,0 +1,254 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// clustered returns a store on a Redis Cluster of one node, whose slots are as apart as those of many.
+func clustered(t *testing.T) *store.Redis {
+	t.Helper()
+	node := testenv.RedisNodes(t, 1, "cluster-enabled yes", "cluster-config-file nodes.conf")[0]
+	c, err := backend.OpenRedis(node.URL+","+node.URL, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	direct, err := backend.OpenRedis(node.URL, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer direct.Close()
+	if err := direct.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a cluster", func() bool { return c.Set(t.Context(), "up", 1, 0).Err() == nil })
+	return store.NewRedis(c, "")
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s in 30 s", what)
+		}
+	}
+}
+
+// of is a sale whose payload is told from others.
+func of(payload string, s store.Sale) store.Sale {
+	s.Fingerprint = []byte(fmt.Sprintf("%-32s", payload))
+	return s
+}
+
+// A key is one request's: with another first product it is not sold again, and the answer says whose it is.
+func TestRedisKeyOfAnotherProduct(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, r *store.Redis) {
+		reset(t, r, 1, 5, 0)
+		reset(t, r, 2, 5, 0)
+		if first, err := r.Sell(t.Context(), of("one", sale("a", "k", 1))); err != nil || first.Earlier {
+			t.Fatalf("Sell() = %+v, %v, want a sale", first, err)
+		}
+		for range 2 {
+			got, err := r.Sell(t.Context(), of("two", sale("b", "k", 2)))
+			if err != nil || !got.Earlier || strings.TrimSpace(string(got.Fingerprint)) != "one" {
+				t.Errorf("Sell() of another product with the same key = %+v, %v, want the earlier answer, of the first payload", got, err)
+			}
+		}
+		if again, err := r.Sell(t.Context(), of("one", sale("c", "k", 1))); err != nil || !again.Earlier {
+			t.Errorf("Sell() again = %+v, %v, want the earlier answer", again, err)
+		}
+		if f, err := r.Facts(t.Context(), 2, true); err != nil || f.Stock != 5 || len(f.Orders) != 0 {
+			t.Errorf("Facts() of the other product = %+v, %v, want it untouched", f, err)
+		}
+		if f, err := r.Facts(t.Context(), 1, true); err != nil || f.Stock != 4 || len(f.Orders) != 1 {
+			t.Errorf("Facts() of the product = %+v, %v, want one order", f, err)
+		}
+	}
+	t.Run("cluster", func(t *testing.T) { t.Parallel(); test(t, clustered(t)) })
+	for name, open := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			r := store.NewRedis(s.Client, s.Prefix)
+			test(t, r)
+			reset(t, r, 1, 5, 0) // which frees the key: the claim that is left is for nothing
+			if got, err := r.Sell(t.Context(), of("two", sale("d", "k", 2))); err != nil || got.Earlier {
+				t.Errorf("Sell() with a key whose product was reset = %+v, %v, want a sale", got, err)
+			}
+		})
+	}
+	t.Run("node of a cluster", func(t *testing.T) {
+		t.Parallel()
+		node := testenv.RedisNodes(t, 1, "cluster-enabled yes", "cluster-config-file nodes.conf")[0]
+		c, err := backend.OpenRedis(node.URL, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a cluster", func() bool { return c.Set(t.Context(), "up", 1, 0).Err() == nil })
+		r := store.NewRedis(c, "")
+		reset(t, r, 3, 5, 3)
+		test(t, r)
+	})
+}
+
+// On a cluster a claim without its answer may be that of a sale under way: nobody else sells under the key meanwhile.
+func TestRedisKeyClaimedOnACluster(t *testing.T) {
+	t.Parallel()
+	r := clustered(t)
+	reset(t, r, 1, 0, 0)
+	reset(t, r, 2, 5, 0)
+	if got, err := r.Sell(t.Context(), of("one", sale("a", "k", 1))); err != nil || got.Short != 0 {
+		t.Fatalf("Sell() of none = %+v, %v, want a refusal", got, err)
+	}
+	reset(t, r, 1, 0, 0) // the refusal is gone, and its claim is there
+	if got, err := r.Sell(t.Context(), of("two", sale("b", "k", 2))); !errors.Is(err, store.ErrKeyBusy) {
+		t.Errorf("Sell() with a key that is claimed = %+v, %v, want ErrKeyBusy", got, err)
+	}
+}
+
+// Refusals cost their sender nothing, so of a product only so many are kept, and of one that nobody made none.
+func TestRedisRefusalsAreBounded(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		reset(t, r, 1, 0, 0)
+		refuse := func(key string) store.Sold {
+			got, err := r.Sell(t.Context(), sale("a", key, 1))
+			if err != nil {
+				t.Fatalf("Sell() of none = %v, want a refusal", err)
+			}
+			return got
+		}
+		refuse("first")
+		if got := refuse("first"); !got.Earlier {
+			t.Errorf("Sell() again = %+v, want the refusal kept", got)
+		}
+		fill := func() {
+			var fields []any
+			for i := range 10_000 {
+				fields = append(fields, fmt.Sprint("filler", i), strings.Repeat("x", 40))
+			}
+			if err := s.Client.HSet(t.Context(), s.Prefix+"refusals:{1}", fields...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fill()
+		refuse("second") // and the full hash makes room
+		if got := refuse("first"); !got.Earlier {
+			t.Errorf("Sell() again after 10,000 others = %+v, want the refusal kept", got)
+		}
+		fill()
+		refuse("third")
+		if got := refuse("first"); got.Earlier {
+			t.Errorf("Sell() again after 20,000 others = %+v, want it refused for itself", got)
+		}
+		for _, family := range []string{"refusals", "refusals-old"} {
+			n, err := s.Client.HLen(t.Context(), s.Prefix+family+":{1}").Result()
+			if ttl := s.Client.PTTL(t.Context(), s.Prefix+family+":{1}").Val(); err != nil || n > 10_001 || ttl <= 0 {
+				t.Errorf("%s holds %d for %s, %v, want 10,001 at most, for a time", family, n, ttl, err)
+			}
+		}
+		if _, err := r.Sell(t.Context(), sale("a", "nobody's", 99)); !errors.Is(err, store.ErrUnknownProduct) {
+			t.Errorf("Sell() of a product that nobody made = %v, want ErrUnknownProduct", err)
+		}
+		for _, family := range []string{"key:nobody's", "answers:{99}", "refusals:{99}"} {
+			if s.Client.Exists(t.Context(), s.Prefix+family).Val() != 0 {
+				t.Errorf("%s is there, want nothing kept of a product that nobody made", family)
+			}
+		}
+	})
+}
+
+// What a replica without retention has kept is replayed, and what this one keeps such a replica finds.
+func TestRedisAnswersOfThePreviousVersion(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		reset(t, r, 1, 5, 0)
+		ctx, hash := t.Context(), s.Prefix+"answers:{1}"
+		if err := s.Client.HSet(ctx, hash, "old", strings.Repeat("f", 32)+"200was sold").Err(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.Sell(ctx, sale("a", "old", 1))
+		if err != nil || !got.Earlier || string(got.Answer.Body) != "was sold" || got.Answer.Status != 200 {
+			t.Errorf("Sell() with a key of the previous version = %+v, %v, want its answer", got, err)
+		}
+		if _, err := r.Sell(ctx, sale("b", "new", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := s.Client.HGet(ctx, hash, "new").Result(); err != nil || kept != strings.Repeat("f", 32)+"200b left 4, 4." {
+			t.Errorf("the previous version finds %q, %v, want fingerprint, status and body", kept, err)
+		}
+	})
+}
+
+// full fills a Redis with refusals and sales until it takes no more.
+func full(t *testing.T, r *store.Redis) {
+	t.Helper()
+	reset(t, r, 1, 0, 0)
+	reset(t, r, 2, 1_000_000, 0)
+	pad := strings.Repeat("p", 4000)
+	for i := range 100_000 {
+		s := sale("a", fmt.Sprint("key", i), int64(1+i%2))
+		s.Orders[0].Mode = pad
+		if _, err := r.Sell(t.Context(), s); errors.Is(err, store.ErrUnavailable) && i%2 == 1 {
+			return
+		}
+	}
+	t.Fatal("it took them all")
+}
+
+// With Redis full, setting the stock works, frees what the product had, and its sales go on.
+func TestRedisResetWhereMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1, "maxmemory-policy noeviction")[0]
+	c, err := backend.OpenRedis(node.URL, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r := store.NewRedis(c, "p:")
+	reset(t, r, 3, 1, 0)
+	var used int64
+	info := c.Info(t.Context(), "memory").Val()
+	if _, err := fmt.Sscanf(info[strings.Index(info, "used_memory:"):], "used_memory:%d", &used); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used+4<<20)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	full(t, r)
+	for i := 0; c.Set(t.Context(), fmt.Sprint("x", i), "y", 0).Err() == nil; i++ { // what the last command needed for itself is free again
+	}
+	if n, err := r.Add(t.Context(), 3, 1); n != 2 || err != nil {
+		t.Errorf("Add(1), which puts back = %d, %v, want 2", n, err)
+	}
+	if _, err := r.Add(t.Context(), 3, -1); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Add(-1), which takes = %v, want ErrUnavailable", err)
+	}
+	reset(t, r, 3, 7, 2) // nothing to free: it must work all the same
+	if f, err := r.Facts(t.Context(), 3, true); err != nil || f.Stock != 7 || f.Initial != 7 {
+		t.Errorf("Facts() = %+v, %v, want 7 units", f, err)
+	}
+	reset(t, r, 2, 5, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		if _, err = r.Sell(ctx, sale("b", "again", 2)); err == nil {
+			break
+		}
+	}
+	if f, ferr := r.Facts(t.Context(), 2, true); err != nil || ferr != nil || f.Stock != 4 || len(f.Orders) != 1 {
+		t.Errorf("5 s after the reset Sell() = %v and Facts() = %+v, %v, want a sale, and one order", err, f, ferr)
+	}
+}
