@@ -233,6 +233,9 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	if n, err := r.Add(t.Context(), 3, 1); n != 2 || err != nil {
 		t.Errorf("Add(1), which puts back = %d, %v, want 2", n, err)
 	}
+	if err := r.Append(t.Context(), someOrder("late", 3)); err != nil {
+		t.Errorf("Append(), after the count was written = %v, want nil", err)
+	}
 	if _, err := r.Add(t.Context(), 3, -1); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Add(-1), which takes = %v, want ErrUnavailable", err)
 	}

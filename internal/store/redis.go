@@ -84,15 +84,15 @@ func (r *Redis) Add(ctx context.Context, product, delta int64) (int64, error) {
 	key := []string{r.key("stock", product)}
 	n, err := r.c.IncrBy(ctx, key[0], delta).Result()
 	if delta > 0 && redis.HasErrorPrefix(err, "OOM") { // what was taken must go back, though Redis has no memory for anything new
-		n, err = addScript.Run(ctx, r.c, key, delta).Int64()
+		n, err = finishScript.Run(ctx, r.c, key, "INCRBY", delta).Int64()
 	}
 	return n, writeError(err)
 }
 
-//go:embed lua/add.lua
-var addSource string
+//go:embed lua/finish.lua
+var finishSource string
 
-var addScript = redis.NewScript(addSource)
+var finishScript = redis.NewScript(finishSource)
 
 // Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the units.
 func (r *Redis) Append(ctx context.Context, o Order) error {
@@ -100,7 +100,12 @@ func (r *Redis) Append(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	return writeError(r.c.RPush(ctx, r.key("orders", o.ProductID), row).Err())
+	key := []string{r.key("orders", o.ProductID)}
+	err = r.c.RPush(ctx, key[0], row).Err()
+	if redis.HasErrorPrefix(err, "OOM") { // the count is written: without its order the units would be gone
+		err = finishScript.Run(ctx, r.c, key, "RPUSH", row).Err()
+	}
+	return writeError(err)
 }
 
 // Segments returns the count of each segment; an unsegmented product is one segment, and split is false. The counts are
