@@ -43,6 +43,8 @@ type FailedRun struct {
 	Plan       string `json:"plan,omitempty"`
 	Repetition int    `json:"repetition"`
 	Why        string `json:"why"`
+	// Log holds the last lines that the service's processes logged during it, where they can be read.
+	Log []string `json:"log,omitempty"`
 }
 
 // Step is where a comparison is: run Index of Total.
@@ -76,11 +78,17 @@ type Comparing struct {
 	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
 	Replicas int
 	Stack    []string
+	// MarkLogs is called before each run, and returns what gives the last lines that the service's processes have logged since,
+	// at most n of each: they are kept with a run that failed, was contradicted or stayed undecided. nil = nobody can read them.
+	MarkLogs func() (since func(n int) []string)
 	// Progress is told of every step, from one goroutine at a time; nil = nobody.
 	Progress func(Step)
 	// Each is given every result with its history, which the comparison then lets go; nil = nobody.
 	Each func(Result) error
 }
+
+// logLines is how many lines of each process's log are kept with a run that failed.
+const logLines = 5
 
 // Fits says why the plan cannot be carried out against the mode, as with segments that it does not know; nil where it can.
 func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
@@ -193,6 +201,10 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		}
 	}
 	tell(step)
+	logged := func(int) []string { return nil }
+	if what.MarkLogs != nil {
+		logged = what.MarkLogs()
+	}
 	start := time.Now()
 	result, err := what.run(ctx, j, c.insist(j), func(p Progress) {
 		running := step
@@ -207,13 +219,16 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
-		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: err.Error()})
+		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: err.Error(), Log: logged(logLines)})
 	}
 	if err != nil && result.Sent == 0 {
 		tell(step)
 		return nil
 	}
 	result.Repetition = j.repetition
+	if result.Finding == audit.Contradicted || result.Finding == audit.Undecided || result.Latency[Failed].Count > 0 {
+		result.Log = logged(logLines)
+	}
 	step.Result = &result
 	tell(step)
 	var eachErr error
@@ -287,12 +302,15 @@ const (
 )
 
 // ExitCode judges the whole comparison: an interruption wins, then a contradicted claim, a crossed threshold, and what
-// stayed undecided. The baseline claims nothing and cannot contradict, but it must have answered.
+// stayed undecided or does not count ([Result].Discounted). The baseline claims nothing and cannot contradict, but it must have answered.
 func (c Comparison) ExitCode() int {
 	if c.Partial {
 		return ExitInterrupted
 	}
 	undecided := len(c.Failed) > 0 || len(c.Summaries) == 0
+	for _, r := range c.Results {
+		undecided = undecided || r.Discounted != ""
+	}
 	for _, s := range c.Summaries {
 		switch s.standing() {
 		case audit.Contradicted:

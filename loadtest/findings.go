@@ -38,9 +38,16 @@ func writeFindings(b *strings.Builder, c Comparison, style Style) {
 	line(color, text)
 	for _, s := range byFinding(c.Summaries) {
 		line(findingLine(s, rowName(s, c), lang))
+		logLinesOf(s.log, line)
+	}
+	for _, r := range c.Results {
+		if r.Discounted != "" {
+			line(yellow, say(lang, "discounted", r.Mode, r.Repetition, r.Discounted))
+		}
 	}
 	for _, f := range c.Failed {
 		line(yellow, say(lang, "run failed", f.Mode, f.Repetition, f.Why))
+		logLinesOf(f.Log, line)
 	}
 	for _, s := range c.Skipped {
 		line("", say(lang, "skipped", s.Mode, s.Why))
@@ -50,6 +57,13 @@ func writeFindings(b *strings.Builder, c Comparison, style Style) {
 	}
 	if c.Partial {
 		line(yellow, say(lang, "interrupted"))
+	}
+}
+
+// logLinesOf writes what the service's processes logged during a run, under the line that says what became of it.
+func logLinesOf(log []string, line func(color, text string)) {
+	for _, l := range log {
+		line(dim, "  "+l)
 	}
 }
 

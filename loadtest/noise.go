@@ -13,6 +13,8 @@ const (
 	noisyCPU   = 0.15
 	noisySteal = 0.02
 	noisyLag   = 2 * time.Millisecond
+	// discountedDrops is from which share of dropped arrivals on an open model's run does not count.
+	discountedDrops = 0.01
 	// quietWindow is how long the machine is looked at before the load. The kernel counts in hundredths of a second.
 	quietWindow = 200 * time.Millisecond
 )
@@ -28,13 +30,22 @@ func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	if cores := during.cores(during.steal); cores > noisySteal {
 		note("noise stolen", cores)
 	}
-	if res.Dropped > 0 {
+	if res.Dropped > 0 && discounted(res, lang) == "" {
 		note("noise dropped", res.Dropped, res.Plan.MaxInFlight)
 	}
 	if limit := max(noisyLag, res.Latency[Accepted].P99/10); res.Lag.P99 > limit {
 		note("noise late", res.Lag.P99.Round(10*time.Microsecond))
 	}
 	return why
+}
+
+// discounted says why a run does not count as a measurement; "" where it does.
+func discounted(res *Result, lang string) string {
+	arrivals := res.Sent - res.Retried + res.Dropped
+	if float64(res.Dropped) <= discountedDrops*float64(arrivals) {
+		return ""
+	}
+	return say(lang, "discounted drops", res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals), 100*discountedDrops, res.Plan.MaxInFlight)
 }
 
 // cpuTime is what the machine's processors have done: since its start, or between two readings. The zero value, where the

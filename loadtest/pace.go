@@ -18,6 +18,8 @@ type driver struct {
 
 	dropped  atomic.Int64 // arrivals of the open model that found MaxInFlight on their way
 	inFlight atomic.Int64 // sent and not answered; in the open model also those handed over and not sent yet
+	extra    atomic.Int64 // requests sent beyond the plan's, see [Plan].SellOut
+	late     atomic.Int64 // when the first of them was, on the recorder's clock; 0 = none yet
 	planned  int64        // how many arrivals there will be; 0 = the duration decides
 }
 
@@ -100,8 +102,27 @@ func (d *driver) budget() func(n int) bool {
 		return func(int) bool { return d.rec.now() < int64(d.plan.Duration) }
 	default: // one budget for all: a fast VU sends more than a slow one
 		var taken atomic.Int64
-		return func(int) bool { return taken.Add(1) <= int64(d.plan.Requests) }
+		return func(int) bool { return taken.Add(1) <= int64(d.plan.Requests) || d.goOn() }
 	}
+}
+
+// goOn says whether another request is sent although the plan's have been: nobody has been told yet that the stock is
+// out, no more has been sold than there was, time is left, and the service still sells.
+func (d *driver) goOn() bool {
+	p := d.plan
+	if p.SellOut == 0 || p.Products > 1 || int64(p.Requests)*p.Quantity <= p.Stock {
+		return false
+	}
+	now := d.rec.now()
+	d.late.CompareAndSwap(0, now)
+	accepted, soldOut, last := d.rec.sales()
+	since := max(last, d.late.Load())
+	more := soldOut == 0 && accepted*p.Quantity <= p.Stock &&
+		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+answerTime)
+	if more {
+		d.extra.Add(1)
+	}
+	return more
 }
 
 // arrival is one request of the open model.

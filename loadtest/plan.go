@@ -48,6 +48,10 @@ type Plan struct {
 	// Insist is how many more runs are made of a mode that claims to break while none has shown it: such a claim says what
 	// can happen, and whether it does is up to the scheduler. A mode that claims to be exact gets its repetitions only.
 	Insist int `json:"insist,omitempty"`
+	// SellOut is how much longer than its Requests a closed plan that asks for more than there is may take until somebody is
+	// told that the stock is out; 0 = it ends with its requests. On a slow service many requests are turned away as busy, and
+	// what is left then says that the run proved nothing. Of one product only.
+	SellOut time.Duration `json:"sell_out,omitempty"`
 
 	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected. See [Result.Unmet].
 	MustEnd *int64 `json:"must_end,omitempty"`
@@ -68,13 +72,15 @@ const (
 	defaultRateFor     = 10 * time.Second
 	// answerTime is how long beyond Wait a request may take before it is given up.
 	answerTime = 7 * time.Second
+	// defaultSellOut is SellOut where the number of requests is the default too.
+	defaultSellOut = time.Minute
 )
 
 // Open says whether the plan follows the open model.
 func (p Plan) Open() bool { return p.Rate > 0 || len(p.Stages) > 0 }
 
 // WithDefaults returns the plan with its zero values filled in: 40 VUs that share half as many requests again as there is
-// stock, of 1 unit each, on product 101 with a stock of 500; an open model of 10 s and at most 512 requests in flight; a
+// stock, of 1 unit each, and up to a minute more until it is out, on product 101 with a stock of 500; an open model of 10 s and at most 512 requests in flight; a
 // timeout of 7 s beyond Wait; engine raw, seed 1, one repetition.
 func (p Plan) WithDefaults() Plan {
 	p.Product = orDefault(p.Product, defaultProduct)
@@ -95,7 +101,10 @@ func (p Plan) WithDefaults() Plan {
 	p.VUs = orDefault(p.VUs, defaultVUs)
 	if p.Loops == 0 && p.Duration == 0 && p.Quantity > 0 {
 		// More is asked for than there is, so that a mode has something to refuse.
-		p.Requests = orDefault(p.Requests, int(max(1, p.Stock*3/2/p.Quantity))*p.Products)
+		if p.Requests == 0 {
+			p.Requests = int(max(1, p.Stock*3/2/p.Quantity)) * p.Products
+			p.SellOut = orDefault(p.SellOut, defaultSellOut)
+		}
 	}
 	return p
 }

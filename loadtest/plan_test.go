@@ -96,14 +96,15 @@ func TestWithDefaults(t *testing.T) {
 		plan Plan
 		want Plan
 	}{
-		{"zero", Plan{}, with(func(p *Plan) { p.VUs, p.Requests = 40, 750 })},
+		{"zero", Plan{}, with(func(p *Plan) { p.VUs, p.Requests, p.SellOut = 40, 750, time.Minute })},
+		{"requests", Plan{Requests: 9}, with(func(p *Plan) { p.VUs, p.Requests = 40, 9 })},
 		{"loops", Plan{Loops: 3}, with(func(p *Plan) { p.VUs, p.Loops = 40, 3 })},
 		{"rate", Plan{Rate: 5}, with(func(p *Plan) { p.Rate, p.Duration, p.MaxInFlight = 5, 10*time.Second, 512 })},
 		{"wait", Plan{Wait: 3 * time.Second}, with(func(p *Plan) {
-			p.VUs, p.Requests, p.Wait, p.Timeout = 40, 750, 3*time.Second, 10*time.Second
+			p.VUs, p.Requests, p.SellOut, p.Wait, p.Timeout = 40, 750, time.Minute, 3*time.Second, 10*time.Second
 		})},
 		{"by tens", Plan{Stock: 100, Quantity: 10, Products: 2}, with(func(p *Plan) {
-			p.VUs, p.Requests, p.Stock, p.Quantity, p.Products = 40, 30, 100, 10, 2
+			p.VUs, p.Requests, p.SellOut, p.Stock, p.Quantity, p.Products = 40, 30, time.Minute, 100, 10, 2
 		})},
 	}
 	for _, tt := range tests {

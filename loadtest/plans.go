@@ -21,7 +21,7 @@ var Plans = []NamedPlan{
 	{
 		Name:  "demo",
 		Title: api.Text{En: "40 clients share 750 requests for a stock of 500", Zh: "40 个客户端共发 750 个请求，库存 500"},
-		Plans: []Plan{{VUs: 40, Requests: 750, Stock: 500, Product: 101, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4}},
+		Plans: []Plan{{VUs: 40, Requests: 750, Stock: 500, Product: 101, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4, SellOut: defaultSellOut}},
 	},
 	{
 		Name:  "jmeter",

@@ -41,6 +41,7 @@ type shard struct {
 	codes, served   map[string]int
 	sent, retried   int
 	kinds           [3]int64
+	soldOut         int64 // answers that the stock is out
 	first, last     int64 // first call, last return
 	lastAccepted    int64
 	firstIsRecorded bool
@@ -91,6 +92,9 @@ func (r *recorder) add(s sample, left int64, hasLeft bool) {
 func (p *shard) count(s *sample, k int) {
 	p.sent++
 	p.kinds[k]++
+	if s.op.Outcome == audit.Refused {
+		p.soldOut++
+	}
 	p.codes[s.read.code]++
 	if s.op.Replica != "" {
 		p.served[s.op.Replica]++
@@ -147,4 +151,16 @@ func (r *recorder) counts() (kinds [3]int64) {
 		p.mu.Unlock()
 	}
 	return kinds
+}
+
+// sales returns how many requests were accepted so far and how many were told that the stock is out, and when the last
+// acceptance came.
+func (r *recorder) sales() (accepted, soldOut, last int64) {
+	for i := range r.parts {
+		p := &r.parts[i]
+		p.mu.Lock()
+		accepted, soldOut, last = accepted+p.kinds[kindIndex(Accepted)], soldOut+p.soldOut, max(last, p.lastAccepted)
+		p.mu.Unlock()
+	}
+	return accepted, soldOut, last
 }

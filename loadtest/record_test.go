@@ -181,10 +181,11 @@ func TestNoise(t *testing.T) {
 		{"unknown machine", Result{}, cpuTime{}, cpuTime{}, 0},
 		{"neighbour", Result{}, over(0.5, 0), over(2, 0), 1},
 		{"steal", Result{}, over(0, 0), over(1, 0.1), 1},
-		{"drops", Result{Dropped: 3}, over(0, 0), over(1, 0), 1},
+		{"drops", Result{Sent: 300, Dropped: 3}, over(0, 0), over(1, 0), 1},
 		{"late", Result{Lag: Latency{P99: 3 * time.Millisecond}}, over(0, 0), over(1, 0), 1},
 		{"late, but slower still", Result{Lag: Latency{P99: 3 * time.Millisecond}, Latency: p99(time.Second)}, over(0, 0), over(1, 0), 0},
-		{"everything", Result{Dropped: 1, Lag: Latency{P99: time.Second}}, over(1, 0), over(1, 1), 4},
+		{"more drops, which discount the run", Result{Sent: 200, Dropped: 3}, over(0, 0), over(1, 0), 0},
+		{"everything", Result{Sent: 100, Dropped: 1, Lag: Latency{P99: time.Second}}, over(1, 0), over(1, 1), 4},
 	}
 	for _, tt := range tests {
 		if got := noise(&tt.res, tt.quiet, tt.during, "en"); len(got) != tt.want {

@@ -125,6 +125,9 @@ func writeLoad(b *strings.Builder, r Result, lang string) {
 	round := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 	line := func(text string) { b.WriteString(text + "\n") }
 	line(say(lang, "report requests", r.Sent, r.Retried, r.Dropped, round(r.Elapsed), rate(r.RequestsPerSecond)))
+	if r.Extra > 0 {
+		line(say(lang, "extra", r.Extra))
+	}
 	line(say(lang, "report accepted", rate(r.AcceptedPerSecond), round(r.ToLastAccepted)))
 	line(say(lang, "report codes", counts(r.Codes, lang)))
 	if len(r.Served) > 0 {

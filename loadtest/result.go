@@ -27,16 +27,24 @@ type Result struct {
 	RequestsPerSecond float64       `json:"requests_per_second"`
 
 	Sent    int              `json:"sent"`
-	Retried int              `json:"retried"` // of Sent, repetitions with the same key
-	Dropped int              `json:"dropped"` // open model: arrivals nobody was free to send
-	Codes   map[string]int   `json:"codes"`   // "ok", the problem's code, or what the transport said: "timeout", "reset", ...
-	Served  map[string]int   `json:"served"`  // answers by X-Replica
-	Lag     Latency          `json:"lag"`     // open model: send minus intended start
-	Latency map[Kind]Latency `json:"latency"` // response time: from the intended start (closed model: the send) to the last byte
-	Service map[Kind]Latency `json:"service"` // service time: from the send to the last byte
+	Retried int              `json:"retried"`         // of Sent, repetitions with the same key
+	Extra   int              `json:"extra,omitempty"` // of Sent, beyond the plan's requests because the stock was not out, see [Plan].SellOut
+	Dropped int              `json:"dropped"`         // open model: arrivals nobody was free to send
+	Codes   map[string]int   `json:"codes"`           // "ok", the problem's code, or what the transport said: "timeout", "reset", ...
+	Served  map[string]int   `json:"served"`          // answers by X-Replica
+	Lag     Latency          `json:"lag"`             // open model: send minus intended start
+	Latency map[Kind]Latency `json:"latency"`         // response time: from the intended start (closed model: the send) to the last byte
+	Service map[Kind]Latency `json:"service"`         // service time: from the send to the last byte
 	Series  []Second         `json:"series"`
 	Noisy   []string         `json:"noisy,omitempty"` // why the numbers should not be trusted: drops, lag, a busy machine
 	Partial bool             `json:"partial,omitempty"`
+	// Discounted says why the run does not count as a measurement, "" where it does: of an open model's arrivals more
+	// than one in a hundred were dropped, so the load was not the plan's and its latencies are those of what was sent. What
+	// the judge found stands.
+	Discounted string `json:"discounted,omitempty"`
+	// Log holds the last lines that the service's processes logged during a run that failed, was contradicted or stayed
+	// undecided, where they can be read.
+	Log []string `json:"log,omitempty"`
 
 	// Verdicts holds the judge's report for each product that was sold, and Claim and Finding what became of the claim.
 	Verdicts []audit.Report `json:"verdicts,omitempty"`

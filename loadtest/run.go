@@ -88,8 +88,9 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	during := readCPU().since(before)
 	stop()
 	d.rec.fill(res)
-	res.Dropped = int(d.dropped.Load())
+	res.Dropped, res.Extra = int(d.dropped.Load()), int(d.extra.Load())
 	res.Partial = ctx.Err() != nil
+	res.Discounted = discounted(res, d.lang)
 	res.Noisy = noise(res, quiet, during, d.lang)
 	return nil
 }

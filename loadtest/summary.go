@@ -60,6 +60,8 @@ type Summary struct {
 	P99               time.Duration `json:"p99_ns"`
 
 	reports  []audit.Report // of the worst repetition
+	log      []string       // likewise
+	extra    int            // likewise
 	noisy    []string
 	accepted int64
 }
@@ -104,7 +106,7 @@ func summarizeRuns(runs []Result) Summary {
 		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
 		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition, Tries: worst.Tries,
 		Sent: worst.Sent, Failed: worst.Latency[Failed].Count, Served: worst.Served,
-		reports: worst.Verdicts, noisy: worst.Noisy, accepted: worst.Latency[Accepted].Count,
+		reports: worst.Verdicts, log: worst.Log, extra: worst.Extra, noisy: worst.Noisy, accepted: worst.Latency[Accepted].Count,
 	}
 	if unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)

@@ -91,7 +91,11 @@ func soldGrid(c Comparison, lang string) grid {
 				gridCell{text: fmt.Sprintf("%d (%d)", s.Sold, s.Orders)},
 				badCount(s.Oversold), badCount(s.LostUpdates), badCount(s.Leaked))
 		}
-		g.rows = append(g.rows, gridRow{cells: cells, notes: judgeNotes(s, lang)})
+		notes := judgeNotes(s, lang)
+		if s.extra > 0 {
+			notes = append([]string{say(lang, "extra", s.extra)}, notes...)
+		}
+		g.rows = append(g.rows, gridRow{cells: cells, notes: notes})
 	}
 	return g
 }

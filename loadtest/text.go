@@ -86,7 +86,10 @@ var messages = map[string]map[string]string{
 		"tries":          "this is run %d; the runs before it were exact",
 		"violation":      "violation: %s", "missing": "missing: %s", "other codes": "other answers: %s", "more lines": "+%d more", "noise busy": "the machine was busy before the load: %.2f cores", "noise stolen": "the hypervisor took %.2f cores away",
 		"noise dropped": "%d arrivals were dropped: %d requests were in flight", "noise late": "requests left late: lag p99 %v",
-		"noisy": "noisy: %s", "noisy rows": "noisy: %d of %d rows: %s",
+		"discounted drops": "%d of %d arrivals (%.1f%%) were dropped, more than %.0f%%: %d requests were in flight, so the load was not the plan's and the latencies are those of what was sent; lower --rate, or raise --max-in-flight",
+		"discounted":       "does not count: %s, repetition %d: %s",
+		"extra":            "%d requests more than planned were sent, because nobody had been told that the stock is out",
+		"noisy":            "noisy: %s", "noisy rows": "noisy: %d of %d rows: %s",
 
 		"all confirmed":  "confirmed: %d of %d claims %s",
 		"on one":         "on one replica (hazard: threads)",
@@ -143,7 +146,10 @@ var messages = map[string]map[string]string{
 		"tries":          "这是第 %d 次运行，之前各次都精确",
 		"violation":      "违反：%s", "missing": "缺少：%s", "other codes": "其他应答：%s", "more lines": "另有 %d 条", "noise busy": "压测开始前机器就在忙：%.2f 个核", "noise stolen": "虚拟化层拿走了 %.2f 个核",
 		"noise dropped": "丢弃了 %d 次到达：在途请求已达 %d 个", "noise late": "请求发出偏晚：滞后 p99 %v",
-		"noisy": "有干扰：%s", "noisy rows": "有干扰：%d/%d 行：%s",
+		"discounted drops": "%d/%d 次到达（%.1f%%）被丢弃，超过 %.0f%%：在途请求已达 %d 个，负载不是计划中的负载，延迟只是已发出请求的延迟；请降低 --rate 或提高 --max-in-flight",
+		"discounted":       "不作数：%s，第 %d 轮：%s",
+		"extra":            "多发了 %d 个请求：计划的请求发完时还没有人得到“售罄”的应答",
+		"noisy":            "有干扰：%s", "noisy rows": "有干扰：%d/%d 行：%s",
 
 		"all confirmed":  "符合声明：%d/%d 个%s",
 		"on one":         "，单副本（场景：threads）",

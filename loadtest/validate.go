@@ -110,6 +110,8 @@ func (p Plan) clientFaults() []error {
 	check(p.Retry >= 0, "--retry must not be negative")
 	check(!p.RetryUnsafe || p.Retry > 0, "--retry-unsafe needs --retry")
 	check(p.Repeat >= 0, "--repeat must not be negative")
+	check(p.SellOut >= 0, "--sell-out must not be negative")
+	check(p.SellOut == 0 || !p.Open() && p.Loops == 0 && p.Duration == 0, "--sell-out goes with --requests")
 	check(p.Insist >= 0, "--insist must not be negative")
 	check(p.Engine == "" || slices.Contains(EngineNames, p.Engine), "--engine must be %s, not %q", strings.Join(EngineNames, ", "), p.Engine)
 	return errs

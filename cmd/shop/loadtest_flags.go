@@ -54,6 +54,7 @@ func (f *planFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&p.Engine, "engine", "", "HTTP client: raw, nethttp or resty (default raw)")
 	set.IntVar(&p.Repeat, "repeat", 0, "repetitions, interleaved over the modes (default 1)")
 	set.IntVar(&p.Insist, "insist", 0, "how often at most a mode that claims to break is run again until it is seen to (default 0; plan demo 4, five 19)")
+	set.DurationVar(&p.SellOut, "sell-out", 0, "closed model with --requests: how much longer it may take until the stock is out (default 1m where --requests is the default, else 0)")
 	set.Uint64Var(&p.Seed, "seed", 0, "seed of all randomness (default 1)")
 }
 
@@ -125,7 +126,7 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 // open model ends what belongs to the closed one.
 func (f *planFlags) override(p *loadtest.Plan) {
 	if f.given(lengths...) {
-		p.Loops, p.Requests, p.Duration, p.Rate, p.Stages = 0, 0, 0, 0, nil
+		p.Loops, p.Requests, p.Duration, p.Rate, p.Stages, p.SellOut = 0, 0, 0, 0, nil, 0
 	}
 	if f.given(models...) {
 		p.VUs, p.Burst = 0, false
@@ -148,7 +149,8 @@ func (f *planFlags) override(p *loadtest.Plan) {
 		"zipf": func() { p.Zipf = from.Zipf }, "stock": func() { p.Stock = from.Stock },
 		"segments": func() { p.Segments = from.Segments }, "quantity": func() { p.Quantity = from.Quantity },
 		"wait": func() { p.Wait = from.Wait }, "store": func() { p.Store = from.Store },
-		"engine": func() { p.Engine = from.Engine }, "repeat": func() { p.Repeat = from.Repeat }, "insist": func() { p.Insist = from.Insist }, "seed": func() { p.Seed = from.Seed },
+		"engine": func() { p.Engine = from.Engine }, "repeat": func() { p.Repeat = from.Repeat }, "insist": func() { p.Insist = from.Insist },
+		"sell-out": func() { p.SellOut = from.SellOut }, "seed": func() { p.Seed = from.Seed },
 	}
 	for name, apply := range overrides {
 		if f.given(name) {

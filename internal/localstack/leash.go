@@ -157,7 +157,7 @@ func (p *process) end(how string) {
 func (l *leash) start(ctx context.Context, name string, argv, env []string, grace time.Duration) (*process, error) {
 	p := &process{
 		name:    name,
-		log:     filepath.Join(l.dir, strings.ReplaceAll(name, " ", "-")+".log"),
+		log:     filepath.Join(l.dir, logFile(name)),
 		started: make(chan struct{}),
 		exited:  make(chan struct{}),
 	}

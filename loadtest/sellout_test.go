@@ -1,0 +1,133 @@
+package loadtest
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// On a slow service most requests are turned away as busy, and the plan's requests are spent before the stock is: the run
+// goes on until somebody is told that it is out. It does not go on where more was sold than there was, nor for ever.
+func TestRunUntilTheStockIsOut(t *testing.T) {
+	t.Parallel()
+	mostlyBusy := func() func(http.ResponseWriter, *http.Request) bool {
+		var n atomic.Int64
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			turned := n.Add(1)%4 != 0
+			if turned {
+				refuse(w, api.LockBusy, "busy")
+			}
+			return turned
+		}
+	}
+	alwaysBusy := func(w http.ResponseWriter, _ *http.Request) bool {
+		time.Sleep(time.Millisecond)
+		refuse(w, api.LockBusy, "busy")
+		return true
+	}
+	tests := []struct {
+		name    string
+		shop    *fakeShop
+		claim   api.Outcomes
+		sellOut time.Duration
+		verdict audit.Verdict
+		extra   bool
+	}{
+		{"slow", &fakeShop{fail: mostlyBusy()}, api.Exact, patience, audit.Exact, true},
+		{"slow, and it may not go on", &fakeShop{fail: mostlyBusy()}, api.Exact, 0, audit.Vacuous, false},
+		{"fast", &fakeShop{}, api.Exact, patience, audit.Exact, false},
+		{"oversells", &fakeShop{broken: map[string]bool{"m": true}}, "O", patience, audit.Broken, false},
+		{"stuck", &fakeShop{fail: alwaysBusy}, "X", 100 * time.Millisecond, audit.Broken, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.shop.replicas = 1
+			plan := Plan{VUs: 8, Requests: 90, Stock: 60, Wait: time.Second, SellOut: tt.sellOut}
+			res, err := Run(t.Context(), tt.shop.open(t), shopMode("m", tt.claim), plan, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := res.Verdicts[0]; v.Verdict != tt.verdict || (res.Extra > 0) != tt.extra || res.Sent != 90+res.Extra {
+				t.Errorf("verdict %s, %d sent, %d of them extra; want %s, extra %t\n%s", v.Verdict, res.Sent, res.Extra, tt.verdict, tt.extra, v.Text("en"))
+			}
+		})
+	}
+}
+
+// An open model that drops more than a hundredth of its arrivals did not put the planned load on the service: the run does
+// not count, and the exit code says that nothing was decided, whatever the verdict on the stock.
+func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
+	t.Parallel()
+	slow := &fakeShop{replicas: 1, fail: func(http.ResponseWriter, *http.Request) bool { time.Sleep(50 * time.Millisecond); return false }}
+	control := slow.open(t)
+	plan := Plan{Name: "open", Rate: 200, Duration: 500 * time.Millisecond, MaxInFlight: 2, Stock: 1000}
+	res, err := Run(t.Context(), control, shopMode("m", api.Exact), plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Dropped == 0 || !strings.Contains(res.Discounted, "were dropped, more than 1%") || res.Finding != audit.Confirmed {
+		t.Fatalf("%d dropped, discounted %q, finding %s; want drops, the reason, confirmed", res.Dropped, res.Discounted, res.Finding)
+	}
+	c := comparisonOf(res)
+	if code := c.ExitCode(); code != ExitUndecided {
+		t.Errorf("exit code %d, want %d", code, ExitUndecided)
+	}
+	var b strings.Builder
+	if err := WriteTable(&b, c, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "does not count: m, repetition 1: ") {
+		t.Errorf("the table does not say that the run does not count:\n%s", b.String())
+	}
+	res.Sent, res.Dropped = 990, 10
+	if why := discounted(&res, "en"); why != "" {
+		t.Errorf("10 of 1000 dropped: %q, want a run that counts", why)
+	}
+	res.Dropped = 11
+	if why := discounted(&res, "zh"); why == "" || strings.Contains(why, "%!") {
+		t.Errorf("11 of 1001 dropped: %q, want a reason", why)
+	}
+}
+
+// What the replicas logged during a run that failed, or was not confirmed, is kept and printed under it.
+func TestLogOfAFailedRow(t *testing.T) {
+	t.Parallel()
+	logged := 0
+	r := runner{fail: "unsafe"}
+	c, err := Compare(t.Context(), Comparing{
+		Modes: threeModes, Plans: []Plan{{Name: "demo"}}, Run: r.run,
+		MarkLogs: func() func(int) []string {
+			logged++
+			return func(n int) []string {
+				return []string{"replica 2: redis: OOM command not allowed", "and no more"}[:min(n, 1)]
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if logged != 2 || len(c.Failed) != 1 || len(c.Failed[0].Log) != 1 || c.Results[0].Log != nil {
+		t.Errorf("marked %d times, failed %+v, log of the good run %q; want 2, one line, none", logged, c.Failed, c.Results[0].Log)
+	}
+	wrong := brokenRun("mutex", api.Exact)
+	wrong.Log = []string{"replica 1: panic"}
+	c.Results, c.Summaries = append(c.Results, wrong), append(c.Summaries, summarizeRuns([]Result{wrong}))
+	var table, text strings.Builder
+	if err := WriteTable(&table, c, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteJSON(&text, c); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"replica 2: redis: OOM command not allowed", "replica 1: panic"} {
+		if !strings.Contains(table.String(), "\n  "+want) || !strings.Contains(text.String(), want) {
+			t.Errorf("table or JSON lacks %q:\n%s", want, table.String())
+		}
+	}
+}
