@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 	"web":            {},
 
 	// For tests only; see testOnly.
-	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
+	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv", "internal/wire"},
 	"internal/stock/stocktest": {"internal/stock", "internal/lock", "internal/store", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack", "migrations"},
 	"internal/testenv/need":    {},

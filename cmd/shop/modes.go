@@ -230,17 +230,19 @@ var brokenWords = map[string]struct {
 	"en": {
 		"first broken by", "what happens", "modes", "nothing of these",
 		[]string{
-			"concurrent requests on one replica", "on several", "the work outlives the lock's TTL",
+			"concurrent requests on one replica", "on several", "the work between two commands outlives the lock's TTL",
 			"the holder releases only after a rival has the lock", "the holder is stopped past the TTL and goes on",
 			"the holder is killed at any step", "the Redis master dies before it has replicated, a replica is promoted",
 			"the client repeats a request with the same key",
+			"a write, or its `COMMIT`, arrives after its sender gave up or died",
 		},
 	},
 	"zh": {
 		"最先栽在哪个场景", "发生了什么", "模式", "以上都不怕",
 		[]string{
-			"单副本并发", "多副本并发", "业务比锁的 TTL 还长", "锁已被别人拿到，原持有者才来释放（锁误删）", "持有者停顿超过 TTL 后继续执行",
+			"单副本并发", "多副本并发", "两条命令之间的业务比锁的 TTL 还长", "锁已被别人拿到，原持有者才来释放（锁误删）", "持有者停顿超过 TTL 后继续执行",
 			"持有者在任意一步被 kill", "Redis 主节点来不及复制就宕机，从节点被提升", "客户端用同一个幂等键重复请求",
+			"写命令（或 `COMMIT`）在发送方放弃或宕机之后才到",
 		},
 	},
 }

@@ -15,7 +15,7 @@ import (
 
 // pageWords are the words of the pages, by language.
 var pageWords = map[string]struct {
-	title, intro, all, other, claims, noClaims, diagrams string
+	title, intro, hazards, all, other, claims, noClaims, diagrams string
 	good, broken, nothing, trace, traced, beside         string
 }{
 	"en": {
@@ -23,6 +23,20 @@ var pageWords = map[string]struct {
 		intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page each: the essay,\n" +
 			"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as the\n" +
 			"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.",
+		hazards: "## The hazards\n\n" +
+			"* `threads`, `replicas`: concurrent requests, at one replica and at several.\n" +
+			"* `slow`: the work *between* two commands takes longer than the lock's TTL, and the process lives. A command whose answer takes\n" +
+			"  longer than its client's patience (three seconds with Redis) is something else: a lost reply, with an unknown outcome. In the\n" +
+			"  modes that write the count and the order with two commands it leaks units.\n" +
+			"* `late`: the holder is done, its lease is over, a rival holds the lock, and only then the holder releases.\n" +
+			"* `pause`: the holder is stopped inside the section for longer than its TTL or session, wakes up and goes on.\n" +
+			"* `crash`: the holder is killed at any of its commands; what it had not sent is never sent. \"Stuck\" is judged later than the\n" +
+			"  longest of TTL, session (Consul's lives for up to twice its TTL) and lock-delay after that.\n" +
+			"* `failover`: a Redis master dies before it has replicated everything, and its replica is promoted: the Redis of lock and stock,\n" +
+			"  for `redlock` one of the nodes that granted.\n" +
+			"* `retry`: the client repeats a request with the same key.\n" +
+			"* `late-write`: the write of the stock, or its `COMMIT`, is still on its way when its sender gives up (or dies), and arrives later.\n" +
+			"  No lock helps: it is released by then, or has expired. A write whose condition is checked where the data is helps.",
 		all: "All modes", other: "中文",
 		claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
 		diagrams: "## In pictures", good: "### The run that goes well", broken: "### The run that breaks it",
@@ -39,6 +53,18 @@ var pageWords = map[string]struct {
 		title: "# 全部模式",
 		intro: "lastitem 里扣减库存的全部做法，按教学顺序排列：先坏的，后修好的。每个模式一页：文章、正常与出错两张时序图，\n" +
 			"以及一次扣减实际发出的命令。`shop modes NAME` 打印文章，`shop trace NAME` 打印命令和耗时。",
+		hazards: "## 场景\n\n" +
+			"* `threads`、`replicas`：并发请求，分别是单副本和多副本。\n" +
+			"* `slow`：进程活着，但**两条命令之间**的业务比锁的 TTL 还长。如果是某条命令的应答迟迟不来，超过了客户端的等待上限（Redis 是 3 秒），\n" +
+			"  那算应答丢失，结果未知；库存和订单分两条命令写的模式会因此少卖。\n" +
+			"* `late`：持有者干完了，租约已过期，锁到了别人手里，这时它才来释放。\n" +
+			"* `pause`：持有者在临界区里停顿超过 TTL（或会话），醒来后继续执行。\n" +
+			"* `crash`：持有者在任意一条命令处被 kill，没发出去的命令不会再发。“卡死”要等 TTL、会话（Consul 的会话最多活两倍 TTL）、\n" +
+			"  lock-delay 三者中最长的一个过去之后再判定。\n" +
+			"* `failover`：Redis 主节点来不及复制就宕机，从节点被提升。指的是锁和库存所在的 Redis；`redlock` 则是同意加锁的节点之一。\n" +
+			"* `retry`：客户端用同一个幂等键重复请求。\n" +
+			"* `late-write`：库存的写命令（或 `COMMIT`）还在路上，发送方就放弃了或者宕机了，之后它才到。锁帮不上忙：那时锁已经释放或过期。\n" +
+			"  能挡住它的，是在数据所在之处校验条件的写。",
 		all: "全部模式", other: "English",
 		claims: "## 声明", noClaims: "没有：它是基准，其他模式的速度都按它的百分比计算。",
 		diagrams: "## 时序图", good: "### 正常的一次", broken: "### 出错的一次",
@@ -64,8 +90,8 @@ func modePages() (map[string]string, error) {
 	pages := map[string]string{}
 	for lang, words := range pageWords {
 		table := modesMarkdown(lang, func(name string) string { return "modes/" + pageName(name, lang) })
-		pages[pageName("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s",
-			words.title, words.other, pageName("modes", otherLang(lang)), words.intro, table)
+		pages[pageName("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s\n%s\n",
+			words.title, words.other, pageName("modes", otherLang(lang)), words.intro, table, words.hazards)
 		modes := stock.Modes()
 		for i, m := range modes {
 			page, err := modePage(modes, i, lang)

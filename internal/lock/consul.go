@@ -131,6 +131,9 @@ func (h *consulHold) enter(ctx context.Context) error {
 	spread := consulSpread
 	for {
 		ok, err := h.try(ctx)
+		if err == nil && h.s.lost() { // the answer was long in coming: the session may be gone, and the key with it
+			err = ErrLost
+		}
 		if err != nil {
 			h.s.tidy(ctx, h.takeBack)
 			return h.s.failed(ctx, ctx, "consul", err)

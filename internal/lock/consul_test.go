@@ -35,6 +35,11 @@ func TestConsul(t *testing.T) {
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			return newConsul(t, s.ConsulClient(t), lock.ConsulOptions{}, st)
 		},
+		Late: &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			far := *s
+			far.Addr = through(s.Addr)
+			return newConsul(t, far.ConsulClient(t), lock.ConsulOptions{TTL: time.Second, LockDelay: time.Millisecond}, nil)
+		}},
 	})
 }
 

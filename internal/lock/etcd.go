@@ -118,6 +118,8 @@ func (h *etcdHold) enter(ctx context.Context) error {
 	h.revision = res.Header.Revision
 	before := res.Responses[0].GetResponseRange().Kvs
 	switch {
+	case h.s.lost(): // the answer was long in coming, and the key may be gone with the lease
+		return h.s.failed(ctx, ctx, "etcd", ErrLost)
 	case len(before) == 0:
 		return nil
 	case !mayWait(ctx):
@@ -142,7 +144,7 @@ func (h *etcdHold) wait(ctx context.Context, before string) error {
 		}
 		unwatch()
 		switch {
-		case err != nil || limit.Err() != nil:
+		case err != nil || limit.Err() != nil || h.s.lost():
 			return h.s.failed(ctx, limit, "etcd", err)
 		case last == "":
 			return nil

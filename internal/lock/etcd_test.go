@@ -29,6 +29,11 @@ func TestEtcd(t *testing.T) {
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			return newEtcd(t, s.EtcdClient(t), 30*time.Second, st)
 		},
+		Late: &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			far := *s
+			far.Addr = through(s.Addr)
+			return newEtcd(t, far.EtcdClient(t), time.Second, nil)
+		}},
 	})
 }
 

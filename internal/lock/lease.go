@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,24 +37,42 @@ type expiry struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	ttl    time.Duration
+	sent   atomic.Pointer[time.Time] // of the last successful acquire or renewal
 }
 
 // newExpiry starts the clock of a lease whose acquire was sent at sent.
 func newExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *expiry {
 	e := &expiry{ttl: ttl}
+	e.sent.Store(&sent)
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
-	e.timer = time.AfterFunc(e.left(sent), e.lose)
+	e.timer = time.AfterFunc(left(sent, ttl), e.lose)
 	return e
 }
 
-// left is how long a lease confirmed at sent can still be trusted. The margin covers the drift between two clocks that
-// run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
-func (e *expiry) left(sent time.Time) time.Duration {
-	return time.Until(sent.Add(e.ttl - e.ttl/100 - 2*time.Millisecond))
+// left is how long a lease of ttl, confirmed by a request that was sent at sent, can still be trusted. The margin covers the drift
+// between two clocks that run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
+func left(sent time.Time, ttl time.Duration) time.Duration {
+	return time.Until(sent.Add(ttl - ttl/100 - 2*time.Millisecond))
 }
 
+// tooLate says that a grant asked for at sent came when its lease was over: the server may have given the lock to a rival, and
+// an Acquire must not return it.
+func tooLate(sent time.Time, ttl time.Duration) bool { return left(sent, ttl) <= 0 }
+
 // extend restarts the clock after a renewal that was sent at sent and succeeded.
-func (e *expiry) extend(sent time.Time) { e.timer.Reset(e.left(sent)) }
+func (e *expiry) extend(sent time.Time) {
+	e.sent.Store(&sent)
+	e.timer.Reset(left(sent, e.ttl))
+}
+
+// over says whether the lease can no longer be trusted. It asks the clock: a process that was stopped wakes up with the answer
+// before its timers go off.
+func (e *expiry) over() bool {
+	if e.ctx.Err() == nil && tooLate(*e.sent.Load(), e.ttl) {
+		e.lose()
+	}
+	return errors.Is(context.Cause(e.ctx), ErrLost)
+}
 
 // lose ends the context with ErrLost.
 func (e *expiry) lose() { e.cancel(ErrLost) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net/url"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -47,7 +48,7 @@ func TestMutex(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	locktest.Run(t, locktest.Kind{
-		Name: "mutex", Local: true,
+		Name: "mutex", Local: true, NoLate: "no network is in between",
 		Process: func(_ *testing.T, s *step.Stream) lock.Locker { return lock.NewMutex(s) },
 		Key:     func() string { return fmt.Sprint("k", n.Add(1)) },
 	})
@@ -69,38 +70,66 @@ func TestConformance(t *testing.T) {
 }
 
 func kinds(s *testenv.RedisServer) []locktest.Kind {
-	const ttl = 30 * time.Second
 	var n atomic.Int64
 	key := func() string { return fmt.Sprintf("%slock:{%d}", s.Prefix, n.Add(1)) }
+	kind := func(name string, process redisProcess) locktest.Kind { return redisKind(s, name, key, process) }
+	eng := func(name string) redisProcess {
+		return func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
+			return pick(engine(t, c, lock.EngineOptions{TTL: ttl, Steps: st}), name)
+		}
+	}
+	setnx := kind("setnx", func(_ *testing.T, c *redis.Client, _ time.Duration, st *step.Stream) lock.Locker {
+		return lock.NewSetNX(c, st)
+	})
+	setnx.Late, setnx.NoLate = nil, neverEnds
 	return []locktest.Kind{
-		{Name: "setnx", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			return lock.NewSetNX(client(t, s), st)
-		}},
-		{Name: "lua", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			return lock.NewLua(client(t, s), ttl, st)
-		}},
-		{Name: "watchdog", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			c := client(t, s)
+		setnx,
+		kind("lua", func(_ *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
+			return lock.NewLua(c, ttl, st)
+		}),
+		kind("watchdog", func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
 			return lock.NewWatchdog(c, ttl, wakeups(t, c), st)
-		}},
-		{Name: "watchdog polling", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			return lock.NewWatchdog(client(t, s), ttl, nil, st)
-		}},
-		{Name: "watchdog with lease", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			c := client(t, s)
+		}),
+		kind("watchdog polling", func(_ *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
+			return lock.NewWatchdog(c, ttl, nil, st)
+		}),
+		kind("watchdog with lease", func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
 			return lock.NewWatchdog(c, ttl, wakeups(t, c), st).WithLease(ttl)
-		}},
-		{Name: "handoff", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			return engine(t, client(t, s), lock.EngineOptions{Steps: st}).Handoff()
-		}},
-		{Name: "fair", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			return engine(t, client(t, s), lock.EngineOptions{Steps: st}).Fair()
-		}},
-		{Name: "rw-write", Key: key, Process: func(t *testing.T, st *step.Stream) lock.Locker {
-			return engine(t, client(t, s), lock.EngineOptions{Steps: st}).ReadWrite().Write()
+		}),
+		kind("handoff", eng("handoff")),
+		kind("fair", eng("fair")),
+		kind("rw-write", eng("rw-write")),
+	}
+}
+
+// redisProcess makes a locker on a client of its own.
+type redisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker
+
+// redisKind is a kind of lock on s.
+func redisKind(s *testenv.RedisServer, name string, key func() string, process redisProcess) locktest.Kind {
+	const lateTTL = 600 * time.Millisecond
+	return locktest.Kind{
+		Name: name, Key: key,
+		Process: func(t *testing.T, st *step.Stream) lock.Locker { return process(t, client(t, s), 30*time.Second, st) },
+		Late: &locktest.Late{TTL: lateTTL, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			return process(t, client(t, &testenv.RedisServer{URL: redirected(t, s.URL, through)}), lateTTL, nil)
 		}},
 	}
 }
+
+// redirected is a URL with another host and port.
+func redirected(t *testing.T, address string, through func(string) string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = through(u.Host)
+	return u.String()
+}
+
+// neverEnds is why no grant of some kinds can come too late.
+const neverEnds = "no lease of this kind ends by itself"
 
 // client returns a connection pool of its own, as another process would have.
 func client(t *testing.T, s *testenv.RedisServer) *redis.Client {

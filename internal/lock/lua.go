@@ -79,15 +79,18 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 	}
 }
 
-// try sends one SET NX PX. When its answer is lost the key may hold our owner value all the same: it is taken back.
+// try sends one SET NX PX. When its answer is lost, or comes after the TTL, the key may hold our owner value all the same: it is
+// taken back.
 func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64, err error) {
+	sent := time.Now()
 	if l.fenced {
 		fence, err = luaFencedAcquire.Run(ctx, l.c, []string{key, EngineKeys(key)[2]}, owner, l.ttl.Milliseconds()).Uint64()
 	} else {
 		err = l.c.SetArgs(ctx, key, owner, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
 	}
+	late := err == nil && tooLate(sent, l.ttl)
 	switch {
-	case err == nil:
+	case err == nil && !late:
 		return true, fence, nil
 	case errors.Is(err, redis.Nil):
 		return false, 0, nil
@@ -97,7 +100,10 @@ func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64
 		defer cancel()
 		luaRelease.Run(back, l.c, []string{key}, owner) // where this fails too, the key expires
 	}
-	if ended(ctx) {
+	switch {
+	case late:
+		return false, 0, nil
+	case ended(ctx):
 		return false, 0, gaveUp(ctx)
 	}
 	return false, 0, fmt.Errorf("%w: %s: %w", ErrUnavailable, l.name, err)

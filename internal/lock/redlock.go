@@ -109,7 +109,7 @@ func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 	yes, failed := l.tally(ctx, s.claims, asked, l.decided)
 	if yes >= l.quorum {
 		s.expiry = newExpiry(ctx, start, l.o.TTL)
-		if s.expiry.left(start) > 0 { // validity: the TTL, less the time it took, less the drift between clocks
+		if !tooLate(start, l.o.TTL) { // validity: the TTL, less the time it took, less the drift between clocks
 			return s, nil
 		}
 		s.expiry.stop()

@@ -77,7 +77,7 @@ func (s *session) run(ctx context.Context) {
 		if owes {
 			retry = time.After(debtRetry/2 + rand.N(debtRetry))
 		}
-		if idle = s.lost() && !owes; idle && s.over() { // idle: not renewed from here on, the server ends it
+		if idle = s.lost() && !owes; idle && s.unused() { // idle: not renewed from here on, the server ends it
 			return
 		}
 	}
@@ -104,8 +104,8 @@ func (s *session) leave() {
 	}
 }
 
-// over says that nothing is owed and nobody is left who could come to owe something; from then on nobody joins.
-func (s *session) over() bool {
+// unused says that nothing is owed and nobody is left who could come to owe something; from then on nobody joins.
+func (s *session) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = s.users <= 0 && len(s.debts) == 0
@@ -136,7 +136,7 @@ func (s *session) beat(ctx context.Context) error {
 }
 
 // lost says whether the session can no longer be trusted.
-func (s *session) lost() bool { return errors.Is(context.Cause(s.ctx), ErrLost) }
+func (s *session) lost() bool { return s.over() }
 
 // stop ends the goroutine; nothing is renewed or paid any more.
 func (s *session) stop() {

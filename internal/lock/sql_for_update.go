@@ -53,6 +53,9 @@ func (l *SQLForUpdate) Acquire(ctx context.Context, key string) (Lease, error) {
 		return nil, err
 	}
 	sent, err := c.lock(ctx, key)
+	if err == nil && tooLate(sent, l.ttl) { // the server may have ended the connection, and the next one is in
+		err = fmt.Errorf("%w: sql-for-update: the row was granted for %s, and that is over", ErrBusy, l.ttl)
+	}
 	if err != nil {
 		back, cancel := detached(ctx)
 		defer cancel()

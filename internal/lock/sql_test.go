@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -74,24 +75,48 @@ var databases = map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqli
 
 func TestSQL(t *testing.T) {
 	t.Parallel()
-	const ttl = 30 * time.Second
 	for name, server := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := server(t)
-			locktest.Run(t, locktest.Kind{Name: "sql-unique", Key: keysUnder("u"), Process: func(t *testing.T, s *step.Stream) lock.Locker {
-				return sqlUnique(t, openSQL(t, dsn, 8), s)
-			}})
-			locktest.Run(t, locktest.Kind{Name: "sql-lease", Key: keysUnder("l"), Process: func(t *testing.T, s *step.Stream) lock.Locker {
-				return sqlLease(t, openSQL(t, dsn, 8), ttl, s)
-			}})
+			unique := sqlKind(dsn, "sql-unique", "u", func(t *testing.T, db *gorm.DB, _ time.Duration, s *step.Stream) lock.Locker {
+				return sqlUnique(t, db, s)
+			})
+			unique.Late, unique.NoLate = nil, neverEnds
+			locktest.Run(t, unique)
+			locktest.Run(t, sqlKind(dsn, "sql-lease", "l", func(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) lock.Locker {
+				return sqlLease(t, db, ttl, s)
+			}))
 			if name == "mysql" {
-				locktest.Run(t, locktest.Kind{Name: "sql-for-update", Key: keysUnder("f"), Process: func(t *testing.T, s *step.Stream) lock.Locker {
-					return forUpdate(t, openSQL(t, dsn, 8), ttl, s)
-				}})
+				locktest.Run(t, sqlKind(dsn, "sql-for-update", "f", func(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) lock.Locker {
+					return forUpdate(t, db, ttl, s)
+				}))
 			}
 		})
 	}
+}
+
+// sqlKind is a kind of lock in the database at dsn.
+func sqlKind(dsn, name, key string, process func(*testing.T, *gorm.DB, time.Duration, *step.Stream) lock.Locker) locktest.Kind {
+	k := locktest.Kind{
+		Name: name, Key: keysUnder(key),
+		Process: func(t *testing.T, s *step.Stream) lock.Locker {
+			return process(t, openSQL(t, dsn, 8), 30*time.Second, s)
+		},
+	}
+	if strings.HasPrefix(dsn, "sqlite:") {
+		k.NoLate = "no network is in between"
+		return k
+	}
+	k.Late = &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
+		far, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		far.Addr = through(far.Addr)
+		return process(t, openSQL(t, far.FormatDSN(), 8), time.Second, nil)
+	}}
+	return k
 }
 
 // onDatabases runs a test on each database.

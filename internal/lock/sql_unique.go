@@ -136,14 +136,16 @@ func (l *SQLLease) Acquire(ctx context.Context, key string) (Lease, error) {
 		if err == nil && ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		if err != nil {
+		late := got.ours && tooLate(sent, l.ttl)
+		if err != nil || late {
 			l.takeBack(ctx, over, key, owner)
-			if ended(ctx) {
-				return nil, gaveUp(ctx)
-			}
-			return nil, fmt.Errorf("%w: sql-lease: %w", ErrUnavailable, err)
 		}
-		if got.ours {
+		switch {
+		case err != nil && ended(ctx):
+			return nil, gaveUp(ctx)
+		case err != nil:
+			return nil, fmt.Errorf("%w: sql-lease: %w", ErrUnavailable, err)
+		case got.ours && !late:
 			l.steps.At(ctx, step.Locked, key)
 			return l.hold(ctx, sent, key, owner, got.fence), nil
 		}

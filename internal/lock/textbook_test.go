@@ -3,9 +3,12 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
@@ -39,24 +42,30 @@ func TestTextbookConformance(t *testing.T) {
 }
 
 func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
-	const ttl = 30 * time.Second
 	var n atomic.Int64
-	kind := func(name string, process func(redisClient, *step.Stream) lock.Locker, except ...string) locktest.Kind {
-		return locktest.Kind{
-			Name: name, Except: except,
-			Key:     func() string { return fmt.Sprintf("%stextbook:{%d}", s.Prefix, n.Add(1)) },
-			Process: func(t *testing.T, st *step.Stream) lock.Locker { return process(client(t, s), st) },
-		}
+	kind := func(name string, process func(redisClient, time.Duration, *step.Stream) lock.Locker, except ...string) locktest.Kind {
+		key := func() string { return fmt.Sprintf("%stextbook:{%d}", s.Prefix, n.Add(1)) }
+		k := redisKind(s, name, key, func(_ *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
+			return process(c, ttl, st)
+		})
+		k.Except = except
+		return k
 	}
+	finally := kind("setnx-finally", func(c redisClient, _ time.Duration, st *step.Stream) lock.Locker { return lock.NewSetNXFinally(c, st) },
+		"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated")
+	finally.Late, finally.NoLate = nil, neverEnds
 	return []locktest.Kind{
-		kind("setnx-expire", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXExpire(c, ttl, st) }),
-		kind("setnx-ttl", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXTTL(c, ttl, st) }),
-		kind("setnx-owner", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXOwner(c, ttl, st) }),
-		kind("setnx-finally", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSetNXFinally(c, st) },
-			"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated"),
-		kind("spin", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewSpin(c, ttl, st) }),
-		kind("lua-fenced", func(c redisClient, st *step.Stream) lock.Locker { return lock.NewLuaFenced(c, ttl, st) }),
-		kind("multi", func(c redisClient, st *step.Stream) lock.Locker { return several{lock.NewLua(c, ttl, st)} },
+		kind("setnx-expire", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker {
+			return lock.NewSetNXExpire(c, d, st)
+		}),
+		kind("setnx-ttl", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker { return lock.NewSetNXTTL(c, d, st) }),
+		kind("setnx-owner", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker { return lock.NewSetNXOwner(c, d, st) }),
+		finally,
+		kind("spin", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker { return lock.NewSpin(c, d, st) }),
+		kind("lua-fenced", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker { return lock.NewLuaFenced(c, d, st) }),
+		kind("multi", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker {
+			return several{lock.NewLua(c, d, st)}
+		},
 			"steps"), // it has those of two locks
 	}
 }
@@ -82,12 +91,26 @@ func TestRedlockConformance(t *testing.T) { // alone: a node that is slower than
 
 func redlockConformance(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration) {
 	var n atomic.Int64
-	locktest.Run(t, locktest.Kind{
+	k := locktest.Kind{
 		Name: "redlock",
 		Key:  func() string { return fmt.Sprint(t.Name(), n.Add(1)) },
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			all, _ := masters(t, nodes)
 			return lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: 30 * time.Second, RestartGuard: guard}, st)
 		},
-	})
+		NoLate: "late grants are tested with all nodes up",
+	}
+	if strings.HasSuffix(t.Name(), "/all_up") {
+		const ttl = 600 * time.Millisecond
+		k.Late = &locktest.Late{TTL: ttl, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			far := make([]*testenv.RedisNode, len(nodes))
+			for i, n := range nodes {
+				far[i] = &testenv.RedisNode{URL: redirected(t, n.URL, through)}
+			}
+			all, _ := masters(t, far)
+			// A node is waited for: with its usual time-out the acquire would have failed before it could be too late.
+			return lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl, NodeTimeout: 2 * time.Second}, nil)
+		}}
+	}
+	locktest.Run(t, k)
 }

@@ -109,11 +109,15 @@ func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time,
 	}
 }
 
-// take tries to be the first to enter. When its answer is lost the lock may be ours all the same: it is given back, and
-// where that fails too, it expires.
+// take tries to be the first to enter. When its answer is lost, or comes after the TTL, the lock may be ours all the same: it is
+// given back, and where that fails too, it expires.
 func (l *Watchdog) take(ctx context.Context, key, owner string) (sent time.Time, ttl time.Duration, err error) {
 	sent, ttl, err = l.try(ctx, key, owner, 1)
-	if err == nil || notSent(err) {
+	late := err == nil && ttl <= 0 && tooLate(sent, l.ttl)
+	switch {
+	case late:
+		ttl = time.Millisecond // held, for all we know: the next try tells
+	case err == nil || notSent(err):
 		return sent, ttl, err
 	}
 	back, cancel := detached(ctx)
@@ -217,7 +221,7 @@ func (h *hold) enter(ctx context.Context) (Lease, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case ttl > 0: // somebody else has it
+	case ttl > 0 || tooLate(sent, h.l.ttl): // somebody else has it, or may have
 		h.expiry.lose()
 		return nil, ErrLost
 	}

@@ -44,6 +44,11 @@ func TestZooKeeper(t *testing.T) {
 			l, _ := newZooKeeper(t, s, 30*time.Second, st)
 			return l
 		},
+		Late: &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			far := *s
+			far.Addr = through(s.Addr)
+			return zooKeeperLock(t, &far, time.Second)
+		}},
 	})
 }
 

@@ -19,11 +19,11 @@ func (m Mode) Doc() (Text, error) {
 }
 
 // Hazards names the columns of the claims table, in its order.
-var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry"}
+var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write"}
 
 // Row returns the claims in the order of [Hazards].
 func (c Claims) Row() []string {
-	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry}
+	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.LateWrite}
 }
 
 var (

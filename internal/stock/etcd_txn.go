@@ -22,7 +22,7 @@ var etcdTxn = Mode{
 	Needs:  []Backend{NeedEtcd},
 	Stores: []Store{Etcd},
 	Claims: map[Store]Claims{
-		Etcd: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+		Etcd: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		if d.EtcdStore == nil {

@@ -20,7 +20,7 @@ var fencing = Mode{
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return d.fenced("fencing", func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {

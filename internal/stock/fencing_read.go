@@ -18,7 +18,7 @@ var fencingRead = Mode{
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "O", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "O", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return d.fenced("fencing-read", func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {

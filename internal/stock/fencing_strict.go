@@ -19,7 +19,7 @@ var fencingStrict = Mode{
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return d.fenced("fencing-strict", func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {

@@ -30,7 +30,7 @@ var idempotent = Mode{
 	Cart:        true,
 	KeyRequired: true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.handoff()

@@ -19,7 +19,7 @@ var leaseSeq = Mode{
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.handoff()

@@ -13,8 +13,8 @@ var luaLock = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, "lua-lock", lock.NewLua(d.Client, d.LockTTL, d.Steps)}, nil

@@ -22,7 +22,7 @@ var queue = Mode{
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return &queueDeductor{deps: d, lines: map[int64]*line{}}, nil },
 }

@@ -20,7 +20,7 @@ var redisDecr = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: "L", Failover: "A", Retry: "D"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "L"},
 	},
 	New: func(d Deps) (Deductor, error) { return redisDecrDeductor{d}, nil },
 }

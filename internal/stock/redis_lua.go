@@ -26,7 +26,7 @@ var redisLua = Mode{
 	Stores: []Store{Redis},
 	Cart:   true,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: "."},
+		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return redisLuaDeductor{d}, nil },
 }

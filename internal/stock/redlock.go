@@ -1,8 +1,9 @@
 package stock
 
 // redlock asks five masters that know nothing of each other, and holds the lock when three said yes before much of the TTL was
-// gone. A master that dies takes no lock with it. What it does not repair is that a lease can end under its holder: there is
-// no renewal, and independent masters have no common order from which to make a fencing token.
+// gone. A master that dies takes no lock with it; one that forgets does, where its grant was needed for the majority. What it
+// does not repair is that a lease can end under its holder: there is no renewal, and independent masters have no common order
+// from which to make a fencing token.
 //
 //	A   SET NX ×5: 5 yes ── GET 1 ──────── (TTL over) ──────────────────── SET 0 ── order
 //	B                                          SET NX ×5 ── GET 1 ── SET 0 ── order ── release ×5
@@ -12,9 +13,10 @@ var redlock = Mode{
 	Needs:  []Backend{NeedRedis, NeedRedlock},
 	Stores: []Store{Redis, SQL},
 	Claims: map[Store]Claims{
-		// The lock outlives the failover of any one server. The stock in Redis does not: it goes back to what the replica had.
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "LA", Retry: "D"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: ".", Retry: "D"},
+		// The lock outlives the failover of one node where more than a bare majority granted it. Where three of five did, the
+		// promoted replica of one of them and the other two are a majority for a rival.
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) { return locked{d, "redlock", d.Redlock}, nil },
 }

@@ -24,7 +24,7 @@ var segmented = Mode{
 	Stores:   []Store{Redis},
 	Segments: 10,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.handoff()

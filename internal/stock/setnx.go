@@ -13,8 +13,8 @@ var setnx = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "LX", Failover: "OLA", Retry: "D"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "O", Retry: "D"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "LX", Failover: "OLA", Retry: "D", LateWrite: "OL"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, "setnx", lock.NewSetNX(d.Client, d.Steps)}, nil

@@ -14,8 +14,8 @@ var setnxExpire = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "LX", Failover: "OLA", Retry: "D"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "LX", Failover: "OLA", Retry: "D", LateWrite: "OL"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, "setnx-expire", lock.NewSetNXExpire(d.Client, d.LockTTL, d.Steps)}, nil

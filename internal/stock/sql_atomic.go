@@ -18,7 +18,7 @@ var sqlAtomic = Mode{
 	Stores: []Store{SQL},
 	Cart:   true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return sqlAtomicDeductor{d}, nil },
 }

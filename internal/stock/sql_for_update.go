@@ -22,7 +22,7 @@ var sqlForUpdate = Mode{
 	Stores: []Store{SQL},
 	Cart:   true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return sqlForUpdateDeductor{d}, nil },
 }

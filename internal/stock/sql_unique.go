@@ -13,7 +13,7 @@ var sqlUnique = Mode{
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := lock.NewSQLUnique(d.SQL.DB(), d.Steps)

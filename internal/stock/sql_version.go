@@ -21,7 +21,7 @@ var sqlVersion = Mode{
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return optimistic{d, "sql-version", func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {

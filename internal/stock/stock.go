@@ -109,5 +109,5 @@ type Mode struct {
 // Claims is one row of the design's table. "." exact, "" broken at an earlier rung, "–" cannot happen, else letters:
 // O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
 type Claims struct {
-	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry string
+	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite string
 }

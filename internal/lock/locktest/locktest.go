@@ -24,6 +24,10 @@ type Kind struct {
 	Key func() string
 	// Local says that the lock excludes only within one process.
 	Local bool
+	// Late makes lockers whose grants come too late. NoLate is the reason where no grant can: no lease ends by itself, or no network
+	// is in between. One of them is set.
+	Late   *Late
+	NoLate string
 	// Except names the subtests that this kind breaks by design; its own test shows how.
 	Except []string
 }
@@ -47,6 +51,7 @@ func Run(t *testing.T, k Kind) {
 		k.run(t, "release after the request died", k.releaseDetached)
 		k.run(t, "keys are apart", k.keysApart)
 		k.run(t, "steps", k.steps)
+		k.run(t, "late grant", k.lateGrant)
 	})
 }
 
