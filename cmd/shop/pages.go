@@ -16,7 +16,7 @@ import (
 // pageWords are the words of the pages, by language.
 var pageWords = map[string]struct {
 	title, intro, hazards, all, other, claims, noClaims, diagrams string
-	good, broken, nothing, trace, traced, beside         string
+	good, broken, nothing, trace, traced, beside                  string
 }{
 	"en": {
 		title: "# The modes",

@@ -19,65 +19,65 @@ import (
 
 func TestClaimsAreTheDesigns(t *testing.T) {
 	t.Parallel()
-	// threads replicas slow late pause crash failover retry; "_" = blank
+	// threads replicas slow late pause crash failover retry late-write; "_" = blank
 	const want = `
 noop
-unsafe redis: O _ _ _ _ _ _ _
-unsafe-sql sql: O _ _ _ _ _ _ _
-mutex redis: . O _ _ _ _ _ _
-mutex sql: . O _ _ _ _ _ _
-mutex-per-request redis: O _ _ _ _ _ _ _
-mutex-in-tx sql: O _ _ _ _ _ _ _
-lock-in-tx sql: O _ _ _ _ _ _ _
-setnx redis: . . . . . LX OLA D
-setnx sql: . . . . . X O D
-setnx-finally redis: O _ _ _ _ _ _ _
-setnx-expire redis: . . O O O LX OLA D
-setnx-expire sql: . . O O O X O D
-setnx-ttl redis: . . O O O L OLA D
-setnx-ttl sql: . . O O O . O D
-setnx-owner redis: . . O O O L OLA D
-setnx-owner sql: . . O O O . O D
-lua-lock redis: . . O . O L OLA D
-lua-lock sql: . . O . O . O D
-lock-then-check redis: . . O . O L OLA D
-lock-then-check sql: . . O . O . O D
-watchdog redis: . . . . O L OLA D
-watchdog sql: . . . . O . O D
-handoff redis: . . . . O L OLA D
-handoff sql: . . . . O . O D
-fair redis: . . . . O L OLA D
-fair sql: . . . . O . O D
-rwlock redis: . . . . O L OLA D
-rwlock sql: . . . . O . O D
-global-lock redis: . . . . O L OLA D
-global-lock sql: . . . . O . O D
-segmented redis: . . . . O L OLA D
-multi-lock redis: . . . . O L OLA D
-multi-lock sql: . . . . O . O D
-redlock redis: . . O . O L LA D
-redlock sql: . . O . O . . D
-fencing sql: . . O . O . O D
-fencing-read sql: . . . . . . O D
-fencing-strict sql: . . . . . . . D
-zookeeper redis: . . . . O L LA D
-zookeeper sql: . . . . O . . D
-etcd redis: . . . . O L LA D
-etcd sql: . . . . O . . D
-consul redis: . . . . O L LA D
-consul sql: . . . . O . . D
-etcd-txn etcd: . . . . . . – D
-sql-unique sql: . . . . . X – D
-sql-for-update sql: . . – – . . – D
-sql-version sql: . . – – . . – D
-sql-updatetime sql: O _ _ _ _ _ _ _
-sql-atomic sql: . . – – . . – D
-redis-decr redis: . . – – . L A D
-redis-lua redis: . . – – . . A .
-lease-seq sql: . . . . . . . D
-idempotent sql: . . . . . . . .
-queue sql: . . – – . . – .
-kafka sql: . . – – . . – .
+unsafe redis: O _ _ _ _ _ _ _ _
+unsafe-sql sql: O _ _ _ _ _ _ _ _
+mutex redis: . O _ _ _ _ _ _ _
+mutex sql: . O _ _ _ _ _ _ _
+mutex-per-request redis: O _ _ _ _ _ _ _ _
+mutex-in-tx sql: O _ _ _ _ _ _ _ _
+lock-in-tx sql: O _ _ _ _ _ _ _ _
+setnx redis: . . . . . LX OLA D OL
+setnx sql: . . . . . X O D O
+setnx-finally redis: O _ _ _ _ _ _ _ _
+setnx-expire redis: . . O O O LX OLA D OL
+setnx-expire sql: . . O O O X O D O
+setnx-ttl redis: . . O O O L OLA D OL
+setnx-ttl sql: . . O O O . O D O
+setnx-owner redis: . . O O O L OLA D OL
+setnx-owner sql: . . O O O . O D O
+lua-lock redis: . . O . O L OLA D OL
+lua-lock sql: . . O . O . O D O
+lock-then-check redis: . . O . O L OLA D OL
+lock-then-check sql: . . O . O . O D O
+watchdog redis: . . . . O L OLA D OL
+watchdog sql: . . . . O . O D O
+handoff redis: . . . . O L OLA D OL
+handoff sql: . . . . O . O D O
+fair redis: . . . . O L OLA D OL
+fair sql: . . . . O . O D O
+rwlock redis: . . . . O L OLA D OL
+rwlock sql: . . . . O . O D O
+global-lock redis: . . . . O L OLA D OL
+global-lock sql: . . . . O . O D O
+segmented redis: . . . . O L OLA D OL
+multi-lock redis: . . . . O L OLA D OL
+multi-lock sql: . . . . O . O D O
+redlock redis: . . O . O L OLA D OL
+redlock sql: . . O . O . O D O
+fencing sql: . . O . O . O D O
+fencing-read sql: . . . . . . O D .
+fencing-strict sql: . . . . . . . D .
+zookeeper redis: . . . . O L OLA D OL
+zookeeper sql: . . . . O . . D O
+etcd redis: . . . . O L OLA D OL
+etcd sql: . . . . O . . D O
+consul redis: . . . . O L OLA D OL
+consul sql: . . . . O . . D O
+etcd-txn etcd: . . . . . . – D .
+sql-unique sql: . . . . . X – D O
+sql-for-update sql: . . – – . . – D .
+sql-version sql: . . – – . . – D .
+sql-updatetime sql: O _ _ _ _ _ _ _ _
+sql-atomic sql: . . – – . . – D .
+redis-decr redis: . . – – . L OLA D L
+redis-lua redis: . . – – . . A . .
+lease-seq sql: . . . . . . . D .
+idempotent sql: . . . . . . . . .
+queue sql: . . – – . . – . .
+kafka sql: . . – – . . – . .
 `
 	var got strings.Builder
 	got.WriteString("\n")
