@@ -43,7 +43,7 @@ func newBalance() *cobra.Command {
 func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 120 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
+	go func() { failed <- srv.Serve(problemListener{Listener: l}) }()
 	select {
 	case err := <-failed:
 		return err

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type config struct {
 	Listen  string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
 	Replica string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
 	Token   string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
+
+	Hosts hostNames `env:"SHOP_HOSTS" help:"names under which the shop may be asked, comma-separated, besides addresses and names without a dot; * = any; the default is none when it listens on loopback, else any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
 
 	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
 	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one" zh:"带过期时间的锁的 TTL"`
@@ -55,6 +58,42 @@ type config struct {
 	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, a line each" zh:"text（logfmt）或 json，每条一行"`
 
 	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error) // of 'shop trace'; see backend.Config
+}
+
+// hostNames are host names in lower case; nil = not given.
+type hostNames []string
+
+// UnmarshalText reads names separated by commas.
+func (h *hostNames) UnmarshalText(text []byte) error {
+	*h = hostNames{}
+	for _, name := range splitList(strings.ToLower(string(text))) {
+		if name != "*" && strings.ContainsAny(name, ":/*") {
+			return errors.New("not a name")
+		}
+		*h = append(*h, name)
+	}
+	return nil
+}
+
+// servedHosts are the names that the handler shall let pass; nil = any. A browser can be turned against a service on loopback by a
+// page of any site, so there the default is strict.
+func (c config) servedHosts() []string {
+	switch {
+	case slices.Contains(c.Hosts, "*"):
+		return nil
+	case c.Hosts != nil:
+		return append([]string{"localhost"}, c.Hosts...)
+	case onLoopback(c.Listen):
+		return []string{"localhost"}
+	}
+	return nil
+}
+
+// onLoopback says whether an address to listen on is reached from this machine only.
+func onLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // reasons says why backends are missing, by their names, as JSON: whoever started this process knows better than it does.
@@ -111,6 +150,8 @@ func wanted(kind string, err error) string {
 		return "whole numbers, separated by commas"
 	case "slog.Level":
 		return "debug, info, warn or error"
+	case "main.hostNames":
+		return "host names without a port, separated by commas, or *"
 	case "main.logFormat":
 		return "text or json"
 	}

@@ -115,7 +115,7 @@ func (r *replica) build(c config) (err error) {
 		return usage("SHOP_DEFAULT_MODE is %q, want a mode that 'shop modes' lists", c.DefaultMode)
 	}
 	r.Handler, err = handler.New(handler.Options{
-		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, DefaultMode: c.DefaultMode, Registry: registry,
+		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, Hosts: c.servedHosts(), DefaultMode: c.DefaultMode, Registry: registry,
 		Ready: func(context.Context) error { return r.set.Ready() }, PoolStats: poolStats(r.set), Log: r.log,
 	})
 	return err
@@ -173,7 +173,7 @@ func (r *replica) listenAndServe(ctx context.Context, c config) error {
 		IdleTimeout:       120 * time.Second,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
+	go func() { failed <- srv.Serve(problemListener{l, c.Replica}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)

@@ -217,7 +217,7 @@ func TestConfigValidate(t *testing.T) {
 func TestConfigUnreadable(t *testing.T) {
 	for setting, want := range map[string]string{
 		"SHOP_LOCK_TTL=10": "such as 10s", "SHOP_DRAIN=x": "such as 10s", "SHOP_CONNS=many": "a whole number", "SHOP_LOG_LEVEL=loud": "debug, info",
-		"SHOP_CONNS=99999999999999999999": "64 bits", "SHOP_MISSING=etcd": "JSON", "SHOP_LOG_FORMAT=xml": "text or json",
+		"SHOP_CONNS=99999999999999999999": "64 bits", "SHOP_MISSING=etcd": "JSON", "SHOP_LOG_FORMAT=xml": "text or json", "SHOP_HOSTS=http://a": "without a port",
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		t.Run(name, func(t *testing.T) {

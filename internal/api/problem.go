@@ -26,6 +26,7 @@ const (
 	InvalidRequest       Code = "invalid_request"
 	KeyMissing           Code = "idempotency_key_missing"
 	Unauthorized         Code = "unauthorized"
+	Forbidden            Code = "forbidden"
 	MethodNotAllowed     Code = "method_not_allowed"
 	BodyTooLarge         Code = "body_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
@@ -68,6 +69,7 @@ var Codes = map[Code]Facts{
 	InvalidRequest:       {http.StatusBadRequest, "Invalid request", No},
 	KeyMissing:           {http.StatusBadRequest, "Idempotency-Key missing", No},
 	Unauthorized:         {http.StatusUnauthorized, "Unauthorized", No},
+	Forbidden:            {http.StatusForbidden, "Forbidden", No},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed", No},
 	BodyTooLarge:         {http.StatusRequestEntityTooLarge, "Body too large", No},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "Unsupported media type", No},

@@ -117,7 +117,7 @@ func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
 // isForm tells the two kinds of body apart and refuses all others, a body without a type among them: guessing would turn
 // curl's default type, or none, into a question of luck. The common spellings are compared before anything is parsed.
 func isForm(header http.Header) (bool, error) {
-	if e := header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+	if !knownCoding(header) {
 		return false, errMediaType
 	}
 	types := header["Content-Type"]

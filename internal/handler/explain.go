@@ -44,6 +44,9 @@ var explanations = map[api.Code]api.Text{
 	api.Unauthorized: {
 		En: "this route needs Authorization: Bearer with the admin token",
 		Zh: "此路径要求 Authorization: Bearer 管理员令牌"},
+	api.Forbidden: {
+		En: "a browser sent this for a page of another site, or under a name that is not the shop's",
+		Zh: "此请求由浏览器替其他站点的页面发出，或使用了不属于本服务的主机名"},
 	api.MethodNotAllowed: {
 		En: "the path exists, but not for this method; the Allow header lists the methods",
 		Zh: "路径存在，但不支持此方法；Allow 响应头列出可用方法"},

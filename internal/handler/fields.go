@@ -211,10 +211,10 @@ func (v value) integer(field string, low, high int64) (int64, error) {
 }
 
 // isInteger reports whether text is an integer literal as JSON has it. strconv alone would take "+1" and "007" as well,
-// which JSON does not, and a query should not differ.
+// which JSON does not, and a query should not differ. "-0" is JSON, and refused as well: no client means it.
 func isInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
-	if digits == "" || digits[0] == '0' && len(digits) > 1 {
+	if digits == "" || digits[0] == '0' && text != "0" {
 		return false
 	}
 	for i := range len(digits) {

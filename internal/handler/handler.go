@@ -58,6 +58,8 @@ type Options struct {
 	Replica string
 	// AdminToken is the bearer token of the routes that set stock; "" = they answer 401, always.
 	AdminToken string
+	// Hosts lists the names under which the shop may be asked, in lower case, besides addresses and names without a dot; nil = any.
+	Hosts []string
 	// DefaultMode is the mode behind POST /deduct_stock.
 	DefaultMode string
 	// Ready says which backend cannot be used, nil when all can. Its text is shown to whoever asks /readyz.
@@ -155,15 +157,12 @@ func (h *Handler) Drain() { h.draining.Store(true) }
 // GET by many clients, and loses the deduction. It is r itself, or a copy without trailing slashes and with GET for HEAD (the
 // server knows from the original to send no body).
 func canonical(r *http.Request) *http.Request {
-	path := strings.TrimRight(r.URL.Path, "/")
-	if path == "" {
-		path = "/"
-	}
+	path, raw := withoutSlash(r)
 	if path == r.URL.Path && r.Method != http.MethodHead {
 		return r
 	}
 	c, u := r.WithContext(r.Context()), *r.URL
-	u.Path, u.RawPath = path, strings.TrimRight(u.RawPath, "/")
+	u.Path, u.RawPath = path, raw
 	c.URL = &u
 	if c.Method == http.MethodHead {
 		c.Method = http.MethodGet

@@ -45,6 +45,8 @@ var problems = []struct {
 	{err: errNotFound, code: api.NotFound},
 	{err: errNoAdminToken, code: api.Unauthorized, detail: "no admin token is configured: set SHOP_ADMIN_TOKEN for the service"},
 	{err: errUnauthorized, code: api.Unauthorized},
+	{err: errHost, code: api.Forbidden, detail: "the shop is not served under this host name; SHOP_HOSTS lists the names"},
+	{err: errCrossOrigin, code: api.Forbidden},
 	{err: errMethodNotAllowed, code: api.MethodNotAllowed},
 	{err: errBodyTooLarge, code: api.BodyTooLarge},
 	{err: errMediaType, code: api.UnsupportedMediaType},

@@ -80,6 +80,10 @@ func (h *Handler) run(path string, serve endpoint) gin.HandlerFunc {
 			h.rescue(c, recover())
 			h.sample(c, out, start)
 		}()
+		if err := h.admit(c.Request); err != nil {
+			out = outcome{code: h.fail(c, err)}
+			return
+		}
 		out = serve(c)
 	}
 }

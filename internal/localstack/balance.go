@@ -63,6 +63,11 @@ func newTransport() *http.Transport {
 // readBody takes the whole body before a target sees any of it, as nginx does, so that a slow or broken client never leaves
 // half a request at a replica. It answers itself and returns false when the body is too large or does not come.
 func readBody(w http.ResponseWriter, r *http.Request) bool {
+	if r.ProtoMajor == 1 && r.ProtoMinor == 0 && r.Method != http.MethodGet && r.Header["Content-Length"] == nil {
+		// net/http drops the Transfer-Encoding of HTTP/1.0, and a chunked body with it: no target would know that there was one.
+		writeEdge(w, http.StatusBadRequest, api.InvalidRequest, "HTTP/1.0 has no way to send a body without a Content-Length")
+		return false
+	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return true
 	}

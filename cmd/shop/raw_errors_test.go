@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
+)
+
+// serveRaw serves h as 'shop serve' and 'shop balance' do, and returns a function that sends bytes and reads one answer.
+func serveRaw(t *testing.T, h http.Handler, replica string) (addr string, send func(t *testing.T, request string) (*http.Response, string)) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 20 * time.Second}
+	go func() { _ = srv.Serve(problemListener{l, replica}) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	return l.Addr().String(), func(t *testing.T, request string) (*http.Response, string) {
+		t.Helper()
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("%q was answered with %v", request, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatalf("%q: body: %v", request, err)
+		}
+		return resp, string(body)
+	}
+}
+
+// Whatever arrives, every refusal is a problem that says that nothing happened, and nothing is sold; directly and behind the balancer.
+func TestBrokenRequestsAreProblems(t *testing.T) {
+	t.Parallel()
+	c := config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "lua-lock", LockTTL: time.Second, Conns: 4}
+	r, err := newReplica(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	if err := r.shop.SetStock(t.Context(), 101, 100, 0); err != nil {
+		t.Fatal(err)
+	}
+	addr, direct := serveRaw(t, r, "1")
+	_, balanced := serveRaw(t, localstack.NewBalancer([]string{addr}), "")
+	const line, host = "POST /deduct_stock/lua-lock?product_id=101 HTTP/1.1\r\n", "Host: localhost\r\n"
+	for _, tt := range []struct {
+		name, request string
+		status        int
+	}{
+		{"no Host", line + "\r\n", 400},
+		{"Host twice", line + host + host + "\r\n", 400},
+		{"a Host that is none", line + "Host: a b\r\n\r\n", 400},
+		{"a control byte in the key", line + host + "Idempotency-Key: a\x01b\r\n\r\n", 400},
+		{"a header without a colon", line + host + "nonsense\r\n\r\n", 400},
+		{"no request line", "\x00\x01\x02\r\n\r\n", 400},
+		{"an Expect that nobody knows", line + host + "Expect: 200-maybe\r\nContent-Length: 0\r\n\r\n", 417},
+		{"headers that are too long", line + host + "X-Long: " + strings.Repeat("a", 2<<20) + "\r\n\r\n", 431},
+		{"a transfer encoding that nobody knows", line + host + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
+		{"a version that nobody knows", "POST /deduct_stock/lua-lock HTTP/3.0\r\n" + host + "\r\n", 505},
+		{"two lengths", line + host + "Content-Length: 0\r\nContent-Length: 5\r\n\r\nabcde", 400},
+		{"HTTP/1.0 with a chunked body", "POST /deduct_stock/lua-lock HTTP/1.0\r\n" + host + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"d\r\n{\"quantity\":3}\r\n0\r\n\r\n", 400},
+		{"two encodings", line + host + "Content-Type: application/json\r\nContent-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 415},
+		{"minus zero", "POST /deduct_stock/lua-lock?wait_ms=-0 HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 400},
+		{"a slash in the name of the mode", "POST /deduct_stock/lua-lock%2f HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 404},
+		{"a form of another site's page", line + host + "Origin: https://evil.example\r\nContent-Length: 0\r\n\r\n", 403},
+		{"the same, as the browser says", line + host + "Sec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n\r\n", 403},
+	} {
+		for edge, send := range map[string]func(*testing.T, string) (*http.Response, string){"direct": direct, "balanced": balanced} {
+			t.Run(tt.name+"/"+edge, func(t *testing.T) {
+				resp, body := send(t, tt.request)
+				var p api.Problem
+				if err := json.Unmarshal([]byte(body), &p); err != nil {
+					t.Fatalf("%s %q: %v", resp.Status, body, err)
+				}
+				if resp.StatusCode != tt.status || p.Status != tt.status || p.Happened != api.No || resp.Header.Get("Content-Type") != api.ProblemType {
+					t.Errorf("%s %s %q, want a problem with status %d, happened no", resp.Status, resp.Header.Get("Content-Type"), body, tt.status)
+				}
+			})
+		}
+	}
+	if p, err := r.shop.Product(t.Context(), 101); err != nil || p.Stock["redis"] != 100 {
+		t.Errorf("stock %v, %v, want 100 left in redis", p.Stock, err)
+	}
+}
+
+// A page that points its own name at this machine (DNS rebinding) is refused where the shop listens on loopback, whatever it asks.
+func TestHostNames(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		listen, hosts string
+		pass, refuse  []string
+	}{
+		{"127.0.0.1:8080", "", []string{"localhost:8080", "127.0.0.1:8080", "[::1]:8080", "shop-1", "a.localhost", "LOCALHOST."}, []string{"evil.example", "evil.example:8080", "localhost.evil.example"}},
+		{"localhost:0", "", []string{"localhost"}, []string{"evil.example"}},
+		{"127.0.0.1:8080", "shop.example, other.example", []string{"Shop.Example:80", "other.example", "localhost"}, []string{"evil.example"}},
+		{"0.0.0.0:8080", "", []string{"evil.example"}, nil},
+		{"0.0.0.0:8080", "localhost", []string{"10.1.2.3", "nginx"}, []string{"evil.example"}},
+		{"127.0.0.1:8080", "*", []string{"evil.example"}, nil},
+	} {
+		c := config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1, Listen: tt.listen}
+		if tt.hosts != "" {
+			if err := c.Hosts.UnmarshalText([]byte(tt.hosts)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := newReplica(c, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.close)
+		status := func(host string) int {
+			req := httptest.NewRequest("POST", "/deduct_stock/noop", nil)
+			req.Host = host
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, req)
+			return w.Code
+		}
+		for _, host := range tt.pass {
+			if got := status(host); got != 200 {
+				t.Errorf("listening on %s with SHOP_HOSTS=%q, Host %s was answered %d, want 200", tt.listen, tt.hosts, host, got)
+			}
+		}
+		for _, host := range tt.refuse {
+			if got := status(host); got != 403 {
+				t.Errorf("listening on %s with SHOP_HOSTS=%q, Host %s was answered %d, want 403", tt.listen, tt.hosts, host, got)
+			}
+		}
+	}
+}
