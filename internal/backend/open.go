@@ -24,7 +24,8 @@ import (
 )
 
 // OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for a URL of a sentinel
-// with ?master_name= (and ?addr= for further sentinels). It sends nothing yet.
+// with ?master_name= (and ?addr= for further sentinels). rediss:// is TLS; the server's certificate is verified, by ?tls_ca= where
+// that is given, unless it says ?skip_verify=true. It sends nothing yet.
 func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
 	return openRedis(address, link{conns: conns})
 }
@@ -52,8 +53,15 @@ func redisOptions(address string) (*redis.UniversalOptions, error) {
 		return fmt.Errorf("backend: Redis address %q: %s (%s)", Redact(part), reason(err), want)
 	}
 	if strings.Contains(address, "master_name=") {
-		o, err := redis.ParseFailoverURL(address)
+		plain, files, err := takeTLSFiles(address)
 		if err != nil {
+			return nil, bad(address, err)
+		}
+		o, err := redis.ParseFailoverURL(plain)
+		if err != nil {
+			return nil, bad(address, err)
+		}
+		if o.TLSConfig, err = redisTLS(o.TLSConfig, files); err != nil {
 			return nil, bad(address, err)
 		}
 		return &redis.UniversalOptions{
@@ -64,17 +72,34 @@ func redisOptions(address string) (*redis.UniversalOptions, error) {
 	all := &redis.UniversalOptions{}
 	for part := range strings.SplitSeq(address, ",") {
 		part = strings.TrimSpace(part)
-		o, err := redis.ParseURL(part)
+		o, err := redisNode(part)
 		if err != nil {
 			return nil, bad(part, err)
 		}
-		if o.Network == "unix" {
-			return nil, fmt.Errorf("backend: Redis address %q: sockets are not supported (%s)", Redact(part), want)
+		if len(all.Addrs) > 0 && (all.TLSConfig == nil) != (o.TLSConfig == nil) {
+			return nil, bad(part, errors.New("redis:// and rediss:// in one list"))
 		}
 		all.Addrs = append(all.Addrs, o.Addr)
 		all.Username, all.Password, all.DB, all.TLSConfig = o.Username, o.Password, o.DB, o.TLSConfig
 	}
 	return all, nil
+}
+
+// redisNode reads the URL of one server.
+func redisNode(address string) (*redis.Options, error) {
+	plain, files, err := takeTLSFiles(address)
+	if err != nil {
+		return nil, err
+	}
+	o, err := redis.ParseURL(plain)
+	if err != nil {
+		return nil, err
+	}
+	if o.Network == "unix" {
+		return nil, errors.New("sockets are not supported")
+	}
+	o.TLSConfig, err = redisTLS(o.TLSConfig, files)
+	return o, err
 }
 
 // openTries is how often an SQLite file is tried that others are switching to WAL at the same moment; SQLite does not
@@ -170,6 +195,7 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 		return nil, err
 	}
 	cfg.InterpolateParams = true     // one round trip a statement instead of two
+	cfg.RejectReadOnly = true        // a server that has become a replica: the connection goes, the next one finds the new primary
 	cfg.ClientFoundRows = false      // affected rows are those that changed: that is how a key which is there already is noticed
 	cfg.Logger = &driver.NopLogger{} // errors are returned
 	p := l.patience.orDefault()
@@ -219,18 +245,22 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		}
 		cfg.User = u.User.Username()
 		cfg.Passwd, _ = u.User.Password()
-		return requireDatabase(cfg, want)
+		return checkedMySQL(cfg, want)
 	}
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("backend: SQL address %q: %w (%s)", Redact(dsn), err, want)
 	}
-	return requireDatabase(cfg, want)
+	return checkedMySQL(cfg, want)
 }
 
-func requireDatabase(cfg *driver.Config, want string) (*driver.Config, error) {
+// checkedMySQL wants a database, and reads the certificates that the address names.
+func checkedMySQL(cfg *driver.Config, want string) (*driver.Config, error) {
 	if cfg.DBName == "" {
 		return nil, errors.New("backend: SQL address names no database: " + want)
+	}
+	if err := mysqlTLS(cfg); err != nil {
+		return nil, fmt.Errorf("backend: SQL address: %w", err)
 	}
 	return cfg, nil
 }

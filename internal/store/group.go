@@ -57,6 +57,7 @@ func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 		_ = c.Close() // back to the pool
 	}()
 	if err := body(&Tx{ctx: ctx, conn: c, q: &s.q, mysql: true}); err != nil {
+		s.renew(err)
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -64,7 +65,9 @@ func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 	}
 	_, err = c.ExecContext(ctx, "COMMIT")
 	clean = err == nil
-	return commitError(err)
+	err = commitError(err)
+	s.renew(err)
+	return err
 }
 
 // rollbackTimeout bounds a ROLLBACK, which must be sent also where the transaction's context has ended.

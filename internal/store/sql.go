@@ -102,10 +102,35 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 		}
 	}()
 	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, mysql: s.MySQL(), rowWait: s.rowWait}); err != nil {
+		s.renew(err)
 		return err
 	}
 	ended = true
-	return commitError(tx.Commit().Error)
+	err := commitError(tx.Commit().Error)
+	s.renew(err)
+	return err
+}
+
+// renew closes the idle connections where err says that the one of a transaction was bad: the server has gone, or has become a
+// replica and takes no writes (see backend.OpenSQL). The idle ones are of the same server. Without this a fail-over would fail
+// one request for each of them.
+func (s *SQL) renew(err error) {
+	if !errors.Is(err, driver.ErrBadConn) {
+		return
+	}
+	pools := []*sql.DB{s.groups}
+	if pool, err := s.db.DB(); err == nil {
+		pools = append(pools, pool)
+	}
+	for _, pool := range pools {
+		if pool == nil {
+			continue
+		}
+		if n := pool.Stats().MaxOpenConnections; n > 0 {
+			pool.SetMaxIdleConns(0)
+			pool.SetMaxIdleConns(n)
+		}
+	}
 }
 
 // Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A cart has

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"sync"
 	"testing"
 
 	"lastitem/internal/localstack"
@@ -81,4 +82,36 @@ func (n *RedisNode) Kill() {
 		n.t.Errorf("testenv: %v", err)
 	}
 	n.stack = nil
+}
+
+// MySQLNodes starts n MySQL or MariaDB servers of the test's own, which end with it, and returns the DSNs of an account that may do
+// anything there; conf are options for the end of their command lines. They are never the one of SHOP_TEST_SQL.
+func MySQLNodes(t testing.TB, n int, conf ...string) []string {
+	t.Helper()
+	if _, err := localstack.Find(localstack.MySQL); err != nil {
+		need.Missing(t, localstack.MySQL, err)
+	}
+	stacks, errs := make([]*localstack.Stack, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { stacks[i], errs[i] = start([]string{localstack.MySQL}, localstack.Options{SQLConf: conf}) })
+	}
+	wg.Wait()
+	var all []string
+	for i, s := range stacks {
+		if errs[i] != nil {
+			t.Errorf("testenv: %v", errs[i])
+			continue
+		}
+		all = append(all, s.SQL.URL)
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Errorf("testenv: %v", err)
+			}
+		})
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return all
 }
