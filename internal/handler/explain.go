@@ -27,8 +27,8 @@ var explanations = map[api.Code]api.Text{
 		En: "the product's stock is split into segments and this mode works on one counter; set the stock again without segments",
 		Zh: "该商品的库存已分段，而此模式只操作单一计数器；请不带 segments 重新设置库存"},
 	api.UnknownProduct: {
-		En: "no store knows this product; PUT /products/{id}/stock creates it",
-		Zh: "没有任何存储包含该商品；可用 PUT /products/{id}/stock 创建"},
+		En: "no store that was asked knows this product; PUT /products/{id}/stock sets it in every store",
+		Zh: "所查询的存储中没有该商品；可用 PUT /products/{id}/stock 在所有存储中设置"},
 	api.UnknownMode: {
 		En: "there is no such mode; GET /modes lists them",
 		Zh: "没有这个模式；GET /modes 列出全部模式"},
@@ -78,8 +78,8 @@ var explanations = map[api.Code]api.Text{
 		En: "a backend did not answer; nothing was deducted",
 		Zh: "后端没有应答；没有扣减库存"},
 	api.ModeUnavailable: {
-		En: "this mode lacks a backend; GET /modes/{mode} says which",
-		Zh: "此模式缺少所需的后端；GET /modes/{mode} 说明缺少哪一个"},
+		En: "this mode lacks a backend; GET /modes/{mode} says which, and what to do",
+		Zh: "此模式缺少所需的后端；GET /modes/{mode} 说明缺少哪一个以及如何处理"},
 	api.OutcomeUnknown: {
 		En: "the write was sent and its answer was lost: it may have happened; repeat only with the same Idempotency-Key",
 		Zh: "写入已发出但没有收到应答：可能已经扣减；只能用同一个 Idempotency-Key 重试"},

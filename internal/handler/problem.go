@@ -66,7 +66,7 @@ var problems = []struct {
 }
 
 // problemOf says what a client may know of err: the code's facts, and numbers or fields where the error carries them,
-// never the cause. It depends on nothing but its arguments, since some modes store what it makes.
+// never the cause of a failure. It depends on nothing but its arguments, since some modes store what it makes.
 func problemOf(err error, instance string) api.Problem {
 	code, detail := api.Internal, ""
 	for _, row := range problems {
@@ -90,7 +90,19 @@ func problemOf(err error, instance string) api.Problem {
 	case api.UnknownProduct, api.ProductSegmented:
 		var e *stock.ProductError
 		if errors.As(err, &e) {
+			if code == api.UnknownProduct && e.Store != "" {
+				detail = fmt.Sprintf("%s does not know it, though another store may: a store that was added later is empty; "+
+					"PUT /products/%d/stock sets the product in every store", e.Store, e.ProductID)
+			}
 			p.ProductID, p.Detail = e.ProductID, fmt.Sprintf("product %d: %s", e.ProductID, detail)
+		}
+	case api.ModeUnavailable:
+		var e *stock.ModeError
+		if errors.As(err, &e) {
+			p.Detail = fmt.Sprintf("mode %s lacks a backend: %v", e.Mode, e.Lacks)
+			if e.Store != "" {
+				p.Detail = fmt.Sprintf("mode %s with store %s lacks a backend: %v", e.Mode, e.Store, e.Lacks)
+			}
 		}
 	case api.InvalidRequest:
 		var e *stock.InvalidError

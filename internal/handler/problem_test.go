@@ -165,6 +165,26 @@ func TestARefusedCartNamesTheProduct(t *testing.T) {
 	}
 }
 
+// A refusal for want of a backend, or of the product in one store, says which and what to do: nobody has to ask again.
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	lacks := errors.New("no etcd configured: make up PROFILES=etcd")
+	for want, refusal := range map[string]error{
+		"mode etcd-txn lacks a backend: no etcd configured: make up PROFILES=etcd":                            &stock.ModeError{Mode: "etcd-txn", Lacks: lacks},
+		"mode mutex with store sql lacks a backend: no SQL database configured: set SHOP_SQL":                 &stock.ModeError{Mode: "mutex", Store: stock.SQL, Lacks: errors.New("no SQL database configured: set SHOP_SQL")},
+		"product 101: etcd does not know it, though another store may: a store that was added later is empty": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101, Store: "etcd"},
+		"product 101: no store that was asked knows this product; PUT":                                        &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101},
+	} {
+		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+			return stock.Receipt{}, fmt.Errorf("secret 10.0.0.1: %w", refusal)
+		}}
+		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex", "")
+		if p := problem(t, a); !strings.HasPrefix(p.Detail, want) || strings.Contains(a.body, "secret") {
+			t.Errorf("detail = %q, want %q", p.Detail, want)
+		}
+	}
+}
+
 func logged(o *Options) *bytes.Buffer {
 	var buf bytes.Buffer
 	o.Log = slog.New(slog.NewTextHandler(&buf, nil))

@@ -36,6 +36,24 @@ var (
 // ProductError is [ErrSegmented] or [ErrUnknownProduct] with the product that it is about.
 type ProductError = store.ProductError
 
+// ModeError is [ErrModeUnavailable] with what the mode lacks here, and what to do about it.
+type ModeError struct {
+	Mode  string
+	Store Store // that the request asked for; "" = whatever the mode needs is missing
+	Lacks error // "no etcd configured: set SHOP_ETCD", without anything secret
+}
+
+// Error names the mode and what it lacks.
+func (e *ModeError) Error() string {
+	if e.Store != "" {
+		return fmt.Sprintf("%v: %s with store %s: %v", ErrModeUnavailable, e.Mode, e.Store, e.Lacks)
+	}
+	return fmt.Sprintf("%v: %s: %v", ErrModeUnavailable, e.Mode, e.Lacks)
+}
+
+// Is makes errors.Is(err, ErrModeUnavailable) hold.
+func (e *ModeError) Is(target error) bool { return target == ErrModeUnavailable }
+
 // SoldOutError is [ErrSoldOut] with its numbers.
 type SoldOutError struct {
 	ProductID int64

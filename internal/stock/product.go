@@ -94,7 +94,7 @@ func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait 
 	case e.mode.Readers == nil:
 		return &InvalidError{"mode", "mode " + mode + " has no lock to read under"}
 	case e.err != nil:
-		return fmt.Errorf("%w: %s: %w", ErrModeUnavailable, mode, e.err)
+		return &ModeError{Mode: mode, Lacks: e.err}
 	}
 	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.deps.lockKey(mode, product))
 	if err != nil {

@@ -190,14 +190,18 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req Request) (Receipt, e
 		return Receipt{}, err
 	}
 	if e.err != nil {
-		return Receipt{}, fmt.Errorf("%w: %s: %w", ErrModeUnavailable, mode, e.err)
+		return Receipt{}, &ModeError{Mode: mode, Lacks: e.err}
 	}
 	if err := s.deps.keeps(req.Store); err != nil { // of a mode that offers several, perhaps one only
-		return Receipt{}, fmt.Errorf("%w: %s with store %s: %w", ErrModeUnavailable, mode, req.Store, err)
+		return Receipt{}, &ModeError{Mode: mode, Store: req.Store, Lacks: err}
 	}
 	r, err := e.deductor.Deduct(ctx, req)
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ErrContended, err)
+	}
+	// Another store may know the product: one that was added to a running shop is empty until the stock is set again.
+	if unknown, ok := errors.AsType[*ProductError](err); ok && unknown.Store == "" {
+		unknown.Store = string(req.Store)
 	}
 	return r, err
 }

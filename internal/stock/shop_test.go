@@ -257,6 +257,49 @@ func TestUnavailableStore(t *testing.T) {
 	}
 }
 
+// A store that is added to a running shop does not know the products that were set before. The refusal says which store it
+// is, and setting the stock again mends it.
+func TestStoreThatWasAddedLater(t *testing.T) {
+	t.Parallel()
+	r, dsn := testenv.Miniredis(t), testenv.SQLite(t)
+	open := func(c backend.Config) *stock.Shop {
+		set, err := backend.Open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { set.Close() })
+		if c.SQL != "" {
+			if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shop, err := stock.NewShop(stock.Deps{Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: r.Prefix, LockTTL: stocktest.Patience}, stock.Modes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shop
+	}
+	before := open(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
+	if err := before.SetStock(t.Context(), 101, 5, 0); err != nil {
+		t.Fatal(err)
+	}
+	after := open(backend.Config{Redis: r.URL, Prefix: r.Prefix, SQL: dsn, Conns: 2})
+	req := stocktest.Request(101, 1, "")
+	if _, err := after.Deduct(t.Context(), "redis-lua", req); err != nil {
+		t.Errorf("Deduct() by redis-lua = %v, want a sale: Redis knows the product", err)
+	}
+	_, err := after.Deduct(t.Context(), "sql-atomic", req)
+	if e, ok := errors.AsType[*stock.ProductError](err); !ok || !errors.Is(err, stock.ErrUnknownProduct) || e.Store != "sql" {
+		t.Errorf("Deduct() by sql-atomic = %v, want ErrUnknownProduct that names the store sql", err)
+	}
+	if err := after.SetStock(t.Context(), 101, 5, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := after.Deduct(t.Context(), "sql-atomic", req); err != nil {
+		t.Errorf("Deduct() by sql-atomic after the stock was set again = %v, want a sale", err)
+	}
+}
+
 func TestCheckSaysWhatIsDown(t *testing.T) {
 	t.Parallel()
 	r := testenv.Miniredis(t)

@@ -33,6 +33,8 @@ var (
 type ProductError struct {
 	Err       error
 	ProductID int64
+	// Store is where the product was looked for: "redis", "sql" or "etcd"; "" = in all of them, or nobody said.
+	Store string
 }
 
 // Error names the product.
