@@ -46,7 +46,8 @@ type config struct {
 	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"connections to each backend, at most" zh:"到每个后端的最大连接数"`
 	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises where a backend is missing, as JSON: {\"etcd\":\"...\"}; the default names its variable" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
 
-	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" group:"times" help:"time between two health probes of a backend, each a small write on a connection of its own; 0: none, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
+	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms; then it is answered, whatever hangs" zh:"请求在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住"`
+	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" help:"time between two health probes of a backend, each a small write on a connection of its own; 0: none, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
 	HealthWithin  time.Duration `env:"SHOP_HEALTH_TIMEOUT" envDefault:"900ms" help:"how long a probe may take; a backend is down after two without an answer, or one that is refused" zh:"单次探测的超时；连续两次无应答或一次被拒绝即视为不可用"`
 	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long a connection to any backend may take" zh:"连接任一后端的超时"`
 	RedisTimeout  time.Duration `env:"SHOP_REDIS_TIMEOUT" envDefault:"3s" help:"how long a client of Redis waits for an answer" zh:"Redis 客户端等待应答的超时"`
@@ -194,7 +195,7 @@ func (c config) validateTimes() (errs []error) {
 		name         string
 		value, least time.Duration
 	}{
-		{"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond}, {"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond},
+		{"SHOP_WORK_TIMEOUT", c.WorkTimeout, time.Millisecond}, {"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond}, {"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond},
 		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond}, {"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second},
 		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond}, {"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond},
 	} {

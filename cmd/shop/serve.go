@@ -102,7 +102,7 @@ func (r *replica) build(c config) (err error) {
 	deps := stock.Deps{
 		Redis: r.set.Redis, SQL: r.set.SQL, EtcdStore: r.set.EtcdStore,
 		Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
-		Check: checkBackend(r.set), Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: r.log,
+		Check: named(r.set.Check), Down: named(r.set.Down), Work: c.WorkTimeout, Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: r.log,
 		Kafka: r.set.Kafka, Missing: c.Missing,
 	}
 	r.serviceLocks(c, &deps)
@@ -116,7 +116,7 @@ func (r *replica) build(c config) (err error) {
 	}
 	r.Handler, err = handler.New(handler.Options{
 		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, Hosts: c.servedHosts(), DefaultMode: c.DefaultMode, Registry: registry,
-		Ready: func(context.Context) error { return r.set.Ready() }, PoolStats: poolStats(r.set), Log: r.log,
+		Ready: func(exclude []string) error { return r.set.Ready(exclude...) }, PoolStats: poolStats(r.set), Log: r.log,
 	})
 	return err
 }
@@ -125,7 +125,7 @@ func (r *replica) build(c config) (err error) {
 func (r *replica) close() {
 	if r.shop != nil {
 		closeLogged(r.log, "modes", func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), engineGrace)
+			ctx, cancel := context.WithTimeout(context.Background(), settleGrace)
 			defer cancel()
 			return r.shop.Close(ctx)
 		})
@@ -206,12 +206,13 @@ func drain(srv *http.Server, cut context.CancelFunc) error {
 	return nil
 }
 
-func checkBackend(set *backend.Set) func(stock.Backend) error {
+// named asks about a backend by the name that the set has for it.
+func named(ask func(string) error) func(stock.Backend) error {
 	return func(b stock.Backend) error {
 		if b == stock.NeedMySQL {
 			b = stock.NeedSQL
 		}
-		return set.Check(string(b))
+		return ask(string(b))
 	}
 }
 

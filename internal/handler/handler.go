@@ -62,8 +62,9 @@ type Options struct {
 	Hosts []string
 	// DefaultMode is the mode behind POST /deduct_stock.
 	DefaultMode string
-	// Ready says which backend cannot be used, nil when all can. Its text is shown to whoever asks /readyz.
-	Ready func(ctx context.Context) error
+	// Ready says, from memory, which of the backends that every replica needs cannot be used, nil when all can that are not to be
+	// left out. Its text is shown to whoever asks /readyz.
+	Ready func(exclude []string) error
 	// Registry takes the metrics; nil = one of its own.
 	Registry *prometheus.Registry
 	// PoolStats reads the connection pools for /metrics; nil = none are shown.
@@ -83,7 +84,6 @@ type Handler struct {
 	replica  []string          // header values, shared by all responses and never changed
 	admin    [sha256.Size]byte
 	metrics  *metrics
-	ready    readiness
 	throttle throttle
 	guesses  bucket
 	requests atomic.Uint64 // counted for LogEvery
@@ -120,7 +120,6 @@ func New(o Options) (*Handler, error) {
 	if h.metrics, err = newMetrics(o); err != nil {
 		return nil, err
 	}
-	h.ready.ask = o.Ready
 	h.route()
 	return h, nil
 }

@@ -1,17 +1,11 @@
 package handler
 
 import (
-	"context"
 	"fmt"
-	"sync"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
-)
-
-const (
-	readyFor     = time.Second     // how long an answer of Ready is good for
-	readyTimeout = 2 * time.Second // how long it may take
 )
 
 // health is the body of /healthz and of a good /readyz.
@@ -25,46 +19,51 @@ func (h *Handler) healthz(c *gin.Context) outcome {
 	return h.send(c, health{"ok", h.Replica})
 }
 
-// readyz says whether this replica should be sent requests: not while it drains, nor while a backend is away. This is the one
-// answer that shows a cause, since who asks it wants to know which. Nothing is logged: probes ask all the time, and who pings the
-// backends has told the log already.
+// readyz says whether this replica should be sent requests: not while it drains, nor while a backend that every replica needs is
+// away or refuses to write. All replicas share those backends: a balancer that would rather serve the modes that do not need Redis
+// than nothing asks for /readyz?exclude=redis.
+//
+// This is the one answer that shows a cause, since who asks it wants to know which. Nothing is logged: balancers ask all the time,
+// and the health probes, whose last outcome this is, have told the log already.
 func (h *Handler) readyz(c *gin.Context) outcome {
+	var q readiness
+	if err := readQuery(c.Request, &q); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
 	if h.draining.Load() {
 		return outcome{code: h.refuse(c, problemOf(errDraining, c.Request.URL.EscapedPath()))}
 	}
-	if err := h.ready.check(c.Request.Context()); err != nil {
-		err = fmt.Errorf("%w: %w", errNotReady, err)
-		p := problemOf(errNotReady, c.Request.URL.EscapedPath())
-		p.Detail = err.Error()
-		return outcome{code: h.refuse(c, p)}
+	if h.Ready != nil {
+		if err := h.Ready(q.exclude); err != nil {
+			err = fmt.Errorf("%w: %w", errNotReady, err)
+			p := problemOf(errNotReady, c.Request.URL.EscapedPath())
+			p.Detail = err.Error()
+			return outcome{code: h.refuse(c, p)}
+		}
 	}
 	return h.send(c, health{"ready", h.Replica})
 }
 
-// readiness asks whether the backends can be used, at most once a second however many ask, so that a probe cannot become a
-// load of its own.
-type readiness struct {
-	ask func(context.Context) error
+// readiness is the input of /readyz: the backends without which the replica counts as ready, comma-separated.
+type readiness struct{ exclude []string }
 
-	mu    sync.Mutex
-	asked time.Time
-	err   error
-}
+var readinessNames = []string{"exclude"}
 
-// check returns the answer of now or of the last second. The one who asks does not take his own hurry into it: a probe
-// that gives up must not be remembered as a backend that is down.
-func (r *readiness) check(ctx context.Context) error {
-	if r.ask == nil {
-		return nil
+// excludable are the backends that /readyz asks for.
+var excludable = []string{"redis", "sql"}
+
+// names lists the fields a client may send.
+func (r *readiness) names() []string { return readinessNames }
+
+// take checks and keeps one field.
+func (r *readiness) take(i int, v value) error {
+	word, err := v.word(readinessNames[i])
+	if err != nil {
+		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.asked.IsZero() && time.Since(r.asked) < readyFor {
-		return r.err
+	r.exclude = strings.Split(word, ",")
+	if slices.ContainsFunc(r.exclude, func(name string) bool { return !slices.Contains(excludable, name) }) {
+		return invalid(readinessNames[i], "must be "+strings.Join(excludable, " or ")+", or both with a comma")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
-	defer cancel()
-	r.err = r.ask(ctx)
-	r.asked = time.Now()
-	return r.err
+	return nil
 }

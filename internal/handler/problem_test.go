@@ -47,6 +47,7 @@ var sentinels = map[string]struct {
 	"ErrInvalid":         {&stock.InvalidError{Field: "store", Why: "mode mutex has no such store"}, api.InvalidRequest},
 	"ErrKeyMissing":      {stock.ErrKeyMissing, api.KeyMissing},
 	"ErrKeyReused":       {stock.ErrKeyReused, api.KeyReused},
+	"ErrTooLate":         {fmt.Errorf("%w: %w", stock.ErrLockBusy, stock.ErrTooLate), api.BackendUnavailable},
 	"ErrInFlight":        {stock.ErrInFlight, api.InFlight},
 	"ErrLockBusy":        {stock.ErrLockBusy, api.LockBusy},
 	"ErrLockLost":        {stock.ErrLockLost, api.LockLost},

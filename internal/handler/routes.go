@@ -52,7 +52,7 @@ func (h *Handler) table() []route {
 		{http.MethodGet, "/openapi.json", h.openAPI, api.Text{En: "this contract, OpenAPI 3.1", Zh: "本接口的 OpenAPI 3.1 描述"}},
 		{http.MethodGet, "/metrics", h.scrape, api.Text{En: "Prometheus metrics", Zh: "Prometheus 指标"}},
 		{http.MethodGet, "/healthz", h.healthz, api.Text{En: "is the process alive", Zh: "进程是否存活"}},
-		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "can it serve: backends reached, not draining", Zh: "能否服务：后端可达且未在下线"}},
+		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "can it serve: backends take writes, not draining", Zh: "能否服务：后端可写且未在下线"}},
 		{http.MethodGet, "/", h.index, api.Text{En: "this list", Zh: "本列表"}},
 	}
 }

@@ -103,6 +103,9 @@ func (d Deps) read(ctx context.Context, s Store, product int64) (int64, error) {
 // writeRedis writes what remains of each item and then appends the orders: commands of their own, and a crash between them
 // leaks the units.
 func (d Deps) writeRedis(ctx context.Context, orders ...store.Order) error {
+	if err := begin(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	for i, o := range orders {
@@ -155,7 +158,7 @@ func (d Deps) withOrders(ctx context.Context, orders []store.Order, write func(*
 			return err
 		}
 		d.Steps.At(ctx, step.Ordered, "")
-		return nil
+		return begin(ctx)
 	})
 	if err == nil {
 		d.Steps.At(ctx, step.Committed, "")

@@ -20,6 +20,7 @@ var (
 	ErrKeyReused      = errors.New("stock: idempotency key was used with another payload")
 
 	// No, for now: nothing happened, and trying again may succeed.
+	ErrTooLate         = errors.New("stock: no answer in time") // the cause of an end at the deadline; with ErrUnknown, nobody knows
 	ErrInFlight        = errors.New("stock: the first request with this key is still in flight")
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write

@@ -71,6 +71,9 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 // be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given up and gone is
 // refused too, because the release has deleted the key.
 func (d Deps) writeEtcd(ctx context.Context, lease *lock.EtcdLease, remaining int64, o store.Order) error {
+	if err := begin(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	ok, err := d.EtcdStore.Write(ctx, lease.IsOwner(), remaining, o)

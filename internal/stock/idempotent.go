@@ -107,7 +107,10 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 		}
 		answer := req.Answer(r, refusal)
 		r.Stored = &answer
-		return tx.KeepAnswer(req.Key, store.Answer{Status: answer.Status, Body: answer.Body})
+		if err := tx.KeepAnswer(req.Key, store.Answer{Status: answer.Status, Body: answer.Body}); err != nil {
+			return err
+		}
+		return begin(ctx)
 	})
 	if err != nil {
 		return Receipt{}, err

@@ -94,6 +94,9 @@ func (k *kafkaDeductor) ask(ctx context.Context, m kafkaRequest) (kafkaAnswer, e
 	if err != nil {
 		return kafkaAnswer{}, err
 	}
+	if err := begin(ctx); err != nil {
+		return kafkaAnswer{}, err
+	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	answer := k.expect(m.Order.ID)

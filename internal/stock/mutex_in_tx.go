@@ -77,5 +77,5 @@ func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receip
 		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Ordered, "")
-	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
+	return Receipt{OrderID: order.ID, Remaining: &remaining}, begin(ctx)
 }

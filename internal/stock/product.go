@@ -37,7 +37,22 @@ func (l Ledger) Down() error {
 // brings them again at any time, are void. segments > 0 splits the count in Redis. When a store fails, the others may have been
 // set: repeat it.
 func (s *Shop) SetStock(ctx context.Context, product, stock int64, segments int) error {
+	_, err := within(ctx, s, 0, true, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.setStock(ctx, product, stock, segments)
+	})
+	return err
+}
+
+func (s *Shop) setStock(ctx context.Context, product, stock int64, segments int) error {
 	var errs []error
+	for _, at := range stores {
+		if s.deps.has(at.backend()) == nil {
+			errs = append(errs, s.deps.silent(at))
+		}
+	}
+	if err := errors.Join(errs...); err != nil { // a store that cannot be set makes a run of the others void
+		return err
+	}
 	if r := s.deps.Redis; r != nil {
 		locks := func(segments int) []string { return lockKeys(s.deps, product, segments) }
 		if err := r.Reset(ctx, product, stock, segments, locks); err != nil {
@@ -87,6 +102,13 @@ func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
 // ReadLocked runs read under the lock that a mode has for who reads a product, so that no deduction by that mode is half done
 // meanwhile. It waits for the lock no longer than wait. read must use its own ctx, which ends when the lock is lost.
 func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
+	_, err := within(ctx, s, wait, false, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.readLocked(ctx, mode, product, wait, read)
+	})
+	return err
+}
+
+func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
 	e, ok := s.byName[mode]
 	switch {
 	case !ok:
@@ -95,6 +117,9 @@ func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait 
 		return &InvalidError{"mode", "mode " + mode + " has no lock to read under"}
 	case e.err != nil:
 		return &ModeError{Mode: mode, Lacks: e.err}
+	}
+	if err := s.deps.down(e.mode.Needs...); err != nil {
+		return err
 	}
 	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.deps.lockKey(mode, product))
 	if err != nil {
@@ -114,9 +139,17 @@ func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
 }
 
 func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error) {
+	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) { return s.facts(ctx, id, orders) })
+}
+
+func (s *Shop) facts(ctx context.Context, id int64, orders bool) (Ledger, error) {
 	l := Ledger{Facts: map[Store]store.Facts{}, Unavailable: map[Store]error{}}
 	read := func(name Store, facts func(context.Context, int64, bool) (store.Facts, error)) {
-		f, err := facts(ctx, id, orders)
+		var f store.Facts
+		err := s.deps.silent(name)
+		if err == nil {
+			f, err = facts(ctx, id, orders)
+		}
 		switch {
 		case err == nil:
 			l.Facts[name] = f

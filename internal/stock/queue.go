@@ -138,6 +138,11 @@ func (q *queueDeductor) next(product int64, l *line) (batch []*queued) {
 		if w.gone {
 			continue
 		}
+		if err := begin(w.ctx); err != nil {
+			w.gone, w.err = true, err
+			w.done.Done()
+			continue
+		}
 		w.taken = true
 		batch = append(batch, w)
 	}

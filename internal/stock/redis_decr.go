@@ -43,6 +43,9 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	if err != nil {
 		return Receipt{}, err
 	}
+	if err := begin(ctx); err != nil {
+		return Receipt{}, err
+	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	remaining, err := d.Redis.Add(ctx, item.ProductID, -item.Quantity)

@@ -38,6 +38,9 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	if err != nil {
 		return Receipt{}, err
 	}
+	if err := begin(ctx); err != nil {
+		return Receipt{}, err
+	}
 	sold, err := l.deps.Redis.Sell(ctx, sale)
 	switch {
 	case errors.Is(err, store.ErrCrossSlot):

@@ -136,13 +136,16 @@ func (s segmentedDeductor) lock(ctx context.Context, product int64, segments []i
 
 // write sets the segments and appends the order, as the other trusting modes do, with the same gap in between.
 func (s segmentedDeductor) write(ctx context.Context, req Request, after map[int]int64, split bool) (Receipt, error) {
-	ctx, cancel := settling(ctx)
-	defer cancel()
 	d, item := s.deps, req.Items[0]
 	order, err := d.newOrder("segmented", item, req, nil, 0) // nobody knows what remains in the other segments
 	if err != nil {
 		return Receipt{}, err
 	}
+	if err := begin(ctx); err != nil {
+		return Receipt{}, err
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
 	if err := d.Redis.SetSegments(ctx, item.ProductID, after, split); err != nil {
 		return Receipt{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -43,7 +44,11 @@ type Deps struct {
 	// Missing says why a backend is not there, and what to do, where it is not for whoever started this process to set a variable.
 	Missing map[Backend]string
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting.
-	Check   func(Backend) error
+	Check func(Backend) error
+	// Down is Check for who would send something: nil also where nobody knows. What needs a backend that is down fails at once.
+	Down func(Backend) error
+	// Work is how long a request may take beyond its wait for locks; 0 = 5 s.
+	Work    time.Duration
 	Steps   *step.Stream
 	Replica string
 	// LockTTL is the expiry of the other locks that have one.
@@ -62,6 +67,7 @@ type Shop struct {
 	deps    Deps
 	entries []*entry
 	byName  map[string]*entry
+	running sync.WaitGroup // requests, also those that were answered at their deadline
 }
 
 type entry struct {
@@ -98,8 +104,17 @@ func NewShop(deps Deps, modes []Mode) (*Shop, error) {
 	return s, nil
 }
 
-// Close ends what the modes keep running between requests, after the last Deduct. ctx bounds it.
+// Close waits for what was begun, and ends what the modes keep running between requests, after the last Deduct. ctx bounds it.
 func (s *Shop) Close(ctx context.Context) error {
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		s.running.Wait()
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
 	var errs []error
 	for _, f := range slices.Backward(*s.deps.closers) {
 		errs = append(errs, f(ctx))
@@ -180,7 +195,7 @@ func (s *Shop) status(e *entry) Status {
 	return Status{Mode: e.mode}
 }
 
-// Deduct takes units by the named mode. Its error wraps one of the sentinels of errors.go.
+// Deduct takes units by the named mode, within the request's wait and [Deps.Work]. Its error wraps one of the sentinels of errors.go.
 func (s *Shop) Deduct(ctx context.Context, mode string, req Request) (Receipt, error) {
 	e, ok := s.byName[mode]
 	if !ok {
@@ -195,7 +210,7 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req Request) (Receipt, e
 	if err := s.deps.keeps(req.Store); err != nil { // of a mode that offers several, perhaps one only
 		return Receipt{}, &ModeError{Mode: mode, Store: req.Store, Lacks: err}
 	}
-	r, err := e.deductor.Deduct(ctx, req)
+	r, err := s.deduct(ctx, e, req)
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ErrContended, err)
 	}
@@ -206,17 +221,27 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req Request) (Receipt, e
 	return r, err
 }
 
+// deduct has the mode deduct, unless something that it needs is known to be down.
+func (s *Shop) deduct(ctx context.Context, e *entry, req Request) (Receipt, error) {
+	if len(e.mode.Needs) == 0 { // it has nothing to wait for
+		return e.deductor.Deduct(ctx, req)
+	}
+	err := s.deps.down(e.mode.Needs...)
+	if err == nil && req.Store != "" {
+		err = s.deps.down(req.Store.backend())
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	return within(ctx, s, req.Wait, false, func(ctx context.Context) (Receipt, error) { return e.deductor.Deduct(ctx, req) })
+}
+
 // keeps says why no count can be kept in a store, nil where it can.
 func (d Deps) keeps(at Store) error {
-	switch at {
-	case Redis:
-		return d.has(NeedRedis)
-	case SQL:
-		return d.has(NeedSQL)
-	case Etcd:
-		return d.has(NeedEtcd)
+	if at == "" {
+		return nil
 	}
-	return nil
+	return d.has(at.backend())
 }
 
 // check holds a request against what its mode takes, merges its items, and fills in the default store.

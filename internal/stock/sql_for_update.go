@@ -98,5 +98,5 @@ func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []
 		return err
 	}
 	s.deps.Steps.At(ctx, step.Ordered, "")
-	return nil
+	return begin(ctx)
 }

@@ -65,6 +65,19 @@ const (
 	Etcd  Store = "etcd"
 )
 
+// backend is the one that keeps a store; "" for none.
+func (s Store) backend() Backend {
+	switch s {
+	case Redis:
+		return NeedRedis
+	case SQL:
+		return NeedSQL
+	case Etcd:
+		return NeedEtcd
+	}
+	return ""
+}
+
 // stores lists them, in the order in which they are written, read and reported.
 var stores = []Store{Redis, SQL, Etcd}
 

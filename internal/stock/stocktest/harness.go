@@ -6,6 +6,7 @@
 package stocktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,11 @@ type Env struct {
 
 	// What only some modes need, see backend.Config; "" makes these modes unavailable.
 	Redlock, ZooKeeper, Etcd, Consul, Kafka string
+
+	// Work is [stock.Deps.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests fail at once
+	// while a backend is down.
+	Work   time.Duration
+	Health backend.Health
 }
 
 // has says whether there is a backend.
@@ -88,6 +94,7 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	set, err := backend.Open(backend.Config{
 		Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16, Session: sessionTTL,
 		Redlock: env.Redlock, ZooKeeper: env.ZooKeeper, Etcd: env.Etcd, Consul: env.Consul, Kafka: env.Kafka,
+		Health: env.Health,
 	})
 	if err != nil {
 		t.Fatalf("backend.Open: %v", err)
@@ -104,6 +111,15 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 		Redis: set.Redis, SQL: set.SQL, EtcdStore: set.EtcdStore,
 		Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
 		Steps: steps, Replica: name, LockTTL: lockTTL, Kafka: set.Kafka,
+		Work: cmp.Or(env.Work, 10*Patience),
+	}
+	if env.Health != (backend.Health{}) {
+		deps.Down = func(b stock.Backend) error {
+			if b == stock.NeedMySQL {
+				b = stock.NeedSQL
+			}
+			return set.Down(string(b))
+		}
 	}
 	closers := services(set, &deps)
 	shop, err := stock.NewShop(deps, modes)
