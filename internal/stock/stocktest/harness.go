@@ -21,10 +21,12 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testenv"
 )
 
-// Patience bounds every wait for something that must happen.
-const Patience = 30 * time.Second
+// Patience bounds every wait for one thing that must happen. What has many steps, as a load, is bounded by its progress
+// instead: see testenv.Progress.
+const Patience = testenv.Still
 
 // lockTTL is so long that no lock expires under a test, however slow the machine.
 const lockTTL = 5 * time.Minute

@@ -2,6 +2,7 @@ package stocktest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/stock"
+	"lastitem/internal/testenv"
 )
 
 // Plan is a load that asks for more than there is.
@@ -29,7 +31,8 @@ type Plan struct {
 	Clients, Requests int
 	// Twice makes each client repeat each request with its key.
 	Twice bool
-	// Wait bounds the waiting for locks; 0 = Patience.
+	// Wait bounds the waiting for locks; 0 = as long as the load gets on, since how long the last in a queue waits depends on
+	// the server.
 	Wait time.Duration
 }
 
@@ -40,13 +43,15 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 	begin, start := time.Now(), make(chan struct{})
 	histories := make([][]audit.Op, p.Clients)
 	var wg sync.WaitGroup
+	ctx, progress := testenv.Progress(t, Patience)
 	for c := range p.Clients {
 		wg.Go(func() {
 			<-start
 			for i := c; i < p.Requests; i += p.Clients {
 				key := fmt.Sprintf("%d/%d", product, i)
 				for range times(p.Twice) {
-					histories[c] = append(histories[c], h.send(t, p, begin, c, product, key))
+					histories[c] = append(histories[c], h.send(ctx, t, p, begin, c, product, key))
+					progress()
 				}
 			}
 		})
@@ -67,13 +72,13 @@ func times(twice bool) int {
 }
 
 // send is one request of one client, and what it learnt.
-func (h *Harness) send(t testing.TB, p Plan, begin time.Time, client int, product int64, key string) audit.Op {
+func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Time, client int, product int64, key string) audit.Op {
 	r := h.Replicas[client%p.Replicas]
 	req := Request(product, p.Quantity, key)
-	req.Store, req.Wait = p.Store, cmp.Or(p.Wait, Patience)
+	req.Store, req.Wait = p.Store, cmp.Or(p.Wait, lockTTL)
 	op := audit.Op{Client: client, ProductID: product, Quantity: p.Quantity, Key: key, Replica: r.Deps.Replica}
 	op.Call = time.Since(begin).Nanoseconds()
-	receipt, err := r.Shop.Deduct(t.Context(), p.Mode, req)
+	receipt, err := r.Shop.Deduct(ctx, p.Mode, req)
 	op.Return = time.Since(begin).Nanoseconds()
 	op.OrderID, op.Remaining, op.Replayed = receipt.OrderID, receipt.Remaining, receipt.Replayed
 	if receipt.Replayed {

@@ -1,0 +1,28 @@
+package testenv
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What goes on may take as long as it likes; what stands still is ended.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, done := Progress(t, Still)
+		for range 100 { // far beyond any fixed bound
+			time.Sleep(Still - time.Second)
+			done()
+		}
+		if err := ctx.Err(); err != nil {
+			t.Fatalf("Progress ended while steps were done: %v", context.Cause(ctx))
+		}
+		time.Sleep(Still + time.Second)
+		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "nothing was done for 1m0s") {
+			t.Errorf("cause after standing still = %v, want that nothing was done", cause)
+		}
+	})
+}
