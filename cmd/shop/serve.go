@@ -157,7 +157,7 @@ func closeLogged(log *slog.Logger, what string, closing func() error) {
 }
 
 func (r *replica) listenAndServe(ctx context.Context, c config) error {
-	l, err := net.Listen("tcp", c.Listen)
+	l, err := listenTCP(c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
 	}
@@ -168,6 +168,7 @@ func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	srv := &http.Server{
 		BaseContext:       func(net.Listener) context.Context { return base },
 		Handler:           r,
+		ConnState:         l.state,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       120 * time.Second,
@@ -180,30 +181,7 @@ func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	case <-ctx.Done():
 	}
 	r.Drain()
-	time.Sleep(c.Drain) // balancers see "not ready" and go elsewhere meanwhile
-	if err := drain(srv, cut); err != nil {
-		return err
-	}
-	r.log.Info("drained")
-	return nil
-}
-
-// Shutting down: for drainGrace requests go on as always. Then waits for locks end, with lock_busy; what has begun to
-// write goes on, within the ten seconds that package stock allows it.
-const (
-	drainGrace = 5 * time.Second
-	drainLimit = drainGrace + 15*time.Second
-)
-
-// drain lets the requests in flight finish; cut ends the context that they all descend from.
-func drain(srv *http.Server, cut context.CancelFunc) error {
-	defer time.AfterFunc(drainGrace, cut).Stop()
-	end, cancel := context.WithTimeout(context.Background(), drainLimit)
-	defer cancel()
-	if err := srv.Shutdown(end); err != nil {
-		return fmt.Errorf("requests were still running after %s: %w", drainLimit, err)
-	}
-	return nil
+	return drainer{srv: srv, l: l, cut: cut, log: r.log}.drain(c.Drain)
 }
 
 // named asks about a backend by the name that the set has for it.

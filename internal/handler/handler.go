@@ -145,11 +145,15 @@ func (h *Handler) route() {
 // replica and of the request are set here, before there is a route, so that no answer goes out without them.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()[api.HeaderReplica] = h.replica
+	if h.draining.Load() {
+		w.Header()["Connection"] = lastOne
+	}
 	w.Header()[api.HeaderRequestID] = requestID(r)
 	h.engine.ServeHTTP(w, canonical(r))
 }
 
-// Drain makes /readyz answer 503 from now on, so that balancers send no more; everything else is still served.
+// Drain makes /readyz answer 503 from now on, so that balancers send no more, and every answer the last one of its connection, so
+// that none is left to be reused when the server stops. Everything else is still served.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
 // canonical returns r as the routes expect it, without asking the client to come again: a redirect of a POST is followed as a

@@ -17,6 +17,7 @@ var (
 	typeText    = []string{"text/plain; charset=utf-8"}
 	retrySoon   = []string{"1"} // seconds
 	yes         = []string{"true"}
+	lastOne     = []string{"close"}
 )
 
 // write sends one complete answer; all answers but /metrics go out through it. contentType is one of the slices above.
