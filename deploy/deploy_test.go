@@ -42,18 +42,23 @@ var rules = []struct {
 	name string
 	ok   func(conf string) bool
 }{
-	{"proxy_next_upstream off, once: a deduction is never sent again", func(c string) bool {
-		all := regexp.MustCompile(`(?m)^\s*proxy_next_upstream .*`).FindAllString(c, -1)
-		return len(all) == 1 && strings.TrimSpace(all[0]) == "proxy_next_upstream off;"
+	{"proxy_next_upstream is off, but where only a POST gets: a PUT or GET would be sent again", func(c string) bool {
+		all := regexp.MustCompile(`(?m)^\s*proxy_next_upstream (.*);`).FindAllStringSubmatch(c, -1)
+		return len(all) == 2 && all[0][1] == "off" && all[1][1] == "error timeout" && !strings.Contains(c, "non_idempotent") &&
+			has(c, `location / \{\s+if \(\$request_method != POST\) \{\s+return 418;\s+\}\s+proxy_next_upstream error timeout;`)
 	}},
-	{"max_fails=0 on every server: a failing replica is not hidden", func(c string) bool {
+	{"a failing replica is left out for a while, by a number that can be set to 0", func(c string) bool {
 		servers := regexp.MustCompile(`(?m)^\s*server [^{;]+;|^\s*server \{\{[^;]+;`).FindAllString(c, -1)
 		for _, s := range servers {
-			if !strings.Contains(s, " max_fails=0;") {
+			if !has(s, ` max_fails=(1|\{\{\$\.MaxFails\}\}) fail_timeout=2s;`) {
 				return false
 			}
 		}
 		return len(servers) > 0
+	}},
+	{"idle connections end before a drain does", func(c string) bool { return has(c, `keepalive 128;[^}]*keepalive_timeout 4s;`) }},
+	{"slow clients are cut off", func(c string) bool {
+		return has(c, `client_header_timeout 10s;`) && has(c, `client_body_timeout 10s;`) && has(c, `send_timeout 30s;`)
 	}},
 	{"connections to the replicas are kept", func(c string) bool {
 		return has(c, `(?m)^\s*keepalive 128;`) && has(c, `proxy_http_version 1\.1;`) && has(c, `proxy_set_header Connection "";`)
@@ -94,7 +99,9 @@ func TestNginxRulesCatch(t *testing.T) {
 	conf := read(t, composeConf)
 	mutants := [][2]string{ // in the order of rules
 		{"proxy_next_upstream off", "proxy_next_upstream error"},
-		{"shop-2:8080 max_fails=0", "shop-2:8080"},
+		{"shop-2:8080 max_fails=1", "shop-2:8080"},
+		{"keepalive_timeout 4s", "keepalive_timeout 60s"},
+		{"client_header_timeout 10s;", ""},
 		{`proxy_set_header Connection "";`, ""},
 		{"server_name _;", "proxy_intercept_errors on;"},
 		{"client_max_body_size 1m", "client_max_body_size 32k"},
@@ -119,29 +126,31 @@ func TestNginxRulesCatch(t *testing.T) {
 // Every error of nginx's own is a problem of the contract, and agrees with it on all but the status.
 func TestNginxProblems(t *testing.T) {
 	conf := read(t, composeConf)
-	returns := regexp.MustCompile(`(?s)location = /\.nginx/(\d+) \{\s+internal;[^}]*?return (\d+) '(\{.*?\})\\n';\s+\}`).FindAllStringSubmatch(conf, -1)
-	pages := regexp.MustCompile(`error_page (?:\d+ )*(\d+)(?: 494)? /\.nginx/(\d+);`).FindAllStringSubmatch(conf, -1)
-	if len(returns) < 10 || len(returns) != len(pages) {
+	returns := regexp.MustCompile(`return (\d+) '(\{.*?\})\\n';`).FindAllStringSubmatch(conf, -1)
+	pages := regexp.MustCompile(`error_page (?:\d+ )*(\d+)(?: 494)? (?:= )?/\.nginx/(\d+);`).FindAllStringSubmatch(conf, -1)
+	if len(pages) < 10 || len(returns) < len(pages) {
 		t.Fatalf("found %d bodies for %d error pages", len(returns), len(pages))
 	}
+	answered := map[string]bool{}
 	for _, m := range returns {
 		var got api.Problem
-		if err := json.Unmarshal([]byte(strings.ReplaceAll(m[3], `\'`, `'`)), &got); err != nil {
-			t.Errorf("%s: %v: %s", m[1], err, m[3])
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(m[2], `\'`, `'`)), &got); err != nil {
+			t.Errorf("%s: %v: %s", m[1], err, m[2])
 			continue
 		}
 		want := api.NewProblem(got.Code, got.Detail, "")
 		want.Status = atoi(m[1])
-		if got != want || m[1] != m[2] {
+		if got != want {
 			t.Errorf("%s: got %+v, want %+v", m[1], got, want)
 		}
+		answered[m[1]] = true
 	}
 	for _, m := range pages {
-		if m[1] != m[2] && m[1] != "494" {
-			t.Errorf("error_page %s leads to %s", m[1], m[2])
+		if m[1] != m[2] && m[1] != "494" || !answered[m[2]] {
+			t.Errorf("error_page %s leads to %s, which is answered: %t", m[1], m[2], answered[m[2]])
 		}
 	}
-	for status, code := range map[string]api.Code{"502": api.OutcomeUnknown, "504": api.OutcomeUnknown, "413": api.BodyTooLarge} {
+	for status, code := range map[string]api.Code{"502": api.OutcomeUnknown, "504": api.OutcomeUnknown, "413": api.BodyTooLarge, "429": api.RateLimited, "401": api.Unauthorized} {
 		if !has(conf, `"status":`+status+`,[^\n]*"code":"`+string(code)+`"`) {
 			t.Errorf("%s is not %s", status, code)
 		}
@@ -151,10 +160,13 @@ func TestNginxProblems(t *testing.T) {
 // edge is an nginx with deploy/nginx.conf, on free ports, before two replicas that answer and one address that does not.
 type edge struct {
 	url  string
+	down string       // the address that does not answer
 	hits atomic.Int64 // requests that reached a replica
 }
 
-func startEdge(t *testing.T) *edge {
+// startEdge starts it; a replica that fails is left out after maxFails failures, or with 0 never. more are replacements in the
+// configuration.
+func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 	t.Helper()
 	program := testenv.Nginx(t)
 	e := &edge{}
@@ -167,11 +179,12 @@ func startEdge(t *testing.T) *edge {
 		return s.Listener.Addr().String()
 	}
 	dir, listen := t.TempDir(), free(t)
+	e.down = free(t)
 	conf := read(t, composeConf)
 	for from, to := range map[string]string{
 		"shop-1:8080":            replica("1"),
 		"shop-2:8080":            replica("2"),
-		"shop-3:8080":            free(t),
+		"shop-3:8080":            e.down,
 		"listen 80 ":             "listen " + listen + " ",
 		"worker_processes auto;": "daemon off; master_process off; pid " + dir + "/pid;",
 		"access_log off;": "access_log off; client_body_temp_path " + dir + "/b; proxy_temp_path " + dir + "/p; fastcgi_temp_path " +
@@ -183,6 +196,8 @@ func startEdge(t *testing.T) *edge {
 		}
 		conf = strings.Replace(conf, from, to, 1)
 	}
+	conf = strings.ReplaceAll(conf, "max_fails=1", fmt.Sprintf("max_fails=%d", maxFails))
+	conf = strings.NewReplacer(more...).Replace(conf)
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
@@ -215,6 +230,7 @@ func startEdge(t *testing.T) *edge {
 
 func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
 	w.Header().Set(api.HeaderReplica, name)
+	w.Header().Set("X-Saw-Required", r.Header.Get("X-Token-Required"))
 	switch r.URL.Path {
 	case "/dies":
 		panic(http.ErrAbortHandler)
@@ -267,7 +283,8 @@ func (e *edge) send(t *testing.T, method, target string, body io.Reader, header 
 }
 
 func TestNginxErrors(t *testing.T) {
-	e := startEdge(t)
+	t.Parallel()
+	e := startEdge(t, 0)
 	long := strings.Repeat("a", 20_000)
 	tests := []struct {
 		name, method, target string
@@ -294,53 +311,197 @@ func TestNginxErrors(t *testing.T) {
 	}
 }
 
-// Whatever happens to a request that was passed on, nginx sends it once and says that the outcome is unknown.
+// Nothing that was sent is sent again, and nginx says that its outcome is unknown. What was refused a connection was not sent: a
+// POST goes on to the next replica, and nothing else does.
 func TestNginxSendsOnce(t *testing.T) {
-	e := startEdge(t)
+	t.Parallel()
+	e := startEdge(t, 0)
 	for _, method := range []string{"POST", "PUT", "GET"} {
-		for _, path := range []string{"/dies", "/hangs"} {
+		for _, path := range []string{"/", "/dies", "/hangs"} {
 			t.Run(method+path, func(t *testing.T) {
+				refused := 0
 				for range 3 { // each upstream in turn: two replicas, and an address that refuses
 					before := e.hits.Load()
 					resp, body := e.send(t, method, path, strings.NewReader("{}"), api.HeaderKey, "k")
-					status := http.StatusBadGateway
-					passed := e.hits.Load() - before
-					if path == "/hangs" && passed == 1 {
-						status = http.StatusGatewayTimeout
+					sent := e.hits.Load() - before
+					asked := strings.Split(resp.Header.Get("X-Upstream"), ", ")
+					if asked[0] == e.down {
+						refused++
 					}
-					wantProblem(t, resp, body, status, api.OutcomeUnknown)
-					if passed > 1 || resp.Header.Get("X-Upstream") == "" || strings.Contains(resp.Header.Get("X-Upstream"), ",") {
-						t.Errorf("nginx asked %q, %d replicas saw it: want one", resp.Header.Get("X-Upstream"), passed)
+					if last := asked[len(asked)-1]; last == e.down {
+						wantProblem(t, resp, body, http.StatusServiceUnavailable, api.BackendUnavailable)
+						if method == "POST" || sent != 0 || resp.Header.Get("Retry-After") != "1" {
+							t.Errorf("%s ended at the replica that is down; %d replicas saw it, Retry-After %q", method, sent, resp.Header.Get("Retry-After"))
+						}
+						continue
 					}
+					e.wantSent(t, path, resp, body, sent)
+					if len(asked) != 1 && (method != "POST" || len(asked) != 2 || asked[0] != e.down) {
+						t.Errorf("%s was passed to %q", method, asked)
+					}
+				}
+				if refused == 0 {
+					t.Error("no request met the replica that is down")
 				}
 			})
 		}
 	}
 }
 
-// A replica that has failed stays in the round, and what the replicas answer passes unchanged.
+// wantSent checks the answer to a request that one replica saw.
+func (*edge) wantSent(t *testing.T, path string, resp *http.Response, body string, sent int64) {
+	t.Helper()
+	if sent != 1 {
+		t.Errorf("%d replicas saw it, want 1", sent)
+	}
+	switch path {
+	case "/dies":
+		wantProblem(t, resp, body, http.StatusBadGateway, api.OutcomeUnknown)
+	case "/hangs":
+		wantProblem(t, resp, body, http.StatusGatewayTimeout, api.OutcomeUnknown)
+	default:
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%d %s", resp.StatusCode, body)
+		}
+	}
+	if path != "/" && resp.Header.Get("Retry-After") != "" {
+		t.Error("Retry-After with an unknown outcome")
+	}
+}
+
+// A replica that fails is left out, and comes back; with max_fails=0 it stays in the round. What the replicas answer passes unchanged.
 func TestNginxPasses(t *testing.T) {
-	e := startEdge(t)
-	seen := map[string]int{}
+	t.Parallel()
+	e := startEdge(t, 0)
+	seen, met := map[string]int{}, 0
 	for range 9 {
 		resp, body := e.send(t, "POST", "/", nil, api.HeaderKey, "a key")
 		seen[resp.Header.Get(api.HeaderReplica)]++
-		if resp.StatusCode == http.StatusOK && body != "a key" {
-			t.Errorf("the replica saw the key %q", body)
+		if strings.Contains(resp.Header.Get("X-Upstream"), e.down) {
+			met++
+		}
+		if resp.StatusCode != http.StatusOK || body != "a key" {
+			t.Errorf("%d; the replica saw the key %q", resp.StatusCode, body)
 		}
 	}
-	if fmt.Sprint(seen) != "map[:3 1:3 2:3]" {
-		t.Errorf("nine requests went to %v, want three to each replica and three into the void", seen)
+	if met < 2 || seen["1"] < 3 || seen["2"] < 3 {
+		t.Errorf("nine requests went to %v, %d by way of the one that is down; want all of them met in turn", seen, met)
 	}
-	for {
-		resp, body := e.send(t, "POST", "/refuses", nil)
-		if resp.StatusCode == http.StatusBadGateway {
-			continue
+	resp, body := e.send(t, "POST", "/refuses", nil)
+	if resp.StatusCode != http.StatusServiceUnavailable || body != `{"code":"lock_busy"}` {
+		t.Errorf("the replica's refusal arrived as %d %s", resp.StatusCode, body)
+	}
+}
+
+// A replica that is down is met by one request in two seconds, and serves again once it is back.
+func TestNginxLeavesOut(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1)
+	for met := false; !met; {
+		resp, _ := e.send(t, "GET", "/", nil)
+		met = resp.Header.Get("X-Upstream") == e.down
+	}
+	start := time.Now()
+	for range 6 {
+		resp, _ := e.send(t, "GET", "/", nil)
+		if strings.Contains(resp.Header.Get("X-Upstream"), e.down) && time.Since(start) < time.Second {
+			t.Errorf("a replica that was just found down was asked again")
 		}
-		if resp.StatusCode != http.StatusServiceUnavailable || body != `{"code":"lock_busy"}` {
-			t.Errorf("the replica's refusal arrived as %d %s", resp.StatusCode, body)
+	}
+	l, err := net.Listen("tcp", e.down)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.serve(w, r, "3") }))
+	_ = back.Listener.Close()
+	back.Listener = l
+	back.Start()
+	t.Cleanup(back.Close)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if resp, _ := e.send(t, "GET", "/", nil); resp.Header.Get(api.HeaderReplica) == "3" {
+			return
 		}
-		break
+		if time.Now().After(end) {
+			t.Fatal("the replica is back and is not asked")
+		}
+	}
+}
+
+// The ledger and the metrics want a token at this edge, and the shop is asked to check it.
+func TestNginxClosesPaths(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1)
+	for _, path := range []string{"/metrics", "/metrics/", "/products/101/ledger", "/products/101/ledger/", "/products/101/ledge%72", "/products//101/ledger"} {
+		before := e.hits.Load()
+		resp, body := e.send(t, "GET", path, nil)
+		wantProblem(t, resp, body, http.StatusUnauthorized, api.Unauthorized)
+		if e.hits.Load() != before || resp.Header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("GET %s: %d requests passed, WWW-Authenticate %q", path, e.hits.Load()-before, resp.Header.Get("WWW-Authenticate"))
+		}
+		for {
+			resp, body := e.send(t, "GET", path, nil, "Authorization", "Bearer x")
+			if resp.StatusCode == http.StatusServiceUnavailable { // the one that is down
+				continue
+			}
+			if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Saw-Required") != "yes" {
+				t.Errorf("GET %s with a token = %d %s, the shop was told %q", path, resp.StatusCode, body, resp.Header.Get("X-Saw-Required"))
+			}
+			break
+		}
+	}
+	for _, path := range []string{"/products/101", "/products/101/orders", "/products/101/audit", "/deduct_stock"} {
+		resp, _ := e.send(t, "POST", path, nil, "X-Token-Required", "yes")
+		if resp.StatusCode == http.StatusUnauthorized || resp.Header.Get("X-Saw-Required") != "" {
+			t.Errorf("%s = %d, the shop was told %q; want it open", path, resp.StatusCode, resp.Header.Get("X-Saw-Required"))
+		}
+	}
+}
+
+// Too many requests, of any kind or of those that set stock, are 429 rate_limited and not passed on.
+func TestNginxLimits(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1, "rate=100000r/s", "rate=1r/m", "burst=100000", "burst=3", "rate=50r/s", "rate=1r/m", "burst=200", "burst=1")
+	limited := func(method, path string) (n int) {
+		for range 6 {
+			resp, body := e.send(t, method, path, nil)
+			if resp.StatusCode == http.StatusTooManyRequests {
+				wantProblem(t, resp, body, http.StatusTooManyRequests, api.RateLimited)
+				if resp.Header.Get("Retry-After") == "" || resp.Header.Get("X-Upstream") != "" {
+					t.Errorf("429 with Retry-After %q, X-Upstream %q", resp.Header.Get("Retry-After"), resp.Header.Get("X-Upstream"))
+				}
+				n++
+			}
+		}
+		return n
+	}
+	if n := limited("PUT", "/products/101/stock"); n != 4 {
+		t.Errorf("%d of 6 PUTs were limited, want 4", n)
+	}
+	if n := limited("POST", "/deduct_stock"); n == 0 {
+		t.Error("no POST was limited")
+	}
+}
+
+// A client that sends its header or its body too slowly is cut off.
+func TestNginxCutsSlowClients(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1, "client_header_timeout 10s", "client_header_timeout 1s", "client_body_timeout 10s", "client_body_timeout 1s")
+	for _, begun := range []string{"POST / HTTP/1.1\r\nHost: x\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, begun); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Errorf("%q: %v, want the connection closed", begun, err)
+		}
+	}
+	if n := e.hits.Load(); n != 0 {
+		t.Errorf("%d half requests were passed on", n)
 	}
 }
 

@@ -30,7 +30,7 @@ func (h *Handler) admit(r *http.Request) error {
 	if r.ProtoMajor == 1 && r.ProtoMinor == 0 && r.Method != http.MethodGet && r.Header["Content-Length"] == nil {
 		return invalid("Content-Length", "is missing, and HTTP/1.0 has no other way to send a body")
 	}
-	return nil
+	return h.guard(r)
 }
 
 // served says whether the shop may be asked under a host name. Options.Hosts empty = under any. Addresses, localhost and names without

@@ -15,6 +15,10 @@ import (
 	"lastitem/internal/api"
 )
 
+// tokenRequired is the header by which a proxy closes a path to all but the operator. It is the proxy that decides, since it knows
+// which requests come from outside.
+const tokenRequired = "X-Token-Required"
+
 // unmatched labels what no route serves; the path itself would make a metric label per typing error.
 const unmatched = "unmatched"
 
@@ -86,6 +90,14 @@ func (h *Handler) run(path string, serve endpoint) gin.HandlerFunc {
 		}
 		out = serve(c)
 	}
+}
+
+// guard asks for the admin token where a proxy wants it for this path; a client that sends the header restricts itself alone.
+func (h *Handler) guard(r *http.Request) error {
+	if len(r.Header[tokenRequired]) == 0 {
+		return nil
+	}
+	return h.authorize(r)
 }
 
 // rescue answers for an endpoint that panicked. Where an answer has begun the connection is cut instead: half a body

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"lastitem/internal/api"
@@ -21,30 +20,44 @@ import (
 // maxBody is how much of a request's body the proxy takes: well above the shop's own limit, whose answer says more.
 const maxBody = 1 << 20
 
+// BalancerOption changes a balancer.
+type BalancerOption func(*fleet)
+
+// KeepFailing keeps a target that fails in the round, so that a fault under test is met and not avoided.
+func KeepFailing(f *fleet) { f.keepFailing = true }
+
 // NewBalancer returns a small reverse proxy that sends requests to the targets (host:port) in turn. It stands in for nginx
-// and keeps to the same rules: connections are reused, every request is sent at most once, a target that fails stays in,
-// and its own errors are problems in the shape of the shop's.
-func NewBalancer(targets []string) http.Handler {
-	var turn atomic.Uint64
+// and keeps to the same rules: connections are reused; nothing is sent twice, and only a POST that found no connection goes to
+// the next target; a target that fails is left out for two seconds; and its own errors are problems in the shape of the shop's.
+func NewBalancer(targets []string, options ...BalancerOption) http.Handler {
+	all := &fleet{next: once{newTransport()}}
+	for _, addr := range targets {
+		all.targets = append(all.targets, &target{addr: addr})
+	}
+	for _, set := range options {
+		set(all)
+	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			target := targets[(turn.Add(1)-1)%uint64(len(targets))]
-			r.SetURL(&url.URL{Scheme: "http", Host: target})
+			r.SetURL(&url.URL{Scheme: "http", Host: targets[0]}) // the fleet chooses another one
+			// As it came: the proxy has dropped the parameters that do not parse, and a request without its product_id buys
+			// the default product. The replica refuses such a query.
+			r.Out.URL.RawQuery, r.Out.URL.ForceQuery = r.In.URL.RawQuery, r.In.URL.ForceQuery
 			r.Out.Host = r.In.Host
 			r.SetXForwarded()
 		},
-		Transport:    once{newTransport()},
+		Transport:    all,
 		BufferPool:   &bufferPool{},
 		ErrorLog:     log.New(io.Discard, "", 0), // the answer says it
 		ErrorHandler: edgeError,
 		ModifyResponse: func(res *http.Response) error {
-			res.Header.Set("X-Upstream", res.Request.URL.Host)
+			res.Header.Set("X-Upstream", upstreams(res.Request.Context()))
 			return nil
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if readBody(w, r) {
-			proxy.ServeHTTP(w, r)
+		if body, ok := readBody(w, r); ok {
+			proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passageKey{}, &passage{body: body})))
 		}
 	})
 }
@@ -55,37 +68,37 @@ func newTransport() *http.Transport {
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		DisableCompression:    true,
 		MaxIdleConnsPerHost:   512,
-		IdleConnTimeout:       60 * time.Second, // below the replicas' own: we close first
+		IdleConnTimeout:       4 * time.Second, // below the replicas' drain: none is left when they stop
 		ResponseHeaderTimeout: 60 * time.Second,
 	}
 }
 
 // readBody takes the whole body before a target sees any of it, as nginx does, so that a slow or broken client never leaves
 // half a request at a replica. It answers itself and returns false when the body is too large or does not come.
-func readBody(w http.ResponseWriter, r *http.Request) bool {
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	if r.ProtoMajor == 1 && r.ProtoMinor == 0 && r.Method != http.MethodGet && r.Header["Content-Length"] == nil {
 		// net/http drops the Transfer-Encoding of HTTP/1.0, and a chunked body with it: no target would know that there was one.
 		writeEdge(w, http.StatusBadRequest, api.InvalidRequest, "HTTP/1.0 has no way to send a body without a Content-Length")
-		return false
+		return nil, false
 	}
 	if r.Body == nil || r.Body == http.NoBody {
-		return true
+		return nil, true
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		writeEdge(w, http.StatusRequestEntityTooLarge, api.BodyTooLarge, "answered by the balancer")
-		return false
+		return nil, false
 	case err != nil:
 		writeEdge(w, http.StatusBadRequest, api.InvalidRequest, "the body broke off")
-		return false
+		return nil, false
 	}
 	r.Header.Del("Expect") // the body is here
 	r.ContentLength = int64(len(body))
 	r.TransferEncoding = nil
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return true
+	return body, true
 }
 
 // once keeps net/http from sending a request a second time. When a reused connection turns out to be dead, the transport
@@ -118,11 +131,10 @@ func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
 // edgeError answers when a target did not. Only a failed dial proves that nothing was sent.
 func edgeError(w http.ResponseWriter, r *http.Request, err error) {
-	w.Header().Set("X-Upstream", r.URL.Host)
-	var op *net.OpError
+	w.Header().Set("X-Upstream", upstreams(r.Context()))
 	var slow net.Error
 	switch {
-	case errors.As(err, &op) && op.Op == "dial":
+	case neverSent(err):
 		w.Header().Set("Retry-After", "1")
 		writeEdge(w, http.StatusServiceUnavailable, api.BackendUnavailable, "no connection to the replica; nothing was sent")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
@@ -166,6 +178,9 @@ func (s *Stack) proxy(targets []string) server {
 			argv := []string{s.opts.Binary, "balance", "--listen", addr}
 			for _, t := range targets {
 				argv = append(argv, "--to", t)
+			}
+			if s.opts.KeepFailing {
+				argv = append(argv, "--keep-failing")
 			}
 			return argv, nil
 		},

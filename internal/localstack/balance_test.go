@@ -173,11 +173,7 @@ func TestEdgeErrors(t *testing.T) {
 	addr := dead.Addr().String()
 	_ = dead.Close()
 	for edge, url := range edges(t, addr) {
-		// nginx does not tell a refused connection from a broken one; saying "unknown" is always true.
-		status, code := http.StatusBadGateway, api.OutcomeUnknown
-		if edge == "built-in" {
-			status, code = http.StatusServiceUnavailable, api.BackendUnavailable
-		}
+		status, code := http.StatusServiceUnavailable, api.BackendUnavailable // nothing was sent
 		res, p := send(t, http.MethodPost, url+"/deduct_stock", "k", "")
 		if res.StatusCode != status || p.Code != code || p.Status != status || res.Header.Get("X-Upstream") != addr {
 			t.Errorf("%s, no replica: %s, %+v, X-Upstream %q", edge, res.Status, p, res.Header.Get("X-Upstream"))

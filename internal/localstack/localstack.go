@@ -64,6 +64,9 @@ type Options struct {
 	// Extras of the user's own, likewise. Redlock takes redis:// URLs, Etcd http:// URLs, ZooKeeper and Kafka host:port, several
 	// comma-separated; Consul the http:// URL of an agent.
 	Redlock, Etcd, ZooKeeper, Consul, Kafka string
+	// KeepFailing keeps a replica that fails in the balancer's round, so that a fault under test is met and not avoided. Otherwise
+	// it is left out for two seconds at a time.
+	KeepFailing bool
 	// RedisConf are lines for the end of redis.conf, where a real Redis is started.
 	RedisConf []string
 	// RedisArgs are for the end of its command line, "--sentinel".

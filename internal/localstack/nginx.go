@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +27,8 @@ type edgeProblem struct {
 	Body   string
 	// RetryAfter is set where nothing happened and it may do so later.
 	RetryAfter bool
+	// Unsent is the body of the 503 where a replica did not answer because nothing was sent to it; "" elsewhere.
+	Unsent string
 }
 
 // edgeStatuses says what an error status made by a balancer itself means for the caller. A balancer that has sent the
@@ -68,7 +71,7 @@ func (s *Stack) nginxServer(path string, targets []string) server {
 		url:  func(addr string) string { return "http://" + addr },
 		setup: func(addr string) ([]string, error) {
 			file := filepath.Join(s.Dir, "nginx.conf")
-			conf, err := renderNginx(addr, targets)
+			conf, err := renderNginx(addr, targets, s.opts.KeepFailing)
 			if err != nil {
 				return nil, err
 			}
@@ -97,20 +100,26 @@ func nginxArgv(path, version, dir, file string) []string {
 }
 
 // renderNginx writes the configuration.
-func renderNginx(listen string, targets []string) ([]byte, error) {
+func renderNginx(listen string, targets []string, keepFailing bool) ([]byte, error) {
 	data := struct {
 		Listen   string
 		Targets  []string
+		MaxFails int
 		Problems []edgeProblem
-	}{Listen: listen, Targets: targets}
+	}{Listen: listen, Targets: targets, MaxFails: 1}
+	if keepFailing {
+		data.MaxFails = 0
+	}
 	for _, e := range edgeStatuses {
 		body := edgeBody(e.status, e.code, "answered by the balancer")
 		if strings.ContainsAny(body, `'$\`) {
 			return nil, fmt.Errorf("localstack: %q cannot stand in an nginx string", body)
 		}
-		data.Problems = append(data.Problems, edgeProblem{
-			Status: e.status, Body: body, RetryAfter: api.Codes[e.code].Happened == api.NoForNow,
-		})
+		p := edgeProblem{Status: e.status, Body: body, RetryAfter: api.Codes[e.code].Happened == api.NoForNow}
+		if e.code == api.OutcomeUnknown {
+			p.Unsent = edgeBody(http.StatusServiceUnavailable, api.BackendUnavailable, "no connection to a replica; nothing was sent")
+		}
+		data.Problems = append(data.Problems, p)
 	}
 	var conf bytes.Buffer
 	if err := nginxConf.Execute(&conf, data); err != nil {
