@@ -232,6 +232,8 @@ func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
 	w.Header().Set(api.HeaderReplica, name)
 	w.Header().Set("X-Saw-Required", r.Header.Get("X-Token-Required"))
 	switch r.URL.Path {
+	case "/query":
+		_, _ = io.WriteString(w, r.URL.RawQuery)
 	case "/dies":
 		panic(http.ErrAbortHandler)
 	case "/hangs":
@@ -366,6 +368,18 @@ func (*edge) wantSent(t *testing.T, path string, resp *http.Response, body strin
 	}
 	if path != "/" && resp.Header.Get("Retry-After") != "" {
 		t.Error("Retry-After with an unknown outcome")
+	}
+}
+
+// A query arrives as it came, also where it does not parse: what it asks for is the shop's to refuse.
+func TestNginxKeepsTheQuery(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1)
+	for _, query := range []string{"product_id=102;quantity=5", "product_id=102&quantity=5%", "product_id=10%2", "%zz=1&product_id=102", "a=%00"} {
+		resp, body := e.send(t, "POST", "/query?"+query, nil)
+		if resp.StatusCode != http.StatusOK || body != query {
+			t.Errorf("?%s arrived as %d ?%s", query, resp.StatusCode, body)
+		}
 	}
 }
 

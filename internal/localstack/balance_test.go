@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"lastitem/internal/api"
 	"lastitem/internal/testenv/need"
@@ -56,11 +57,22 @@ func deadOnSecond(t *testing.T) (addr string, got *atomic.Int64) {
 // edges returns the URL of every kind of balancer, in front of the targets.
 func edges(t *testing.T, targets ...string) map[string]string {
 	t.Helper()
-	builtin := httptest.NewServer(NewBalancer(targets))
+	return startEdges(t, Options{Only: []string{}}, NewBalancer(targets), targets)
+}
+
+// keepingEdges are those that keep a failing replica in the round.
+func keepingEdges(t *testing.T, targets ...string) map[string]string {
+	t.Helper()
+	return startEdges(t, Options{Only: []string{}, KeepFailing: true}, NewBalancer(targets, KeepFailing), targets)
+}
+
+func startEdges(t *testing.T, o Options, balancer http.Handler, targets []string) map[string]string {
+	t.Helper()
+	builtin := httptest.NewServer(balancer)
 	t.Cleanup(builtin.Close)
 	urls := map[string]string{"built-in": builtin.URL}
 	if path := nginxPath(t); path != "" {
-		s := startStack(t, Options{Only: []string{}})
+		s := startStack(t, o)
 		sv := s.nginxServer(path, targets)
 		sv.ready = func(ctx context.Context, addr string) error {
 			return answers(ctx, addr, "GET\r\n\r\n", func([]byte) bool { return true })
@@ -160,6 +172,131 @@ func TestKeyArrivesUnchanged(t *testing.T) {
 		if want := "Kä \xff~|b|shop.example:81|/deduct_stock/x?product_id=1"; string(got) != want {
 			t.Errorf("%s: the replica saw %q, want %q", edge, got, want)
 		}
+	}
+}
+
+// A query arrives as it came, also where it does not parse: the replica must refuse it, and could not tell a query that lost its
+// product from one that never named any.
+func TestQueryArrivesUnchanged(t *testing.T) {
+	t.Parallel()
+	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.RawQuery) }))
+	t.Cleanup(replica.Close)
+	for edge, url := range edges(t, replica.Listener.Addr().String()) {
+		for _, query := range []string{
+			"product_id=102;quantity=5", "product_id=102&quantity=5%", "product_id=10%2", "%zz=1&product_id=102", "quantity=5&product_id=%",
+			"product_id=102;", "a=%2", "product_id=1&product_id=2", "&&", "=", "q=%00",
+		} {
+			for _, method := range []string{http.MethodPost, http.MethodGet} {
+				req, err := http.NewRequestWithContext(t.Context(), method, url+"/deduct_stock/x", http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.URL.RawQuery = query
+				res, err := probes.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, _ := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if string(got) != query {
+					t.Errorf("%s: %s ?%s arrived as ?%s", edge, method, query, got)
+				}
+			}
+		}
+	}
+}
+
+// counting is a replica that counts what it is sent, and does with it what the path says.
+func counting(t *testing.T) (addr string, got *atomic.Int64) {
+	t.Helper()
+	got = new(atomic.Int64)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got.Add(1)
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/dies" {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String(), got
+}
+
+// TestOnlyUnsentMovesOn: a POST that is refused a connection goes to the next replica with its body; a PUT, a GET and whatever was
+// sent do not.
+func TestOnlyUnsentMovesOn(t *testing.T) {
+	t.Parallel()
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = dead.Close()
+	one, gotOne := counting(t)
+	two, gotTwo := counting(t)
+	down := dead.Addr().String()
+	for edge, url := range keepingEdges(t, one, down, two) {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodGet} {
+			for _, path := range []string{"/", "/dies"} {
+				for range 6 {
+					before := gotOne.Load() + gotTwo.Load()
+					res, p := send(t, method, url+path, "k", `{"product_id":101}`)
+					sent, asked := gotOne.Load()+gotTwo.Load()-before, res.Header.Get("X-Upstream")
+					refused := asked == down
+					if refused && method == http.MethodPost || strings.Contains(asked, ", ") && (method != http.MethodPost || !strings.HasPrefix(asked, down)) {
+						t.Errorf("%s: %s %s was passed to %q", edge, method, path, asked)
+					}
+					switch {
+					case refused:
+						if p.Code != api.BackendUnavailable || sent != 0 {
+							t.Errorf("%s: %s %s without a connection = %s, sent %d times", edge, method, path, p.Code, sent)
+						}
+					case sent != 1:
+						t.Errorf("%s: %s %s was sent %d times", edge, method, path, sent)
+					case path == "/dies" && p.Code != api.OutcomeUnknown, path == "/" && res.StatusCode != http.StatusOK:
+						t.Errorf("%s: %s %s = %s %s", edge, method, path, res.Status, p.Code)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFailingReplicaIsLeftOut, and serves again once it is back.
+func TestFailingReplicaIsLeftOut(t *testing.T) {
+	t.Parallel()
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := dead.Addr().String()
+	_ = dead.Close()
+	addr, _ := counting(t)
+	for edge, url := range edges(t, addr, down) {
+		ask := func() string {
+			res, _ := send(t, http.MethodGet, url, "", "")
+			return res.Header.Get("X-Upstream")
+		}
+		for end := time.Now().Add(30 * time.Second); ask() != down; {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the replica that is down is never asked", edge)
+			}
+		}
+		start := time.Now()
+		if got := ask(); got != addr && time.Since(start) < time.Second {
+			t.Errorf("%s: %s was asked right after it was found down", edge, got)
+		}
+		l, err := net.Listen("tcp", down)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+		go func() { _ = back.Serve(l) }()
+		for end := time.Now().Add(30 * time.Second); ask() != down; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the replica is back and is not asked", edge)
+			}
+		}
+		_ = back.Close()
 	}
 }
 
