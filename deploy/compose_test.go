@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,6 +33,10 @@ type service struct {
 	Ports       []string          `yaml:"ports"`
 	Environment map[string]string `yaml:"environment"`
 	DependsOn   map[string]any    `yaml:"depends_on"`
+	Memory      string            `yaml:"mem_limit"`
+	CPUs        string            `yaml:"cpus"`
+	PIDs        int               `yaml:"pids_limit"`
+	Volumes     []string          `yaml:"volumes"`
 	Healthcheck struct {
 		Test []string `yaml:"test"`
 	} `yaml:"healthcheck"`
@@ -85,6 +90,12 @@ func (c composed) faults() []string {
 		if s.Restart == "" || s.Image == "" || len(s.Healthcheck.Test) < 2 {
 			fault("%s has no restart, image or health check: %+v", name, s)
 		}
+		if s.Memory == "" || s.CPUs == "" || s.PIDs == 0 {
+			fault("%s has no limit of memory, processors or processes: %+v", name, s)
+		}
+		if health := strings.Join(s.Healthcheck.Test, " "); strings.Contains(health, "kafka-") {
+			fault("%s starts a Java machine for each health check: %s", name, health)
+		}
 		if (len(s.Ports) > 0) != (name == "nginx") {
 			fault("%s publishes %q: only nginx is published", name, s.Ports)
 		}
@@ -121,6 +132,9 @@ func TestCompose(t *testing.T) {
 	// What the rules must reject.
 	for _, m := range [][2]string{
 		{"    profiles: [etcd]\n", ""},
+		{"    mem_limit: 512m\n", ""},
+		{"  pids_limit: 1024\n", ""},
+		{`bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/9092'`, `/opt/kafka/bin/kafka-broker-api-versions.sh`},
 		{`"add etcd to`, `"add kafka to`},
 		{`, "consul": "`, `, "console": "`},
 		{"    profiles: [consul]\n", "    profiles: [consul, kafka]\n"},
@@ -136,13 +150,17 @@ func TestCompose(t *testing.T) {
 	}
 }
 
+// generated are the settings that make up makes by itself.
+var generated = []string{"SHOP_PORT", "SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD", "SHOP_SQL_PASSWORD", "SHOP_NET"}
+
 // fakeDocker stands in for docker: it notes what it is asked, with the profiles that are on, and every container is healthy.
 const fakeDocker = `#!/bin/sh
 echo "[$COMPOSE_PROFILES] $*" >>"$CALLS"
 case "$*" in
-  'compose ps -q shop-1 '*) echo "id-of-shops"; grep -q ' up -d' "$CALLS" && echo "$RECREATED" ;;
   'compose ps -q '*) echo "id-of-$4" ;;
   'inspect '*) echo healthy ;;
+  'compose up -d') [ -z "$NO_IMAGES" ] ;;
+  'volume inspect '*) [ -n "$OLD_VOLUME" ] ;;
 esac
 `
 
@@ -190,7 +208,7 @@ func (s composeScript) run(command string, env ...string) (said string, settings
 	settings = map[string]string{}
 	text, _ := os.ReadFile(filepath.Join(s.dir, ".env"))
 	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && name != "SHOP_PORT" && name != "SHOP_ADMIN_TOKEN" {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !slices.Contains(generated, name) {
 			settings[name] = value
 		}
 	}
@@ -226,7 +244,7 @@ func TestComposeProfiles(t *testing.T) {
 		"[etcd,redlock] compose up -d",
 		"[etcd,redlock] inspect -f {{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}} id-of-redlock-5",
 	}
-	s.want(two, append(calls, "[etcd,redlock] compose restart nginx"), "up", "PROFILES=etcd redlock", "RECREATED=another")
+	s.want(two, calls, "up", "PROFILES=etcd redlock")
 	s.want(two, calls, "up")
 	s.want(two, []string{"[etcd,redlock] compose logs"}, "logs")
 	s.want(two, []string{"[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"}, "down")
@@ -250,9 +268,6 @@ func TestComposeProfilesOfTheUser(t *testing.T) {
 	}
 	s.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka", "SHOP_KAFKA": "kafka:9092"},
 		nil, "up", "PROFILES=kafka")
-	if _, _, calls, err := s.run("up"); err != nil || strings.Contains(calls, "restart nginx") {
-		t.Errorf("up again, with the same shops: %v, docker was asked %s; want no restart", err, calls)
-	}
 }
 
 // A profile that there is not is refused before Docker is asked, and before anything is written.
@@ -271,5 +286,42 @@ func TestComposeUnknownProfile(t *testing.T) {
 				t.Errorf("PROFILES=%q: %v, %s, .env %v, docker was asked %q; want %q alone", list, err, said, settings, calls, want)
 			}
 		}
+	}
+}
+
+// Profiles whose images cannot be had are not remembered: a plain make up works as before.
+func TestComposeForgetsFailedProfiles(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	s.want(map[string]string{}, nil, "up")
+	if said, settings, _, err := s.run("up", "PROFILES=all", "NO_IMAGES=1"); err == nil || len(settings) != 0 {
+		t.Errorf("up without the images: %v, .env has %v\n%s", err, settings, said)
+	}
+	s.want(map[string]string{}, []string{"[] compose up -d"}, "up")
+	s.want(map[string]string{"COMPOSE_PROFILES": "etcd", "SHOP_ETCD": profiles["etcd"].address}, nil, "up", "PROFILES=etcd")
+}
+
+// The secrets are random, stay, and are nobody else's to read; a database of before keeps its password, and the user is told.
+func TestComposeSecrets(t *testing.T) {
+	t.Parallel()
+	fresh, old := newComposeScript(t), newComposeScript(t)
+	if said, _, _, err := fresh.run("up"); err != nil || strings.Contains(said, "old default") {
+		t.Fatalf("up: %v\n%s", err, said)
+	}
+	env := read(t, fresh.dir+"/.env")
+	for _, name := range []string{"SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD", "SHOP_SQL_PASSWORD"} {
+		if !regexp.MustCompile(`(?m)^` + name + `=[0-9a-f]{48}$`).MatchString(env) {
+			t.Errorf(".env has no %s of 192 random bits", name)
+		}
+	}
+	if info, err := os.Stat(fresh.dir + "/.env"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf(".env: %v, %v, want -rw-------", info.Mode(), err)
+	}
+	if _, _, _, err := fresh.run("up"); err != nil || read(t, fresh.dir+"/.env") != env {
+		t.Errorf("up again: %v; .env is now\n%s", err, read(t, fresh.dir+"/.env"))
+	}
+	said, _, _, err := old.run("up", "OLD_VOLUME=1")
+	if err != nil || !strings.Contains(said, "ALTER USER lastitem") || !strings.Contains(read(t, old.dir+"/.env"), "\nSHOP_SQL_PASSWORD=lastitem\n") {
+		t.Errorf("up on an old volume: %v\n%s", err, said)
 	}
 }

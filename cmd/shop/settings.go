@@ -43,7 +43,11 @@ var settingGroups = []settingGroup{
 // otherSettings are read by scripts, docker-compose.yml, the tests and the other subcommands, not by a replica.
 var otherSettings = []setting{
 	{"SHOP_PORT", "8080", stock.Text{En: "port of nginx on 127.0.0.1", Zh: "nginx 在 127.0.0.1 上的端口"}, "compose"},
-	{"SHOP_SQL_PASSWORD", "lastitem", stock.Text{En: "password of the database user, set when the volume is made", Zh: "数据库用户的密码，在建卷时写入"}, "compose"},
+	{"SHOP_SQL_PASSWORD", "", stock.Text{En: "password of the database user, set when the volume is made; `make up` generates it", Zh: "数据库用户的密码，在建卷时写入；`make up` 会生成"}, "compose"},
+	{"SHOP_REDIS_PASSWORD", "", stock.Text{En: "password of Redis; `make up` generates it", Zh: "Redis 的密码；`make up` 会生成"}, "compose"},
+	{"SHOP_EDGE_MAX_FAILS", "1", stock.Text{En: "failures after which nginx leaves a replica out for 2 s; 0 never, for a fault under test", Zh: "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"}, "compose"},
+	{"SHOP_NET", "10.213.77", stock.Text{En: "first three numbers of the network between nginx and the replicas; `make up` chooses them", Zh: "nginx 与副本之间网络的前三段地址，由 `make up` 选定"}, "compose"},
+	{"SHOP_CPUS", "2", stock.Text{En: "processors that each container may use", Zh: "每个容器可用的 CPU 数"}, "compose"},
 	{"COMPOSE_PROFILES", "", stock.Text{En: "what is started besides; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose"},
 	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "begins the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose"},
 	{"SHOP_BINARY", "", stock.Text{En: "program to start as a replica, instead of the running one", Zh: "作为副本启动的程序，默认为当前程序"}, "tests"},
