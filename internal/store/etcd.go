@@ -104,9 +104,7 @@ func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) er
 func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
-	reads := []clientv3.Op{
-		clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product)), clientv3.OpGet(e.key("purged", product)),
-	}
+	reads := e.askFacts(product)
 	if orders {
 		oldestFirst := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
 		reads = append(reads, clientv3.OpGet(e.orderPrefix(product), clientv3.WithPrefix(), oldestFirst))
@@ -115,7 +113,23 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 	if err != nil {
 		return Facts{}, etcdReadError(err)
 	}
-	var f Facts
+	f, err := etcdFacts(res, product)
+	if err != nil || !orders {
+		return f, err
+	}
+	f.Orders, err = etcdOrders(res.Responses[3].GetResponseRange().Kvs)
+	return f, err
+}
+
+// askFacts are the questions that etcdFacts reads the answers to.
+func (e *Etcd) askFacts(product int64) []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product)), clientv3.OpGet(e.key("purged", product)),
+	}
+}
+
+// etcdFacts reads the answers to the first three questions of a product: its count, what it was set to, and what was purged.
+func etcdFacts(res *clientv3.TxnResponse, product int64) (f Facts, err error) {
 	for i, dest := range []*int64{&f.Stock, &f.Initial} {
 		kvs := res.Responses[i].GetResponseRange().Kvs
 		if len(kvs) == 0 {
@@ -125,17 +139,21 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 			return Facts{}, err
 		}
 	}
-	if f.Purged, err = purgedSince(res.Responses[1].GetResponseRange().Kvs, res.Responses[2].GetResponseRange().Kvs); err != nil || !orders {
-		return f, err
+	f.Purged, err = purgedSince(res.Responses[1].GetResponseRange().Kvs, res.Responses[2].GetResponseRange().Kvs)
+	return f, err
+}
+
+func etcdOrders(kvs []*mvccpb.KeyValue) ([]Order, error) {
+	if len(kvs) == 0 {
+		return nil, nil
 	}
-	for _, kv := range res.Responses[3].GetResponseRange().Kvs {
-		var o Order
-		if err := json.Unmarshal(kv.Value, &o); err != nil {
-			return Facts{}, fmt.Errorf("%w: order %s: %w", ErrUnavailable, kv.Key, err)
+	all := make([]Order, len(kvs))
+	for i, kv := range kvs {
+		if err := json.Unmarshal(kv.Value, &all[i]); err != nil {
+			return nil, fmt.Errorf("%w: order %s: %w", ErrUnavailable, kv.Key, err)
 		}
-		f.Orders = append(f.Orders, o)
 	}
-	return f, nil
+	return all, nil
 }
 
 // purgedSince decodes what was purged, if that was after the stock was set: a replica that does not know of purges sets the stock and

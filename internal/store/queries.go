@@ -25,6 +25,9 @@ type queries struct {
 
 	readLocked, insertAnswers, readAnswers string
 	readRun                                string
+
+	totals, ordersPage, cartKeysPage, keysPage string
+	ordersOf, keysOf, cartKeysOf               string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -41,6 +44,8 @@ func loadQueries(dialect string) (queries, error) {
 		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
 		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
 		"read_run": &q.readRun,
+		"totals":   &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
+		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
 	} {
 		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
 		if errors.Is(err, fs.ErrNotExist) {

@@ -29,6 +29,7 @@ type Redis struct {
 	c        redis.UniversalClient
 	prefix   string
 	scripts  *pipeline
+	sums     sums
 	refusing atomic.Bool // the last sale was refused
 	keep     time.Duration
 	spread   atomic.Bool // over the slots of a cluster: no script reaches all keys
@@ -302,29 +303,37 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, e
 	return f, err
 }
 
-// purged reads what a purge has removed since the last reset. A replica that does not know of purges deletes the run's name with the
-// answers, and leaves the sums, which then count no more.
-func (r *Redis) purged(ctx context.Context, product int64) (p Purged, err error) {
+// purged reads what a purge has removed since the last reset.
+func (r *Redis) purged(ctx context.Context, product int64) (Purged, error) {
 	pipe := r.c.Pipeline()
+	read := r.askPurged(ctx, pipe, product)
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return Purged{}, readError(err, product)
+	}
+	return read()
+}
+
+// askPurged adds to a pipeline the question for what a purge has removed since the last reset; read reads the answer. A replica that
+// does not know of purges deletes the run's name with the answers, and leaves the sums, which then count no more.
+func (r *Redis) askPurged(ctx context.Context, pipe redis.Pipeliner, product int64) (read func() (Purged, error)) {
 	run := pipe.HGet(ctx, r.key("answers", product), "")
 	sums := pipe.HMGet(ctx, r.key("purged", product), "run", "orders", "units", "keys")
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return p, readError(err, product)
-	}
-	v := sums.Val()
-	if len(v) != 4 || v[0] == nil || v[0] != run.Val() {
+	return func() (p Purged, err error) {
+		v := sums.Val()
+		if len(v) != 4 || v[0] == nil || v[0] != run.Val() {
+			return p, nil
+		}
+		for i, dest := range []*int64{&p.Orders, &p.Units, &p.Keys} {
+			text, ok := v[i+1].(string)
+			if !ok {
+				continue
+			}
+			if *dest, err = strconv.ParseInt(text, 10, 64); err != nil {
+				return p, fmt.Errorf("%w: what was purged of product %d: %w", ErrUnavailable, product, err)
+			}
+		}
 		return p, nil
 	}
-	for i, dest := range []*int64{&p.Orders, &p.Units, &p.Keys} {
-		text, ok := v[i+1].(string)
-		if !ok {
-			continue
-		}
-		if *dest, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return p, fmt.Errorf("%w: what was purged of product %d: %w", ErrUnavailable, product, err)
-		}
-	}
-	return p, nil
 }
 
 func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {
@@ -332,13 +341,7 @@ func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {
 	if err != nil {
 		return nil, readError(err, product)
 	}
-	all := make([]Order, len(rows))
-	for i, row := range rows {
-		if err := json.Unmarshal([]byte(row), &all[i]); err != nil {
-			return nil, fmt.Errorf("%w: order %d of product %d: %w", ErrUnavailable, i, product, err)
-		}
-	}
-	return all, nil
+	return decodeOrders(rows, product)
 }
 
 // readError maps an error of a read: nothing was changed.

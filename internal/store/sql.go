@@ -169,9 +169,8 @@ func newRun() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 // Facts reads all that the database holds on a product, orders and keys only when asked for.
 func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
 	var f Facts
-	var segments int
 	db := s.db.WithContext(ctx)
-	err := db.Raw(s.q.facts, product).Row().Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Purged.Orders, &f.Purged.Units, &f.Purged.Keys)
+	err := scanFacts(db.Raw(s.q.facts, product).Row(), &f)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
@@ -188,16 +187,18 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, err
 	return f, err
 }
 
+// scanFacts scans a row of the query facts.
+func scanFacts(row *sql.Row, f *Facts) error {
+	var segments int
+	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Purged.Orders, &f.Purged.Units, &f.Purged.Keys)
+}
+
 func (s *SQL) orders(db *gorm.DB, product int64) ([]Order, error) {
-	return scanRows(db.Raw(s.q.orders, product), func(rows *sql.Rows, o *Order) error {
-		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros)
-	})
+	return scanRows(db.Raw(s.q.orders, product), scanOrder)
 }
 
 func (s *SQL) keys(db *gorm.DB, product int64) ([]KeyRow, error) {
-	return scanRows(db.Raw(s.q.keys, product, product), func(rows *sql.Rows, k *KeyRow) error {
-		return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros)
-	})
+	return scanRows(db.Raw(s.q.keys, product, product), scanKey)
 }
 
 func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error) {

@@ -25,6 +25,8 @@ var (
 	ErrRowBusy = errors.New("store: row is locked")
 	// ErrOrderExists: an order has been inserted before, by an earlier delivery of its request. Nothing was changed.
 	ErrOrderExists = errors.New("store: order exists")
+	// ErrPosition: a [Position] that no page of this store has given.
+	ErrPosition = errors.New("store: not a position of this store")
 	// ErrUnknown: the write was sent and its answer lost. It may have happened.
 	ErrUnknown = errors.New("store: outcome unknown")
 )
@@ -70,8 +72,10 @@ type KeyRow struct {
 
 // Facts is all that one store holds on a product.
 type Facts struct {
-	Initial  int64
-	Stock    int64
+	Initial int64
+	Stock   int64
+	// Totals counts all order rows, where Orders holds a page of them.
+	Totals   Totals
 	LeaseSeq uint64  // SQL only
 	Segments []int64 // Redis only
 	Orders   []Order

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Snapshot reads a product at one revision: its facts and totals, and its first orders by id, which begins with the time. The position
+// is that after them.
+func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
+	f, p, err = e.first(ctx, product, want)
+	if err != nil || p.NoOrders {
+		return f, p, err
+	}
+	// The rest is only added up.
+	at := p
+	err = e.walk(ctx, product, at, func(batch []Order) error {
+		for _, o := range batch {
+			f.Totals.Units += o.Quantity
+		}
+		return nil
+	})
+	return f, p, err
+}
+
+// first is Snapshot with the units of the first orders only.
+func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
+	short, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	all := append(e.askFacts(product), e.askOrders(product, Position{}, max(want.Orders, 1)))
+	res, err := e.c.Txn(short).Then(all...).Commit()
+	if err != nil {
+		return f, p, etcdReadError(err)
+	}
+	if f, err = etcdFacts(res, product); err != nil {
+		return f, p, err
+	}
+	rows := res.Responses[3].GetResponseRange()
+	if f.Orders, err = etcdOrders(rows.Kvs[:min(len(rows.Kvs), max(want.Orders, 0))]); err != nil {
+		return f, p, err
+	}
+	p = Position{Revision: res.Header.Revision, NoKeys: true}
+	p.after(f.Orders, rows.Count)
+	f.Totals.Orders = rows.Count
+	for _, o := range f.Orders {
+		f.Totals.Units += o.Quantity
+	}
+	return f, p, nil
+}
+
+// Page reads the orders after a position, and returns the position after them. They are those of the snapshot that the reader began
+// with, as long as etcd still has its revision.
+func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
+	next = p
+	next.NoKeys = true
+	if p.NoOrders || want.Orders <= 0 {
+		return f, next, nil
+	}
+	short, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	rows, err := e.c.Do(short, e.askOrders(product, p, want.Orders))
+	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev) {
+		p.Revision = 0
+		rows, err = e.c.Do(short, e.askOrders(product, p, want.Orders))
+	}
+	if err != nil {
+		return f, p, etcdReadError(err)
+	}
+	f.Orders, err = etcdOrders(rows.Get().Kvs)
+	next.after(f.Orders, rows.Get().Count)
+	return f, next, err
+}
+
+// after notes that a page was read, out of so many orders that were left.
+func (p *Position) after(page []Order, left int64) {
+	if p.NoOrders = int64(len(page)) >= left; len(page) > 0 {
+		p.Order = page[len(page)-1].ID
+	}
+}
+
+// askOrders asks for orders after a position, at its revision.
+func (e *Etcd) askOrders(product int64, p Position, n int) clientv3.Op {
+	from, end := e.orderPrefix(product), clientv3.GetPrefixRangeEnd(e.orderPrefix(product))
+	if p.Order != "" {
+		from += p.Order + "\x00"
+	}
+	if !strings.HasPrefix(from, e.orderPrefix(product)) || from >= end {
+		from = end // nothing
+	}
+	return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(int64(n)), clientv3.WithRev(p.Revision))
+}
+
+// Scan reads a product at one revision, and gives body the snapshot.
+func (e *Etcd) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
+	f, p, err := e.first(ctx, product, Want{})
+	if err != nil {
+		return err
+	}
+	return body(&Snapshot{Facts: f, Orders: func(each func([]Order) error) error { return e.walk(ctx, product, p, each) }})
+}
+
+// walk reads the orders after a position in batches.
+func (e *Etcd) walk(ctx context.Context, product int64, p Position, each func([]Order) error) error {
+	for !p.NoOrders {
+		f, next, err := e.Page(ctx, product, p, Want{Orders: batchRows})
+		if err != nil {
+			return err
+		}
+		if err := each(f.Orders); err != nil {
+			return err
+		}
+		p = next
+	}
+	return nil
+}

@@ -1,0 +1,478 @@
+package store_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// shelf is a store whose rows are read in pages, and how a test sells from it.
+type shelf struct {
+	Snapshot func(context.Context, int64, store.Want) (store.Facts, store.Position, error)
+	Page     func(context.Context, int64, store.Position, store.Want) (store.Facts, store.Position, error)
+	Scan     func(context.Context, int64, func(*store.Snapshot) error) error
+	reset    func(t *testing.T, product, stock int64)
+	// sell takes the quantity and appends the order, at once; the order's Remaining is what it leaves.
+	sell func(ctx context.Context, o store.Order) error
+}
+
+// onEachShelf runs a test on every store, on each server that it may be on.
+func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
+	t.Parallel()
+	redis := func(open func(testing.TB) *testenv.RedisServer) func(*testing.T) shelf {
+		return func(t *testing.T) shelf {
+			s := open(t)
+			r := store.NewRedis(s.Client, s.Prefix)
+			return shelf{r.Snapshot, r.Page, r.Scan,
+				func(t *testing.T, product, stock int64) { reset(t, r, product, stock, 0) },
+				func(ctx context.Context, o store.Order) error {
+					_, err := r.Sell(ctx, store.Sale{Orders: []store.Order{o}})
+					return err
+				}}
+		}
+	}
+	sql := func(dsn func(testing.TB) string) func(*testing.T) shelf {
+		return func(t *testing.T) shelf {
+			s := openSQL(t, dsn(t))
+			return shelf{s.Snapshot, s.Page, s.Scan,
+				func(t *testing.T, product, stock int64) { resetSQL(t, s, product, stock, 0) },
+				func(ctx context.Context, o store.Order) error {
+					return s.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
+						if _, _, err := tx.Take(o.ProductID, o.Quantity); err != nil {
+							return err
+						}
+						return tx.InsertOrder(o)
+					})
+				}}
+		}
+	}
+	etcd := func(t *testing.T) shelf {
+		e, _, _ := openEtcd(t)
+		return shelf{e.Snapshot, e.Page, e.Scan,
+			func(t *testing.T, product, stock int64) {
+				if err := e.Reset(t.Context(), product, stock, 0); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(ctx context.Context, o store.Order) error {
+				_, err := e.Write(ctx, clientv3.Compare(clientv3.Version("nobody"), "=", 0), *o.Remaining, o)
+				return err
+			}}
+	}
+	for name, open := range map[string]func(*testing.T) shelf{
+		"redis": redis(testenv.Redis), "miniredis": redis(testenv.Miniredis), "mysql": sql(testenv.MySQL), "sqlite": sql(testenv.SQLite), "etcd": etcd,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// nth is the n-th order of a product, for one to three units.
+func nth(n int, product, left int64) store.Order {
+	return store.Order{
+		ID: fmt.Sprintf("00000000-0000-7000-%04d-%012d", product, n), ProductID: product, Quantity: int64(1 + n%3), Remaining: &left,
+		Mode: "m", Replica: "1", CreatedMicros: int64(1000 + n),
+	}
+}
+
+// sellUntil sells the orders from one number to below another, of so many units that are left, and returns what is left then.
+func sellUntil(t *testing.T, s shelf, product int64, from, to int, left int64) int64 {
+	t.Helper()
+	for n := from; n < to; n++ {
+		left -= int64(1 + n%3)
+		if err := s.sell(t.Context(), nth(n, product, left)); err != nil {
+			t.Fatalf("order %d: %v", n, err)
+		}
+	}
+	return left
+}
+
+// pagesAfter reads all pages after a position and returns their orders.
+func pagesAfter(t *testing.T, s shelf, product int64, p store.Position, want store.Want) (all []store.Order) {
+	t.Helper()
+	for tries := 0; !p.End(); tries++ {
+		f, next, err := s.Page(t.Context(), product, p, want)
+		if err != nil || len(f.Orders) > want.Orders || tries > 100 {
+			t.Fatalf("Page(%+v) = %d orders, %v", p, len(f.Orders), err)
+		}
+		all, p = append(all, f.Orders...), throughJSON(t, next)
+	}
+	return all
+}
+
+// throughJSON is a position as it comes back from outside.
+func throughJSON(t *testing.T, p store.Position) (back store.Position) {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+func numbers(orders []store.Order) (n []int) {
+	for _, o := range orders {
+		var product, i int
+		_, _ = fmt.Sscanf(o.ID, "00000000-0000-7000-%04d-%012d", &product, &i)
+		n = append(n, i)
+	}
+	return n
+}
+
+func count(from, to int) (n []int) {
+	for i := from; i < to; i++ {
+		n = append(n, i)
+	}
+	return n
+}
+
+// A snapshot counts all rows and carries the first; the pages after it carry the others, each once, and no later ones.
+func TestPages(t *testing.T) {
+	onEachShelf(t, func(t *testing.T, s shelf) {
+		if _, _, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7}); !errors.Is(err, store.ErrUnknownProduct) {
+			t.Errorf("Snapshot() of a product that nobody made = %v, want ErrUnknownProduct", err)
+		}
+		s.reset(t, 1, 1000)
+		s.reset(t, 2, 1000)
+		if f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7}); err != nil || f.Initial != 1000 || f.Totals != (store.Totals{}) || !p.NoOrders {
+			t.Errorf("Snapshot() without orders = %+v, %+v, %v", f, p, err)
+		}
+		left := sellUntil(t, s, 1, 0, 25, 1000)
+		sellUntil(t, s, 2, 0, 3, 1000)
+		for round := range 2 { // what is counted the second time continues what was counted the first time
+			sold := 25 + 10*round
+			f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7})
+			if err != nil || f.Initial != 1000 || f.Stock != left || f.Totals != (store.Totals{Orders: int64(sold), Units: 1000 - left}) {
+				t.Fatalf("Snapshot() = %+v, %v, want %d orders for %d units", f, err, sold, 1000-left)
+			}
+			left = sellUntil(t, s, 1, sold, sold+10, left) // after the snapshot
+			all := append(f.Orders, pagesAfter(t, s, 1, throughJSON(t, p), store.Want{Orders: 7})...)
+			if got := numbers(all); !slices.Equal(got, count(0, sold)) {
+				t.Errorf("pages hold %v, want 0 to %d", got, sold-1)
+			}
+			if p.Until == "" && p.Revision == 0 {
+				t.Errorf("position %+v has no end", p)
+			}
+		}
+		f, p, err := s.Snapshot(t.Context(), 1, store.Want{})
+		if err != nil || len(f.Orders) > 0 || f.Totals.Orders != 45 || f.Totals.Units != 1000-left {
+			t.Errorf("Snapshot() of no orders = %+v, %v", f, err)
+		}
+		if got := numbers(pagesAfter(t, s, 1, p, store.Want{Orders: 1000})); !slices.Equal(got, count(0, 45)) {
+			t.Errorf("the page after it = %v", got)
+		}
+	})
+}
+
+// A scan reads the rows of one moment, as often as it is asked.
+func TestScan(t *testing.T) {
+	onEachShelf(t, func(t *testing.T, s shelf) {
+		if err := s.Scan(t.Context(), 1, func(*store.Snapshot) error { return nil }); !errors.Is(err, store.ErrUnknownProduct) {
+			t.Errorf("Scan() of a product that nobody made = %v, want ErrUnknownProduct", err)
+		}
+		s.reset(t, 1, 10_000)
+		sold := 1005 // more than one batch
+		if testing.Short() {
+			sold = 5
+		}
+		left := sellUntil(t, s, 1, 0, sold, 10_000)
+		err := s.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
+			if snap.Stock != left || snap.Initial != 10_000 || snap.Totals.Orders != int64(sold) {
+				t.Errorf("Snapshot = %+v, want %d of 10000 left", snap.Facts, left)
+			}
+			for range 2 {
+				var all []store.Order
+				if err := snap.Orders(func(batch []store.Order) error {
+					all = append(all, slices.Clone(batch)...)
+					return nil
+				}); err != nil {
+					return err
+				}
+				slices.SortFunc(all, func(a, b store.Order) int { return cmp.Compare(a.ID, b.ID) })
+				if got := numbers(all); !slices.Equal(got, count(0, sold)) {
+					t.Errorf("%d orders, want %d", len(got), sold)
+				}
+			}
+			enough := errors.New("enough")
+			if err := snap.Orders(func([]store.Order) error { return enough }); !errors.Is(err, enough) {
+				t.Errorf("Orders() = %v, want the error of its reader", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("Scan() = %v", err)
+		}
+	})
+}
+
+// The conservation law holds on every first page while sales go on, and the pages hold what it counts.
+func TestSnapshotWhileSalesGoOn(t *testing.T) {
+	onEachShelf(t, func(t *testing.T, s shelf) {
+		const initial = 1_000_000
+		s.reset(t, 1, initial)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			left := int64(initial)
+			for n := 0; ; n++ {
+				left -= int64(1 + n%3)
+				if err := s.sell(t.Context(), nth(n, 1, left)); err != nil || ctx.Err() != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		defer func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Errorf("sell: %v", err)
+			}
+		}()
+		var f store.Facts
+		for seen := int64(0); seen < 60; { // until some have been sold
+			var p store.Position
+			var err error
+			if f, p, err = s.Snapshot(t.Context(), 1, store.Want{Orders: 5}); err != nil {
+				t.Fatalf("Snapshot() = %v", err)
+			}
+			if f.Initial != initial || f.Stock+f.Totals.Units != initial {
+				t.Fatalf("initial %d, stock %d, %+v: %d units are neither here nor there", f.Initial, f.Stock, f.Totals, initial-f.Stock-f.Totals.Units)
+			}
+			orders := append(f.Orders, pagesAfter(t, s, 1, p, store.Want{Orders: 10})...)
+			if got := numbers(orders); !slices.Equal(got, count(0, int(f.Totals.Orders))) {
+				t.Fatalf("pages hold %v, want 0 to %d", got, f.Totals.Orders-1)
+			}
+			seen = f.Totals.Orders
+		}
+	})
+}
+
+// purgeRedis removes the oldest orders of a product, as a purge does: with their sums.
+func purgeRedis(t *testing.T, r *testenv.RedisServer, product int64, n int) {
+	t.Helper()
+	key := func(family string) string { return fmt.Sprintf("%s%s:{%d}", r.Prefix, family, product) }
+	rows, err := r.Client.LPopCount(t.Context(), key("orders"), n).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var units int64
+	for _, row := range rows {
+		var o store.Order
+		if err := json.Unmarshal([]byte(row), &o); err != nil {
+			t.Fatal(err)
+		}
+		units += o.Quantity
+	}
+	for _, err := range []error{
+		r.Client.HSet(t.Context(), key("answers"), "", "this run").Err(), r.Client.HSet(t.Context(), key("purged"), "run", "this run").Err(),
+		r.Client.HIncrBy(t.Context(), key("purged"), "orders", int64(len(rows))).Err(), r.Client.HIncrBy(t.Context(), key("purged"), "units", units).Err(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A purge moves no reader: what it has read is not read again, what was there to come still comes, and the sums are right.
+func TestRedisPagesAcrossAPurge(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, server *testenv.RedisServer) {
+		s := shelf{Snapshot: r.Snapshot, Page: r.Page, sell: func(ctx context.Context, o store.Order) error {
+			_, err := r.Sell(ctx, store.Sale{Orders: []store.Order{o}})
+			return err
+		}}
+		reset(t, r, 1, 1000, 0)
+		left := sellUntil(t, s, 1, 0, 30, 1000)
+		_, at5, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, at12, err := r.Page(t.Context(), 1, at5, store.Want{Orders: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(purged int, p store.Position, first int) {
+			t.Helper()
+			f, _, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 3})
+			if err != nil || f.Purged.Orders != int64(purged) || f.Totals.Orders != int64(30-purged) ||
+				f.Initial != f.Stock+f.Totals.Units+f.Purged.Units || f.Stock != left || !slices.Equal(numbers(f.Orders), count(purged, purged+3)) {
+				t.Errorf("Snapshot() after %d were purged = %+v, %v", purged, f, err)
+			}
+			if got := numbers(pagesAfter(t, s, 1, p, store.Want{Orders: 4})); !slices.Equal(got, count(first, 30)) {
+				t.Errorf("after %d were purged the pages hold %v, want %d to 29", purged, got, first)
+			}
+		}
+		check(0, at12, 12)
+		purgeRedis(t, server, 1, 8)
+		check(8, at12, 12) // it had read those
+		check(8, at5, 8)   // it is spared those
+		purgeRedis(t, server, 1, 12)
+		check(20, at12, 20)
+		err = r.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
+			purgeRedis(t, server, 1, 5)
+			var units int64
+			err := snap.Orders(func(batch []store.Order) error {
+				for _, o := range batch {
+					units += o.Quantity
+				}
+				return nil
+			})
+			if snap.Missed.Orders != 5 || units+snap.Missed.Units+snap.Purged.Units+snap.Stock != 1000 {
+				t.Errorf("a scan while 5 were purged reads %d units, missed %+v, of %+v", units, snap.Missed, snap.Facts)
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("Scan() = %v", err)
+		}
+		purgeRedis(t, server, 1, 5) // the last ones
+		if got := pagesAfter(t, s, 1, at5, store.Want{Orders: 4}); len(got) > 0 {
+			t.Errorf("after all were purged the pages hold %v", numbers(got))
+		}
+		if f, p, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 3}); err != nil || !p.End() || f.Totals != (store.Totals{}) || f.Purged.Units != 1000-left {
+			t.Errorf("Snapshot() after all were purged = %+v, %+v, %v", f, p, err)
+		}
+	})
+}
+
+// The product is set again while its pages are read: the reader comes to an end, and the sums that were kept are of no use.
+func TestRedisPagesOfAnotherRun(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		s := shelf{Snapshot: r.Snapshot, Page: r.Page, sell: func(ctx context.Context, o store.Order) error {
+			_, err := r.Sell(ctx, store.Sale{Orders: []store.Order{o}})
+			return err
+		}}
+		reset(t, r, 1, 1000, 0)
+		sellUntil(t, s, 1, 0, 30, 1000)
+		_, p, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sold := range []int{2, 30, 40} {
+			reset(t, r, 1, 500, 0)
+			left := sellUntil(t, s, 1, 100, 100+sold, 500)
+			if got := pagesAfter(t, s, 1, p, store.Want{Orders: 6}); len(got) > 25 {
+				t.Errorf("after another run of %d the pages hold %d orders", sold, len(got))
+			}
+			f, _, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 1})
+			if err != nil || f.Totals != (store.Totals{Orders: int64(sold), Units: 500 - left}) {
+				t.Errorf("Snapshot() of a run of %d = %+v, %v, want %d units", sold, f.Totals, err, 500-left)
+			}
+		}
+		for _, bad := range []store.Position{{Order: "x", Until: "3"}, {Order: "1", Until: ""}, {Order: "-1", Until: "3"}} {
+			if _, _, err := r.Page(t.Context(), 1, bad, store.Want{Orders: 3}); !errors.Is(err, store.ErrPosition) {
+				t.Errorf("Page(%+v) = %v, want ErrPosition", bad, err)
+			}
+		}
+	})
+}
+
+// The segments of a product and its orders are of one moment too.
+func TestRedisSnapshotOfSegments(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		reset(t, r, 1, 10, 3)
+		f, p, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 3})
+		if err != nil || !slices.Equal(f.Segments, []int64{4, 3, 3}) || f.Stock != 10 || !p.End() {
+			t.Errorf("Snapshot() = %+v, %+v, %v, want segments of 4, 3 and 3", f, p, err)
+		}
+	})
+}
+
+// Keys come in pages of their own, each once, and that of a cart with the orders of each of its products.
+func TestSQLPagesOfKeys(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		resetSQL(t, s, 1, 100, 0)
+		resetSQL(t, s, 2, 100, 0)
+		claim := func(tx *store.Tx, key string, product int64) error {
+			_, _, err := tx.ClaimKey([]byte(key), product, make([]byte, 32), 5)
+			return err
+		}
+		do(t, s, func(tx *store.Tx) (err error) {
+			for n := range 9 {
+				o := nth(n, 1, 0)
+				o.Key = []byte{byte(n), 0xff}
+				err = errors.Join(err, claim(tx, string(o.Key), 1), tx.InsertOrder(o))
+			}
+			cart := nth(9, 1, 0)
+			cart.Key = []byte("cart")
+			err = errors.Join(err, claim(tx, "cart", 2), tx.InsertOrder(cart), claim(tx, "of the other", 2), claim(tx, "refused", 1))
+			cart.ProductID = 2
+			return errors.Join(err, tx.InsertOrder(cart))
+		})
+		keys := func(k []store.KeyRow) (all []string) {
+			for _, row := range k {
+				all = append(all, string(row.Key))
+			}
+			return all
+		}
+		want := []string{"\x00\xff", "\x01\xff", "\x02\xff", "\x03\xff", "\x04\xff", "\x05\xff", "\x06\xff", "\x07\xff", "\x08\xff", "cart", "refused"}
+		f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 4, Keys: 4})
+		got, orders := keys(f.Keys), len(f.Orders)
+		for tries := 0; err == nil && !p.End() && tries < 20; tries++ {
+			f, p, err = s.Page(t.Context(), 1, throughJSON(t, p), store.Want{Orders: 4, Keys: 4})
+			got, orders = append(got, keys(f.Keys)...), orders+len(f.Orders)
+		}
+		slices.Sort(got)
+		if err != nil || orders != 10 || !slices.Equal(got, want) {
+			t.Errorf("pages hold %d orders and keys %q, %v, want 10 and %q", orders, got, err, want)
+		}
+		got = nil
+		if err := s.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
+			return snap.Keys(func(batch []store.KeyRow) error {
+				got = append(got, keys(batch)...)
+				return nil
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("a scan holds keys %q, want %q", got, want)
+		}
+		if f, p, err := s.Snapshot(t.Context(), 2, store.Want{Orders: 4}); err != nil || len(f.Orders) != 1 || !p.NoKeys {
+			t.Errorf("Snapshot() without keys = %+v, %+v, %v", f, p, err)
+		}
+		if _, _, err := s.Page(t.Context(), 1, store.Position{Order: "é", Until: "z"}, store.Want{Orders: 3}); !errors.Is(err, store.ErrPosition) {
+			t.Errorf("Page() after no id = %v, want ErrPosition", err)
+		}
+	})
+}
+
+// What the snapshot of etcd counts is read at its revision, whatever was written since.
+func TestEtcdPagesAfterCompaction(t *testing.T) {
+	t.Parallel()
+	e, c, _ := openEtcd(t)
+	if err := e.Reset(t.Context(), 1, 100, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 9 {
+		if _, err := e.Write(t.Context(), always, 5, nth(n, 1, 5)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, p, err := e.Snapshot(t.Context(), 1, store.Want{Orders: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Put(t.Context(), "another", "revision")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	s := shelf{Page: e.Page}
+	if got := numbers(append(f.Orders, pagesAfter(t, s, 1, p, store.Want{Orders: 4})...)); !slices.Equal(got, count(0, 9)) {
+		t.Errorf("after a compaction the pages hold %v, want 0 to 8", got)
+	}
+}

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+)
+
+// Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is that after them.
+func (s *SQL) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
+	err = s.view(ctx, func(v *sqlView) error {
+		if f, p, err = v.facts(product); err != nil {
+			return err
+		}
+		return v.page(product, want, &f, &p)
+	})
+	return f, p, err
+}
+
+// Page reads the rows after a position, and returns the position after them. The snapshot that the reader began with is gone: an
+// order that was committed since, by a replica whose clock is behind, may be among them.
+func (s *SQL) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
+	err = s.view(ctx, func(v *sqlView) error { return v.page(product, want, &f, &p) })
+	return f, p, err
+}
+
+// Scan reads a product in one transaction, and gives body the snapshot.
+func (s *SQL) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
+	return s.view(ctx, func(v *sqlView) error {
+		f, _, err := v.facts(product)
+		if err != nil {
+			return err
+		}
+		snap := &Snapshot{Facts: f}
+		snap.Orders = func(each func([]Order) error) error {
+			return eachRow(v, scanOrder, each, s.q.ordersOf, product)
+		}
+		snap.Keys = func(each func([]KeyRow) error) error {
+			if err := eachRow(v, scanKey, each, s.q.keysOf, product); err != nil {
+				return err
+			}
+			return eachRow(v, scanKey, each, s.q.cartKeysOf, product)
+		}
+		return body(snap)
+	})
+}
+
+// sqlView is a transaction that only reads, and sees the database as it was at its first read.
+type sqlView struct {
+	ctx  context.Context
+	conn interface {
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	}
+	q *queries
+}
+
+// view runs body in a snapshot. REPEATABLE READ takes it with the first read; in SQLite's WAL any transaction that only reads has one,
+// and does not wait for the one that writes.
+func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
+	opts := &sql.TxOptions{ReadOnly: true}
+	if s.MySQL() {
+		opts.Isolation = sql.LevelRepeatableRead
+	}
+	pool, err := s.db.DB()
+	if err != nil {
+		return statementError(err)
+	}
+	tx, err := pool.BeginTx(ctx, opts)
+	if err != nil {
+		return statementError(err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	return body(&sqlView{ctx: ctx, conn: tx, q: &s.q})
+}
+
+// facts reads what is known of a product without its rows, and where its first and its last row are.
+func (v *sqlView) facts(product int64) (f Facts, p Position, err error) {
+	row := v.conn.QueryRowContext(v.ctx, v.q.facts, product)
+	if err = scanFacts(row, &f); errors.Is(err, sql.ErrNoRows) {
+		return f, p, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+	}
+	if err == nil {
+		err = v.conn.QueryRowContext(v.ctx, v.q.totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &p.Order, &p.Until)
+	}
+	p.NoOrders = f.Totals.Orders == 0
+	return f, p, statementError(err)
+}
+
+// page reads the rows after a position, which it moves behind them.
+func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
+	if err := v.pageOfKeys(product, want.Keys, f, p); err != nil {
+		return err
+	}
+	if p.NoOrders || want.Orders <= 0 {
+		return nil
+	}
+	if !plainASCII(p.Order) || !plainASCII(p.Until) {
+		return ErrPosition
+	}
+	from, last := p.Order, ""
+	err := eachRow(v, func(rows *sql.Rows, o *Order) error {
+		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros, &last)
+	}, func(batch []Order) error {
+		f.Orders = append(f.Orders, batch...)
+		return nil
+	}, v.q.ordersPage, product, from, p.Until, want.Orders)
+	if err != nil {
+		return err
+	}
+	if p.NoOrders = len(f.Orders) < want.Orders || last == p.Until; len(f.Orders) > 0 {
+		p.Order = last
+		// The key of a cart stands under its first product, and is found by the order.
+		return eachRow(v, scanKey, func(batch []KeyRow) error {
+			f.Keys = append(f.Keys, batch...)
+			return nil
+		}, v.q.cartKeysPage, product, from, last)
+	}
+	return nil
+}
+
+// plainASCII says whether a text can be compared with an id: MySQL refuses to compare one of another character set.
+func plainASCII(text string) bool {
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *sqlView) pageOfKeys(product int64, want int, f *Facts, p *Position) error {
+	if p.NoKeys || want <= 0 {
+		p.NoKeys = true
+		return nil
+	}
+	after := p.Key
+	if after == nil {
+		after = []byte{} // NULL is below nothing
+	}
+	err := eachRow(v, scanKey, func(batch []KeyRow) error {
+		f.Keys = append(f.Keys, batch...)
+		return nil
+	}, v.q.keysPage, product, after, want)
+	if p.NoKeys = len(f.Keys) < want; len(f.Keys) > 0 {
+		p.Key = f.Keys[len(f.Keys)-1].Key
+	}
+	return err
+}
+
+func scanOrder(rows *sql.Rows, o *Order) error {
+	return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros)
+}
+
+func scanKey(rows *sql.Rows, k *KeyRow) error { return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros) }
+
+// eachRow gives the rows of a query to each in batches, which it must not keep: the rows themselves it may.
+func eachRow[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string, args ...any) (err error) {
+	rows, err := v.conn.QueryContext(v.ctx, strings.TrimSpace(query), args...)
+	if err != nil {
+		return statementError(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	var batch []T
+	for rows.Next() {
+		var row T
+		if err := scan(rows, &row); err != nil {
+			return statementError(err)
+		}
+		if batch = append(batch, row); len(batch) == batchRows {
+			if err := each(batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	if err := rows.Err(); err != nil || len(batch) == 0 {
+		return statementError(err)
+	}
+	return each(batch)
+}
