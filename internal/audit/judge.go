@@ -40,6 +40,7 @@ import (
 func Judge(in Input) Report {
 	j := judge{in: in, r: Report{Mode: in.Mode, Store: in.Store, Lang: in.Lang}}
 	if j.open() {
+		j.count()
 		j.conserve()
 		j.inspectRows()
 		j.inspectKeys()

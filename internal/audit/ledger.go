@@ -5,6 +5,15 @@ import (
 	"net/http"
 )
 
+// count adds up the order rows, and what was purged of them.
+func (j *judge) count() {
+	r := &j.r
+	r.Orders, r.Sold = len(j.rows), r.Purged.Units
+	for _, o := range j.rows {
+		r.Sold = add(r.Sold, o.Quantity)
+	}
+}
+
 // conserve checks that no unit came from nowhere and none vanished: initial = stock now + units of the order rows + units of
 // the rows that were purged. A lost update oversells with the stock at 0 or above, so the sign of the stock is looked at last and proves nothing by itself.
 //
@@ -12,10 +21,6 @@ import (
 // a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is 0: oversold 1.
 func (j *judge) conserve() {
 	r := &j.r
-	r.Orders, r.Sold = len(j.rows), r.Purged.Units
-	for _, o := range j.rows {
-		r.Sold = add(r.Sold, o.Quantity)
-	}
 	r.Oversold = max(0, r.Sold-r.Initial)
 	accounted := add(r.Final, r.Sold)
 	r.LostUpdates = max(0, accounted-r.Initial)
@@ -78,6 +83,11 @@ func (j *judge) inspectRows() {
 			j.orderOf[o.Key] = o.OrderID
 		}
 	}
+	j.blameIDs(repeated, unnamed, empty)
+}
+
+// blameIDs reports what is wrong with the order rows among themselves.
+func (j *judge) blameIDs(repeated, unnamed, empty int) {
 	if repeated > 0 {
 		j.violate("", sayRepeatedID, repeated)
 	}
@@ -128,6 +138,11 @@ func (j *judge) inspectKeys() {
 			denied++
 		}
 	}
+	j.blameKeys(promised, unstored, denied)
+}
+
+// blameKeys reports where stored answers and orders disagree, but for as many as were purged.
+func (j *judge) blameKeys(promised, unstored int64, denied int) {
 	if promised > j.r.Purged.Orders {
 		j.violate("A", sayPromised, promised-j.r.Purged.Orders)
 	}

@@ -1,0 +1,90 @@
+package audit
+
+import "slices"
+
+// maxRuns is how many runs of units a [coverage] keeps.
+const maxRuns = 1 << 14
+
+// coverage is how many orders carry each unit, as runs of units in order. An exact run is sold from one end to the other, so that its
+// orders join into one run or, as they are written in nearly the order of their units, a few; the memory goes with the gaps.
+type coverage struct {
+	runs []span // in order, none touching another's units
+	left int64  // spans that were not added for want of room
+}
+
+// add adds the units of one order, of s that there were: no run crosses the end of the stock.
+func (c *coverage) add(sp span, s int64) {
+	if len(c.runs) > maxRuns || sp.first > sp.last {
+		c.left++ // or a quantity beyond all numbers
+		return
+	}
+	if sp.first <= s && s < sp.last {
+		c.insert(span{sp.first, s, 1}, s)
+		c.insert(span{s + 1, sp.last, 1}, s)
+		return
+	}
+	c.insert(sp, s)
+}
+
+// insert lays a span over the runs: where it meets one, both are cut to pieces, and the shared piece has one order more.
+//
+//	runs   1---5 x1       8--9 x1
+//	span      4-----8
+//	runs   1-3 x1, 4-5 x2, 6-7 x1, 8 x2, 9 x1
+func (c *coverage) insert(sp span, s int64) {
+	from, _ := slices.BinarySearchFunc(c.runs, sp.first, func(r span, at int64) int {
+		if r.last < at {
+			return -1
+		}
+		return 1
+	})
+	if from > 0 && (from == len(c.runs) || c.runs[from].first > sp.last) && joins(c.runs[from-1], sp, s) {
+		c.runs[from-1].last = sp.last // the usual case
+		if from < len(c.runs) && joins(c.runs[from-1], c.runs[from], s) {
+			c.runs[from-1].last = c.runs[from].last
+			c.runs = slices.Delete(c.runs, from, from+1)
+		}
+		return
+	}
+	to := from
+	var pieces []span
+	at := sp.first
+	for ; to < len(c.runs) && c.runs[to].first <= sp.last; to++ {
+		r := c.runs[to]
+		if r.first < sp.first {
+			pieces = append(pieces, span{r.first, sp.first - 1, r.n})
+		}
+		if at < r.first {
+			pieces = append(pieces, span{at, r.first - 1, 1})
+		}
+		pieces = append(pieces, span{max(r.first, sp.first), min(r.last, sp.last), r.n + 1})
+		if r.last > sp.last {
+			pieces = append(pieces, span{sp.last + 1, r.last, r.n})
+		}
+		at = r.last + 1
+	}
+	if at <= sp.last {
+		pieces = append(pieces, span{at, sp.last, 1})
+	}
+	if to < len(c.runs) && joins(pieces[len(pieces)-1], c.runs[to], s) {
+		pieces[len(pieces)-1].last = c.runs[to].last
+		to++
+	}
+	c.runs = slices.Replace(c.runs, from, to, pieces...)
+}
+
+// joins says whether two runs are one: each sold once, out of what there was, and side by side.
+func joins(a, b span, s int64) bool {
+	return a.n == 1 && b.n == 1 && a.last+1 == b.first && b.last <= s
+}
+
+// disputed returns the runs that deserve a look: carried by several orders, or beyond the s units there were.
+func (c *coverage) disputed(s int64) []span {
+	var found []span
+	for _, r := range c.runs {
+		if r.n > 1 || r.first > s {
+			found = append(found, r)
+		}
+	}
+	return found
+}

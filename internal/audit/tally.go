@@ -1,0 +1,273 @@
+package audit
+
+import (
+	"cmp"
+	"hash/maphash"
+	"net/http"
+	"slices"
+
+	"lastitem/internal/api"
+)
+
+// maxPrints is how many rows of a kind a [Tally] remembers, by eight bytes each: a million and some.
+const maxPrints = 1 << 20
+
+// Tally judges one store of a product from its ledger as [JudgeLedger] does, by the same rules, for a ledger that is too large to be
+// held: it is given the rows one by one and keeps none of them. It remembers a hash of each id and key, of a million and some at most,
+// and runs of units; where that was not enough, Report.Unchecked says for how many. It takes 17 MB for a million orders with
+// a million keys, at most 25 MB.
+//
+// Give it all keys first, then all orders; where [Tally.Disputed] says so, all orders again by [Tally.Witness]; then ask for the report.
+type Tally struct {
+	j      judge
+	judged bool
+	seed   maphash.Seed
+	limit  int
+
+	ids, keys       []uint64 // hashes, of the first orders up to the limit
+	strangers       int
+	unnamed, empty  int
+	negative, above int
+	carried         coverage
+	answers         []uint64 // hashes of the first stored answers up to the limit; the last two bits are the kind of an answer
+	stored          int      // answers, all of them
+	answered        []bool   // by answer: an order has its key
+	byMode          map[string]*keyedRows
+}
+
+// keyedRows counts the orders of one mode that have an idempotency key, by what is stored under it.
+type keyedRows struct{ none, pending, ok, other int64 }
+
+// The kinds of a stored answer.
+const (
+	kindPending = iota
+	kindOK
+	kindOther
+)
+
+// NewTally begins to judge a store from a ledger whose rows are not in it. orders is how many there are, if that is known. lang is the
+// language of the sentences.
+func NewTally(l *api.Ledger, store api.Store, orders int64, lang string) *Tally {
+	t := &Tally{seed: maphash.MakeSeed(), limit: maxPrints, byMode: map[string]*keyedRows{}}
+	t.j = judge{in: Input{Store: store, Ledger: l, Lang: lang}, r: Report{Store: store, Lang: lang}}
+	t.judged = t.j.open()
+	t.ids = make([]uint64, 0, min(max(orders, 0), maxPrints))
+	t.j.r.Sold = t.j.r.Purged.Units
+	return t
+}
+
+// Key takes in a stored answer.
+func (t *Tally) Key(k api.KeyRow) {
+	kind := uint64(kindOther)
+	switch k.Status {
+	case 0:
+		kind = kindPending
+	case http.StatusOK:
+		kind = kindOK
+	}
+	if t.stored++; t.stored <= t.limit {
+		t.answers = append(t.answers, maphash.String(t.seed, k.Key)&^3|kind)
+	}
+}
+
+// Order takes in an order. All keys must have been taken in before.
+func (t *Tally) Order(o api.Order) {
+	if o.ProductID != t.j.r.ProductID {
+		t.strangers++
+		return
+	}
+	r := &t.j.r
+	if r.Orders == 0 {
+		slices.Sort(t.answers)
+		t.answered = make([]bool, len(t.answers))
+	}
+	r.Orders++
+	r.Sold = add(r.Sold, o.Quantity)
+	if o.Replica != "" {
+		r.Replicas[o.Replica]++
+	}
+	if o.Quantity <= 0 {
+		t.empty++
+	}
+	t.identify(o)
+	t.lay(o)
+}
+
+// identify notes the id and the key of an order. The last bit of an id's hash says whether there is a key.
+func (t *Tally) identify(o api.Order) {
+	keyed, room := uint64(0), t.j.r.Orders <= t.limit
+	if o.Key != "" {
+		keyed = 1
+		print := maphash.String(t.seed, o.Key)
+		if t.match(o.Mode, print); room {
+			t.keys = append(t.keys, print)
+		}
+	}
+	if o.OrderID == "" {
+		t.unnamed++
+	} else if room {
+		t.ids = append(t.ids, maphash.String(t.seed, o.OrderID)&^1|keyed)
+	}
+}
+
+// match looks for the stored answer of an order's key.
+func (t *Tally) match(mode string, print uint64) {
+	if len(t.answers) == 0 {
+		return
+	}
+	m := t.byMode[mode]
+	if m == nil {
+		m = &keyedRows{}
+		t.byMode[mode] = m
+	}
+	i, _ := slices.BinarySearch(t.answers, print&^3)
+	if i == len(t.answers) || t.answers[i]&^3 != print&^3 {
+		m.none++
+		return
+	}
+	t.answered[i] = true
+	switch t.answers[i] & 3 {
+	case kindPending:
+		m.pending++
+	case kindOK:
+		m.ok++
+	default:
+		m.other++
+	}
+}
+
+// lay notes which units an order carries.
+func (t *Tally) lay(o api.Order) {
+	if o.Remaining == nil || o.Quantity <= 0 {
+		return
+	}
+	sp := unitsOf(o, t.j.r.Initial)
+	if sp.last > t.j.r.Initial {
+		t.negative++
+	}
+	if sp.first < 1 {
+		t.above++
+	}
+	t.carried.add(sp, t.j.r.Initial)
+}
+
+// Missed adds orders, with their units, that were purged while the rows were read.
+func (t *Tally) Missed(orders, units int64) {
+	t.j.r.Purged.Orders += orders
+	t.j.r.Purged.Units += units
+	t.j.r.Sold = add(t.j.r.Sold, units)
+}
+
+// Disputed says whether some unit is carried by several orders, or was never there: then the orders are wanted again.
+func (t *Tally) Disputed() bool {
+	disputed := t.carried.disputed(t.j.r.Initial)
+	for _, l := range disputed {
+		if l.n > 1 {
+			t.j.shared = add(t.j.shared, l.last-l.first+1)
+		}
+	}
+	slices.SortStableFunc(disputed, func(a, b span) int { return cmp.Compare(b.n, a.n) })
+	for _, l := range disputed[:min(len(disputed), maxUnits)] {
+		t.j.r.Evidence = append(t.j.r.Evidence, Evidence{Unit: l.first, Of: t.j.r.Initial, Times: l.n})
+	}
+	return len(disputed) > 0
+}
+
+// Witness takes an order in again, and keeps it where it carries a disputed unit, of each unit the earliest orders.
+func (t *Tally) Witness(o api.Order) {
+	if o.ProductID != t.j.r.ProductID || o.Remaining == nil || o.Quantity <= 0 {
+		return
+	}
+	sp := unitsOf(o, t.j.r.Initial)
+	for i := range t.j.r.Evidence {
+		e := &t.j.r.Evidence[i]
+		if e.Unit < sp.first || sp.last < e.Unit {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(e.Orders, o, func(a, b api.Order) int {
+			if a.CreatedAt.After(b.CreatedAt) {
+				return 1
+			}
+			return -1 // of two with one time the one that came first
+		})
+		if e.Orders = slices.Insert(e.Orders, at, o); len(e.Orders) > maxOrders {
+			e.Orders = e.Orders[:maxOrders]
+		}
+	}
+}
+
+// Report draws the verdict.
+func (t *Tally) Report() Report {
+	j := &t.j
+	if !t.judged {
+		return j.close()
+	}
+	if t.strangers > 0 {
+		j.tainted = true
+		j.lack(sayOtherProduct, t.strangers, j.r.ProductID)
+	}
+	j.conserve()
+	repeated, again := t.repeated()
+	j.r.Doubles = len(t.keys) - again - distinct(t.keys)
+	j.blameIDs(repeated, t.unnamed, t.empty)
+	if j.r.Orders > t.limit {
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyRows, j.r.Orders, t.limit))
+	}
+	t.holdKeys()
+	j.blameUnits(t.negative, t.above)
+	if t.carried.left > 0 {
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyUnits, t.carried.left))
+	}
+	return j.close()
+}
+
+// repeated counts the rows that repeat the id of another, and how many of these have a key: the same order written twice is no second
+// order for it.
+func (t *Tally) repeated() (rows, keyed int) {
+	slices.Sort(t.ids)
+	for i := 0; i < len(t.ids); {
+		end, withKey := i, 0
+		for ; end < len(t.ids) && t.ids[end]&^1 == t.ids[i]&^1; end++ {
+			withKey += int(t.ids[end] & 1)
+		}
+		rows, keyed = rows+end-i-1, keyed+max(0, withKey-1)
+		i = end
+	}
+	return rows, keyed
+}
+
+// distinct sorts and counts the different hashes.
+func distinct(all []uint64) int {
+	slices.Sort(all)
+	n := 0
+	for i, print := range all {
+		if i == 0 || print != all[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// holdKeys holds the stored answers against the orders, both ways: see judge.inspectKeys for the rules.
+func (t *Tally) holdKeys() {
+	var promised, unstored, denied int64
+	for i, print := range t.answers {
+		if print&3 == kindOK && (t.answered == nil || !t.answered[i]) {
+			promised++
+		}
+	}
+	all := t.stored <= t.limit
+	if !all {
+		t.j.r.Unchecked = append(t.j.r.Unchecked, t.j.say(sayManyKeys, t.stored, t.limit))
+	}
+	for _, m := range t.byMode {
+		if m.pending+m.ok+m.other == 0 {
+			continue // the mode only notes the key
+		}
+		if denied += m.other; all {
+			unstored += m.none
+		}
+		unstored += m.pending
+	}
+	t.j.blameKeys(promised, unstored, int(denied))
+}
