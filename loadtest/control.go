@@ -79,15 +79,6 @@ func (c *Control) Product(ctx context.Context, product int64) (api.Product, erro
 	return p, err
 }
 
-// Ledger returns what the stores hold of a product: what it started with, what is left, its orders and its keys.
-func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
-	ledger := new(api.Ledger)
-	if err := c.get(ctx, "/products/"+strconv.FormatInt(product, 10)+"/ledger", ledger); err != nil {
-		return nil, err
-	}
-	return ledger, nil
-}
-
 // SetStock creates the product or resets it: stock in every store, split into segments where that is not 0, no orders, no
 // locks, no keys. It needs the admin token.
 func (c *Control) SetStock(ctx context.Context, product, stock int64, segments int) error {

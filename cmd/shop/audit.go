@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,9 +17,9 @@ import (
 
 // auditFlags is the command line of 'shop audit'.
 type auditFlags struct {
-	url, lang, store string
-	product          int64
-	json             bool
+	url, token, lang, store string
+	product                 int64
+	json                    bool
 }
 
 // auditReport is what 'shop audit --json' prints, and GET /products/{id}/audit answers.
@@ -43,6 +45,7 @@ nothing was sold does not count where the product was sold from another.`,
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
+	set.StringVar(&f.token, "token", "", "admin token, where reads are protected (default "+envToken+")")
 	set.Int64Var(&f.product, "product", 101, "product id")
 	set.StringVar(&f.store, "store", "", "judge one store only: redis, sql or etcd (default all)")
 	set.BoolVar(&f.json, "json", false, "print JSON")
@@ -62,7 +65,7 @@ func runAudit(cmd *cobra.Command, f auditFlags) error {
 	if f.product < 1 {
 		return usage("--product %d: want a number from 1", f.product)
 	}
-	control, err := loadtest.NewControl(f.url, "")
+	control, err := loadtest.NewControl(f.url, cmp.Or(f.token, os.Getenv(envToken)))
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}

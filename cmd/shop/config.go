@@ -25,9 +25,10 @@ import (
 // command may override single fields in between. The tags help and zh are the setting's line in 'shop serve --help' and in
 // docs/settings.md; group begins a new group there (see settingGroups).
 type config struct {
-	Listen  string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
-	Replica string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
-	Token   string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
+	Listen       string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
+	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
+	Token        string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
+	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"ask for the token on orders, ledger, audit and metrics as well" zh:"读取订单、账本、判定和指标也需要管理员令牌"`
 
 	Hosts hostNames `env:"SHOP_HOSTS" help:"names under which the shop may be asked, comma-separated, besides addresses and names without a dot; * = any; the default is none when it listens on loopback, else any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
 

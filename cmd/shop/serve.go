@@ -115,7 +115,8 @@ func (r *replica) build(c config) (err error) {
 		return usage("SHOP_DEFAULT_MODE is %q, want a mode that 'shop modes' lists", c.DefaultMode)
 	}
 	r.Handler, err = handler.New(handler.Options{
-		Shop: shop, Steps: steps, Replica: c.Replica, AdminToken: c.Token, Hosts: c.servedHosts(), DefaultMode: c.DefaultMode, Registry: registry,
+		Shop: shop, Steps: steps, Replica: c.Replica, DefaultMode: c.DefaultMode, Registry: registry,
+		AdminToken: c.Token, ProtectReads: c.ProtectReads, Hosts: c.servedHosts(),
 		Ready: func(exclude []string) error { return r.set.Ready(exclude...) }, PoolStats: poolStats(r.set), Log: r.log,
 	})
 	return err
@@ -156,6 +157,10 @@ func closeLogged(log *slog.Logger, what string, closing func() error) {
 	}
 }
 
+// writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer: wait_ms may be
+// 30 s, and what has begun to write goes on for ten. A reader that does not take its answer is cut off by the handler well before.
+const writeTimeout = 90 * time.Second
+
 func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	l, err := listenTCP(c.Listen)
 	if err != nil {
@@ -171,6 +176,7 @@ func (r *replica) listenAndServe(ctx context.Context, c config) error {
 		ConnState:         l.state,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      writeTimeout,
 		IdleTimeout:       120 * time.Second,
 	}
 	failed := make(chan error, 1)

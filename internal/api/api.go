@@ -155,10 +155,22 @@ type Order struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Orders is the body of GET /products/{id}/orders.
+// Totals counts the order rows of one store, and their units.
+type Totals struct {
+	Orders int64 `json:"orders"`
+	Units  int64 `json:"units"`
+}
+
+// Orders is the body of GET /products/{id}/orders: a page of the order rows. What stands in its first page only is as in [Ledger].
 type Orders struct {
-	ProductID int64   `json:"product_id"`
-	Orders    []Order `json:"orders"`
+	ProductID  int64            `json:"product_id"`
+	Initial    map[Store]int64  `json:"initial,omitzero"`
+	Stock      map[Store]int64  `json:"stock,omitzero"`
+	Totals     map[Store]Totals `json:"totals,omitzero"`
+	Purged     map[Store]Purged `json:"purged,omitempty"`
+	AsOf       time.Time        `json:"as_of,omitzero"`
+	Orders     []Order          `json:"orders"`
+	NextCursor string           `json:"next_cursor,omitempty"`
 }
 
 // KeyRow is one row of the idempotency table: a first answer that wins.
@@ -175,17 +187,27 @@ type Purged struct {
 	Keys   int64 `json:"keys"`   // first answers under idempotency keys
 }
 
-// Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs. Initial is what PUT .../stock set,
-// never computed from the present. A store that could not be read is missing from both maps and named in Unavailable.
+// Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is what PUT .../stock set,
+// never computed from the present. A store that could not be read is missing from the maps and named in Unavailable.
+//
+// The first page carries all but the rows, of each store from one snapshot: Initial = Stock + Totals.Units + Purged.Units holds for it
+// even while sales go on, where a mode writes stock and order at once. The pages after it carry rows only. Orders are the oldest first
+// within a page, and store by store over the pages.
 type Ledger struct {
 	ProductID int64           `json:"product_id"`
-	Initial   map[Store]int64 `json:"initial"`
-	Stock     map[Store]int64 `json:"stock"`
+	Initial   map[Store]int64 `json:"initial,omitzero"`
+	Stock     map[Store]int64 `json:"stock,omitzero"`
 	Segments  []int64         `json:"segments,omitempty"`
-	Orders    []Order         `json:"orders"`
-	Keys      []KeyRow        `json:"keys"`
+	// Totals counts all order rows of the snapshot, on whatever page they are.
+	Totals map[Store]Totals `json:"totals,omitzero"`
 	// Purged is what is missing from Orders and Keys since the stock was set; a store of which nothing was removed is not in it.
-	Purged      map[Store]Purged `json:"purged,omitempty"`
+	Purged map[Store]Purged `json:"purged,omitempty"`
+	// AsOf is when the snapshots were begun, by the replica's clock: all that was answered before is in them.
+	AsOf   time.Time `json:"as_of,omitzero"`
+	Orders []Order   `json:"orders"`
+	Keys   []KeyRow  `json:"keys"`
+	// NextCursor asks for the next page; "" on the last one.
+	NextCursor  string           `json:"next_cursor,omitempty"`
 	Unavailable map[Store]string `json:"unavailable,omitempty"`
 }
 

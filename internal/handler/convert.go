@@ -50,25 +50,29 @@ func product(id int64, p stock.Product) api.Product {
 // This file turns the types of package stock into those of package api. It may read the fields of a store's facts, but not
 // name their type: the arrows of the design end at package stock.
 
-// ledger writes a ledger as the API shows it: one list of orders over all stores. Of a store that could not be read it
-// says with which code; the cause is in the log.
-func ledger(id int64, l stock.Ledger) api.Ledger {
-	out := api.Ledger{
-		ProductID: id, Initial: map[api.Store]int64{}, Stock: map[api.Store]int64{},
-		Orders: orders(l), Keys: []api.KeyRow{}, Purged: map[api.Store]api.Purged{}, Unavailable: map[api.Store]string{},
+// page writes a page of a ledger as the API shows it: one list of orders over all stores. Of a store that could not be read it
+// says with which code; the cause is in the log. The facts stand in the first page only, which began at asOf.
+func page(id int64, l stock.Ledger, first bool, asOf time.Time) api.Ledger {
+	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
+	if first {
+		out.AsOf = asOf.UTC()
+		out.Initial, out.Stock, out.Totals = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]api.Totals{}
+		out.Purged = map[api.Store]api.Purged{}
 	}
-	for store, f := range l.Facts {
-		out.Initial[api.Store(store)], out.Stock[api.Store(store)] = f.Initial, f.Stock
-		if p := api.Purged(f.Purged); p != (api.Purged{}) {
-			out.Purged[api.Store(store)] = p
-		}
-		if store == stock.Redis {
-			out.Segments = f.Segments
-		}
+	for name, f := range l.Facts {
+		store := api.Store(name)
 		for _, k := range f.Keys {
-			out.Keys = append(out.Keys, api.KeyRow{
-				Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros).UTC(),
-			})
+			out.Keys = append(out.Keys, keyRow(k.Key, k.Status, k.CreatedMicros))
+		}
+		if !first {
+			continue
+		}
+		out.Initial[store], out.Stock[store], out.Totals[store] = f.Initial, f.Stock, api.Totals(f.Totals)
+		if p := api.Purged(f.Purged); p != (api.Purged{}) {
+			out.Purged[store] = p
+		}
+		if name == stock.Redis {
+			out.Segments = f.Segments
 		}
 	}
 	for store, err := range l.Unavailable {
@@ -80,21 +84,30 @@ func ledger(id int64, l stock.Ledger) api.Ledger {
 	return out
 }
 
-// orders merges the orders of all stores, the oldest first. The time is by the replicas' clocks, so between two replicas the
+func keyRow(key []byte, status int, micros int64) api.KeyRow {
+	return api.KeyRow{Key: api.KeyText(key), Status: status, CreatedAt: time.UnixMicro(micros).UTC()}
+}
+
+// orders merges the orders of a page, the oldest first. The time is by the replicas' clocks, so between two replicas the
 // order is as good as those are; the id settles what they leave open.
 func orders(l stock.Ledger) []api.Order {
 	out := []api.Order{}
 	for store, f := range l.Facts {
 		for _, o := range f.Orders {
-			out = append(out, api.Order{
-				OrderID: o.ID, ProductID: o.ProductID, Quantity: o.Quantity, Remaining: o.Remaining,
-				Mode: o.Mode, Store: api.Store(store), Replica: o.Replica, Key: api.KeyText(o.Key),
-				Fence: o.Fence, CreatedAt: time.UnixMicro(o.CreatedMicros).UTC(),
-			})
+			out = append(out, order(store, o))
 		}
 	}
 	slices.SortFunc(out, func(a, b api.Order) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.OrderID, b.OrderID))
 	})
 	return out
+}
+
+// order writes an order row as the API shows it.
+func order(store stock.Store, o stock.Order) api.Order {
+	return api.Order{
+		OrderID: o.ID, ProductID: o.ProductID, Quantity: o.Quantity, Remaining: o.Remaining,
+		Mode: o.Mode, Store: api.Store(store), Replica: o.Replica, Key: api.KeyText(o.Key),
+		Fence: o.Fence, CreatedAt: time.UnixMicro(o.CreatedMicros).UTC(),
+	}
 }

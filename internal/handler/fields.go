@@ -299,6 +299,42 @@ func (q *inquiry) take(i int, v value) (err error) {
 	return err
 }
 
+// Limits of a page of rows.
+const (
+	defaultLimit = 1000
+	maxLimit     = 1000
+	maxCursor    = 4096 // bytes
+)
+
+// rows is the input of GET /products/{id}/orders and /ledger: which page.
+type rows struct {
+	limit  int64
+	cursor string
+}
+
+// The fields of rows, as indices into rowsNames.
+const (
+	fieldLimit = iota
+	fieldCursor
+)
+
+var rowsNames = []string{"limit", "cursor"}
+
+// names lists the fields a client may send.
+func (p *rows) names() []string { return rowsNames }
+
+// take checks and keeps one field. Whether a cursor is one of ours, who decodes it will say.
+func (p *rows) take(i int, v value) (err error) {
+	if i == fieldLimit {
+		p.limit, err = v.integer(rowsNames[i], 1, maxLimit)
+		return err
+	}
+	if p.cursor, err = v.word(rowsNames[i]); err == nil && p.cursor == "" {
+		err = invalid(rowsNames[i], "is empty")
+	}
+	return err
+}
+
 // readQuery reads and checks the query of a path without a body.
 func readQuery(r *http.Request, t target) error {
 	in := decoder{target: t}

@@ -45,7 +45,8 @@ type Products interface {
 	SetStock(ctx context.Context, product, units int64, segments int) error
 	Product(ctx context.Context, id int64) (stock.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
-	Ledger(ctx context.Context, id int64) (stock.Ledger, error)
+	Page(ctx context.Context, id int64, p stock.Page) (stock.Ledger, error)
+	Audit(ctx context.Context, id int64, read func(stock.Store, *stock.Snapshot) error) (stock.Ledger, error)
 }
 
 // Options is what a [Handler] is made of. Only Shop, Replica and DefaultMode are required.
@@ -60,6 +61,8 @@ type Options struct {
 	AdminToken string
 	// Hosts lists the names under which the shop may be asked, in lower case, besides addresses and names without a dot; nil = any.
 	Hosts []string
+	// ProtectReads asks for the token on orders, ledger, audit and metrics as well.
+	ProtectReads bool
 	// DefaultMode is the mode behind POST /deduct_stock.
 	DefaultMode string
 	// Ready says, from memory, which of the backends that every replica needs cannot be used, nil when all can that are not to be
@@ -86,6 +89,8 @@ type Handler struct {
 	metrics  *metrics
 	throttle throttle
 	guesses  bucket
+	pages    gate          // GET .../orders and .../ledger
+	audits   gate          // GET .../audit
 	requests atomic.Uint64 // counted for LogEvery
 	traces   atomic.Uint64 // counted for the names of traces
 	draining atomic.Bool
@@ -109,6 +114,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
+		pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
 	}
 	for _, s := range o.Shop.Modes() {
 		h.known[s.Mode.Name] = s.Mode.Name

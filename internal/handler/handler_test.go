@@ -25,6 +25,7 @@ type fakeShop struct {
 	setStock func(id, units int64, segments int) error
 	product  func(id int64) (stock.Product, error)
 	ledger   func(id int64) (stock.Ledger, error)
+	page     func(stock.Page) (stock.Ledger, error)
 	// readLocked stands for the lock that is not got
 	readLocked func(mode string, wait time.Duration) error
 }
@@ -75,21 +76,32 @@ func (f *fakeShop) ReadLocked(ctx context.Context, mode string, _ int64, wait ti
 	return read(ctx)
 }
 
-func (f *fakeShop) Ledger(_ context.Context, id int64) (stock.Ledger, error) {
+func (f *fakeShop) facts(id int64) (stock.Ledger, error) {
 	if f.ledger == nil {
-		return stock.Ledger{Facts: zero(stock.Ledger{}.Facts, stock.Redis, stock.SQL)}, nil
+		return stock.Ledger{Facts: map[stock.Store]stock.Facts{stock.Redis: {}, stock.SQL: {}}}, nil
 	}
 	return f.ledger(id)
 }
 
-// zero makes a map like its argument, with zero values under the keys: the handler may not name the type of a store's facts.
-func zero[K comparable, V any](_ map[K]V, keys ...K) map[K]V {
-	m := map[K]V{}
-	for _, k := range keys {
-		var v V
-		m[k] = v
+func (f *fakeShop) Page(_ context.Context, id int64, p stock.Page) (stock.Ledger, error) {
+	if f.page != nil {
+		return f.page(p)
 	}
-	return m
+	return f.facts(id)
+}
+
+func (f *fakeShop) Audit(_ context.Context, id int64, read func(stock.Store, *stock.Snapshot) error) (stock.Ledger, error) {
+	l, err := f.facts(id)
+	for name, facts := range l.Facts {
+		if err := read(name, &stock.Snapshot{
+			Facts:  facts,
+			Orders: func(each func([]stock.Order) error) error { return each(facts.Orders) },
+			Keys:   func(each func([]stock.KeyRow) error) error { return each(facts.Keys) },
+		}); err != nil {
+			return l, err
+		}
+	}
+	return l, err
 }
 
 const adminToken = "let me in"

@@ -54,6 +54,7 @@ var problems = []struct {
 	// No, for now. A code stands before those that its error may wrap as a cause.
 	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still taken"},
 	{err: stock.ErrTooLate, code: api.BackendUnavailable, detail: "a backend did not answer within the request's time; nothing was deducted"},
+	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: stock.ErrInFlight, code: api.InFlight},
 	{err: stock.ErrModeUnavailable, code: api.ModeUnavailable},
 	{err: stock.ErrLockBusy, code: api.LockBusy},

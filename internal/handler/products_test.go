@@ -20,25 +20,19 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // soldOnce is a ledger with an order in each store and one key; the older order is the one in SQL.
 func soldOnce(int64) (stock.Ledger, error) {
-	l := stock.Ledger{Facts: zero(stock.Ledger{}.Facts, stock.Redis, stock.SQL)}
 	remaining := int64(9)
-	for i, s := range []stock.Store{stock.SQL, stock.Redis} {
-		f := l.Facts[s]
-		f.Initial, f.Stock = 10, 9
-		f.Orders = slices.Grow(f.Orders, 1)[:1]
-		f.Orders[0].ID, f.Orders[0].ProductID, f.Orders[0].Quantity = fmt.Sprint("order-", i), 101, 1
-		f.Orders[0].Remaining, f.Orders[0].Mode, f.Orders[0].Replica = &remaining, "mutex", "2"
-		f.Orders[0].CreatedMicros = epoch.UnixMicro() + int64(i)
-		if s == stock.SQL {
-			f.Orders[0].Key = []byte("k\xff")
-			f.Keys = slices.Grow(f.Keys, 1)[:1]
-			f.Keys[0].Key, f.Keys[0].Status, f.Keys[0].CreatedMicros = []byte("k\xff"), 200, epoch.UnixMicro()
-		} else {
-			f.Segments = []int64{4, 5}
-		}
-		l.Facts[s] = f
+	order := func(i int64, key []byte) []stock.Order {
+		return []stock.Order{{
+			ID: fmt.Sprint("order-", i), ProductID: 101, Quantity: 1, Remaining: &remaining, Mode: "mutex", Replica: "2",
+			Key: key, CreatedMicros: epoch.UnixMicro() + i,
+		}}
 	}
-	return l, nil
+	var redis, sql stock.Facts
+	redis.Initial, redis.Stock, redis.Segments, redis.Orders = 10, 9, []int64{4, 5}, order(1, nil)
+	sql.Initial, sql.Stock, sql.Orders = 10, 9, order(0, []byte("k\xff"))
+	sql.Keys = []stock.KeyRow{{Key: []byte("k\xff"), Status: 200, CreatedMicros: epoch.UnixMicro()}}
+	redis.Totals.Orders, redis.Totals.Units, sql.Totals.Orders, sql.Totals.Units = 1, 1, 1, 1
+	return stock.Ledger{Facts: map[stock.Store]stock.Facts{stock.Redis: redis, stock.SQL: sql}}, nil
 }
 
 var wantOrders = func() []api.Order {
@@ -149,8 +143,8 @@ func TestUnknownQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{ledger: soldOnce})
 	for _, path := range []string{"/modes", "/modes/mutex", "/products/101/orders", "/products/101/ledger", "/products/101/audit"} {
-		for query, field := range map[string]string{"limit=2": "limit", "a&b": "a", "lang=zh&limit=2": "limit", "%zz=1": "query"} {
-			if field == "limit" && path != "/products/101/audit" { // it has no lang either
+		for query, field := range map[string]string{"size=2": "size", "a&b": "a", "lang=zh&size=2": "size", "%zz=1": "query"} {
+			if field == "size" && path != "/products/101/audit" { // it has no lang either
 				field, _, _ = strings.Cut(query, "=")
 			}
 			a := ask(t, h, "GET", path+"?"+query, "")
@@ -175,12 +169,22 @@ func TestOrdersOfAllStoresByTime(t *testing.T) {
 	h := newHandler(t, &fakeShop{ledger: soldOnce})
 	var got api.Orders
 	decode(t, ask(t, h, "GET", "/products/101/orders", "").body, &got)
-	if d := cmp.Diff(api.Orders{ProductID: 101, Orders: wantOrders}, got); d != "" {
+	want := api.Orders{
+		ProductID: 101, Orders: wantOrders,
+		Initial: map[api.Store]int64{"redis": 10, "sql": 10},
+		Stock:   map[api.Store]int64{"redis": 9, "sql": 9},
+		Totals:  map[api.Store]api.Totals{"redis": {Orders: 1, Units: 1}, "sql": {Orders: 1, Units: 1}},
+	}
+	if since := time.Since(got.AsOf); since < 0 || since > time.Minute {
+		t.Errorf("as_of = %v", got.AsOf)
+	}
+	got.AsOf = time.Time{}
+	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	empty := ask(t, newHandler(t, &fakeShop{}), "GET", "/products/101/orders", "")
-	if want := `{"product_id":101,"orders":[]}` + "\n"; empty.body != want {
-		t.Errorf("no orders = %s, want %s", empty.body, want)
+	if want := `"orders":[]}` + "\n"; !strings.HasSuffix(empty.body, want) {
+		t.Errorf("no orders = %s, want it to end with %s", empty.body, want)
 	}
 }
 
@@ -192,7 +196,9 @@ func TestLedger(t *testing.T) {
 		ProductID: 101,
 		Initial:   map[api.Store]int64{"redis": 10, "sql": 10},
 		Stock:     map[api.Store]int64{"redis": 9, "sql": 9},
+		Totals:    map[api.Store]api.Totals{"redis": {Orders: 1, Units: 1}, "sql": {Orders: 1, Units: 1}},
 		Segments:  []int64{4, 5},
+		AsOf:      got.AsOf,
 		Orders:    wantOrders,
 		Keys:      []api.KeyRow{{Key: "kÿ", Status: 200, CreatedAt: epoch}},
 	}

@@ -49,15 +49,27 @@ func (h *Handler) table() []route {
 		{http.MethodGet, "/modes/{mode}", h.bare(h.showMode), api.Text{En: "one mode, with its essay", Zh: "单个模式及其说明文章"}},
 		{http.MethodGet, "/products/{id}", h.product, api.Text{En: "stock in every store", Zh: "各存储中的库存"}},
 		{http.MethodPut, "/products/{id}/stock", h.setStock, api.Text{En: "set the stock: a run starts here (admin)", Zh: "设置库存，一轮测试由此开始（需管理员令牌）"}},
-		{http.MethodGet, "/products/{id}/orders", h.bare(h.orders), api.Text{En: "the order rows", Zh: "订单行"}},
-		{http.MethodGet, "/products/{id}/ledger", h.bare(h.ledger), api.Text{En: "the raw facts that a judge needs", Zh: "供裁判使用的原始事实"}},
-		{http.MethodGet, "/products/{id}/audit", h.audit, api.Text{En: "the verdict", Zh: "判定"}},
+		{http.MethodGet, "/products/{id}/orders", h.guarded(h.orders), api.Text{En: "the order rows, in pages", Zh: "订单行，分页"}},
+		{http.MethodGet, "/products/{id}/ledger", h.guarded(h.ledger), api.Text{En: "the raw facts that a judge needs, in pages", Zh: "供裁判使用的原始事实，分页"}},
+		{http.MethodGet, "/products/{id}/audit", h.guarded(h.audit), api.Text{En: "the verdict", Zh: "判定"}},
 		{http.MethodGet, "/problems/{code}", h.explain, api.Text{En: "what an error code means", Zh: "错误码的含义"}},
 		{http.MethodGet, "/openapi.json", h.openAPI, api.Text{En: "this contract, OpenAPI 3.1", Zh: "本接口的 OpenAPI 3.1 描述"}},
-		{http.MethodGet, "/metrics", h.scrape, api.Text{En: "Prometheus metrics", Zh: "Prometheus 指标"}},
+		{http.MethodGet, "/metrics", h.guarded(h.scrape), api.Text{En: "Prometheus metrics", Zh: "Prometheus 指标"}},
 		{http.MethodGet, "/healthz", h.healthz, api.Text{En: "is the process alive", Zh: "进程是否存活"}},
 		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "can it serve: backends take writes, not draining", Zh: "能否服务：后端可写且未在下线"}},
 		{http.MethodGet, "/", h.index, api.Text{En: "this list", Zh: "本列表"}},
+	}
+}
+
+// guarded asks for the admin token where reads are protected: all that tells of orders and of load.
+func (h *Handler) guarded(serve endpoint) endpoint {
+	return func(c *gin.Context) outcome {
+		if h.ProtectReads {
+			if err := h.authorize(c.Request); err != nil {
+				return outcome{code: h.fail(c, err)}
+			}
+		}
+		return serve(c)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -20,11 +21,22 @@ var (
 	lastOne     = []string{"close"}
 )
 
+// A body that may not fit into the buffers of the connection is held until its reader has taken it: for so long, and not for as long as
+// the server allows a request to take.
+const (
+	patientBody    = 4 << 10
+	readerPatience = 20 * time.Second
+)
+
 // write sends one complete answer; all answers but /metrics go out through it. contentType is one of the slices above.
 // An error of the connection is the client's to notice: it will see no answer.
 func write(c *gin.Context, status int, contentType []string, body []byte) {
 	c.Writer.Header()["Content-Type"] = contentType
 	c.Status(status)
+	if len(body) > patientBody {
+		// No recorder of a test has deadlines; each connection has.
+		_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(readerPatience))
+	}
 	_, _ = c.Writer.Write(body)
 }
 

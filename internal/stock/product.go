@@ -21,6 +21,8 @@ type Product struct {
 type Ledger struct {
 	Facts       map[Store]store.Facts
 	Unavailable map[Store]error
+	// Next is where the rows go on; nil where these are the last ones.
+	Next Cursor
 }
 
 // Down joins the errors of the stores that could not be read; nil when all could.
@@ -133,22 +135,51 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	return err
 }
 
-// Ledger reads everything that the stores hold on a product; ErrUnknownProduct when none of them has it.
+// Ledger reads everything that the stores hold on a product, all rows at once; ErrUnknownProduct when none of them has it. It is for
+// small products; [Shop.Page] and [Shop.Audit] serve any.
 func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
 	return s.ledger(ctx, id, true)
 }
 
 func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error) {
-	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) { return s.facts(ctx, id, orders) })
+	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) {
+		return s.collect(id, func(_ Store, r reader) (store.Facts, error) { return r.Facts(ctx, id, orders) })
+	})
 }
 
-func (s *Shop) facts(ctx context.Context, id int64, orders bool) (Ledger, error) {
+// reader is the side of a store that reads a product.
+type reader interface {
+	Facts(ctx context.Context, product int64, orders bool) (store.Facts, error)
+	Snapshot(ctx context.Context, product int64, want store.Want) (store.Facts, store.Position, error)
+	Page(ctx context.Context, product int64, p store.Position, want store.Want) (store.Facts, store.Position, error)
+	Scan(ctx context.Context, product int64, body func(*store.Snapshot) error) error
+}
+
+// reader returns a store that is configured; nil where it is not.
+func (s *Shop) reader(name Store) reader {
+	switch {
+	case name == Redis && s.deps.Redis != nil:
+		return s.deps.Redis
+	case name == SQL && s.deps.SQL != nil:
+		return s.deps.SQL
+	case name == Etcd && s.deps.EtcdStore != nil:
+		return s.deps.EtcdStore
+	}
+	return nil
+}
+
+// collect asks each configured store that is not known to be silent; ErrUnknownProduct when none of them has the product.
+func (s *Shop) collect(id int64, ask func(Store, reader) (store.Facts, error)) (Ledger, error) {
 	l := Ledger{Facts: map[Store]store.Facts{}, Unavailable: map[Store]error{}}
-	read := func(name Store, facts func(context.Context, int64, bool) (store.Facts, error)) {
+	for _, name := range stores {
+		r := s.reader(name)
+		if r == nil {
+			continue
+		}
 		var f store.Facts
 		err := s.deps.silent(name)
 		if err == nil {
-			f, err = facts(ctx, id, orders)
+			f, err = ask(name, r)
 		}
 		switch {
 		case err == nil:
@@ -156,15 +187,6 @@ func (s *Shop) facts(ctx context.Context, id int64, orders bool) (Ledger, error)
 		case !errors.Is(err, store.ErrUnknownProduct):
 			l.Unavailable[name] = err
 		}
-	}
-	if s.deps.Redis != nil {
-		read(Redis, s.deps.Redis.Facts)
-	}
-	if s.deps.SQL != nil {
-		read(SQL, s.deps.SQL.Facts)
-	}
-	if s.deps.EtcdStore != nil {
-		read(Etcd, s.deps.EtcdStore.Facts)
 	}
 	if len(l.Facts) == 0 && len(l.Unavailable) == 0 {
 		return l, &ProductError{Err: ErrUnknownProduct, ProductID: id}

@@ -1,0 +1,160 @@
+package handler
+
+import (
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/stock"
+)
+
+// orders serves GET /products/{id}/orders, a page at a time. Orders that cannot all be read are not shown at all: half a list looks
+// like stock that has leaked.
+func (h *Handler) orders(c *gin.Context) outcome {
+	body, l, err := h.readPage(c, false)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	for _, err := range l.Unavailable {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.send(c, api.Orders{
+		ProductID: body.ProductID, Initial: body.Initial, Stock: body.Stock, Totals: body.Totals, Purged: body.Purged, AsOf: body.AsOf,
+		Orders: body.Orders, NextCursor: body.NextCursor,
+	})
+}
+
+// ledger serves GET /products/{id}/ledger, a page at a time: what there is, and which store could not be read.
+func (h *Handler) ledger(c *gin.Context) outcome {
+	body, l, err := h.readPage(c, true)
+	if err == nil {
+		err = h.down(c, l)
+	}
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.send(c, body)
+}
+
+// readPage reads a page of the product in the path, and writes it as the API shows it.
+func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l stock.Ledger, err error) {
+	q := rows{limit: defaultLimit}
+	if err := readQuery(c.Request, &q); err != nil {
+		return body, l, err
+	}
+	id, err := productID(c)
+	if err != nil {
+		return body, l, err
+	}
+	after, err := decodeCursor(id, q.cursor)
+	if err != nil {
+		return body, l, err
+	}
+	ctx := c.Request.Context()
+	if err := h.pages.enter(ctx); err != nil {
+		return body, l, err
+	}
+	defer h.pages.leave()
+	asOf := time.Now()
+	if l, err = h.Shop.Page(ctx, id, stock.Page{After: after, Limit: int(q.limit), Keys: keys}); err != nil {
+		return body, l, err
+	}
+	body = page(id, l, after == nil, asOf)
+	body.NextCursor, err = encodeCursor(id, l.Next)
+	return body, l, err
+}
+
+// down fails where no store could be read. Where one of several could not, its cause is logged, and the body says so.
+func (h *Handler) down(c *gin.Context, l stock.Ledger) error {
+	err := l.Down()
+	if err == nil || len(l.Facts) == 0 {
+		return err
+	}
+	h.report(c, problemOf(err, "").Code, err)
+	return nil
+}
+
+// audits is the body of GET /products/{id}/audit: a report for each store, none of which knows what the clients saw, and
+// what they add up to.
+type audits struct {
+	ProductID int64          `json:"product_id"`
+	Verdict   audit.Verdict  `json:"verdict"`
+	Reports   []audit.Report `json:"reports"`
+}
+
+// audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged as well:
+// inconclusive.
+func (h *Handler) audit(c *gin.Context) outcome {
+	var q inquiry
+	if err := readQuery(c.Request, &q); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	id, err := productID(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	ctx := c.Request.Context()
+	if err := h.audits.enter(ctx); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	defer h.audits.leave()
+	reports := map[api.Store]audit.Report{}
+	l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *stock.Snapshot) (err error) {
+		reports[api.Store(store)], err = judge(id, store, snap, q.lang)
+		return err
+	})
+	if err == nil {
+		err = h.down(c, l)
+	}
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	facts := page(id, l, true, time.Now())
+	body := audits{ProductID: id}
+	for _, store := range api.Stores {
+		r, judged := reports[store]
+		_, down := facts.Unavailable[store]
+		switch {
+		case down:
+			r = audit.Judge(audit.Input{Store: store, Ledger: &facts, Lang: q.lang})
+		case !judged:
+			continue
+		}
+		body.Reports = append(body.Reports, r)
+	}
+	body.Verdict = audit.Overall(body.Reports)
+	return h.send(c, body)
+}
+
+// judge judges a store from its snapshot, whose rows it reads in batches and does not keep.
+func judge(id int64, store stock.Store, snap *stock.Snapshot, lang string) (audit.Report, error) {
+	facts := page(id, stock.Ledger{Facts: map[stock.Store]stock.Facts{store: snap.Facts}}, true, time.Now())
+	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
+	if snap.Keys != nil {
+		if err := snap.Keys(each(func(k *stock.KeyRow) { t.Key(keyRow(k.Key, k.Status, k.CreatedMicros)) })); err != nil {
+			return audit.Report{}, err
+		}
+	}
+	if err := snap.Orders(each(func(o *stock.Order) { t.Order(order(store, *o)) })); err != nil {
+		return audit.Report{}, err
+	}
+	t.Missed(snap.Missed.Orders, snap.Missed.Units)
+	if t.Disputed() {
+		if err := snap.Orders(each(func(o *stock.Order) { t.Witness(order(store, *o)) })); err != nil {
+			return audit.Report{}, err
+		}
+	}
+	return t.Report(), nil
+}
+
+// each makes of what is done with a row what is done with a batch.
+func each[T any](one func(*T)) func([]T) error {
+	return func(batch []T) error {
+		for i := range batch {
+			one(&batch[i])
+		}
+		return nil
+	}
+}

@@ -1,0 +1,92 @@
+package loadtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+// ledgerTries is how often a ledger is read whose pages do not add up, because orders came or went between them.
+const ledgerTries = 4
+
+// errTorn says that the pages of a ledger are not of one moment.
+var errTorn = errors.New("loadtest: the pages of the ledger do not add up to its totals: orders come or go while it is read")
+
+// Ledger returns what the stores hold of a product: what it started with, what is left, its orders and its keys. It reads all pages,
+// and reads again where their rows are not those that the first page counted.
+func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
+	for try := 1; ; try++ {
+		ledger, err := c.readLedger(ctx, product)
+		if !errors.Is(err, errTorn) || try == ledgerTries || !rest(ctx, 150*time.Millisecond) {
+			return ledger, err
+		}
+	}
+}
+
+// readLedger reads the pages one after the other. The first one carries all but the rows.
+func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, error) {
+	path := "/products/" + strconv.FormatInt(product, 10) + "/ledger"
+	all := new(api.Ledger)
+	if err := c.getPatiently(ctx, path, all); err != nil {
+		return nil, err
+	}
+	for cursor := all.NextCursor; cursor != ""; {
+		var page api.Ledger
+		if err := c.getPatiently(ctx, path+"?cursor="+url.QueryEscape(cursor), &page); err != nil {
+			return nil, err
+		}
+		if page.NextCursor == cursor {
+			return nil, fmt.Errorf("loadtest: GET %s: the cursor of a page leads to itself", path)
+		}
+		all.Orders, all.Keys = append(all.Orders, page.Orders...), append(all.Keys, page.Keys...)
+		cursor = page.NextCursor
+	}
+	all.NextCursor = ""
+	slices.SortStableFunc(all.Orders, func(a, b api.Order) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.OrderID, b.OrderID))
+	})
+	if err := addUp(all); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// addUp holds the rows of a ledger against the totals of its first page.
+func addUp(l *api.Ledger) error {
+	if l.Totals == nil {
+		return nil // a service that does not count has no pages
+	}
+	found := map[api.Store]api.Totals{}
+	for store := range l.Totals {
+		found[store] = api.Totals{}
+	}
+	for _, o := range l.Orders {
+		t := found[o.Store]
+		t.Orders++
+		t.Units += o.Quantity
+		found[o.Store] = t
+	}
+	if !maps.Equal(found, l.Totals) {
+		return fmt.Errorf("%w: %v, and %v were counted", errTorn, found, l.Totals)
+	}
+	return nil
+}
+
+// getPatiently is get, and asks again where the service has others to read for first.
+func (c *Control) getPatiently(ctx context.Context, path string, body any) error {
+	for tries := 1; ; tries++ {
+		err := c.get(ctx, path, body)
+		var p *ProblemError
+		if !errors.As(err, &p) || p.Problem.Code != api.RateLimited || tries == 10 || !rest(ctx, time.Second) {
+			return err
+		}
+	}
+}
