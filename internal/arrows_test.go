@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 	"web":            {},
 
 	// For tests only; see testOnly.
-	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv", "internal/wire"},
+	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
 	"internal/stock/stocktest": {"internal/stock", "internal/lock", "internal/store", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack", "migrations"},
 	"internal/testenv/need":    {},
@@ -50,11 +50,11 @@ var arrows = map[string][]string{
 	"deploy":                   {},
 }
 
-// testOnly packages are imported by tests, and by each other. testAids are what both may import besides: what opens a store, and
-// the judge with its vocabulary.
+// testOnly packages are imported by tests, and by each other. testAids are what both may import besides: what opens a store, the judge
+// with its vocabulary, and proxies that hold back what passes.
 var (
 	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/lock/locktest", "internal/stock/stocktest"}
-	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api"}
+	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
 
 // foreign packages that a package must not import, by prefix.

@@ -53,8 +53,11 @@ type config struct {
 	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long a connection to any backend may take" zh:"连接任一后端的超时"`
 	RedisTimeout  time.Duration `env:"SHOP_REDIS_TIMEOUT" envDefault:"3s" help:"how long a client of Redis waits for an answer" zh:"Redis 客户端等待应答的超时"`
 	SQLTimeout    time.Duration `env:"SHOP_SQL_TIMEOUT" envDefault:"30s" help:"how long a client of MySQL waits for an answer, at least 2s; a wait for a row ends one second earlier" zh:"MySQL 客户端等待应答的超时，至少 2s；等待行锁会提前一秒结束"`
+	SettleTimeout time.Duration `env:"SHOP_SETTLE_TIMEOUT" envDefault:"10s" help:"how long a COMMIT of MySQL, or in Redis each command after a deduction has begun to write, is waited for, from when it is sent" zh:"MySQL 的 COMMIT，以及 Redis 中扣减开始写入之后每条命令的等待上限，从发出时算起"`
 	EtcdTimeout   time.Duration `env:"SHOP_ETCD_TIMEOUT" envDefault:"3s" help:"how long a request to the stock in etcd may take" zh:"访问 etcd 中库存的请求超时"`
 	ConsulTimeout time.Duration `env:"SHOP_CONSUL_TIMEOUT" envDefault:"15s" help:"how long Consul may take to begin an answer, beyond its blocking queries" zh:"Consul 开始应答的超时，不含阻塞查询本身的等待"`
+	ConsulSession time.Duration `env:"SHOP_CONSUL_SESSION" envDefault:"10s" help:"TTL of the session of the mode consul, at least the agent's session_ttl_min (10s); Consul ends it up to as much later" zh:"consul 模式的会话 TTL，不小于 agent 的 session_ttl_min（默认 10s）；Consul 最多会再晚一个 TTL 才结束会话"`
+	ConsulDelay   time.Duration `env:"SHOP_CONSUL_LOCK_DELAY" envDefault:"5s" help:"how long a key of the mode consul stays shut after its session was ended, at most 60s; below a third of the session a rival may be in before the holder is told" zh:"会话失效后 consul 模式的 key 继续锁住多久，最多 60s；小于会话 TTL 的三分之一时，原持有者可能还没得到通知，别人就进来了"`
 
 	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
 	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, a line each" zh:"text（logfmt）或 json，每条一行"`
@@ -198,6 +201,8 @@ func (c config) validateTimes() (errs []error) {
 	}{
 		{"SHOP_WORK_TIMEOUT", c.WorkTimeout, time.Millisecond}, {"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond}, {"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond},
 		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond}, {"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second},
+		{"SHOP_SETTLE_TIMEOUT", c.SettleTimeout, time.Millisecond}, {"SHOP_CONSUL_SESSION", c.ConsulSession, time.Second},
+		{"SHOP_CONSUL_LOCK_DELAY", c.ConsulDelay, time.Millisecond},
 		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond}, {"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond},
 	} {
 		if x.value < x.least {
@@ -216,7 +221,7 @@ func (c config) backends(log *slog.Logger) backend.Config {
 		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
 		Kafka: c.Kafka, KafkaDial: c.kafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
 		Patience: backend.Patience{
-			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
+			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
 		},
 		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Name: variable, Log: log,
 	}

@@ -98,10 +98,7 @@ func (r *replica) serviceLocks(c config, deps *stock.Deps) {
 		closing("etcd locks", deps.Etcd.Close)
 	}
 	if r.set.Consul != nil {
-		deps.Consul = lock.NewConsul(r.set.Consul, lock.ConsulOptions{TTL: max(c.LockTTL, consulLeast)}, deps.Steps)
+		deps.Consul = lock.NewConsul(r.set.Consul, lock.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, deps.Steps)
 		closing("Consul locks", deps.Consul.Close)
 	}
 }
-
-// consulLeast is the shortest session that an agent takes unless its configuration allows shorter ones.
-const consulLeast = 10 * time.Second

@@ -102,7 +102,7 @@ func (r *replica) build(c config) (err error) {
 	deps := stock.Deps{
 		Redis: r.set.Redis, SQL: r.set.SQL, EtcdStore: r.set.EtcdStore,
 		Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
-		Check: named(r.set.Check), Down: named(r.set.Down), Work: c.WorkTimeout, Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Log: r.log,
+		Check: named(r.set.Check), Down: named(r.set.Down), Work: c.WorkTimeout, Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Settle: c.SettleTimeout, Log: r.log,
 		Kafka: r.set.Kafka, Missing: c.Missing,
 	}
 	r.serviceLocks(c, &deps)

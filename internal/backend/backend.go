@@ -133,6 +133,7 @@ func (s *Set) openSQL(cfg Config) error {
 		return err
 	}
 	s.SQL.AnswersWithin(cfg.Patience.orDefault().SQL)
+	s.SQL.CommitsWithin(cfg.Patience.orDefault().Settle)
 	if s.SQL.MySQL() {
 		if s.groups, err = openGroups(cfg.SQL, cfg.pool()); err != nil {
 			return err

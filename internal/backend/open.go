@@ -44,6 +44,7 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 	all.DialerRetries = 1 // a server that is down is reported, not waited for: whoever asked knows how long it can wait
 	p := l.patience.orDefault()
 	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = p.Dial, p.Redis, p.Redis
+	all.Dialer = withLastLook(all)
 	return redis.NewUniversalClient(all), nil
 }
 

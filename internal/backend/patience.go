@@ -15,7 +15,9 @@ type Patience struct {
 	Redis time.Duration // for the answer to a command; 3 s
 	SQL   time.Duration // for the answer to a statement of MySQL; 30 s. A wait for a row ends before it
 	Etcd  time.Duration // for the answer to a request; 3 s
-	HTTP  time.Duration // for an answer of Consul to begin, beyond the time for which a blocking query may wait; 15 s
+	// Settle is for the answer to a COMMIT; 10 s.
+	Settle time.Duration
+	HTTP   time.Duration // for an answer of Consul to begin, beyond the time for which a blocking query may wait; 15 s
 }
 
 func (p Patience) orDefault() Patience {
@@ -23,6 +25,7 @@ func (p Patience) orDefault() Patience {
 	p.Redis = cmp.Or(p.Redis, 3*time.Second)
 	p.SQL = cmp.Or(p.SQL, 30*time.Second)
 	p.Etcd = cmp.Or(p.Etcd, 3*time.Second)
+	p.Settle = cmp.Or(p.Settle, 10*time.Second)
 	p.HTTP = cmp.Or(p.HTTP, 15*time.Second)
 	return p
 }

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -20,6 +21,23 @@ const settleTimeout = 10 * time.Second
 
 func settling(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+}
+
+// settle sends one command of a deduction that has begun to write. Its time is counted from here: with one bound over all of them a
+// process that was stopped after the first would wake up too late to send the others, and the units would be gone.
+func (d Deps) settle(ctx context.Context, send func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(d.Settle, settleTimeout))
+	defer cancel()
+	return send(ctx)
+}
+
+// appendOrder sends the order of units that are taken already: whatever becomes of it, "nothing happened" would be false.
+func (d Deps) appendOrder(ctx context.Context, o store.Order) error {
+	err := d.settle(ctx, func(ctx context.Context) error { return d.Redis.Append(ctx, o) })
+	if err != nil {
+		return fmt.Errorf("%w: order %s not appended: %w", ErrUnknown, o.ID, err)
+	}
+	return nil
 }
 
 // newOrder makes the order of one item. remaining is nil where nobody knows it.
@@ -106,10 +124,8 @@ func (d Deps) writeRedis(ctx context.Context, orders ...store.Order) error {
 	if err := begin(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := settling(ctx)
-	defer cancel()
 	for i, o := range orders {
-		err := d.Redis.Set(ctx, o.ProductID, *o.Remaining)
+		err := d.settle(ctx, func(ctx context.Context) error { return d.Redis.Set(ctx, o.ProductID, *o.Remaining) })
 		if err != nil && i > 0 { // the counts before it are written: "nothing happened" would be false
 			err = fmt.Errorf("%w: product %d not written: %w", ErrUnknown, o.ProductID, err)
 		}
@@ -119,9 +135,8 @@ func (d Deps) writeRedis(ctx context.Context, orders ...store.Order) error {
 	}
 	d.Steps.At(ctx, step.Written, "")
 	for _, o := range orders {
-		if err := d.Redis.Append(ctx, o); err != nil {
-			// The count is written: whatever became of the order, "nothing happened" would be false.
-			return fmt.Errorf("%w: order %s not appended: %w", ErrUnknown, o.ID, err)
+		if err := d.appendOrder(ctx, o); err != nil {
+			return err
 		}
 	}
 	d.Steps.At(ctx, step.Ordered, "")

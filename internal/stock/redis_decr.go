@@ -46,9 +46,7 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	if err := begin(ctx); err != nil {
 		return Receipt{}, err
 	}
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	remaining, err := d.Redis.Add(ctx, item.ProductID, -item.Quantity)
+	remaining, err := r.add(ctx, item.ProductID, -item.Quantity)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -57,8 +55,8 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	}
 	d.Steps.At(ctx, step.Written, "")
 	order.Remaining = &remaining
-	if err := d.Redis.Append(ctx, order); err != nil {
-		return Receipt{}, fmt.Errorf("%w: order %s not appended: %w", ErrUnknown, order.ID, err)
+	if err := d.appendOrder(ctx, order); err != nil {
+		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Ordered, "")
 	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
@@ -67,8 +65,16 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 // putBack returns what was taken too much, below being the count that this left. Between the two commands the count is lower
 // than what is there, and a small request may be refused that would have fitted.
 func (r redisDecrDeductor) putBack(ctx context.Context, item Item, below int64) error {
-	if _, err := r.deps.Redis.Add(ctx, item.ProductID, item.Quantity); err != nil {
+	if _, err := r.add(ctx, item.ProductID, item.Quantity); err != nil {
 		return fmt.Errorf("%w: %d units not put back: %w", ErrUnknown, item.Quantity, err)
 	}
 	return soldOut(item, max(below+item.Quantity, 0))
+}
+
+func (r redisDecrDeductor) add(ctx context.Context, product, delta int64) (left int64, err error) {
+	err = r.deps.settle(ctx, func(ctx context.Context) error {
+		left, err = r.deps.Redis.Add(ctx, product, delta)
+		return err
+	})
+	return left, err
 }

@@ -144,14 +144,13 @@ func (s segmentedDeductor) write(ctx context.Context, req Request, after map[int
 	if err := begin(ctx); err != nil {
 		return Receipt{}, err
 	}
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	if err := d.Redis.SetSegments(ctx, item.ProductID, after, split); err != nil {
+	err = d.settle(ctx, func(ctx context.Context) error { return d.Redis.SetSegments(ctx, item.ProductID, after, split) })
+	if err != nil {
 		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Written, "")
-	if err := d.Redis.Append(ctx, order); err != nil {
-		return Receipt{}, fmt.Errorf("%w: order %s not appended: %w", ErrUnknown, order.ID, err)
+	if err := d.appendOrder(ctx, order); err != nil {
+		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Ordered, "")
 	return Receipt{OrderID: order.ID}, nil

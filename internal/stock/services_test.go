@@ -88,7 +88,8 @@ func TestSessionEndedSellsTwice(t *testing.T) {
 	}
 }
 
-// Redlock outlives the loss of the lock on two of five nodes, and not on three.
+// Redlock outlives the loss of the lock on two of five nodes, and not on three: where only three granted it, it is lost when one of
+// these fails over to a replica that never heard of it. That is what the mode claims for failover.
 func TestRedlockMajorityForgotSellsTwice(t *testing.T) {
 	t.Parallel()
 	env, _ := withRedlock(t, embeddedEnv(t))

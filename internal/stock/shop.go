@@ -53,7 +53,9 @@ type Deps struct {
 	Replica string
 	// LockTTL is the expiry of the other locks that have one.
 	LockTTL time.Duration
-	Log     *slog.Logger
+	// Settle is how long each command is waited for once a deduction has begun to write, and no longer ends with its request; 0 = 10 s.
+	Settle time.Duration
+	Log    *slog.Logger
 
 	closers *[]func(context.Context) error
 }

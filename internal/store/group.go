@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // What a group commit needs: few round trips, since the row is locked meanwhile, and many rows in one statement.
@@ -49,38 +48,7 @@ func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 	if err != nil {
 		return statementError(err)
 	}
-	clean := false // no transaction is open
-	defer func() {
-		if !clean { // an error, or a panic
-			abandon(c)
-		}
-		_ = c.Close() // back to the pool
-	}()
-	if err := body(&Tx{ctx: ctx, conn: c, q: &s.q, mysql: true}); err != nil {
-		s.renew(err)
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return statementError(err)
-	}
-	_, err = c.ExecContext(ctx, "COMMIT")
-	clean = err == nil
-	err = commitError(err)
-	s.renew(err)
-	return err
-}
-
-// rollbackTimeout bounds a ROLLBACK, which must be sent also where the transaction's context has ended.
-const rollbackTimeout = 5 * time.Second
-
-// abandon rolls back. Where that fails the connection is closed, and the server rolls back: to the next transaction on it, what is
-// left of this one would be its own.
-func abandon(c *sql.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
-	defer cancel()
-	if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
-		_ = c.Raw(func(any) error { return driver.ErrBadConn })
-	}
+	return s.finish(ctx, c, body)
 }
 
 // ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends. run is that of

@@ -23,13 +23,14 @@ type SQL struct {
 	q      queries
 
 	rowWait time.Duration // the longest wait for a row
+	commits time.Duration // how long a COMMIT is waited for
 }
 
 // NewSQL returns the store on db, whose tables are those of package migrations. db must be opened with
 // SkipDefaultTransaction: whoever wants a transaction calls [SQL.Tx].
 func NewSQL(db *gorm.DB) (*SQL, error) {
 	q, err := loadQueries(db.Name())
-	return &SQL{db: db, q: q, rowWait: longestWait}, err
+	return &SQL{db: db, q: q, rowWait: longestWait, commits: commitTimeout}, err
 }
 
 // AnswersWithin says how long the connections of MySQL wait for the answer to a statement; without it, it is thirty seconds. It is
@@ -87,11 +88,14 @@ const ReadCommitted = sql.LevelReadCommitted
 // Tx runs body in one transaction. An error of body rolls back and is returned as it is. [ErrConflict] and
 // [ErrUnavailable]: rolled back. [ErrUnknown]: COMMIT was sent and its answer lost.
 func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*Tx) error) error {
-	opts := &sql.TxOptions{Isolation: isolation}
-	if !s.MySQL() {
-		opts = nil
+	if s.MySQL() {
+		c, err := s.begin(ctx, isolation)
+		if err != nil {
+			return statementError(err)
+		}
+		return s.finish(ctx, c, body)
 	}
-	tx := s.db.WithContext(ctx).Begin(opts)
+	tx := s.db.WithContext(ctx).Begin()
 	if tx.Error != nil {
 		return statementError(tx.Error)
 	}
@@ -101,14 +105,14 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 			tx.Rollback() // its own failure closes the connection, and the server rolls back
 		}
 	}()
-	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, mysql: s.MySQL(), rowWait: s.rowWait}); err != nil {
-		s.renew(err)
+	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q}); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return statementError(err)
+	}
 	ended = true
-	err := commitError(tx.Commit().Error)
-	s.renew(err)
-	return err
+	return commitError(tx.Commit().Error)
 }
 
 // renew closes the idle connections where err says that the one of a transaction was bad: the server has gone, or has become a

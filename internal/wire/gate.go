@@ -32,7 +32,9 @@ type Hold struct {
 	reached chan struct{}
 	passed  chan struct{}
 	once    [2]sync.Once
-	last    bool // the connection is closed after it
+	last    bool          // the connection is closed after it
+	gone    chan struct{} // closed when it is
+	closed  chan struct{} // the gate is
 }
 
 // Reached is closed when something is held.
@@ -41,10 +43,14 @@ func (h *Hold) Reached() <-chan struct{} { return h.reached }
 // Pass lets go on what is held, and what comes after it. It may be repeated.
 func (h *Hold) Pass() { h.once[1].Do(func() { close(h.passed) }) }
 
-// PassLast lets go on what is held, and closes its connection then.
+// PassLast lets an answer go on that is held, and returns when its connection is closed after it.
 func (h *Hold) PassLast() {
 	h.last = true
 	h.Pass()
+	select {
+	case <-h.gone:
+	case <-h.closed:
+	}
 }
 
 func (h *Hold) reach() { h.once[0].Do(func() { close(h.reached) }) }
@@ -88,7 +94,7 @@ func (g *Gate) HoldAnswer(match func(*Call) bool) *Hold {
 
 // HoldAnswers holds whatever the server says, on every connection, from now on.
 func (g *Gate) HoldAnswers() *Hold {
-	h := &Hold{answer: true, reached: make(chan struct{}), passed: make(chan struct{})}
+	h := g.hold(&Hold{answer: true})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all = h
@@ -96,10 +102,14 @@ func (g *Gate) HoldAnswers() *Hold {
 }
 
 func (g *Gate) arm(h *Hold) *Hold {
-	h.reached, h.passed = make(chan struct{}), make(chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.armed = append(g.armed, h)
+	g.armed = append(g.armed, g.hold(h))
+	return h
+}
+
+func (g *Gate) hold(h *Hold) *Hold {
+	h.reached, h.passed, h.gone, h.closed = make(chan struct{}), make(chan struct{}), make(chan struct{}), g.closed
 	return h
 }
 
@@ -215,7 +225,13 @@ func (c *gated) down() {
 			if h != nil && !c.wait(h, &c.answer) {
 				return
 			}
-			if _, err := c.client.Write(buf[:n]); err != nil || h != nil && h.last {
+			_, err := c.client.Write(buf[:n])
+			if h != nil && h.last {
+				c.close()
+				close(h.gone)
+				return
+			}
+			if err != nil {
 				return
 			}
 		}

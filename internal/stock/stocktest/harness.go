@@ -44,6 +44,9 @@ type Env struct {
 	// while a backend is down.
 	Work   time.Duration
 	Health backend.Health
+
+	// Patience is how long the clients wait for the servers; zero = the defaults.
+	Patience backend.Patience
 }
 
 // has says whether there is a backend.
@@ -94,7 +97,7 @@ func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
 func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	t.Helper()
 	set, err := backend.Open(backend.Config{
-		Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16, Session: sessionTTL,
+		Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16, Session: sessionTTL, Patience: env.Patience,
 		Redlock: env.Redlock, ZooKeeper: env.ZooKeeper, Etcd: env.Etcd, Consul: env.Consul, Kafka: env.Kafka,
 		Health: env.Health,
 	})
@@ -112,7 +115,7 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	deps := stock.Deps{
 		Redis: set.Redis, SQL: set.SQL, EtcdStore: set.EtcdStore,
 		Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
-		Steps: steps, Replica: name, LockTTL: lockTTL, Kafka: set.Kafka,
+		Steps: steps, Replica: name, LockTTL: lockTTL, Settle: env.Patience.Settle, Kafka: set.Kafka,
 		Work: cmp.Or(env.Work, 10*Patience),
 	}
 	if env.Health != (backend.Health{}) {

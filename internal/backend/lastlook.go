@@ -1,0 +1,50 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// lastLook is how long a read whose time is over still looks for what has arrived.
+const lastLook = time.Millisecond
+
+// lastLookConn reads an answer that is there although its time is over. A process that was stopped for longer than a time-out wakes up
+// with the answer in its socket, and the timer goes off first: the answer to a write would count as lost, with nobody to know that
+// it happened.
+type lastLookConn struct{ net.Conn }
+
+// Read reads what is there, or comes in time.
+func (c lastLookConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.SetReadDeadline(time.Now().Add(lastLook)) != nil {
+		return n, err
+	}
+	return c.Conn.Read(p)
+}
+
+// rawConn is one whose client can see whether the server has closed it.
+type rawConn struct {
+	lastLookConn
+	syscall.Conn
+}
+
+// withLastLook has a dialer's connections look once more.
+func withLastLook(o *redis.UniversalOptions) func(context.Context, string, string) (net.Conn, error) {
+	dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if raw, ok := c.(syscall.Conn); ok {
+			return rawConn{lastLookConn{c}, raw}, nil
+		}
+		return lastLookConn{c}, nil
+	}
+}

@@ -1,0 +1,311 @@
+package stock_test
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
+)
+
+func gateOf(t *testing.T, address string, p wire.Protocol) *wire.Gate {
+	t.Helper()
+	g, err := wire.NewGate(address, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}
+
+// behindGates is an Env whose Redis and MySQL are reached through gates.
+func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inSQL *wire.Gate) {
+	t.Helper()
+	u, err := url.Parse(e.Redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inRedis = gateOf(t, u.Host, wire.Redis)
+	u.Host = inRedis.Addr
+	e.Redis = u.String()
+	if !strings.HasPrefix(e.SQL, "sqlite:") {
+		cfg, err := mysql.ParseDSN(e.SQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inSQL = gateOf(t, cfg.Addr, wire.MySQL)
+		cfg.Addr = inSQL.Addr
+		e.SQL = cfg.FormatDSN()
+	}
+	return e, inRedis, inSQL
+}
+
+// writes says of a command whether it changes the count, or the orders, of a product.
+func writes(family string, product int64) func(*wire.Call) bool {
+	key := family + ":{" + strconv.FormatInt(product, 10) + "}"
+	return func(c *wire.Call) bool {
+		return len(c.Words) > 0 && !strings.EqualFold(c.Words[0], "get") &&
+			slices.ContainsFunc(c.Words, func(w string) bool { return strings.HasSuffix(w, key) })
+	}
+}
+
+func isCommit(c *wire.Call) bool { return c.Text == "COMMIT" }
+
+func reached(t *testing.T, h *wire.Hold) {
+	t.Helper()
+	select {
+	case <-h.Reached():
+	case <-time.After(stocktest.Patience):
+		t.Fatal("nothing came that could be held")
+	}
+}
+
+// letters are those of the outcomes that the books show; acked is how many units were answered as sold.
+func letters(b stocktest.Books, acked int64) string {
+	var s string
+	if b.Sold > b.Initial || b.Stock+b.Sold > b.Initial {
+		s += "O"
+	}
+	if b.Stock+b.Sold < b.Initial {
+		s += "L"
+	}
+	if acked > b.Sold {
+		s += "A"
+	}
+	return s
+}
+
+// wantClaimed fails where the books show something else than want, or something that the mode does not claim.
+func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Claims) string, b stocktest.Books, acked int64, want string) {
+	t.Helper()
+	got := letters(b, acked)
+	if got != want {
+		t.Errorf("%s on %s: books %+v show %q, want %q", mode, s, b, got, want)
+	}
+	for _, m := range stock.Modes() {
+		if m.Name == mode && strings.Trim(got, claim(m.Claims[s])) != "" {
+			t.Errorf("%s on %s: %q was seen, it claims %q", mode, s, got, claim(m.Claims[s]))
+		}
+	}
+}
+
+func lateWrite(c stock.Claims) string { return c.LateWrite }
+
+// impatient clients give up on a held answer soon.
+var impatient = backend.Patience{Redis: time.Second, Settle: time.Second}
+
+// A write is held on its way until its sender has given up, rivals sell or do not, and then it arrives.
+func TestLateWriteInRedis(t *testing.T) {
+	t.Parallel()
+	e := env(testenv.Redis(t), testenv.SQLite(t))
+	far, inRedis, _ := behindGates(t, e)
+	far.Patience = impatient
+	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
+	if _, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, ""); err != nil { // its script is loaded
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mode   string
+		rivals int
+		want   string
+	}{
+		{"setnx", 2, "O"}, {"setnx", 0, "L"}, {"redis-decr", 0, "L"}, {"redis-decr", 2, "L"}, {"redis-lua", 0, ""}, {"redis-lua", 2, ""},
+	} {
+		product := others.Product(t, 5, 0)
+		held := inRedis.HoldCommand(writes("stock", product))
+		_, err := a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "")
+		if !errors.Is(err, stock.ErrUnknown) {
+			t.Fatalf("%s: Deduct() without an answer = %v, want ErrUnknown", c.mode, err)
+		}
+		reached(t, held)
+		for range c.rivals {
+			if _, err := others.Replicas[0].Deduct(t.Context(), c.mode, stock.Redis, product, 1, ""); err != nil {
+				t.Fatalf("%s: the rival's Deduct() = %v", c.mode, err)
+			}
+		}
+		before := others.Books(t, product, stock.Redis).Stock
+		held.Pass()
+		eventually(t, func() bool { return others.Books(t, product, stock.Redis).Stock != before })
+		wantClaimed(t, c.mode, stock.Redis, lateWrite, others.Books(t, product, stock.Redis), int64(c.rivals), c.want)
+	}
+}
+
+// A COMMIT is held on its way until its sender has given up; a rival reads, and waits for the row; and then it arrives.
+func TestLateCommit(t *testing.T) {
+	t.Parallel()
+	e := realEnv(t)
+	far, _, inSQL := behindGates(t, e)
+	far.Patience = impatient
+	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
+	for mode, want := range map[string]string{"setnx": "O", "lease-seq": "", "sql-atomic": "", "sql-version": ""} {
+		product := others.Product(t, 5, 0)
+		held := inSQL.HoldCommand(isCommit)
+		began := time.Now()
+		_, err := a.Deduct(t.Context(), mode, stock.SQL, product, 1, "")
+		if !errors.Is(err, stock.ErrUnknown) {
+			t.Fatalf("%s: Deduct() with its COMMIT unanswered = %v, want ErrUnknown", mode, err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%s: given up after %s: the bound of COMMIT is %s", mode, took, impatient.Settle)
+		}
+		reached(t, held)
+		rival := others.Replicas[0].Hold(t, step.Read)
+		if mode == "sql-atomic" { // it has no read
+			rival.Resume()
+		}
+		sold := stocktest.Go(t, func() (stock.Receipt, error) {
+			return others.Replicas[0].Deduct(rival.Ctx, mode, stock.SQL, product, 1, "")
+		})
+		if mode != "sql-atomic" {
+			rival.Await(t)
+			rival.Resume()
+		}
+		held.Pass()
+		var acked int64
+		if r := sold(); r.Err == nil {
+			acked = 1
+		} else if !errors.Is(r.Err, stock.ErrContended) {
+			t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
+		}
+		eventually(t, func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
+		wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, want)
+	}
+}
+
+// A process that stops after its write for longer than anything is waited for goes on where it was: the units have their order.
+func TestPauseAfterTheWrite(t *testing.T) {
+	t.Parallel()
+	e := embeddedEnv(t)
+	e.Patience.Settle = 50 * time.Millisecond
+	h := stocktest.Open(t, e, 1, stock.Modes())
+	for _, mode := range []string{"setnx", "watchdog", "segmented", "redis-decr"} {
+		product := h.Product(t, 5, 0)
+		held := h.Replicas[0].Hold(t, step.Written)
+		sold := stocktest.Go(t, func() (stock.Receipt, error) {
+			return h.Replicas[0].Deduct(held.Ctx, mode, stock.Redis, product, 1, "")
+		})
+		held.Await(t)
+		time.Sleep(3 * e.Patience.Settle)
+		held.Resume()
+		if r := sold(); r.Err != nil {
+			t.Errorf("%s: Deduct() = %v, want nil", mode, r.Err)
+		}
+		if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
+			t.Errorf("%s: books = %+v, want %+v", mode, got, want)
+		}
+	}
+}
+
+// The stock is in a Redis that fails over between the write of the count and the order, whatever the lock is kept in.
+func TestFailoverBetweenWriteAndOrder(t *testing.T) {
+	t.Parallel()
+	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
+	e := withServices(t, stocktest.Env{Redis: nodes[0].URL, SQL: testenv.SQLite(t), Prefix: "failover:"})
+	e, _ = withRedlock(t, e)
+	far, gate, _ := behindGates(t, e)
+	h := stocktest.Open(t, far, 1, stock.Modes())
+	a := h.Replicas[0]
+	master, promoted := clientOf(t, nodes[0]), clientOf(t, nodes[1])
+	modes := []string{"redlock", "zookeeper", "etcd", "consul", "redis-decr"}
+	products := map[string]int64{}
+	for _, m := range modes {
+		products[m] = h.Product(t, 5, 0)
+	}
+	halfKnown := h.Product(t, 5, 0) // its count is replicated, its order is not
+	follow(t, master, promoted)
+
+	order := gate.HoldCommand(writes("orders", halfKnown))
+	acked := stocktest.Go(t, func() (stock.Receipt, error) {
+		return a.Deduct(t.Context(), "redis-decr", stock.Redis, halfKnown, 1, "")
+	})
+	reached(t, order)
+	key := far.Prefix + "stock:{" + strconv.FormatInt(halfKnown, 10) + "}"
+	eventually(t, func() bool { return promoted.Get(t.Context(), key).Val() == "4" })
+	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil { // what the master does now nobody else knows
+		t.Fatal(err)
+	}
+	order.Pass()
+	if r := acked(); r.Err != nil {
+		t.Fatalf("Deduct() = %v, want nil", r.Err)
+	}
+
+	results, stopped := map[string]func() stocktest.Result{}, map[string]*stocktest.Watched{}
+	var written []*wire.Hold
+	for _, m := range modes {
+		written = append(written, gate.HoldAnswer(writes("stock", products[m])))
+		held, product := a.Hold(t, step.Written), products[m]
+		stopped[m] = held
+		results[m] = stocktest.Go(t, func() (stock.Receipt, error) {
+			return a.Deduct(held.Ctx, m, stock.Redis, product, 1, "")
+		})
+	}
+	for _, w := range written {
+		reached(t, w)
+	}
+	gate.Turn(promoted.Options().Addr)
+	for _, w := range written {
+		w.PassLast()
+	}
+	for _, m := range modes { // each finds its connection closed
+		stopped[m].Await(t)
+		stopped[m].Resume()
+	}
+	failover := func(c stock.Claims) string { return c.Failover }
+	for _, m := range modes {
+		if r := results[m](); r.Err != nil {
+			t.Errorf("%s: Deduct() = %v, want nil", m, r.Err)
+		}
+		wantClaimed(t, m, stock.Redis, failover, h.Books(t, products[m], stock.Redis), 1, "O")
+	}
+	wantClaimed(t, "redis-decr", stock.Redis, failover, h.Books(t, halfKnown, stock.Redis), 1, "LA")
+}
+
+func clientOf(t *testing.T, n *testenv.RedisNode) *redis.Client {
+	t.Helper()
+	o, err := redis.ParseURL(n.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.MaxRetries = -1
+	c := redis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// follow makes a server the replica of another, with the same password, and returns when it is in step.
+func follow(t *testing.T, master, replica *redis.Client) {
+	t.Helper()
+	o := master.Options()
+	host, port, _ := strings.Cut(o.Addr, ":")
+	for _, command := range [][]any{
+		{"CONFIG", "SET", "masterauth", o.Password}, {"CONFIG", "SET", "requirepass", o.Password}, {"REPLICAOF", host, port},
+	} {
+		if err := replica.Do(t.Context(), command...).Err(); err != nil {
+			t.Fatalf("%v: %v", command, err)
+		}
+	}
+	eventually(t, func() bool {
+		return strings.Contains(replica.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(stocktest.Patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("what must happen did not within %s", stocktest.Patience)
+		}
+	}
+}
