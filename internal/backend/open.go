@@ -196,7 +196,6 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 		return nil, err
 	}
 	cfg.InterpolateParams = true     // one round trip a statement instead of two
-	cfg.RejectReadOnly = true        // a server that has become a replica: the connection goes, the next one finds the new primary
 	cfg.ClientFoundRows = false      // affected rows are those that changed: that is how a key which is there already is noticed
 	cfg.Logger = &driver.NopLogger{} // errors are returned
 	p := l.patience.orDefault()
@@ -211,7 +210,7 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backend: SQL address: %w", err)
 	}
-	return connector, nil
+	return refusing{connector}, nil
 }
 
 // groupConns is how many products' group commits may be under way at a time; others wait, in order.

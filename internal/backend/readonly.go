@@ -1,0 +1,97 @@
+package backend
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// refusing makes connections that are bad as soon as their server refuses a write because it has become read-only: a primary after
+// a fail-over. [database/sql] drops a bad connection, sends what is no part of a transaction again on another one, which is safe
+// since it was refused, and so finds the new primary. The driver's own rejectReadOnly does that too, but nobody learns why.
+type refusing struct{ driver.Connector }
+
+// The numbers by which a server says that it takes no writes.
+const (
+	erReadOnlyOption      = 1290 // --read-only, --super-read-only
+	erReadOnlyTransaction = 1792 // transaction_read_only
+	erReadOnlyMode        = 1836 // --innodb-read-only, an upgrade
+)
+
+// mysqlConn is what the driver's connections can do.
+type mysqlConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// Connect makes a connection.
+func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := r.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	my, ok := c.(mysqlConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("backend: %T lacks what connections to MySQL have", c), c.Close())
+	}
+	return &refusingConn{mysqlConn: my}, nil
+}
+
+// refusingConn is one connection; refused says that its server takes no writes.
+type refusingConn struct {
+	mysqlConn
+	refused bool
+}
+
+// IsValid says whether the connection may go back to the pool.
+func (c *refusingConn) IsValid() bool { return !c.refused && c.mysqlConn.IsValid() }
+
+// heard looks whether an error says that the server takes no writes.
+func (c *refusingConn) heard(err error) error {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) && (e.Number == erReadOnlyOption || e.Number == erReadOnlyTransaction || e.Number == erReadOnlyMode) {
+		c.refused = true
+		return fmt.Errorf("%w: %w", driver.ErrBadConn, err)
+	}
+	return err
+}
+
+// ExecContext executes a statement.
+func (c *refusingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	res, err := c.mysqlConn.ExecContext(ctx, query, args)
+	return res, c.heard(err)
+}
+
+// QueryContext executes a query.
+func (c *refusingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.mysqlConn.QueryContext(ctx, query, args)
+	return rows, c.heard(err)
+}
+
+// BeginTx begins a transaction, whose COMMIT may be refused as well.
+func (c *refusingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.mysqlConn.BeginTx(ctx, opts)
+	if err != nil {
+		return nil, c.heard(err)
+	}
+	return refusingTx{tx, c}, nil
+}
+
+// refusingTx is a transaction on such a connection.
+type refusingTx struct {
+	driver.Tx
+	c *refusingConn
+}
+
+// Commit commits, or is refused: then the server has rolled back.
+func (t refusingTx) Commit() error { return t.c.heard(t.Tx.Commit()) }
