@@ -15,6 +15,7 @@ func commands() []*cobra.Command {
 		newSettings(),
 		newTrace(),
 		newStock(),
+		newVersion(),
 		newKeeper(),
 		newGuestLeave(),
 		newEmbeddedRedis(),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -148,6 +149,10 @@ func printStack(w io.Writer, s *localstack.Stack, asJSON bool) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, `
+For another shell:
+
+  %[3]s
+
 Put 100 of product 101 in stock, sell one, look:
 
   curl -X PUT -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"stock":100}' %[1]s/products/101/stock
@@ -155,6 +160,22 @@ Put 100 of product 101 in stock, sell one, look:
   curl %[1]s/products/101
 
 Ctrl-C ends it all.
-`, s.URL, s.Token)
+`, s.URL, s.Token, exports(s))
 	return err
 }
+
+// exports is the line of shell that sets what the pages' commands use. Servers of the user's own are left out: their passwords
+// are not printed.
+func exports(s *localstack.Stack) string {
+	line := "export SHOP_ADMIN_TOKEN=" + shellWord(s.Token)
+	if s.Redis.PID != 0 {
+		line += " REDIS=" + shellWord(s.Redis.URL)
+	}
+	if s.SQL.Kind != "given" {
+		line += " SQL=" + shellWord(s.SQL.URL)
+	}
+	return line
+}
+
+// shellWord writes text as one word of a POSIX shell.
+func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

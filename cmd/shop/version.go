@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
 )
 
 // commit is set by the linker where the build knows it ('make build').
@@ -31,6 +33,19 @@ func version() string {
 		}
 	}
 	return v + dirty
+}
+
+// newVersion prints what --version prints.
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version: the commit that this binary was built from",
+		Args:  arguments(0, 0),
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "shop version %s\n", version())
+			return err
+		}),
+	}
 }
 
 // buildInfo is the metric shop_build_info, always 1, whose labels say what is running: a deploy that stopped half-way shows two versions.

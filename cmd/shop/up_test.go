@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"lastitem/internal/localstack"
+)
+
+// The line that 'shop up' prints for another shell sets what the pages' commands use, whatever is in a password, and leaves
+// the user's own servers out.
+func TestUpPrintsALineToPaste(t *testing.T) {
+	t.Parallel()
+	stack := &localstack.Stack{
+		URL: "http://127.0.0.1:8080", Token: `it's a "token" $HOME`,
+		Redis: localstack.Service{Name: "redis", URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
+		SQL:   localstack.Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:/tmp/x.db"},
+	}
+	var out bytes.Buffer
+	if err := printStack(&out, stack, false); err != nil {
+		t.Fatal(err)
+	}
+	line := ""
+	for l := range strings.Lines(out.String()) {
+		if l = strings.TrimSpace(l); strings.HasPrefix(l, "export ") {
+			line = l
+		}
+	}
+	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+`; printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
+	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
+		t.Errorf("%s\nsets %q (%v), want %q", line, got, err, want)
+	}
+	stack.Redis.PID, stack.SQL.Kind, stack.SQL.URL = 0, "given", "shop:secret@tcp(db)/x"
+	if line := exports(stack); strings.Contains(line, "REDIS=") || strings.Contains(line, "secret") {
+		t.Errorf("with servers of the user's own: %s, want the token alone", line)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	code, out, errOut := commandLine(t.Context(), newVersion())
+	if code != exitOK || strings.TrimSpace(out) != "shop version "+version() {
+		t.Errorf("shop version = %d, %q, %q; want the version", code, out, errOut)
+	}
+}
