@@ -177,7 +177,7 @@ func (f *frozen) inTime(t *testing.T, uses []use) {
 				if took, most := time.Since(begin), wait+frozenWork+frozenSlack; took > most {
 					t.Errorf("%s/%s with wait %s took %s, want at most %s: %v", u.mode.Name, u.store, wait, took, most, err)
 				}
-				busy := u.mode.Name == "global-lock" && errors.Is(err, stock.ErrLockBusy) // each other's
+				busy := u.mode.Name == "global-lock" && errors.Is(err, stock.ErrLockBusy)          // each other's
 				if err != nil && !busy && !unavailable(err) && !errors.Is(err, stock.ErrUnknown) { // what does not meet the server sells
 					t.Errorf("%s/%s with wait %s = %v, want unavailable or unknown", u.mode.Name, u.store, wait, err)
 				}
