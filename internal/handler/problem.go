@@ -3,7 +3,10 @@ package handler
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -120,6 +123,10 @@ func problemOf(err error, instance string) api.Problem {
 func (h *Handler) fail(c *gin.Context, err error) api.Code {
 	p := problemOf(err, c.Request.URL.EscapedPath())
 	h.report(c, p.Code, err)
+	var busy *stock.InFlightError
+	if errors.As(err, &busy) && p.Code == api.InFlight && busy.Left > time.Second {
+		c.Writer.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Left.Seconds()))))
+	}
 	return h.refuse(c, p)
 }
 
@@ -140,7 +147,8 @@ func (h *Handler) refuse(c *gin.Context, p api.Problem) api.Code {
 
 // retryAfter tells the client when to try again, where that can help.
 func retryAfter(c *gin.Context, status int, code api.Code) {
-	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || code == api.InFlight {
+	again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || code == api.InFlight
+	if again && c.Writer.Header()["Retry-After"] == nil {
 		c.Writer.Header()["Retry-After"] = retrySoon
 	}
 }

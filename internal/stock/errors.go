@@ -3,6 +3,7 @@ package stock
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/store"
@@ -81,3 +82,20 @@ func (e *InvalidError) Error() string { return "stock: invalid " + e.Field + ": 
 
 // Is makes errors.Is(err, ErrInvalid) hold.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// InFlightError is [ErrInFlight] with how long the key stays taken if nobody works for the first request any more.
+type InFlightError struct {
+	Left  time.Duration // 0 = unknown
+	Cause error
+}
+
+// Error says for how long.
+func (e *InFlightError) Error() string {
+	return fmt.Sprintf("%v, its key is free in %s at the latest: %v", ErrInFlight, e.Left, e.Cause)
+}
+
+// Is makes errors.Is(err, ErrInFlight) hold.
+func (e *InFlightError) Is(target error) bool { return target == ErrInFlight }
+
+// Unwrap returns what the lock said.
+func (e *InFlightError) Unwrap() error { return e.Cause }

@@ -47,7 +47,7 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	key := i.deps.keyLock(req.Key)
 	lease, err := i.locker.Acquire(lock.WithWait(ctx, 0), key)
 	if errors.Is(err, ErrLockBusy) {
-		return Receipt{}, fmt.Errorf("%w: %w", ErrInFlight, err)
+		return Receipt{}, i.deps.inFlight(ctx, key, err)
 	}
 	if err != nil {
 		return Receipt{}, err
@@ -55,6 +55,16 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	defer i.deps.release(ctx, lease)
 	defer i.deps.forget(ctx, lease, key)
 	return i.once(ctx, req)
+}
+
+// inFlight is the error of a request whose key is locked. A process that was killed leaves the lock behind for its TTL: the error
+// says how much of it is left.
+func (d Deps) inFlight(ctx context.Context, key string, cause error) error {
+	left, err := d.Client.PTTL(ctx, key).Result()
+	if err != nil {
+		left = 0 // nobody needs to know it
+	}
+	return &InFlightError{Left: max(left, 0), Cause: cause}
 }
 
 // forget deletes the fencing counter of a lock that is held, and that nobody waits for. The engine keeps it for days, so that it
