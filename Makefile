@@ -62,6 +62,10 @@ race: build ## only the tests, with -race, against private servers: packages=./i
 	@scripts/race $(test_flags) $(packages)
 	@$(if $(filter ./...,$(packages)),scripts/race -C bench $(test_flags) ./...)
 
+.PHONY: test-newer
+test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redis 8 and Valkey 9, which it fetches once: under 5 minutes
+	@scripts/test-newer
+
 .PHONY: soak
 soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
 	@export LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); \
@@ -70,14 +74,18 @@ soak: build ## the lock engine under random cuts for long, with -race; prints th
 .PHONY: check
 check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
 
+.PHONY: sec
+sec: ## gosec and govulncheck, in their pinned versions; says so loudly, and fails, where the database cannot be reached
+	@scripts/sec
+
 .PHONY: fmt
 fmt: ## fail on files that gofmt would change
 	@echo 'check: gofmt'; files=$$(gofmt -s -l $(go_dirs)); \
 	if [ -n "$$files" ]; then echo "not formatted; gofmt -s -w these:" >&2; echo "$$files" >&2; exit 1; fi
 
 .PHONY: vet
-vet: ## go vet
-	@echo 'check: go vet'; go vet ./... && go vet -C bench ./...
+vet: ## go vet, for this system and for macOS (which has to be compiled first: minutes, once)
+	@echo 'check: go vet'; go vet ./... && go vet -C bench ./... && GOOS=darwin go vet ./...
 
 .PHONY: lint
 lint: ## golangci-lint, in its pinned version

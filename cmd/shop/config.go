@@ -36,8 +36,8 @@ type config struct {
 	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one" zh:"带过期时间的锁的 TTL"`
 	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long to go on answering, not ready, before shutting down" zh:"下线前以“未就绪”状态继续服务多久"`
 
-	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db; several, comma-separated, for a cluster" zh:"redis://[:密码@]主机:端口/库号；集群用逗号分隔多个地址"`
-	SQL       string  `env:"SHOP_SQL" help:"user:password@tcp(host:port)/db for MySQL, or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名，SQLite 写 sqlite:/路径/文件.db"`
+	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db, rediss:// for TLS; several, comma-separated, for a cluster" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址"`
+	SQL       string  `env:"SHOP_SQL" help:"user:password@tcp(host:port)/db for MySQL (?tls=true), or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名（?tls=true），SQLite 写 sqlite:/路径/文件.db"`
 	Redlock   string  `env:"SHOP_REDLOCK" help:"redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock" zh:"红锁（redlock 模式）所用的相互独立的 Redis 主节点地址，逗号分隔，通常五个"`
 	ZooKeeper string  `env:"SHOP_ZOOKEEPER" help:"host:port, several comma-separated, for the mode zookeeper" zh:"主机:端口，可用逗号分隔多个，供 zookeeper 模式使用"`
 	Etcd      string  `env:"SHOP_ETCD" help:"http://host:port, several comma-separated, for the modes on etcd" zh:"http://主机:端口，可用逗号分隔多个，供 etcd 各模式使用"`
@@ -238,7 +238,7 @@ func listenable(addr string) bool {
 
 // log prints the configuration once, secrets masked.
 func (c config) log(l *slog.Logger) {
-	token := "unset: stock cannot be set over HTTP"
+	token := "unset: stock cannot be set over HTTP" // #nosec G101 -- says that there is none
 	if c.Token != "" {
 		token = "set"
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // The mode tables of the READMEs are what 'shop modes --markdown' prints.
-//go:generate go test -count=1 -run TestModeTables . -update
+//go:generate go test -count=1 -run TestModeTables|TestServersTable . -update
 
 func newModes() *cobra.Command {
 	var lang, docs string

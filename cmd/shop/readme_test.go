@@ -65,22 +65,7 @@ func TestModeTables(t *testing.T) {
 		if code != exitOK {
 			t.Fatalf("shop modes: exit %d: %s", code, errOut)
 		}
-		text := readDoc(t, name)
-		before, rest, ok := strings.Cut(text, begin)
-		_, after, closed := strings.Cut(rest, end)
-		if !ok || !closed {
-			t.Fatalf("%s: want %s... %s", name, begin, end)
-		}
-		want := before + begin + table + end + after
-		if *update {
-			if err := os.WriteFile(filepath.Join(root, name), []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		if diff := cmp.Diff(want, text); diff != "" {
-			t.Errorf("%s: run 'make generate' (-want +got):\n%s", name, diff)
-		}
+		between(t, name, begin, end, table)
 	}
 }
 

@@ -57,6 +57,9 @@ var otherSettings = []setting{
 	{"SHOP_TEST_ZOOKEEPER", "", stock.Text{En: "host:port of a ZooKeeper to test against", Zh: "测试用 ZooKeeper 的 主机:端口"}, "tests"},
 	{"SHOP_TEST_CONSUL", "", stock.Text{En: "URL of a Consul to test against", Zh: "测试用 Consul 的地址"}, "tests"},
 	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers without which the tests fail instead of skipping: redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests"},
+	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "program of the Redis to start, of Redlock's nodes too, instead of the one found; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests"},
+	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "program of the MySQL or MariaDB to start, instead of the one found", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests"},
+	{"SHOP_TEST_RACE", "yes", stock.Text{En: "no: the tests run without the race detector", Zh: "设为 no 时测试不带竞态检测"}, "tests"},
 	{"SHOP_TEST_INSTALL", "yes", stock.Text{En: "no: `make test` installs nothing", Zh: "设为 no 时 `make test` 不安装任何东西"}, "tests"},
 }
 

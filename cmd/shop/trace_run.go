@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // Redis names its scripts by it
+	"crypto/sha1" // #nosec G505 -- Redis names its scripts by it
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -275,7 +275,7 @@ func (t *tracer) scripts() map[string]string {
 		default:
 			continue
 		}
-		sum := sha1.Sum([]byte(text)) //nolint:gosec // not ours to choose
+		sum := sha1.Sum([]byte(text)) // #nosec G401 -- not ours to choose
 		about[hex.EncodeToString(sum[:])] = firstSentence(text)
 	}
 	return about
