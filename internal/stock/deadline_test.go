@@ -23,7 +23,7 @@ func (f deductorFunc) Deduct(ctx context.Context, r stock.Request) (stock.Receip
 }
 
 // as returns a shop of one mode, whose name and needs are those of mutex, that deducts by f.
-func as(t *testing.T, deps stock.Deps, f deductorFunc) *stock.Shop {
+func as(t testing.TB, deps stock.Deps, f deductorFunc) *stock.Shop {
 	t.Helper()
 	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1", Conns: 1, Health: backend.Health{Every: -1}})
 	if err != nil {
