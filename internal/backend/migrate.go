@@ -168,6 +168,23 @@ func Migrated(ctx context.Context, db *gorm.DB) (bool, error) {
 	return false, foreign(ctx, conn)
 }
 
+// errNotMigrated is what a database says of itself while its migrations run.
+var errNotMigrated = errors.New("backend: the migrations have not all been applied yet")
+
+// upToDate is nil when the last migration of this binary has been applied.
+func upToDate(ctx context.Context, db *gorm.DB) error {
+	all, err := Migrations(db.Name())
+	if err != nil {
+		return err
+	}
+	var n int
+	err = db.WithContext(ctx).Raw("SELECT COUNT(*) FROM lastitem_migrations WHERE number = ?", all[len(all)-1].Number).Row().Scan(&n)
+	if err == nil && n == 0 {
+		err = errNotMigrated
+	}
+	return err
+}
+
 // has says whether a table can be read.
 func has(ctx context.Context, conn *sql.Conn, table string) bool {
 	var one int

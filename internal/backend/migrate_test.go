@@ -254,6 +254,34 @@ func TestMigrateCarts(t *testing.T) {
 	})
 }
 
+// A database is ready when the last of the migrations has been applied, not the first: a mode wants all of its tables and columns.
+func TestNotReadyBeforeTheLastMigration(t *testing.T) {
+	onEach(t, func(t *testing.T, dsn string) {
+		db := open(t, dsn)
+		if _, err := backend.Migrate(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		last := "(SELECT * FROM (SELECT MAX(number) FROM lastitem_migrations) AS numbers)"
+		exec(t, db, "UPDATE lastitem_migrations SET number = number + 1000 WHERE number = "+last)
+		set, err := backend.Open(backend.Config{SQL: dsn, Conns: 1, Health: backend.Health{Every: 10 * time.Millisecond}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { set.Close() })
+		until := func(want string) {
+			t.Helper()
+			for begin := time.Now(); !strings.Contains(fmt.Sprint(set.Check("sql")), want); time.Sleep(5 * time.Millisecond) {
+				if time.Since(begin) > 30*time.Second {
+					t.Fatalf("Check(sql) = %v, want %q in it", set.Check("sql"), want)
+				}
+			}
+		}
+		until("not all been applied")
+		exec(t, db, "UPDATE lastitem_migrations SET number = number - 1000 WHERE number > 1000")
+		until("<nil>")
+	})
+}
+
 func TestDialectsAgree(t *testing.T) {
 	t.Parallel()
 	tables := map[string][]string{}

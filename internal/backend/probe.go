@@ -149,8 +149,17 @@ func (s *Set) probeSQL(cfg Config) error {
 	if s.SQL.MySQL() {
 		query = Comment(job) + probeMySQL
 	}
+	migrated := false
 	s.watch(cfg, "sql", probe{
-		ask:     func(ctx context.Context) error { return db.WithContext(ctx).Exec(query).Error },
+		ask: func(ctx context.Context) error {
+			if !migrated { // the first migration makes the table that is written below, and the last one what the modes want of it
+				if err := upToDate(ctx, db); err != nil {
+					return err
+				}
+				migrated = true
+			}
+			return db.WithContext(ctx).Exec(query).Error
+		},
 		refused: store.SQLAnswered,
 		close:   func() error { return closeSQL(db) },
 	})
