@@ -1,4 +1,4 @@
-// Package wire records what passes between a client and its servers, without changing it.
+// Package wire records what passes between a client and its servers, without changing it; a [Gate] holds it back, for tests.
 //
 // A [Tap] is a proxy before one server: whatever comes in goes out at once, both ways, and what passes is read along the way
 // by one of the [Protocol] functions. Each command becomes a [Call] in the [Recorder], with the time at which it passed and
