@@ -21,6 +21,7 @@ func commands() []*cobra.Command {
 		newEmbeddedRedis(),
 		newEmbeddedKafka(),
 		newBalance(),
+		newRolling(),
 		newWithStack(),
 		newProbe(),
 	}

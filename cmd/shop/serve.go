@@ -162,6 +162,7 @@ func closeLogged(log *slog.Logger, what string, closing func() error) {
 const writeTimeout = 90 * time.Second
 
 func (r *replica) listenAndServe(ctx context.Context, c config) error {
+	r.migrateFirst(ctx)
 	l, err := listenTCP(c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
@@ -198,6 +199,21 @@ func named(ask func(string) error) func(stock.Backend) error {
 		}
 		return ask(string(b))
 	}
+}
+
+// firstMigration is how long a replica waits for its tables before it listens.
+const firstMigration = 20 * time.Second
+
+// migrateFirst brings the tables up to date before the replica listens: a balancer without health checks sends it requests from then
+// on, and in a rolling deploy they would meet the tables of the version before. A database that is away is waited for by
+// migrateUntilDone, which also says what is wrong.
+func (r *replica) migrateFirst(ctx context.Context) {
+	if r.set.DB == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstMigration)
+	defer cancel()
+	_, _ = backend.Migrate(ctx, r.set.DB)
 }
 
 // migrateUntilDone brings the tables up to date, however long the database takes to come up; until then the replica is

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type upFlags struct {
 	backend        string
 	own            ownServers
 	json           bool
+	noRestart      bool
+	keepFailing    bool
 }
 
 // maxReplicas is how many a stack may have on one machine.
@@ -42,6 +45,8 @@ and says which. Everything is private, on loopback, and gone after Ctrl-C, data 
 What only some modes need is started too where it is installed: etcd, ZooKeeper, Consul, five more Redis for Redlock; and an
 embedded Kafka broker (kfake).
 
+Replicas and the balancer are started again when they die; so is a store where its data survives (MySQL or MariaDB).
+
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
@@ -54,11 +59,13 @@ The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if tha
 	flags.IntVar(&f.replicas, "replicas", 3, "number of replicas")
 	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
 	f.own.add(flags)
+	flags.BoolVar(&f.noRestart, "no-restart", false, "end the stack when a part of it dies; else replicas, balancer and durable stores are started again")
+	flags.BoolVar(&f.keepFailing, "keep-failing", false, "keep a replica that fails in the balancer's round, for a fault under test")
 	flags.BoolVar(&f.json, "json", false, "print the addresses as JSON")
 	return cmd
 }
 
-// up starts the stack, prints it, and keeps it until ctx ends or a part of it dies.
+// up starts the stack, prints it, and keeps it until ctx ends, or a part of it dies that cannot be started again.
 func up(cmd *cobra.Command, f upFlags) error {
 	switch {
 	case f.replicas < 1 || f.replicas > maxReplicas:
@@ -73,6 +80,7 @@ func up(cmd *cobra.Command, f upFlags) error {
 		return err
 	}
 	o := f.own.options(localstack.Options{
+		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(),
 		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser("up", f.backend, true),
 		Log: func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) },
 	})
@@ -99,6 +107,9 @@ func up(cmd *cobra.Command, f upFlags) error {
 	}
 	return errors.Join(stack.Err(), stack.Close())
 }
+
+// drainEnv is the drain of replicas behind a balancer of ours, which keeps idle connections for 4 s; SHOP_DRAIN replaces it.
+func drainEnv() []string { return []string{"SHOP_DRAIN=" + cmp.Or(os.Getenv("SHOP_DRAIN"), "5s")} }
 
 // checkBackendFlag refuses what is none of localstack's values.
 func checkBackendFlag(kind string) error {

@@ -176,8 +176,8 @@ func (k *keeper) endAll() {
 	var grace time.Duration
 	for _, c := range all {
 		if c.grace > 0 {
-			// SIGCONT too: a stopped process sees no other signal but SIGKILL.
-			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM)
+			// SIGINT, not SIGTERM: a replica need not drain for a balancer that ends as well. SIGCONT too: a stopped process sees no other signal but SIGKILL.
+			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGINT)
 			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT)
 			grace = max(grace, c.grace)
 		}

@@ -25,6 +25,8 @@ type server struct {
 	env   func(addr string) []string          // nil = none
 	ready func(ctx context.Context, addr string) error
 	grace time.Duration // see spec.GraceMS
+	// survives says that the part may be started again after it died: it keeps no data, or keeps them on disk.
+	survives bool
 }
 
 const (
@@ -49,6 +51,7 @@ func (s *Stack) launch(ctx context.Context, sv server) (Service, error) {
 		}
 		p, err := s.attempt(ctx, sv, addr)
 		if err == nil {
+			s.keepPart(sv, addr, p)
 			return Service{Name: sv.name, Kind: sv.kind, Addr: addr, URL: sv.url(addr), PID: p.pid}, nil
 		}
 		// The text is for a rival that has let go again; a server that fails for another reason fails the same way
@@ -76,6 +79,11 @@ func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, 
 		return nil, err
 	}
 	if err := s.await(ctx, sv, addr, p); err != nil {
+		select {
+		case <-p.exited: // its number may belong to somebody else by now
+		default:
+			killGroup(p.pid)
+		}
 		return nil, fmt.Errorf("localstack: %s: %w%s", sv.name, err, tail(p.log))
 	}
 	return p, nil

@@ -237,6 +237,20 @@ func (l *leash) guard(p *process) bool {
 	}
 }
 
+// expect takes p's end for intended.
+func (l *leash) expect(p *process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.vital = false
+}
+
+// ended says whether the stack was closed, or the keeper is gone.
+func (l *leash) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
 // close ends all children and removes the directory. It may be repeated.
 func (l *leash) close() error {
 	l.mu.Lock()

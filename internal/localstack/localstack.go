@@ -67,6 +67,11 @@ type Options struct {
 	// KeepFailing keeps a replica that fails in the balancer's round, so that a fault under test is met and not avoided. Otherwise
 	// it is left out for two seconds at a time.
 	KeepFailing bool
+	// Restart starts replicas and the balancer again when they die, and a store where its data survives that; without it the end
+	// of any part is the end of the stack.
+	Restart bool
+	// Replica is the shop that the replicas run; "" is Binary.
+	Replica string
 	// RedisConf are lines for the end of redis.conf, where a real Redis is started.
 	RedisConf []string
 	// RedisArgs are for the end of its command line, "--sentinel".
@@ -122,8 +127,10 @@ type Stack struct {
 
 	opts    Options
 	leash   *leash
-	ports   sync.Map // addresses handed out
-	lacking sync.Map // backend -> why, for the user
+	partsMu sync.Mutex
+	parts   map[string]part // what runs, by name
+	ports   sync.Map        // addresses handed out
+	lacking sync.Map        // backend -> why, for the user
 	done    chan struct{}
 	once    sync.Once
 	err     error // set before done is closed
@@ -182,6 +189,9 @@ func (o *Options) complete() error {
 			return fmt.Errorf("localstack: which program is this: %w", err)
 		}
 		o.Binary = self
+	}
+	if o.Replica == "" {
+		o.Replica = o.Binary
 	}
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
@@ -277,11 +287,20 @@ func (s *Stack) Close() error { return s.leash.close() }
 
 // died is told by the leash that p, or with p nil the keeper, has ended.
 func (s *Stack) died(p *process, how string) {
+	lost := ""
+	if p != nil && s.opts.Restart {
+		x, ok := s.partNamed(p.name)
+		if ok && x.restartable() {
+			go s.revive(x, how)
+			return
+		}
+		lost = " (not started again: its data were in memory)"
+	}
 	s.once.Do(func() {
 		if p == nil {
 			s.err = fmt.Errorf("%w (%s)", errKeeperGone, how)
 		} else {
-			s.err = fmt.Errorf("localstack: %s has died: %s%s", p.name, how, tail(p.log))
+			s.err = fmt.Errorf("localstack: %s has died: %s%s%s", p.name, how, lost, tail(p.log))
 		}
 		close(s.done)
 	})

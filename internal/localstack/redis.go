@@ -55,8 +55,9 @@ func redisKind(path string) string {
 func (s *Stack) redisServer(path, name, kind string) server {
 	password := secret()
 	return server{
-		name: name,
-		kind: kind,
+		name:     name,
+		kind:     kind,
+		survives: s.opts.persistent(),
 		// With a user name, since redis-cli sends an empty one otherwise.
 		url: func(addr string) string { return "redis://default:" + password + "@" + addr + "/0" },
 		setup: func(addr string) ([]string, error) {

@@ -19,7 +19,7 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 		name:  "replica " + number,
 		kind:  "shop serve",
 		url:   func(addr string) string { return "http://" + addr },
-		setup: func(string) ([]string, error) { return []string{s.opts.Binary, "serve"}, nil },
+		setup: func(string) ([]string, error) { return []string{s.opts.Replica, "serve"}, nil },
 		env: func(addr string) []string {
 			// Options.Env last: of a variable given twice the last one counts.
 			return slices.Concat([]string{
@@ -32,7 +32,7 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 			}, s.extrasEnv(), s.opts.Env)
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
-		grace: grace,
+		grace: grace, survives: true,
 	})
 	if err == nil {
 		s.opts.Log("replica %s: at %s", number, s.Replicas[i].Addr)

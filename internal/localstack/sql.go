@@ -94,14 +94,16 @@ func asRoot() []string {
 func (s *Stack) mysqlServer(path, kind string) server {
 	password := secret()
 	return server{
-		name: "sql",
-		kind: kind,
-		url:  func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
+		name:     "sql",
+		kind:     kind,
+		survives: true,
+		url:      func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
 		setup: func(addr string) ([]string, error) {
 			_, port, err := net.SplitHostPort(addr)
 			if err != nil {
 				return nil, err
 			}
+			forget(filepath.Join(s.Dir, pidFile))
 			init := filepath.Join(s.Dir, "init.sql")
 			argv := append(s.mysqlArgv(path), "--port="+port, "--init-file="+init)
 			return append(argv, asRoot()...), os.WriteFile(init, []byte(initSQL(password)), 0o600)

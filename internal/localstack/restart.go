@@ -1,0 +1,140 @@
+package localstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Restarts wait so long before they try again, twice as long each time.
+const (
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+)
+
+// part is a running server, as launch started it.
+type part struct {
+	sv   server
+	addr string
+	p    *process
+}
+
+// keepPart notes what was launched, to start it again.
+func (s *Stack) keepPart(sv server, addr string, p *process) {
+	s.partsMu.Lock()
+	defer s.partsMu.Unlock()
+	if s.parts == nil {
+		s.parts = map[string]part{}
+	}
+	s.parts[sv.name] = part{sv, addr, p}
+}
+
+func (s *Stack) partNamed(name string) (part, bool) {
+	s.partsMu.Lock()
+	defer s.partsMu.Unlock()
+	x, ok := s.parts[name]
+	return x, ok
+}
+
+// PID is the process that plays a part now, by the name of its Service; 0 where there is none.
+func (s *Stack) PID(name string) int {
+	x, ok := s.partNamed(name)
+	if !ok {
+		return 0
+	}
+	return x.p.pid
+}
+
+// restartable says whether a part that died may be started again: replicas and the balancer keep nothing, and a store may where
+// its data is still there.
+func (x part) restartable() bool { return x.sv.survives }
+
+// revive starts a part that has died again, on its address, until that succeeds or the stack is closed.
+func (s *Stack) revive(x part, how string) {
+	s.opts.Log("%s has died: %s; starting it again", x.sv.name, how)
+	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
+		p, err := s.attempt(context.Background(), x.sv, x.addr)
+		if err == nil {
+			s.keepPart(x.sv, x.addr, p)
+			s.opts.Log("%s: started again, pid %d", x.sv.name, p.pid)
+			return
+		}
+		if s.leash.ended() {
+			return
+		}
+		s.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(err.Error()), min(2*wait, lastBackoff))
+		select {
+		case <-time.After(wait):
+		case <-s.leash.gone:
+			return
+		}
+	}
+}
+
+// Roll replaces replica i (from 0) by a process of another binary on the same address: it tells the old one to end, which drains
+// it, waits until it has, and returns when the new one is ready and answers through the balancer.
+func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
+	name := fmt.Sprintf("replica %d", i+1)
+	old, ok := s.partNamed(name)
+	if !ok {
+		return fmt.Errorf("localstack: there is no %s", name)
+	}
+	s.leash.expect(old.p)
+	if err := syscall.Kill(old.p.pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("localstack: end %s: %w", name, err)
+	}
+	select {
+	case <-old.p.exited:
+	case <-ctx.Done():
+		return fmt.Errorf("localstack: %s does not end: %w", name, context.Cause(ctx))
+	}
+	if old.p.how != exitedWell {
+		return fmt.Errorf("localstack: %s ended badly: %s%s", name, old.p.how, tail(old.p.log))
+	}
+	sv := old.sv
+	sv.setup = func(string) ([]string, error) { return []string{binary, "serve"}, nil }
+	p, err := s.attempt(ctx, sv, old.addr)
+	if err != nil {
+		return err
+	}
+	s.keepPart(sv, old.addr, p)
+	return s.reachable(ctx, fmt.Sprint(i+1))
+}
+
+// reachable waits until the balancer sends requests to a replica, by its name in X-Replica: it leaves one out for a while that
+// refused a connection.
+func (s *Stack) reachable(ctx context.Context, replica string) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/healthz", http.NoBody)
+		if err != nil {
+			return err
+		}
+		res, err := probes.Do(req)
+		if err == nil {
+			_ = res.Body.Close()
+			if res.Header.Get("X-Replica") == replica {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("localstack: the balancer does not ask replica %s: %w", replica, context.Cause(ctx))
+		case <-time.After(readyPolling):
+		}
+	}
+}
+
+// persistent says whether a private Redis keeps its data when it dies.
+func (o *Options) persistent() bool {
+	return slices.ContainsFunc(o.RedisConf, func(line string) bool {
+		return strings.Join(strings.Fields(strings.ToLower(line)), " ") == "appendonly yes"
+	})
+}
+
+// forget removes a file that a killed server has left.
+func forget(file string) { _ = os.Remove(file) }
