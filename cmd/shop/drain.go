@@ -79,6 +79,9 @@ type watchedConn struct {
 
 // state follows a connection; it is the server's ConnState. One that has not yet sent anything counts as busy: it may have.
 func (l *lastListener) state(c net.Conn, s http.ConnState) {
+	if p, ok := c.(*problemConn); ok {
+		c = p.Conn
+	}
 	w, ok := c.(*watchedConn)
 	if !ok {
 		return

@@ -47,7 +47,7 @@ func drainUnderLoad(t *testing.T) int64 {
 		l: l, cut: func() {}, log: slog.New(slog.DiscardHandler),
 	}
 	served := make(chan error, 1)
-	go func() { served <- d.srv.Serve(l) }()
+	go func() { served <- d.srv.Serve(problemListener{l, "1"}) }() // as a replica serves
 	var answered, lost atomic.Int64
 	var clients sync.WaitGroup
 	for range 16 {
