@@ -28,6 +28,8 @@ func TestStackCommands(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	t.Run("up", func(t *testing.T) { testUp(t, shop) })
+	t.Run("rolling", func(t *testing.T) { testRolling(t, shop) })
+	t.Run("up restarts", func(t *testing.T) { testUpRestarts(t, shop) })
 	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
 	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
 	t.Run("trace", func(t *testing.T) { testTrace(t, shop) })
@@ -141,6 +143,42 @@ func whyNot(t *testing.T, url, mode string) string {
 		t.Fatal(err)
 	}
 	return m.Why
+}
+
+// testRolling is make rolling in short, from this binary to itself: nothing is lost behind the built-in balancer either.
+func testRolling(t *testing.T, shop string) {
+	t.Parallel()
+	for _, backend := range []string{localstack.Embedded} {
+		cmd := exec.CommandContext(t.Context(), shop, "rolling", "--backend", backend, "--rate", "20", "--duration", "40s", "--mode", "sql-atomic,redis-lua")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "EXACT: nothing was lost") {
+			t.Errorf("shop rolling --backend %s: %v\n%s", backend, err, out)
+		}
+	}
+}
+
+// testUpRestarts kills a replica and the balancer; both come back on their addresses.
+func testUpRestarts(t *testing.T, shop string) {
+	t.Parallel()
+	cmd, s := startUp(t, shop)
+	for _, part := range []localstack.Service{s.Replicas[0], s.Balancer} {
+		if err := syscall.Kill(part.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			res, err := http.Get(part.URL + "/healthz")
+			if err == nil {
+				_ = res.Body.Close()
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s does not come back: %v", part.Name, err)
+			}
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	wantGone(t, s)
 }
 
 func testUpKilled(t *testing.T, shop string) {
