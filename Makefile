@@ -65,9 +65,10 @@ race: build ## only the tests, with -race, against private servers: packages=./i
 .PHONY: test-newer
 test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redis 8 and Valkey 9, which it fetches once: under 5 minutes
 	@scripts/test-newer
+
 .PHONY: rolling
-rolling: build ## replace three replicas under load, from the commit before to this one, and lose nothing: OLD=commit COMPOSE=1
-	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling '$(or $(OLD),HEAD^)' $(if $(COMPOSE),compose)
+rolling: build ## replace three replicas under load, from the commit before to this one, and lose nothing: OLD=commit
+	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling '$(or $(OLD),HEAD^)'
 
 .PHONY: soak
 soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
