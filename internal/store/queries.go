@@ -28,6 +28,9 @@ type queries struct {
 
 	totals, ordersPage, cartKeysPage, keysPage string
 	ordersOf, keysOf, cartKeysOf               string
+	oldKeys, lockKeys, purgeKeys               string
+	oldOrders, lockOrders, purgeOrders         string
+	addPurged                                  string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -46,6 +49,9 @@ func loadQueries(dialect string) (queries, error) {
 		"read_run": &q.readRun,
 		"totals":   &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
+		"old_keys": &q.oldKeys, "lock_keys": &q.lockKeys, "purge_keys": &q.purgeKeys,
+		"old_orders": &q.oldOrders, "lock_orders": &q.lockOrders, "purge_orders": &q.purgeOrders,
+		"add_purged": &q.addPurged,
 	} {
 		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
 		if errors.Is(err, fs.ErrNotExist) {

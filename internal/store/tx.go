@@ -22,6 +22,7 @@ type Tx struct {
 // conn is where a transaction is: a *sql.Tx, or a *sql.Conn whose session has no autocommit.
 type conn interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 

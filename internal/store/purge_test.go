@@ -1,0 +1,340 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+const ago = 48 * time.Hour
+
+var keepADay = store.Retention{Orders: 24 * time.Hour, Keys: 24 * time.Hour}
+
+// aged is an order that was made so long ago.
+func aged(id string, product, quantity int64, age time.Duration) store.Order {
+	return store.Order{ID: id, ProductID: product, Quantity: quantity, Mode: "m", Replica: "r", CreatedMicros: time.Now().Add(-age).UnixMicro()}
+}
+
+// judged audits what a store holds, by its facts alone.
+func judged(t *testing.T, in api.Store, product int64, f store.Facts) audit.Report {
+	t.Helper()
+	l := &api.Ledger{
+		ProductID: product, Initial: map[api.Store]int64{in: f.Initial}, Stock: map[api.Store]int64{in: f.Stock},
+		Purged: map[api.Store]api.Purged{in: api.Purged(f.Purged)},
+	}
+	for _, o := range f.Orders {
+		l.Orders = append(l.Orders, api.Order{
+			OrderID: o.ID, ProductID: o.ProductID, Quantity: o.Quantity, Remaining: o.Remaining, Mode: o.Mode, Store: in,
+			Replica: o.Replica, Key: api.KeyText(o.Key), CreatedAt: o.CreatedAt(),
+		})
+	}
+	for _, k := range f.Keys {
+		l.Keys = append(l.Keys, api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status})
+	}
+	return audit.Judge(audit.Input{Store: in, Ledger: l})
+}
+
+// books is a store that can be purged.
+type books interface {
+	Facts(ctx context.Context, product int64, orders bool) (store.Facts, error)
+	Purge(ctx context.Context, keep store.Retention) (store.Purged, error)
+}
+
+// purgedTo purges as several replicas at once, and wants so much left in the books, which must come out exact.
+func purgedTo(t *testing.T, b books, in api.Store, product int64, orders int, want store.Purged) store.Facts {
+	t.Helper()
+	var replicas sync.WaitGroup
+	for range 3 {
+		replicas.Go(func() {
+			if _, err := b.Purge(t.Context(), keepADay); err != nil {
+				t.Errorf("Purge() = %v, want nil", err)
+			}
+		})
+	}
+	replicas.Wait()
+	f, err := b.Facts(t.Context(), product, true)
+	if err != nil {
+		t.Fatalf("Facts(%d): %v", product, err)
+	}
+	if len(f.Orders) != orders || f.Purged != want {
+		t.Errorf("product %d: %d orders and %+v purged, want %d and %+v", product, len(f.Orders), f.Purged, orders, want)
+	}
+	if r := judged(t, in, product, f); r.Verdict != audit.Exact || len(r.Unchecked) < 2 {
+		t.Errorf("audit across the purge:\n%s", r.Text("en"))
+	}
+	return f
+}
+
+// A mutant: a purge that does not add what it removes is seen by the audit.
+func forgotten(t *testing.T, in api.Store, product int64, f store.Facts) {
+	t.Helper()
+	f.Purged = store.Purged{}
+	if r := judged(t, in, product, f); r.Verdict != audit.Broken || r.Found != "L" {
+		t.Errorf("audit of a purge that forgot to add:\n%s", r.Text("en"))
+	}
+}
+
+func TestPurgeRedis(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		reset(t, r, 1, 1000, 0)
+		reset(t, r, 2, 1000, 4) // segmented
+		for product := int64(1); product <= 2; product++ {
+			for i := range 450 { // three batches
+				if err := r.Append(t.Context(), aged(fmt.Sprint(product, "old", i), product, 2, ago)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.Append(t.Context(), aged(fmt.Sprint(product, "new"), product, 7, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Set(t.Context(), 1, 93); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.SetSegments(t.Context(), 2, map[int]int64{0: 93, 1: 0, 2: 0, 3: 0}, true); err != nil {
+			t.Fatal(err)
+		}
+		f := purgedTo(t, r, api.Redis, 1, 1, store.Purged{Orders: 450, Units: 900})
+		purgedTo(t, r, api.Redis, 2, 1, store.Purged{Orders: 450, Units: 900})
+		forgotten(t, api.Redis, 1, f)
+
+		// A replica that knows of no purge sets the stock: it deletes these, and no more.
+		ctx, p := t.Context(), s.Prefix
+		s.Client.Del(ctx, p+"orders:{1}", p+"answers:{1}")
+		s.Client.Set(ctx, p+"stock:{1}", 9, 0)
+		s.Client.Set(ctx, p+"initial:{1}", 9, 0)
+		if f, err := r.Facts(ctx, 1, true); err != nil || f.Purged != (store.Purged{}) {
+			t.Errorf("Facts() after a reset by the previous version = %+v, %v, want nothing purged", f, err)
+		}
+		if err := r.Append(ctx, aged("again", 1, 3, ago)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Set(ctx, 1, 6); err != nil {
+			t.Fatal(err)
+		}
+		purgedTo(t, r, api.Redis, 1, 0, store.Purged{Orders: 1, Units: 3})
+		reset(t, r, 1, 5, 0)
+		if f, err := r.Facts(ctx, 1, true); err != nil || f.Purged != (store.Purged{}) {
+			t.Errorf("Facts() after a reset = %+v, %v, want nothing purged", f, err)
+		}
+	})
+}
+
+// The answer to a sale is replayed for as long as it is kept, and then the key sells again.
+func TestPurgeRedisAnswers(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		reset(t, r, 1, 5, 0)
+		r.KeepAnswers(100 * time.Millisecond)
+		keep := store.Retention{Keys: 24 * time.Hour}
+		sell := func() store.Sold {
+			got, err := r.Sell(t.Context(), sale("a", "k", 1))
+			if err != nil {
+				t.Fatalf("Sell() = %v", err)
+			}
+			return got
+		}
+		purge := func() {
+			if _, err := r.Purge(t.Context(), keep); err != nil {
+				t.Fatalf("Purge() = %v", err)
+			}
+		}
+		sell()
+		purge()
+		purge()
+		if got := sell(); !got.Earlier {
+			t.Errorf("Sell() within the retention = %+v, want the earlier answer", got)
+		}
+		keep.Keys = time.Millisecond
+		eventually(t, "sale under a key after its retention", func() bool { purge(); return !sell().Earlier })
+		f, err := r.Facts(t.Context(), 1, true)
+		if err != nil || f.Stock != 3 || len(f.Orders) != 2 || f.Purged.Keys == 0 {
+			t.Errorf("Facts() = %+v, %v, want two sales, and a purged answer", f, err)
+		}
+	})
+}
+
+func TestPurgeSQL(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		for product := int64(1); product <= 3; product++ {
+			resetSQL(t, s, product, 1000, 0)
+		}
+		const one, cart, recent = 450, 10, 5
+		answered := func(tx *store.Tx, key string, body string, micros int64, orders ...store.Order) error {
+			if _, _, err := tx.ClaimKey([]byte(key), orders[0].ProductID, []byte(strings.Repeat("f", 32)), micros); err != nil {
+				return err
+			}
+			for _, o := range orders {
+				o.Key, o.CreatedMicros = []byte(key), micros
+				if _, _, err := tx.Take(o.ProductID, o.Quantity); err != nil {
+					return err
+				}
+				if err := tx.InsertOrder(o); err != nil {
+					return err
+				}
+			}
+			return tx.KeepAnswer([]byte(key), store.Answer{Status: 200, Body: []byte(body)})
+		}
+		do(t, s, func(tx *store.Tx) error {
+			for i := range one + cart + recent {
+				age := ago
+				if i >= one+cart {
+					age = 0
+				}
+				id := fmt.Sprintf("%04d", i)
+				orders := []store.Order{aged(id, 1, 1, age)}
+				body := "not JSON"
+				if i >= one && i < one+cart {
+					orders = append(orders, aged(id, 2, 3, age))
+					body = `{"items":[{"product_id":1,"quantity":1},{"product_id":2,"quantity":3}],"order_id":"x"}`
+				}
+				if err := answered(tx, "k\xff"+id, body, orders[0].CreatedMicros, orders...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		f := purgedTo(t, s, api.SQL, 1, recent, store.Purged{Orders: one + cart, Units: one + cart, Keys: one + cart})
+		if len(f.Keys) != recent {
+			t.Errorf("%d keys, want %d", len(f.Keys), recent)
+		}
+		forgotten(t, api.SQL, 1, f)
+		purgedTo(t, s, api.SQL, 2, 0, store.Purged{Orders: cart, Units: 3 * cart, Keys: cart})
+		do(t, s, func(tx *store.Tx) error { // after its retention a key is new
+			first, _, err := tx.ClaimKey([]byte("k\xff0000"), 1, []byte(strings.Repeat("g", 32)), time.Now().UnixMicro())
+			if err == nil && !first {
+				t.Error("ClaimKey() of a purged key says that it was there")
+			}
+			return err
+		})
+		resetSQL(t, s, 1, 9, 0)
+		if f, err := s.Facts(t.Context(), 1, true); err != nil || f.Purged != (store.Purged{}) {
+			t.Errorf("Facts() after a reset = %+v, %v, want nothing purged", f, err)
+		}
+	})
+}
+
+// Keys alone may go before their orders: those have no stored answer any more, and nobody is blamed, of a cart neither.
+func TestPurgeSQLKeysOnly(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		resetSQL(t, s, 1, 9, 0)
+		resetSQL(t, s, 2, 9, 0)
+		old, now := time.Now().Add(-ago).UnixMicro(), time.Now().UnixMicro()
+		for key, micros := range map[string]int64{"old": old, "new": now} {
+			do(t, s, func(tx *store.Tx) error {
+				if _, _, err := tx.ClaimKey([]byte(key), 1, []byte(strings.Repeat("f", 32)), micros); err != nil {
+					return err
+				}
+				for product := int64(1); product <= 2; product++ {
+					o := aged(key, product, 1, 0)
+					o.Key = []byte(key)
+					if _, _, err := tx.Take(product, 1); err != nil {
+						return err
+					}
+					if err := tx.InsertOrder(o); err != nil {
+						return err
+					}
+				}
+				return tx.KeepAnswer([]byte(key), store.Answer{Status: 200, Body: []byte(`{"items":[{"product_id":1},{"product_id":2}]}`)})
+			})
+		}
+		purgedTo(t, s, api.SQL, 1, 2, store.Purged{Keys: 1})
+		purgedTo(t, s, api.SQL, 2, 2, store.Purged{Keys: 1})
+	})
+}
+
+// Sales, repetitions and resets go on while several replicas purge, and the books come out.
+func TestPurgeSQLUnderLoad(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		const clients, each = 4, 60
+		resetSQL(t, s, 1, clients*each, 0)
+		resetSQL(t, s, 2, 5, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var purging, selling sync.WaitGroup
+		for range 2 {
+			purging.Go(func() {
+				for ctx.Err() == nil { // everything is old at once
+					if _, err := s.Purge(ctx, store.Retention{Orders: time.Nanosecond, Keys: time.Nanosecond}); err != nil && ctx.Err() == nil {
+						t.Errorf("Purge() = %v, want nil", err)
+					}
+				}
+			})
+		}
+		purging.Go(func() {
+			for ctx.Err() == nil {
+				if err := s.Reset(ctx, 2, 5, 0); err != nil && ctx.Err() == nil {
+					t.Errorf("Reset() = %v, want nil", err)
+				}
+			}
+		})
+		for c := range clients {
+			selling.Go(func() {
+				for i := range each {
+					id := fmt.Sprintf("%d-%d", c, i)
+					do(t, s, func(tx *store.Tx) error {
+						o := aged(id, 1, 1, 0)
+						if _, _, err := tx.ClaimKey([]byte(id), 1, []byte(strings.Repeat("f", 32)), o.CreatedMicros); err != nil {
+							return err
+						}
+						if _, ok, err := tx.Take(1, 1); err != nil || !ok {
+							return fmt.Errorf("Take() = %v, %w", ok, err)
+						}
+						if err := tx.InsertOrder(o); err != nil {
+							return err
+						}
+						return tx.KeepAnswer([]byte(id), store.Answer{Status: 200, Body: []byte("{}")})
+					})
+				}
+			})
+		}
+		selling.Wait()
+		cancel()
+		purging.Wait()
+		if _, err := s.Purge(t.Context(), store.Retention{Orders: time.Nanosecond, Keys: time.Nanosecond}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Facts(t.Context(), 1, true)
+		want := store.Purged{Orders: clients * each, Units: clients * each, Keys: clients * each}
+		if err != nil || f.Stock != 0 || len(f.Orders) != 0 || f.Purged != want {
+			t.Errorf("Facts() = %+v, %v, want all sold, and %+v purged", f, err, want)
+		}
+		if r := judged(t, api.SQL, 1, f); r.Verdict != audit.Exact {
+			t.Errorf("audit across the purges:\n%s", r.Text("en"))
+		}
+	})
+}
+
+func TestPurgeEtcd(t *testing.T) {
+	t.Parallel()
+	e, _, _ := openEtcd(t)
+	ctx := t.Context()
+	if err := e.Reset(ctx, 1, 1000, 0); err != nil {
+		t.Fatal(err)
+	}
+	left := int64(1000)
+	write := func(o store.Order) {
+		left -= o.Quantity
+		if ok, err := e.Write(ctx, always, left, o); !ok || err != nil {
+			t.Fatalf("Write() = %t, %v", ok, err)
+		}
+	}
+	for i := range 250 { // three batches
+		write(aged(fmt.Sprintf("0%03d", i), 1, 2, ago))
+	}
+	write(aged("1000", 1, 7, 0))
+	f := purgedTo(t, e, api.Etcd, 1, 1, store.Purged{Orders: 250, Units: 500})
+	forgotten(t, api.Etcd, 1, f)
+	if err := e.Reset(ctx, 1, 9, 0); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := e.Facts(ctx, 1, true); err != nil || f.Purged != (store.Purged{}) {
+		t.Errorf("Facts() after a reset = %+v, %v, want nothing purged", f, err)
+	}
+}

@@ -1,0 +1,2 @@
+-- ?... = ids.
+DELETE /* lastitem: purge */ FROM orders WHERE id IN (?)
