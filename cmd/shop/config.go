@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/store"
 )
 
 // config is the settings of a replica. It is read (readConfig), defaulted by its tags, and validated (validate); flags of the
@@ -58,6 +59,10 @@ type config struct {
 	ConsulTimeout time.Duration `env:"SHOP_CONSUL_TIMEOUT" envDefault:"15s" help:"how long Consul may take to begin an answer, beyond its blocking queries" zh:"Consul 开始应答的超时，不含阻塞查询本身的等待"`
 	ConsulSession time.Duration `env:"SHOP_CONSUL_SESSION" envDefault:"10s" help:"TTL of the session of the mode consul, at least the agent's session_ttl_min (10s); Consul ends it up to as much later" zh:"consul 模式的会话 TTL，不小于 agent 的 session_ttl_min（默认 10s）；Consul 最多会再晚一个 TTL 才结束会话"`
 	ConsulDelay   time.Duration `env:"SHOP_CONSUL_LOCK_DELAY" envDefault:"5s" help:"how long a key of the mode consul stays shut after its session was ended, at most 60s; below a third of the session a rival may be in before the holder is told" zh:"会话失效后 consul 模式的 key 继续锁住多久，最多 60s；小于会话 TTL 的三分之一时，原持有者可能还没得到通知，别人就进来了"`
+
+	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"how long the first answer under an Idempotency-Key is kept at least; a key repeated later deducts again; 0: for ever" zh:"Idempotency-Key 的首次应答至少保留多久；之后重复该键会再次扣减；0 表示永久保留"`
+	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits count those that are gone; 0: for ever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入审计；0 表示永久保留"`
+	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of what is older, in every replica, in small batches on connections of their own; 0: nothing is purged" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
 
 	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
 	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, a line each" zh:"text（logfmt）或 json，每条一行"`
@@ -181,6 +186,7 @@ func (c config) validate() error {
 		errs = append(errs, fmt.Errorf("SHOP_CONNS is %d, want at least 1", c.Conns))
 	}
 	errs = append(errs, c.validateTimes()...)
+	errs = append(errs, c.validateRetention()...)
 	if c.Drain < 0 {
 		errs = append(errs, fmt.Errorf("SHOP_DRAIN is %s, want 0 or more", c.Drain))
 	}
@@ -215,6 +221,22 @@ func (c config) validateTimes() (errs []error) {
 	return errs
 }
 
+// validateRetention refuses to keep what cannot be kept so. A key that outlives its order would promise one that nobody finds.
+func (c config) validateRetention() (errs []error) {
+	for _, x := range []struct {
+		name  string
+		value time.Duration
+	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_KEEP_ORDERS", c.KeepOrders}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
+		if x.value < 0 || x.value > 0 && x.value < time.Millisecond {
+			errs = append(errs, fmt.Errorf("%s is %s, want 0 or at least 1ms", x.name, x.value))
+		}
+	}
+	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
+		errs = append(errs, fmt.Errorf("SHOP_KEEP_ORDERS is %s and SHOP_KEEP_KEYS is %s, want orders kept at least as long as keys (0 = for ever)", c.KeepOrders, c.KeepKeys))
+	}
+	return errs
+}
+
 // backends is where the backends are, and how they are waited for.
 func (c config) backends(log *slog.Logger) backend.Config {
 	return backend.Config{
@@ -224,6 +246,7 @@ func (c config) backends(log *slog.Logger) backend.Config {
 			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
 		},
 		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Name: variable, Log: log,
+		Purge: backend.Purge{Every: c.PurgeEvery, Keep: store.Retention{Orders: c.KeepOrders, Keys: c.KeepKeys}},
 	}
 }
 

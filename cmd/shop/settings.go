@@ -35,6 +35,7 @@ var settingGroups = []settingGroup{
 	{"replica", stock.Text{En: "Replica", Zh: "副本"}},
 	{"backends", stock.Text{En: "Backends", Zh: "后端"}},
 	{"times", stock.Text{En: "Times", Zh: "超时与探测"}},
+	{"retention", stock.Text{En: "Retention", Zh: "数据保留"}},
 	{"logs", stock.Text{En: "Logs", Zh: "日志"}},
 	{"compose", stock.Text{En: "Docker Compose (`make up`, in `.env`)", Zh: "Docker Compose（`make up`，写在 `.env` 里）"}},
 	{"tests", stock.Text{En: "Tests", Zh: "测试"}},

@@ -46,6 +46,8 @@ type Config struct {
 	// Patience bounds the waiting for servers, and Health says how they are probed.
 	Patience Patience
 	Health   Health
+	// Purge is what is removed when. Redis keeps an answer for Purge.Keep.Keys at least.
+	Purge Purge
 	// Name says what the address of a backend was given by, "SHOP_ETCD", to begin an error about it; nil leaves that out.
 	Name func(backend string) string
 	// Log is told when a backend does not answer, or refuses, and when it does again; nil = nobody.
@@ -83,6 +85,7 @@ type Set struct {
 	groups  *sql.DB // of group commits
 	healths map[string]*health
 	closing []func() error
+	ending  func() error // of the purges, before the clients close; nil = there are none
 }
 
 // Node is one master of a Redlock.
@@ -102,6 +105,9 @@ func Open(cfg Config) (*Set, error) {
 		cfg.about("zookeeper", s.openZooKeeper(cfg)), cfg.about("etcd", s.openEtcd(cfg)), cfg.about("consul", s.openConsul(cfg)),
 		cfg.about("kafka", s.openKafka(cfg)),
 	)
+	if err == nil {
+		err = s.startPurges(cfg)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -117,6 +123,7 @@ func (s *Set) openRedis(cfg Config) error {
 		return err
 	}
 	s.Client, s.Redis = c, store.NewRedis(c, cfg.Prefix)
+	s.Redis.KeepAnswers(cfg.Purge.Keep.Keys)
 	return s.probeRedis(cfg)
 }
 
@@ -173,6 +180,9 @@ func (s *Set) Ready(without ...string) error {
 // Close closes the clients and ends the probes.
 func (s *Set) Close() error {
 	var errs []error
+	if s.ending != nil {
+		errs = append(errs, s.ending())
+	}
 	for _, h := range s.healths {
 		h.close()
 	}

@@ -1,2 +1,2 @@
 -- ?... = keys.
-DELETE /* lastitem: purge */ FROM idempotent_log WHERE idempotency_key IN (?)
+DELETE /* lastitem-purge */ FROM idempotent_log WHERE idempotency_key IN (?)

@@ -1,2 +1,2 @@
 -- ?... = ids.
-DELETE /* lastitem: purge */ FROM orders WHERE id IN (?)
+DELETE /* lastitem-purge */ FROM orders WHERE id IN (?)

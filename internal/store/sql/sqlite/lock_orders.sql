@@ -1,2 +1,2 @@
 -- Reads the rows of some orders. ?... = ids.
-SELECT /* lastitem: purge */ product_id, quantity FROM orders WHERE id IN (?)
+SELECT /* lastitem-purge */ product_id, quantity FROM orders WHERE id IN (?)

@@ -1,0 +1,93 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"lastitem/internal/store"
+)
+
+// Purge is how often old orders and keys are removed, and how old these are.
+type Purge struct {
+	Every time.Duration // 0 = never
+	Keep  store.Retention
+}
+
+// purger removes from one store, over a connection of its own, until it is closed. Every replica has one for each store; they may run
+// at the same time.
+type purger struct {
+	name  string
+	purge func(context.Context, store.Retention) (store.Purged, error)
+	close func() error
+}
+
+// startPurges starts a purger for each store that keeps orders.
+func (s *Set) startPurges(cfg Config) error {
+	if cfg.Purge.Every <= 0 {
+		return nil
+	}
+	var all []purger
+	var errs []error
+	if s.Redis != nil {
+		c, err := cfg.OwnRedis("purge")
+		if err == nil {
+			all = append(all, purger{"redis", store.NewRedis(c, cfg.Prefix).Purge, c.Close})
+		}
+		errs = append(errs, err)
+	}
+	if s.SQL != nil {
+		db, err := cfg.OwnSQL("purge")
+		if err == nil {
+			var own *store.SQL
+			own, err = store.NewSQL(db)
+			all = append(all, purger{"sql", own.Purge, func() error { return closeSQL(db) }})
+		}
+		errs = append(errs, err)
+	}
+	if s.EtcdStore != nil {
+		all = append(all, purger{"etcd", s.EtcdStore.Purge, func() error { return nil }})
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, p := range all {
+		running.Go(func() { p.run(ctx, cfg.Purge, s.log) })
+	}
+	s.ending = func() error {
+		stop()
+		running.Wait()
+		var errs []error
+		for _, p := range all {
+			errs = append(errs, p.close())
+		}
+		return errors.Join(errs...)
+	}
+	return errors.Join(errs...)
+}
+
+// run purges at intervals, each a little longer or shorter, so that replicas which start together do not purge together.
+func (p purger) run(ctx context.Context, how Purge, log *slog.Logger) {
+	var last string
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(how.Every*3/4 + rand.N(how.Every/2+1)):
+		}
+		gone, err := p.purge(ctx, how.Keep)
+		if gone != (store.Purged{}) {
+			log.Info("purged", "store", p.name, "orders", gone.Orders, "units", gone.Units, "keys", gone.Keys)
+		}
+		why := ""
+		if err != nil && ctx.Err() == nil {
+			why = err.Error()
+		}
+		if why != "" && why != last { // the health check says that a store is down; this says what else is wrong
+			log.Warn("purge: trying again", "store", p.name, "every", how.Every, "err", err)
+		}
+		last = why
+	}
+}
