@@ -135,7 +135,7 @@ func (d Deps) replayTaken(batch []*ticket) (todo []*ticket) {
 			todo = append(todo, t)
 			continue
 		}
-		t.receipt, t.err = replay(earlier, t.fingerprint)
+		t.receipt, t.err = replay(earlier, t.fingerprint, t.order.Mode)
 	}
 	return todo
 }
@@ -149,7 +149,7 @@ func (d Deps) tryCommit(product int64, batch []*ticket) (panicked any, err error
 	defer cancel()
 	defer func() { panicked = recover() }()
 	return nil, d.SQL.GroupTx(ctx, func(tx *store.Tx) error {
-		if err := take(tx, product, batch); err != nil {
+		if err := d.take(tx, product, batch); err != nil {
 			return err
 		}
 		if err := d.insertOrders(tx, batch); err != nil {
@@ -159,12 +159,21 @@ func (d Deps) tryCommit(product int64, batch []*ticket) (panicked any, err error
 	})
 }
 
-// errOtherRun is a request from before the stock was set anew. Its key went with the orders of its time: nothing says any more
-// whether it was executed then. It will not be now.
-var errOtherRun = fmt.Errorf("%w: the stock was set meanwhile", ErrUnknown)
+// errOtherRun is a request from a log that comes from before the stock was set, or from so long ago that a purge may have its key.
+// Nothing says any more whether it was executed then. It will not be now.
+var errOtherRun = fmt.Errorf("%w: the stock was set meanwhile, or the request is older than keys are kept", ErrUnknown)
+
+// oldestRequest is when a request from a log must have been made to be executed: a key is kept from its execution on, so that one which
+// is not older than half of that time would still be there, also where the clocks of replicas differ.
+func (d Deps) oldestRequest() int64 {
+	if d.KeepKeys == 0 {
+		return math.MinInt64
+	}
+	return time.Now().Add(-d.KeepKeys / 2).UnixMicro()
+}
 
 // take decides who is sold what, and takes the units.
-func take(tx *store.Tx, product int64, batch []*ticket) error {
+func (d Deps) take(tx *store.Tx, product int64, batch []*ticket) error {
 	if sum, ok := total64(batch); ok && !slices.ContainsFunc(batch, func(t *ticket) bool { return t.run > 0 }) {
 		left, ok, err := tx.Take(product, sum)
 		if err != nil {
@@ -179,7 +188,7 @@ func take(tx *store.Tx, product int64, batch []*ticket) error {
 	if err != nil {
 		return err
 	}
-	sold := row.Stock - serve(ofRun(batch, run), row.Stock)
+	sold := row.Stock - serve(ofRun(batch, run, d.oldestRequest()), row.Stock)
 	if sold == 0 {
 		return nil
 	}
@@ -189,10 +198,10 @@ func take(tx *store.Tx, product int64, batch []*ticket) error {
 	return nil
 }
 
-// ofRun refuses those that belong to another run, and returns the rest.
-func ofRun(batch []*ticket, run int64) (rest []*ticket) {
+// ofRun refuses those from a log that belong to another run, or are older than oldest, and returns the rest.
+func ofRun(batch []*ticket, run, oldest int64) (rest []*ticket) {
 	for _, t := range batch {
-		if t.run != 0 && t.run != run {
+		if t.run != 0 && (t.run != run || t.order.CreatedMicros < oldest) {
 			t.receipt, t.err, t.order.Remaining = Receipt{}, errOtherRun, nil
 			continue
 		}
@@ -260,7 +269,7 @@ func insertAnswers(tx *store.Tx, product int64, batch []*ticket) error {
 		a := t.answer(t.receipt, t.err)
 		t.receipt.Stored = &a
 		answers = append(answers, store.KeyedAnswer{
-			Key: t.order.Key, Answer: store.Answer{Fingerprint: t.fingerprint, Status: a.Status, Body: a.Body},
+			Key: t.order.Key, Answer: store.Answer{Fingerprint: t.fingerprint, Status: a.Status, Body: a.Body, Mode: t.order.Mode},
 		})
 	}
 	if len(answers) == 0 {

@@ -109,7 +109,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 			return err
 		}
 		if !first {
-			r, err = replay(earlier, payload)
+			r, err = replay(earlier, payload, "idempotent")
 			return err
 		}
 		if r, refusal, err = i.take(ctx, tx, req); err != nil {
@@ -117,7 +117,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 		}
 		answer := req.Answer(r, refusal)
 		r.Stored = &answer
-		if err := tx.KeepAnswer(req.Key, store.Answer{Status: answer.Status, Body: answer.Body}); err != nil {
+		if err := tx.KeepAnswer(req.Key, store.Answer{Status: answer.Status, Body: answer.Body, Mode: "idempotent"}); err != nil {
 			return err
 		}
 		return begin(ctx)
@@ -129,9 +129,9 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 	return r, refusal
 }
 
-// replay returns the earlier answer, unless it answered something else.
-func replay(earlier store.Answer, payload []byte) (Receipt, error) {
-	if !bytes.Equal(earlier.Fingerprint, payload) {
+// replay returns the earlier answer, unless it answered something else, or in another mode.
+func replay(earlier store.Answer, payload []byte, mode string) (Receipt, error) {
+	if !bytes.Equal(earlier.Fingerprint, payload) || earlier.Mode != "" && earlier.Mode != mode {
 		return Receipt{}, ErrKeyReused
 	}
 	return Receipt{Stored: &idempotency.Answer{Status: earlier.Status, Body: earlier.Body}, Replayed: true}, nil

@@ -80,9 +80,9 @@ type KeyedAnswer struct {
 // InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys were new.
 // A rival's key that is not committed yet blocks it. When not all were new the transaction is to be rolled back.
 func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (inserted int, err error) {
-	args := make([]any, 0, 6*len(answers))
+	args := make([]any, 0, 7*len(answers))
 	for _, a := range answers {
-		args = append(args, a.Key, product, a.Answer.Fingerprint, a.Answer.Status, a.Answer.Body, micros)
+		args = append(args, a.Key, product, a.Answer.Fingerprint, a.Answer.Status, a.Answer.Body, micros, a.Answer.Mode)
 	}
 	n, err := t.affected(tuples(t.q.insertAnswers, len(answers)), args...)
 	return int(n), err
@@ -103,7 +103,7 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]Answer, er
 	for rows.Next() {
 		var key sql.RawBytes
 		var a Answer
-		if err := rows.Scan(&key, &a.Fingerprint, &a.Status, &a.Body); err != nil {
+		if err := rows.Scan(&key, &a.Fingerprint, &a.Status, &a.Body, &a.Mode); err != nil {
 			return nil, statementError(err)
 		}
 		all[string(key)] = a

@@ -89,6 +89,7 @@ type Answer struct {
 	Fingerprint []byte // SHA-256 of the payload
 	Status      int
 	Body        []byte
+	Mode        string // "" = not known, of an answer that an earlier version kept
 }
 
 // ClaimKey inserts the key. first says that nobody had it; until the transaction ends, a rival with the same key blocks in
@@ -98,7 +99,7 @@ func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int6
 	if err != nil || n > 0 {
 		return n > 0, Answer{}, err
 	}
-	err = t.conn.QueryRowContext(t.ctx, t.q.readKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body)
+	err = t.conn.QueryRowContext(t.ctx, t.q.readKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body, &earlier.Mode)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, earlier, fmt.Errorf("%w: the key's row vanished", ErrConflict)
 	}
@@ -107,7 +108,7 @@ func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int6
 
 // KeepAnswer stores the answer under a claimed key.
 func (t *Tx) KeepAnswer(key []byte, a Answer) error {
-	return t.exec(t.q.keepAnswer, a.Status, a.Body, key)
+	return t.exec(t.q.keepAnswer, a.Status, a.Body, a.Mode, key)
 }
 
 func (t *Tx) exec(query string, args ...any) error {

@@ -115,7 +115,7 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	deps := stock.Deps{
 		Redis: set.Redis, SQL: set.SQL, EtcdStore: set.EtcdStore,
 		Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
-		Steps: steps, Replica: name, LockTTL: lockTTL, Settle: env.Patience.Settle, Kafka: set.Kafka,
+		Steps: steps, Replica: name, LockTTL: lockTTL, KeepKeys: time.Hour, Settle: env.Patience.Settle, Kafka: set.Kafka,
 		Work: cmp.Or(env.Work, 10*Patience),
 	}
 	if env.Health != (backend.Health{}) {

@@ -1,0 +1,117 @@
+package stock_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+)
+
+// A key that one mode has answered is another payload in the next: its answer is not replayed there, and nothing is sold.
+func TestKeyOfAnotherMode(t *testing.T) {
+	t.Parallel()
+	for _, e := range envs {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			env := e.open(t)
+			env.Kafka = testenv.Kafka(t).Seeds
+			h := stocktest.Open(t, env, 1, stock.Modes())
+			modes := []string{"idempotent", "queue", "kafka"}
+			for i, first := range modes {
+				product := h.Product(t, 9, 0)
+				key := fmt.Sprint(product)
+				if _, err := h.Replicas[0].Deduct(t.Context(), first, stock.SQL, product, 1, key); err != nil {
+					t.Fatalf("%s: Deduct() = %v, want nil", first, err)
+				}
+				for j, mode := range modes {
+					r, err := h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, key)
+					switch {
+					case i == j && (err != nil || !r.Replayed):
+						t.Errorf("%s again: Deduct() = %+v, %v, want a replay", mode, r, err)
+					case i != j && !errors.Is(err, stock.ErrKeyReused):
+						t.Errorf("%s after %s: Deduct() = %+v, %v, want ErrKeyReused", mode, first, r, err)
+					}
+				}
+				if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 8, Sold: 1, Orders: 1, Keys: 1}); got != want {
+					t.Errorf("books after %s = %+v, want %+v", first, got, want)
+				}
+			}
+		})
+	}
+}
+
+// An answer that a replica of the previous version has kept names no mode, and is replayed.
+func TestKeyOfThePreviousVersion(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, embeddedEnv(t), 1, stock.Modes())
+	for _, mode := range []string{"idempotent", "queue"} {
+		product := h.Product(t, 9, 0)
+		if _, err := h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Replicas[0].Deps.SQL.DB().Exec("UPDATE idempotent_log SET mode = NULL").Error; err != nil {
+			t.Fatal(err)
+		}
+		if r, err := h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, mode); err != nil || !r.Replayed {
+			t.Errorf("%s: Deduct() again = %+v, %v, want a replay", mode, r, err)
+		}
+	}
+}
+
+// In Redis too: the same key for another product is another payload.
+func TestRedisLuaKeyOfAnotherProduct(t *testing.T) {
+	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+		a, b := h.Product(t, 5, 0), h.Product(t, 5, 0)
+		key := fmt.Sprint(a, b)
+		if _, err := h.Replicas[0].Deduct(t.Context(), "redis-lua", stock.Redis, a, 1, key); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := h.Replicas[1].Deduct(t.Context(), "redis-lua", stock.Redis, b, 1, key); !errors.Is(err, stock.ErrKeyReused) {
+			t.Errorf("Deduct() of another product with the same key = %+v, %v, want ErrKeyReused", r, err)
+		}
+		cart := stocktest.Request(b, 1, key)
+		cart.Items = append(cart.Items, stock.Item{ProductID: a, Quantity: 1})
+		if r, err := h.Replicas[0].Shop.Deduct(t.Context(), "redis-lua", cart); !errors.Is(err, stock.ErrKeyReused) {
+			t.Errorf("Deduct() of a cart with the same key = %+v, %v, want ErrKeyReused", r, err)
+		}
+		if got, want := h.Books(t, b, stock.Redis), (stocktest.Books{Initial: 5, Stock: 5}); got != want {
+			t.Errorf("books of the other = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A log that is read again from its beginning, after its keys and orders have been purged, sells nothing again.
+func TestKafkaRedeliveryAfterPurge(t *testing.T) {
+	t.Parallel()
+	env := embeddedEnv(t)
+	env.Kafka = testenv.Kafka(t).Seeds
+	h := stocktest.Open(t, env, 1, stock.Modes())
+	r := h.Replicas[0]
+	product := h.Product(t, 5, 0)
+	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	request := records(t, r, "requests", 1, func([]byte) bool { return true })[0]
+	if _, err := r.Deps.SQL.Purge(t.Context(), store.Retention{Orders: time.Nanosecond, Keys: time.Nanosecond}); err != nil {
+		t.Fatal(err)
+	}
+	made := regexp.MustCompile(`"created_us":\d+`)
+	old := made.ReplaceAllString(request, fmt.Sprintf(`"created_us":%d`, time.Now().Add(-2*time.Hour).UnixMicro()))
+	if old == request {
+		t.Fatalf("%s has no time", request)
+	}
+	produce(t, r, "requests", product, old)
+	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil { // behind it, and done when that is
+		t.Fatal(err)
+	}
+	l := h.Ledger(t, product)
+	if p := l.Purged["sql"]; l.Stock["sql"] != 3 || len(l.Orders) != 1 || p.Orders != 1 || p.Keys != 1 {
+		t.Errorf("stock %d, %d orders, %+v purged, want 3, 1 and one of each: the old record is void", l.Stock["sql"], len(l.Orders), p)
+	}
+}
