@@ -70,6 +70,11 @@ test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redi
 rolling: build ## replace three replicas under load, from the commit before to this one, and lose nothing: OLD=commit
 	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling '$(or $(OLD),HEAD^)'
 
+.PHONY: reads
+reads: build ## what eight readers of many orders add to a replica's memory, and how long they and the audit take: orders=1000000
+	@export READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \
+	exec bin/shop with-stack -- go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop
+
 .PHONY: soak
 soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
 	@export LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); \

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/backend"
+	"lastitem/internal/store"
+	"lastitem/internal/testenv"
+	"lastitem/loadtest"
+)
+
+// envOrders is how many orders TestReadersAreCheap reads; 'make reads' sets it.
+const envOrders = "READS_TEST_ORDERS"
+
+// mostMemory is what eight readers at once may add to a replica.
+const mostMemory = 50 << 20
+
+// TestReadersAreCheap lets eight readers at once page through the orders of a product, in Redis and in MySQL, then audit it, and
+// measures what that adds to the memory of the replica, a process of its own.
+func TestReadersAreCheap(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("memory is read from /proc, which is not here")
+	}
+	orders, err := strconv.Atoi(cmp.Or(os.Getenv(envOrders), "15000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redis, dsn := testenv.Redis(t), testenv.MySQL(t)
+	migrate(t, dsn)
+	base, pid := startServe(t, "SHOP_REDIS="+redis.URL, "SHOP_REDIS_PREFIX="+redis.Prefix, "SHOP_SQL="+dsn)
+	const inRedis, inSQL = 101, 102
+	for _, product := range []int64{inRedis, inSQL} {
+		c, err := loadtest.NewControl(base, "t0ken")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetStock(t.Context(), product, int64(orders)+7, 0); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	fillRedis(t, redis, inRedis, orders)
+	fillSQL(t, dsn, inSQL, orders)
+	before := memory(t, pid, "VmRSS:")
+	for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
+		start := time.Now()
+		first, bytes, err := readAll(t.Context(), base, product, orders)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		t.Logf("%s: one reader: the first page after %s, all %d orders after %s, %.1f MB", name, first.Round(time.Millisecond), orders, time.Since(start).Round(time.Millisecond), float64(bytes)/1e6)
+		start = time.Now()
+		atOnce(t, func() error {
+			_, _, err := readAll(t.Context(), base, product, orders)
+			return err
+		})
+		t.Logf("%s: eight readers at once: %s, memory %d MB above the %d MB before", name, time.Since(start).Round(time.Millisecond), (memory(t, pid, "VmHWM:")-before)>>20, before>>20)
+	}
+	if grown := memory(t, pid, "VmHWM:") - before; grown > mostMemory {
+		t.Errorf("readers added %d MB to the replica, want less than %d", grown>>20, mostMemory>>20)
+	}
+	for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
+		start := time.Now()
+		if err := auditOnce(t.Context(), base, product, orders); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		t.Logf("%s: one audit: %s", name, time.Since(start).Round(time.Millisecond))
+		start = time.Now()
+		atOnce(t, func() error { return auditOnce(t.Context(), base, product, orders) })
+		t.Logf("%s: eight audits at once: %s, memory %d MB above", name, time.Since(start).Round(time.Millisecond), (memory(t, pid, "VmHWM:")-before)>>20)
+	}
+	if grown := memory(t, pid, "VmHWM:") - before; grown > mostMemory {
+		t.Errorf("readers and audits added %d MB to the replica, want less than %d", grown>>20, mostMemory>>20)
+	}
+}
+
+// startServe runs a replica as a process of its own, and returns its address when it is ready.
+func startServe(t *testing.T, env ...string) (base string, pid int) {
+	t.Helper()
+	shop := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	var said bytes.Buffer
+	cmd := exec.Command(shop, "serve", "--listen", addr)
+	cmd.Env = append(append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken"), env...)
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("the replica said:\n%s", &said)
+		}
+	})
+	c, err := loadtest.NewControl("http://"+addr, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + addr, cmd.Process.Pid
+}
+
+// memory reads a line of a process's status, in bytes.
+func memory(t *testing.T, pid int, name string) int {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == name {
+			kb, err := strconv.Atoi(fields[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kb << 10
+		}
+	}
+	t.Fatalf("process %d has no %s", pid, name)
+	return 0
+}
+
+// sold is the n-th order of an exact run.
+func sold(product int64, n, orders int) store.Order {
+	left := int64(orders + 7 - n - 1)
+	return store.Order{
+		ID: fmt.Sprintf("01932c5f-%04x-7%03x-8000-%012d", n>>12, n&0xfff, n), ProductID: product, Quantity: 1, Remaining: &left, Mode: "queue",
+		Replica: fmt.Sprint(1 + n%3), CreatedMicros: time.Now().UnixMicro(),
+	}
+}
+
+const fillBatch = 1000
+
+func fillRedis(t *testing.T, r *testenv.RedisServer, product int64, orders int) {
+	t.Helper()
+	for n := 0; n < orders; {
+		pipe := r.Client.Pipeline()
+		for end := min(orders, n+fillBatch); n < end; n++ {
+			row, err := json.Marshal(sold(product, n, orders))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pipe.RPush(t.Context(), fmt.Sprintf("%sorders:{%d}", r.Prefix, product), row)
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Client.Set(t.Context(), fmt.Sprintf("%sstock:{%d}", r.Prefix, product), 7, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func migrate(t *testing.T, dsn string) {
+	t.Helper()
+	db, err := backend.OpenSQL(dsn, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backend.Migrate(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if pool, err := db.DB(); err == nil {
+		pool.Close()
+	}
+}
+
+func fillSQL(t *testing.T, dsn string, product int64, orders int) {
+	t.Helper()
+	db, err := backend.OpenSQL(dsn, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for n := 0; n < orders; {
+		var rows []string
+		var args []any
+		for end := min(orders, n+fillBatch); n < end; n++ {
+			o := sold(product, n, orders)
+			rows = append(rows, "(?, ?, 1, ?, 'queue', ?, 0, ?)")
+			args = append(args, o.ID, product, *o.Remaining, o.Replica, o.CreatedMicros)
+		}
+		do(t, db, "INSERT INTO orders (id, product_id, quantity, remaining, mode, replica, fence, created_us) VALUES "+strings.Join(rows, ","), args...)
+	}
+	do(t, db, "UPDATE product_stock SET stock = 7 WHERE id = ?", product)
+}
+
+func do(t *testing.T, db *gorm.DB, statement string, args ...any) {
+	t.Helper()
+	if err := db.WithContext(t.Context()).Exec(statement, args...).Error; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atOnce runs eight of them.
+func atOnce(t *testing.T, one func() error) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := one(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// readAll pages through a ledger without keeping it, and holds the first page against the law and the rows against the first page.
+func readAll(ctx context.Context, base string, product int64, orders int) (first time.Duration, size int, err error) {
+	start, read := time.Now(), 0
+	for cursor, page := "", 0; cursor != "" || page == 0; page++ {
+		var l api.Ledger
+		path := fmt.Sprintf("%s/products/%d/ledger?limit=1000", base, product)
+		if cursor != "" {
+			path += "&cursor=" + url.QueryEscape(cursor)
+		}
+		n, err := get(ctx, path, &l)
+		if err != nil {
+			return 0, 0, err
+		}
+		if page == 0 {
+			first = time.Since(start)
+			var units int64
+			for s, t := range l.Totals {
+				units += l.Initial[s] - l.Stock[s] - t.Units
+			}
+			if units != 0 {
+				return 0, 0, fmt.Errorf("the first page is %d units off: %v, %v, %v", units, l.Initial, l.Stock, l.Totals)
+			}
+		}
+		read, size, cursor = read+len(l.Orders), size+n, l.NextCursor
+	}
+	if read != orders {
+		return 0, 0, fmt.Errorf("the pages hold %d orders, want %d", read, orders)
+	}
+	return first, size, nil
+}
+
+// auditOnce audits a product.
+func auditOnce(ctx context.Context, base string, product int64, orders int) error {
+	var a auditReport
+	if _, err := get(ctx, fmt.Sprintf("%s/products/%d/audit", base, product), &a); err != nil {
+		return err
+	}
+	for _, r := range a.Reports {
+		if r.Orders == orders && r.Verdict == audit.Exact && a.Verdict == audit.Exact {
+			return nil
+		}
+	}
+	return fmt.Errorf("audit = %+v", a)
+}
+
+// get reads a body, and comes again where the service says that it has others to read for.
+func get(ctx context.Context, path string, body any) (size int, err error) {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			return 0, err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		var text bytes.Buffer
+		_, err = text.ReadFrom(res.Body)
+		res.Body.Close()
+		switch {
+		case err != nil:
+			return 0, err
+		case res.StatusCode == http.StatusTooManyRequests:
+			time.Sleep(time.Second) // as Retry-After says
+		case res.StatusCode != http.StatusOK:
+			return 0, fmt.Errorf("GET %s: %s %s", path, res.Status, &text)
+		default:
+			return text.Len(), json.Unmarshal(text.Bytes(), body)
+		}
+	}
+}
