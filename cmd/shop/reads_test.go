@@ -59,8 +59,8 @@ func TestReadersAreCheap(t *testing.T) {
 		}
 		c.Close()
 	}
-	fillRedis(t, redis, inRedis, orders)
-	fillSQL(t, dsn, inSQL, orders)
+	pushOrders(t, redis, inRedis, orders)
+	insertOrders(t, dsn, inSQL, orders)
 	before := memory(t, pid, "VmRSS:")
 	for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
 		start := time.Now()
@@ -166,7 +166,7 @@ func sold(product int64, n, orders int) store.Order {
 
 const fillBatch = 1000
 
-func fillRedis(t *testing.T, r *testenv.RedisServer, product int64, orders int) {
+func pushOrders(t *testing.T, r *testenv.RedisServer, product int64, orders int) {
 	t.Helper()
 	for n := 0; n < orders; {
 		pipe := r.Client.Pipeline()
@@ -200,7 +200,7 @@ func migrate(t *testing.T, dsn string) {
 	}
 }
 
-func fillSQL(t *testing.T, dsn string, product int64, orders int) {
+func insertOrders(t *testing.T, dsn string, product int64, orders int) {
 	t.Helper()
 	db, err := backend.OpenSQL(dsn, 2)
 	if err != nil {
