@@ -60,6 +60,10 @@ type config struct {
 	ConsulSession time.Duration `env:"SHOP_CONSUL_SESSION" envDefault:"10s" help:"TTL of the session of the mode consul, at least the agent's session_ttl_min (10s); Consul ends it up to as much later" zh:"consul 模式的会话 TTL，不小于 agent 的 session_ttl_min（默认 10s）；Consul 最多会再晚一个 TTL 才结束会话"`
 	ConsulDelay   time.Duration `env:"SHOP_CONSUL_LOCK_DELAY" envDefault:"5s" help:"how long a key of the mode consul stays shut after its session was ended, at most 60s; below a third of the session a rival may be in before the holder is told" zh:"会话失效后 consul 模式的 key 继续锁住多久，最多 60s；小于会话 TTL 的三分之一时，原持有者可能还没得到通知，别人就进来了"`
 
+	KafkaSession   time.Duration `env:"SHOP_KAFKA_SESSION" envDefault:"6s" help:"silence after which a consumer of the mode kafka is taken to be dead; brokers take 6s or more unless told otherwise" zh:"kafka 模式的消费者沉默多久即视为已死；broker 默认最少 6s"`
+	KafkaHeartbeat time.Duration `env:"SHOP_KAFKA_HEARTBEAT" envDefault:"1s" help:"how often such a consumer says that it is alive, shorter than its session" zh:"该消费者的心跳间隔，须小于会话时长"`
+	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long its group waits for a member when partitions are dealt out again" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
+
 	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"how long the first answer under an Idempotency-Key is kept at least; a key repeated later deducts again; 0: for ever" zh:"Idempotency-Key 的首次应答至少保留多久；之后重复该键会再次扣减；0 表示永久保留"`
 	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits count those that are gone; 0: for ever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入审计；0 表示永久保留"`
 	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of what is older, in every replica, in small batches on connections of their own; 0: nothing is purged" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
@@ -210,6 +214,8 @@ func (c config) validateTimes() (errs []error) {
 		{"SHOP_SETTLE_TIMEOUT", c.SettleTimeout, time.Millisecond}, {"SHOP_CONSUL_SESSION", c.ConsulSession, time.Second},
 		{"SHOP_CONSUL_LOCK_DELAY", c.ConsulDelay, time.Millisecond},
 		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond}, {"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond},
+		{"SHOP_KAFKA_SESSION", c.KafkaSession, 10 * time.Millisecond}, {"SHOP_KAFKA_HEARTBEAT", c.KafkaHeartbeat, time.Millisecond},
+		{"SHOP_KAFKA_REBALANCE", c.KafkaRebalance, 10 * time.Millisecond},
 	} {
 		if x.value < x.least {
 			errs = append(errs, fmt.Errorf("%s is %s, want at least %s", x.name, x.value, x.least))
@@ -217,6 +223,9 @@ func (c config) validateTimes() (errs []error) {
 	}
 	if c.HealthEvery < 0 && c.HealthEvery != noProbes {
 		errs = append(errs, fmt.Errorf("SHOP_HEALTH_INTERVAL is %s, want 0 or more", c.HealthEvery))
+	}
+	if c.KafkaHeartbeat >= c.KafkaSession {
+		errs = append(errs, fmt.Errorf("SHOP_KAFKA_HEARTBEAT is %s, want less than SHOP_KAFKA_SESSION, %s", c.KafkaHeartbeat, c.KafkaSession))
 	}
 	return errs
 }

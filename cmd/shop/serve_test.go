@@ -195,7 +195,8 @@ func TestConfigValidate(t *testing.T) {
 		"SHOP_DRAIN is -1ns, want":  func(c *config) { c.Drain = -1 },
 		"SHOP_SQL_TIMEOUT is 1s":    func(c *config) { c.SQLTimeout = time.Second },
 		"SHOP_DIAL_TIMEOUT is 0s":   func(c *config) { c.DialTimeout = 0 },
-		"SHOP_HEALTH_INTERVAL is -": func(c *config) { c.HealthEvery = -time.Second },
+		"SHOP_KAFKA_HEARTBEAT is 7s, want less than SHOP_KAFKA_SESSION, 6s": func(c *config) { c.KafkaHeartbeat = 7 * time.Second },
+		"SHOP_HEALTH_INTERVAL is -":                                         func(c *config) { c.HealthEvery = -time.Second },
 	} {
 		c := good
 		change(&c)

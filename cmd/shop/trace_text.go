@@ -138,8 +138,8 @@ var (
 	segmentWord  = regexp.MustCompile(`#\d+\}`)
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
 	drawnWord    = regexp.MustCompile(`(-answers/|"reply_to":)\d+`) // in the mode kafka each replica draws its partition
-	runWord      = regexp.MustCompile(`"run":\d+`)
-	offsetWord   = regexp.MustCompile(`(-answers/<partition>: offset )\d+`)
+	runWord      = regexp.MustCompile(`("run":|\brun = )\d+`)
+	offsetWord   = regexp.MustCompile(`(-(?:answers/<partition>|requests/\d+): (?:key \d+ )?offset )\d+`) // probes go before
 )
 
 // shortSHA shortens the name of a script: what it says of itself stands on the next line.
@@ -188,7 +188,7 @@ func (s stabilizer) text(text string) string {
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
 		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},
-		{runWord, `"run":<run>`},
+		{runWord, "$1<run>"},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}

@@ -219,7 +219,7 @@ func TestStabilizer(t *testing.T) {
 		"delete /lock/n-0000000003":                                                      "delete /lock/n-<rank>",
 		"/v3/Some (17 bytes)":                                                            "/v3/Some",
 		"Fetch lastitem-answers/12: offset 2":                                            "Fetch lastitem-answers/<partition>: offset <offset>",
-		"OffsetCommit lastitem-shop lastitem-requests/2: offset 2":                       "OffsetCommit lastitem-shop lastitem-requests/2: offset 2",
+		"OffsetCommit lastitem-shop lastitem-requests/2: offset 2":                       "OffsetCommit lastitem-shop lastitem-requests/2: offset <offset>",
 		`{"status":409,"reply_to":3}`:                                                    `{"status":409,"reply_to":<partition>}`,
 		`{"quantity":16,"remaining":16}`:                                                 `{"quantity":16,"remaining":16}`,
 	} {

@@ -2,8 +2,10 @@ package backend
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -19,11 +21,27 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 		}
 		seeds = append(seeds, seed)
 	}
-	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("lastitem")}, opts...)...)
+	c, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(seeds...), kgo.ClientID("lastitem"),
+		// By default a client that has lost its brokers waits for up to five seconds between two tries, at each of several layers.
+		kgo.RetryBackoffFn(kafkaBackoff), kgo.MetadataMinAge(kafkaBackoffMax),
+	}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("backend: Kafka: %w", err)
 	}
 	return c, nil
+}
+
+// A client tries again within kafkaBackoffMax: so long at most after the brokers are back does it notice.
+const (
+	kafkaBackoffMin = 50 * time.Millisecond
+	kafkaBackoffMax = 500 * time.Millisecond
+)
+
+// kafkaBackoff is how long to wait after so many failures, give or take a fifth, so that replicas do not come all at once.
+func kafkaBackoff(fails int) time.Duration {
+	wait := min(kafkaBackoffMin<<min(max(fails-1, 0), 10), kafkaBackoffMax)
+	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // any
 }
 
 // KafkaPrefix is how topics and groups begin where Redis keys begin with prefix: Kafka's names have no colon.
@@ -36,12 +54,13 @@ func (s *Set) openKafka(cfg Config) error {
 		return nil
 	}
 	s.Kafka = func(opts ...kgo.Opt) (*kgo.Client, error) {
+		dial := kgo.DialTimeout(cfg.Patience.orDefault().Dial)
 		if cfg.KafkaDial != nil {
-			opts = append(opts, kgo.Dialer(cfg.KafkaDial))
+			dial = kgo.Dialer(cfg.KafkaDial)
 		}
-		return OpenKafka(cfg.Kafka, opts...)
+		return OpenKafka(cfg.Kafka, append([]kgo.Opt{dial}, opts...)...)
 	}
-	client, err := s.Kafka()
+	client, err := s.Kafka(kgo.ClientID("lastitem-health"))
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,12 @@ package localstack
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // startReplica fills in s.Replicas[i]. Replicas are processes of their own, so that what is local to a process, such as a
@@ -31,13 +34,47 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 				missing,
 			}, s.extrasEnv(), s.opts.Env)
 		},
-		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
+		ready: s.replicaReady(number),
 		grace: grace, survives: true,
 	})
 	if err == nil {
 		s.opts.Log("replica %s: at %s", number, s.Replicas[i].Addr)
 	}
 	return err
+}
+
+// kafkaWithin is how long the start of a replica waits for its consumers: a new broker may take half a minute to make a group.
+const kafkaWithin = 45 * time.Second
+
+// replicaReady makes the function that says whether a replica can serve. One that is ready may still be joining its group of consumers:
+// where the stack has a Kafka it is waited for too, for a time, so that whoever lists the modes then finds them all.
+func (s *Stack) replicaReady(number string) func(ctx context.Context, addr string) error {
+	var since time.Time
+	return func(ctx context.Context, addr string) error {
+		if err := answers200(ctx, addr, "/readyz"); err != nil || s.Kafka.URL == "" {
+			return err
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		body, err := get(ctx, addr, "/modes/kafka")
+		if err != nil {
+			return nil //nolint:nilerr // not a shop that has the mode
+		}
+		var mode struct {
+			Available bool   `json:"available"`
+			Why       string `json:"why"`
+		}
+		switch err := json.Unmarshal(body, &mode); {
+		case err != nil || mode.Available:
+			return nil //nolint:nilerr // likewise
+		case time.Since(since) > kafkaWithin:
+			s.opts.Log("replica %s: goes on without the mode kafka, because: %s", number, mode.Why)
+			return nil
+		default:
+			return errors.New(mode.Why)
+		}
+	}
 }
 
 // startBalancer fills in s.Balancer and s.URL. It comes last, so that it never meets a replica that is not there yet.

@@ -20,7 +20,10 @@ type ticket struct {
 	order       store.Order
 	fingerprint []byte // of the payload, with a key
 	answer      func(Receipt, error) idempotency.Answer
-	run         int64 // of the product, in which alone this is to be; 0 = any
+	// run is that of the product in which alone this is to be. It comes from a log then, which may bring it again: without a key it
+	// is known by the row of its order, if it was sold. If it was refused it is refused again, since in one run stock only goes down.
+	// 0 = any, and nothing brings it again.
+	run int64
 
 	receipt  Receipt
 	err      error
@@ -50,7 +53,7 @@ func (d Deps) commit(product int64, batch []*ticket) {
 			}
 			todo = nil
 		case try < groupTries && (errors.Is(err, errKeysTaken) || errors.Is(err, store.ErrOrderExists)):
-			todo = d.replayTaken(todo)
+			todo = d.replayTaken(product, todo)
 		case try < groupTries && errors.Is(err, store.ErrConflict):
 		default:
 			fail(todo, err)
@@ -81,28 +84,35 @@ func fail(batch []*ticket, err error) {
 
 type repetition struct{ again, first *ticket }
 
-// firsts parts the batch into the first request with each key, and those that repeat one of them.
+// identity is by what a repetition of a request in one batch is known: its key, or the order's id where a log may hold it twice.
+type identity struct{ key, order string }
+
+// firsts parts the batch into the first request of each identity, and those that repeat one of them.
 func firsts(batch []*ticket) (todo []*ticket, repeated []repetition) {
-	var byKey map[string]*ticket
+	var seen map[identity]*ticket
 	for _, t := range batch {
-		if len(t.order.Key) == 0 {
+		id := identity{key: string(t.order.Key)}
+		if id.key == "" && t.run > 0 {
+			id.order = t.order.ID
+		}
+		if id == (identity{}) {
 			todo = append(todo, t)
 			continue
 		}
-		if byKey == nil {
-			byKey = make(map[string]*ticket, len(batch))
+		if seen == nil {
+			seen = make(map[identity]*ticket, len(batch))
 		}
-		if first := byKey[string(t.order.Key)]; first != nil {
+		if first := seen[id]; first != nil {
 			repeated = append(repeated, repetition{t, first})
 			continue
 		}
-		byKey[string(t.order.Key)] = t
+		seen[id] = t
 		todo = append(todo, t)
 	}
 	return todo, repeated
 }
 
-// repeat takes the result of the first request with the same key and payload: its answer where one is kept, else its error.
+// repeat takes the result of the first request with the same identity and payload: its answer where one is kept.
 func (t *ticket) repeat(first *ticket) {
 	switch {
 	case first.receipt.Stored != nil:
@@ -110,34 +120,61 @@ func (t *ticket) repeat(first *ticket) {
 	case first.panicked != nil:
 		t.err = ErrInFlight // nothing happened, and nothing is kept
 	default:
-		t.err = first.err
+		t.receipt, t.err = first.receipt, first.err
 	}
 }
 
-// replayTaken gives the requests whose keys have an answer that answer, and returns the others.
-func (d Deps) replayTaken(batch []*ticket) (todo []*ticket) {
+// replayTaken gives the requests whose keys have an answer that answer, those whose orders are there the same, and returns the others.
+func (d Deps) replayTaken(product int64, batch []*ticket) (todo []*ticket) {
 	ctx, cancel := settling(context.Background())
 	defer cancel()
+	taken, sold, err := d.known(ctx, product, batch)
+	if err != nil {
+		fail(batch, err)
+		return nil
+	}
+	for _, t := range batch {
+		earlier, replays := taken[string(t.order.Key)]
+		remaining, again := sold[t.order.ID]
+		switch {
+		case len(t.order.Key) > 0 && replays:
+			t.receipt, t.err = replay(earlier, t.fingerprint, t.order.Mode)
+		case again:
+			t.receipt, t.err = Receipt{OrderID: t.order.ID, Remaining: remaining}, nil
+		default:
+			todo = append(todo, t)
+		}
+	}
+	return todo
+}
+
+// known returns the answers that the keys of a batch have, and what was left after those of its orders without one that are there.
+func (d Deps) known(ctx context.Context, product int64, batch []*ticket) (taken map[string]store.Answer, sold map[string]*int64, err error) {
 	var keys [][]byte
 	for _, t := range batch {
 		if len(t.order.Key) > 0 {
 			keys = append(keys, t.order.Key)
 		}
 	}
-	taken, err := d.SQL.Answers(ctx, keys)
-	if err != nil {
-		fail(batch, err)
-		return nil
-	}
-	for _, t := range batch {
-		earlier, ok := taken[string(t.order.Key)]
-		if !ok || len(t.order.Key) == 0 {
-			todo = append(todo, t)
-			continue
+	if len(keys) > 0 {
+		if taken, err = d.SQL.Answers(ctx, keys); err != nil {
+			return nil, nil, err
 		}
-		t.receipt, t.err = replay(earlier, t.fingerprint, t.order.Mode)
 	}
-	return todo
+	if ids := unkeyed(batch, func(*ticket) bool { return true }); len(ids) > 0 {
+		sold, err = d.SQL.Sold(ctx, product, ids)
+	}
+	return taken, sold, err
+}
+
+// unkeyed lists the orders of the tickets of a kind that have no key and come from a log.
+func unkeyed(batch []*ticket, kind func(*ticket) bool) (ids []string) {
+	for _, t := range batch {
+		if len(t.order.Key) == 0 && t.run > 0 && kind(t) {
+			ids = append(ids, t.order.ID)
+		}
+	}
+	return ids
 }
 
 // errKeysTaken is a conflict for who gives up at last: nothing happened.
@@ -174,21 +211,24 @@ func (d Deps) oldestRequest() int64 {
 
 // take decides who is sold what, and takes the units.
 func (d Deps) take(tx *store.Tx, product int64, batch []*ticket) error {
-	if sum, ok := total64(batch); ok && !slices.ContainsFunc(batch, func(t *ticket) bool { return t.run > 0 }) {
-		left, ok, err := tx.Take(product, sum)
-		if err != nil {
-			return err
-		}
-		if ok {
-			serve(batch, left+sum)
-			return nil
-		}
+	oldest := d.oldestRequest()
+	if ok, err := takeSum(tx, product, batch, oldest); err != nil || ok {
+		return err
 	}
 	row, run, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
 	if err != nil {
 		return err
 	}
-	sold := row.Stock - serve(ofRun(batch, run, d.oldestRequest()), row.Stock)
+	sold := row.Stock - serve(ofRun(batch, run, oldest), row.Stock)
+	if refused := unkeyed(batch, func(t *ticket) bool { return errors.Is(t.err, ErrSoldOut) }); len(refused) > 0 {
+		again, err := tx.AnySold(product, refused)
+		switch {
+		case err != nil:
+			return err
+		case again: // it was sold what is not there now
+			return errKeysTaken
+		}
+	}
 	if sold == 0 {
 		return nil
 	}
@@ -196,6 +236,26 @@ func (d Deps) take(tx *store.Tx, product int64, batch []*ticket) error {
 		return errors.Join(err, fmt.Errorf("%w: stock changed under its lock", store.ErrConflict))
 	}
 	return nil
+}
+
+// takeSum takes what all want together, and serves them, if that much is there, and all of them are of one run and not too old, or of
+// any run.
+func takeSum(tx *store.Tx, product int64, batch []*ticket, oldest int64) (ok bool, err error) {
+	sum, ok := total64(batch)
+	run := batch[0].run
+	if !ok || slices.ContainsFunc(batch, func(t *ticket) bool { return t.run != run || run > 0 && t.order.CreatedMicros < oldest }) {
+		return false, nil
+	}
+	var left int64
+	if run > 0 {
+		left, ok, err = tx.TakeOfRun(product, sum, run)
+	} else {
+		left, ok, err = tx.Take(product, sum)
+	}
+	if ok && err == nil {
+		serve(batch, left+sum)
+	}
+	return ok && err == nil, err
 }
 
 // ofRun refuses those from a log that belong to another run, or are older than oldest, and returns the rest.

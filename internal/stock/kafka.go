@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,13 +13,13 @@ import (
 )
 
 // kafka puts the queue outside the process. The request is a record in the partition of its product; whichever replica consumes
-// that partition runs the transaction of queue on what a poll brings, and sends the answer back to the replica that asked. The
-// log outlives every process. It delivers at least once, so each request is executed behind its idempotency key, or an id of
-// its own where it has none.
+// that partition runs the transaction of queue on what the polls have brought, and sends the answer back to the replica that
+// asked. The log outlives every process. It delivers at least once, so a request has an effect once: by its idempotency key, or,
+// without one, by the id of its order.
 //
 //	replica 1   A: produce ─────────────────────────────────────────────── answer: 200
 //	replica 2   poll: A, B ── UPDATE, INSERTs, COMMIT ── answers ── kill -9, offsets not committed
-//	replica 3                                                          poll: A, B again ── keys known: the same answers
+//	replica 3                                                          poll: A, B again ── rows found: the same answers
 var kafka = Mode{
 	Name:   "kafka",
 	Title:  Text{"One partition per product, one consumer, the same transaction", "同一商品进同一分区，单消费者，与 queue 同样的事务"},
@@ -32,27 +31,21 @@ var kafka = Mode{
 	New: newKafka,
 }
 
-// kafkaStart is how long a request waits for a replica that is making its topics and joining the group, however short its own wait.
-const kafkaStart = 5 * time.Second
-
 func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	k.deps.Steps.At(ctx, step.Waiting, "")
-	late := time.NewTimer(max(req.Wait, kafkaStart))
-	defer late.Stop()
-	select { // in whatever case, nothing has been sent
-	case <-k.ready:
-	case <-late.C:
-		return Receipt{}, fmt.Errorf("%w: kafka: no broker has answered yet", ErrUnavailable)
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil {
-		return Receipt{}, fmt.Errorf("%w: gave up before it was sent: %w", ErrContended, context.Cause(ctx))
+	l, partition, err := k.route(req.Items[0].ProductID)
+	if err != nil {
+		return Receipt{}, err // nothing is produced that nobody would execute soon
 	}
 	m, err := k.message(ctx, req)
 	if err != nil {
 		return Receipt{}, err
 	}
-	a, err := k.ask(ctx, m)
+	if ctx.Err() != nil {
+		return Receipt{}, contended(ctx)
+	}
+	m.ReplyTo = l.listens
+	a, err := l.ask(ctx, partition, m)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -74,22 +67,24 @@ func (k *kafkaDeductor) message(ctx context.Context, req Request) (kafkaRequest,
 	if err != nil {
 		return kafkaRequest{}, err
 	}
-	if len(order.Key) == 0 {
-		order.Key = []byte(order.ID) // delivered twice, it is executed once
-	}
 	m := kafkaRequest{
-		Order: order, ReplyTo: k.partition,
-		Sold: onWire(soldTemplate(req, []store.Order{order})), Refused: onWire(refusedTemplate(req, item)),
+		Order: order,
+		Sold:  onWire(soldTemplate(req, []store.Order{order})), Refused: onWire(refusedTemplate(req, item)),
 	}
 	if m.Fingerprint, err = fingerprint(req); err != nil {
 		return m, err
 	}
-	m.Run, err = k.deps.SQL.Run(ctx, item.ProductID)
+	m.Run, err = k.runs.read(ctx, item.ProductID)
 	return m, err
 }
 
-// ask produces the request and waits for its answer. Once it is sent, a client that hangs up ends nothing.
-func (k *kafkaDeductor) ask(ctx context.Context, m kafkaRequest) (kafkaAnswer, error) {
+// contended is for a request whose client has gone before anything was sent.
+func contended(ctx context.Context) error {
+	return fmt.Errorf("%w: gave up before it was sent: %w", ErrContended, context.Cause(ctx))
+}
+
+// ask produces a request and waits for its answer. Once it is sent, a client that hangs up ends nothing.
+func (l *kafkaLink) ask(ctx context.Context, partition int32, m kafkaRequest) (kafkaAnswer, error) {
 	value, err := json.Marshal(m)
 	if err != nil {
 		return kafkaAnswer{}, err
@@ -99,11 +94,11 @@ func (k *kafkaDeductor) ask(ctx context.Context, m kafkaRequest) (kafkaAnswer, e
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	answer := k.expect(m.Order.ID)
-	defer k.forget(m.Order.ID)
+	answer := l.k.expect(m.Order.ID)
+	defer l.k.forget(m.Order.ID)
 	produced := make(chan error, 1)
-	k.client.Produce(ctx, &kgo.Record{
-		Topic: k.requests, Key: strconv.AppendInt(nil, m.Order.ProductID, 10), Value: value,
+	l.client.Produce(ctx, &kgo.Record{
+		Topic: l.requests.name, Partition: partition, Key: productKey(m.Order.ProductID), Value: value,
 	}, func(_ *kgo.Record, err error) { produced <- err })
 	for {
 		select {
@@ -111,10 +106,12 @@ func (k *kafkaDeductor) ask(ctx context.Context, m kafkaRequest) (kafkaAnswer, e
 			return a, nil
 		case err := <-produced:
 			if err != nil {
+				l.k.doubt(l, partition)
 				return kafkaAnswer{}, fmt.Errorf("%w: kafka: %w", ErrUnknown, err)
 			}
 			produced = nil
 		case <-ctx.Done():
+			l.k.doubt(l, partition)
 			return kafkaAnswer{}, fmt.Errorf("%w: kafka: no answer in %s", ErrUnknown, settleTimeout)
 		}
 	}
@@ -126,16 +123,23 @@ func (a kafkaAnswer) result(m kafkaRequest, req Request) (Receipt, error) {
 		return Receipt{}, err
 	}
 	r := Receipt{Stored: a.Stored}
-	own := len(req.Key) == 0 // its id is nobody else's: what was found under it is this request's first answer, delivered twice
 	switch {
-	case a.Replayed && !own:
+	case a.Replayed:
 		return Receipt{Stored: a.Stored, Replayed: true}, nil
-	case a.Refused || a.Stored != nil && a.Replayed && a.Stored.Status >= 300:
+	case a.Refused:
 		return r, soldOut(req.Items[0], a.Count)
 	}
-	r.OrderID = m.Order.ID
-	if !a.Replayed {
-		r.Remaining = &a.Count
-	}
+	r.OrderID, r.Remaining = m.Order.ID, &a.Count
 	return r, nil
 }
+
+// kafkaLifetime is the age from which a record is void: its request was answered "unknown" long ago. It bounds for how long what
+// keeps a redelivered record from having a second effect must be kept, in three steps. Within one run that is the row of its key
+// in idempotent_log or, without a key, its row in orders, which is kept at least as long. Where keys are kept for less than twice
+// kafkaLifetime, half of that time is the bound instead ([Deps.KeepKeys]): the other half is for clocks that differ. In another run the record is void
+// whatever its age. And the log itself keeps records for kafkaRetention where the topics are ours; where somebody else has made them
+// with another retention, or none, nothing changes, since age and run are looked at in the record.
+const (
+	kafkaLifetime  = 10 * time.Minute
+	kafkaRetention = time.Hour
+)

@@ -5,252 +5,109 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 )
 
-// Partitions of the topics. Requests: as many replicas as that can consume at once. Answers: each replica reads one, and drops what
-// is meant for another one that has drawn the same.
-const (
-	requestPartitions = 12
-	answerPartitions  = 16
-)
+// The half of kafka that answers, as a member of the group of all replicas.
 
-// A consumer that is silent for kafkaSession is taken to be dead, and its partitions go to others: that is how long their products
-// stand still.
-const (
-	kafkaSession   = 6 * time.Second
-	kafkaHeartbeat = time.Second
-	kafkaRetry     = 100 * time.Millisecond
-)
-
-// kafkaDeductor asks and, as a member of the group of all replicas, answers.
-type kafkaDeductor struct {
-	deps              Deps
-	requests, answers string      // topics
-	partition         int32       // of answers, where this replica listens
-	client            *kgo.Client // produces, and reads answers
-	ready             chan struct{}
-
-	mu      sync.Mutex
-	waiting map[string]chan kafkaAnswer // by id
-}
-
-// newKafka starts to connect, and goes on until it succeeds or the shop closes.
-func newKafka(d Deps) (Deductor, error) {
-	prefix := strings.ReplaceAll(d.Prefix, ":", "-") // Kafka's names have no colon
-	k := &kafkaDeductor{
-		deps: d, requests: prefix + "requests", answers: prefix + "answers", partition: rand.Int32N(answerPartitions), //nolint:gosec // any
-		ready: make(chan struct{}), waiting: map[string]chan kafkaAnswer{},
-	}
-	var err error
-	k.client, err = d.Kafka(kgo.ProducerLinger(0), kgo.RecordPartitioner(byPartition(k.answers)), kgo.RecordDeliveryTimeout(settleTimeout))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { k.work(ctx, prefix+"shop") })
-	d.OnClose(func(ctx context.Context) error {
-		cancel()
-		running.Wait()
-		// The last answers: their offsets may be committed. Who waits for one that cannot be sent knows nothing, and is told so.
-		ctx, done := context.WithTimeout(ctx, kafkaRetry)
-		defer done()
-		_ = k.client.Flush(ctx)
-		k.client.Close()
-		return nil
-	})
-	return k, nil
-}
-
-// byPartition sends what goes to the topic of answers to the partition that the record names, all else by the hash of its key.
-func byPartition(answers string) kgo.Partitioner {
-	byKey, manual := kgo.StickyKeyPartitioner(nil), kgo.ManualPartitioner()
-	return partitioner(func(topic string) kgo.TopicPartitioner {
-		if topic == answers {
-			return manual.ForTopic(topic)
-		}
-		return byKey.ForTopic(topic)
-	})
-}
-
-type partitioner func(topic string) kgo.TopicPartitioner
-
-// ForTopic calls p.
-func (p partitioner) ForTopic(topic string) kgo.TopicPartitioner { return p(topic) }
-
-// work makes the topics, and reads answers and requests until ctx ends.
-func (k *kafkaDeductor) work(ctx context.Context, group string) {
-	for err := k.prepare(ctx); err != nil; err = k.prepare(ctx) {
-		k.rest(ctx, err)
-		if ctx.Err() != nil {
-			return
-		}
-	}
-	consumer, err := k.deps.Kafka(
-		kgo.ConsumerGroup(group), kgo.ConsumeTopics(k.requests), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.DisableAutoCommit(), kgo.SessionTimeout(kafkaSession), kgo.HeartbeatInterval(kafkaHeartbeat),
-	)
-	if err != nil { // the options are wrong: no try would help
-		k.log("consumer", err)
-		return
-	}
-	var reading sync.WaitGroup
-	reading.Go(func() { k.readAnswers(ctx) })
-	close(k.ready)
+// poll hands on what the consumer is assigned. It goes on while a batch is executed, so that the next batch is all that came meanwhile.
+func (l *kafkaLink) poll(ctx context.Context, records chan<- *kgo.Record) {
 	for ctx.Err() == nil {
-		k.serve(ctx, consumer)
-	}
-	reading.Wait()
-	consumer.Close() // leaves the group
-}
-
-func (k *kafkaDeductor) log(what string, err error) {
-	if k.deps.Log != nil {
-		k.deps.Log.Warn("kafka", "what", what, "err", err)
-	}
-}
-
-// prepare makes the topics if they are new, and finds the end of the partition of answers by writing there: from that on this
-// replica misses nothing that it asks for.
-func (k *kafkaDeductor) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	for topic, partitions := range map[string]int32{k.requests: requestPartitions, k.answers: answerPartitions} {
-		create := kmsg.NewPtrCreateTopicsRequest()
-		t := kmsg.NewCreateTopicsRequestTopic()
-		t.Topic, t.NumPartitions, t.ReplicationFactor = topic, partitions, -1 // as many copies as the broker's default says
-		create.Topics = append(create.Topics, t)
-		resp, err := create.RequestWith(ctx, k.client)
-		if err != nil {
-			return err
-		}
-		for _, t := range resp.Topics {
-			if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-				return err
-			}
-		}
-	}
-	r, err := k.client.ProduceSync(ctx, &kgo.Record{Topic: k.answers, Partition: k.partition}).First()
-	if err != nil {
-		return err
-	}
-	k.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{k.answers: {k.partition: kgo.NewOffset().At(r.Offset)}})
-	return nil
-}
-
-// expect returns where the answer to a request will be.
-func (k *kafkaDeductor) expect(id string) <-chan kafkaAnswer {
-	c := make(chan kafkaAnswer, 1)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.waiting[id] = c
-	return c
-}
-
-func (k *kafkaDeductor) forget(id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.waiting, id)
-}
-
-// readAnswers hands answers to those who wait for them. The second one to a request that was delivered twice is dropped.
-func (k *kafkaDeductor) readAnswers(ctx context.Context) {
-	for ctx.Err() == nil {
-		fetches := k.client.PollFetches(ctx)
-		k.rest(ctx, fetches.Err())
-		fetches.EachRecord(func(r *kgo.Record) {
-			var a kafkaAnswer
-			if json.Unmarshal(r.Value, &a) != nil {
+		fetches := l.consumer.PollRecords(ctx, queueBatch)
+		l.k.rest(ctx, fetches.Err())
+		for r := range fetches.RecordsAll() {
+			select {
+			case records <- r:
+			case <-ctx.Done():
 				return
 			}
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			if c := k.waiting[a.ID]; c != nil {
-				delete(k.waiting, a.ID)
-				c <- a
-			}
-		})
+		}
 	}
 }
 
-// serve executes what one poll brings: the products beside each other, the requests for each in their order and in one
-// transaction. Offsets are committed last: who dies before has it delivered again, to another one.
-func (k *kafkaDeductor) serve(ctx context.Context, consumer *kgo.Client) {
-	fetches := consumer.PollRecords(ctx, queueBatch)
-	k.rest(ctx, fetches.Err())
+// serve executes, batch after batch, what has been polled. A batch is marked when all of it has its result, and marks are committed
+// beside the work: what was not committed when a replica dies is delivered again, to another one.
+func (l *kafkaLink) serve(ctx context.Context, records <-chan *kgo.Record) {
+	for {
+		var batch []*kgo.Record
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-records:
+			batch = append(batch, r)
+		}
+		for len(batch) < queueBatch && len(records) > 0 { // nobody else takes any
+			batch = append(batch, <-records)
+		}
+		if l.executeAll(ctx, batch) {
+			l.consumer.MarkCommitRecords(batch...)
+		}
+	}
+}
+
+// executeAll executes the records of a batch, the products beside each other, the requests for each in their order and in one
+// transaction. It returns false where ctx ended before all had their result.
+func (l *kafkaLink) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	byProduct := map[int64][]kafkaRequest{}
-	fetches.EachRecord(func(r *kgo.Record) {
+	for _, r := range batch {
 		var m kafkaRequest
 		if err := json.Unmarshal(r.Value, &m); err != nil {
-			k.log("request", err)
-			return
+			l.k.log("a request that cannot be read is skipped", err)
+			continue
 		}
-		byProduct[m.Order.ProductID] = append(byProduct[m.Order.ProductID], m)
-	})
+		switch {
+		case m.probe():
+			l.send(m.ReplyTo, kafkaAnswer{ID: m.Order.ID})
+		case time.Since(time.UnixMicro(m.Order.CreatedMicros)) > kafkaLifetime:
+			l.reply(m, &ticket{err: errTooOld})
+		default:
+			byProduct[m.Order.ProductID] = append(byProduct[m.Order.ProductID], m)
+		}
+	}
 	var products sync.WaitGroup
-	for product, batch := range byProduct {
-		products.Go(func() { k.execute(ctx, product, batch) })
+	for product, requests := range byProduct {
+		products.Go(func() { l.execute(ctx, product, requests) })
 	}
 	products.Wait()
-	if len(byProduct) == 0 || ctx.Err() != nil {
-		return
-	}
-	if err := consumer.CommitRecords(ctx, fetches.Records()...); err != nil {
-		k.log("commit of offsets", err) // they come again, to no effect
-	}
+	return ctx.Err() == nil
 }
 
-// execute commits a batch and sends its answers. What has no final result is tried again: behind its key it happens once. "No, for
-// now" is none: the record may have been executed by somebody who died then, or be delivered again, and be executed after all.
-func (k *kafkaDeductor) execute(ctx context.Context, product int64, batch []kafkaRequest) {
+// execute commits a batch and sends its answers. What has no final result is tried again: it happens once. "No, for now" is none:
+// the record may have been executed by somebody who died then, or be delivered again, and be executed after all.
+func (l *kafkaLink) execute(ctx context.Context, product int64, batch []kafkaRequest) {
 	for len(batch) > 0 {
 		tickets := make([]*ticket, len(batch))
 		for i, m := range batch {
 			tickets[i] = m.ticket()
 		}
-		k.deps.commit(product, tickets)
-		k.deps.Steps.At(context.Background(), step.Committed, "")
+		l.k.deps.commit(product, tickets)
+		l.k.deps.Steps.At(context.Background(), step.Committed, "")
 		var again []kafkaRequest
+		var why error
 		for i, t := range tickets {
 			if t.panicked == nil && !final(t.err) {
-				again = append(again, batch[i])
+				again, why = append(again, batch[i]), t.err
 				continue
 			}
-			k.send(batch[i], t)
+			l.reply(batch[i], t)
 		}
 		if batch = again; ctx.Err() != nil {
 			return
 		}
 		if len(batch) > 0 {
-			k.rest(ctx, ErrUnknown)
+			l.k.rest(ctx, why)
 		}
 	}
 }
 
-// rest logs an error, and waits before what had it is tried again. Without one it does nothing.
-func (k *kafkaDeductor) rest(ctx context.Context, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	if k.deps.Log != nil { // that the brokers are down, the health check says
-		k.deps.Log.Debug("kafka", "what", "trying again", "err", err)
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(kafkaRetry):
-	}
-}
+// errTooOld is a record whose rows may have been purged; see kafkaLifetime. Nothing says whether it was executed. It will not be now.
+var errTooOld = fmt.Errorf("%w: the record is older than %s", ErrUnknown, kafkaLifetime)
 
 // final says that a request has a result that another delivery of it would not change.
 func final(err error) bool {
@@ -271,13 +128,13 @@ func (m kafkaRequest) ticket() *ticket {
 	}
 }
 
-// send sends the answer to the replica that asked.
-func (k *kafkaDeductor) send(m kafkaRequest, t *ticket) {
+// reply sends the result of a request to the replica that asked.
+func (l *kafkaLink) reply(m kafkaRequest, t *ticket) {
 	a := kafkaAnswer{ID: m.Order.ID, Stored: t.receipt.Stored, Replayed: t.receipt.Replayed}
 	var refused *SoldOutError
 	switch {
 	case t.panicked != nil: // nothing happened now; a delivery before this one may have gone through
-		k.log("panic", fmt.Errorf("order %s: %v", m.Order.ID, t.panicked))
+		l.k.log("panic", fmt.Errorf("order %s: %v", m.Order.ID, t.panicked))
 		a.failed(fmt.Errorf("%w: it panicked", ErrUnknown))
 	case errors.As(t.err, &refused):
 		a.Refused, a.Count = true, refused.Available
@@ -286,14 +143,19 @@ func (k *kafkaDeductor) send(m kafkaRequest, t *ticket) {
 	case t.receipt.Remaining != nil:
 		a.Count = *t.receipt.Remaining
 	}
+	l.send(m.ReplyTo, a)
+}
+
+// send produces an answer. Where that fails, its request hears nothing, and is answered "unknown".
+func (l *kafkaLink) send(to int32, a kafkaAnswer) {
 	value, err := json.Marshal(a)
 	if err != nil {
-		k.log("answer", err)
+		l.k.log("answer", err)
 		return
 	}
-	k.client.Produce(context.Background(), &kgo.Record{Topic: k.answers, Partition: m.ReplyTo, Value: value}, func(_ *kgo.Record, err error) {
+	l.client.TryProduce(context.Background(), &kgo.Record{Topic: l.answers.name, Partition: to, Value: value}, func(_ *kgo.Record, err error) {
 		if err != nil {
-			k.log("answer", err)
+			l.k.debug("answer not sent", err)
 		}
 	})
 }

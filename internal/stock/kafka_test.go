@@ -71,7 +71,7 @@ func TestKafkaReplays(t *testing.T) {
 		if _, err := deduct(2, 1, key); !errors.Is(err, stock.ErrKeyReused) {
 			t.Errorf("Deduct(1) with the key of Deduct(2) = %v, want ErrKeyReused", err)
 		}
-		want := stocktest.Books{Initial: 9, Stock: 4, Sold: 5, Orders: 4, Keys: 5}
+		want := stocktest.Books{Initial: 9, Stock: 4, Sold: 5, Orders: 4, Keys: 2}
 		if got := h.Books(t, product, stock.SQL); got != want {
 			t.Errorf("books = %+v, want %+v", got, want)
 		}
@@ -115,7 +115,7 @@ func TestKafkaRedelivery(t *testing.T) {
 				t.Errorf("answer to A = %s, want that it was sold", answer)
 			}
 		}
-		want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2}
+		want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 1}
 		if got := h.Books(t, product, stock.SQL); got != want {
 			t.Errorf("books = %+v, want %+v", got, want)
 		}
@@ -137,7 +137,7 @@ func TestKafkaRedeliveryAfterReset(t *testing.T) {
 		before := runOf(t, h, product)
 		h.SetStock(t, product, 3, 0)
 		// The key is free again, and somebody has used it for the same payload: both will be in one batch.
-		request := records(t, h.Replicas[0], "requests", 2, func([]byte) bool { return true })[1]
+		request := records(t, h.Replicas[0], "requests", 2, isRequest)[1]
 		now := strings.Replace(request, before, runOf(t, h, product), 1)
 		if now == request {
 			t.Fatalf("the request %s is not of the run %s", request, before)
@@ -240,7 +240,7 @@ func TestKafkaNewDatabase(t *testing.T) {
 	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
 		t.Fatalf("Deduct() = %v, want nil", err)
 	}
-	request := records(t, h.Replicas[0], "requests", 1, func([]byte) bool { return true })[0]
+	request := records(t, h.Replicas[0], "requests", 1, isRequest)[0]
 	renewed := embeddedEnv(t)
 	renewed.Kafka = old.Kafka
 	h = stocktest.Open(t, renewed, 1, stock.Modes())
@@ -249,7 +249,7 @@ func TestKafkaNewDatabase(t *testing.T) {
 	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
 		t.Errorf("Deduct() behind it = %v, want nil", err)
 	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
 		t.Errorf("books = %+v, want %+v", got, want)
 	}
 }
@@ -307,7 +307,7 @@ func TestKafkaPanics(t *testing.T) {
 	if r, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
 		t.Errorf("Deduct() behind it = %+v, %v, want nil", r, err)
 	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
 		t.Errorf("books = %+v, want %+v", got, want)
 	}
 }
@@ -332,7 +332,7 @@ func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
 		if r := await(); r.Err != nil || *r.Receipt.Remaining != 4 {
 			t.Errorf("Deduct() = %+v, %v, want 4 left", r.Receipt, r.Err)
 		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
+		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
 			t.Errorf("books = %+v, want %+v", got, want)
 		}
 	})
@@ -393,6 +393,9 @@ func records(t *testing.T, r *stocktest.Replica, topic string, n int, kind func(
 	return values
 }
 
+// isRequest tells a request from a probe.
+func isRequest(value []byte) bool { return !bytes.Contains(value, []byte(`"id":"probe/`)) }
+
 // produce puts a record for a product into a topic.
 func produce(t *testing.T, r *stocktest.Replica, topic string, product int64, value string) {
 	t.Helper()
@@ -411,40 +414,66 @@ func topicOf(r *stocktest.Replica, topic string) string {
 	return strings.ReplaceAll(r.Deps.Prefix, ":", "-") + topic
 }
 
-// Whether a request arrived that nobody answers is unknown.
+// Whether a request arrived that nobody answers is unknown. One after it is declined: nothing of it is sent.
 func TestKafkaNoAnswer(t *testing.T) {
 	t.Parallel()
 	broker, h, product := ownKafka(t)
-	deduct := func(ctx context.Context) error {
-		_, err := h.Replicas[0].Deduct(ctx, "kafka", stock.SQL, product, 1, "")
+	deduct := func() error {
+		_, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
 		return err
 	}
-	if err := deduct(t.Context()); err != nil {
+	if err := deduct(); err != nil {
 		t.Fatalf("Deduct() = %v, want nil", err)
 	}
-	broker.Cluster.Close()
-	if err := deduct(t.Context()); !errors.Is(err, stock.ErrUnknown) {
-		t.Errorf("Deduct() without a broker = %v, want ErrUnknown", err)
+	var held atomic.Bool
+	broker.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		broker.Cluster.KeepControl()
+		held.Store(true)
+		return nil, errors.New("cut off"), true
+	})
+	if err := deduct(); !errors.Is(err, stock.ErrUnknown) || !held.Load() {
+		t.Errorf("Deduct() whose record is never acknowledged = %v, want ErrUnknown", err)
 	}
+	if err := deduct(); !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("Deduct() behind it = %v, want ErrUnavailable", err)
+	}
+}
+
+// A client that hangs up before its request is sent has bought nothing.
+func TestKafkaHangUp(t *testing.T) {
+	t.Parallel()
+	_, h, product := ownKafka(t)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := deduct(gone); !errors.Is(err, stock.ErrContended) || !errors.Is(err, context.Canceled) {
+	_, err := h.Replicas[0].Deduct(gone, "kafka", stock.SQL, product, 1, "")
+	if !errors.Is(err, stock.ErrContended) || !errors.Is(err, context.Canceled) {
 		t.Errorf("Deduct() of a client that is gone = %v, want ErrContended, and why: nothing was sent", err)
 	}
 }
 
-// Where no broker answers a request is declined in time, since nothing of it was sent.
+// Where no broker answers a request is declined at once, and the mode says why.
 func TestKafkaNobodyThere(t *testing.T) {
 	t.Parallel()
 	env := embeddedEnv(t)
-	env.Kafka = "127.0.0.1:1"
+	env.Kafka, env.Unready = "127.0.0.1:1", true
 	h := stocktest.Open(t, env, 1, stock.Modes())
 	product := h.Product(t, 5, 0)
-	begun := time.Now()
-	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); !errors.Is(err, stock.ErrUnavailable) {
-		t.Errorf("Deduct() where nobody is = %v, want ErrUnavailable", err)
+	wantUnusable(t, h.Replicas[0], product, "refused")
+}
+
+// wantUnusable wants the mode to be declined and to say why.
+func wantUnusable(t *testing.T, r *stocktest.Replica, product int64, why string) {
+	t.Helper()
+	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("Deduct() = %v, want ErrUnavailable", err)
 	}
-	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("Deduct() where nobody is took %s", took)
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		s, err := r.Mode("kafka")
+		if err == nil && s.Err != nil && strings.Contains(s.Err.Error(), why) {
+			return
+		}
+		if time.Since(begun) > stocktest.Patience {
+			t.Fatalf("Mode() = %v, %v, want an error with %q", s.Err, err, why)
+		}
 	}
 }

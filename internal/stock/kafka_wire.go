@@ -12,13 +12,19 @@ import (
 
 // kafkaRequest is the value of a record in the topic of requests. Its id is that of the order.
 type kafkaRequest struct {
-	Order       store.Order  `json:"order"` // with its key
+	Order       store.Order  `json:"order"` // with its key, if the client gave one
 	Fingerprint []byte       `json:"fingerprint"`
 	Sold        wireTemplate `json:"sold"`
 	Refused     wireTemplate `json:"refused"`
 	Run         int64        `json:"run"`      // of the product: in another one the record is void
 	ReplyTo     int32        `json:"reply_to"` // partition of the topic of answers
+
+	partition int32 // of the topic of requests, where a probe goes
 }
+
+// probe says that it asks for nothing but an answer. To consumers that know no probes it is a request for an unknown product, which
+// is an answer as well.
+func (m kafkaRequest) probe() bool { return m.Order.ProductID == 0 && m.Order.Quantity == 0 }
 
 // kafkaAnswer is the value of a record in the topic of answers.
 type kafkaAnswer struct {

@@ -40,7 +40,8 @@ type Deps struct {
 	Etcd      *lock.Etcd
 	Consul    *lock.Consul
 	// Kafka makes a client of the brokers, which whoever asked closes; nil makes the mode kafka unavailable.
-	Kafka func(...kgo.Opt) (*kgo.Client, error)
+	Kafka      func(...kgo.Opt) (*kgo.Client, error)
+	KafkaGroup KafkaGroup
 	// Missing says why a backend is not there, and what to do, where it is not for whoever started this process to set a variable.
 	Missing map[Backend]string
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting.
@@ -60,11 +61,16 @@ type Deps struct {
 	Log      *slog.Logger
 
 	closers *[]func(context.Context) error
+	usable  *func() error // of the mode that is being made
 }
 
 // OnClose has the shop call f when it closes: for what a mode keeps running between requests. Functions are called in the
 // reverse order.
 func (d Deps) OnClose(f func(context.Context) error) { *d.closers = append(*d.closers, f) }
+
+// UsableWhen has the shop ask f why the mode cannot be used right now, nil when it can, beside the checks of its backends: for what
+// a mode has on them that they do not know of. f must not wait.
+func (d Deps) UsableWhen(f func() error) { *d.usable = f }
 
 // Shop runs the modes over one set of backends. It is safe for concurrent use.
 type Shop struct {
@@ -79,6 +85,7 @@ type entry struct {
 	deductor Deductor    // nil when err is set
 	readers  lock.Locker // nil where the mode has none
 	err      error
+	usable   func() error // nil where the backends decide
 }
 
 // Status is one mode of a shop and why it cannot be used, nil when it can.
@@ -97,7 +104,9 @@ func NewShop(deps Deps, modes []Mode) (*Shop, error) {
 	for _, m := range modes {
 		e := &entry{mode: m}
 		if e.err = configured(deps, m.Needs); e.err == nil {
-			e.deductor, e.err = m.New(deps)
+			own := deps
+			own.usable = &e.usable
+			e.deductor, e.err = m.New(own)
 		}
 		if e.err == nil && m.Readers != nil {
 			e.readers, e.err = m.Readers(deps)
@@ -195,6 +204,9 @@ func (s *Shop) status(e *entry) Status {
 				return Status{e.mode, fmt.Errorf("%s: %w", b, err)}
 			}
 		}
+	}
+	if e.usable != nil {
+		return Status{e.mode, e.usable()}
 	}
 	return Status{Mode: e.mode}
 }

@@ -111,6 +111,43 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]Answer, er
 	return all, statementError(rows.Err())
 }
 
+// AnySold says whether one of some orders of a product, at least one, is there.
+func (t *Tx) AnySold(product int64, ids []string) (bool, error) {
+	query, args := ofOrders(t.q.anySold, product, ids)
+	var n int
+	err := t.conn.QueryRowContext(t.ctx, query, args...).Scan(&n)
+	return n > 0, statementError(err)
+}
+
+// Sold returns what was left after those of some orders of a product, at least one, that are there, by id.
+func (s *SQL) Sold(ctx context.Context, product int64, ids []string) (map[string]*int64, error) {
+	query, args := ofOrders(s.q.sold, product, ids)
+	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, statementError(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	all := map[string]*int64{}
+	for rows.Next() {
+		var id string
+		var remaining *int64
+		if err := rows.Scan(&id, &remaining); err != nil {
+			return nil, statementError(err)
+		}
+		all[id] = remaining
+	}
+	return all, statementError(rows.Err())
+}
+
+// ofOrders fills the ids of orders into a query about a product, whose line "(?)" is their list.
+func ofOrders(query string, product int64, ids []string) (filled string, args []any) {
+	args = append(make([]any, 0, 1+len(ids)), product)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	return strings.Replace(query, "(?)", "(?"+strings.Repeat(", ?", len(ids)-1)+")", 1), args
+}
+
 // tuples repeats the tuple of an INSERT, the line that begins with VALUES, n times.
 func tuples(query string, n int) string {
 	head, rest, _ := strings.Cut(query, "\nVALUES ")

@@ -24,7 +24,7 @@ type queries struct {
 	raiseFence, raiseFenceStrictly    string
 
 	readLocked, insertAnswers, readAnswers string
-	readRun                                string
+	readRun, takeOfRun, sold, anySold      string
 
 	totals, ordersPage, cartKeysPage, keysPage string
 	ordersOf, keysOf, cartKeysOf               string
@@ -46,8 +46,8 @@ func loadQueries(dialect string) (queries, error) {
 		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock, "delete_purged": &q.deletePurged,
 		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
 		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
-		"read_run": &q.readRun,
-		"totals":   &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
+		"read_run": &q.readRun, "take_of_run": &q.takeOfRun, "sold": &q.sold, "any_sold": &q.anySold,
+		"totals": &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
 		"old_keys": &q.oldKeys, "lock_keys": &q.lockKeys, "purge_keys": &q.purgeKeys,
 		"old_orders": &q.oldOrders, "lock_orders": &q.lockOrders, "purge_orders": &q.purgeOrders,

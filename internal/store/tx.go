@@ -37,14 +37,23 @@ func (t *Tx) Set(product, stock int64) error { return t.exec(t.q.set, stock, pro
 // Take subtracts quantity if that much is there, in one statement, and returns what remains; ok is false when it is not
 // there, the product is unknown, or segmented.
 func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error) {
+	return t.take(t.q.take, quantity, product, quantity)
+}
+
+// TakeOfRun is Take where the product is still in a run; see [SQL.Run].
+func (t *Tx) TakeOfRun(product, quantity, run int64) (remaining int64, ok bool, err error) {
+	return t.take(t.q.takeOfRun, quantity, product, quantity, run)
+}
+
+func (t *Tx) take(query string, args ...any) (remaining int64, ok bool, err error) {
 	if !t.mysql {
-		err = t.conn.QueryRowContext(t.ctx, t.q.take, quantity, product, quantity).Scan(&remaining)
+		err = t.conn.QueryRowContext(t.ctx, query, args...).Scan(&remaining)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, false, nil
 		}
 		return remaining, err == nil, statementError(err)
 	}
-	res, err := t.conn.ExecContext(t.ctx, t.q.take, quantity, product, quantity)
+	res, err := t.conn.ExecContext(t.ctx, query, args...)
 	if err != nil {
 		return 0, false, statementError(err)
 	}

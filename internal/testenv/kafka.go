@@ -1,6 +1,8 @@
 package testenv
 
 import (
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +23,26 @@ func Kafka(t testing.TB) *KafkaBroker {
 	if err != nil {
 		t.Fatalf("testenv: Kafka: %v", err)
 	}
-	t.Cleanup(c.Close)
-	return &KafkaBroker{strings.Join(c.ListenAddrs(), ","), c}
+	b := &KafkaBroker{strings.Join(c.ListenAddrs(), ","), c}
+	t.Cleanup(func() { b.Cluster.Close() })
+	return b
+}
+
+// Restart ends the broker, and starts one at the same address, which has nothing of what the first one had.
+func (b *KafkaBroker) Restart(t testing.TB) {
+	t.Helper()
+	b.Cluster.Close()
+	_, text, err := net.SplitHostPort(b.Seeds)
+	if err != nil {
+		t.Fatalf("testenv: Kafka: %v", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("testenv: Kafka: %v", err)
+	}
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port))
+	if err != nil {
+		t.Fatalf("testenv: Kafka: %v", err)
+	}
+	b.Cluster = c
 }

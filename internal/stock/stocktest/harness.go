@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,9 @@ type Env struct {
 
 	// What only some modes need, see backend.Config; "" makes these modes unavailable.
 	Redlock, ZooKeeper, Etcd, Consul, Kafka string
+	// Unready says that the broker of Kafka will not answer: no replica waits until the mode can be used.
+	Unready bool
+	Log     *slog.Logger // of every replica; nil = none
 
 	// Work is [stock.Deps.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests fail at once
 	// while a backend is down.
@@ -91,7 +95,26 @@ func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
 	for i := range n {
 		h.Replicas = append(h.Replicas, open(t, env, fmt.Sprintf("replica-%d", i+1), modes))
 	}
+	for _, r := range h.Replicas {
+		if env.Kafka != "" && !env.Unready {
+			r.AwaitMode(t, "kafka")
+		}
+	}
 	return h
+}
+
+// AwaitMode waits until a mode can be used, if the replica has it.
+func (r *Replica) AwaitMode(t testing.TB, name string) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		s, err := r.Mode(name)
+		if err != nil || s.Err == nil {
+			return
+		}
+		if time.Since(begun) > 2*Patience { // a group of consumers on a new broker takes its time
+			t.Fatalf("%s cannot be used: %v", name, s.Err)
+		}
+	}
 }
 
 func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
@@ -115,7 +138,7 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	deps := stock.Deps{
 		Redis: set.Redis, SQL: set.SQL, EtcdStore: set.EtcdStore,
 		Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
-		Steps: steps, Replica: name, LockTTL: lockTTL, KeepKeys: time.Hour, Settle: env.Patience.Settle, Kafka: set.Kafka,
+		Steps: steps, Replica: name, LockTTL: lockTTL, KeepKeys: time.Hour, Settle: env.Patience.Settle, Kafka: set.Kafka, Log: env.Log,
 		Work: cmp.Or(env.Work, 10*Patience),
 	}
 	if env.Health != (backend.Health{}) {
