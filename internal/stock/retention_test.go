@@ -94,10 +94,10 @@ func TestKafkaRedeliveryAfterPurge(t *testing.T) {
 	h := stocktest.Open(t, env, 1, stock.Modes())
 	r := h.Replicas[0]
 	product := h.Product(t, 5, 0)
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, "key"); err != nil {
 		t.Fatal(err)
 	}
-	request := records(t, r, "requests", 1, func([]byte) bool { return true })[0]
+	request := records(t, r, "requests", 1, isRequest)[0]
 	if _, err := r.Deps.SQL.Purge(t.Context(), store.Retention{Orders: time.Nanosecond, Keys: time.Nanosecond}); err != nil {
 		t.Fatal(err)
 	}
