@@ -57,8 +57,8 @@ var explanations = map[api.Code]api.Text{
 		En: "send application/json or application/x-www-form-urlencoded, in UTF-8 and without Content-Encoding",
 		Zh: "请使用 UTF-8 编码的 application/json 或 application/x-www-form-urlencoded，且不要压缩"},
 	api.KeyReused: {
-		En: "this Idempotency-Key belongs to a request with another payload; take a new key for a new request",
-		Zh: "该 Idempotency-Key 已用于另一个内容不同的请求；新请求请使用新的键"},
+		En: "this Idempotency-Key belongs to a request with another payload; take a new key for a new request; only after its retention (SHOP_KEEP_KEYS) a key is new, and deducts again",
+		Zh: "该 Idempotency-Key 已用于另一个内容不同的请求；新请求请使用新的键：键过了保留期（SHOP_KEEP_KEYS）才算新键，再用会再次扣减"},
 	api.InFlight: {
 		En: "the first request with this Idempotency-Key is still being worked on; repeat with the same key",
 		Zh: "使用该 Idempotency-Key 的首个请求仍在处理中；请稍后用同一个键重试"},
