@@ -190,7 +190,7 @@ func connOf(fd int) (*net.TCPConn, error) {
 	syscall.CloseOnExec(fd)
 	file := os.NewFile(uintptr(fd), "accepted")
 	conn, err := net.FileConn(file) // a copy
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
 	tcp, ok := conn.(*net.TCPConn)

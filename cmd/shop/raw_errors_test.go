@@ -132,7 +132,7 @@ func TestHostNames(t *testing.T) {
 		}
 		t.Cleanup(r.close)
 		status := func(host string) int {
-			req := httptest.NewRequest("POST", "/deduct_stock/noop", nil)
+			req := httptest.NewRequest(http.MethodPost, "/deduct_stock/noop", nil)
 			req.Host = host
 			w := httptest.NewRecorder()
 			r.ServeHTTP(w, req)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestBuildInfo(t *testing.T) {
 	}
 	t.Cleanup(r.close)
 	page := httptest.NewRecorder()
-	r.ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	r.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if want := `version="` + version() + `"} 1`; !strings.Contains(page.Body.String(), "shop_build_info{go=\"go1.") || !strings.Contains(page.Body.String(), want) {
 		t.Errorf("no shop_build_info with %s in\n%s", want, page.Body.String())
 	}

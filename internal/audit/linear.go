@@ -15,7 +15,7 @@ func (j *judge) sales(lost []sale) []sale {
 	for _, s := range lost { // those that were purged are among these
 		purged = add(purged, -s.quantity)
 	}
-	all := append(lost, sale{always, max(0, purged)})
+	all := append(slices.Clip(lost), sale{always, max(0, purged)})
 	for i, c := range j.claims { // twice the same id is two rows, and both have been taken from somewhere
 		call := c.call
 		if !c.made {

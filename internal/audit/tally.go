@@ -98,9 +98,10 @@ func (t *Tally) identify(o api.Order) {
 	keyed, room := uint64(0), t.j.r.Orders <= t.limit
 	if o.Key != "" {
 		keyed = 1
-		print := maphash.String(t.seed, o.Key)
-		if t.match(o.Mode, print); room {
-			t.keys = append(t.keys, print)
+		hash := maphash.String(t.seed, o.Key)
+		t.match(o.Mode, hash)
+		if room {
+			t.keys = append(t.keys, hash)
 		}
 	}
 	if o.OrderID == "" {
@@ -111,7 +112,7 @@ func (t *Tally) identify(o api.Order) {
 }
 
 // match looks for the stored answer of an order's key.
-func (t *Tally) match(mode string, print uint64) {
+func (t *Tally) match(mode string, hash uint64) {
 	if len(t.answers) == 0 {
 		return
 	}
@@ -120,8 +121,8 @@ func (t *Tally) match(mode string, print uint64) {
 		m = &keyedRows{}
 		t.byMode[mode] = m
 	}
-	i, _ := slices.BinarySearch(t.answers, print&^3)
-	if i == len(t.answers) || t.answers[i]&^3 != print&^3 {
+	i, _ := slices.BinarySearch(t.answers, hash&^3)
+	if i == len(t.answers) || t.answers[i]&^3 != hash&^3 {
 		m.none++
 		return
 	}
@@ -240,8 +241,8 @@ func (t *Tally) repeated() (rows, keyed int) {
 func distinct(all []uint64) int {
 	slices.Sort(all)
 	n := 0
-	for i, print := range all {
-		if i == 0 || print != all[i-1] {
+	for i, hash := range all {
+		if i == 0 || hash != all[i-1] {
 			n++
 		}
 	}
@@ -251,8 +252,8 @@ func distinct(all []uint64) int {
 // holdKeys holds the stored answers against the orders, both ways: see judge.inspectKeys for the rules.
 func (t *Tally) holdKeys() {
 	var promised, unstored, denied int64
-	for i, print := range t.answers {
-		if print&3 == kindOK && (t.answered == nil || !t.answered[i]) {
+	for i, hash := range t.answers {
+		if hash&3 == kindOK && (len(t.answered) == 0 || !t.answered[i]) {
 			promised++
 		}
 	}

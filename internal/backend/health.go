@@ -144,11 +144,11 @@ func (n *news) hear(err error) {
 		return
 	}
 	n.told = true
-	what := "backend does not answer"
 	if errors.Is(err, store.ErrRefused) {
-		what = "backend refuses"
+		n.log.Warn("backend refuses", "backend", n.backend, "err", err)
+		return
 	}
-	n.log.Warn(what, "backend", n.backend, "err", err)
+	n.log.Warn("backend does not answer", "backend", n.backend, "err", err)
 }
 
 // check returns the last answer, without waiting. A nil health is a backend that is not configured, or not probed: nothing to say.

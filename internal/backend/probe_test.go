@@ -78,7 +78,7 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 		change := func(value string) {
 			if way.setting == "replicaof" {
 				host, port, _ := strings.Cut(value, " ")
-				if err := c.SlaveOf(t.Context(), host, port).Err(); err != nil {
+				if err := c.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 					t.Fatal(err)
 				}
 				return

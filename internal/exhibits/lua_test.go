@@ -148,7 +148,7 @@ func TestWaitInsideMulti(t *testing.T) {
 	acknowledged := regexp.MustCompile(`(?s)offset=(\d+),.*master_repl_offset:(\d+)`)
 	s.eventually("the replica has acknowledged all, also what WAIT itself sent", func() bool {
 		m := acknowledged.FindStringSubmatch(master.quietly("INFO replication"))
-		return m != nil && m[1] == m[2]
+		return len(m) == 3 && m[1] == m[2]
 	})
 	wires[0].isCut()
 	s.note("the replica no longer hears anything")

@@ -124,7 +124,7 @@ func TestRefusedInput(t *testing.T) {
 		{"", `{"quantity":1e2}`, "quantity", "whole number"},
 		{"", `{"quantity":1E0}`, "quantity", "whole number"},
 		{"", `{"quantity":1e400}`, "quantity", "whole number"},
-		{"", `{"quantity":-0}`, "quantity", "between"},
+		{"", `{"quantity":-0}`, "quantity", "decimal digits"},
 		{"", `{"quantity":99999999999999999999}`, "quantity", "between"},
 		{"", `{"quantity":"1"}`, "quantity", "not a string"},
 		{"", `{"quantity":null}`, "quantity", "not null"},

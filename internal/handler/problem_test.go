@@ -103,6 +103,7 @@ func TestEveryCodeIsReached(t *testing.T) {
 	for _, a := range []answer{
 		ask(t, h, "GET", "/nope", ""),
 		ask(t, h, "GET", "/deduct_stock", ""),
+		ask(t, h, "POST", "/deduct_stock", "", "Origin", "https://evil.example"),
 		ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json"),
 		ask(t, h, "POST", "/deduct_stock", strings.Repeat(" ", maxBody+1), "Content-Type", "application/json"),
 		ask(t, h, "POST", "/deduct_stock", "x", "Content-Type", "text/plain"),

@@ -320,7 +320,7 @@ func TestWrongTokensAreLimited(t *testing.T) {
 		a := put("wrong")
 		p := problem(t, a)
 		codes[p.Code]++
-		if p.Code == api.RateLimited && (a.StatusCode != 429 || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "") {
+		if p.Code == api.RateLimited && (a.StatusCode != http.StatusTooManyRequests || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "") {
 			t.Fatalf("too many wrong tokens = %d, Retry-After %q, %s", a.StatusCode, a.Header.Get("Retry-After"), a.body)
 		}
 		if p := problem(t, put(adminToken)); p.Code != api.Internal {

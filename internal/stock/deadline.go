@@ -85,9 +85,7 @@ func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool
 			return out.value, out.err
 		case <-ended: // by the deadline, or because the client has left: what was begun goes on until the deadline
 			ended = nil
-			t := time.NewTimer(time.Until(deadline) + lastWords)
-			defer t.Stop()
-			late = t.C
+			late = time.After(time.Until(deadline) + lastWords)
 		case <-late:
 			if since := time.Since(deadline); since > 2*lastWords && !again { // this process was stopped, or starved
 				again, late = true, time.After(lastWords)

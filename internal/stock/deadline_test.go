@@ -79,7 +79,7 @@ func TestAnswerAtTheDeadline(t *testing.T) {
 				req, begin := stocktest.Request(101, 1, ""), time.Now()
 				req.Wait = wait
 				_, err := shop.Deduct(t.Context(), "mutex", req)
-				if !errors.Is(err, c.want) || !errors.Is(err, stock.ErrTooLate) || errors.Is(err, stock.ErrUnknown) != (c.want == stock.ErrUnknown) {
+				if !errors.Is(err, c.want) || !errors.Is(err, stock.ErrTooLate) || errors.Is(err, stock.ErrUnknown) != errors.Is(c.want, stock.ErrUnknown) {
 					t.Errorf("Deduct() = %v, want %v", err, c.want)
 				}
 				if took := time.Since(begin); took != c.before {

@@ -89,7 +89,7 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 // Snapshot is one consistent view of a product in one store, with its rows to be read; it is closed when the reader returns.
 type Snapshot = store.Snapshot
 
-// What a snapshot holds of a product, and its rows.
+// Facts is what a snapshot holds of a product; Order and KeyRow are its rows.
 type (
 	Facts  = store.Facts
 	Order  = store.Order

@@ -221,7 +221,8 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	reset(t, r, 3, 1, 0)
 	var used int64
 	info := c.Info(t.Context(), "memory").Val()
-	if _, err := fmt.Sscanf(info[strings.Index(info, "used_memory:"):], "used_memory:%d", &used); err != nil {
+	_, rest, _ := strings.Cut(info, "used_memory:")
+	if _, err := fmt.Sscanf(rest, "%d", &used); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used+4<<20)).Err(); err != nil {

@@ -157,7 +157,7 @@ func TestPages(t *testing.T) {
 				t.Fatalf("Snapshot() = %+v, %v, want %d orders for %d units", f, err, sold, 1000-left)
 			}
 			left = sellUntil(t, s, 1, sold, sold+10, left) // after the snapshot
-			all := append(f.Orders, pagesAfter(t, s, 1, throughJSON(t, p), store.Want{Orders: 7})...)
+			all := append(slices.Clip(f.Orders), pagesAfter(t, s, 1, throughJSON(t, p), store.Want{Orders: 7})...)
 			if got := numbers(all); !slices.Equal(got, count(0, sold)) {
 				t.Errorf("pages hold %v, want 0 to %d", got, sold-1)
 			}
@@ -249,7 +249,7 @@ func TestSnapshotWhileSalesGoOn(t *testing.T) {
 			if f.Initial != initial || f.Stock+f.Totals.Units != initial {
 				t.Fatalf("initial %d, stock %d, %+v: %d units are neither here nor there", f.Initial, f.Stock, f.Totals, initial-f.Stock-f.Totals.Units)
 			}
-			orders := append(f.Orders, pagesAfter(t, s, 1, p, store.Want{Orders: 10})...)
+			orders := append(slices.Clip(f.Orders), pagesAfter(t, s, 1, p, store.Want{Orders: 10})...)
 			if got := numbers(orders); !slices.Equal(got, count(0, int(f.Totals.Orders))) {
 				t.Fatalf("pages hold %v, want 0 to %d", got, f.Totals.Orders-1)
 			}
