@@ -90,7 +90,7 @@ func newReplica(c config, log *slog.Logger) (*replica, error) {
 
 func (r *replica) build(c config) (err error) {
 	registry, steps := prometheus.NewRegistry(), &step.Stream{}
-	if err := registry.Register(buildInfo(c)); err != nil {
+	if err := errors.Join(registry.Register(buildInfo(c)), registry.Register(backendsUp{r.set})); err != nil {
 		return err
 	}
 	if r.set.Client != nil {

@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"runtime/debug"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 )
 
@@ -46,14 +44,4 @@ func newVersion() *cobra.Command {
 			return err
 		}),
 	}
-}
-
-// buildInfo is the metric shop_build_info, always 1, whose labels say what is running: a deploy that stopped half-way shows two versions.
-func buildInfo(c config) prometheus.Collector {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "shop_build_info", Help: "What is running: version of the shop (its commit), of Go, and the name of the replica. Always 1.",
-		ConstLabels: prometheus.Labels{"version": version(), "go": runtime.Version(), "replica": c.Replica},
-	})
-	info.Set(1)
-	return info
 }

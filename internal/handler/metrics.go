@@ -36,6 +36,7 @@ var buckets = []float64{
 //	shop_http_request_duration_seconds{route,mode,result}    result: ok, refused, declined, unknown
 //	shop_lock_wait_seconds{mode}, shop_lock_hold_seconds{mode}
 //	shop_idempotent_replays_total{mode}
+//	shop_audits_total{verdict}                           of GET /products/{id}/audit
 //	shop_http_requests_in_flight
 //	shop_pool_connections{pool} and _idle, shop_pool_waits_total, shop_pool_wait_seconds_total, shop_pool_timeouts_total
 type metrics struct {
@@ -45,6 +46,7 @@ type metrics struct {
 	wait     *prometheus.HistogramVec // mode
 	hold     *prometheus.HistogramVec // mode
 	replays  *prometheus.CounterVec   // mode
+	audits   *prometheus.CounterVec   // verdict
 	inFlight prometheus.Gauge
 }
 
@@ -65,14 +67,21 @@ func newMetrics(o Options) (*metrics, error) {
 			Name: "shop_idempotent_replays_total",
 			Help: "Answers that were an earlier request's, repeated for its key.",
 		}, []string{"mode"}),
+		audits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shop_audits_total",
+			Help: "Audits served, by verdict. Somebody has to ask for them: the replica judges nothing by itself.",
+		}, []string{"verdict"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "shop_http_requests_in_flight", Help: "Requests being worked on.",
 		}),
 	}
-	err := errors.Join(register(o.Registry, m.requests, m.duration, m.wait, m.hold, m.replays, m.inFlight,
+	err := errors.Join(register(o.Registry, m.requests, m.duration, m.wait, m.hold, m.replays, m.audits, m.inFlight,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 	if o.PoolStats != nil {
 		err = errors.Join(err, o.Registry.Register(pools(o.PoolStats)))
+	}
+	for _, v := range []audit.Verdict{audit.Exact, audit.Broken, audit.Inconclusive, audit.Vacuous} {
+		m.audits.WithLabelValues(string(v)) // at 0: a rate needs a first value
 	}
 	m.page = gin.WrapH(promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
 	if o.Steps != nil {

@@ -121,6 +121,81 @@ func (h *Handler) wrongToken(now time.Time) error {
 	return errTooManyTokens
 }
 
+<<<<<<< HEAD
+=======
+// orders serves GET /products/{id}/orders. Orders that cannot all be read are not shown at all: half a list looks like
+// stock that has leaked.
+func (h *Handler) orders(c *gin.Context) outcome {
+	id, l, err := h.readLedger(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	for _, err := range l.Unavailable {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.send(c, api.Orders{ProductID: id, Orders: orders(l)})
+}
+
+// ledger serves GET /products/{id}/ledger: what there is, and which store could not be read.
+func (h *Handler) ledger(c *gin.Context) outcome {
+	id, l, err := h.readLedger(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	return h.send(c, ledger(id, l))
+}
+
+// audits is the body of GET /products/{id}/audit: a report for each store, none of which knows what the clients saw, and
+// what they add up to.
+type audits struct {
+	ProductID int64          `json:"product_id"`
+	Verdict   audit.Verdict  `json:"verdict"`
+	Reports   []audit.Report `json:"reports"`
+}
+
+// audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged as well:
+// inconclusive.
+func (h *Handler) audit(c *gin.Context) outcome {
+	var q inquiry
+	if err := readQuery(c.Request, &q); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	id, l, err := h.readLedger(c)
+	if err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	facts := ledger(id, l)
+	reports := audit.JudgeLedger(&facts, q.lang)
+	verdict := audit.Overall(reports)
+	h.metrics.audits.WithLabelValues(string(verdict)).Inc()
+	return h.send(c, audits{ProductID: id, Verdict: verdict, Reports: reports})
+}
+
+// readLedger reads the ledger of the product in the path. It fails where no store could be read; where one of several
+// could not, its cause is logged and the ledger says so.
+func (h *Handler) readLedger(c *gin.Context) (int64, stock.Ledger, error) {
+	id, err := productID(c)
+	if err != nil {
+		return 0, stock.Ledger{}, err
+	}
+	l, err := h.Shop.Ledger(c.Request.Context(), id)
+	if err != nil {
+		return 0, l, err
+	}
+	var causes []error
+	for _, cause := range l.Unavailable {
+		causes = append(causes, cause)
+	}
+	if err := errors.Join(causes...); err != nil {
+		if len(l.Facts) == 0 {
+			return 0, l, err
+		}
+		h.report(c, problemOf(err, "").Code, err)
+	}
+	return id, l, nil
+}
+
+>>>>>>> 5d584ae (deploy: alert rules and a runbook, checked by promtool)
 // productID reads the product out of the path, by the rules of any other number.
 func productID(c *gin.Context) (int64, error) {
 	return value{plain, c.Param("id")}.integer("id", 1, maxProduct)

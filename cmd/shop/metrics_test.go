@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"net/http"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// /metrics says which build answers, so that a deploy that stopped half-way can be seen.
-func TestBuildInfo(t *testing.T) {
+// /metrics says which build answers, so that a deploy that stopped half-way can be seen, and which backends can be used.
+func TestReplicaMetrics(t *testing.T) {
 	t.Parallel()
 	c := config{Replica: "7", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1}
 	r, err := newReplica(c, slog.New(slog.DiscardHandler))
@@ -24,5 +25,17 @@ func TestBuildInfo(t *testing.T) {
 	r.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if want := `version="` + version() + `"} 1`; !strings.Contains(page.Body.String(), "shop_build_info{go=\"go1.") || !strings.Contains(page.Body.String(), want) {
 		t.Errorf("no shop_build_info with %s in\n%s", want, page.Body.String())
+	}
+	up := func() string {
+		page := httptest.NewRecorder()
+		r.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		_, rest, _ := strings.Cut(page.Body.String(), "shop_backend_up{backend=\"redis\"} ")
+		value, _, _ := strings.Cut(rest, "\n")
+		return value
+	}
+	for end := time.Now().Add(20 * time.Second); up() != "1"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("shop_backend_up of a Redis that answers is %q, want 1", up())
+		}
 	}
 }
