@@ -89,6 +89,7 @@ func (g *guest) leaveExtras(ctx context.Context) error {
 	if set == nil {
 		return err
 	}
+	set.StopProbes() // they would write their key again
 	var errs []error
 	for _, node := range set.Redlock {
 		// A node that is down is what a Redlock is made for; and whatever it has kept expires by itself.

@@ -335,7 +335,7 @@ func TestPlanFlags(t *testing.T) {
 // A zero is not taken for the default, except where it says something by itself.
 func TestZeroIsNotTheDefault(t *testing.T) {
 	t.Parallel()
-	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas"}
+	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas", "insist", "sell-out"}
 	newLoadtest().Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"int", "int64", "uint64", "float64", "duration"}, f.Value.Type()) {
 			return

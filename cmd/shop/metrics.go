@@ -48,3 +48,10 @@ func buildInfo(c config) prometheus.Collector {
 	info.Set(1)
 	return info
 }
+
+// gauges registers what modes know of themselves. Where a name is taken already the first one stays.
+func gauges(registry *prometheus.Registry) func(name, help string, read func() float64) {
+	return func(name, help string, read func() float64) {
+		_ = registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+	}
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"net/http"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"

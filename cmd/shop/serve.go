@@ -103,6 +103,7 @@ func (r *replica) build(c config) (err error) {
 		Redis: r.set.Redis, SQL: r.set.SQL, EtcdStore: r.set.EtcdStore,
 		Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
 		Check: named(r.set.Check), Down: named(r.set.Down), Work: c.WorkTimeout, Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Settle: c.SettleTimeout, Log: r.log,
+		Gauge: gauges(registry),
 		Kafka: r.set.Kafka, KafkaGroup: stock.KafkaGroup{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
 		Missing: c.Missing, KeepKeys: c.KeepKeys,
 	}

@@ -44,7 +44,18 @@ func openReplica(t *testing.T) testReplica {
 	if _, err := backend.Migrate(t.Context(), r.set.DB); err != nil {
 		t.Fatal(err)
 	}
+	waitReady(t, r)
 	return testReplica{r, redis.Prefix}
+}
+
+// waitReady waits until the probes have seen the backends answer.
+func waitReady(t *testing.T, r *replica) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); r.set.Ready() != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not ready: %v", r.set.Ready())
+		}
+	}
 }
 
 // send asks h, and wants the status.

@@ -166,27 +166,12 @@ func (s *Set) Down(name string) error {
 	return nil
 }
 
-<<<<<<< HEAD
-// Ready says what cannot be used of what every replica needs, but for the backends that are left out. Without one of the others
-// only its modes are unavailable.
-func (s *Set) Ready(without ...string) error {
-=======
-// watch pings a backend until the set is closed.
-func (s *Set) watch(backend string, ping func(context.Context) error, closing func() error) {
-	s.healths[backend] = watch(news{log: s.log, backend: backend}, ping, closing)
-}
-
-// Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last ping, which
-// is a second old, or three where the server does not answer; nil when it can, or is not configured. It does not wait. Of the
-// database the tables are asked for, of Redlock's nodes a majority.
-func (s *Set) Check(name string) error { return s.healths[name].check() }
-
 // Backends names the backends that are configured, sorted.
 func (s *Set) Backends() []string { return slices.Sorted(maps.Keys(s.healths)) }
 
-// Ready pings what every replica needs and names what does not answer. Without one of the others only its modes are unavailable.
-func (s *Set) Ready() error {
->>>>>>> 5d584ae (deploy: alert rules and a runbook, checked by promtool)
+// Ready says what cannot be used of what every replica needs, but for the backends that are left out. Without one of the others
+// only its modes are unavailable.
+func (s *Set) Ready(without ...string) error {
 	var errs []error
 	for _, name := range []string{"redis", "sql"} {
 		if err := s.Check(name); err != nil && !slices.Contains(without, name) {
@@ -196,15 +181,20 @@ func (s *Set) Ready() error {
 	return errors.Join(errs...)
 }
 
+// StopProbes ends the probes, and what they write. What the last ones found stays.
+func (s *Set) StopProbes() {
+	for _, h := range s.healths {
+		h.close()
+	}
+}
+
 // Close closes the clients and ends the probes.
 func (s *Set) Close() error {
 	var errs []error
 	if s.ending != nil {
 		errs = append(errs, s.ending())
 	}
-	for _, h := range s.healths {
-		h.close()
-	}
+	s.StopProbes()
 	if s.Client != nil {
 		errs = append(errs, s.Client.Close())
 	}

@@ -125,6 +125,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 		body.Reports = append(body.Reports, r)
 	}
 	body.Verdict = audit.Overall(body.Reports)
+	h.metrics.audits.WithLabelValues(string(body.Verdict)).Inc()
 	return h.send(c, body)
 }
 

@@ -98,7 +98,7 @@ func (l *kafkaLink) ask(ctx context.Context, partition int32, m kafkaRequest) (k
 	defer l.k.forget(m.Order.ID)
 	produced := make(chan error, 1)
 	l.client.Produce(ctx, &kgo.Record{
-		Topic: l.requests.name, Partition: partition, Key: productKey(m.Order.ProductID), Value: value,
+		Topic: l.requests.name, Partition: partition, Key: productKey(m.Order.ProductID), Value: value, Headers: headers(ctx),
 	}, func(_ *kgo.Record, err error) { produced <- err })
 	for {
 		select {
@@ -115,6 +115,19 @@ func (l *kafkaLink) ask(ctx context.Context, partition int32, m kafkaRequest) (k
 			return kafkaAnswer{}, fmt.Errorf("%w: kafka: no answer in %s", ErrUnknown, settleTimeout)
 		}
 	}
+}
+
+// headers are the names of the request, for who follows it through the log: traceparent where it has one, as Kafka clients write it.
+func headers(ctx context.Context) []kgo.RecordHeader {
+	t := step.FromContext(ctx)
+	if t == nil {
+		return nil
+	}
+	all := []kgo.RecordHeader{{Key: "request_id", Value: []byte(t.RequestID)}}
+	if t.TraceParent != "" {
+		all = append(all, kgo.RecordHeader{Key: "traceparent", Value: []byte(t.TraceParent)})
+	}
+	return all
 }
 
 // result is the answer as the request gets it.

@@ -55,6 +55,7 @@ func (l *kafkaLink) serve(ctx context.Context, records <-chan *kgo.Record) {
 // transaction. It returns false where ctx ended before all had their result.
 func (l *kafkaLink) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	byProduct := map[int64][]kafkaRequest{}
+	defer l.k.oldest.Store(0)
 	for _, r := range batch {
 		var m kafkaRequest
 		if err := json.Unmarshal(r.Value, &m); err != nil {
@@ -68,6 +69,9 @@ func (l *kafkaLink) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 			l.reply(m, &ticket{err: errTooOld})
 		default:
 			byProduct[m.Order.ProductID] = append(byProduct[m.Order.ProductID], m)
+			if oldest := l.k.oldest.Load(); oldest == 0 || m.Order.CreatedMicros < oldest {
+				l.k.oldest.Store(m.Order.CreatedMicros)
+			}
 		}
 	}
 	var products sync.WaitGroup

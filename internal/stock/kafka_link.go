@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +57,7 @@ type kafkaDeductor struct {
 	deps   Deps
 	prefix string // of topics and group
 	runs   *runReader
+	oldest atomic.Int64 // when the oldest request was made that this replica is executing, Unix microseconds; 0 = it executes none
 
 	mu      sync.Mutex
 	link    *kafkaLink                  // nil while there is none
@@ -82,6 +84,9 @@ func newKafka(d Deps) (Deductor, error) {
 		deps: d, prefix: strings.ReplaceAll(d.Prefix, ":", "-"), // Kafka's names have no colon
 		runs: &runReader{of: d.SQL.Run, calls: map[int64]*runCalls{}}, why: "no broker has answered yet", waiting: map[string]chan kafkaAnswer{},
 	}
+	if d.Gauge != nil {
+		d.Gauge("shop_kafka_lag_seconds", "Age of the oldest request from Kafka that this replica is executing; 0 while there is none.", k.lag)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { k.work(ctx) })
@@ -92,6 +97,15 @@ func newKafka(d Deps) (Deductor, error) {
 	})
 	d.UsableWhen(k.usable)
 	return k, nil
+}
+
+// lag is the age of the oldest request in the batch that is being executed, in seconds: it grows while the database hangs, and with the
+// time that requests have waited in the log.
+func (k *kafkaDeductor) lag() float64 {
+	if oldest := k.oldest.Load(); oldest != 0 {
+		return max(0, time.Since(time.UnixMicro(oldest)).Seconds())
+	}
+	return 0
 }
 
 // work keeps a link until ctx ends.

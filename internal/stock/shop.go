@@ -49,7 +49,9 @@ type Deps struct {
 	// Down is Check for who would send something: nil also where nobody knows. What needs a backend that is down fails at once.
 	Down func(Backend) error
 	// Work is how long a request may take beyond its wait for locks; 0 = 5 s.
-	Work    time.Duration
+	Work time.Duration
+	// Gauge makes a number that a mode knows a metric, which read is asked for; nil = nobody wants to know.
+	Gauge   func(name, help string, read func() float64)
 	Steps   *step.Stream
 	Replica string
 	// LockTTL is the expiry of the other locks that have one.
