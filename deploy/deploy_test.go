@@ -366,6 +366,9 @@ func (*edge) wantSent(t *testing.T, path string, resp *http.Response, body strin
 			t.Errorf("%d %s", resp.StatusCode, body)
 		}
 	}
+	if path != "/" && resp.Header.Get(api.HeaderRequestID) == "" {
+		t.Error("an unknown outcome without the name of its request")
+	}
 	if path != "/" && resp.Header.Get("Retry-After") != "" {
 		t.Error("Retry-After with an unknown outcome")
 	}
