@@ -139,6 +139,7 @@ var (
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
 	drawnWord    = regexp.MustCompile(`(-answers/|"reply_to":)\d+`) // in the mode kafka each replica draws its partition
 	runWord      = regexp.MustCompile(`("run":|\brun = )\d+`)
+	runName      = regexp.MustCompile(`\brun-[0-9a-z]+`) // of the answers that Redis keeps
 	offsetWord   = regexp.MustCompile(`(-(?:answers/<partition>|requests/\d+): (?:key \d+ )?offset )\d+`) // probes go before
 )
 
@@ -188,7 +189,7 @@ func (s stabilizer) text(text string) string {
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
 		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},
-		{runWord, "$1<run>"},
+		{runWord, "$1<run>"}, {runName, "<run>"},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}

@@ -61,7 +61,7 @@ func (r *Redis) answerKeys(product int64) []string {
 }
 
 // newRunName draws a name for the time from one reset of a product to the next.
-func newRunName() string { return strconv.FormatUint(rand.Uint64(), 36) }
+func newRunName() string { return "run-" + strconv.FormatUint(rand.Uint64(), 36) }
 
 // answer returns what is kept under a key for a product, "" = nothing.
 func (r *Redis) answer(ctx context.Context, product int64, key []byte) (string, error) {
