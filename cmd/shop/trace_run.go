@@ -115,7 +115,7 @@ func (t *tracer) deduct(ctx context.Context, d deduction) (trace, error) {
 		}
 		views = append(views, view...)
 	}
-	tr.steps = join(t.calls(began, settled), views, began)
+	tr.steps = join(t.calls(d.mode, began, settled), views, began)
 	t.explain(tr.steps)
 	return tr, nil
 }
@@ -145,6 +145,12 @@ func (t *tracer) prepare(ctx context.Context, tr trace) error {
 	}
 	if _, err := t.settle(ctx, tr.mode, began, time.Now()); err != nil {
 		return err
+	}
+	if tr.mode.Segments > 0 && t.shop.set.Client != nil {
+		// The segment is drawn: the counter of fences of the one that comes shall not be there by chance.
+		if err := t.shop.set.Client.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
 	}
 	return t.control.SetStock(ctx, traceProduct, traceStock, tr.mode.Segments)
 }
@@ -208,9 +214,12 @@ func (t *tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Tim
 // aside names what a mode sends without waiting for it: at what moment is chance.
 func aside(text string) bool { return strings.HasPrefix(text, "OffsetCommit ") }
 
-// calls are the commands of the deduction, and nothing that goes on beside it.
-func (t *tracer) calls(from, to time.Time) []wire.Call {
-	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool { return background(c.Text) })
+// calls are the commands of the deduction, and nothing that goes on beside it: the mode kafka probes its consumers all the time.
+func (t *tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
+	kafka := slices.Contains(m.Needs, stock.NeedKafka)
+	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool {
+		return background(c.Text) || c.Server == string(stock.NeedKafka) && !kafka
+	})
 }
 
 // background names what a replica sends without a request: the probes of its health checks, what keeps sessions alive, the first
@@ -219,6 +228,7 @@ func background(text string) bool {
 	for _, prefix := range []string{
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
 		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
+		"sync /", // ZooKeeper
 		`KV.Range key:"\000"`, "/etcdserverpb.Lease/LeaseKeepAlive ", "GET /v1/status/", "PUT /v1/session/renew/",
 	} {
 		if strings.HasPrefix(text, prefix) {

@@ -139,7 +139,7 @@ var (
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
 	drawnWord    = regexp.MustCompile(`(-answers/|"reply_to":)\d+`) // in the mode kafka each replica draws its partition
 	runWord      = regexp.MustCompile(`("run":|\brun = )\d+`)
-	runName      = regexp.MustCompile(`\brun-[0-9a-z]+`) // of the answers that Redis keeps
+	runName      = regexp.MustCompile(`\brun-[0-9a-z]+`)                                                  // of the answers that Redis keeps
 	offsetWord   = regexp.MustCompile(`(-(?:answers/<partition>|requests/\d+): (?:key \d+ )?offset )\d+`) // probes go before
 )
 
