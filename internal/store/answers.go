@@ -23,7 +23,8 @@ import (
 //	refusals-old:{101}  the 10,000 before them
 //	key:<key>           for which product the key is claimed: the same key for another product is another payload
 //
-// An answer to a sale is kept for [Redis.KeepAnswers] at least, and twice that at most. There are as many of them as units were
+// An answer to a sale is kept for [Redis.KeepAnswers] at least, and twice that at most: its claim lives that long, and without one
+// answers-old is not asked, but on a cluster, where the script does not see it. There are as many of them as units were
 // sold, so stock bounds them, and only an administrator sets stock. A refusal costs its sender nothing: of a product at most 20,000 are
 // kept, some 400 bytes each: 8 MB; beside each its claim, some 150 bytes for ten seconds: 15 MB at 10,000 refusals a second. Of a
 // product that nobody made nothing is kept. A refusal that is forgotten is asked again: it has moved nothing.

@@ -161,6 +161,29 @@ func TestPurgeRedisAnswers(t *testing.T) {
 	})
 }
 
+// A purge moves young answers beside old ones: a key whose claim lives is replayed from there.
+func TestPurgeRedisYoungAnswers(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		reset(t, r, 1, 5, 0)
+		if _, err := r.Sell(t.Context(), sale("a", "k", 1)); err != nil {
+			t.Fatalf("Sell() = %v", err)
+		}
+		eventually(t, "older part of the answers", func() bool {
+			if _, err := r.Purge(t.Context(), store.Retention{Keys: time.Millisecond}); err != nil {
+				t.Fatalf("Purge() = %v", err)
+			}
+			return s.Client.HExists(t.Context(), s.Prefix+"answers-old:{1}", "k").Val()
+		})
+		if got, err := r.Sell(t.Context(), sale("b", "k", 1)); err != nil || !got.Earlier {
+			t.Errorf("Sell() with a key in answers-old = %+v, %v, want the earlier answer", got, err)
+		}
+		s.Client.Del(t.Context(), s.Prefix+"key:k") // as when its time is over
+		if got, err := r.Sell(t.Context(), sale("c", "k", 1)); err != nil || got.Earlier {
+			t.Errorf("Sell() with a key whose claim has expired = %+v, %v, want a sale", got, err)
+		}
+	})
+}
+
 func TestPurgeSQL(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		for product := int64(1); product <= 3; product++ {

@@ -47,7 +47,9 @@ func NewRedis(c redis.UniversalClient, prefix string) *Redis {
 const segmentedMark = "segmented:"
 
 func (r *Redis) key(family string, product int64) string {
-	return r.prefix + family + ":{" + strconv.FormatInt(product, 10) + "}"
+	b := make([]byte, 0, 64) // on the stack: a sale has up to seven names
+	b = append(append(append(b, r.prefix...), family...), ":{"...)
+	return string(append(strconv.AppendInt(b, product, 10), '}'))
 }
 
 func (r *Redis) segmentKey(product int64, segment int) string {

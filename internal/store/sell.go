@@ -15,10 +15,13 @@ import (
 	"lastitem/internal/idempotency"
 )
 
+//go:embed lua/answers.lua
+var answersSource string
+
 //go:embed lua/sell.lua
 var sellSource string
 
-var sellScript = redis.NewScript(sellSource)
+var sellScript = redis.NewScript(answersSource + sellSource)
 
 // ErrCrossSlot says that the keys lie in different slots of a Redis Cluster, and no script reaches them all. Nothing was changed.
 var ErrCrossSlot = errors.New("store: products are in different slots of the Redis Cluster")
@@ -144,7 +147,10 @@ func (t *selling) keys(reach bool) []string {
 		keys = append(keys, t.r.answerKeys(t.Orders[0].ProductID)...)
 	}
 	for _, o := range t.Orders {
-		keys = append(keys, t.r.key("stock", o.ProductID), t.r.key("orders", o.ProductID))
+		keys = append(keys, t.r.key("orders", o.ProductID))
+	}
+	for _, o := range t.Orders {
+		keys = append(keys, t.r.key("stock", o.ProductID))
 	}
 	if len(t.Key) > 0 && reach {
 		keys = append(keys, t.r.claimKey(t.Key))
@@ -156,7 +162,7 @@ func (t *selling) keys(reach bool) []string {
 func (t *selling) args() (args []any, refused idempotency.Template) {
 	size := 3*len(t.Orders) + 1
 	if len(t.Key) > 0 {
-		size += 2*len(t.sold.Pieces) + 9
+		size += 2*len(t.sold.Pieces) + 8
 	}
 	args = append(make([]any, 0, size), t.Key)
 	for i := range t.Orders {
@@ -166,7 +172,7 @@ func (t *selling) args() (args []any, refused idempotency.Template) {
 	if len(t.Key) == 0 {
 		return args, refused
 	}
-	args = append(args, t.Orders[0].ProductID, t.void, t.r.keep.Milliseconds(), newRunName())
+	args = append(args, t.Orders[0].ProductID, t.void, t.r.keep.Milliseconds())
 	args = t.answer(args, t.sold)
 	args = append(args, t.rendered+1)
 	if t.rendered >= 0 {
