@@ -508,7 +508,7 @@ func TestNginxCutsSlowClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := io.WriteString(conn, begun); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	c, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.ClientID("lastitem"),
 		// By default a client that has lost its brokers waits for up to five seconds between two tries, at each of several layers.
-		kgo.RetryBackoffFn(kafkaBackoff), kgo.MetadataMinAge(kafkaBackoffMax),
+		kgo.RetryBackoffFn(kafkaBackoff), kgo.MetadataMinAge(kafkaMostBackoff),
 	}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("backend: Kafka: %w", err)
@@ -32,15 +32,15 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	return c, nil
 }
 
-// A client tries again within kafkaBackoffMax: so long at most after the brokers are back does it notice.
+// A client tries again within kafkaMostBackoff: so long at most after the brokers are back does it notice.
 const (
-	kafkaBackoffMin = 50 * time.Millisecond
-	kafkaBackoffMax = 500 * time.Millisecond
+	kafkaLeastBackoff = 50 * time.Millisecond
+	kafkaMostBackoff  = 500 * time.Millisecond
 )
 
 // kafkaBackoff is how long to wait after so many failures, give or take a fifth, so that replicas do not come all at once.
 func kafkaBackoff(fails int) time.Duration {
-	wait := min(kafkaBackoffMin<<min(max(fails-1, 0), 10), kafkaBackoffMax)
+	wait := min(kafkaLeastBackoff<<min(max(fails-1, 0), 10), kafkaMostBackoff)
 	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // any
 }
 

@@ -89,12 +89,14 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 // Snapshot is one consistent view of a product in one store, with its rows to be read; it is closed when the reader returns.
 type Snapshot = store.Snapshot
 
-// Facts is what a snapshot holds of a product; Order and KeyRow are its rows.
-type (
-	Facts  = store.Facts
-	Order  = store.Order
-	KeyRow = store.KeyRow
-)
+// Facts is what a snapshot holds of a product.
+type Facts = store.Facts
+
+// Order is a row of its orders.
+type Order = store.Order
+
+// KeyRow is a row of its answers under idempotency keys.
+type KeyRow = store.KeyRow
 
 // auditLimit is how long an audit may take as long as it gets on: some millions of rows. One that hears nothing from a store for
 // [Deps.Work] ends.
