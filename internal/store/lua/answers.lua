@@ -1,4 +1,5 @@
--- The answers under idempotency keys, for sell.lua, which follows it in one script. KEYS[1] to [4] are the hashes of answers.go.
+-- Takes units, appends their orders and keeps the answer under the request's key: first what concerns the answers, which are in
+-- the hashes of answers.go, KEYS[1] to [4]; then sell.lua, in the same script.
 local call = redis.call
 
 -- Returns the answer that the key has, if any, and the name of the run, if it has one. old says to look into answers-old too.
@@ -24,7 +25,7 @@ end
 local function keep(hash, key, answer, run, claim, owner, ms)
   if not run then
     call('UNLINK', KEYS[2], KEYS[3], KEYS[4])
-    call('HSET', KEYS[1], '', table.concat(call('TIME'), '.'))
+    call('HSET', KEYS[1], '', 'run-t' .. table.concat(call('TIME')))
   end
   call('HSET', hash, key, answer)
   if hash == KEYS[3] then call('PEXPIRE', hash, 600000) end
