@@ -330,6 +330,7 @@ func openWithServices(t *testing.T, c config) *replica {
 	if _, err := backend.Migrate(t.Context(), r.set.DB); err != nil {
 		t.Fatal(err)
 	}
+	waitReady(t, r)
 	return r
 }
 
