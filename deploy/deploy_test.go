@@ -313,8 +313,8 @@ func TestNginxErrors(t *testing.T) {
 	}
 }
 
-// Nothing that was sent is sent again, and nginx says that its outcome is unknown. What was refused a connection was not sent: a
-// POST goes on to the next replica, and nothing else does.
+// nginx never repeats a request that it has sent; if no answer comes, it reports the outcome as unknown. A refused connection means that
+// nothing was sent: nginx then passes a POST, and only a POST, to the next replica.
 func TestNginxSendsOnce(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 0)

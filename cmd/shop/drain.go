@@ -17,7 +17,7 @@ import (
 
 // Shutting down loses no request, in this order. While SHOP_DRAIN lasts the replica accepts and answers as always, but says
 // that it is not ready and ends each connection with "Connection: close", so that a balancer is left without connections to
-// reuse. Then it stops listening: what is connected is served, and what connects is refused, so that the balancer knows that
+// reuse. Then it stops listening: it serves the connections that it has and refuses new ones, so that the balancer knows that
 // nothing was sent. Then, for drainGrace, requests in flight go on. Then waits for locks end, with lock_busy; a deduction
 // that has begun to write goes on, within the ten seconds that package stock allows it.
 const (

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A request that could be sent while a server shuts down is answered: neither the connections that only the kernel had accepted
-// are reset, nor requests dropped that were read late. What is left is a system call wide; http.Server.Shutdown alone loses
+// A server that shuts down answers every request that a client could still send: it resets no connection that only the kernel had
+// accepted, and drops no request that it read late. The window that remains is one system call wide; http.Server.Shutdown alone loses
 // requests in nine of ten rounds here.
 func TestDrainResetsNobody(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func ownError(p []byte) (status int, ok bool) {
 	return status, err == nil
 }
 
-// problemOf writes the problem. What was wrong is in the status line that net/http wrote: "400 Bad Request: malformed Host header".
+// problemOf writes the problem. The status line of net/http gives the cause: "400 Bad Request: malformed Host header".
 func problemOf(status int, p []byte, replica string) []byte {
 	detail := "the request could not be read: " + string(p[9:bytes.IndexByte(p, '\r')])
 	problem := api.NewProblem(api.InvalidRequest, detail, "")

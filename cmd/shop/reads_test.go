@@ -26,6 +26,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/need"
 	"lastitem/loadtest"
 )
 
@@ -39,7 +40,7 @@ const mostMemory = 50 << 20
 // measures what that adds to the memory of the replica, a process of its own.
 func TestReadersAreCheap(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("memory is read from /proc, which is not here")
+		need.Missing(t, "/proc", err) // memory is read there
 	}
 	orders, err := strconv.Atoi(cmp.Or(os.Getenv(envOrders), "15000"))
 	if err != nil {

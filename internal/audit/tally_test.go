@@ -55,13 +55,13 @@ func alike(a, b Report) string {
 func TestTallyIsTheJudge(t *testing.T) {
 	t.Parallel()
 	for _, m := range slices.Concat([]mutant{{"good", func(*Input, *api.Ledger) {}, Exact, "", ""}}, ledgerMutants, keyMutants(), purgeMutants()) {
+		in := good()
+		m.change(&in, in.Ledger)
+		if in.Ledger == nil {
+			continue // this mutant has no ledger to tally
+		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			in := good()
-			m.change(&in, in.Ledger)
-			if in.Ledger == nil {
-				t.Skip("there is no ledger to be tallied")
-			}
 			if d := alike(Judge(Input{Store: in.Store, Ledger: in.Ledger}), withoutLang(tallied(in.Ledger, in.Store, maxPrints))); d != "" {
 				t.Error(d)
 			}
