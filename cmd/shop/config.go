@@ -29,47 +29,47 @@ type config struct {
 	Listen       string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
 	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
 	Token        string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
-	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"ask for the token on orders, ledger, audit and metrics as well" zh:"读取订单、账本、判定和指标也需要管理员令牌"`
+	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"require the admin token for orders, ledger, audit and metrics as well" zh:"读取订单、账本、判定和指标也需要管理员令牌"`
 
-	Hosts hostNames `env:"SHOP_HOSTS" help:"names under which the shop may be asked, comma-separated, besides addresses and names without a dot; * = any; the default is none when it listens on loopback, else any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
+	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback, otherwise any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
 
 	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
 	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one" zh:"带过期时间的锁的 TTL"`
-	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long to go on answering, not ready, before shutting down" zh:"下线前以“未就绪”状态继续服务多久"`
+	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down" zh:"下线前以“未就绪”状态继续服务多久"`
 
-	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db, rediss:// for TLS; several, comma-separated, for a cluster" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址"`
+	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db, or rediss:// for TLS; a comma-separated list for a cluster" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址"`
 	SQL       string  `env:"SHOP_SQL" help:"user:password@tcp(host:port)/db for MySQL (?tls=true), or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名（?tls=true），SQLite 写 sqlite:/路径/文件.db"`
 	Redlock   string  `env:"SHOP_REDLOCK" help:"redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock" zh:"红锁（redlock 模式）所用的相互独立的 Redis 主节点地址，逗号分隔，通常五个"`
 	ZooKeeper string  `env:"SHOP_ZOOKEEPER" help:"host:port, several comma-separated, for the mode zookeeper" zh:"主机:端口，可用逗号分隔多个，供 zookeeper 模式使用"`
 	Etcd      string  `env:"SHOP_ETCD" help:"http://host:port, several comma-separated, for the modes on etcd" zh:"http://主机:端口，可用逗号分隔多个，供 etcd 各模式使用"`
 	Consul    string  `env:"SHOP_CONSUL" help:"http://host:port of the agent, for the mode consul" zh:"Consul agent 的 http://主机:端口，供 consul 模式使用"`
 	Kafka     string  `env:"SHOP_KAFKA" help:"host:port, several comma-separated, for the mode kafka" zh:"主机:端口，可用逗号分隔多个，供 kafka 模式使用"`
-	Prefix    string  `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:" help:"begins every key in Redis and etcd" zh:"Redis 和 etcd 中所有键的前缀"`
-	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"connections to each backend, at most" zh:"到每个后端的最大连接数"`
-	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises where a backend is missing, as JSON: {\"etcd\":\"...\"}; the default names its variable" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
+	Prefix    string  `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:" help:"prefix of every key in Redis and etcd" zh:"Redis 和 etcd 中所有键的前缀"`
+	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections to each backend" zh:"到每个后端的最大连接数"`
+	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises if a backend is missing, as JSON: {\"etcd\":\"...\"}; by default it names the variable to set" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
 
-	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms; then it is answered, whatever hangs" zh:"请求在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住"`
-	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" help:"time between two health probes of a backend, each a small write on a connection of its own; 0: none, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
-	HealthWithin  time.Duration `env:"SHOP_HEALTH_TIMEOUT" envDefault:"900ms" help:"how long a probe may take; a backend is down after two without an answer, or one that is refused" zh:"单次探测的超时；连续两次无应答或一次被拒绝即视为不可用"`
-	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long a connection to any backend may take" zh:"连接任一后端的超时"`
-	RedisTimeout  time.Duration `env:"SHOP_REDIS_TIMEOUT" envDefault:"3s" help:"how long a client of Redis waits for an answer" zh:"Redis 客户端等待应答的超时"`
-	SQLTimeout    time.Duration `env:"SHOP_SQL_TIMEOUT" envDefault:"30s" help:"how long a client of MySQL waits for an answer, at least 2s; a wait for a row ends one second earlier" zh:"MySQL 客户端等待应答的超时，至少 2s；等待行锁会提前一秒结束"`
-	SettleTimeout time.Duration `env:"SHOP_SETTLE_TIMEOUT" envDefault:"10s" help:"how long a COMMIT of MySQL, or in Redis each command after a deduction has begun to write, is waited for, from when it is sent" zh:"MySQL 的 COMMIT，以及 Redis 中扣减开始写入之后每条命令的等待上限，从发出时算起"`
+	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms; it is answered then, even if a backend hangs" zh:"请求在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住"`
+	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" help:"time between two health probes of a backend; a probe is a small write on its own connection; 0: no probes, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
+	HealthWithin  time.Duration `env:"SHOP_HEALTH_TIMEOUT" envDefault:"900ms" help:"how long a probe may take; a backend is down after one refused probe, or two without an answer" zh:"单次探测的超时；连续两次无应答或一次被拒绝即视为不可用"`
+	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long connecting to a backend may take" zh:"连接任一后端的超时"`
+	RedisTimeout  time.Duration `env:"SHOP_REDIS_TIMEOUT" envDefault:"3s" help:"how long a Redis client waits for an answer" zh:"Redis 客户端等待应答的超时"`
+	SQLTimeout    time.Duration `env:"SHOP_SQL_TIMEOUT" envDefault:"30s" help:"how long a MySQL client waits for an answer, at least 2s; a wait for a row lock ends one second earlier" zh:"MySQL 客户端等待应答的超时，至少 2s；等待行锁会提前一秒结束"`
+	SettleTimeout time.Duration `env:"SHOP_SETTLE_TIMEOUT" envDefault:"10s" help:"how long to wait for a MySQL COMMIT, and for each Redis command once a deduction has begun to write; counted from the sending" zh:"MySQL 的 COMMIT，以及 Redis 中扣减开始写入之后每条命令的等待上限，从发出时算起"`
 	EtcdTimeout   time.Duration `env:"SHOP_ETCD_TIMEOUT" envDefault:"3s" help:"how long a request to the stock in etcd may take" zh:"访问 etcd 中库存的请求超时"`
-	ConsulTimeout time.Duration `env:"SHOP_CONSUL_TIMEOUT" envDefault:"15s" help:"how long Consul may take to begin an answer, beyond its blocking queries" zh:"Consul 开始应答的超时，不含阻塞查询本身的等待"`
-	ConsulSession time.Duration `env:"SHOP_CONSUL_SESSION" envDefault:"10s" help:"TTL of the session of the mode consul, at least the agent's session_ttl_min (10s); Consul ends it up to as much later" zh:"consul 模式的会话 TTL，不小于 agent 的 session_ttl_min（默认 10s）；Consul 最多会再晚一个 TTL 才结束会话"`
-	ConsulDelay   time.Duration `env:"SHOP_CONSUL_LOCK_DELAY" envDefault:"5s" help:"how long a key of the mode consul stays shut after its session was ended, at most 60s; below a third of the session a rival may be in before the holder is told" zh:"会话失效后 consul 模式的 key 继续锁住多久，最多 60s；小于会话 TTL 的三分之一时，原持有者可能还没得到通知，别人就进来了"`
+	ConsulTimeout time.Duration `env:"SHOP_CONSUL_TIMEOUT" envDefault:"15s" help:"how long Consul may take to begin an answer, not counting the wait of a blocking query" zh:"Consul 开始应答的超时，不含阻塞查询本身的等待"`
+	ConsulSession time.Duration `env:"SHOP_CONSUL_SESSION" envDefault:"10s" help:"TTL of the sessions of the mode consul, at least the agent's session_ttl_min (10s); Consul may end a session up to one TTL late" zh:"consul 模式的会话 TTL，不小于 agent 的 session_ttl_min（默认 10s）；Consul 最多会再晚一个 TTL 才结束会话"`
+	ConsulDelay   time.Duration `env:"SHOP_CONSUL_LOCK_DELAY" envDefault:"5s" help:"Consul's lock-delay: how long a key of the mode consul stays locked after its session has ended, at most 60s; below a third of the session's TTL a rival may get the key before the old holder is told" zh:"会话失效后 consul 模式的 key 继续锁住多久（即 lock-delay），最多 60s；小于会话 TTL 的三分之一时，原持有者可能还没得到通知，别人就进来了"`
 
-	KafkaSession   time.Duration `env:"SHOP_KAFKA_SESSION" envDefault:"6s" help:"silence after which a consumer of the mode kafka is taken to be dead; brokers take 6s or more unless told otherwise" zh:"kafka 模式的消费者沉默多久即视为已死；broker 默认最少 6s"`
-	KafkaHeartbeat time.Duration `env:"SHOP_KAFKA_HEARTBEAT" envDefault:"1s" help:"how often such a consumer says that it is alive, shorter than its session" zh:"该消费者的心跳间隔，须小于会话时长"`
-	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long its group waits for a member when partitions are dealt out again" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
+	KafkaSession   time.Duration `env:"SHOP_KAFKA_SESSION" envDefault:"6s" help:"how long a consumer of the mode kafka may be silent before it counts as dead; brokers demand at least 6s by default" zh:"kafka 模式的消费者沉默多久即视为已死；broker 默认最少 6s"`
+	KafkaHeartbeat time.Duration `env:"SHOP_KAFKA_HEARTBEAT" envDefault:"1s" help:"time between two heartbeats of such a consumer; less than SHOP_KAFKA_SESSION" zh:"该消费者的心跳间隔，须小于会话时长"`
+	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long the consumer group waits for a member during a rebalance" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
 
-	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"how long the first answer under an Idempotency-Key is kept at least; a key repeated later deducts again; 0: for ever" zh:"Idempotency-Key 的首次应答至少保留多久；之后重复该键会再次扣减；0 表示永久保留"`
-	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits count those that are gone; 0: for ever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入审计；0 表示永久保留"`
-	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of what is older, in every replica, in small batches on connections of their own; 0: nothing is purged" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
+	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept; a key repeated later deducts again; 0: forever" zh:"Idempotency-Key 的首次应答至少保留多久；之后重复该键会再次扣减；0 表示永久保留"`
+	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits still count purged orders; 0: forever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入判定；0 表示永久保留"`
+	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older orders and keys; every replica purges in small batches on separate connections; 0: no purges" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
 
 	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
-	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, a line each" zh:"text（logfmt）或 json，每条一行"`
+	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, one line per record" zh:"text（logfmt）或 json，每条一行"`
 
 	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error) // of 'shop trace'; see backend.Config
 }
@@ -89,8 +89,8 @@ func (h *hostNames) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// servedHosts are the names that the handler shall let pass; nil = any. A browser can be turned against a service on loopback by a
-// page of any site, so there the default is strict.
+// servedHosts are the host names that the handler accepts; nil = any. The default is strict on loopback, since a page of any site can
+// make the browser send requests to a local service (DNS rebinding).
 func (c config) servedHosts() []string {
 	switch {
 	case slices.Contains(c.Hosts, "*"):
@@ -103,14 +103,14 @@ func (c config) servedHosts() []string {
 	return nil
 }
 
-// onLoopback says whether an address to listen on is reached from this machine only.
+// onLoopback says whether a listening address can be reached from this machine only.
 func onLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// reasons says why backends are missing, by their names, as JSON: whoever started this process knows better than it does.
+// reasons says why backends are missing: a JSON object by name of the backend. The program that started this process knows why.
 type reasons map[stock.Backend]string
 
 // UnmarshalText reads JSON.
@@ -135,7 +135,7 @@ func readConfig() (config, error) {
 	return c, usage("%v", errors.Join(errs...))
 }
 
-// unreadable says of a variable that cannot be read what it is and should be; the error of package env knows the field only.
+// unreadable names a variable that cannot be parsed, its value, and the form it should have. The error of package env names only the field.
 func unreadable(err error) error {
 	var e env.ParseError
 	if !errors.As(err, &e) {
@@ -146,7 +146,7 @@ func unreadable(err error) error {
 	return fmt.Errorf("%s is %q, want %s", name, os.Getenv(name), wanted(e.Type.String(), e.Err))
 }
 
-// wanted says what a value of a type looks like, by the type's name in Go or among the flags, where err came of reading it.
+// wanted describes a valid value of a type. kind is the type's name in Go or among the flags; err is the error of parsing.
 func wanted(kind string, err error) string {
 	if errors.Is(err, strconv.ErrRange) {
 		return "a number that fits into 64 bits"
@@ -200,10 +200,10 @@ func (c config) validate() error {
 	return nil
 }
 
-// noProbes is a health interval of 0 in the environment; that of the zero config is the default.
+// noProbes stands for SHOP_HEALTH_INTERVAL=0. The zero value of the field means the default interval.
 const noProbes = -1
 
-// validateTimes refuses times that would end everything before it began.
+// validateTimes refuses times that are too short for anything to succeed.
 func (c config) validateTimes() (errs []error) {
 	for _, x := range []struct {
 		name         string

@@ -228,11 +228,11 @@ var brokenWords = map[string]struct {
 	hazards                     []string
 }{
 	"en": {
-		"first broken by", "what happens", "modes", "nothing of these",
+		"first broken by", "what happens", "modes", "none of these",
 		[]string{
-			"concurrent requests on one replica", "on several", "the work between two commands outlives the lock's TTL",
-			"the holder releases only after a rival has the lock", "the holder is stopped past the TTL and goes on",
-			"the holder is killed at any step", "the Redis master dies before it has replicated, a replica is promoted",
+			"concurrent requests on one replica", "concurrent requests on several replicas", "the work between two commands outlives the lock's TTL",
+			"the holder releases after a rival has acquired the lock", "the holder is stopped for longer than the TTL, then goes on",
+			"the holder is killed at any step", "the Redis master dies before it has replicated, and a replica is promoted",
 			"the client repeats a request with the same key",
 			"a write, or its `COMMIT`, arrives after its sender gave up or died",
 		},

@@ -26,17 +26,17 @@ var pageWords = map[string]struct {
 		hazards: "## The hazards\n\n" +
 			"* `threads`, `replicas`: concurrent requests, at one replica and at several.\n" +
 			"* `slow`: the work *between* two commands takes longer than the lock's TTL, and the process lives. A command whose answer takes\n" +
-			"  longer than its client's patience (three seconds with Redis) is something else: a lost reply, with an unknown outcome. In the\n" +
-			"  modes that write the count and the order with two commands it leaks units.\n" +
-			"* `late`: the holder is done, its lease is over, a rival holds the lock, and only then the holder releases.\n" +
-			"* `pause`: the holder is stopped inside the section for longer than its TTL or session, wakes up and goes on.\n" +
-			"* `crash`: the holder is killed at any of its commands; what it had not sent is never sent. \"Stuck\" is judged later than the\n" +
-			"  longest of TTL, session (Consul's lives for up to twice its TTL) and lock-delay after that.\n" +
-			"* `failover`: a Redis master dies before it has replicated everything, and its replica is promoted: the Redis of lock and stock,\n" +
-			"  for `redlock` one of the nodes that granted.\n" +
+			"  longer than the client waits (three seconds with Redis) is something else: a lost reply. Its outcome is unknown, and it leaks\n" +
+			"  units in the modes that write the count and the order with two commands.\n" +
+			"* `late`: the holder has finished and its lease has expired; it releases only after a rival has acquired the lock.\n" +
+			"* `pause`: the holder is stopped inside the section for longer than its TTL or session, then wakes up and goes on.\n" +
+			"* `crash`: the holder is killed at any of its commands, and sends nothing more. The judge decides on \"stuck\" only after the\n" +
+			"  longest of TTL, session (a Consul session lives for up to twice its TTL) and lock-delay has passed.\n" +
+			"* `failover`: a Redis master dies before it has replicated everything, and its replica is promoted. The master is the one that\n" +
+			"  holds lock and stock; for `redlock`, one of the nodes that granted the lock.\n" +
 			"* `retry`: the client repeats a request with the same key.\n" +
-			"* `late-write`: the write of the stock, or its `COMMIT`, is still on its way when its sender gives up (or dies), and arrives later.\n" +
-			"  No lock helps: it is released by then, or has expired. A write whose condition is checked where the data is helps.",
+			"* `late-write`: the write of the stock, or its `COMMIT`, is still on its way when its sender gives up or dies, and arrives later.\n" +
+			"  A lock does not help: by then it has been released or has expired. A write does help if its condition is checked where the data is.",
 		all: "All modes", other: "中文",
 		claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
 		diagrams: "## In pictures", good: "### The run that goes well", broken: "### The run that breaks it",
@@ -64,7 +64,7 @@ var pageWords = map[string]struct {
 			"* `failover`：Redis 主节点来不及复制就宕机，从节点被提升。指的是锁和库存所在的 Redis；`redlock` 则是同意加锁的节点之一。\n" +
 			"* `retry`：客户端用同一个幂等键重复请求。\n" +
 			"* `late-write`：库存的写命令（或 `COMMIT`）还在路上，发送方就放弃了或者宕机了，之后它才到。锁帮不上忙：那时锁已经释放或过期。\n" +
-			"  能挡住它的，是在数据所在之处校验条件的写。",
+			"  能挡住它的只有条件写：校验和写入在数据那一侧一步完成。",
 		all: "全部模式", other: "English",
 		claims: "## 声明", noClaims: "没有：它是基准，其他模式的速度都按它的百分比计算。",
 		diagrams: "## 时序图", good: "### 正常的一次", broken: "### 出错的一次",

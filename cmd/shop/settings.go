@@ -14,10 +14,10 @@ import (
 	"lastitem/internal/stock"
 )
 
-// docs/settings.md and docs/settings.zh.md are what 'shop settings --docs' writes.
+// 'shop settings --docs' writes docs/settings.md and docs/settings.zh.md.
 //go:generate go run . settings --docs ../../docs
 
-// setting is one environment variable that something of this repository reads.
+// setting is one environment variable that a program or script of this repository reads.
 type setting struct {
 	Name    string     `json:"name"`
 	Default string     `json:"default"` // "" = none
@@ -30,7 +30,7 @@ type settingGroup struct {
 	text stock.Text
 }
 
-// settingGroups are the headings of the settings, in their order. The tag group of a field of config begins one of them.
+// settingGroups are the headings of the settings, in their order. In config, the tag group marks the first field of a group.
 var settingGroups = []settingGroup{
 	{"replica", stock.Text{En: "Replica", Zh: "副本"}},
 	{"backends", stock.Text{En: "Backends", Zh: "后端"}},
@@ -41,25 +41,25 @@ var settingGroups = []settingGroup{
 	{"tests", stock.Text{En: "Tests", Zh: "测试"}},
 }
 
-// otherSettings are read by scripts, docker-compose.yml, the tests and the other subcommands, not by a replica.
+// otherSettings are the settings that a replica does not read: those of scripts, docker-compose.yml, tests and other subcommands.
 var otherSettings = []setting{
 	{"SHOP_PORT", "8080", stock.Text{En: "port of nginx on 127.0.0.1", Zh: "nginx 在 127.0.0.1 上的端口"}, "compose"},
 	{"SHOP_SQL_PASSWORD", "", stock.Text{En: "password of the database user, set when the volume is made; `make up` generates it", Zh: "数据库用户的密码，在建卷时写入；`make up` 会生成"}, "compose"},
 	{"SHOP_REDIS_PASSWORD", "", stock.Text{En: "password of Redis; `make up` generates it", Zh: "Redis 的密码；`make up` 会生成"}, "compose"},
-	{"SHOP_EDGE_MAX_FAILS", "1", stock.Text{En: "failures after which nginx leaves a replica out for 2 s; 0 never, for a fault under test", Zh: "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"}, "compose"},
-	{"SHOP_NET", "10.213.77", stock.Text{En: "first three numbers of the network between nginx and the replicas; `make up` chooses them", Zh: "nginx 与副本之间网络的前三段地址，由 `make up` 选定"}, "compose"},
-	{"SHOP_CPUS", "2", stock.Text{En: "processors that each container may use", Zh: "每个容器可用的 CPU 数"}, "compose"},
-	{"COMPOSE_PROFILES", "", stock.Text{En: "what is started besides; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose"},
-	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "begins the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose"},
+	{"SHOP_EDGE_MAX_FAILS", "1", stock.Text{En: "failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", Zh: "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"}, "compose"},
+	{"SHOP_NET", "10.213.77", stock.Text{En: "first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", Zh: "nginx 与副本之间网络的前三段地址，由 `make up` 选定"}, "compose"},
+	{"SHOP_CPUS", "2", stock.Text{En: "CPUs that each container may use", Zh: "每个容器可用的 CPU 数"}, "compose"},
+	{"COMPOSE_PROFILES", "", stock.Text{En: "additional services to start; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose"},
+	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "prefix of the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose"},
 	{"SHOP_BINARY", "", stock.Text{En: "program to start as a replica, instead of the running one", Zh: "作为副本启动的程序，默认为当前程序"}, "tests"},
 	{"SHOP_TEST_REDIS", "", stock.Text{En: "URL of a Redis to test against; `shop with-stack` sets it", Zh: "测试用 Redis 的地址，由 `shop with-stack` 设置"}, "tests"},
 	{"SHOP_TEST_SQL", "", stock.Text{En: "DSN of a MySQL account that may create databases; `shop with-stack` sets it", Zh: "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"}, "tests"},
 	{"SHOP_TEST_ETCD", "", stock.Text{En: "URL of an etcd to test against", Zh: "测试用 etcd 的地址"}, "tests"},
 	{"SHOP_TEST_ZOOKEEPER", "", stock.Text{En: "host:port of a ZooKeeper to test against", Zh: "测试用 ZooKeeper 的 主机:端口"}, "tests"},
 	{"SHOP_TEST_CONSUL", "", stock.Text{En: "URL of a Consul to test against", Zh: "测试用 Consul 的地址"}, "tests"},
-	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers without which the tests fail instead of skipping: redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests"},
-	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "program of the Redis to start, of Redlock's nodes too, instead of the one found; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests"},
-	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "program of the MySQL or MariaDB to start, instead of the one found", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests"},
+	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests"},
+	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests"},
+	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "MySQL or MariaDB server program to start; by default the one found on PATH", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests"},
 	{"SHOP_TEST_RACE", "yes", stock.Text{En: "no: the tests run without the race detector", Zh: "设为 no 时测试不带竞态检测"}, "tests"},
 	{"SHOP_TEST_INSTALL", "yes", stock.Text{En: "no: `make test` installs nothing", Zh: "设为 no 时 `make test` 不安装任何东西"}, "tests"},
 }
@@ -81,7 +81,7 @@ func replicaSettings() []setting {
 	return all
 }
 
-// settingsHelp is the part of a help text that lists the settings of a replica.
+// settingsHelp lists the settings of a replica for a help text.
 func settingsHelp() string {
 	var b strings.Builder
 	b.WriteString("\nEnvironment:\n")
@@ -138,8 +138,8 @@ pass the variables of a replica on to the replicas that they start, except the a
 var settingsPage = map[string]struct{ title, other, intro, setting, standard, help string }{
 	"en": {
 		"# Settings", "中文",
-		"Every environment variable that lastitem reads. `shop settings` prints this page, `shop serve --help` the part of a replica.\n" +
-			"Durations carry their unit: `500ms`, `10s`, `24h`. A value that cannot be read stops the start with a message that says what is wanted.",
+		"Every environment variable that lastitem reads. `shop settings` prints this page; `shop serve --help` prints the settings of a replica.\n" +
+			"Durations need a unit: `500ms`, `10s`, `24h`. An invalid value stops the program at start, with a message that says what is valid.",
 		"setting", "default", "what it does",
 	},
 	"zh": {
@@ -150,7 +150,7 @@ var settingsPage = map[string]struct{ title, other, intro, setting, standard, he
 	},
 }
 
-// settingsTable is a table for each group, in Markdown.
+// settingsTable renders one Markdown table per group.
 func settingsTable(lang string) string {
 	words := settingsPage[lang]
 	var b strings.Builder
