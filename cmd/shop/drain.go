@@ -17,8 +17,8 @@ import (
 
 // Shutting down loses no request, in this order. While SHOP_DRAIN lasts the replica accepts and answers as always, but says
 // that it is not ready and ends each connection with "Connection: close", so that a balancer is left without connections to
-// reuse. Then it stops listening: it serves the connections that it has and refuses new ones, so that the balancer knows that
-// nothing was sent. Then, for drainGrace, requests in flight go on. Then waits for locks end, with lock_busy; a deduction
+// reuse. Then it stops listening: it lets no new connection begin, serves those that it has, and refuses the rest, so that the balancer
+// knows that nothing was sent. Then, for drainGrace, requests in flight go on. Then waits for locks end, with lock_busy; a deduction
 // that has begun to write goes on, within the ten seconds that package stock allows it.
 const (
 	drainGrace = 5 * time.Second
@@ -94,8 +94,8 @@ func (l *lastListener) state(c net.Conn, s http.ConnState) {
 }
 
 // lastListener is a TCP listener that can be closed without resetting the connections that the kernel has accepted and the
-// server has not: their clients may have sent a request already. One cannot ask the kernel to close the door first; last
-// takes what stands in it and shuts it with the next system call. (Close would wait until the accepting goroutine has let go.)
+// server has not: their clients may have sent a request already. First turnAway lets no further one begin; then last takes those
+// that are waiting and closes with the next system call. (Close would wait until the accepting goroutine has let go.)
 type lastListener struct {
 	*net.TCPListener
 	busy     atomic.Int64 // connections with a request in flight, or about to send one
@@ -107,7 +107,9 @@ type lastListener struct {
 
 // listenTCP listens, for a drainer.
 func listenTCP(addr string) (*lastListener, error) {
-	l, err := net.Listen("tcp", addr)
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // such a listener takes no filter, see turnAway
+	l, err := config.Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +148,11 @@ func (l *lastListener) Close() error {
 
 // last stops listening and hands the connections that were waiting to Accept.
 func (l *lastListener) last() error {
+	early := turnAway(l.TCPListener)
 	l.stopping.Store(true)
 	raw, err := l.SyscallConn()
 	if err != nil {
-		return err
+		return errors.Join(early, err)
 	}
 	var waiting []int
 	err = raw.Control(func(fd uintptr) {
@@ -165,7 +168,7 @@ func (l *lastListener) last() error {
 			waiting = append(waiting, conn)
 		}
 	})
-	err = errors.Join(err, l.TCPListener.Close())
+	err = errors.Join(early, err, l.TCPListener.Close())
 	rest := make([]*net.TCPConn, 0, len(waiting)+1)
 	for _, fd := range waiting {
 		conn, fdErr := connOf(fd)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,19 +16,29 @@ import (
 )
 
 // A server that shuts down answers every request that a client could still send: it resets no connection that only the kernel had
-// accepted, and drops no request that it read late. The window that remains is one system call wide; http.Server.Shutdown alone loses
-// requests in nine of ten rounds here.
+// accepted, and drops no request that it read late. Where turnAway cannot keep new connections from beginning, a window of one system
+// call remains. http.Server.Shutdown alone loses requests in nine of ten rounds here.
 func TestDrainResetsNobody(t *testing.T) {
 	t.Parallel()
-	const rounds = 30
-	lossy := 0
-	for range rounds {
-		if lost := drainUnderLoad(t); lost > 0 {
-			lossy++
-		}
+	const rounds = 24
+	tolerated := 0
+	if runtime.GOOS != "linux" {
+		tolerated = rounds / 4
 	}
-	if lossy > rounds/4 {
-		t.Errorf("requests were lost in %d of %d shutdowns", lossy, rounds)
+	var lossy atomic.Int64
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			for range rounds / 4 {
+				if drainUnderLoad(t) > 0 {
+					lossy.Add(1)
+				}
+			}
+		})
+	}
+	running.Wait()
+	if n := int(lossy.Load()); n > tolerated {
+		t.Errorf("requests were lost in %d of %d shutdowns, want at most %d", n, rounds, tolerated)
 	}
 }
 
@@ -37,7 +48,8 @@ func drainUnderLoad(t *testing.T) int64 {
 	t.Helper()
 	l, err := listenTCP("127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return 0
 	}
 	d := drainer{
 		srv: &http.Server{
@@ -53,7 +65,11 @@ func drainUnderLoad(t *testing.T) int64 {
 	for range 16 {
 		clients.Go(func() {
 			for {
-				conn, err := net.Dial("tcp", l.Addr().String())
+				// A client that is kept waiting asks again at once, so that some do until the very end.
+				conn, err := net.DialTimeout("tcp", l.Addr().String(), 20*time.Millisecond)
+				if slow := net.Error(nil); errors.As(err, &slow) && slow.Timeout() {
+					continue
+				}
 				if err != nil { // refused, or reset while it was being made: nothing was sent
 					return
 				}

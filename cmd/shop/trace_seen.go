@@ -235,7 +235,7 @@ func (e *sqlEye) read(ctx context.Context, from, to time.Time) ([]seen, error) {
 	}
 	const general = `SELECT UNIX_TIMESTAMP(event_time) AS at, CONVERT(argument USING utf8mb4) AS text FROM mysql.general_log
 		WHERE command_type IN ('Query', 'Execute') AND event_time BETWEEN FROM_UNIXTIME(?) AND FROM_UNIXTIME(?) ORDER BY event_time`
-	if err := e.db.WithContext(ctx).Raw(general, unix(from), unix(to)).Scan(&rows).Error; err != nil {
+	if err := e.db.WithContext(ctx).Raw(general, unixTime(from), unixTime(to)).Scan(&rows).Error; err != nil {
 		return nil, err
 	}
 	var took []struct {
@@ -264,8 +264,8 @@ func (e *sqlEye) read(ctx context.Context, from, to time.Time) ([]seen, error) {
 	return all, nil
 }
 
-// unix is a time as the server's FROM_UNIXTIME takes it, to the microsecond.
-func unix(t time.Time) string { return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000) }
+// unixTime is a time as the server's FROM_UNIXTIME takes it, to the microsecond.
+func unixTime(t time.Time) string { return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000) }
 
 func (e *sqlEye) close() {
 	if pool, err := e.db.DB(); err == nil {
