@@ -240,7 +240,7 @@ func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case <-r.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 		}
 	case "/refuses":
 		w.Header().Set("Content-Type", api.ProblemType)
@@ -441,84 +441,6 @@ func TestNginxLeavesOut(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("the replica is back and is not asked")
 		}
-	}
-}
-
-// The ledger and the metrics want a token at this edge, and the shop is asked to check it.
-func TestNginxClosesPaths(t *testing.T) {
-	t.Parallel()
-	e := startEdge(t, 1)
-	for _, path := range []string{"/metrics", "/metrics/", "/products/101/ledger", "/products/101/ledger/", "/products/101/ledge%72", "/products//101/ledger"} {
-		before := e.hits.Load()
-		resp, body := e.send(t, "GET", path, nil)
-		wantProblem(t, resp, body, http.StatusUnauthorized, api.Unauthorized)
-		if e.hits.Load() != before || resp.Header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("GET %s: %d requests passed, WWW-Authenticate %q", path, e.hits.Load()-before, resp.Header.Get("WWW-Authenticate"))
-		}
-		for {
-			resp, body := e.send(t, "GET", path, nil, "Authorization", "Bearer x")
-			if resp.StatusCode == http.StatusServiceUnavailable { // the one that is down
-				continue
-			}
-			if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Saw-Required") != "yes" {
-				t.Errorf("GET %s with a token = %d %s, the shop was told %q", path, resp.StatusCode, body, resp.Header.Get("X-Saw-Required"))
-			}
-			break
-		}
-	}
-	for _, path := range []string{"/products/101", "/products/101/orders", "/products/101/audit", "/deduct_stock"} {
-		resp, _ := e.send(t, "POST", path, nil, "X-Token-Required", "yes")
-		if resp.StatusCode == http.StatusUnauthorized || resp.Header.Get("X-Saw-Required") != "" {
-			t.Errorf("%s = %d, the shop was told %q; want it open", path, resp.StatusCode, resp.Header.Get("X-Saw-Required"))
-		}
-	}
-}
-
-// Too many requests, of any kind or of those that set stock, are 429 rate_limited and not passed on.
-func TestNginxLimits(t *testing.T) {
-	t.Parallel()
-	e := startEdge(t, 1, "rate=100000r/s", "rate=1r/m", "burst=100000", "burst=3", "rate=50r/s", "rate=1r/m", "burst=200", "burst=1")
-	limited := func(method, path string) (n int) {
-		for range 6 {
-			resp, body := e.send(t, method, path, nil)
-			if resp.StatusCode == http.StatusTooManyRequests {
-				wantProblem(t, resp, body, http.StatusTooManyRequests, api.RateLimited)
-				if resp.Header.Get("Retry-After") == "" || resp.Header.Get("X-Upstream") != "" {
-					t.Errorf("429 with Retry-After %q, X-Upstream %q", resp.Header.Get("Retry-After"), resp.Header.Get("X-Upstream"))
-				}
-				n++
-			}
-		}
-		return n
-	}
-	if n := limited("PUT", "/products/101/stock"); n != 4 {
-		t.Errorf("%d of 6 PUTs were limited, want 4", n)
-	}
-	if n := limited("POST", "/deduct_stock"); n == 0 {
-		t.Error("no POST was limited")
-	}
-}
-
-// A client that sends its header or its body too slowly is cut off.
-func TestNginxCutsSlowClients(t *testing.T) {
-	t.Parallel()
-	e := startEdge(t, 1, "client_header_timeout 10s", "client_header_timeout 1s", "client_body_timeout 10s", "client_body_timeout 1s")
-	for _, begun := range []string{"POST / HTTP/1.1\r\nHost: x\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		if _, err := io.WriteString(conn, begun); err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
-		if _, err := io.ReadAll(conn); err != nil {
-			t.Errorf("%q: %v, want the connection closed", begun, err)
-		}
-	}
-	if n := e.hits.Load(); n != 0 {
-		t.Errorf("%d half requests were passed on", n)
 	}
 }
 
