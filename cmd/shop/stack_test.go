@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -30,6 +31,7 @@ func TestStackCommands(t *testing.T) {
 	t.Run("up", func(t *testing.T) { testUp(t, shop) })
 	t.Run("rolling", func(t *testing.T) { testRolling(t, shop) })
 	t.Run("up restarts", func(t *testing.T) { testUpRestarts(t, shop) })
+	t.Run("up without restarts", func(t *testing.T) { testUpNoRestart(t, shop) })
 	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
 	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
 	t.Run("trace", func(t *testing.T) { testTrace(t, shop) })
@@ -51,9 +53,9 @@ type stackJSON struct {
 }
 
 // startUp runs 'shop up' on embedded backends and a free port and waits until it has printed its addresses.
-func startUp(t *testing.T, shop string) (*exec.Cmd, stackJSON) {
+func startUp(t *testing.T, shop string, more ...string) (*exec.Cmd, stackJSON) {
 	t.Helper()
-	cmd := exec.Command(shop, "up", "--port", "0", "--replicas", "2", "--backend", "embedded", "--json")
+	cmd := exec.Command(shop, append([]string{"up", "--port", "0", "--replicas", "2", "--backend", "embedded", "--json"}, more...)...)
 	cmd.Env = append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -178,6 +180,22 @@ func testUpRestarts(t *testing.T, shop string) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+	wantGone(t, s)
+}
+
+// testUpNoRestart kills a replica of a stack that is not to start it again: the command ends, says which part died, and leaves nothing.
+func testUpNoRestart(t *testing.T, shop string) {
+	t.Parallel()
+	cmd, s := startUp(t, shop, "--no-restart")
+	if err := syscall.Kill(s.Replicas[1].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
+	err := cmd.Wait()
+	if said := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(said, "replica 2 has died: signal: killed") ||
+		strings.Contains(said, "starting it again") {
+		t.Errorf("shop up --no-restart, whose replica 2 was killed: %v, want exit %d and that it died\n%s", err, exitFailed, said)
+	}
 	wantGone(t, s)
 }
 

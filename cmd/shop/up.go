@@ -45,7 +45,8 @@ and says which. Everything is private, on loopback, and gone after Ctrl-C, data 
 What only some modes need is started too where it is installed: etcd, ZooKeeper, Consul, five more Redis for Redlock; and an
 embedded Kafka broker (kfake).
 
-Replicas and the balancer are started again when they die; so is a store where its data survives (MySQL or MariaDB).
+Replicas and the balancer are started again when they die; so is a store whose data outlive it (MySQL,
+MariaDB, etcd, ZooKeeper). Where another one dies the stack ends and says what was lost.
 
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +

@@ -185,6 +185,6 @@ func (s *Stack) proxy(targets []string) server {
 			return argv, nil
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
-		grace: grace, survives: true,
+		grace: grace,
 	}
 }

@@ -99,9 +99,10 @@ func debianZooKeeper() string {
 func (s *Stack) consulAgent(path string) server {
 	number, _ := version(path, "version")
 	return server{
-		name: Consul,
-		kind: "Consul " + number + " (private)",
-		url:  func(addr string) string { return "http://" + addr },
+		name:  Consul,
+		kind:  "Consul " + number + " (private)",
+		loses: "its sessions and keys were in memory",
+		url:   func(addr string) string { return "http://" + addr },
 		setup: func(addr string) ([]string, error) {
 			_, http, err := net.SplitHostPort(addr)
 			argv := []string{

@@ -32,6 +32,7 @@ func (s *Stack) kfake(binary string) server {
 	return server{
 		name:  Kafka,
 		kind:  "embedded kfake",
+		loses: "its topics were in memory",
 		url:   func(addr string) string { return addr },
 		setup: func(addr string) ([]string, error) { return []string{binary, "embedded-kafka", "--listen", addr}, nil },
 		ready: kafkaVersions,

@@ -25,8 +25,9 @@ type server struct {
 	env   func(addr string) []string          // nil = none
 	ready func(ctx context.Context, addr string) error
 	grace time.Duration // see spec.GraceMS
-	// survives says that the part may be started again after it died: it keeps no data, or keeps them on disk.
-	survives bool
+	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again: it keeps no
+	// data, or keeps them in files, which outlive a process also where they are not synced.
+	loses string
 }
 
 const (

@@ -67,8 +67,8 @@ type Options struct {
 	// KeepFailing keeps a replica that fails in the balancer's round, so that a fault under test is met and not avoided. Otherwise
 	// it is left out for two seconds at a time.
 	KeepFailing bool
-	// Restart starts replicas and the balancer again when they die, and a store where its data survives that; without it the end
-	// of any part is the end of the stack.
+	// Restart starts replicas and the balancer again when they die, and a store whose data outlive it; the end of another part, and
+	// without Restart of any, is the end of the stack.
 	Restart bool
 	// Replica is the shop that the replicas run; "" is Binary.
 	Replica string
@@ -290,11 +290,13 @@ func (s *Stack) died(p *process, how string) {
 	lost := ""
 	if p != nil && s.opts.Restart {
 		x, ok := s.partNamed(p.name)
-		if ok && x.restartable() {
+		switch {
+		case ok && x.sv.loses == "":
 			go s.revive(x, how)
 			return
+		case ok:
+			lost = " (not started again: " + x.sv.loses + ")"
 		}
-		lost = " (not started again: its data were in memory)"
 	}
 	s.once.Do(func() {
 		if p == nil {

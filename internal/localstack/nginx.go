@@ -78,7 +78,7 @@ func (s *Stack) nginxServer(path string, targets []string) server {
 			return nginxArgv(path, number, s.Dir, file), os.WriteFile(file, conf, 0o600)
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
-		grace: grace, survives: true,
+		grace: grace,
 	}
 }
 

@@ -54,10 +54,17 @@ func redisKind(path string) string {
 // the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
 func (s *Stack) redisServer(path, name, kind string) server {
 	password := secret()
+	loses := "its data were in memory"
+	switch {
+	case s.opts.persistent():
+		loses = ""
+	case name != Redis:
+		loses = "its locks were in memory"
+	}
 	return server{
-		name:     name,
-		kind:     kind,
-		survives: s.opts.persistent(),
+		name:  name,
+		kind:  kind,
+		loses: loses,
 		// With a user name, since redis-cli sends an empty one otherwise.
 		url: func(addr string) string { return "redis://default:" + password + "@" + addr + "/0" },
 		setup: func(addr string) ([]string, error) {
@@ -86,9 +93,10 @@ func (s *Stack) redisServer(path, name, kind string) server {
 // miniredis is the embedded one, a process of ours so that replicas can share it.
 func (s *Stack) miniredis() server {
 	return server{
-		name: "redis",
-		kind: "embedded miniredis",
-		url:  func(addr string) string { return "redis://" + addr + "/0" },
+		name:  "redis",
+		kind:  "embedded miniredis",
+		loses: "its data were in memory",
+		url:   func(addr string) string { return "redis://" + addr + "/0" },
 		setup: func(addr string) ([]string, error) {
 			return []string{s.opts.Binary, "embedded-redis", "--listen", addr}, nil
 		},

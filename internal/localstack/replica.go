@@ -35,7 +35,7 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 			}, s.extrasEnv(), s.opts.Env)
 		},
 		ready: s.replicaReady(number),
-		grace: grace, survives: true,
+		grace: grace,
 	})
 	if err == nil {
 		s.opts.Log("replica %s: at %s", number, s.Replicas[i].Addr)

@@ -50,10 +50,6 @@ func (s *Stack) PID(name string) int {
 	return x.p.pid
 }
 
-// restartable says whether a part that died may be started again: replicas and the balancer keep nothing, and a store may where
-// its data is still there.
-func (x part) restartable() bool { return x.sv.survives }
-
 // revive starts a part that has died again, on its address, until that succeeds or the stack is closed.
 func (s *Stack) revive(x part, how string) {
 	s.opts.Log("%s has died: %s; starting it again", x.sv.name, how)

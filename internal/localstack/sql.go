@@ -94,10 +94,9 @@ func asRoot() []string {
 func (s *Stack) mysqlServer(path, kind string) server {
 	password := secret()
 	return server{
-		name:     "sql",
-		kind:     kind,
-		survives: true,
-		url:      func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
+		name: "sql",
+		kind: kind,
+		url:  func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
 		setup: func(addr string) ([]string, error) {
 			_, port, err := net.SplitHostPort(addr)
 			if err != nil {
