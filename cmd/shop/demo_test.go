@@ -111,7 +111,6 @@ func TestDemoAll(t *testing.T) {
 		"not every mode can run here:\n  mysql: the embedded database is SQLite: leave out --backend embedded, or give a MySQL or MariaDB with 'shop demo --sql'\n  redlock: there is no embedded redlock: leave out": {
 			"--backend", "embedded",
 		},
-		"is an embedded one: leave out --backend local, or give your own with 'shop demo --kafka'": {"--backend", "local"},
 	}
 	for want, args := range tests {
 		code, out, errOut := commandLine(t.Context(), newDemo(), append(args, "--all", "--json", "")...)

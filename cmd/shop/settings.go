@@ -57,6 +57,7 @@ var otherSettings = []setting{
 	{"SHOP_TEST_ETCD", "", stock.Text{En: "URL of an etcd to test against", Zh: "测试用 etcd 的地址"}, "tests"},
 	{"SHOP_TEST_ZOOKEEPER", "", stock.Text{En: "host:port of a ZooKeeper to test against", Zh: "测试用 ZooKeeper 的 主机:端口"}, "tests"},
 	{"SHOP_TEST_CONSUL", "", stock.Text{En: "URL of a Consul to test against", Zh: "测试用 Consul 的地址"}, "tests"},
+	{"SHOP_TEST_KAFKA", "", stock.Text{En: "host:port of a Kafka broker to test against", Zh: "测试用 Kafka broker 的 主机:端口"}, "tests"},
 	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests"},
 	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests"},
 	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "MySQL or MariaDB server program to start; by default the one found on PATH", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests"},

@@ -67,7 +67,7 @@ func (f traceFlags) deduction(name string) (deduction, error) {
 		return deduction{}, usage("--store %s: the stores of %s are %q", f.store, name, d.mode.Stores)
 	}
 	if f.backend == localstack.Local && slices.Contains(d.mode.Needs, stock.NeedKafka) {
-		return deduction{}, usage("--backend local: %s needs Kafka, and the only broker that this command can start is an embedded one", name)
+		return deduction{}, usage("--backend local: %s needs Kafka, and the broker of this command is an embedded one", name)
 	}
 	return d, checkLang(f.lang)
 }

@@ -63,7 +63,7 @@ func (t *tracer) start(ctx context.Context, modes []stock.Mode, o localstack.Opt
 	}
 	// What every replica has, and then what the modes need besides.
 	o.Only = []string{localstack.Redis, localstack.MySQL}
-	for _, name := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul, localstack.Kafka} {
+	for _, name := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
 		if needs[stock.Backend(name)] {
 			o.Only = append(o.Only, name)
 		}
@@ -80,7 +80,7 @@ func (t *tracer) start(ctx context.Context, modes []stock.Mode, o localstack.Opt
 		c.Missing[stock.Backend(name)] = why
 	}
 	if err := errors.Join(
-		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack), t.tapKafka(&c, stack),
+		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack), t.tapKafka(ctx, &c, o, needs[stock.NeedKafka]),
 	); err != nil {
 		return err
 	}
@@ -194,10 +194,15 @@ func (t *tracer) tapCoordination(c *config, s *localstack.Stack) error {
 	return nil
 }
 
-// tapKafka has the replica dial the tap, whatever address the broker gives of itself: that is where a client of Kafka turns.
-func (t *tracer) tapKafka(c *config, s *localstack.Stack) error {
-	if s.Kafka.Addr == "" {
+// tapKafka has the replica dial the tap, whatever address the broker gives of itself: that is where a client of Kafka turns. The broker
+// is the embedded one: a trace is the same wherever it is taken.
+func (t *tracer) tapKafka(ctx context.Context, c *config, o localstack.Options, needed bool) error {
+	if !needed {
 		return nil
+	}
+	s, err := t.stack(ctx, localstack.Options{Backend: localstack.Embedded, Only: []string{localstack.Kafka}, Log: o.Log})
+	if err != nil {
+		return err
 	}
 	addr, err := t.tap(s.Kafka.Name, s.Kafka.Kind, s.Kafka.Addr, wire.Kafka())
 	if err != nil {

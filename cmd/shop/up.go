@@ -42,11 +42,11 @@ func newUp() *cobra.Command {
 takes the URL you give, else a real server found on PATH (redis-server, mariadbd or mysqld, nginx), else an embedded one,
 and says which. Everything is private, on loopback, and gone after Ctrl-C, data included.
 
-What only some modes need is started too where it is installed: etcd, ZooKeeper, Consul, five more Redis for Redlock; and an
-embedded Kafka broker (kfake).
+What only some modes need is started too where it is installed: etcd, ZooKeeper, Consul, five more Redis for Redlock, and a
+Kafka broker, real where there are Java and its jars (scripts/real-kafka fetches them), else an embedded one (kfake).
 
 Replicas and the balancer are started again when they die; so is a store whose data outlive it (MySQL,
-MariaDB, etcd, ZooKeeper). Where another one dies the stack ends and says what was lost.
+MariaDB, etcd, ZooKeeper, Kafka). Where another one dies the stack ends and says what was lost.
 
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +

@@ -1,12 +1,17 @@
 package backend
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -46,6 +51,37 @@ func kafkaBackoff(fails int) time.Duration {
 
 // KafkaPrefix is how topics and groups begin where Redis keys begin with prefix: Kafka's names have no colon.
 func KafkaPrefix(prefix string) string { return strings.ReplaceAll(prefix, ":", "-") }
+
+// ForgetKafka deletes the topics and the consumer groups of what has this prefix of Redis keys; those that are gone already are no
+// error. A group that still has members is one.
+func ForgetKafka(ctx context.Context, c *kgo.Client, prefix string) error {
+	admin := kadm.NewClient(c)
+	groups, err := admin.ListGroups(ctx)
+	if err != nil {
+		return fmt.Errorf("backend: list Kafka's groups: %w", err)
+	}
+	topics, err := admin.ListTopics(ctx)
+	if err != nil {
+		return fmt.Errorf("backend: list Kafka's topics: %w", err)
+	}
+	others := func(name string) bool { return !strings.HasPrefix(name, KafkaPrefix(prefix)) }
+	var errs []error
+	deleted, err := admin.DeleteGroups(ctx, slices.DeleteFunc(groups.Groups(), others)...)
+	for _, d := range deleted {
+		errs = append(errs, d.Err)
+	}
+	gone, topicsErr := admin.DeleteTopics(ctx, slices.DeleteFunc(topics.Names(), others)...)
+	for _, d := range gone {
+		errs = append(errs, d.Err)
+	}
+	errs = slices.DeleteFunc(append(errs, err, topicsErr), func(err error) bool {
+		return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.GroupIDNotFound)
+	})
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("backend: delete Kafka's topics and groups: %w", err)
+	}
+	return nil
+}
 
 // openKafka makes the client that asks whether a broker is there, and the function that makes those of the modes: each consumes
 // in a way of its own. They connect when they are first used.

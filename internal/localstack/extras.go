@@ -74,18 +74,19 @@ func (o *Options) own(backend string) string {
 	return map[string]string{Redlock: o.Redlock, Etcd: o.Etcd, ZooKeeper: o.ZooKeeper, Consul: o.Consul, Kafka: o.Kafka}[backend]
 }
 
-// findExtra returns the program of an extra, or an error that says what to install.
+// findExtra returns the program of an extra, which for the embedded Kafka is Options.Binary, or an error that says what to install.
 func (o *Options) findExtra(backend string) (string, error) {
 	switch {
-	case backend == Kafka && o.Backend == Local:
-		return "", o.advised(backend, errors.New("localstack: the only Kafka broker that can be started here is an embedded one"))
-	case backend == Kafka:
+	case backend == Kafka && o.Backend == Embedded:
 		return o.Binary, nil
 	case o.Backend == Embedded:
 		return "", o.advised(backend, fmt.Errorf("localstack: there is no embedded %s", backend))
 	}
 	path, err := Find(backend)
-	if err != nil {
+	switch {
+	case err != nil && backend == Kafka && o.Backend == Auto:
+		return o.Binary, nil
+	case err != nil:
 		return "", fmt.Errorf("localstack: %w", o.advised(backend, err))
 	}
 	return path, nil
@@ -165,19 +166,18 @@ func (s *Stack) extra(backend string) *Service {
 
 // launchExtra starts an extra and says so.
 func (s *Stack) launchExtra(ctx context.Context, backend, path string) (err error) {
-	if backend == Redlock {
+	switch backend {
+	case Redlock:
 		return s.launchRedlock(ctx, path)
+	case Kafka:
+		return s.startKafka(ctx, path)
 	}
-	describe := map[string]func(path string) server{Etcd: s.etcdServer, ZooKeeper: s.zooKeeperServer, Consul: s.consulAgent, Kafka: s.kfake}
+	describe := map[string]func(path string) server{Etcd: s.etcdServer, ZooKeeper: s.zooKeeperServer, Consul: s.consulAgent}
 	into := s.extra(backend)
 	if *into, err = s.launch(ctx, describe[backend](path)); err != nil {
 		return err
 	}
-	why := "(" + path + ")"
-	if backend == Kafka {
-		why = "(the only one that can be started here)"
-	}
-	s.opts.Log("%s: %s at %s %s", backend, into.Kind, into.Addr, why)
+	s.opts.Log("%s: %s at %s (%s)", backend, into.Kind, into.Addr, path)
 	return nil
 }
 

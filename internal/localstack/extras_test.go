@@ -7,11 +7,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"lastitem/internal/testenv/need"
 )
 
 // installedExtras are those that can be started here or, by SHOP_TEST_REQUIRE, must be.
@@ -105,7 +109,6 @@ func TestExtrasAskedFor(t *testing.T) {
 	for _, o := range []Options{
 		{Replicas: 1, Backend: Embedded, Only: []string{Etcd}},
 		{Replicas: 1, Backend: Embedded, All: true},
-		{Replicas: 1, Backend: Local, Only: []string{Kafka}},
 	} {
 		if s, err := Start(t.Context(), o); err == nil {
 			_ = s.Close()
@@ -192,8 +195,37 @@ func TestKfake(t *testing.T) {
 		c.Close()
 		t.Error("StartKfake(0.0.0.0) = nil, want an error: it listens on 127.0.0.1 only")
 	}
-	s := startStack(t, Options{Only: []string{Kafka}})
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.Kafka.URL), kgo.ConsumeTopics("t"), kgo.AllowAutoTopicCreation())
+	s := startStack(t, Options{Backend: Embedded, Only: []string{Kafka}})
+	wantRecords(t, s.Kafka, 1)
+}
+
+// A real broker does so too, also after it was killed: what it had taken is there.
+func TestKafkaBroker(t *testing.T) {
+	t.Parallel()
+	if _, err := Find(Kafka); err != nil {
+		need.Missing(t, Kafka, err)
+	}
+	s := startStack(t, Options{Backend: Local, Only: []string{Kafka}, Restart: true})
+	if s.Kafka.PID == 0 || versionNumber.FindString(s.Kafka.Kind) == "" {
+		t.Errorf("Kafka = %+v, want a version and a process", s.Kafka)
+	}
+	wantRecords(t, s.Kafka, 1)
+	pid := s.Kafka.PID
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); s.PID(Kafka) == pid; time.Sleep(readyPolling) {
+		if time.Since(begun) > 2*readyWithin {
+			t.Fatal("the broker was not started again")
+		}
+	}
+	wantRecords(t, s.Kafka, 2)
+}
+
+// wantRecords produces a record, and fetches the n that there are then, from the one broker.
+func wantRecords(t *testing.T, sv Service, n int) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(sv.URL), kgo.ConsumeTopics("t"), kgo.AllowAutoTopicCreation())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,15 +238,17 @@ func TestKfake(t *testing.T) {
 	if err := client.ProduceSync(ctx, &kgo.Record{Topic: "t", Value: []byte("sold")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	fetches := client.PollFetches(ctx)
-	if records := fetches.Records(); fetches.Err() != nil || len(records) != 1 || string(records[0].Value) != "sold" {
-		t.Errorf("fetched %v, %v, want the record", records, fetches.Err())
+	for got := range n {
+		fetches := client.PollRecords(ctx, 1)
+		if records := fetches.Records(); fetches.Err() != nil || len(records) != 1 || string(records[0].Value) != "sold" {
+			t.Fatalf("fetched %v, %v after %d, want a record", records, fetches.Err(), got)
+		}
 	}
 	meta, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := fmt.Sprintf("%s:%d", meta.Brokers[0].Host, meta.Brokers[0].Port); len(meta.Brokers) != 1 || at != s.Kafka.Addr {
-		t.Errorf("%d brokers, the first at %s, want one at %s", len(meta.Brokers), at, s.Kafka.Addr)
+	if at := fmt.Sprintf("%s:%d", meta.Brokers[0].Host, meta.Brokers[0].Port); len(meta.Brokers) != 1 || at != sv.Addr {
+		t.Errorf("%d brokers, the first at %s, want one at %s", len(meta.Brokers), at, sv.Addr)
 	}
 }

@@ -36,6 +36,12 @@ var programs = map[string]program{
 		}
 		return ""
 	}},
+	Kafka: {names: []string{"java"}, install: "apt-get install openjdk-17-jre-headless maven, then scripts/real-kafka", also: func() string {
+		if kafkaJars() == "" {
+			return "Apache Kafka (its jars)"
+		}
+		return ""
+	}},
 	Consul: {names: []string{"consul"}, install: "a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)"},
 }
 
@@ -50,7 +56,7 @@ var errNotInstalled = errors.New("not found")
 const EnvProgram = "SHOP_PROGRAM_"
 
 // Find returns the path of the real server for a backend (Redis, MySQL, Nginx, ...): the one that the environment names, or else
-// one on PATH or where servers are usually installed; for ZooKeeper it is that of java. Its error names what to install.
+// one on PATH or where servers are usually installed; for ZooKeeper and Kafka it is that of java. Its error names what to install.
 func Find(backend string) (string, error) {
 	p, ok := programs[backend]
 	if !ok {

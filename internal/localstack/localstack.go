@@ -44,7 +44,7 @@ const (
 	Etcd      = "etcd"
 	ZooKeeper = "zookeeper"
 	Consul    = "consul"
-	Kafka     = "kafka" // an embedded broker, or the user's own
+	Kafka     = "kafka" // embedded where Java or the broker's jars are missing
 )
 
 // EnvBinary names the shop binary where the running program is not it; see Options.Binary.

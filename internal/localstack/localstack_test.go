@@ -334,6 +334,7 @@ func TestMissingPrograms(t *testing.T) {
 	t.Cleanup(func() { extraDirs = dirs })
 	for backend, want := range map[string]string{
 		Redis: "redis-server", Redlock: "redis-server", MySQL: "mariadb-server", Nginx: "nginx", Etcd: "etcd-server", ZooKeeper: "zookeeper",
+		Kafka: "openjdk-17-jre-headless maven, then scripts/real-kafka",
 	} {
 		if _, err := Find(backend); err == nil || !strings.Contains(err.Error(), "apt-get install "+want) {
 			t.Errorf("Find(%s) = %v, want what to install", backend, err)

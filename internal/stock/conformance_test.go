@@ -67,8 +67,10 @@ func TestConformance(t *testing.T) {
 			env := e.open(t)
 			if e.whole {
 				env, _ = withRedlock(t, withServices(t, env))
+				env.Kafka = testenv.KafkaOrEmbedded(t, env.Prefix)
+			} else {
+				env.Kafka = testenv.EmbeddedKafka(t).Seeds
 			}
-			env.Kafka = testenv.Kafka(t).Seeds
 			stocktest.Run(t, env)
 		})
 	}

@@ -133,7 +133,7 @@ func TestPanicReachesTheRequest(t *testing.T) {
 func TestEveryModeAsksBeforeItWrites(t *testing.T) {
 	t.Parallel()
 	e, _ := withRedlock(t, withServices(t, realEnv(t)))
-	e.Kafka = testenv.Kafka(t).Seeds
+	e.Kafka = testenv.EmbeddedKafka(t).Seeds
 	h := stocktest.Open(t, e, 1, stock.Modes())
 	for _, m := range stock.Modes() {
 		for _, s := range m.Stores {

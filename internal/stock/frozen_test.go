@@ -115,7 +115,7 @@ func TestFrozen(t *testing.T) {
 	}
 	f.Harness = stocktest.Open(t, stocktest.Env{
 		Redis: s.Redis.URL, SQL: s.SQL.URL, Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL,
-		Consul: s.Consul.URL, Kafka: testenv.Kafka(t).Seeds, Prefix: "frozen:", Work: frozenWork,
+		Consul: s.Consul.URL, Kafka: testenv.EmbeddedKafka(t).Seeds, Prefix: "frozen:", Work: frozenWork,
 		Health: backend.Health{Every: 2 * time.Second, Within: 500 * time.Millisecond},
 	}, 1, f.counted())
 	for _, round := range []struct {

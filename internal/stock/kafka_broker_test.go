@@ -3,6 +3,7 @@ package stock_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -23,27 +24,54 @@ import (
 // A broker that comes back without its topics: every replica makes them again, and sells.
 func TestKafkaTopicsLost(t *testing.T) {
 	t.Parallel()
-	broker := testenv.Kafka(t)
+	broker := testenv.EmbeddedKafka(t)
 	env := embeddedEnv(t)
 	env.Kafka = broker.Seeds
 	h := stocktest.Open(t, env, 3, stock.Modes())
 	product := h.Product(t, 9, 0)
-	sellOnEach := func() {
-		t.Helper()
-		for i, r := range h.Replicas {
-			if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-				t.Fatalf("Deduct() on %d = %v, want nil", i, err)
-			}
-		}
-	}
-	sellOnEach()
+	sellOnEach(t, h, product)
 	broker.Restart(t)
 	for _, r := range h.Replicas {
 		awaitSale(t, r, product)
 	}
-	sellOnEach()
+	sellOnEach(t, h, product)
 	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 3}); got != want {
 		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+// Topics that somebody deletes on a real broker, in the middle of a sale: every replica makes them again, and sells.
+func TestKafkaTopicsDeleted(t *testing.T) {
+	t.Parallel()
+	env := kafkaEnv(t)
+	h := stocktest.Open(t, env, 3, stock.Modes())
+	product := h.Product(t, 9, 0)
+	sellOnEach(t, h, product)
+	c, err := h.Replicas[0].Set.Kafka()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"), topicOf(h.Replicas[0], "answers"))
+	if err = errors.Join(err, gone.Error()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range h.Replicas {
+		awaitSale(t, r, product)
+	}
+	sellOnEach(t, h, product)
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 3}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+// sellOnEach takes a unit from each replica.
+func sellOnEach(t *testing.T, h *stocktest.Harness, product int64) {
+	t.Helper()
+	for i, r := range h.Replicas {
+		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+			t.Fatalf("Deduct() on %d = %v, want nil", i, err)
+		}
 	}
 }
 
@@ -65,7 +93,7 @@ func awaitSale(t *testing.T, r *stocktest.Replica, product int64) {
 func TestKafkaFewPartitions(t *testing.T) {
 	t.Parallel()
 	env := embeddedEnv(t)
-	env.Kafka = testenv.Kafka(t).Seeds
+	env.Kafka = testenv.KafkaOrEmbedded(t, env.Prefix)
 	before := stocktest.Open(t, env, 1, nil)
 	c, err := before.Replicas[0].Set.Kafka()
 	if err != nil {
@@ -116,7 +144,7 @@ func (l *lockedLog) String() string {
 // While the group has no members nothing is produced that would be sold later: requests are declined, and the mode says why.
 func TestKafkaGroupIsLate(t *testing.T) {
 	t.Parallel()
-	broker := testenv.Kafka(t)
+	broker := testenv.EmbeddedKafka(t)
 	var late atomic.Bool
 	late.Store(true)
 	broker.Cluster.ControlKey(int16(kmsg.JoinGroup), func(r kmsg.Request) (kmsg.Response, error, bool) {

@@ -24,17 +24,31 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// onEachKafka runs a test on every set of backends, with a broker and three replicas.
+// onEachKafka runs a test on every set of backends, with three replicas, and on each kind of broker.
 func onEachKafka(t *testing.T, test func(*testing.T, *stocktest.Harness)) {
 	t.Parallel()
-	for _, e := range envs {
-		t.Run(e.name, func(t *testing.T) {
+	run := func(name string, open func(*testing.T) stocktest.Env) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := e.open(t)
-			env.Kafka = testenv.Kafka(t).Seeds
-			test(t, stocktest.Open(t, env, 3, stock.Modes()))
+			test(t, stocktest.Open(t, open(t), 3, stock.Modes()))
 		})
 	}
+	for _, e := range envs {
+		run(e.name, func(t *testing.T) stocktest.Env {
+			env := e.open(t)
+			env.Kafka = testenv.EmbeddedKafka(t).Seeds
+			return env
+		})
+	}
+	run("kafka+mysql", kafkaEnv)
+}
+
+// kafkaEnv is a real broker and a real database.
+func kafkaEnv(t *testing.T) stocktest.Env {
+	t.Helper()
+	env := env(testenv.Miniredis(t), testenv.MySQL(t))
+	env.Kafka = testenv.Kafka(t, env.Prefix)
+	return env
 }
 
 func TestKafkaReplays(t *testing.T) {
@@ -171,9 +185,9 @@ func runOf(t *testing.T, h *stocktest.Harness, product int64) string {
 }
 
 // ownKafka is a broker that one replica on embedded servers uses alone, and a product of 5.
-func ownKafka(t *testing.T) (*testenv.KafkaBroker, *stocktest.Harness, int64) {
+func ownKafka(t *testing.T) (*testenv.EmbeddedBroker, *stocktest.Harness, int64) {
 	t.Helper()
-	broker := testenv.Kafka(t)
+	broker := testenv.EmbeddedKafka(t)
 	env := embeddedEnv(t)
 	env.Kafka = broker.Seeds
 	h := stocktest.Open(t, env, 1, stock.Modes())
@@ -234,7 +248,7 @@ func TestKafkaResetInTheMiddle(t *testing.T) {
 func TestKafkaNewDatabase(t *testing.T) {
 	t.Parallel()
 	old := embeddedEnv(t)
-	old.Kafka = testenv.Kafka(t).Seeds
+	old.Kafka = testenv.EmbeddedKafka(t).Seeds
 	h := stocktest.Open(t, old, 1, stock.Modes())
 	product := h.Product(t, 5, 0)
 	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
@@ -261,7 +275,7 @@ func onRedelivery(t *testing.T, test func(t *testing.T, h *stocktest.Harness, pr
 	for _, e := range envs {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			broker := testenv.Kafka(t)
+			broker := testenv.EmbeddedKafka(t)
 			var cut atomic.Bool
 			broker.Cluster.ControlKey(int16(kmsg.OffsetCommit), func(kmsg.Request) (kmsg.Response, error, bool) {
 				broker.Cluster.KeepControl()
@@ -290,7 +304,7 @@ func onRedelivery(t *testing.T, test func(t *testing.T, h *stocktest.Harness, pr
 func TestKafkaPanics(t *testing.T) {
 	t.Parallel()
 	env := embeddedEnv(t)
-	env.Kafka = testenv.Kafka(t).Seeds
+	env.Kafka = testenv.EmbeddedKafka(t).Seeds
 	h := stocktest.Open(t, env, 1, stock.Modes())
 	product := h.Product(t, 5, 0)
 	var crashes atomic.Bool

@@ -20,7 +20,7 @@ func TestKeyOfAnotherMode(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			env := e.open(t)
-			env.Kafka = testenv.Kafka(t).Seeds
+			env.Kafka = testenv.EmbeddedKafka(t).Seeds
 			h := stocktest.Open(t, env, 1, stock.Modes())
 			modes := []string{"idempotent", "queue", "kafka"}
 			for i, first := range modes {
@@ -90,7 +90,7 @@ func TestRedisLuaKeyOfAnotherProduct(t *testing.T) {
 func TestKafkaRedeliveryAfterPurge(t *testing.T) {
 	t.Parallel()
 	env := embeddedEnv(t)
-	env.Kafka = testenv.Kafka(t).Seeds
+	env.Kafka = testenv.EmbeddedKafka(t).Seeds
 	h := stocktest.Open(t, env, 1, stock.Modes())
 	r := h.Replicas[0]
 	product := h.Product(t, 5, 0)

@@ -1,48 +1,49 @@
 package testenv
 
 import (
-	"net"
-	"strconv"
-	"strings"
+	"context"
+	"os"
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kfake"
+	"lastitem/internal/backend"
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/need"
 )
 
-// KafkaBroker is an embedded Kafka of the test's own, which keeps everything in memory. It speaks the protocol of real brokers;
-// what they do with disks and with each other it does not have.
-type KafkaBroker struct {
-	Seeds   string         // host:port
-	Cluster *kfake.Cluster // to interfere with requests
+// Kafka gives the address of a real Apache Kafka broker, which others use too. The topics and groups of a shop whose Redis keys have
+// the prefix are deleted at the end of the test.
+func Kafka(t testing.TB, prefix string) string {
+	t.Helper()
+	seeds := os.Getenv(EnvKafka)
+	if seeds == "" {
+		seeds = private(t, localstack.Kafka).Kafka.URL
+	}
+	t.Cleanup(func() {
+		if err := cleanKafka(seeds, prefix); err != nil {
+			t.Errorf("testenv: delete the topics and groups under %s: %v", prefix, err)
+		}
+	})
+	return seeds
 }
 
-// Kafka gives one broker.
-func Kafka(t testing.TB) *KafkaBroker {
+// KafkaOrEmbedded gives a real broker or, where there is none, an embedded one, for tests in which Kafka is one of many.
+func KafkaOrEmbedded(t testing.TB, prefix string) string {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatalf("testenv: Kafka: %v", err)
+	if _, err := localstack.Find(localstack.Kafka); err != nil && os.Getenv(EnvKafka) == "" {
+		need.Without(t, localstack.Kafka, err)
+		return EmbeddedKafka(t).Seeds
 	}
-	b := &KafkaBroker{strings.Join(c.ListenAddrs(), ","), c}
-	t.Cleanup(func() { b.Cluster.Close() })
-	return b
+	return Kafka(t, prefix)
 }
 
-// Restart ends the broker, and starts one at the same address, which has nothing of what the first one had.
-func (b *KafkaBroker) Restart(t testing.TB) {
-	t.Helper()
-	b.Cluster.Close()
-	_, text, err := net.SplitHostPort(b.Seeds)
+// cleanKafka deletes what has the prefix.
+func cleanKafka(seeds, prefix string) error {
+	c, err := backend.OpenKafka(seeds)
 	if err != nil {
-		t.Fatalf("testenv: Kafka: %v", err)
+		return err
 	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("testenv: Kafka: %v", err)
-	}
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port))
-	if err != nil {
-		t.Fatalf("testenv: Kafka: %v", err)
-	}
-	b.Cluster = c
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), cleaning)
+	defer cancel()
+	return backend.ForgetKafka(ctx, c, prefix)
 }

@@ -2,9 +2,9 @@
 //
 // Whatever it gives is private to the test (a key prefix, a database) and cleaned up afterwards. Real servers come from
 // SHOP_TEST_REDIS and SHOP_TEST_SQL, which 'shop with-stack' and so 'make test' sets, and from SHOP_TEST_ETCD,
-// SHOP_TEST_ZOOKEEPER and SHOP_TEST_CONSUL; else the program is looked for on PATH and one server per test binary is
+// SHOP_TEST_ZOOKEEPER, SHOP_TEST_CONSUL and SHOP_TEST_KAFKA; else the program is looked for on PATH and one server per test binary is
 // started, owned by a keeper, so that it is gone when the binary is. Where neither is there the test is skipped with the
-// reason and what to install, unless SHOP_TEST_REQUIRE ("redis,mysql,nginx,etcd,zookeeper,consul") names it: then it
+// reason and what to install, unless SHOP_TEST_REQUIRE ("redis,mysql,nginx,etcd,zookeeper,consul,kafka") names it: then it
 // fails. Start with [Redis] and [MySQL].
 package testenv
 
@@ -37,6 +37,7 @@ const (
 	EnvEtcd      = "SHOP_TEST_ETCD"      // URL of an etcd to test against
 	EnvZooKeeper = "SHOP_TEST_ZOOKEEPER" // host:port of a ZooKeeper to test against; some tests want sessions of a second
 	EnvConsul    = "SHOP_TEST_CONSUL"    // URL of a Consul to test against; some tests want sessions of a second
+	EnvKafka     = "SHOP_TEST_KAFKA"     // host:port of a Kafka broker to test against; tests make topics and groups of their own
 	EnvRequire   = need.Env              // backends whose absence fails tests instead of skipping them
 )
 

@@ -263,7 +263,7 @@ func testKafka(t *testing.T, p wire.Protocol, versions kgo.Opt) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var r wire.Recorder
-	broker := testenv.Kafka(t)
+	broker := testenv.EmbeddedKafka(t)
 	addr := tap(t, &r, broker.Seeds, p)
 	dial := kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -309,7 +309,7 @@ func testKafka(t *testing.T, p wire.Protocol, versions kgo.Opt) {
 }
 
 // waitForFetches waits until the broker has been asked so many times for records.
-func waitForFetches(ctx context.Context, t *testing.T, broker *testenv.KafkaBroker, n int) {
+func waitForFetches(ctx context.Context, t *testing.T, broker *testenv.EmbeddedBroker, n int) {
 	t.Helper()
 	asked := make(chan struct{}, n)
 	broker.Cluster.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
