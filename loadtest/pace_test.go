@@ -286,7 +286,7 @@ func TestRetriesKeepTheirKey(t *testing.T) {
 		{"busy, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.LockBusy), answerOK}, map[string]int{"lock_busy": 10, "ok": 10}},
 		{"lost, then ok", 3, []func(http.ResponseWriter, *http.Request){hangUp, answerOK}, map[string]int{"eof": 10, "ok": 10}},
 		{"unknown, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.OutcomeUnknown), answerOK}, map[string]int{"outcome_unknown": 10, "ok": 10}},
-		{"busy for ever", 2, []func(http.ResponseWriter, *http.Request){problem(api.Contended)}, map[string]int{"contended": 30}},
+		{"busy forever", 2, []func(http.ResponseWriter, *http.Request){problem(api.Contended)}, map[string]int{"contended": 30}},
 		{"sold out is final", 3, []func(http.ResponseWriter, *http.Request){problem(api.SoldOut)}, map[string]int{"sold_out": 10}},
 		{"no retry", 0, []func(http.ResponseWriter, *http.Request){problem(api.LockBusy)}, map[string]int{"lock_busy": 10}},
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // On a slow service most requests are turned away as busy, and the plan's requests are spent before the stock is: the run
-// goes on until somebody is told that it is out. It does not go on where more was sold than there was, nor for ever.
+// goes on until somebody is told that it is out. It does not go on where more was sold than there was, nor forever.
 func TestRunUntilTheStockIsOut(t *testing.T) {
 	t.Parallel()
 	mostlyBusy := func() func(http.ResponseWriter, *http.Request) bool {

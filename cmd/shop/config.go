@@ -241,7 +241,7 @@ func (c config) validateRetention() (errs []error) {
 		}
 	}
 	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
-		errs = append(errs, fmt.Errorf("SHOP_KEEP_ORDERS is %s and SHOP_KEEP_KEYS is %s, want orders kept at least as long as keys (0 = for ever)", c.KeepOrders, c.KeepKeys))
+		errs = append(errs, fmt.Errorf("SHOP_KEEP_ORDERS is %s and SHOP_KEEP_KEYS is %s, want orders kept at least as long as keys (0 = forever)", c.KeepOrders, c.KeepKeys))
 	}
 	return errs
 }

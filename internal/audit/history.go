@@ -74,7 +74,7 @@ func (j *judge) hearAcks() (lost []sale) {
 		j.violate("", sayAckedTwice, twice)
 	}
 	// No order of events acknowledges more than there was. It shows without any row; with all rows there it is O, and where
-	// a fail-over sold the same units again it is A.
+	// a failover sold the same units again it is A.
 	if acked > j.r.Initial {
 		j.violate("OA", sayAckedTooMuch, acked, j.r.Initial)
 	}

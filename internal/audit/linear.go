@@ -123,7 +123,7 @@ func overlapping(ops []Op, apart bool) bool {
 		switch {
 		case op.Outcome == Declined && !busy(op):
 			continue // it never came near the stock
-		case !answered(op) && op.Outcome != Declined: // no return: it may go on for ever
+		case !answered(op) && op.Outcome != Declined: // no return: it may go on forever
 			v.end, v.sold = -always-1, true
 		}
 		if apart {

@@ -137,7 +137,7 @@ var historyMutants = []mutant{
 		in.History[firstOK].OrderID, in.History[keyedOK-2].OrderID = "o2", "o1"
 		in.History[firstOK].Return, in.History[1].Call = 4, 5
 	}, Broken, "", "began after they had ended"},
-	{"busy for ever", func(in *Input, l *api.Ledger) {
+	{"busy forever", func(in *Input, l *api.Ledger) {
 		drop(in, l, "o7")
 		l.Stock[api.SQL] = 1
 		in.History[len(in.History)-1] = op(Declined, 96, 100, 1, "", "")

@@ -97,7 +97,7 @@ func blocked(ops []Op) time.Duration {
 	return time.Duration(longest)
 }
 
-// back is when the request no longer waited; a request without an answer waits until its client gives up, or for ever.
+// back is when the request no longer waited; a request without an answer waits until its client gives up, or forever.
 func back(op Op) int64 {
 	if op.Outcome == Unknown && op.Return <= op.Call {
 		return math.MaxInt64

@@ -55,7 +55,7 @@ func (j *judge) inspectUnits() {
 
 // blameUnits reports units that several orders carry, and orders that carry units that were never there.
 func (j *judge) blameUnits(negative, above int) {
-	// After a fail-over that rolled the stock back (A) units are rightly sold again, so A implies the first and the last.
+	// After a failover that rolled the stock back (A) units are rightly sold again, so A implies the first and the last.
 	if j.shared > 0 {
 		j.violate("OA", sayShared, j.shared)
 	}

@@ -19,7 +19,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// address is where a database is found: a name, or a proxy, that a fail-over points at another server. Connections that are open stay.
+// address is where a database is found: a name, or a proxy, that a failover points at another server. Connections that are open stay.
 type address struct {
 	net.Listener
 	to atomic.Pointer[string]

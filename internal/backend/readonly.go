@@ -10,7 +10,7 @@ import (
 )
 
 // refusing makes connections that are bad as soon as their server refuses a write because it has become read-only: a primary after
-// a fail-over. [database/sql] drops a bad connection, sends what is no part of a transaction again on another one, which is safe
+// a failover. [database/sql] drops a bad connection, sends what is no part of a transaction again on another one, which is safe
 // since it was refused, and so finds the new primary. The driver's own rejectReadOnly does that too, but nobody learns why.
 type refusing struct{ driver.Connector }
 

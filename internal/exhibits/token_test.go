@@ -70,7 +70,7 @@ func TestFenceOnTheWriteOnly(t *testing.T) {
 	s.note("raised by the read, the fence refuses A")
 }
 
-// A counter that went back, as after a fail-over, gives a token twice. Not older is not enough: it must be newer.
+// A counter that went back, as after a failover, gives a token twice. Not older is not enough: it must be newer.
 func TestSameTokenTwice(t *testing.T) {
 	t.Parallel()
 	s := tell(t)

@@ -34,7 +34,7 @@ type EngineOptions struct {
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
 	// Replicas must confirm every acquire within ReplicasTimeout (default 1 s, in whole milliseconds), else [ErrReplicas].
-	// That narrows the hole of a fail-over and does not close it: a fence does. 0 = none are asked.
+	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
 	// Steps and Metrics are told what happens; both may be left out.

@@ -50,7 +50,7 @@ func connected(t *testing.T, w *wire, f func()) (took time.Duration, writes int6
 			return took, writes
 		}
 	}
-	t.Fatal("it connects for ever")
+	t.Fatal("it connects forever")
 	return 0, 0
 }
 

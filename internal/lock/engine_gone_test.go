@@ -158,7 +158,7 @@ func TestEngineGrantIsClaimedOrExpires(t *testing.T) {
 	})
 }
 
-// Waiters that vanish from the queue, as after a FLUSHALL or a fail-over, find their place again, and the lock that is
+// Waiters that vanish from the queue, as after a FLUSHALL or a failover, find their place again, and the lock that is
 // free meanwhile (invariant 6).
 func TestEngineQueueVanishes(t *testing.T) {
 	both(t, func(t *testing.T, name string) {

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrUpgrade says that a lock was asked for within a hold of the same key that covers less, as a write within a read. To wait
-// would be for ever: two readers that both want to write wait for each other. Release the read, write, and check again.
+// would be forever: two readers that both want to write wait for each other. Release the read, write, and check again.
 var ErrUpgrade = errors.New("lock: a read cannot become a write")
 
 // ReadWrite is a lock that many readers share, or one writer has. Its two [Locker]s serve everybody of every process in the

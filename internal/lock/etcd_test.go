@@ -183,7 +183,7 @@ func TestEtcdFencesRise(t *testing.T) {
 	fencesRise(t, s.Prefix+"k", newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), newEtcd(t, s.EtcdClient(t), 10*time.Second, nil))
 }
 
-// A server that does not answer must not hold a caller for ever, nor its clean-up (etcd issue 18082).
+// A server that does not answer must not hold a caller forever, nor its clean-up (etcd issue 18082).
 func TestEtcdUnreachable(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)

@@ -71,7 +71,7 @@ func ExampleNewSetNX() {
 	// Output: a day later: lock: busy
 }
 
-// The expiry as a second command: a holder that lives long enough to send it blocks nobody for ever.
+// The expiry as a second command: a holder that lives long enough to send it blocks nobody forever.
 func ExampleNewSetNXExpire() {
 	server, client, stop := exampleRedis()
 	defer stop()

@@ -20,7 +20,7 @@ type Multi struct {
 var errNoKeys = errors.New("lock: AcquireAll without keys")
 
 // AcquireAll takes the locks of all keys on l, or none of them. Duplicates are dropped, and the keys are taken in sorted
-// order, the same for everybody: in the caller's order {1,2} and {2,1} would wait for each other for ever. One patience
+// order, the same for everybody: in the caller's order {1,2} and {2,1} would wait for each other forever. One patience
 // ([WithWait]) counts for all of them together.
 //
 // What breaks it: what breaks l; and the more keys there are, the longer the first is held while the last is waited for.

@@ -52,7 +52,7 @@ func exampleSQLite() (db *gorm.DB, stop func()) {
 	}
 }
 
-// A row under a unique index: whoever inserts it holds the lock, for ever if he dies.
+// A row under a unique index: whoever inserts it holds the lock, forever if he dies.
 func ExampleSQLUnique() {
 	db, stop := exampleSQLite()
 	defer stop()

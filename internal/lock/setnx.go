@@ -121,7 +121,7 @@ func (l *SetNX) takeBack(ctx context.Context, key, owner string) {
 	}()
 }
 
-// setNX takes the key with SETNX, for ever.
+// setNX takes the key with SETNX, forever.
 func (l *SetNX) setNX(ctx context.Context, key, owner string) (bool, time.Time, error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()

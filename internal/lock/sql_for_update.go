@@ -24,7 +24,7 @@ var ErrNoConnection = errors.New("lock: no free connection in the pool")
 // It has no fence: a number counted in the transaction that holds the row would be rolled back with it, and given out again.
 //
 // What breaks it: as many holders and waiters as the pool has connections, of whatever keys. Everybody else then waits for a
-// connection, and a holder that needs one more for its work waits for ever. Give the lock a pool of its own. And a connection that
+// connection, and a holder that needs one more for its work waits forever. Give the lock a pool of its own. And a connection that
 // is killed: the server lets the next one in at once, and the holder hears of it when it next uses the connection, a third of ttl
 // later at most.
 type SQLForUpdate struct {

@@ -130,7 +130,7 @@ func onDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
 	}
 }
 
-// What breaks the textbook lock: the holder is gone, and so is the lock, for everybody and for ever.
+// What breaks the textbook lock: the holder is gone, and so is the lock, for everybody and forever.
 func TestSQLUniqueOfDeadHolderStays(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
 		db := openSQL(t, dsn, 4)

@@ -49,7 +49,7 @@ func as(t testing.TB, deps stock.Deps, f deductorFunc) *stock.Shop {
 func TestAnswerAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	const work, wait = 2 * time.Second, 3 * time.Second
-	type hanging <-chan struct{} // for ever, as far as the request can tell
+	type hanging <-chan struct{} // forever, as far as the request can tell
 	for name, c := range map[string]struct {
 		f      func(context.Context, hanging) error
 		want   error

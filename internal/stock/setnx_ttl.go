@@ -2,7 +2,7 @@ package stock
 
 import "lastitem/internal/lock"
 
-// setnxTTL takes key and expiry in one command, so that no death leaves a key for ever. Its DEL does not ask whose key it is: who
+// setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not ask whose key it is: who
 // comes late deletes the lock of a rival, and a third one is in beside him.
 //
 //	A   SET NX PX ── work done ──── (TTL over) ──────── DEL

@@ -58,7 +58,7 @@ type Deps struct {
 	LockTTL time.Duration
 	// Settle is how long each command is waited for once a deduction has begun to write, and no longer ends with its request; 0 = 10 s.
 	Settle time.Duration
-	// KeepKeys is how long an idempotency key is kept at least, 0 = for ever.
+	// KeepKeys is how long an idempotency key is kept at least, 0 = forever.
 	KeepKeys time.Duration
 	Log      *slog.Logger
 

@@ -6,7 +6,7 @@ import "lastitem/internal/lock"
 // expiry: nothing is ever lost to a rival, and nothing is ever freed for one when the holder dies.
 //
 //	A   INSERT lock row ── SELECT 1 ── UPDATE = 0 ── order ── kill -9
-//	B        INSERT: duplicate ── again ── again ── again ··················· for ever
+//	B        INSERT: duplicate ── again ── again ── again ··················· forever
 var sqlUnique = Mode{
 	Name:   "sql-unique",
 	Title:  Text{"A lock row under a unique index, by owner; no expiry", "数据库唯一索引当锁：插入成功即加锁，没有过期时间"},

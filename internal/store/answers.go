@@ -49,7 +49,7 @@ const (
 // ErrKeyBusy says that the idempotency key is claimed by a sale of another product that may be under way. Nothing was changed.
 var ErrKeyBusy = errors.New("store: the idempotency key is in use for another product")
 
-// KeepAnswers sets how long the answer to a sale is kept at least, 0 = for ever. It is to be called before the first sale.
+// KeepAnswers sets how long the answer to a sale is kept at least, 0 = forever. It is to be called before the first sale.
 func (r *Redis) KeepAnswers(d time.Duration) { r.keep = d }
 
 func (r *Redis) claimKey(key []byte) string { return r.prefix + "key:" + string(key) }

@@ -10,7 +10,7 @@ import (
 // the script, that removes it. So any number of replicas may purge at the same time, and die while they do: what is gone is counted
 // once, and what is counted is gone.
 
-// Retention is how long orders, and answers under idempotency keys, are kept. 0 = for ever.
+// Retention is how long orders, and answers under idempotency keys, are kept. 0 = forever.
 type Retention struct{ Orders, Keys time.Duration }
 
 // purgeBatch bounds the orders and the keys of one transaction or script, purgeRest from below the pause between two: as long as the
@@ -25,7 +25,7 @@ func (p *Purged) add(more Purged) {
 	p.Orders, p.Units, p.Keys = p.Orders+more.Orders, p.Units+more.Units, p.Keys+more.Keys
 }
 
-// cutoff is the time in microseconds before which something kept for so long is old; no time is before that of what is kept for ever.
+// cutoff is the time in microseconds before which something kept for so long is old; no time is before that of what is kept forever.
 func cutoff(keep time.Duration) int64 {
 	if keep == 0 {
 		return math.MinInt64

@@ -116,7 +116,7 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 }
 
 // renew closes the idle connections where err says that the one of a transaction was bad: the server has gone, or has become a
-// replica and takes no writes (see backend.OpenSQL). The idle ones are of the same server. Without this a fail-over would fail
+// replica and takes no writes (see backend.OpenSQL). The idle ones are of the same server. Without this a failover would fail
 // one request for each of them.
 func (s *SQL) renew(err error) {
 	if !errors.Is(err, driver.ErrBadConn) {

@@ -21,7 +21,7 @@ local function room()
   call('RENAME', KEYS[3], KEYS[4])
 end
 
--- Keeps an answer in the hash, and in the claim, if there is one, for what the key is claimed: for so many milliseconds, 0 = for ever.
+-- Keeps an answer in the hash, and in the claim, if there is one, for what the key is claimed: for so many milliseconds, 0 = forever.
 local function keep(hash, key, answer, run, claim, owner, ms)
   if not run then
     call('UNLINK', KEYS[2], KEYS[3], KEYS[4])

@@ -1,6 +1,6 @@
 -- Removes old orders of a product, and has its answers grow old; what is gone is added to what was purged.
 -- KEYS[1] orders, 2 to 5 the hashes of answers (see answers.go), 6 what was purged. ARGV[1] the microseconds before which an order is
--- old, "" = none is; [2] how many to remove at most; [3] the milliseconds to keep answers (0 = for ever); [4] a name for the run if it
+-- old, "" = none is; [2] how many to remove at most; [3] the milliseconds to keep answers (0 = forever); [4] a name for the run if it
 -- has none. Returns how many orders, units and answers went.
 local run, time, gone, units, keys = redis.call('HGET', KEYS[2], ''), redis.call('TIME'), 0, 0, 0
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
