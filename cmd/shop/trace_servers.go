@@ -25,7 +25,7 @@ import (
 type tracer struct {
 	stacks   []*localstack.Stack
 	recorder wire.Recorder
-	taps     []*wire.Tap
+	taps     []*wire.Proxy
 	redises  []*redisEye
 	sql      *sqlEye // nil where the database is SQLite
 	notes    []traceNote
@@ -102,8 +102,8 @@ func (t *tracer) stack(ctx context.Context, o localstack.Options) (*localstack.S
 }
 
 // tap puts a proxy before a server, and returns its address.
-func (t *tracer) tap(name, kind, addr string, p wire.Protocol) (string, error) {
-	tap, err := t.recorder.Tap(name, addr, p)
+func (t *tracer) tap(name, kind, addr string, codec wire.Codec) (string, error) {
+	tap, err := t.recorder.Tap(name, addr, codec)
 	if err != nil {
 		return "", err
 	}
@@ -178,14 +178,14 @@ func (t *tracer) tapSQL(ctx context.Context, c *config, s *localstack.Stack) err
 
 func (t *tracer) tapCoordination(c *config, s *localstack.Stack) error {
 	for _, one := range []struct {
-		service  localstack.Service
-		protocol wire.Protocol
-		into     *string
+		service localstack.Service
+		codec   wire.Codec
+		into    *string
 	}{{s.Etcd, wire.GRPC, &c.Etcd}, {s.ZooKeeper, wire.ZooKeeper, &c.ZooKeeper}, {s.Consul, wire.HTTP, &c.Consul}} {
 		if one.service.Addr == "" {
 			continue
 		}
-		addr, err := t.tap(one.service.Name, one.service.Kind, one.service.Addr, one.protocol)
+		addr, err := t.tap(one.service.Name, one.service.Kind, one.service.Addr, one.codec)
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (t *tracer) tapKafka(ctx context.Context, c *config, o localstack.Options, 
 	if err != nil {
 		return err
 	}
-	addr, err := t.tap(s.Kafka.Name, s.Kafka.Kind, s.Kafka.Addr, wire.Kafka())
+	addr, err := t.tap(s.Kafka.Name, s.Kafka.Kind, s.Kafka.Addr, wire.Kafka)
 	if err != nil {
 		return err
 	}

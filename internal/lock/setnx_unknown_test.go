@@ -24,9 +24,9 @@ func TestSetNXTakesBackWhatItDoesNotKnow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var gate *gates.Gate
+			var gate *gates.Proxy
 			address := redirected(t, s.URL, func(to string) string {
-				g, err := gates.NewGate(to, gates.Redis)
+				g, err := gates.NewProxy("redis", to, gates.Redis)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,9 +43,9 @@ func TestSetNXTakesBackWhatItDoesNotKnow(t *testing.T) {
 			t.Cleanup(func() { _ = far.Close() })
 			l, rival, key := make(far), make(client(t, s)), s.Prefix+name
 			warm(t, l, key)
-			held := gate.HoldAnswer(func(c *gates.Call) bool {
+			held := gate.Add(gates.Rule{Answer: true, Match: func(c gates.Call) bool {
 				return strings.EqualFold(c.Words[0], "set") && c.Words[1] == key
-			})
+			}})
 			if _, err := l.Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrUnavailable) {
 				t.Fatalf("Acquire without an answer = %v, want ErrUnavailable", err)
 			}

@@ -20,9 +20,9 @@ import (
 	"lastitem/internal/wire"
 )
 
-func gateOf(t *testing.T, address string, p wire.Protocol) *wire.Gate {
+func gateOf(t *testing.T, address string, codec wire.Codec) *wire.Proxy {
 	t.Helper()
-	g, err := wire.NewGate(address, p)
+	g, err := wire.NewProxy("server", address, codec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func gateOf(t *testing.T, address string, p wire.Protocol) *wire.Gate {
 }
 
 // behindGates is an Env whose Redis and MySQL are reached through gates.
-func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inSQL *wire.Gate) {
+func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inSQL *wire.Proxy) {
 	t.Helper()
 	u, err := url.Parse(e.Redis)
 	if err != nil {
@@ -53,15 +53,15 @@ func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inS
 }
 
 // writes says of a command whether it changes the count, or the orders, of a product.
-func writes(family string, product int64) func(*wire.Call) bool {
+func writes(family string, product int64) func(wire.Call) bool {
 	key := family + ":{" + strconv.FormatInt(product, 10) + "}"
-	return func(c *wire.Call) bool {
+	return func(c wire.Call) bool {
 		return len(c.Words) > 0 && !strings.EqualFold(c.Words[0], "get") &&
 			slices.ContainsFunc(c.Words, func(w string) bool { return strings.HasSuffix(w, key) })
 	}
 }
 
-func isCommit(c *wire.Call) bool { return c.Text == "COMMIT" }
+func isCommit(c wire.Call) bool { return c.Text == "COMMIT" }
 
 func reached(t *testing.T, h *wire.Hold) {
 	t.Helper()
@@ -124,7 +124,7 @@ func TestLateWriteInRedis(t *testing.T) {
 		{"setnx", 2, "O"}, {"setnx", 0, "L"}, {"redis-decr", 0, "L"}, {"redis-decr", 2, "L"}, {"redis-lua", 0, ""}, {"redis-lua", 2, ""},
 	} {
 		product := others.Product(t, 5, 0)
-		held := inRedis.HoldCommand(writes("stock", product))
+		held := inRedis.Add(wire.Rule{Match: writes("stock", product)})
 		_, err := a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "")
 		if !errors.Is(err, stock.ErrUnknown) {
 			t.Fatalf("%s: Deduct() without an answer = %v, want ErrUnknown", c.mode, err)
@@ -151,7 +151,7 @@ func TestLateCommit(t *testing.T) {
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
 	for mode, want := range map[string]string{"setnx": "O", "lease-seq": "", "sql-atomic": "", "sql-version": ""} {
 		product := others.Product(t, 5, 0)
-		held := inSQL.HoldCommand(isCommit)
+		held := inSQL.Add(wire.Rule{Match: isCommit})
 		began := time.Now()
 		_, err := a.Deduct(t.Context(), mode, stock.SQL, product, 1, "")
 		if !errors.Is(err, stock.ErrUnknown) {
@@ -226,7 +226,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	halfKnown := h.Product(t, 5, 0) // its count is replicated, its order is not
 	follow(t, master, promoted)
 
-	order := gate.HoldCommand(writes("orders", halfKnown))
+	order := gate.Add(wire.Rule{Match: writes("orders", halfKnown)})
 	acked := stocktest.Go(t, func() (stock.Receipt, error) {
 		return a.Deduct(t.Context(), "redis-decr", stock.Redis, halfKnown, 1, "")
 	})
@@ -244,7 +244,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	results, stopped := map[string]func() stocktest.Result{}, map[string]*stocktest.Watched{}
 	var written []*wire.Hold
 	for _, m := range modes {
-		written = append(written, gate.HoldAnswer(writes("stock", products[m])))
+		written = append(written, gate.Add(wire.Rule{Match: writes("stock", products[m]), Answer: true}))
 		held, product := a.Hold(t, step.Written), products[m]
 		stopped[m] = held
 		results[m] = stocktest.Go(t, func() (stock.Receipt, error) {
@@ -256,7 +256,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	}
 	gate.Turn(promoted.Options().Addr)
 	for _, w := range written {
-		w.PassLast()
+		w.Pass()
 	}
 	for _, m := range modes { // each finds its connection closed
 		stopped[m].Await(t)

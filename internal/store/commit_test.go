@@ -21,7 +21,7 @@ func TestCommitIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := wire.NewGate(cfg.Addr, wire.MySQL)
+	gate, err := wire.NewProxy("sql", cfg.Addr, wire.MySQL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestCommitIsBounded(t *testing.T) {
 		return inTx(t, s, func(tx *store.Tx) error { return tx.Set(1, 4) })
 	}
 	before := connection()
-	held := gate.HoldAnswer(func(c *wire.Call) bool { return c.Text == "COMMIT" })
+	held := gate.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return c.Text == "COMMIT" }})
 	began := time.Now()
 	if err := take(); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("Tx() with its COMMIT unanswered = %v, want ErrUnknown", err)

@@ -2,143 +2,261 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"golang.org/x/net/http2/hpack"
 )
 
-// HTTP reads requests of HTTP/1.1 whose length is told (Consul's clients): method, path and body.
-func HTTP() (sent, heard Reader) {
-	var buf []byte
-	return func(p []byte) (calls []*Call) {
-		buf = append(buf, p...)
-		for {
-			head, rest, whole := bytes.Cut(buf, []byte("\r\n\r\n"))
-			size := contentLength(head)
-			if !whole || len(rest) < size {
-				return calls
-			}
-			line, _, _ := strings.Cut(string(head), "\r\n")
-			text := strings.TrimSuffix(line, " HTTP/1.1")
-			if size > 0 {
-				text += " " + quote(strings.TrimSpace(string(rest[:size])))
-			}
-			calls = append(calls, &Call{Text: text})
-			buf = rest[size:]
-		}
-	}, nil
+// HTTP reads HTTP/1.1: a request is a call, a query of Consul that waits for a change is a poll.
+var HTTP = Codec{name: "http", plain: true, begin: func() func() session { return func() session { return &httpSession{} } }}
+
+type httpSession struct {
+	waiting []*httpCall
+	left    int64 // of the body of the answer that is being read
+	body    httpBody
+	request int64 // of the body of a request whose client waits for leave to send it
 }
 
-var lengthHeader = regexp.MustCompile(`(?im)^content-length: *(\d+)`)
-
-func contentLength(head []byte) int {
-	found := lengthHeader.FindSubmatch(head)
-	if found == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(string(found[1]))
-	if err != nil {
-		return 0
-	}
-	return n
+type httpCall struct {
+	call   *call
+	head   bool // the answer has no body
+	failed string
 }
 
-// What is needed of HTTP/2, by RFC 9113.
+// httpBody is how the end of a body is found.
+type httpBody int
+
 const (
-	http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	frameHead    = 9
-	frameData    = 0
-	frameHeaders = 1
-	flagPadded   = 0x8
-	flagPriority = 0x20
+	noBody httpBody = iota
+	sizedBody
+	chunkedBody
+	trailer
+	openBody // the connection's end is its end
 )
 
-// GRPC reads the messages of gRPC: which method, and what it is asked for where the method is one of etcd's that locks are made
-// of, else how long the message is.
-func GRPC() (sent, heard Reader) {
-	var buf []byte
-	begun := false
-	paths := map[uint32]string{} // by stream
-	path := ""
-	headers := hpack.NewDecoder(4096, func(f hpack.HeaderField) {
-		if f.Name == ":path" {
-			path = f.Value
+const longestHead = 1 << 20
+
+func (s *httpSession) command(p []byte) (message, error) {
+	if s.request > 0 {
+		n := min(int(s.request), len(p))
+		s.request -= int64(n)
+		return message{size: n}, nil
+	}
+	line, head, n, err := httpHead(p)
+	if n == 0 || err != nil {
+		return message{}, err
+	}
+	method, rest, ok := strings.Cut(line, " ")
+	target, version, _ := strings.Cut(rest, " ")
+	if !ok || !strings.HasPrefix(version, "HTTP/1.") {
+		return message{}, fmt.Errorf("this is not HTTP/1.1: a request begins with %q", line[:min(len(line), 40)])
+	}
+	if headerOf(head, "Upgrade") != "" && strings.Contains(strings.ToLower(headerOf(head, "Connection")), "upgrade") {
+		return message{}, fmt.Errorf("the client wants another protocol than HTTP/1.1: %s", headerOf(head, "Upgrade"))
+	}
+	m := message{size: n, call: &call{}}
+	var body []byte
+	size, _ := strconv.ParseInt(headerOf(head, "Content-Length"), 10, 63)
+	switch {
+	case chunked(head):
+		var used int
+		if body, used, err = httpChunks(p[n:]); used == 0 || err != nil {
+			return message{}, err
 		}
-	})
-	return func(p []byte) (calls []*Call) {
-		buf = append(buf, p...)
-		if !begun {
-			if len(buf) < len(http2Preface) {
-				return nil
-			}
-			buf, begun = buf[len(http2Preface):], true
-		}
-		for len(buf) >= frameHead {
-			size := int(buf[0])<<16 | int(buf[1])<<8 | int(buf[2])
-			if len(buf) < frameHead+size {
-				break
-			}
-			kind, flags, stream := buf[3], buf[4], binary.BigEndian.Uint32(buf[5:])
-			body := buf[frameHead : frameHead+size]
-			switch kind {
-			case frameHeaders:
-				path = ""
-				if _, err := headers.Write(headerBlock(body, flags)); err == nil && path != "" {
-					paths[stream] = path
-				}
-			case frameData:
-				if size > 5 { // gRPC puts five bytes before each message
-					calls = append(calls, &Call{Text: etcdText(paths[stream], body[5:])})
-				}
-			}
-			buf = buf[frameHead+size:]
-		}
-		return calls
-	}, nil
+		m.size += used
+	case size > maxMessage:
+		return message{}, errors.New("a request of more than a gigabyte")
+	case headerOf(head, "Expect") != "":
+		s.request = size
+	case int64(len(p)-n) < size:
+		return message{}, nil
+	default:
+		body, m.size = p[n:n+int(size)], n+int(size)
+	}
+	k := m.call
+	k.Text, k.Pattern = method+" "+target, method+" "+Key(target)+consulKeys(target, body)
+	if len(body) > 0 {
+		k.Text += " " + quote(strings.TrimSpace(string(body)))
+	}
+	k.Poll = method == "GET" && blocking.MatchString(target)
+	s.waiting = append(s.waiting, &httpCall{call: k, head: method == "HEAD"})
+	return m, nil
 }
 
-// etcdText writes a request to etcd as its own library does, or says how long the message is.
-func etcdText(path string, message []byte) string {
-	var request interface {
-		Unmarshal(b []byte) error
-		String() string
+// consulKeys are what a transaction of Consul does to which keys, for its pattern.
+func consulKeys(target string, body []byte) (keys string) {
+	if path, _, _ := strings.Cut(target, "?"); path != "/v1/txn" {
+		return ""
 	}
-	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/etcdserverpb."), "/")
-	switch path {
-	case "/etcdserverpb.KV/Range":
-		request = &pb.RangeRequest{}
-	case "/etcdserverpb.KV/Put":
-		request = &pb.PutRequest{}
-	case "/etcdserverpb.KV/DeleteRange":
-		request = &pb.DeleteRangeRequest{}
-	case "/etcdserverpb.KV/Txn":
-		request = &pb.TxnRequest{}
-	case "/etcdserverpb.Lease/LeaseGrant":
-		request = &pb.LeaseGrantRequest{}
-	case "/etcdserverpb.Lease/LeaseRevoke":
-		request = &pb.LeaseRevokeRequest{}
-	case "/etcdserverpb.Watch/Watch":
-		request = &pb.WatchRequest{}
+	var operations []struct{ KV struct{ Verb, Key string } }
+	if json.Unmarshal(body, &operations) != nil {
+		return ""
 	}
-	if request == nil || request.Unmarshal(message) != nil {
-		return fmt.Sprintf("%s (%d bytes)", path, len(message))
+	for _, o := range operations {
+		keys += " " + o.KV.Verb + " " + Key(o.KV.Key)
 	}
-	return service + "." + method + " " + strings.TrimSpace(request.String())
+	return keys
 }
 
-// headerBlock is a HEADERS frame without what may stand around the headers.
-func headerBlock(body []byte, flags byte) []byte {
-	padding := 0
-	if flags&flagPadded != 0 && len(body) > 0 {
-		padding, body = int(body[0]), body[1:]
+// blocking is a query of Consul that waits for a newer state than the one of index.
+var blocking = regexp.MustCompile(`[?&]index=[1-9]`)
+
+// headerOf is the value of a header; "" = there is none.
+func headerOf(head []byte, name string) string {
+	for len(head) > 0 {
+		line := head
+		if end := bytes.IndexByte(head, '\n'); end >= 0 {
+			line, head = head[:end], head[end+1:]
+		} else {
+			head = nil
+		}
+		if len(line) > len(name) && line[len(name)] == ':' && strings.EqualFold(string(line[:len(name)]), name) {
+			return strings.TrimSpace(string(line[len(name)+1:]))
+		}
 	}
-	if flags&flagPriority != 0 && len(body) >= 5 {
-		body = body[5:]
+	return ""
+}
+
+func chunked(head []byte) bool {
+	return strings.HasSuffix(strings.ToLower(headerOf(head, "Transfer-Encoding")), "chunked")
+}
+
+// httpHead cuts the head of a message from p: its first line, the headers, and its length with the empty line.
+func httpHead(p []byte) (line string, head []byte, n int, err error) {
+	end := bytes.Index(p, []byte("\r\n\r\n"))
+	if first := bytes.IndexByte(p, '\n'); end < 0 && (len(p) > longestHead || first >= 0 && !bytes.Contains(p[:first], []byte("HTTP/1."))) {
+		return "", nil, 0, errors.New("this is not HTTP/1.1: a message has no head")
 	}
-	return body[:max(0, len(body)-padding)]
+	if end < 0 {
+		return "", nil, 0, nil
+	}
+	line, _, _ = strings.Cut(string(p[:end]), "\r\n")
+	return line, p[:end], end + 4, nil
+}
+
+// httpChunk reads the next chunk at the beginning of p: data, and the length with what stands around it. The last one has no data.
+func httpChunk(p []byte) (data []byte, n int, err error) {
+	end := bytes.Index(p, []byte("\r\n"))
+	if end < 0 {
+		if len(p) > 1<<10 {
+			err = errors.New("this is not HTTP/1.1: a chunk without a length")
+		}
+		return nil, 0, err
+	}
+	text, _, _ := strings.Cut(string(p[:end]), ";")
+	size, err := strconv.ParseInt(strings.TrimSpace(text), 16, 63)
+	if err != nil || size < 0 || size > maxMessage {
+		return nil, 0, fmt.Errorf("this is not HTTP/1.1: a chunk of length %q", text)
+	}
+	if size == 0 {
+		return nil, end + 2, nil
+	}
+	if n = end + 2 + int(size) + 2; len(p) < n {
+		return nil, 0, nil
+	}
+	return p[end+2 : n-2], n, nil
+}
+
+// httpChunks reads a body of chunks with its end; n 0 = it is not whole yet.
+func httpChunks(p []byte) (body []byte, n int, err error) {
+	for {
+		data, size, err := httpChunk(p[n:])
+		if size == 0 || err != nil {
+			return nil, 0, err
+		}
+		n += size
+		if body = append(body, data...); data != nil {
+			continue
+		}
+		for { // trailers, and an empty line
+			end := bytes.Index(p[n:], []byte("\r\n"))
+			if end < 0 {
+				return nil, 0, nil
+			}
+			if n += end + 2; end == 0 {
+				return body, n, nil
+			}
+		}
+	}
+}
+
+func (s *httpSession) answer(p []byte) (message, error) {
+	m := message{}
+	if len(s.waiting) > 0 {
+		m.of = s.waiting[0].call
+	}
+	switch s.body {
+	case sizedBody:
+		m.size = int(min(s.left, int64(len(p))))
+		s.left -= int64(m.size)
+		m.last = s.left == 0
+	case openBody:
+		m.size = len(p)
+	case chunkedBody:
+		data, n, err := httpChunk(p)
+		if m.size = n; err != nil {
+			return m, err
+		}
+		if n > 0 && data == nil {
+			s.body = trailer
+		}
+	case trailer:
+		end := bytes.Index(p, []byte("\r\n"))
+		m.size, m.last = end+2, end == 0
+		if end < 0 {
+			return message{}, nil
+		}
+	default:
+		if err := s.status(&m, p); err != nil {
+			return m, err
+		}
+	}
+	if m.last {
+		s.body = noBody
+		if len(s.waiting) > 0 {
+			m.failed, s.waiting = s.waiting[0].failed, s.waiting[1:]
+		}
+	}
+	return m, nil
+}
+
+// status reads the head of an answer.
+func (s *httpSession) status(m *message, p []byte) error {
+	line, head, n, err := httpHead(p)
+	if n == 0 || err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(line, " ")
+	code, err := strconv.Atoi(rest[:min(3, len(rest))])
+	if err != nil || !strings.HasPrefix(line, "HTTP/1.") {
+		return fmt.Errorf("this is not HTTP/1.1: an answer begins with %q", line[:min(len(line), 40)])
+	}
+	m.size = n
+	if code == 101 {
+		return errors.New("the server changes to another protocol than HTTP/1.1")
+	}
+	if code < 200 { // the answer comes after it
+		m.of = nil
+		return nil
+	}
+	if code >= 400 && m.of != nil {
+		s.waiting[0].failed = strconv.Itoa(code)
+	}
+	length := headerOf(head, "Content-Length")
+	s.left, _ = strconv.ParseInt(length, 10, 63)
+	switch {
+	case len(s.waiting) > 0 && s.waiting[0].head, code == 204, code == 304:
+		m.last = true
+	case chunked(head):
+		s.body = chunkedBody
+	case length != "":
+		s.body, m.last = sizedBody, s.left == 0
+	default:
+		s.body = openBody
+	}
+	m.open = s.body == openBody
+	return nil
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -13,112 +14,122 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Kafka returns a protocol that reads Kafka's, without TLS and SASL: the records that are produced, those that a fetch brings,
-// and the offsets that a group commits. What else a client says is about connections, topics and groups, and is left out, as
-// are fetches that bring nothing. The connections of one tap belong together: topics have ids, and which name an id is of, a
-// client learns by another connection than it uses it on.
-func Kafka() Protocol {
+// Kafka reads Kafka's protocol, without TLS and SASL. Calls are the records that are produced, the offsets that a group commits, and what
+// creates and ends; a fetch is a poll, and so is what a client asks about brokers, topics and groups, which a Recorder leaves out as it does
+// fetches that bring nothing. The connections of a proxy belong together: topics have ids, and which name an id is of, a client learns by
+// another connection than it uses it on.
+var Kafka = Codec{name: "kafka", plain: true, begin: func() func() session {
 	topics := &kafkaTopics{}
-	return func() (sent, heard Reader) {
-		c := &kafkaConn{topics: topics, open: map[int32]*kafkaOpen{}}
-		return c.sent, c.heard
-	}
+	return func() session { return &kafkaSession{topics: topics, open: map[int32]*kafkaOpen{}} }
+}}
+
+// kafkaSession is one connection. Requests and answers carry the same number.
+type kafkaSession struct {
+	topics *kafkaTopics
+	open   map[int32]*kafkaOpen
 }
 
-// kafkaConn is one connection. Requests and answers carry the same number.
-type kafkaConn struct {
-	topics            *kafkaTopics
-	asking, answering []byte
-	open              map[int32]*kafkaOpen
-}
-
-// kafkaOpen is a request without an answer; its call is nil where it is read for its answer's sake.
+// kafkaOpen is a request without an answer; nil where it cannot be read.
 type kafkaOpen struct {
 	request kmsg.Request
-	call    *Call
+	call    *call
 }
 
-func (c *kafkaConn) sent(p []byte) (calls []*Call) {
-	var messages [][]byte
-	messages, c.asking = kafkaMessages(append(c.asking, p...))
-	for _, m := range messages {
-		number, request := kafkaRequest(m)
-		if request == nil {
-			continue
-		}
-		o := &kafkaOpen{request: request}
-		switch r := request.(type) {
-		case *kmsg.ProduceRequest:
-			o.call = &Call{Text: c.topics.produced(r)}
-		case *kmsg.OffsetCommitRequest:
-			o.call = &Call{Text: c.topics.committed(r)}
-		case *kmsg.FetchRequest:
-			o.call = &Call{Poll: true}
-		case *kmsg.MetadataRequest, *kmsg.CreateTopicsRequest:
-		default:
-			continue
-		}
-		c.open[number] = o
-		if o.call != nil {
-			calls = append(calls, o.call)
-		}
+const longestKafka = 256 << 20
+
+func (s *kafkaSession) command(p []byte) (message, error) {
+	body, n, err := sized(p, longestKafka)
+	m := message{size: n}
+	if n == 0 || err != nil {
+		return m, err
 	}
-	return calls
-}
-
-func (c *kafkaConn) heard(p []byte) (calls []*Call) {
-	var messages [][]byte
-	messages, c.answering = kafkaMessages(append(c.answering, p...))
-	for _, m := range messages {
-		if len(m) < 4 {
-			continue
-		}
-		number := int32(binary.BigEndian.Uint32(m)) //nolint:gosec // the number is signed on the wire
-		o := c.open[number]
-		delete(c.open, number)
-		if o != nil && c.answered(o, m[4:]) {
-			calls = append(calls, o.call)
-		}
+	if len(body) < 8 {
+		return m, errors.New("this is not Kafka's protocol: a request without a number")
 	}
-	return calls
+	key := int16(binary.BigEndian.Uint16(body)) //nolint:gosec // numbers are signed on the wire
+	name := kmsg.NameForKey(key)
+	if name == "Unknown" || name == "" {
+		return m, fmt.Errorf("this is not Kafka's protocol: a request of kind %d", key)
+	}
+	if key == int16(kmsg.SASLHandshake) {
+		return m, errors.New("the client logs in by SASL: have it connect without")
+	}
+	number, request := kafkaRequest(body)
+	m.call = &call{}
+	k := m.call
+	k.Text, k.Pattern, k.quiet = name, name, true
+	switch r := request.(type) {
+	case *kmsg.ProduceRequest:
+		k.Text, k.Pattern, k.quiet = s.topics.produced(r), name+s.topics.produces(r), false
+		k.silent = r.Acks == 0
+	case *kmsg.OffsetCommitRequest:
+		k.Text, k.Pattern, k.quiet = s.topics.committed(r), name+" "+Key(r.Group), false
+	case *kmsg.FetchRequest:
+		k.Poll, k.quiet = true, false
+	default:
+		k.Setup = key == int16(kmsg.ApiVersions)
+		k.Poll = kafkaAside[kmsg.Key(key)]
+	}
+	if !k.silent {
+		s.open[number] = &kafkaOpen{request: request, call: k}
+	}
+	return m, nil
 }
 
-// answered reads an answer, and says whether its request is to be shown.
-func (c *kafkaConn) answered(o *kafkaOpen, body []byte) bool {
+// kafkaAside is what clients ask about brokers, topics and groups, and what keeps a member in its group.
+var kafkaAside = map[kmsg.Key]bool{
+	kmsg.Metadata: true, kmsg.FindCoordinator: true, kmsg.JoinGroup: true, kmsg.SyncGroup: true, kmsg.Heartbeat: true, kmsg.ListOffsets: true,
+	kmsg.OffsetFetch: true, kmsg.DescribeGroups: true, kmsg.ListGroups: true, kmsg.InitProducerID: true, kmsg.DescribeConfigs: true,
+	kmsg.OffsetForLeaderEpoch: true, kmsg.DescribeCluster: true, kmsg.ConsumerGroupHeartbeat: true,
+}
+
+func (s *kafkaSession) answer(p []byte) (message, error) {
+	body, n, err := sized(p, longestKafka)
+	m := message{size: n}
+	if n == 0 || err != nil {
+		return m, err
+	}
+	if len(body) < 4 {
+		return m, errors.New("this is not Kafka's protocol: an answer without a number")
+	}
+	number := signed(body)
+	o := s.open[number]
+	if o == nil {
+		return m, fmt.Errorf("this is not Kafka's protocol: an answer with the number %d of no request", number)
+	}
+	delete(s.open, number)
+	m.of, m.last = o.call, true
+	s.read(o, body[4:], &m)
+	return m, nil
+}
+
+// read learns from an answer.
+func (s *kafkaSession) read(o *kafkaOpen, body []byte, m *message) {
+	if o.request == nil {
+		return
+	}
 	answer := o.request.ResponseKind()
 	b := kbin.Reader{Src: body}
-	if answer.IsFlexible() {
+	if answer.IsFlexible() && answer.Key() != int16(kmsg.ApiVersions) {
 		kmsg.SkipTags(&b)
 	}
 	if !b.Ok() || answer.ReadFrom(b.Src) != nil {
-		return o.call != nil && !o.call.Poll
+		m.vain = o.call.Poll
+		return
 	}
 	switch r := answer.(type) {
 	case *kmsg.FetchResponse:
-		o.call.Text = c.topics.fetched(r)
-		return o.call.Text != ""
+		m.found = s.topics.fetched(r)
+		m.vain = m.found == ""
 	case *kmsg.MetadataResponse:
 		for _, t := range r.Topics {
-			c.topics.learn(t.TopicID, t.Topic)
+			s.topics.learn(t.TopicID, t.Topic)
 		}
 	case *kmsg.CreateTopicsResponse:
 		for _, t := range r.Topics {
-			c.topics.learn(t.TopicID, &t.Topic)
+			s.topics.learn(t.TopicID, &t.Topic)
 		}
 	}
-	return o.call != nil
-}
-
-// kafkaMessages cuts what is whole from the beginning of p, each message without its length, and returns the rest.
-func kafkaMessages(p []byte) (messages [][]byte, rest []byte) {
-	for len(p) >= 4 {
-		size := int(binary.BigEndian.Uint32(p))
-		if len(p) < 4+size {
-			break
-		}
-		messages, p = append(messages, p[4:4+size]), p[4+size:]
-	}
-	return messages, p
 }
 
 // kafkaRequest reads a request and its number; nil where it cannot be read.
@@ -158,6 +169,15 @@ func (t *kafkaTopics) place(name string, id [16]byte, partition int32) string {
 		name = hex.EncodeToString(id[:])
 	}
 	return fmt.Sprintf("%s/%d", name, partition)
+}
+
+// produces names the topics of a request, for its pattern.
+func (t *kafkaTopics) produces(r *kmsg.ProduceRequest) (names string) {
+	for _, topic := range r.Topics {
+		name, _, _ := strings.Cut(t.place(topic.Topic, topic.TopicID, 0), "/")
+		names += " " + Key(name)
+	}
+	return names
 }
 
 func (t *kafkaTopics) produced(r *kmsg.ProduceRequest) string {

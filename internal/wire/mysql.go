@@ -2,75 +2,264 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 )
 
-// The commands of MySQL's protocol that carry something to show, by their number.
+// The commands of MySQL's protocol by their number.
 const (
-	comInitDB  = 2
-	comQuery   = 3
-	comPing    = 14
-	comPrepare = 22
-	comExecute = 23
+	comQuit             = 1
+	comInitDB           = 2
+	comQuery            = 3
+	comFieldList        = 4
+	comStatistics       = 9
+	comProcessInfo      = 10
+	comPing             = 14
+	comChangeUser       = 17
+	comBinlogDump       = 18
+	comTableDump        = 19
+	comRegisterSlave    = 21
+	comPrepare          = 22
+	comExecute          = 23
+	comLongData         = 24
+	comCloseStatement   = 25
+	comResetStatement   = 26
+	comFetch            = 28
+	comBinlogDumpGTID   = 30
+	comResetConnection  = 31
+	comBulkExecute      = 0xfa // MariaDB
+	lastPrepared        = 0xffffffff
+	longestPacket       = 0xffffff
+	mariaCacheMetadata  = 1 << 4 // of MariaDB's own capabilities
+	capLongPassword     = 1      // of both; MariaDB says by its absence that it has capabilities of its own
+	capCompress         = 1 << 5
+	capTLS              = 1 << 11
+	capDeprecateEOF     = 1 << 24
+	capOptionalMetadata = 1 << 25
+	capZstd             = 1 << 26
+	capQueryAttributes  = 1 << 27
 )
 
-// MySQL reads MySQL's protocol, without TLS and compression. A packet that begins a command has number 0; the login and the rest
-// of a long one have others. Commands that only tidy up (close a statement, quit) are left out.
-func MySQL() (sent, heard Reader) {
-	var buf []byte
-	return func(p []byte) (calls []*Call) {
-		buf = append(buf, p...)
-		for len(buf) >= 4 {
-			size := int(buf[0]) | int(buf[1])<<8 | int(buf[2])<<16
-			if len(buf) < 4+size {
-				break
-			}
-			if number, body := buf[3], buf[4:4+size]; number == 0 && size > 0 {
-				if text := mysqlText(body); text != "" {
-					calls = append(calls, &Call{Text: text})
-				}
-			}
-			buf = buf[4+size:]
-		}
-		return calls
-	}, nil
+// MySQL reads the protocol of MySQL and MariaDB, without TLS and compression.
+var MySQL = Codec{name: "mysql", begin: func() func() session {
+	return func() session { return &mysqlSession{statements: map[uint32]string{}} }
+}}
+
+// mysqlSession is a connection. Its first two messages are the server's greeting and the client's login.
+type mysqlSession struct {
+	greeted, loggedIn bool
+	maria             bool
+	caps, mariaCaps   uint32 // what the client asked for of what the server has
+	serverCaps        uint32
+	serverMariaCaps   uint32
+	status            uint16 // of the last answer
+	begun             bool   // a statement has been sent that is not part of making the connection
+	infile            bool   // the client sends a file
+	long              bool   // the server's packet goes on in the next
+	waiting           []*mysqlCall
+	statements        map[uint32]string // that are prepared
+	lastPrepared      string
 }
 
-func mysqlText(body []byte) string {
-	argument := string(body[1:])
+// mysqlCall is a command without an answer.
+type mysqlCall struct {
+	call *call
+	kind mysqlAnswer
+	at   mysqlPlace
+	left int // packets of the part of the answer that is being read
+	text string
+}
+
+func mysqlPacket(p []byte) (body []byte, n int) {
+	if len(p) < 4 {
+		return nil, 0
+	}
+	size := int(p[0]) | int(p[1])<<8 | int(p[2])<<16
+	if len(p) < 4+size {
+		return nil, 0
+	}
+	return p[4 : 4+size], 4 + size
+}
+
+func (s *mysqlSession) command(p []byte) (message, error) {
+	body, n := mysqlPacket(p)
+	if n == 0 {
+		return message{}, nil
+	}
+	switch {
+	case !s.loggedIn:
+		return s.login(body, n)
+	case s.infile:
+		s.infile = len(body) > 0
+		return message{size: n}, nil
+	case p[3] != 0 || len(body) == 0: // of an exchange that has begun
+		return message{size: n}, nil
+	}
+	for last := body; len(last) == longestPacket; {
+		more, size := mysqlPacket(p[n:])
+		if size == 0 {
+			return message{}, nil
+		}
+		if n == 4+longestPacket {
+			body = append(make([]byte, 0, 2*longestPacket), body...)
+		}
+		body, last, n = append(body, more...), more, n+size
+	}
+	m := message{size: n, call: &call{}}
+	kind, err := s.describe(m.call, body)
+	if err != nil {
+		return m, err
+	}
+	if m.call.silent = kind == noAnswer; kind != noAnswer {
+		c := &mysqlCall{call: m.call, kind: kind}
+		if kind == rowAnswer {
+			c.at = atRows
+		}
+		if kind == preparedAnswer {
+			s.lastPrepared = s.query(body)
+			c.text = s.lastPrepared
+		}
+		s.waiting = append(s.waiting, c)
+	}
+	return m, nil
+}
+
+// login reads the client's answer to the greeting.
+func (s *mysqlSession) login(body []byte, n int) (message, error) {
+	m := message{size: n}
+	if !s.greeted || len(body) < 32 {
+		return m, errors.New("this is not MySQL's protocol: the client does not log in")
+	}
+	caps := binary.LittleEndian.Uint32(body)
+	switch {
+	case caps&s.serverCaps&capTLS != 0:
+		return m, errors.New("the client asks for TLS: have it connect without (tls=false, ssl-mode=DISABLED, sslMode=disable)")
+	case caps&s.serverCaps&(capCompress|capZstd) != 0:
+		return m, errors.New("the client asks for compression: have it connect without (compress=false)")
+	}
+	s.caps = caps & s.serverCaps
+	if s.maria && caps&capLongPassword == 0 {
+		s.mariaCaps = binary.LittleEndian.Uint32(body[28:]) & s.serverMariaCaps
+	}
+	s.loggedIn = true
+	user, _, _ := strings.Cut(string(body[32:]), "\x00")
+	m.call = &call{}
+	m.call.Setup, m.call.Text, m.call.Pattern = true, "LOGIN "+user, "LOGIN"
+	s.waiting = append(s.waiting, &mysqlCall{call: m.call, kind: loginAnswer})
+	return m, nil
+}
+
+// greeting reads the capabilities of a server.
+func (s *mysqlSession) greeting(body []byte) error {
+	s.greeted = true
+	if len(body) > 0 && body[0] == 0xff { // it takes no more clients
+		return nil
+	}
+	_, rest, ok := strings.Cut(string(body), "\x00") // the version
+	if len(body) == 0 || body[0] != 10 || !ok || len(rest) < 31 {
+		return errors.New("this is not MySQL's protocol: the server does not greet")
+	}
+	two := func(at int) uint32 { return uint32(rest[at]) | uint32(rest[at+1])<<8 }
+	s.serverCaps = two(13) | two(18)<<16
+	if s.maria = s.serverCaps&capLongPassword == 0; s.maria {
+		s.serverMariaCaps = two(27) | two(29)<<16
+	}
+	return nil
+}
+
+// describe says what a command is, and what kind of answer it has.
+func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err error) {
+	argument := body[1:]
+	k.Setup = true // most are
+	name := ""
 	switch body[0] {
 	case comQuery:
-		return SQLText(argument)
+		query := s.query(body)
+		k.Text, k.Pattern, k.Name = SQLText(query), SQLDigest(query), SQLComment(query)
+		k.Setup = s.setsUp(k.Text)
+		s.begun = s.begun || !k.Setup
+		return resultAnswer, nil
 	case comPrepare:
-		return "PREPARE " + SQLText(argument)
-	case comExecute:
-		if len(body) < 5 {
-			return "EXECUTE"
+		query := s.query(body)
+		k.Text, k.Pattern, k.Name, k.Setup = "PREPARE "+SQLText(query), "PREPARE "+SQLDigest(query), SQLComment(query), false
+		s.begun = true
+		return preparedAnswer, nil
+	case comExecute, comBulkExecute:
+		k.Setup, k.Text, k.Pattern = false, "EXECUTE", "EXECUTE"
+		if len(argument) >= 4 {
+			id := binary.LittleEndian.Uint32(argument)
+			query := s.statements[id]
+			if id == lastPrepared {
+				query = s.lastPrepared
+			}
+			k.Text, k.Pattern, k.Name = fmt.Sprintf("EXECUTE statement %d", id), SQLDigest(query), SQLComment(query)
 		}
-		return fmt.Sprintf("EXECUTE statement %d", binary.LittleEndian.Uint32(body[1:]))
+		return resultAnswer, nil
+	case comFetch:
+		k.Text, k.Pattern, k.Setup = "FETCH", "FETCH", false
+		return rowAnswer, nil
+	case comQuit:
+		name, kind = "QUIT", noAnswer
+	case comLongData:
+		name, kind = "SEND LONG DATA", noAnswer
+	case comCloseStatement:
+		name, kind = "CLOSE STATEMENT", noAnswer
+		if len(argument) >= 4 {
+			delete(s.statements, binary.LittleEndian.Uint32(argument))
+		}
 	case comInitDB:
-		return "USE " + argument
+		name, kind = "USE", shortAnswer
+		k.Text = "USE " + string(argument)
 	case comPing:
-		return "PING"
+		name, kind = "PING", shortAnswer
+	case comResetConnection:
+		name, kind = "RESET CONNECTION", shortAnswer
+	case comResetStatement:
+		name, kind = "RESET STATEMENT", shortAnswer
+	case comStatistics:
+		name, kind = "STATISTICS", shortAnswer
+	case comChangeUser:
+		name, kind = "CHANGE USER", loginAnswer
+	case comFieldList:
+		name, kind = "FIELDS", fieldAnswer
+	case comProcessInfo:
+		name, kind = "PROCESSES", resultAnswer
+	case comBinlogDump, comBinlogDumpGTID, comTableDump, comRegisterSlave:
+		return 0, errors.New("a replica's link is no client's: put a proxy without a codec before it")
+	default:
+		name, kind = fmt.Sprintf("COMMAND %d", body[0]), shortAnswer
 	}
-	return ""
+	if k.Pattern = name; k.Text == "" {
+		k.Text = name
+	}
+	return kind, nil
+}
+
+// query is the text of a COM_QUERY or COM_STMT_PREPARE, behind the attributes that it may have.
+func (s *mysqlSession) query(body []byte) string {
+	text := string(body[1:])
+	if body[0] != comQuery || s.caps&capQueryAttributes == 0 || len(text) < 2 {
+		return text
+	}
+	if text[0] == 0 { // no attributes, and one set of them
+		return text[2:]
+	}
+	return "query with attributes"
 }
 
 var (
-	blanks      = regexp.MustCompile(`\s+`)
-	binaryValue = regexp.MustCompile(`(?s)_binary'((?:[^'\\]|\\.|'')*)'`)
+	setsConnection = regexp.MustCompile(`(?i)^(?:SET (?:NAMES|CHARACTER SET|SESSION|@@|sql_mode|time_zone|character_set)|SELECT (?:@@|VERSION\(\)|DATABASE\(\))|SHOW (?:VARIABLES|WARNINGS|COLLATION|ENGINES))`)
+	setsAutocommit = regexp.MustCompile(`(?i)^SET (?:SESSION |@@(?:session\.)?)?autocommit ?=`)
 )
 
-// SQLText writes a statement on one line; binary values that are no text are shown as <bytes>.
-func SQLText(statement string) string {
-	statement = binaryValue.ReplaceAllStringFunc(statement, func(value string) string {
-		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\n' || r == utf8.RuneError || r == 0x7f }) {
-			return "<bytes>"
-		}
-		return value
-	})
-	return strings.TrimSpace(blanks.ReplaceAllString(statement, " "))
+const statusInTransaction = 1
+
+// setsUp says whether a statement makes the connection what the client wants it to be, and does nothing else.
+func (s *mysqlSession) setsUp(text string) bool {
+	if setsAutocommit.MatchString(text) {
+		return s.status&statusInTransaction == 0 // else it commits
+	}
+	return !s.begun && setsConnection.MatchString(text)
 }

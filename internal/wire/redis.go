@@ -1,109 +1,205 @@
 package wire
 
 import (
-	"bytes"
-	"strconv"
+	"fmt"
+	"slices"
 	"strings"
 )
 
-// Redis reads Redis's protocol. A connection that has subscribed to something is left out from then on: it waits for messages,
-// and what it sends is no part of anybody's request.
-func Redis() (sent, heard Reader) {
-	var buf []byte
-	subscribed := false
-	return func(p []byte) (calls []*Call) {
-		buf = append(buf, p...)
-		for !subscribed {
-			words, n := respCommand(buf)
-			if n == 0 {
-				return calls
-			}
-			buf = buf[n:]
-			if len(words) == 0 {
-				continue
-			}
-			switch strings.ToUpper(words[0]) {
-			case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE":
-				subscribed = true
-			default:
-				calls = append(calls, &Call{Words: words, Text: RedisText(words)})
-			}
+// Redis reads RESP 2 and 3. MULTI to EXEC is one call, which is where EXEC is: what comes before it has no effect. The connection of a
+// subscriber has polls and pushes. A replica's link, and clients that switch replies off, are refused.
+var Redis = Codec{name: "redis", plain: true, begin: func() func() session {
+	return func() session { return &redisSession{channels: map[string]map[string]bool{}} }
+}}
+
+type redisSession struct {
+	waiting  []*redisCall
+	multi    []*call // since MULTI
+	name     string
+	channels map[string]map[string]bool // that are subscribed to, by the kind of subscription: "", "p", "s"
+	resp3    bool
+}
+
+// redisCall is a command without an answer. A subscription has as many confirmations as channels; -1 = as many as there are.
+type redisCall struct {
+	call     *call
+	verb     string
+	confirms int
+}
+
+func (s *redisSession) command(p []byte) (message, error) {
+	words, n, err := respCommand(p)
+	m := message{size: n}
+	if err != nil || n == 0 || len(words) == 0 {
+		return m, err
+	}
+	verb := strings.ToUpper(words[0])
+	if why := redisRefused(verb, words); why != "" {
+		return m, fmt.Errorf("%s %s", RedisText(words[:1]), why)
+	}
+	c := &redisCall{call: &call{}, verb: verb}
+	k := c.call
+	k.Words, k.Text, k.Pattern = words, RedisText(words), redisPattern(verb, words)
+	k.Setup, k.Poll = redisSetup[verb], redisPoll(verb, words)
+	if strings.HasSuffix(verb, "SUBSCRIBE") && s.multi == nil {
+		k.Poll, k.quiet = true, true
+		if c.confirms = len(words) - 1; c.confirms == 0 {
+			c.confirms = -1
 		}
-		buf = nil
-		return calls
-	}, nil
+	}
+	s.named(verb, words)
+	k.Name = s.name
+	s.waiting = append(s.waiting, c)
+	m.call = k
+	s.transaction(verb, k)
+	return m, nil
 }
 
-// respCommand reads one command, an array of bulk strings, from the beginning of p; n is its length, 0 when it is not whole yet.
-// What is no array, and no client library sends, is skipped up to the end of its line, and gives no words.
-func respCommand(p []byte) (words []string, n int) {
-	count, n := respNumber(p, '*')
-	if n <= 0 {
-		return nil, -n
-	}
-	for range count {
-		size, head := respNumber(p[n:], '$')
-		if head <= 0 || len(p) < n+head+size+2 {
-			return nil, 0
-		}
-		words = append(words, string(p[n+head:n+head+size]))
-		n += head + size + 2
-	}
-	return words, n
-}
-
-// respNumber reads a line of a mark and a number, and returns its length: 0 when it is not whole yet, and negative when it is
-// something else.
-func respNumber(p []byte, mark byte) (number, n int) {
-	end := bytes.Index(p, []byte("\r\n"))
-	if end < 0 {
-		return 0, 0
-	}
-	number, err := strconv.Atoi(string(p[min(1, end):end]))
-	if err != nil || number < 0 || p[0] != mark {
-		return 0, -(end + 2)
-	}
-	return number, end + 2
-}
-
-// RedisText writes a command as one would type it: its name in capitals, what is not plain in quotes.
-func RedisText(words []string) string {
-	var b strings.Builder
-	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		} else {
-			w = strings.ToUpper(w)
-		}
-		b.WriteString(quote(w))
-	}
-	return b.String()
-}
-
-func quote(w string) string {
-	has := func(bad func(r rune) bool) bool { return strings.ContainsFunc(w, bad) }
+// transaction gathers the commands from MULTI to its end, and makes that the call.
+func (s *redisSession) transaction(verb string, k *call) {
 	switch {
-	case w != "" && !has(func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\", r) }):
-		return w
-	case w != "" && !has(func(r rune) bool { return r < ' ' || r > '~' || r == '\'' }):
-		return "'" + w + "'"
+	case verb == "RESET":
+		s.multi = nil
+	case verb == "MULTI" && s.multi == nil:
+		k.inside, s.multi = true, []*call{k}
+	case s.multi == nil:
+	case verb == "EXEC" || verb == "DISCARD":
+		own := k.Call
+		k.own = &own
+		k.Words, k.Text, k.Pattern = nil, "", ""
+		for _, part := range s.multi {
+			k.Words = append(k.Words, part.Words...)
+			k.Text += part.Text + "; "
+			k.Pattern += part.Pattern + "; "
+		}
+		k.Words, k.Text, k.Pattern = append(k.Words, own.Words...), k.Text+own.Text, k.Pattern+own.Pattern
+		s.multi = nil
+	default:
+		k.inside, k.Poll = true, false // nothing waits inside
+		s.multi = append(s.multi, k)
 	}
-	return strconv.Quote(w)
 }
 
-// RedisWords reads words as MONITOR writes them, each in double quotes; ok is false where the line is none of that kind.
-func RedisWords(line string) (words []string, ok bool) {
-	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
-		quoted, err := strconv.QuotedPrefix(line)
-		if err != nil {
-			return nil, false
+// named notes the name that a client gives its connection.
+func (s *redisSession) named(verb string, words []string) {
+	switch {
+	case verb == "CLIENT" && len(words) > 2 && strings.EqualFold(words[1], "SETNAME"):
+		s.name = words[2]
+	case verb == "HELLO":
+		if i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "SETNAME") }); i > 0 && i+1 < len(words) {
+			s.name = words[i+1]
 		}
-		word, err := strconv.Unquote(quoted)
-		if err != nil {
-			return nil, false
-		}
-		words = append(words, word)
-		line = line[len(quoted):]
 	}
-	return words, len(words) > 0
+}
+
+// redisRefused says why a command cannot be followed.
+func redisRefused(verb string, words []string) string {
+	switch verb {
+	case "PSYNC", "SYNC", "REPLCONF":
+		return "is of a replica's link, which is no client's: put a proxy without a codec before it"
+	case "MONITOR":
+		return "makes a connection of another kind: connect to the server itself"
+	case "CLIENT":
+		if len(words) > 1 && strings.EqualFold(words[1], "REPLY") {
+			return "REPLY leaves commands without an answer, which cannot be followed"
+		}
+	}
+	return ""
+}
+
+// redisSetup are the commands that make, check and close connections, or ask where the servers are.
+var redisSetup = map[string]bool{
+	"HELLO": true, "AUTH": true, "CLIENT": true, "COMMAND": true, "SELECT": true, "PING": true, "QUIT": true, "RESET": true,
+	"READONLY": true, "READWRITE": true, "INFO": true, "ROLE": true, "CLUSTER": true, "SENTINEL": true,
+}
+
+// redisPoll says whether a command waits until there is something.
+func redisPoll(verb string, words []string) bool {
+	switch verb {
+	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
+		return true
+	case "XREAD", "XREADGROUP":
+		return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "BLOCK") })
+	}
+	return false
+}
+
+func (s *redisSession) answer(p []byte) (message, error) {
+	n, err := respReply(p)
+	m := message{size: n}
+	if err != nil || n == 0 {
+		return m, err
+	}
+	if p[0] == '>' || p[0] == '*' && !s.resp3 && s.subscriber() {
+		words := respWords(p[:n], 4)
+		kind := ""
+		if len(words) > 0 {
+			kind = words[0]
+		}
+		switch {
+		case strings.HasSuffix(kind, "subscribe"):
+			s.confirmed(&m, words)
+			return m, nil
+		case p[0] == '>' || kind == "message" || kind == "pmessage" || kind == "smessage":
+			m.push = &call{}
+			m.push.Words, m.push.Text, m.push.Name = words, RedisText(words), s.name
+			m.push.Pattern = strings.ToUpper(kind)
+			if len(words) > 2 { // the last one is the message
+				m.push.Pattern += " " + Key(strings.Join(words[1:len(words)-1], " "))
+			}
+			return m, nil
+		}
+	}
+	if len(s.waiting) > 0 { // else it says why it closes the connection
+		c := s.waiting[0]
+		m.of, m.last = c.call, true
+		s.waiting = s.waiting[1:]
+		if p[0] == '-' {
+			m.failed, _, _ = strings.Cut(strings.TrimSpace(string(p[1:n])), " ")
+		} else if c.verb == "HELLO" {
+			s.resp3 = p[0] == '%'
+		}
+	}
+	return m, nil
+}
+
+// subscriber says whether the server may send messages by itself.
+func (s *redisSession) subscriber() bool {
+	for _, names := range s.channels {
+		if len(names) > 0 {
+			return true
+		}
+	}
+	return len(s.waiting) > 0 && s.waiting[0].confirms != 0
+}
+
+// confirmed reads that a subscription begins or ends. Those that the client did not ask for, as where a slot moves, have no call.
+func (s *redisSession) confirmed(m *message, words []string) {
+	kind, channel := words[0], ""
+	if len(words) > 1 {
+		channel = words[1]
+	}
+	which := strings.TrimSuffix(strings.TrimSuffix(kind, "subscribe"), "un")
+	if s.channels[which] == nil {
+		s.channels[which] = map[string]bool{}
+	}
+	names := s.channels[which]
+	var c *redisCall
+	if len(s.waiting) > 0 && strings.EqualFold(s.waiting[0].verb, kind) {
+		if c = s.waiting[0]; c.confirms < 0 {
+			c.confirms = max(1, len(names))
+		}
+	}
+	if strings.HasSuffix(kind, "unsubscribe") {
+		delete(names, channel)
+	} else {
+		names[channel] = true
+	}
+	if c != nil {
+		c.confirms--
+		m.of, m.last = c.call, c.confirms == 0
+		if m.last {
+			s.waiting = s.waiting[1:]
+		}
+	}
 }

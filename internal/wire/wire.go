@@ -1,30 +1,41 @@
-// Package wire records what passes between a client and its servers, without changing it; a [Gate] holds it back, for tests.
+// Package wire puts proxies between a client and its servers. A [Proxy] reads whole messages in both directions, keeps an account of the
+// commands as [Call] values, and obeys rules: a [Rule] holds back a command, the answer to one, or a message that the server sends by
+// itself; its [Hold] says when something is held, and lets it pass or drops it. A [Recorder] keeps the calls of several proxies, for
+// those who only want to look. Start with [NewProxy].
 //
-// A [Tap] is a proxy before one server: whatever comes in goes out at once, both ways, and what passes is read along the way
-// by one of the [Protocol] functions. Each command becomes a [Call] in the [Recorder], with the time at which it passed and
-// that at which its answer did. Start with [Recorder.Tap].
+// A [Codec] says where a message begins and ends, which answer belongs to which command, and how to name a command so that the same
+// one has the same name in the next run ([Call].Pattern).
 package wire
 
 import (
-	"fmt"
-	"net"
-	"slices"
-	"sync"
 	"time"
 )
 
-// Call is one command as it passed.
+// Call is one command as it came to a proxy.
 type Call struct {
-	Server string // the name given to Tap
-	// Words are the command of a protocol that consists of words (Redis); nil for the others.
+	// ID rises in the order in which commands came to the proxies of this process.
+	ID int64
+	// Server is the name given to [NewProxy].
+	Server string
+	// Conn is the number of the connection, unique in this process.
+	Conn int64
+	// Words are the command of a protocol that consists of words (Redis); nil for the others. A transaction has the words of all its
+	// commands.
 	Words []string
 	// Text is the command on one line, for people.
 	Text string
-	// Sent is when the command had passed whole. Answered is when the last of its answer had; zero = not answered yet.
+	// Pattern is Text without all that differs from run to run: ids, tokens, numbers, values. A script has its name, see [Names].
+	Pattern string
+	// Sent is when the command had passed whole, zero while it is held. Answered is when the last of its answer had; zero = not answered.
 	Sent, Answered time.Time
-	// Poll is a command that waits in the server until there is something. Only one that brought something is recorded, when it
-	// is answered.
+	// Poll is a command that waits in the server until there is something, or that only keeps a session alive.
 	Poll bool
+	// Setup is part of making, checking or closing a connection. No rule sees it.
+	Setup bool
+	// Name is that of the connection where it gave one (CLIENT SETNAME), or the comment that an SQL statement begins with; else "".
+	Name string
+	// Failed is what the server said where it refused: the first word of Redis's error, MySQL's number, the status of HTTP from 400 on.
+	Failed string
 }
 
 // At is when the call stands in an account of what happened: when it was sent, and a poll, when its answer came.
@@ -35,192 +46,59 @@ func (c *Call) At() time.Time {
 	return c.Sent
 }
 
-// Protocol makes the readers of one connection. That of what the client sends returns the commands that are complete with it;
-// that of what the server sends returns those of them that are answered with it. heard is nil where the server need not be
-// read: the commands since its last word are then answered by its next, which holds for clients that wait for their
-// answers, one by one or in batches.
-type Protocol func() (sent, heard Reader)
-
-// Reader reads one side of a connection. It is given the bytes as they come, cut anywhere, and keeps what is left.
-type Reader func(p []byte) []*Call
-
-// Recorder keeps the calls of its taps. The zero value is ready. It is safe for concurrent use.
-type Recorder struct {
-	mu    sync.Mutex
-	calls []*Call
+// Codec reads the messages of a protocol. The values are [Redis], [MySQL], [HTTP], [GRPC], [ZooKeeper], [Kafka], and [Raw] for bytes
+// that nobody reads.
+type Codec struct {
+	name  string
+	plain bool                  // a client that begins with TLS is found out by its first bytes
+	begin func() func() session // called once for a proxy, and what it returns once for each connection
 }
 
-// Between returns the calls from one time until another, each where it stands by [Call.At], in that order.
-func (r *Recorder) Between(from, to time.Time) []Call {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var found []Call
-	for _, c := range r.calls {
-		if at := c.At(); !at.Before(from) && !at.After(to) {
-			found = append(found, *c)
-		}
-	}
-	slices.SortStableFunc(found, func(a, b Call) int { return a.At().Compare(b.At()) })
-	return found
+// session reads both sides of one connection. The caller sees to it that only one method runs at a time.
+type session interface {
+	// command reads the next message at the beginning of p, which a client sent; size 0 = it is not whole yet.
+	command(p []byte) (message, error)
+	// answer does the same with what the server sent.
+	answer(p []byte) (message, error)
 }
 
-// Forget drops the calls so far.
-func (r *Recorder) Forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = nil
+// message is the smallest thing that is held or passes.
+type message struct {
+	size int    // of what was read for it
+	data []byte // what goes on in its place; nil = what was read
+	// stream is what keeps its order, besides the connection's end; 0 in a protocol with one stream a connection.
+	stream uint32
+
+	call   *call // the command that it is
+	cancel bool  // the client gives up the stream
+
+	of     *call   // the command whose answer it is, or is part of
+	last   bool    // of is answered with it
+	open   bool    // the answer ends with the connection
+	failed string  // with last: why the server refused
+	found  string  // with last: what a poll has brought, for its Text
+	vain   bool    // with last: a poll has brought nothing
+	over   []*call // with last: what the server will not answer any more
+
+	push *call // what it is where the server sent it by itself
 }
 
-// Add notes a call that passed no tap: one to a database without a wire.
-func (r *Recorder) Add(c Call) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = append(r.calls, &c)
+// call is a Call on its way.
+type call struct {
+	Call
+	conn    *conn
+	stream  uint32
+	holds   []*Hold // of its answer
+	silent  bool    // it has no answer
+	open    bool    // its answer ends with the connection
+	arrived bool    // the answer has begun to come
+
+	// For a Recorder.
+	quiet  bool  // it is left out
+	inside bool  // it is of a transaction, which is the call
+	own    *Call // the words that are noted in place of the transaction's
+	noted  *Call
 }
 
-// Tap is a proxy before one server.
-type Tap struct {
-	// Addr is where the client shall connect to: host:port on loopback.
-	Addr string
-
-	recorder       *Recorder
-	server, target string
-	protocol       Protocol
-	listener       net.Listener
-	running        sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
-	conns  []net.Conn
-}
-
-// Tap starts a proxy before the server at target, host:port. The caller closes it.
-func (r *Recorder) Tap(server, target string, protocol Protocol) (*Tap, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("wire: %w", err)
-	}
-	t := &Tap{Addr: l.Addr().String(), recorder: r, server: server, target: target, protocol: protocol, listener: l}
-	t.running.Go(t.accept)
-	return t, nil
-}
-
-// Close ends the proxy and its connections. It may be repeated.
-func (t *Tap) Close() {
-	t.mu.Lock()
-	t.closed = true
-	_ = t.listener.Close()
-	for _, c := range t.conns {
-		_ = c.Close()
-	}
-	t.mu.Unlock()
-	t.running.Wait()
-}
-
-func (t *Tap) accept() {
-	for {
-		client, err := t.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", t.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		if !t.keep(client, server) {
-			return
-		}
-		c := &conn{tap: t}
-		c.commands, c.answers = t.protocol()
-		t.running.Go(func() { pass(client, server, c.sent) })
-		t.running.Go(func() { pass(server, client, c.heard) })
-	}
-}
-
-// keep notes two connections for Close; when that has been called already, it closes them.
-func (t *Tap) keep(conns ...net.Conn) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		for _, c := range conns {
-			_ = c.Close()
-		}
-		return false
-	}
-	t.conns = append(t.conns, conns...)
-	return true
-}
-
-// pass hands on what comes, and tells note first: what a client has an answer to has been noted. At the end it closes both.
-func pass(from, to net.Conn, note func([]byte)) {
-	defer func() {
-		_ = from.Close()
-		_ = to.Close()
-	}()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			note(buf[:n])
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// conn is one connection of a client.
-type conn struct {
-	tap               *Tap
-	commands, answers Reader // answers may be nil; see Protocol
-
-	mu       sync.Mutex
-	waiting  []*Call // without answers
-	answered bool    // something has come since the first of waiting was sent
-}
-
-func (c *conn) sent(p []byte) {
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	calls := c.commands(p)
-	if c.answered {
-		c.waiting, c.answered = nil, false
-	}
-	if c.answers == nil {
-		c.waiting = append(c.waiting, calls...)
-	}
-	r := c.tap.recorder
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, call := range calls {
-		call.Server, call.Sent = c.tap.server, now
-		if !call.Poll {
-			r.calls = append(r.calls, call)
-		}
-	}
-}
-
-func (c *conn) heard(p []byte) {
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answered = true
-	answered := c.waiting
-	if c.answers != nil {
-		answered = c.answers(p)
-	}
-	r := c.tap.recorder
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, call := range answered {
-		call.Answered = now
-		if call.Poll {
-			r.calls = append(r.calls, call)
-		}
-	}
-}
+// maxMessage is more than any message that a client or a server sends: what claims to be longer is none.
+const maxMessage = 1 << 30

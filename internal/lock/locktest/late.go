@@ -40,9 +40,9 @@ type granted struct {
 // lateBeside does that with a caller that waits for so long.
 func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	t.Parallel()
-	var gates []*wire.Gate
+	var gates []*wire.Proxy
 	through := func(address string) string {
-		g, err := wire.NewGate(address, nil)
+		g, err := wire.NewProxy("server", address, wire.Raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	key, got := k.Key(), make(chan granted, 1)
 	var holds []*wire.Hold
 	for _, g := range gates {
-		holds = append(holds, g.HoldAnswers())
+		holds = append(holds, g.Add(wire.Rule{Push: true, Every: true}))
 	}
 	sent := time.Now()
 	go func() {

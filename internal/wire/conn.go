@@ -1,0 +1,365 @@
+package wire
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// conn is one connection of a client, and the one to the server that belongs to it.
+type conn struct {
+	proxy  *Proxy
+	id     int64
+	client *net.TCPConn
+	server *net.TCPConn // nil before it is dialed
+
+	reading sync.Mutex // of session
+	session session
+
+	// All that follows is under the proxy's mutex.
+	up, down lane
+	waiting  []*call         // for their answers, in order
+	gone     bool            // the client has closed
+	turned   bool            // to be closed when nothing is held any more
+	silent   bool            // nothing passes any more
+	mute     map[uint32]bool // the streams on which nothing passes any more
+	closing  bool
+	left     chan struct{} // closed when the server has closed
+}
+
+// lane is one direction of a connection: what has come and has not gone on.
+type lane struct {
+	up      bool // to the server
+	queue   []item
+	writing bool // by whom it was called first
+	broken  bool // nobody reads at its end
+}
+
+// item is a message that has come, or the end of what comes.
+type item struct {
+	message
+	holds []*Hold
+	end   bool
+}
+
+// start dials the server and passes on what comes.
+func (c *conn) start() {
+	p := c.proxy
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := (&net.Dialer{}).DialContext(p.dialing, "tcp", target)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		c.close()
+		close(c.left)
+		return
+	}
+	c.server, _ = server.(*net.TCPConn)
+	if c.closing {
+		_ = server.Close()
+		close(c.left)
+		return
+	}
+	p.running.Go(func() { c.read(c.client, &c.up, c.session.command) })
+	p.running.Go(func() { c.read(c.server, &c.down, c.session.answer) })
+}
+
+// errTLS is a client that does not speak in the clear.
+var errTLS = errors.New("the client speaks TLS: give it an address without")
+
+// read reads messages from one side until its end.
+func (c *conn) read(from *net.TCPConn, l *lane, next func([]byte) (message, error)) {
+	in := make([]byte, 16<<10)
+	var rest []byte
+	first := l.up && c.proxy.codec.plain
+	for {
+		n, err := from.Read(in)
+		if n > 0 {
+			rest = append(rest, in[:n]...)
+			if first && rest[0] == 0x16 && (len(rest) == 1 || rest[1] == 3) {
+				c.unreadable(errTLS)
+				err = errTLS
+			}
+			first = false
+			var bad error
+			if rest, bad = c.take(l, rest, next); bad != nil && err == nil {
+				c.unreadable(bad)
+				err = bad
+			}
+		}
+		if err != nil {
+			c.ended(l)
+			return
+		}
+	}
+}
+
+func (c *conn) unreadable(err error) {
+	c.proxy.fail(err)
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	c.close()
+}
+
+// take reads the messages at the beginning of p, hands them on, and returns the rest. What is handed on keeps its part of p.
+func (c *conn) take(l *lane, p []byte, next func([]byte) (message, error)) (rest []byte, err error) {
+	var few [4]item
+	items := few[:0]
+	c.reading.Lock()
+	for len(p) > 0 {
+		var m message
+		if m, err = next(p); err != nil || m.size == 0 {
+			break
+		}
+		if m.data == nil {
+			m.data = p[:m.size:m.size]
+		}
+		items = append(items, item{message: m})
+		p = p[m.size:]
+	}
+	c.reading.Unlock()
+	if len(p) == 0 {
+		p = nil
+	}
+	if len(items) > 0 {
+		c.proxy.mu.Lock()
+		defer c.proxy.mu.Unlock()
+		c.come(l, items)
+	}
+	return p, err
+}
+
+// come puts messages into a lane, and passes on what may.
+func (c *conn) come(l *lane, items []item) {
+	if c.silent || c.closing || l.up && c.gone {
+		return
+	}
+	for i := range items {
+		it := &items[i]
+		if it.call != nil {
+			it.call.stream = it.stream
+			it.holds = c.proxy.enter(c, it.call)
+		}
+		if it.push != nil {
+			it.push.Server, it.push.Conn = c.proxy.server, c.id
+			it.holds = c.proxy.meant(it.push, true)
+		}
+		if it.of != nil {
+			it.of.arrived, it.of.open = true, it.of.open || it.open
+		}
+		// Whoever gives up a stream does so after what is held there: a server that got both at once might do nothing.
+		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) || c.mute[it.stream] {
+			continue
+		}
+		l.queue = append(l.queue, *it)
+	}
+	c.drain(l)
+}
+
+// drain passes on what may go. The proxy's mutex is held, except while it writes; a second caller leaves it to the first.
+func (c *conn) drain(l *lane) {
+	if l.writing {
+		return
+	}
+	l.writing = true
+	for {
+		out, end := c.passing(l)
+		if len(out) == 0 && !end {
+			break
+		}
+		to := c.server
+		if !l.up {
+			to = c.client
+		}
+		broken := l.broken
+		c.proxy.mu.Unlock()
+		var err error
+		if !broken && len(out) == 1 {
+			_, err = to.Write(out[0])
+		} else if !broken {
+			_, err = out.WriteTo(to)
+		}
+		c.proxy.mu.Lock()
+		if err != nil {
+			l.broken = true
+		}
+		if end {
+			c.finished(l)
+		}
+	}
+	l.writing = false
+	if c.turned && !c.holding() && !slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll }) {
+		c.close()
+	}
+}
+
+// passing takes from a lane what may go now.
+func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
+	if len(l.queue) == 0 || c.silent || c.closing || c.proxy.severed {
+		return nil, false
+	}
+	now := time.Now()
+	var stopped streams
+	var dropped *Hold
+	kept := l.queue[:0]
+	for i := range l.queue {
+		it := &l.queue[i]
+		if stopped.has(it.stream) || it.end && len(kept) > 0 {
+			kept = append(kept, *it)
+			continue
+		}
+		holding, drop := it.held()
+		switch {
+		case drop != nil && it.push != nil && !drop.resets:
+			continue // it alone is lost
+		case drop != nil:
+			dropped = drop
+			stopped.add(it.stream)
+			kept = append(kept, *it)
+		case holding:
+			stopped.add(it.stream)
+			kept = append(kept, *it)
+		case it.end:
+			end = true
+		default:
+			c.pass(it, now)
+			out = append(out, it.data)
+		}
+	}
+	clear(l.queue[len(kept):])
+	l.queue = kept
+	if dropped != nil {
+		c.lose(dropped)
+		if c.closing || c.silent {
+			return nil, false
+		}
+	}
+	return out, end
+}
+
+// pass notes that a message goes on.
+func (c *conn) pass(it *item, now time.Time) {
+	r := c.proxy.recorder
+	if k := it.call; k != nil {
+		k.Sent = now
+		if r != nil {
+			r.sent(k)
+		}
+	}
+	if k := it.of; k != nil && it.last {
+		k.Answered, k.Failed, k.quiet = now, it.failed, k.quiet || it.vain
+		if it.found != "" {
+			k.Text = it.found
+		}
+		c.forget(k)
+		if r != nil {
+			r.answered(k)
+		}
+	}
+	for _, k := range it.over {
+		c.forget(k)
+	}
+	if it.cancel {
+		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.stream == it.stream })
+	}
+}
+
+// forget takes a call out of those that wait for an answer.
+func (c *conn) forget(k *call) {
+	if i := slices.Index(c.waiting, k); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+}
+
+// holding says whether something is held on the connection, or will be when it comes.
+func (c *conn) holding() bool {
+	return len(c.up.queue) > 0 || len(c.down.queue) > 0 || slices.ContainsFunc(c.waiting, func(k *call) bool {
+		return slices.ContainsFunc(k.holds, (*Hold).holds)
+	})
+}
+
+// ended notes that one side has closed. What it sent before still goes on.
+func (c *conn) ended(l *lane) {
+	p := c.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.up {
+		c.gone = true
+		if c.silent {
+			c.close()
+			return
+		}
+	} else {
+		close(c.left)
+		c.up.queue, c.up.broken = nil, true
+		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return !k.arrived })
+		if c.gone {
+			c.close()
+			return
+		}
+	}
+	l.queue = append(l.queue, item{end: true})
+	c.drain(l)
+}
+
+// finished closes the end of a lane behind all that went on.
+func (c *conn) finished(l *lane) {
+	if l.up {
+		_ = c.server.CloseWrite()
+		return
+	}
+	for _, k := range slices.Clone(c.waiting) {
+		if k.open {
+			c.pass(&item{message: message{of: k, last: true}}, time.Now())
+		}
+	}
+	c.close()
+}
+
+// discard drops what is not delivered, and closes towards the server.
+func (c *conn) discard() {
+	c.gone = true
+	c.up.queue, c.down.queue = nil, nil
+	c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.Sent.IsZero() })
+	if c.server == nil {
+		c.close()
+		return
+	}
+	_ = c.server.CloseWrite()
+}
+
+// close closes both sides. What is held is dropped. It may be repeated.
+func (c *conn) close() {
+	c.closing = true
+	c.up.queue, c.down.queue, c.waiting = nil, nil, nil
+	_ = c.client.Close()
+	if c.server != nil {
+		_ = c.server.Close()
+	}
+	delete(c.proxy.conns, c)
+}
+
+// reset closes both sides, the client's with a reset.
+func (c *conn) reset() {
+	_ = c.client.SetLinger(0)
+	c.close()
+}
+
+// silence leaves the client's connection open, and nothing passes on it any more.
+func (c *conn) silence() {
+	c.silent = true
+	c.up.queue, c.down.queue, c.waiting = nil, nil, nil
+	if c.gone {
+		c.close()
+	}
+}
+
+// streams are a few numbers; there is seldom more than one.
+type streams []uint32
+
+func (s streams) has(n uint32) bool { return slices.Contains(s, n) }
+func (s *streams) add(n uint32)     { *s = append(*s, n) }

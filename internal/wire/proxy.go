@@ -1,0 +1,232 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ids and conns number the calls and the connections of a process.
+var ids, conns atomic.Int64
+
+// Proxy stands before one server. It is safe for concurrent use.
+type Proxy struct {
+	// Addr is where the client shall connect to: host:port on loopback.
+	Addr string
+
+	server   string
+	codec    Codec
+	open     func() session
+	recorder *Recorder
+	listener net.Listener
+	dialing  context.Context //nolint:containedctx // it ends with Close
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	severed bool
+	target  string
+	err     error
+	conns   map[*conn]bool
+	rules   []*Hold
+	calls   []*call
+}
+
+// NewProxy starts a proxy before the server at target, host:port; server is its name in [Call]. The caller closes it.
+func NewProxy(server, target string, codec Codec) (*Proxy, error) {
+	return newProxy(server, target, codec, nil)
+}
+
+func newProxy(server, target string, codec Codec, r *Recorder) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("wire: %w", err)
+	}
+	p := &Proxy{
+		Addr: l.Addr().String(), server: server, codec: codec, open: codec.begin(), recorder: r, listener: l, target: target,
+		conns: map[*conn]bool{},
+	}
+	p.dialing, p.cancel = context.WithCancel(context.Background())
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+// Close ends the proxy and its connections, and drops what is held. It may be repeated.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.cancel()
+	_ = p.listener.Close()
+	for c := range p.conns {
+		c.close()
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// Err is why the proxy ended a connection that it could not read: TLS, compression, another protocol. nil = there was none.
+func (p *Proxy) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Turn has new connections go to another server, and closes those on which nothing is held. The others are closed when what is held there
+// has passed, and its answer too.
+func (p *Proxy) Turn(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	for c := range p.conns {
+		if c.turned = true; !c.holding() {
+			c.close()
+		}
+	}
+}
+
+// Since returns copies of the calls with a higher ID, in order.
+func (p *Proxy) Since(id int64) []Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from, _ := slices.BinarySearchFunc(p.calls, id+1, func(k *call, id int64) int { return int(k.ID - id) })
+	found := make([]Call, 0, len(p.calls)-from)
+	for _, k := range p.calls[from:] {
+		found = append(found, k.Call)
+	}
+	return found
+}
+
+// Forget drops the calls up to an ID from what [Proxy.Since] returns.
+func (p *Proxy) Forget(id int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = slices.DeleteFunc(p.calls, func(k *call) bool { return k.ID <= id })
+}
+
+// Unanswered returns the calls that are held, or sent and not answered, in order. Polls and what makes a connection are not counted,
+// and neither is what will never be answered: what was dropped, or whose server has closed its connection.
+func (p *Proxy) Unanswered() []Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []Call
+	for c := range p.conns {
+		for _, k := range c.waiting {
+			if !k.Poll && !k.Setup {
+				found = append(found, k.Call)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Call) int { return int(a.ID - b.ID) })
+	return found
+}
+
+// Sever parts the client from the server: while it is on, nothing passes either way, and new connections are accepted and hear nothing.
+// When it is off again, all of these connections are closed with a reset.
+func (p *Proxy) Sever(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.severed && !on {
+		for c := range p.conns {
+			c.reset()
+		}
+	}
+	p.severed = on
+}
+
+// Discard is for after the client's process was killed. It drops all that is not delivered, commands that are held too, of the
+// connections whose client has closed them, closes them towards the server, and returns when the server has closed them too.
+func (p *Proxy) Discard(ctx context.Context) error {
+	p.mu.Lock()
+	var gone []*conn
+	for c := range p.conns {
+		if c.gone || hungUp(c.client) {
+			c.discard()
+			gone = append(gone, c)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range gone {
+		select {
+		case <-c.left:
+		case <-ctx.Done():
+			return fmt.Errorf("wire: %s has not closed the connection of a client that is gone: %w", p.server, ctx.Err())
+		}
+	}
+	return nil
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // no more files, perhaps: the next may have one
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.open(), left: make(chan struct{})} //nolint:errcheck // it listens on TCP
+		c.up.up = true
+		p.mu.Lock()
+		if p.closed {
+			_ = client.Close()
+		} else {
+			p.conns[c] = true
+			if !p.severed {
+				p.running.Go(c.start)
+			} else {
+				close(c.left)
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// fail notes why a connection cannot be read.
+func (p *Proxy) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = fmt.Errorf("wire: %s: %w", p.server, err)
+	}
+}
+
+// enter gives a command its number and its place, and returns the rules that hold it.
+func (p *Proxy) enter(c *conn, k *call) (holds []*Hold) {
+	k.conn, k.Server, k.Conn = c, p.server, c.id
+	if k.inside {
+		return nil
+	}
+	k.ID = ids.Add(1)
+	p.calls = append(p.calls, k)
+	if !k.silent {
+		c.waiting = append(c.waiting, k)
+	}
+	if k.Setup {
+		return nil
+	}
+	return p.meant(k, false)
+}
+
+// meant asks the rules about a command, or about what a server sent by itself, and returns those that hold it. Those of its answer are
+// kept with it.
+func (p *Proxy) meant(k *call, push bool) (holds []*Hold) {
+	p.rules = slices.DeleteFunc(p.rules, func(h *Hold) bool {
+		if h.rule.Push != push || !h.rule.Match(k.Call) {
+			return false
+		}
+		if h.rule.Answer && !push {
+			k.holds = append(k.holds, h)
+		} else {
+			holds = append(holds, h)
+		}
+		return !h.rule.Every
+	})
+	return holds
+}

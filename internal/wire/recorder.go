@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Recorder keeps the calls of its proxies: those that do something. What makes connections, keeps them alive or waits in vain is left
+// out, and the commands of a transaction are calls of their own. The zero value is ready. It is safe for concurrent use.
+type Recorder struct {
+	mu    sync.Mutex
+	calls []*Call
+}
+
+// Tap starts a proxy whose calls are kept. The caller closes it.
+func (r *Recorder) Tap(server, target string, codec Codec) (*Proxy, error) {
+	return newProxy(server, target, codec, r)
+}
+
+// Between returns the calls from one time until another, each where it stands by [Call.At], in that order.
+func (r *Recorder) Between(from, to time.Time) []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []Call
+	for _, c := range r.calls {
+		if at := c.At(); !at.Before(from) && !at.After(to) {
+			found = append(found, *c)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Call) int { return a.At().Compare(b.At()) })
+	return found
+}
+
+// Forget drops the calls so far.
+func (r *Recorder) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
+}
+
+// Add notes a call that passed no proxy: one to a database without a wire.
+func (r *Recorder) Add(c Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, &c)
+}
+
+// sent notes a call that has passed. A poll is noted when it is answered.
+func (r *Recorder) sent(k *call) {
+	if k.Setup || k.quiet {
+		return
+	}
+	noted := k.Call
+	if k.own != nil {
+		noted.Words, noted.Text, noted.Pattern = k.own.Words, k.own.Text, k.own.Pattern
+	}
+	k.noted = &noted
+	if !k.Poll {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.calls = append(r.calls, k.noted)
+	}
+}
+
+func (r *Recorder) answered(k *call) {
+	if k.noted == nil || k.quiet {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k.noted.Answered, k.noted.Failed = k.Answered, k.Failed
+	if k.Poll {
+		k.noted.Text, k.noted.Pattern = k.Text, k.Pattern
+		r.calls = append(r.calls, k.noted)
+	}
+}

@@ -1,0 +1,166 @@
+package wire
+
+import "slices"
+
+// Rule says what is held: the first command that Match accepts.
+type Rule struct {
+	// Match is asked once about each command, in their order, and may keep state; nil accepts all. It must not call the proxy. It is
+	// not asked about Setup.
+	Match func(Call) bool
+	// Answer holds the answer to the command; else the command is held before it reaches the server.
+	Answer bool
+	// Push asks about what the server sends by itself instead: messages of a subscription, events of a watch. Words and Text of the Call
+	// are the message.
+	Push bool
+	// Every holds all that Match accepts, until Pass or Drop.
+	Every bool
+}
+
+// Hold is what a rule holds back, or will.
+type Hold struct {
+	rule    Rule
+	proxy   *Proxy
+	reached chan struct{}
+
+	// Under the proxy's mutex.
+	first  *Call
+	passed bool
+	lost   bool
+	resets bool // with lost
+}
+
+// Add makes a rule. All rules see all commands; what several hold passes when the last of them lets it.
+func (p *Proxy) Add(r Rule) *Hold {
+	if r.Match == nil {
+		r.Match = func(Call) bool { return true }
+	}
+	h := &Hold{rule: r, proxy: p, reached: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = append(p.rules, h)
+	return h
+}
+
+// Reached is closed when something is held.
+func (h *Hold) Reached() <-chan struct{} { return h.reached }
+
+// Call is what is held first; zero before that.
+func (h *Hold) Call() Call {
+	h.proxy.mu.Lock()
+	defer h.proxy.mu.Unlock()
+	if h.first == nil {
+		return Call{}
+	}
+	return *h.first
+}
+
+// Pass lets what is held go on, also when its client has gone meanwhile, and ends the rule. It may be repeated.
+func (h *Hold) Pass() { h.end(func() { h.passed = true }) }
+
+// Drop never delivers what is held, and ends the rule; where only the command has passed whose answer it was to hold, the answer is
+// dropped when it comes. With reset, the client's connection is closed with a reset, and the server's. Without, it stays open and nothing
+// passes on it any more, in either direction; on a connection of gRPC that is the stream. A push that is dropped without reset is lost
+// alone.
+func (h *Hold) Drop(reset bool) { h.end(func() { h.lost, h.resets = true, reset }) }
+
+// Cancel takes the rule back where nothing is held yet, and is [Hold.Pass] where something is.
+func (h *Hold) Cancel() { h.Pass() }
+
+// end ends the rule, once, and has what it held go where it goes now.
+func (h *Hold) end(how func()) {
+	p := h.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !h.holds() {
+		return
+	}
+	how()
+	p.rules = slices.DeleteFunc(p.rules, func(r *Hold) bool { return r == h })
+	var conns []*conn
+	for c := range p.conns {
+		if len(c.up.queue)+len(c.down.queue) > 0 {
+			conns = append(conns, c)
+		}
+	}
+	for _, c := range conns {
+		if h.lost {
+			c.lose(h)
+		}
+		c.drain(&c.up)
+		c.drain(&c.down)
+	}
+}
+
+// holds says whether the rule is still on.
+func (h *Hold) holds() bool { return !h.passed && !h.lost }
+
+func (h *Hold) reach(k *call) {
+	if h.first == nil {
+		first := k.Call
+		h.first = &first
+		close(h.reached)
+	}
+}
+
+// holders are the rules that hold an item, or held it.
+func (it *item) holders() ([]*Hold, *call) {
+	switch {
+	case it.of != nil:
+		return it.of.holds, it.of
+	case it.push != nil:
+		return it.holds, it.push
+	}
+	return it.holds, it.call
+}
+
+// held says whether an item that is next is held; lost is the rule that drops it.
+func (it *item) held() (holding bool, lost *Hold) {
+	holds, k := it.holders()
+	for _, h := range holds {
+		switch {
+		case h.lost:
+			lost = h
+		case !h.passed:
+			h.reach(k)
+			holding = true
+		}
+	}
+	return holding, lost
+}
+
+// lose drops what a rule held on the connection.
+func (c *conn) lose(h *Hold) {
+	for _, l := range []*lane{&c.up, &c.down} {
+		for {
+			i := slices.IndexFunc(l.queue, func(it item) bool {
+				holds, _ := it.holders()
+				return slices.Contains(holds, h)
+			})
+			if i < 0 {
+				break
+			}
+			switch it := l.queue[i]; {
+			case h.resets:
+				c.reset()
+				return
+			case it.push != nil:
+				l.queue = slices.Delete(l.queue, i, i+1)
+			case it.stream == 0:
+				c.silence()
+				return
+			default:
+				c.silenceStream(it.stream)
+			}
+		}
+	}
+}
+
+func (c *conn) silenceStream(stream uint32) {
+	if c.mute == nil {
+		c.mute = map[uint32]bool{}
+	}
+	c.mute[stream] = true
+	of := func(it item) bool { return it.stream == stream && !it.end }
+	c.up.queue, c.down.queue = slices.DeleteFunc(c.up.queue, of), slices.DeleteFunc(c.down.queue, of)
+	c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.stream == stream })
+}

@@ -1,0 +1,223 @@
+package wire
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+var binaryValue = regexp.MustCompile(`(?s)_binary'((?:[^'\\]|\\.|'')*)'`)
+
+// SQLText writes a statement on one line; binary values that are no text are shown as <bytes>.
+func SQLText(statement string) string {
+	if strings.Contains(statement, "_binary'") {
+		statement = binaryValue.ReplaceAllStringFunc(statement, func(value string) string {
+			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\n' || r == utf8.RuneError || r == 0x7f }) {
+				return "<bytes>"
+			}
+			return value
+		})
+	}
+	return strings.Join(strings.FieldsFunc(statement, func(r rune) bool { return r == ' ' || r >= '\t' && r <= '\r' && r != '\v' }), " ")
+}
+
+// SQLComment is the comment that a statement begins with, which says whose it is.
+func SQLComment(statement string) string {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(statement), "/*")
+	if !ok {
+		return ""
+	}
+	comment, _, _ := strings.Cut(rest, "*/")
+	return strings.TrimSpace(comment)
+}
+
+// SQLDigest is a statement without what differs from run to run: strings, numbers and parameters are "?", lists of them one, comments and
+// quotes of names are gone, blanks are folded.
+func SQLDigest(statement string) string {
+	d := digest{out: make([]byte, 0, len(statement))}
+	for s := statement; s != ""; {
+		s = d.next(s)
+	}
+	out := strings.TrimRight(string(d.out), " ;")
+	for _, word := range []string{"SAVEPOINT ", "ROLLBACK TO ", "RELEASE SAVEPOINT "} {
+		if len(out) >= len(word) && strings.EqualFold(out[:len(word)], word) {
+			return word + "?"
+		}
+	}
+	return out
+}
+
+// digest is a statement so far. Values in a row are told apart from the lists around them by the last few bytes.
+type digest struct {
+	out   []byte
+	blank bool // one stands before what comes
+}
+
+// next takes a token from the beginning of s, and returns the rest.
+func (d *digest) next(s string) string {
+	switch c := s[0]; {
+	case c == ' ' || c >= '\t' && c <= '\r':
+		d.blank = true
+		return s[1:]
+	case strings.HasPrefix(s, "/*"):
+		d.blank = true
+		if end := strings.Index(s[2:], "*/"); end >= 0 {
+			return s[2+end+2:]
+		}
+		return ""
+	case c == '#' || c == '-' && (strings.HasPrefix(s, "-- ") || s == "--" || strings.HasPrefix(s, "--\n")):
+		d.blank = true
+		_, rest, _ := strings.Cut(s, "\n")
+		return rest
+	case c == '\'' || c == '"':
+		d.value()
+		return s[quoted(s):]
+	case c == '`':
+		end := quoted(s)
+		d.word(strings.Trim(s[:end], "`"))
+		return s[end:]
+	case c >= '0' && c <= '9' || c == '.' && len(s) > 1 && s[1] >= '0' && s[1] <= '9' && !d.afterWord():
+		d.value()
+		return s[number(s):]
+	case c == '?':
+		d.value()
+		return s[1:]
+	case (c == '-' || c == '+') && len(s) > 1 && s[1] >= '0' && s[1] <= '9' && !d.afterOperand():
+		return s[1:] // a sign
+	case isWord(c) || c == '_' || c == '@' || c == '$':
+		return d.name(s)
+	}
+	d.operator(s[:1])
+	return s[1:]
+}
+
+// name takes a name or a keyword, or the value that such a word announces: _binary'...', X'...', N'...'.
+func (d *digest) name(s string) string {
+	end := 1
+	for end < len(s) && (isWord(s[end]) || s[end] == '_' || s[end] == '@' || s[end] == '$') {
+		end++
+	}
+	if end < len(s) && s[end] == '\'' && (s[0] == '_' || strings.ContainsRune("xXbBnN", rune(s[0])) && end == 1) {
+		d.value()
+		return s[end+quoted(s[end:]):]
+	}
+	d.word(s[:end])
+	return s[end:]
+}
+
+func (d *digest) word(w string) {
+	d.space()
+	if len(w) >= 8 {
+		if key := Key(w); strings.Contains(key, "*") {
+			w = key
+		}
+	}
+	d.out = append(d.out, w...)
+}
+
+// space writes the blank that was folded, but none inside of brackets.
+func (d *digest) space() {
+	if n := len(d.out); d.blank && n > 0 && d.out[n-1] != '(' && d.out[n-1] != ' ' {
+		d.out = append(d.out, ' ')
+	}
+	d.blank = false
+}
+
+// value writes "?", or nothing where it is the next of a list of values.
+func (d *digest) value() {
+	if strings.HasSuffix(string(d.out[max(0, len(d.out)-3):]), "?, ") {
+		d.out = d.out[:len(d.out)-2]
+		d.blank = false
+		return
+	}
+	d.space()
+	d.out = append(d.out, '?')
+}
+
+func (d *digest) operator(c string) {
+	n := len(d.out)
+	switch c {
+	case ",":
+		d.out, d.blank = append(d.out, ", "...), false
+	case ")":
+		d.blank = false
+		d.out = append(bytes.TrimRight(d.out, " "), ')')
+		d.fold()
+	case ";":
+		d.out = append(d.out, ';')
+	case "=", "<", ">", "!", "+", "-", "*", "/", "%":
+		if c == "*" && n > 0 && (d.out[n-1] == '(' || d.out[n-1] == '.') {
+			d.out = append(d.out, '*')
+			break
+		}
+		// The parts of an operator stand together, with a blank on either side.
+		if n > 1 && d.out[n-1] == ' ' && strings.ContainsRune("<>!", rune(d.out[n-2])) && c != "-" {
+			d.out = d.out[:n-1]
+		} else {
+			d.blank = d.blank || n > 0 && d.out[n-1] != '('
+			d.space()
+		}
+		d.out, d.blank = append(d.out, c...), true
+		d.space()
+	default:
+		d.space()
+		d.out = append(d.out, c...)
+	}
+}
+
+// fold makes one of the rows of values of an INSERT.
+func (d *digest) fold() {
+	if out, ok := strings.CutSuffix(string(d.out), "(?), (?)"); ok {
+		d.out = append(d.out[:len(out)], "(?)"...)
+	}
+}
+
+func (d *digest) afterWord() bool {
+	return len(d.out) > 0 && !d.blank && isWord(d.out[len(d.out)-1])
+}
+
+// afterOperand says whether a minus subtracts.
+func (d *digest) afterOperand() bool {
+	n := len(d.out)
+	return n > 0 && (d.out[n-1] == ')' || d.out[n-1] == '?' || isWord(d.out[n-1])) && !d.afterKeyword()
+}
+
+// afterKeyword says whether the last word is one behind which a value stands.
+func (d *digest) afterKeyword() bool {
+	at := len(d.out)
+	for at > 0 && isWord(d.out[at-1]) {
+		at--
+	}
+	switch strings.ToUpper(string(d.out[at:])) {
+	case "SELECT", "VALUES", "LIMIT", "OFFSET", "AND", "OR", "BETWEEN", "IN", "LIKE", "THEN", "ELSE", "WHEN", "BY", "SET", "RETURN", "NOT":
+		return true
+	}
+	return false
+}
+
+// quoted is the length of the string at the beginning of s, whose quotes are doubled inside, or escaped.
+func quoted(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && s[0] != '`':
+			i++
+		case s[i] == s[0] && i+1 < len(s) && s[i+1] == s[0]:
+			i++
+		case s[i] == s[0]:
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// number is the length of the number at the beginning of s.
+func number(s string) int {
+	for i := 1; i < len(s); i++ {
+		sign := (s[i] == '-' || s[i] == '+') && (s[i-1] == 'e' || s[i-1] == 'E') && (len(s) < 2 || s[1] != 'x')
+		if !isWord(s[i]) && s[i] != '.' && !sign {
+			return i
+		}
+	}
+	return len(s)
+}
