@@ -109,6 +109,11 @@ func problemOf(err error, instance string) api.Problem {
 				p.Detail = fmt.Sprintf("mode %s with store %s lacks a backend: %v", e.Mode, e.Store, e.Lacks)
 			}
 		}
+	case api.BackendUnavailable:
+		var e *stock.NotReadyError
+		if errors.As(err, &e) {
+			p.Detail = "nothing was sent: " + e.Why
+		}
 	case api.InvalidRequest:
 		var e *stock.InvalidError
 		if errors.As(err, &e) {

@@ -31,8 +31,11 @@ func (s *Stack) startKafka(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// kafkaMain is the class of a broker.
-const kafkaMain = "kafka.Kafka"
+// kafkaMain is the class of a broker, kafkaLogging the file that says what it logs.
+const (
+	kafkaMain    = "kafka.Kafka"
+	kafkaLogging = "kafka-log4j2.properties"
+)
 
 // kafkaBroker is one Apache Kafka broker that is its own controller, in a small Java machine. It keeps its log on disk, as brokers
 // do: written, not forced. Consumers may be taken for dead after a second, where a broker by default wants six at least.
@@ -50,7 +53,7 @@ func (s *Stack) kafkaBroker(java string) server {
 			conf, err := s.kafkaFiles(addr, controller)
 			return []string{
 				java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + s.Dir,
-				"-Dlog4j2.configurationFile=" + conf + ".log4j2", "-cp", filepath.Join(jars, "*"), kafkaMain, conf,
+				"-Dlog4j2.configurationFile=" + filepath.Join(s.Dir, kafkaLogging), "-cp", filepath.Join(jars, "*"), kafkaMain, conf,
 			}, err
 		},
 		ready: kafkaVersions,
@@ -73,7 +76,7 @@ func (s *Stack) kafkaFiles(addr, controller string) (conf string, err error) {
 			"group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000", "log.index.size.max.bytes=65536",
 			"broker.session.timeout.ms=4000", "broker.heartbeat.interval.ms=500", "", // one that was killed comes back when its session is over
 		}, "\n"),
-		conf + ".log4j2": strings.Join([]string{
+		filepath.Join(s.Dir, kafkaLogging): strings.Join([]string{
 			"rootLogger.level = warn", "rootLogger.appenderRef.out.ref = out",
 			"appender.out.type = Console", "appender.out.name = out",
 			"appender.out.layout.type = PatternLayout", "appender.out.layout.pattern = %d %p %c %m%n", "",

@@ -122,7 +122,7 @@ func (d Deps) down(needs ...Backend) error {
 			break
 		}
 		if err := d.Down(b); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrUnavailable, b, err)
+			return &NotReadyError{Why: fmt.Sprintf("%s: %v", b, err), Err: err}
 		}
 	}
 	return nil

@@ -56,6 +56,23 @@ func (e *ModeError) Error() string {
 // Is makes errors.Is(err, ErrModeUnavailable) hold.
 func (e *ModeError) Is(target error) bool { return target == ErrModeUnavailable }
 
+// NotReadyError is [ErrUnavailable] of a request that nothing was sent for, since a backend or the mode itself is known not to be ready.
+type NotReadyError struct {
+	Why string // as in [Status]: "kafka: 3 of 12 partitions of lastitem-requests: its consumer does not answer"
+	Err error  // what is known of the backend; nil = nothing
+}
+
+// Error says why.
+func (e *NotReadyError) Error() string { return fmt.Sprintf("%v: %s", ErrUnavailable, e.Why) }
+
+// Unwrap makes errors.Is(err, ErrUnavailable) hold, and finds what is known of the backend.
+func (e *NotReadyError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrUnavailable}
+	}
+	return []error{ErrUnavailable, e.Err}
+}
+
 // SoldOutError is [ErrSoldOut] with its numbers.
 type SoldOutError struct {
 	ProductID int64

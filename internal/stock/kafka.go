@@ -97,9 +97,15 @@ func (l *kafkaLink) ask(ctx context.Context, partition int32, m kafkaRequest) (k
 	answer := l.k.expect(m.Order.ID)
 	defer l.k.forget(m.Order.ID)
 	produced := make(chan error, 1)
-	l.client.Produce(ctx, &kgo.Record{
+	// The record has a context of its own. An answer may come before the broker has acknowledged the record; a context that ends then
+	// would cancel the produce request, with the records of all others that are in it.
+	sent, done := settling(ctx)
+	l.client.Produce(sent, &kgo.Record{
 		Topic: l.requests.name, Partition: partition, Key: productKey(m.Order.ProductID), Value: value, Headers: headers(ctx),
-	}, func(_ *kgo.Record, err error) { produced <- err })
+	}, func(_ *kgo.Record, err error) {
+		done()
+		produced <- err
+	})
 	for {
 		select {
 		case a := <-answer:

@@ -49,7 +49,7 @@ func (k *kafkaDeductor) usable() error {
 }
 
 func (k *kafkaDeductor) unusable(why string) error {
-	return fmt.Errorf("%w: kafka: %s", ErrUnavailable, why)
+	return &NotReadyError{Why: "kafka: " + why}
 }
 
 // doubt takes a partition that did not answer for unusable until it answers a probe.
