@@ -43,7 +43,7 @@ type FailedRun struct {
 	Plan       string `json:"plan,omitempty"`
 	Repetition int    `json:"repetition"`
 	Why        string `json:"why"`
-	// Log holds the last lines that the service's processes logged during it, where they can be read.
+	// Log holds the last lines that the service's processes logged during the run, if they can be read.
 	Log []string `json:"log,omitempty"`
 }
 
@@ -78,8 +78,8 @@ type Comparing struct {
 	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
 	Replicas int
 	Stack    []string
-	// MarkLogs is called before each run, and returns what gives the last lines that the service's processes have logged since,
-	// at most n of each: they are kept with a run that failed, was contradicted or stayed undecided. nil = nobody can read them.
+	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that the
+	// service has logged since; a run that failed, was contradicted or stayed undecided keeps them. nil = logs cannot be read.
 	MarkLogs func() (since func(n int) []string)
 	// Progress is told of every step, from one goroutine at a time; nil = nobody.
 	Progress func(Step)
@@ -87,7 +87,7 @@ type Comparing struct {
 	Each func(Result) error
 }
 
-// logLines is how many lines of each process's log are kept with a run that failed.
+// logLines is how many lines of each process's log a failed run keeps.
 const logLines = 5
 
 // Fits says why the plan cannot be carried out against the mode, as with segments that it does not know; nil where it can.
@@ -240,8 +240,8 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 	return eachErr
 }
 
-// insist is how many more times a run that shows nothing is made: as often as the plan says, after the last repetition of
-// a mode of which no earlier one has shown anything.
+// insist is how often a run that does not confirm a claim to break is repeated: Plan.Insist times, and only after the last repetition
+// of a mode that no earlier repetition has confirmed.
 func (c *Comparison) insist(j job) int {
 	if j.repetition < max(j.plan.Repeat, 1) {
 		return 0
@@ -254,8 +254,8 @@ func (c *Comparison) insist(j job) int {
 	return j.plan.Insist
 }
 
-// run makes the run of a job, and makes it again at most insist times while it shows nothing. Where a later one comes to
-// nothing, the one before it is returned with the error.
+// run executes a job, and repeats it at most insist times while it confirms nothing. If a repetition fails, run returns the result
+// before it, and the error.
 func (what Comparing) run(ctx context.Context, j job, insist int, progress func(Progress)) (Result, error) {
 	result, err := what.Run(ctx, j.mode, j.plan, progress)
 	for try := 2; try <= 1+insist && err == nil && ctx.Err() == nil && showedNothing(result); try++ {

@@ -12,7 +12,7 @@ const (
 	noteLines     = 2 // violations, missing data
 )
 
-// judgeNotes are the lines under a row: units sold more than once, violations, and what was missing.
+// judgeNotes are the lines under a row: units sold more than once, violations, and missing data.
 func judgeNotes(s Summary, lang string) []string {
 	var evidence []audit.Evidence
 	var violations, missing []string

@@ -60,7 +60,7 @@ func writeFindings(b *strings.Builder, c Comparison, style Style) {
 	}
 }
 
-// logLinesOf writes what the service's processes logged during a run, under the line that says what became of it.
+// logLinesOf writes the service's log lines of a run, under the line with the run's outcome.
 func logLinesOf(log []string, line func(color, text string)) {
 	for _, l := range log {
 		line(dim, "  "+l)
@@ -168,7 +168,7 @@ func noiseLines(c Comparison, lang string) []string {
 	return lines
 }
 
-// most returns the most repetitions, and the most runs, that any line stands for.
+// most returns the largest numbers of repetitions and of runs of any line.
 func most(c Comparison) (repetitions, runs int) {
 	for _, s := range c.Summaries {
 		repetitions, runs = max(repetitions, s.Repetitions), max(runs, s.Runs)

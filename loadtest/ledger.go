@@ -14,14 +14,14 @@ import (
 	"lastitem/internal/api"
 )
 
-// ledgerTries is how often a ledger is read whose pages do not add up, because orders came or went between them.
+// ledgerTries is how often a ledger is read while its pages do not add up, because orders were added or purged between them.
 const ledgerTries = 4
 
-// errTorn says that the pages of a ledger are not of one moment.
-var errTorn = errors.New("loadtest: the pages of the ledger do not add up to its totals: orders come or go while it is read")
+// errTorn says that the pages of a ledger do not show one moment.
+var errTorn = errors.New("loadtest: the pages of the ledger do not add up to its totals: orders are added or purged while it is read")
 
-// Ledger returns what the stores hold of a product: what it started with, what is left, its orders and its keys. It reads all pages,
-// and reads again where their rows are not those that the first page counted.
+// Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and reads again if
+// their rows do not add up to the totals of the first page.
 func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	for try := 1; ; try++ {
 		ledger, err := c.readLedger(ctx, product)
@@ -31,7 +31,7 @@ func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error
 	}
 }
 
-// readLedger reads the pages one after the other. The first one carries all but the rows.
+// readLedger reads the pages one after the other. The first one carries everything besides the rows.
 func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, error) {
 	path := "/products/" + strconv.FormatInt(product, 10) + "/ledger"
 	all := new(api.Ledger)
@@ -44,7 +44,7 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 			return nil, err
 		}
 		if page.NextCursor == cursor {
-			return nil, fmt.Errorf("loadtest: GET %s: the cursor of a page leads to itself", path)
+			return nil, fmt.Errorf("loadtest: GET %s: the cursor of a page leads back to the same page", path)
 		}
 		all.Orders, all.Keys = append(all.Orders, page.Orders...), append(all.Keys, page.Keys...)
 		cursor = page.NextCursor
@@ -59,10 +59,10 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 	return all, nil
 }
 
-// addUp holds the rows of a ledger against the totals of its first page.
+// addUp compares the rows of a ledger with the totals of its first page.
 func addUp(l *api.Ledger) error {
 	if l.Totals == nil {
-		return nil // a service that does not count has no pages
+		return nil // without totals there is only one page
 	}
 	found := map[api.Store]api.Totals{}
 	for store := range l.Totals {
@@ -80,7 +80,7 @@ func addUp(l *api.Ledger) error {
 	return nil
 }
 
-// getPatiently is get, and asks again where the service has others to read for first.
+// getPatiently is get, and tries again after a 429.
 func (c *Control) getPatiently(ctx context.Context, path string, body any) error {
 	for tries := 1; ; tries++ {
 		err := c.get(ctx, path, body)

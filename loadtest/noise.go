@@ -13,7 +13,7 @@ const (
 	noisyCPU   = 0.15
 	noisySteal = 0.02
 	noisyLag   = 2 * time.Millisecond
-	// discountedDrops is from which share of dropped arrivals on an open model's run does not count.
+	// discountedDrops is the share of dropped arrivals above which an open model's run does not count.
 	discountedDrops = 0.01
 	// quietWindow is how long the machine is looked at before the load. The kernel counts in hundredths of a second.
 	quietWindow = 200 * time.Millisecond
@@ -39,7 +39,7 @@ func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	return why
 }
 
-// discounted says why a run does not count as a measurement; "" where it does.
+// discounted says why a run does not count as a measurement; "" = it counts.
 func discounted(res *Result, lang string) string {
 	arrivals := res.Sent - res.Retried + res.Dropped
 	if float64(res.Dropped) <= discountedDrops*float64(arrivals) {

@@ -95,9 +95,9 @@ func csvMillis(d time.Duration, count int64) string {
 }
 
 // WriteBench writes a line per run in the format of Go benchmarks, so that benchstat compares modes (`benchstat -col
-// /mode`) or two versions of one. The count is the accepted requests and ns/op their mean response time; broken is 1 where the
-// judge found the run broken, so that its mean over the lines is their share. A run that accepted nothing has no line. Comments,
-// which benchstat passes over, say how many runs of each mode had which verdict.
+// /mode`) or two versions of one. The count is the accepted requests and ns/op their mean response time; broken is 1 if the
+// judge found the run broken, so that its mean is the share of broken runs. A run that accepted nothing has no line. Comments, which
+// benchstat ignores, count each mode's runs by verdict.
 func WriteBench(w io.Writer, c Comparison) error {
 	e := c.Environment
 	var b strings.Builder
@@ -129,7 +129,7 @@ func WriteBench(w io.Writer, c Comparison) error {
 	return err
 }
 
-// verdictCounts writes how many runs had each verdict, the worst first: "BROKEN O 27/30, EXACT 3/30".
+// verdictCounts writes the number of runs by verdict, the worst first: "BROKEN O 27/30, EXACT 3/30".
 func verdictCounts(s Summary) string {
 	var parts []string
 	for _, v := range []audit.Verdict{audit.Broken, audit.Inconclusive, audit.Vacuous, audit.Exact} {

@@ -19,7 +19,7 @@ type driver struct {
 	dropped  atomic.Int64 // arrivals of the open model that found MaxInFlight on their way
 	inFlight atomic.Int64 // sent and not answered; in the open model also those handed over and not sent yet
 	extra    atomic.Int64 // requests sent beyond the plan's, see [Plan].SellOut
-	late     atomic.Int64 // when the first of them was, on the recorder's clock; 0 = none yet
+	late     atomic.Int64 // when the first of them was sent, on the recorder's clock; 0 = none yet
 	planned  int64        // how many arrivals there will be; 0 = the duration decides
 }
 
@@ -106,8 +106,8 @@ func (d *driver) budget() func(n int) bool {
 	}
 }
 
-// goOn says whether another request is sent although the plan's have been: nobody has been told yet that the stock is
-// out, no more has been sold than there was, time is left, and the service still sells.
+// goOn says whether to send another request beyond the plan's: no request has been refused as sold out, the service has not oversold and
+// still sells, and time is left.
 func (d *driver) goOn() bool {
 	p := d.plan
 	if p.SellOut == 0 || p.Products > 1 || int64(p.Requests)*p.Quantity <= p.Stock {

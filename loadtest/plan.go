@@ -45,12 +45,12 @@ type Plan struct {
 
 	Engine string `json:"engine"` // raw, nethttp, resty
 	Repeat int    `json:"repeat"` // repetitions, interleaved over the modes
-	// Insist is how many more runs are made of a mode that claims to break while none has shown it: such a claim says what
-	// can happen, and whether it does is up to the scheduler. A mode that claims to be exact gets its repetitions only.
+	// Insist is how many extra runs a mode that claims to break gets while none has broken: the claim says what can happen, and the
+	// scheduler decides whether it does. A mode that claims to be exact gets no extra runs.
 	Insist int `json:"insist,omitempty"`
-	// SellOut is how much longer than its Requests a closed plan that asks for more than there is may take until somebody is
-	// told that the stock is out; 0 = it ends with its requests. On a slow service many requests are turned away as busy, and
-	// what is left then says that the run proved nothing. Of one product only.
+	// SellOut is how much longer a closed plan may run after its Requests, until a request is refused as sold out; 0 = not at all. It
+	// matters on a slow service, which refuses many requests as busy: with stock left, the run would prove nothing. For plans with more
+	// demand than stock, of one product.
 	SellOut time.Duration `json:"sell_out,omitempty"`
 
 	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected. See [Result.Unmet].
@@ -72,7 +72,7 @@ const (
 	defaultRateFor     = 10 * time.Second
 	// answerTime is how long beyond Wait a request may take before it is given up.
 	answerTime = 7 * time.Second
-	// defaultSellOut is SellOut where the number of requests is the default too.
+	// defaultSellOut is SellOut if the number of requests is the default too.
 	defaultSellOut = time.Minute
 )
 

@@ -41,7 +41,7 @@ type shard struct {
 	codes, served   map[string]int
 	sent, retried   int
 	kinds           [3]int64
-	soldOut         int64 // answers that the stock is out
+	soldOut         int64 // refusals as sold out
 	first, last     int64 // first call, last return
 	lastAccepted    int64
 	firstIsRecorded bool
@@ -153,8 +153,7 @@ func (r *recorder) counts() (kinds [3]int64) {
 	return kinds
 }
 
-// sales returns how many requests were accepted so far and how many were told that the stock is out, and when the last
-// acceptance came.
+// sales returns how many requests were accepted and how many were refused as sold out so far, and the time of the last acceptance.
 func (r *recorder) sales() (accepted, soldOut, last int64) {
 	for i := range r.parts {
 		p := &r.parts[i]

@@ -28,7 +28,7 @@ type Result struct {
 
 	Sent    int              `json:"sent"`
 	Retried int              `json:"retried"`         // of Sent, repetitions with the same key
-	Extra   int              `json:"extra,omitempty"` // of Sent, beyond the plan's requests because the stock was not out, see [Plan].SellOut
+	Extra   int              `json:"extra,omitempty"` // of Sent, beyond the plan's requests until the stock was sold out, see [Plan].SellOut
 	Dropped int              `json:"dropped"`         // open model: arrivals nobody was free to send
 	Codes   map[string]int   `json:"codes"`           // "ok", the problem's code, or what the transport said: "timeout", "reset", ...
 	Served  map[string]int   `json:"served"`          // answers by X-Replica
@@ -38,12 +38,11 @@ type Result struct {
 	Series  []Second         `json:"series"`
 	Noisy   []string         `json:"noisy,omitempty"` // why the numbers should not be trusted: drops, lag, a busy machine
 	Partial bool             `json:"partial,omitempty"`
-	// Discounted says why the run does not count as a measurement, "" where it does: of an open model's arrivals more
-	// than one in a hundred were dropped, so the load was not the plan's and its latencies are those of what was sent. What
-	// the judge found stands.
+	// Discounted says why the run does not count as a measurement; "" = it counts. If an open model drops more than one arrival in a
+	// hundred, the load was not the plan's, and the latencies cover only the requests that were sent. The verdict still holds.
 	Discounted string `json:"discounted,omitempty"`
-	// Log holds the last lines that the service's processes logged during a run that failed, was contradicted or stayed
-	// undecided, where they can be read.
+	// Log holds the last lines that the service's processes logged during a run that failed, was contradicted or stayed undecided, if
+	// they can be read.
 	Log []string `json:"log,omitempty"`
 
 	// Verdicts holds the judge's report for each product that was sold, and Claim and Finding what became of the claim.

@@ -13,9 +13,9 @@ import (
 // Summary is all repetitions of one mode under one plan. Speeds are medians over the repetitions, never averages of
 // percentiles; counts of units and answers are those of one repetition, so that they belong together.
 //
-// A claim to be exact speaks of every run, so one run that was not contradicts it, and that run is shown. A claim to
-// break says what can happen: one run that showed it, and nothing outside it, confirms the claim however many did not, and
-// that run is shown. Runs and Verdicts say how many there were of each.
+// A claim to be exact covers every run: one broken run contradicts it, and is the run shown. A claim to break says what can happen: one
+// run that broke as claimed, and not otherwise, confirms it, however many runs were exact, and is the run shown. Runs and Verdicts count
+// them.
 type Summary struct {
 	Mode        string        `json:"mode"`
 	Plan        string        `json:"plan,omitempty"`
@@ -26,8 +26,7 @@ type Summary struct {
 	Why         []string      `json:"why,omitempty"`
 	Verdict     audit.Verdict `json:"verdict,omitempty"`
 	Found       string        `json:"found"` // letters of the outcomes seen, in any run
-	// Runs counts the runs: the repetitions, and those that were made again because they showed nothing. Verdicts counts
-	// them by verdict; a baseline has none.
+	// Runs counts all runs: the repetitions, and the extra runs of [Plan].Insist. Verdicts counts them by verdict; a baseline has none.
 	Runs     int                   `json:"runs"`
 	Verdicts map[audit.Verdict]int `json:"verdicts,omitempty"`
 	// Worst is the repetition that this line shows.
@@ -133,8 +132,8 @@ func summarizeRuns(runs []Result) Summary {
 	return s
 }
 
-// countVerdicts counts the runs by verdict, and notes the letters found in any of them. A run that was made again had
-// been exact each time before.
+// countVerdicts counts the runs by verdict, and collects the letters of all runs. A run that was repeated had been exact each time
+// before.
 func (s *Summary) countVerdicts(runs []Result) {
 	found := ""
 	for _, r := range runs {
@@ -235,9 +234,9 @@ func inOrder(seen string) (letters string) {
 	return letters
 }
 
-// weight orders the runs of one mode by what each means for the claim; the heaviest one decides and is shown. A run that
-// broke outside the claim weighs most. Below it, a claim to be exact is only as good as its worst run; a claim to break is
-// confirmed by a single run, and the runs that did not show it say nothing against it.
+// weight orders the runs of one mode by their meaning for the claim; the heaviest run decides and is shown. A run that broke in a way that
+// the claim does not cover weighs most. Otherwise the worst run decides about a claim to be exact, and a single broken run confirms a
+// claim to break: exact runs say nothing against it.
 func weight(r Result) int {
 	const (
 		nothing = iota

@@ -132,7 +132,7 @@ func rowName(s Summary, c Comparison) string {
 	return s.Mode
 }
 
-// rowVerdict words the verdict; of several runs it says how many had it, as in "BROKEN O 27/30".
+// rowVerdict writes the verdict; with several runs, also how many had it, as in "BROKEN O 27/30".
 func rowVerdict(s Summary, lang string) string {
 	found := ""
 	if s.Verdict == audit.Broken {

@@ -45,7 +45,7 @@ nothing was sold does not count where the product was sold from another.`,
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
-	set.StringVar(&f.token, "token", "", "admin token, where reads are protected (default "+envToken+")")
+	set.StringVar(&f.token, "token", "", "admin token, if reads are protected (default $"+envToken+")")
 	set.Int64Var(&f.product, "product", 101, "product id")
 	set.StringVar(&f.store, "store", "", "judge one store only: redis, sql or etcd (default all)")
 	set.BoolVar(&f.json, "json", false, "print JSON")

@@ -66,8 +66,8 @@ func engineMetrics(r prometheus.Registerer) (lock.EngineMetrics, error) {
 	return m, errors.Join(errs...)
 }
 
-// settleGrace bounds the closing of the modes. A write in progress is completed, within the ten seconds that package stock allows it,
-// even if its request was answered before.
+// settleGrace bounds the closing of the modes. A write in progress is completed even if its request has been answered; package stock
+// allows it ten seconds.
 const settleGrace = 12 * time.Second
 
 // engineGrace bounds the closing of the engine: what it cannot release by then expires.

@@ -51,12 +51,12 @@ The stock is set before each run, which deletes the orders of those products, an
 With --request it can be pointed at a service that is not lastitem: '{{product}}', '{{quantity}}' and '{{key}}' are filled
 in, and the verdict comes from the clients' history and the stock before and after (--stock-url).
 
-Over --repeat a claim to be exact speaks of every run, a claim to break of any: seen once is seen. The verdict column counts
-the runs, as in BROKEN O 27/30. An open model that drops more than 1% of its arrivals did not put the planned load on the
-service, and its run does not count: the verdict on the stock stands, and the exit code is 3.
+With --repeat, a claim to be exact needs every run to be exact; a claim to break needs one broken run. The verdict column counts
+the runs, as in BROKEN O 27/30. If an open model drops more than 1% of its arrivals, the load was not the planned one and the
+run does not count: the verdict on the stock holds, and the exit code is 3.
 
-Exit codes: 0 every claim was confirmed; 1 one was contradicted, or an error; 2 wrong usage; 3 nothing can be said, or a run
-does not count; 99 a --threshold was crossed; 130 interrupted, after a partial report.
+Exit codes: 0 every claim was confirmed; 1 one was contradicted, or an error; 2 wrong usage; 3 inconclusive or vacuous, or a run
+that does not count; 99 a --threshold was crossed; 130 interrupted, after a partial report.
 
 Named plans, which the other flags override:
 ` + planList(),

@@ -53,8 +53,8 @@ func (f *planFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.store, "store", "", "where the count lives: redis, sql or etcd (default the mode's own)")
 	set.StringVar(&p.Engine, "engine", "", "HTTP client: raw, nethttp or resty (default raw)")
 	set.IntVar(&p.Repeat, "repeat", 0, "repetitions, interleaved over the modes (default 1)")
-	set.IntVar(&p.Insist, "insist", 0, "how often at most a mode that claims to break is run again until it is seen to (default 0; plan demo 4, five 19)")
-	set.DurationVar(&p.SellOut, "sell-out", 0, "closed model with --requests: how much longer it may take until the stock is out (default 1m where --requests is the default, else 0)")
+	set.IntVar(&p.Insist, "insist", 0, "repeat a mode that claims to break at most so often until it breaks (default 0; plan demo 4, five 19)")
+	set.DurationVar(&p.SellOut, "sell-out", 0, "closed model with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)")
 	set.Uint64Var(&p.Seed, "seed", 0, "seed of all randomness (default 1)")
 }
 

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/handler"
 )
 
-// poolStats shows the connection pools to the metrics.
+// poolStats passes the statistics of the connection pools to the metrics.
 func poolStats(set *backend.Set) func() []handler.Pool {
 	return func() []handler.Pool {
 		var all []handler.Pool
@@ -20,15 +20,15 @@ func poolStats(set *backend.Set) func() []handler.Pool {
 	}
 }
 
-// backendsUp is the metric shop_backend_up of each configured backend, as [backend.Set.Check] knows it.
+// backendsUp is the metric shop_backend_up of each configured backend, from [backend.Set.Check].
 type backendsUp struct{ set *backend.Set }
 
-var backendUp = prometheus.NewDesc("shop_backend_up", "1 while the backend can be used, by its last health check, else 0.", []string{"backend"}, nil)
+var backendUp = prometheus.NewDesc("shop_backend_up", "1 if the last health check found the backend usable, else 0.", []string{"backend"}, nil)
 
 // Describe names the metric.
 func (backendsUp) Describe(ch chan<- *prometheus.Desc) { ch <- backendUp }
 
-// Collect asks for the health that is known.
+// Collect reports the results of the last health checks.
 func (b backendsUp) Collect(ch chan<- prometheus.Metric) {
 	for _, name := range b.set.Backends() {
 		up := 1.0
@@ -39,7 +39,7 @@ func (b backendsUp) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// buildInfo is the metric shop_build_info, always 1, whose labels say what is running: a deploy that stopped half-way shows two versions.
+// buildInfo is the metric shop_build_info, always 1, with the running version as a label: a half-finished deploy shows two versions.
 func buildInfo(c config) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "shop_build_info", Help: "What is running: version of the shop (its commit), of Go, and the name of the replica. Always 1.",
@@ -49,7 +49,7 @@ func buildInfo(c config) prometheus.Collector {
 	return info
 }
 
-// gauges registers what modes know of themselves. Where a name is taken already the first one stays.
+// gauges returns a function that registers gauges of the modes. If a name is registered twice, the first gauge stays.
 func gauges(registry *prometheus.Registry) func(name, help string, read func() float64) {
 	return func(name, help string, read func() float64) {
 		_ = registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))

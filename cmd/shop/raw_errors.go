@@ -11,12 +11,12 @@ import (
 	"lastitem/internal/api"
 )
 
-// problemListener makes problems of the errors that net/http answers by itself, before there is a request: a broken request line or
-// header (400), an Expect that it does not know (417), a header that is too long (431), a transfer encoding (501) or a version (505) that
-// it does not know. There is no hook for them: it writes them to the connection, as plain text, in one piece each.
+// problemListener converts the errors that net/http answers on its own, before a handler runs, to problems: a malformed request line or
+// header (400), an unknown Expect (417), a header that is too long (431), an unknown transfer encoding (501) or version (505). net/http
+// has no hook for them; it writes each to the connection as plain text, in a single Write.
 type problemListener struct {
 	net.Listener
-	replica string // X-Replica; "" = leave it out
+	replica string // X-Replica; "" = no such header
 }
 
 // Accept wraps the connection.
@@ -33,13 +33,13 @@ type problemConn struct {
 	replica string
 }
 
-// The marks of net/http's own errors. A handler of ours always sets X-Replica or a content type of its own, and writes neither.
+// How to recognise net/http's own errors. Our handlers never write these lines, since they set X-Replica or another content type.
 var (
 	plainError  = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 	expectation = []byte("HTTP/1.1 417 ")
 )
 
-// Write passes p on, or the problem that stands for it. It says that p was written.
+// Write writes p, or the problem that replaces it. In both cases it reports that p was written.
 func (c *problemConn) Write(p []byte) (int, error) {
 	status, ok := ownError(p)
 	if !ok {
@@ -64,7 +64,7 @@ func ownError(p []byte) (status int, ok bool) {
 	return status, err == nil
 }
 
-// problemOf writes the problem. The status line of net/http gives the cause: "400 Bad Request: malformed Host header".
+// problemOf renders the problem. net/http's status line has the cause: "400 Bad Request: malformed Host header".
 func problemOf(status int, p []byte, replica string) []byte {
 	detail := "the request could not be read: " + string(p[9:bytes.IndexByte(p, '\r')])
 	problem := api.NewProblem(api.InvalidRequest, detail, "")

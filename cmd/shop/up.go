@@ -66,7 +66,7 @@ The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if tha
 	return cmd
 }
 
-// up starts the stack, prints it, and keeps it until ctx ends, or a part of it dies that cannot be started again.
+// up starts the stack, prints it, and runs it until ctx ends, or until a part dies that cannot be restarted.
 func up(cmd *cobra.Command, f upFlags) error {
 	switch {
 	case f.replicas < 1 || f.replicas > maxReplicas:
@@ -176,8 +176,8 @@ Ctrl-C ends it all.
 	return err
 }
 
-// exports is the line of shell that sets what the pages' commands use. Servers of the user's own are left out: their passwords
-// are not printed.
+// exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own servers, so that
+// their passwords are not printed.
 func exports(s *localstack.Stack) string {
 	line := "export SHOP_ADMIN_TOKEN=" + shellWord(s.Token)
 	if s.Redis.PID != 0 {
@@ -189,5 +189,5 @@ func exports(s *localstack.Stack) string {
 	return line
 }
 
-// shellWord writes text as one word of a POSIX shell.
+// shellWord quotes text as one word of a POSIX shell.
 func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -161,7 +161,7 @@ type Totals struct {
 	Units  int64 `json:"units"`
 }
 
-// Orders is the body of GET /products/{id}/orders: a page of the order rows. What stands in its first page only is as in [Ledger].
+// Orders is the body of GET /products/{id}/orders: a page of the order rows. As in [Ledger], only the first page has the other fields.
 type Orders struct {
 	ProductID  int64            `json:"product_id"`
 	Initial    map[Store]int64  `json:"initial,omitzero"`
@@ -180,33 +180,33 @@ type KeyRow struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Purged counts what was removed of a product in one store, because it was older than what is kept. Its units were sold.
+// Purged counts the rows of a product that one store has removed after their retention. Their units were sold.
 type Purged struct {
 	Orders int64 `json:"orders"` // order rows
 	Units  int64 `json:"units"`  // the units of those rows
-	Keys   int64 `json:"keys"`   // first answers under idempotency keys
+	Keys   int64 `json:"keys"`   // first answers to idempotency keys
 }
 
-// Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is what PUT .../stock set,
-// never computed from the present. A store that could not be read is missing from the maps and named in Unavailable.
+// Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is the count that PUT
+// .../stock set; it is never computed from the current count. A store that could not be read is missing from the maps and named in Unavailable.
 //
-// The first page carries all but the rows, of each store from one snapshot: Initial = Stock + Totals.Units + Purged.Units holds for it
-// even while sales go on, where a mode writes stock and order at once. The pages after it carry rows only. Orders are the oldest first
-// within a page, and store by store over the pages.
+// The first page carries everything besides the rows, read from one snapshot per store: if the mode writes stock and order in one step,
+// Initial = Stock + Totals.Units + Purged.Units holds even while sales go on. Later pages carry rows only. Within a page the oldest
+// orders come first; the pages go through the stores one after the other.
 type Ledger struct {
 	ProductID int64           `json:"product_id"`
 	Initial   map[Store]int64 `json:"initial,omitzero"`
 	Stock     map[Store]int64 `json:"stock,omitzero"`
 	Segments  []int64         `json:"segments,omitempty"`
-	// Totals counts all order rows of the snapshot, on whatever page they are.
+	// Totals counts all order rows of the snapshot, on all pages.
 	Totals map[Store]Totals `json:"totals,omitzero"`
-	// Purged is what is missing from Orders and Keys since the stock was set; a store of which nothing was removed is not in it.
+	// Purged counts the rows purged from Orders and Keys since the stock was set; stores without purged rows are left out.
 	Purged map[Store]Purged `json:"purged,omitempty"`
-	// AsOf is when the snapshots were begun, by the replica's clock: all that was answered before is in them.
+	// AsOf is when the first snapshot began, by the replica's clock: they contain everything that was answered before.
 	AsOf   time.Time `json:"as_of,omitzero"`
 	Orders []Order   `json:"orders"`
 	Keys   []KeyRow  `json:"keys"`
-	// NextCursor asks for the next page; "" on the last one.
+	// NextCursor is the cursor of the next page; "" on the last one.
 	NextCursor  string           `json:"next_cursor,omitempty"`
 	Unavailable map[Store]string `json:"unavailable,omitempty"`
 }

@@ -102,8 +102,8 @@ type Problem struct {
 	ProductID int64  `json:"product_id,omitempty"`
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`
-	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent that the request came with. An answer that is
-	// stored under an idempotency key has neither: its bytes are the same for each repetition.
+	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent of the request. An answer that is stored under an
+	// idempotency key has neither, since each repetition gets the same bytes.
 	RequestID   string `json:"request_id,omitempty"`
 	TraceParent string `json:"traceparent,omitempty"`
 }

@@ -8,7 +8,7 @@
 // against what a mode claims. [JudgeForeign] judges a service of which only the clients' side can be seen.
 //
 // How the files divide the work: ledger.go and units.go need the ledger only, history.go matches answers with rows,
-// resolve.go the requests without an answer, linear.go asks about order in time, weigh.go whether the data could have
+// resolve.go handles requests without an answer, linear.go checks the order in time, and weigh.go checks whether the data could have
 // shown a failure at all.
 package audit
 
@@ -68,10 +68,10 @@ type Input struct {
 	Partial bool
 	// Sequential says that the schedule is sequential on purpose, a retry for one: overlapping requests are not demanded.
 	Sequential bool
-	// Resumed is when the fault under test was over, the stopped process woken or the dead one's successor up, in
-	// nanoseconds on the history's clock; 0 = there was no fault. Bound is how long a lock may outlive its holder after that: the
-	// longest of TTL, session and lock-delay. Only requests called later than both tell that the product is stuck; what they
-	// waited before is in Report.Blocked.
+	// Resumed is when the fault under test ended (the stopped process was woken, or the dead one replaced), in nanoseconds on the
+	// history's clock; 0 = no fault. Bound is how long a lock may outlive its holder after that: the longest of TTL, session and
+	// lock-delay. Only requests called after Resumed + Bound can show that the product is stuck; earlier waits are in
+	// Report.Blocked.
 	Resumed int64
 	Bound   time.Duration
 	// Lang is the language of the report's sentences: "zh", else English.
@@ -110,8 +110,8 @@ type Report struct {
 	Initial int64 `json:"initial"`
 	Final   int64 `json:"final"`
 	Orders  int   `json:"orders"` // rows
-	Sold    int64 `json:"sold"`   // units of all order rows, and of those that were purged
-	// Purged is what the ledger no longer holds, because it was older than what the shop keeps.
+	Sold    int64 `json:"sold"`   // units of all order rows, including purged ones
+	// Purged counts the rows that the shop removed from the ledger after their retention.
 	Purged api.Purged `json:"purged,omitzero"`
 
 	Oversold    int64 `json:"oversold"`
@@ -122,8 +122,8 @@ type Report struct {
 	AckLost int `json:"ack_lost"`
 	// BadRefusals counts sold_out answers that no possible order of events justifies.
 	BadRefusals int `json:"bad_refusals"`
-	// Blocked is the longest time for which requests were on their way or turned away as busy, and none finished: how long a
-	// stopped or dead holder kept the others out, whether it is stuck or not. 0 without a history.
+	// Blocked is the longest time in which requests were in flight or refused as busy, and none finished: how long a stopped or
+	// dead holder kept the others out, stuck or not. 0 without a history.
 	Blocked time.Duration `json:"blocked_ns,omitempty"`
 
 	// Counts of the history's answers by outcome, and of the orders by replica.

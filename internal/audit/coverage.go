@@ -5,17 +5,17 @@ import "slices"
 // maxRuns is how many runs of units a [coverage] keeps.
 const maxRuns = 1 << 14
 
-// coverage is how many orders carry each unit, as runs of units in order. An exact run is sold from one end to the other, so that its
-// orders join into one run or, as they are written in nearly the order of their units, a few; the memory goes with the gaps.
+// coverage counts the orders of each unit, as sorted runs of units. In an exact sale the orders join into one run or a few, since they are
+// written in nearly the order of their units. The memory grows with the number of gaps.
 type coverage struct {
-	runs []span // in order, none touching another's units
-	left int64  // spans that were not added for want of room
+	runs []span // sorted, disjoint
+	left int64  // spans that were not added, since maxRuns was reached
 }
 
-// add adds the units of one order, of s that there were: no run crosses the end of the stock.
+// add adds the units of one order. s is the initial stock: no run crosses its end.
 func (c *coverage) add(sp span, s int64) {
 	if len(c.runs) > maxRuns || sp.first > sp.last {
-		c.left++ // or a quantity beyond all numbers
+		c.left++ // or the quantity overflows
 		return
 	}
 	if sp.first <= s && s < sp.last {
@@ -26,7 +26,7 @@ func (c *coverage) add(sp span, s int64) {
 	c.insert(sp, s)
 }
 
-// insert lays a span over the runs: where it meets one, both are cut to pieces, and the shared piece has one order more.
+// insert adds a span to the runs. Where it overlaps a run, both are split, and the shared piece counts one order more.
 //
 //	runs   1---5 x1       8--9 x1
 //	span      4-----8
@@ -73,12 +73,12 @@ func (c *coverage) insert(sp span, s int64) {
 	c.runs = slices.Replace(c.runs, from, to, pieces...)
 }
 
-// joins says whether two runs are one: each sold once, out of what there was, and side by side.
+// joins says whether two runs can be merged: both sold once, both within the stock, and adjacent.
 func joins(a, b span, s int64) bool {
 	return a.n == 1 && b.n == 1 && a.last+1 == b.first && b.last <= s
 }
 
-// disputed returns the runs that deserve a look: carried by several orders, or beyond the s units there were.
+// disputed returns the suspect runs: units of several orders, or beyond the initial stock s.
 func (c *coverage) disputed(s int64) []span {
 	var found []span
 	for _, r := range c.runs {

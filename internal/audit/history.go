@@ -81,9 +81,9 @@ func (j *judge) hearAcks() (lost []sale) {
 	return lost
 }
 
-// blameLost reports the acknowledged orders that are not there, but for as many as were purged.
+// blameLost reports acknowledged orders that are missing, except as many as were purged.
 func (j *judge) blameLost() {
-	ids := map[string]bool{} // a replay of a lost order loses no second one
+	ids := map[string]bool{} // a replay of a lost order counts once
 	for _, op := range j.ops {
 		if _, there := j.byID[op.OrderID]; op.Outcome == OK && op.OrderID != "" && !there {
 			ids[op.OrderID] = true

@@ -22,8 +22,8 @@ import (
 //
 //   - every ok has its row, of the same product, quantity and key, else it is A; no order is acknowledged to two requests;
 //   - a replay repeats the first answer for its key, and is no second sale;
-//   - every row has a request that was not told "nothing happened"; those of unknown outcome are resolved by the rows, each
-//     accounting for one row of its key, or of its quantity and written after its call;
+//   - every row belongs to a request that was not answered "nothing happened"; each request of unknown outcome accounts for one
+//     row with its key, or with its quantity and written after its call;
 //   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
 //     resolved, this is linearizability of a counter that only falls;
 //   - what was left falls in the order of time;
@@ -32,8 +32,8 @@ import (
 // Then it asks whether the data could have shown a failure: something was sold, requests overlapped, more than one of
 // several replicas took part, and the stock ran out where the plan meant it to; else the verdict is VACUOUS.
 //
-// Of what was purged only the sums are known: an acknowledged order or a stored answer that may be among it is not missing, and
-// Report.Unchecked says how many there are. More of them than were purged are.
+// Only the sums of purged rows are known. As many acknowledged orders and stored answers as were purged may be missing, and
+// Report.Unchecked says how many are; more than that are violations.
 //
 // BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
 // the ledger are the exception, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
@@ -95,7 +95,7 @@ type judge struct {
 	orderOf map[string]string // idempotency key to the first order id seen for it
 	ops     []Op              // the history of this product
 	claims  []claim           // by row: the answer that accounts for it
-	// shared is how many units several orders carry; chained says that every order reports a remaining.
+	// shared is how many units belong to several orders; chained says that every order reports a remaining count.
 	shared  int64
 	chained bool
 

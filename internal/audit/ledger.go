@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// count adds up the order rows, and what was purged of them.
+// count sums the order rows, including purged ones.
 func (j *judge) count() {
 	r := &j.r
 	r.Orders, r.Sold = len(j.rows), r.Purged.Units
@@ -14,8 +14,8 @@ func (j *judge) count() {
 	}
 }
 
-// conserve checks that no unit came from nowhere and none vanished: initial = stock now + units of the order rows + units of
-// the rows that were purged. A lost update oversells with the stock at 0 or above, so the sign of the stock is looked at last and proves nothing by itself.
+// conserve checks that no unit appeared or vanished: initial = stock now + units of the order rows + units of purged rows. A lost update
+// oversells while the stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
 //
 // An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost update,
 // a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is 0: oversold 1.
@@ -86,7 +86,7 @@ func (j *judge) inspectRows() {
 	j.blameIDs(repeated, unnamed, empty)
 }
 
-// blameIDs reports what is wrong with the order rows among themselves.
+// blameIDs reports contradictions among the order rows.
 func (j *judge) blameIDs(repeated, unnamed, empty int) {
 	if repeated > 0 {
 		j.violate("", sayRepeatedID, repeated)
@@ -104,7 +104,7 @@ func (j *judge) blameIDs(repeated, unnamed, empty int) {
 
 // inspectKeys holds the stored first answers against the orders, both ways. Which modes store answers is read off the
 // data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
-// only note the key on the order. A status of 0 is a row in progress. What may have been purged is missing on neither side.
+// only note the key on the order. A status of 0 is a row in progress. Rows that may have been purged do not count as missing.
 func (j *judge) inspectKeys() {
 	status := make(map[string]int, len(j.in.Ledger.Keys))
 	for _, k := range j.in.Ledger.Keys {
@@ -141,7 +141,7 @@ func (j *judge) inspectKeys() {
 	j.blameKeys(promised, unstored, denied)
 }
 
-// blameKeys reports where stored answers and orders disagree, but for as many as were purged.
+// blameKeys reports stored answers and orders that disagree, except as many as were purged.
 func (j *judge) blameKeys(promised, unstored int64, denied int) {
 	if promised > j.r.Purged.Orders {
 		j.violate("A", sayPromised, promised-j.r.Purged.Orders)

@@ -8,11 +8,10 @@ import (
 // sale is one deduction that happened, at its call or later.
 type sale struct{ call, quantity int64 }
 
-// sales returns everything that was sold according to the rows, to an acknowledgement, or to the sums of the purge, of which nobody
-// knows when.
+// sales returns all units sold according to the rows, to acknowledgements, or to the sums of the purge; the times of the last are unknown.
 func (j *judge) sales(lost []sale) []sale {
 	purged := j.r.Purged.Units
-	for _, s := range lost { // those that were purged are among these
+	for _, s := range lost { // including the purged ones
 		purged = add(purged, -s.quantity)
 	}
 	all := append(slices.Clip(lost), sale{always, max(0, purged)})

@@ -9,22 +9,22 @@ import (
 	"lastitem/internal/api"
 )
 
-// clockSlack is how far the clocks of two replicas, or a client's and a replica's, may be apart or step during a run.
+// clockSlack is how much two clocks, of replicas or of a client, may differ, or jump, during a run.
 const clockSlack = time.Second
 
-// resolve finds out from the rows which requests of unknown outcome happened: by key, else by quantity and time. Among
-// requests of one quantity it takes those called first, which justifies every refusal that any other choice would justify.
+// resolve finds the requests of unknown outcome that happened, from the rows: by key, otherwise by quantity and time. Among
+// requests of the same quantity it takes those called first, which justifies every refusal that any other choice would justify.
 //
-// A row may bear a key that no request carried: a mode that executes from a log, for one, notes the order's own id there
-// when the client sent none. Such a row is looked for as one without a key. Whether rows record the clients' keys at all is
-// read off the rows: where none does, a request with a key is found by its quantity too. Each unknown request accounts for
-// one row of its quantity, written after its call; any row beyond these is one that nobody asked for.
+// A row may have a key that no request carried: for example, a mode that executes requests from a log may store the order's id
+// if the client sent no key. Such a row counts as one without a key. The rows show whether a mode stores the clients' keys at all: if
+// no row has one, requests with a key are matched by quantity too. Each unknown request accounts for one row of its quantity that was
+// written after its call; any further row is an order that nobody requested.
 func (j *judge) resolve() {
 	byKey, loose, keyed := j.unclaimed()
 	latest := j.latestCalls()
 	nameless := 0
 	for _, op := range j.unresolved() {
-		// A row of this key and another quantity stays unclaimed, and is reported as one that nobody asked for.
+		// A row with this key and another quantity stays unclaimed, and is reported as an order that nobody requested.
 		row, found := take(byKey, op.Key, func(i int) bool { return j.rows[i].Quantity == op.Quantity })
 		if !found && (op.Key == "" || !keyed) {
 			row, found = take(loose, op.Quantity, func(i int) bool { return op.Call <= latest(j.rows[i]) })
@@ -36,15 +36,15 @@ func (j *judge) resolve() {
 			nameless++
 		}
 	}
-	// An ok without an id is told apart from a lost order: its row, if there is one, was matched like that of an unknown.
+	// An ok without an order id is not a lost order: its row, if there is one, was matched like that of an unknown request.
 	if nameless > 0 {
 		j.violate("", sayNamelessAck, nameless)
 	}
 	j.blameRows()
 }
 
-// unclaimed returns the rows that no answer has named: those with a key that a request carried by key, the others by
-// quantity and in the order in which they were written. keyed says whether any row records a key that a request carried.
+// unclaimed returns the rows that no answer names: those with a request's key by key, the others by quantity, in the order of writing.
+// keyed says whether any row stores a request's key.
 func (j *judge) unclaimed() (byKey map[string][]int, loose map[int64][]int, keyed bool) {
 	sent := map[string]bool{}
 	for _, op := range j.ops {
@@ -69,13 +69,13 @@ func (j *judge) unclaimed() (byKey map[string][]int, loose map[int64][]int, keye
 	return byKey, loose, keyed
 }
 
-// latestCalls returns what says of a row when its request was called at the latest. The history's clock and the wall clock
-// of a replica are compared by the orders that it acknowledged: each was written before its answer returned. A row without a
-// time, or of a replica that acknowledged none, may have come from a request of any time.
+// latestCalls returns a function that bounds, for a row, when its request was called at the latest. The orders that a replica
+// acknowledged relate the history's clock to the replica's: each was written before its answer returned. A row without a time, or of a
+// replica that acknowledged no order, may belong to a request of any time.
 func (j *judge) latestCalls() func(api.Order) int64 {
 	type clock struct {
 		base time.Time // the time of the first row, so that nanoseconds do not overflow
-		lag  int64     // the greatest of created - return over its rows: the wall clock is at least so far ahead
+		lag  int64     // the largest created - return of its rows: the replica's clock is at least so far ahead
 	}
 	clocks := map[string]clock{}
 	for i, c := range j.claims {
@@ -99,8 +99,8 @@ func (j *judge) latestCalls() func(api.Order) int64 {
 	}
 }
 
-// unresolved returns the requests whose row nobody named, in the order in which they may take one: first the ok answers
-// without an order id, which must have one, then the unknown ones, each by call.
+// unresolved returns the requests without a known row, in the order in which they may take one: first the ok answers without an order
+// id, which must have a row, then the unknown ones; both by call time.
 func (j *judge) unresolved() []Op {
 	var open []Op
 	for _, op := range j.ops {
@@ -120,7 +120,7 @@ func (j *judge) unresolved() []Op {
 	return open
 }
 
-// take removes and returns the first index under k that fits, in the order of the rows.
+// take removes and returns the first index under k that fits.
 func take[K comparable](m map[K][]int, k K, fits func(int) bool) (int, bool) {
 	for n, i := range m[k] {
 		if !fits(i) {

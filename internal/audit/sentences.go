@@ -39,11 +39,11 @@ var (
 // What was not checked.
 var (
 	sayLedgerOnly  = t("without a history: whether acknowledged orders are all there, refusals were justified, and orders were asked for", "没有请求历史，未检查：已确认的订单是否都在、拒绝是否有理、订单是否有人请求")
-	sayPurged      = t("%d purged orders for %d units, and %d purged answers: they are counted, and no longer there to be looked at", "已清理订单 %d 条（共 %d 件）、应答 %d 条：已计入合计，但无法逐条检查")
-	sayAckPurged   = t("%d acknowledged orders are not there, and may be among those that were purged", "%d 条已确认的订单不在账本中，可能在已清理之列")
-	sayManyRows    = t("of %d orders the first %d were searched for a repeated id or idempotency key", "共 %d 条订单，只在前 %d 条中查找了重复的编号和幂等键")
-	sayManyKeys    = t("of %d stored answers the first %d were held against the orders", "共 %d 条已存应答，只有前 %d 条与订单核对过")
-	sayManyUnits   = t("%d orders were not searched for a unit that another one carries: the units sold have more gaps than are kept", "有 %d 条订单未检查是否与其他订单占有同一件商品：已售区间的空隙过多")
+	sayPurged      = t("%d purged orders for %d units, and %d purged answers: they are counted, but cannot be checked one by one", "已清理订单 %d 条（共 %d 件）、应答 %d 条：已计入合计，但无法逐条检查")
+	sayAckPurged   = t("%d acknowledged orders are not in the ledger, and may be among the purged ones", "%d 条已确认的订单不在账本中，可能在已清理之列")
+	sayManyRows    = t("only the first %[2]d of %[1]d orders were searched for a repeated id or idempotency key", "共 %d 条订单，只在前 %d 条中查找了重复的编号和幂等键")
+	sayManyKeys    = t("only the first %[2]d of %[1]d stored answers were compared with the orders", "共 %d 条已存应答，只有前 %d 条与订单核对过")
+	sayManyUnits   = t("%d orders were not checked for units that another order has too: the sold units have too many gaps", "有 %d 条订单未检查是否与其他订单占有同一件商品：已售区间的空隙过多")
 	sayPartial     = t("%d orders have no answer in the history, which is not complete", "%d 条订单在历史中没有应答，而历史不完整")
 	sayNoRows      = t("the service's order rows: acknowledged orders that are lost and orders that nobody asked for stay unseen", "看不到该服务的订单行：丢失的已确认订单和无人请求的订单无法发现")
 	sayUnknownIdle = t("%d requests went unanswered; by the stock they took nothing", "%d 个请求没有应答；从库存看它们没有拿走任何商品")
@@ -74,7 +74,7 @@ var (
 	sayBadRefusals       = t("%d requests were refused though in stock: no order of events justifies it", "%d 个请求在有货时被拒绝：任何事件顺序都无法解释")
 	sayLeakRefusals      = t("%d requests were refused because of the leaked units", "%d 个请求因泄漏的库存而被拒绝")
 	sayInverted          = t("%d sales left more than one that began after they had ended", "%d 笔成交的剩余多于在其结束之后才开始的成交")
-	sayStuckTooSoon      = t("everybody found it busy until the end, but too few asked after %s, when every lock of a stopped or dead holder had to be free", "直到最后所有请求都遇到忙，但在 %s（停顿或死亡的持有者的锁必须已释放的时刻）之后请求太少")
+	sayStuckTooSoon      = t("every request found the product busy until the end, but there were too few requests after %s, when every lock of a stopped or dead holder must have been free", "直到最后所有请求都返回“忙”，但在 %s（此时停顿或宕机的持有者的锁必已释放）之后请求太少")
 	sayStuck             = t("the last %d requests found it busy and nobody finished, with %d units left", "最后 %d 个请求都遇到忙，无人完成，而库存还剩 %d 件")
 )
 
@@ -105,7 +105,7 @@ var (
 	sayProduct    = t("product %d", "商品 %d")
 	sayNumbers    = t("%d before, %d after; %d orders for %d units", "开始 %d，现在 %d；订单 %d 条，共 %d 件")
 	sayCounts     = t("oversold %d, lost updates %d, leaked %d, double orders %d, lost orders %d, unjustified refusals %d", "超卖 %d，丢失更新 %d，泄漏 %d，重复订单 %d，丢失订单 %d，不合理的拒绝 %d")
-	sayBlocked    = t("nobody finished for %s while requests were waiting", "有请求在等，而 %s 内无人完成")
+	sayBlocked    = t("no request finished for %s while others were waiting", "有请求在等待，但 %s 内没有一个完成")
 	sayAnswers    = t("%d ok, %d sold out, %d declined, %d unknown", "成功 %d，售罄 %d，未受理 %d，未知 %d")
 
 	labelStock     = t("stock", "库存")

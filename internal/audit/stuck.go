@@ -9,18 +9,17 @@ import (
 	"lastitem/internal/api"
 )
 
-// minStuck is how many requests in a row must have found the product busy, with nobody finishing, to call it stuck.
+// minStuck is how many consecutive requests must be refused as busy, while none finishes, to call the product stuck.
 const minStuck = 3
 
-// busy tells whether the request was turned away by a rival: it waited its time and could not finish.
+// busy says whether a rival kept the request out: it waited for its full time and could not finish.
 func busy(op Op) bool {
 	return op.Outcome == Declined && (op.Code == api.LockBusy || op.Code == api.Contended || op.Code == api.InFlight)
 }
 
-// stuck tells whether, from some moment on, nobody could finish within the wait although stock remained, and how many
-// were turned away since. Only requests called after the last sale or refusal, and after since, count: one that was
-// already waiting then may have been overtaken. An answer that is neither busy nor unknown shows another trouble than a
-// lock, except that of a limit on requests, which shows nothing.
+// stuck says whether, from some moment on, no request finished within its wait although stock remained, and how many were refused since.
+// Only requests called after the last sale or refusal, and after since, count: earlier ones may have been overtaken. An answer that is
+// neither busy nor unknown points to another problem than a lock, except for rate_limited, which says nothing.
 func stuck(ops []Op, final, since int64) (turned int, is bool) {
 	last := since
 	for _, op := range ops {
@@ -30,22 +29,22 @@ func stuck(ops []Op, final, since int64) (turned int, is bool) {
 	}
 	for _, op := range ops {
 		switch {
-		case op.Call <= last: // it may have waited behind the one who finished
+		case op.Call <= last: // it may have waited for the one that finished
 		case busy(op):
 			if op.Quantity <= final {
 				turned++
 			}
 		case op.Code == api.RateLimited:
-		case op.Outcome == Declined: // a backend is down, say: not the lock's doing
+		case op.Outcome == Declined: // for example, a backend is down: the lock is not the cause
 			return 0, false
 		}
 	}
 	return turned, turned >= minStuck
 }
 
-// hearStuck looks for X. In an interrupted run the one who would have finished may have been cut off, so there it does
-// not. After a fault it looks at what was called once the fault was over and every lock of a dead holder had to be free; a
-// run that was stuck until then, and in which too few asked later, tells nothing.
+// hearStuck looks for X. It skips interrupted runs, where the request that would have finished may have been cut off. After a fault it
+// considers only requests called when the fault was over and every lock of a dead holder must have been free. If the run was stuck until
+// then and had too few requests afterwards, it is undecided.
 func (j *judge) hearStuck() {
 	j.r.Blocked = blocked(j.ops)
 	if j.in.Partial {
@@ -63,12 +62,12 @@ func (j *judge) hearStuck() {
 	}
 }
 
-// blocked returns the longest time for which requests were on their way or came back as busy, and none was sold or refused.
-// It counts from the finish before, or from the first call after it where nobody was waiting then.
+// blocked returns the longest time in which requests were in flight or refused as busy, and none was sold or refused finally. It
+// counts from the previous finish or, if nobody was waiting then, from the first call after it.
 func blocked(ops []Op) time.Duration {
 	ops = slices.Clone(ops)
 	slices.SortFunc(ops, func(a, b Op) int { return cmp.Compare(a.Call, b.Call) })
-	var ends []int64 // of the gaps: every finish, and the last sign of anybody
+	var ends []int64 // ends of the gaps: every finish, and the last event
 	last := int64(always)
 	for _, op := range ops {
 		if answered(op) {
@@ -80,7 +79,7 @@ func blocked(ops []Op) time.Duration {
 	var longest int64
 	from, waiting, next := int64(always), int64(always), 0
 	for _, end := range append(ends, last) {
-		// waiting is the latest return among those called by from: whoever returns later than from was waiting then.
+		// waiting is the latest return of the requests called until from: a request that returns later than from was waiting then.
 		for ; next < len(ops) && ops[next].Call <= from; next++ {
 			waiting = max(waiting, back(ops[next]))
 		}
@@ -97,7 +96,7 @@ func blocked(ops []Op) time.Duration {
 	return time.Duration(longest)
 }
 
-// back is when the request no longer waited; a request without an answer waits until its client gives up, or forever.
+// back is when the request stopped waiting; without an answer it waits until its client gives up, or forever.
 func back(op Op) int64 {
 	if op.Outcome == Unknown && op.Return <= op.Call {
 		return math.MaxInt64

@@ -27,8 +27,8 @@ func TestStuckAfterTheResume(t *testing.T) {
 	}{
 		{"turned away after the bound", 3, 2 * time.Second, []Op{no(5.1), no(5.2), no(5.3)}, "X", "", 900 * time.Millisecond},
 		{"turned away after the bound, and by a limit", 3, 2 * time.Second, []Op{no(5.1), no(5.2), no(5.3), limited}, "X", "", 1400 * time.Millisecond},
-		{"turned away before it only", 3, 2 * time.Second, []Op{no(2), no(3.5), no(4), no(4.5)}, "", "too few asked after 5s", 3 * time.Second},
-		{"two turned away after it", 3, 2 * time.Second, []Op{no(2), no(3), no(5.1), no(5.2)}, "", "too few asked after 5s", 3700 * time.Millisecond},
+		{"turned away before it only", 3, 2 * time.Second, []Op{no(2), no(3.5), no(4), no(4.5)}, "", "too few requests after 5s", 3 * time.Second},
+		{"two turned away after it", 3, 2 * time.Second, []Op{no(2), no(3), no(5.1), no(5.2)}, "", "too few requests after 5s", 3700 * time.Millisecond},
 		{"served after it", 3, 2 * time.Second, []Op{no(2), no(3.5), no(4), op(OK, at(5), at(6), 1, "o2", "")}, "", "", 4 * time.Second},
 		{"no fault", 0, 0, []Op{no(2), no(3.5), no(4)}, "X", "", 2500 * time.Millisecond},
 	} {
@@ -54,7 +54,7 @@ func TestStuckAfterTheResume(t *testing.T) {
 			if r.Blocked != c.blocked {
 				t.Errorf("blocked for %v, want %v", r.Blocked, c.blocked)
 			}
-			if text := r.Text("en"); !strings.Contains(text, "nobody finished for "+c.blocked.String()) {
+			if text := r.Text("en"); !strings.Contains(text, "no request finished for "+c.blocked.String()) {
 				t.Errorf("the text does not say for how long the others were blocked:\n%s", text)
 			}
 		})

@@ -9,33 +9,32 @@ import (
 	"lastitem/internal/api"
 )
 
-// maxPrints is how many rows of a kind a [Tally] remembers, by eight bytes each: a million and some.
+// maxPrints is how many rows of each kind a [Tally] remembers, with eight bytes each: about a million.
 const maxPrints = 1 << 20
 
-// Tally judges one store of a product from its ledger as [JudgeLedger] does, by the same rules, for a ledger that is too large to be
-// held: it is given the rows one by one and keeps none of them. It remembers a hash of each id and key, of a million and some at most,
-// and runs of units; where that was not enough, Report.Unchecked says for how many. It takes 17 MB for a million orders with
-// a million keys, at most 25 MB.
+// Tally judges one store of a product by the rules of [JudgeLedger], for a ledger that does not fit into memory: it gets the rows one by one
+// and keeps none. It remembers a hash of each id and key, up to maxPrints, and runs of units; if that was not enough, Report.Unchecked
+// says how many rows were not checked. It takes 17 MB for a million orders with a million keys, and at most 25 MB.
 //
-// Give it all keys first, then all orders; where [Tally.Disputed] says so, all orders again by [Tally.Witness]; then ask for the report.
+// Pass all keys first, then all orders; if [Tally.Disputed] says so, pass all orders again to [Tally.Witness]; then call Report.
 type Tally struct {
 	j      judge
 	judged bool
 	seed   maphash.Seed
 	limit  int
 
-	ids, keys       []uint64 // hashes, of the first orders up to the limit
+	ids, keys       []uint64 // hashes of the first orders, up to maxPrints
 	strangers       int
 	unnamed, empty  int
 	negative, above int
 	carried         coverage
-	answers         []uint64 // hashes of the first stored answers up to the limit; the last two bits are the kind of an answer
-	stored          int      // answers, all of them
-	answered        []bool   // by answer: an order has its key
+	answers         []uint64 // hashes of the first stored answers, up to maxPrints; the last two bits are the kind of the answer
+	stored          int      // the number of all answers
+	answered        []bool   // by answer: whether an order has its key
 	byMode          map[string]*keyedRows
 }
 
-// keyedRows counts the orders of one mode that have an idempotency key, by what is stored under it.
+// keyedRows counts the orders of one mode with an idempotency key, by the kind of the key's stored answer.
 type keyedRows struct{ none, pending, ok, other int64 }
 
 // The kinds of a stored answer.
@@ -45,8 +44,8 @@ const (
 	kindOther
 )
 
-// NewTally begins to judge a store from a ledger whose rows are not in it. orders is how many there are, if that is known. lang is the
-// language of the sentences.
+// NewTally starts judging a store from a ledger without its rows. orders is the number of orders, if known. lang is the language of the
+// report.
 func NewTally(l *api.Ledger, store api.Store, orders int64, lang string) *Tally {
 	t := &Tally{seed: maphash.MakeSeed(), limit: maxPrints, byMode: map[string]*keyedRows{}}
 	t.j = judge{in: Input{Store: store, Ledger: l, Lang: lang}, r: Report{Store: store, Lang: lang}}
@@ -56,7 +55,7 @@ func NewTally(l *api.Ledger, store api.Store, orders int64, lang string) *Tally 
 	return t
 }
 
-// Key takes in a stored answer.
+// Key adds a stored answer.
 func (t *Tally) Key(k api.KeyRow) {
 	kind := uint64(kindOther)
 	switch k.Status {
@@ -70,7 +69,7 @@ func (t *Tally) Key(k api.KeyRow) {
 	}
 }
 
-// Order takes in an order. All keys must have been taken in before.
+// Order adds an order. All keys must have been added before.
 func (t *Tally) Order(o api.Order) {
 	if o.ProductID != t.j.r.ProductID {
 		t.strangers++
@@ -93,7 +92,7 @@ func (t *Tally) Order(o api.Order) {
 	t.lay(o)
 }
 
-// identify notes the id and the key of an order. The last bit of an id's hash says whether there is a key.
+// identify remembers the id and the key of an order. The last bit of an id's hash says whether there is a key.
 func (t *Tally) identify(o api.Order) {
 	keyed, room := uint64(0), t.j.r.Orders <= t.limit
 	if o.Key != "" {
@@ -137,7 +136,7 @@ func (t *Tally) match(mode string, hash uint64) {
 	}
 }
 
-// lay notes which units an order carries.
+// lay remembers the units of an order.
 func (t *Tally) lay(o api.Order) {
 	if o.Remaining == nil || o.Quantity <= 0 {
 		return
@@ -152,14 +151,14 @@ func (t *Tally) lay(o api.Order) {
 	t.carried.add(sp, t.j.r.Initial)
 }
 
-// Missed adds orders, with their units, that were purged while the rows were read.
+// Missed adds orders and units that were purged while the rows were read.
 func (t *Tally) Missed(orders, units int64) {
 	t.j.r.Purged.Orders += orders
 	t.j.r.Purged.Units += units
 	t.j.r.Sold = add(t.j.r.Sold, units)
 }
 
-// Disputed says whether some unit is carried by several orders, or was never there: then the orders are wanted again.
+// Disputed says whether some unit belongs to several orders, or never existed: then pass all orders to Witness.
 func (t *Tally) Disputed() bool {
 	disputed := t.carried.disputed(t.j.r.Initial)
 	for _, l := range disputed {
@@ -174,7 +173,7 @@ func (t *Tally) Disputed() bool {
 	return len(disputed) > 0
 }
 
-// Witness takes an order in again, and keeps it where it carries a disputed unit, of each unit the earliest orders.
+// Witness checks an order again, and keeps it if it has a disputed unit; for each unit it keeps the earliest orders.
 func (t *Tally) Witness(o api.Order) {
 	if o.ProductID != t.j.r.ProductID || o.Remaining == nil || o.Quantity <= 0 {
 		return
@@ -189,7 +188,7 @@ func (t *Tally) Witness(o api.Order) {
 			if a.CreatedAt.After(b.CreatedAt) {
 				return 1
 			}
-			return -1 // of two with one time the one that came first
+			return -1 // of two orders with the same time, the first one passed
 		})
 		if e.Orders = slices.Insert(e.Orders, at, o); len(e.Orders) > maxOrders {
 			e.Orders = e.Orders[:maxOrders]
@@ -197,7 +196,7 @@ func (t *Tally) Witness(o api.Order) {
 	}
 }
 
-// Report draws the verdict.
+// Report returns the verdict.
 func (t *Tally) Report() Report {
 	j := &t.j
 	if !t.judged {
@@ -222,8 +221,8 @@ func (t *Tally) Report() Report {
 	return j.close()
 }
 
-// repeated counts the rows that repeat the id of another, and how many of these have a key: the same order written twice is no second
-// order for it.
+// repeated counts the rows that repeat the id of another, and how many of these have a key: one order that was written twice is not a
+// second order for its key.
 func (t *Tally) repeated() (rows, keyed int) {
 	slices.Sort(t.ids)
 	for i := 0; i < len(t.ids); {
@@ -237,7 +236,7 @@ func (t *Tally) repeated() (rows, keyed int) {
 	return rows, keyed
 }
 
-// distinct sorts and counts the different hashes.
+// distinct sorts the hashes and counts the different ones.
 func distinct(all []uint64) int {
 	slices.Sort(all)
 	n := 0
@@ -249,7 +248,7 @@ func distinct(all []uint64) int {
 	return n
 }
 
-// holdKeys holds the stored answers against the orders, both ways: see judge.inspectKeys for the rules.
+// holdKeys compares the stored answers with the orders, both ways; judge.inspectKeys has the rules.
 func (t *Tally) holdKeys() {
 	var promised, unstored, denied int64
 	for i, hash := range t.answers {
@@ -263,7 +262,7 @@ func (t *Tally) holdKeys() {
 	}
 	for _, m := range t.byMode {
 		if m.pending+m.ok+m.other == 0 {
-			continue // the mode only notes the key
+			continue // the mode stores only the key
 		}
 		if denied += m.other; all {
 			unstored += m.none

@@ -16,7 +16,7 @@ func (e Evidence) String() string { return e.Text("en") }
 // shown is how many orders of a unit a sentence names, and how many units a text.
 const shown = 4
 
-// longBlocked is from when on a text says for how long nobody finished.
+// longBlocked is the shortest Blocked time that a text report mentions.
 const longBlocked = time.Second
 
 // Text is the evidence as a sentence in the language lang ("zh", else English).

@@ -53,9 +53,9 @@ func (j *judge) inspectUnits() {
 	j.blameUnits(negative, above)
 }
 
-// blameUnits reports units that several orders carry, and orders that carry units that were never there.
+// blameUnits reports units that belong to several orders, and orders with units that never existed.
 func (j *judge) blameUnits(negative, above int) {
-	// After a failover that rolled the stock back (A) units are rightly sold again, so A implies the first and the last.
+	// After a failover that rolled the stock back (A), units are sold again, so A implies the first and the last.
 	if j.shared > 0 {
 		j.violate("OA", sayShared, j.shared)
 	}

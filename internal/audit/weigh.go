@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// This file is about the data, not about the shop: a test that cannot fail is no test.
+// This file judges the data, not the shop: a test that cannot fail is no test.
 
 // weigh asks whether the data could have shown a failure at all.
 func (j *judge) weigh() {

@@ -13,11 +13,11 @@ var (
 	errCrossOrigin = errors.New("handler: sent by a page of another origin")
 )
 
-// origins refuses what a browser sends on behalf of a page of another site, by Sec-Fetch-Site or Origin. A page that the user of a
-// local stack happens to have open could otherwise buy: a form post needs no leave of the server that it goes to.
+// origins refuses requests that a browser sends for a page of another site (by Sec-Fetch-Site or Origin). Otherwise any open page could
+// buy from a local stack, since browsers send form posts across origins without asking the server.
 var origins = http.NewCrossOriginProtection()
 
-// admit refuses requests that no route should see, whatever they ask for.
+// admit refuses requests before routing that no route may handle.
 func (h *Handler) admit(r *http.Request) error {
 	if !h.served(r.Host) {
 		return errHost
@@ -25,16 +25,16 @@ func (h *Handler) admit(r *http.Request) error {
 	if origins.Check(r) != nil {
 		return errCrossOrigin
 	}
-	// net/http drops the Transfer-Encoding of HTTP/1.0, which has none, and with it a chunked body: the deduction would be of one
-	// unit, whatever the body says. HTTP/1.0 wants a Content-Length with every body.
+	// HTTP/1.0 has no Transfer-Encoding, so net/http drops the header and the chunked body: the shop would deduct one unit, whatever the
+	// body says. Therefore HTTP/1.0 must send a Content-Length.
 	if r.ProtoMajor == 1 && r.ProtoMinor == 0 && r.Method != http.MethodGet && r.Header["Content-Length"] == nil {
 		return invalid("Content-Length", "is missing, and HTTP/1.0 has no other way to send a body")
 	}
 	return h.guard(r)
 }
 
-// served says whether the shop may be asked under a host name. Options.Hosts empty = under any. Addresses, localhost and names without
-// a dot always pass: nobody can point them at this machine from outside, as a page can point its own name here after it was loaded (DNS
+// served says whether requests may use a host name; an empty Options.Hosts allows any. IP addresses, localhost and names without a dot are
+// always allowed: an attacker cannot make them resolve to this machine, as a page can do with its own name after it was loaded (DNS
 // rebinding).
 func (h *Handler) served(host string) bool {
 	if len(h.Hosts) == 0 {
@@ -48,14 +48,14 @@ func (h *Handler) served(host string) bool {
 	return !strings.Contains(name, ".") || net.ParseIP(name) != nil || strings.HasSuffix(name, ".localhost") || slices.Contains(h.Hosts, name)
 }
 
-// knownCoding says whether a body is sent as it is: each Content-Encoding is identity, or there is none.
+// knownCoding says whether a body is not encoded: there is no Content-Encoding, or only identity.
 func knownCoding(header http.Header) bool {
 	return !slices.ContainsFunc(header["Content-Encoding"], func(coding string) bool {
 		return coding != "" && !strings.EqualFold(coding, "identity")
 	})
 }
 
-// withoutSlash returns the path of a request without the slashes that end it. A slash that is written %2F belongs to a name, and stays.
+// withoutSlash returns the path of a request without trailing slashes. A slash written as %2F belongs to a name, and stays.
 func withoutSlash(r *http.Request) (path, raw string) {
 	path, raw = r.URL.Path, r.URL.RawPath
 	if raw == "" {

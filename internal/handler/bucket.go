@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Wrong tokens that are answered 401: so many at once, and then one per refill.
+// Wrong tokens get 401 at this rate: tokenBurst at once, then one per tokenRefill.
 const (
 	tokenBurst  = 20
 	tokenRefill = time.Second
@@ -14,10 +14,10 @@ const (
 // bucket is a token bucket of tokenBurst that gains one per tokenRefill. The zero value is full.
 type bucket struct {
 	mu    sync.Mutex
-	empty time.Time // when the bucket was, or will be, empty if nothing were taken since
+	empty time.Time // when the bucket was or would be empty
 }
 
-// take takes one out of the bucket, and reports false where there is none.
+// take removes one token; false if the bucket is empty.
 func (b *bucket) take(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -50,8 +50,8 @@ func product(id int64, p stock.Product) api.Product {
 // This file turns the types of package stock into those of package api. It may read the fields of a store's facts, but not
 // name their type: the arrows of the design end at package stock.
 
-// page writes a page of a ledger as the API shows it: one list of orders over all stores. Of a store that could not be read it
-// says with which code; the cause is in the log. The facts stand in the first page only, which began at asOf.
+// page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be read it
+// gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
 func page(id int64, l stock.Ledger, first bool, asOf time.Time) api.Ledger {
 	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
 	if first {

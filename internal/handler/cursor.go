@@ -9,14 +9,14 @@ import (
 	"lastitem/internal/stock"
 )
 
-// cursor is what a next_cursor holds, as JSON in base64url: where the reader of a product's rows has got to. Clients must not look
-// inside. Nothing in it is a secret, and whoever makes one up reads rows that any reader can have.
+// cursor is the content of a next_cursor (JSON in base64url): a reader's position in the rows of a product. It is opaque to clients. It
+// holds no secret, and a forged cursor only gives access to rows that every reader may see.
 type cursor struct {
 	Product int64        `json:"p"`
 	At      stock.Cursor `json:"at"`
 }
 
-// encodeCursor writes a cursor; "" at the end of the rows.
+// encodeCursor encodes a cursor; "" at the end of the rows.
 func encodeCursor(product int64, at stock.Cursor) (string, error) {
 	if at == nil {
 		return "", nil
@@ -25,7 +25,7 @@ func encodeCursor(product int64, at stock.Cursor) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(text), err
 }
 
-// decodeCursor reads a cursor that was given for a product; nil for none.
+// decodeCursor decodes a cursor of a product; nil if there is none.
 func decodeCursor(product int64, text string) (stock.Cursor, error) {
 	if text == "" {
 		return nil, nil
@@ -33,9 +33,9 @@ func decodeCursor(product int64, text string) (stock.Cursor, error) {
 	c, err := openCursor(text)
 	switch {
 	case err != nil:
-		return nil, invalid("cursor", "is none that this service has given")
+		return nil, invalid("cursor", "was not issued by this service")
 	case c.Product != product:
-		return nil, invalid("cursor", "was given for another product")
+		return nil, invalid("cursor", "belongs to another product")
 	}
 	return c.At, nil
 }

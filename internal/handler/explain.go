@@ -27,7 +27,7 @@ var explanations = map[api.Code]api.Text{
 		En: "the product's stock is split into segments and this mode works on one counter; set the stock again without segments",
 		Zh: "该商品的库存已分段，而此模式只操作单一计数器；请不带 segments 重新设置库存"},
 	api.UnknownProduct: {
-		En: "no store that was asked knows this product; PUT /products/{id}/stock sets it in every store",
+		En: "none of the stores that were asked has this product; PUT /products/{id}/stock creates it in every store",
 		Zh: "所查询的存储中没有该商品；可用 PUT /products/{id}/stock 在所有存储中设置"},
 	api.UnknownMode: {
 		En: "there is no such mode; GET /modes lists them",
@@ -45,7 +45,7 @@ var explanations = map[api.Code]api.Text{
 		En: "this route needs Authorization: Bearer with the admin token",
 		Zh: "此路径要求 Authorization: Bearer 管理员令牌"},
 	api.Forbidden: {
-		En: "a browser sent this for a page of another site, or under a name that is not the shop's",
+		En: "a browser sent this request for a page of another site, or with a host name that the shop does not accept",
 		Zh: "此请求由浏览器替其他站点的页面发出，或使用了不属于本服务的主机名"},
 	api.MethodNotAllowed: {
 		En: "the path exists, but not for this method; the Allow header lists the methods",
@@ -57,13 +57,13 @@ var explanations = map[api.Code]api.Text{
 		En: "send application/json or application/x-www-form-urlencoded, in UTF-8 and without Content-Encoding",
 		Zh: "请使用 UTF-8 编码的 application/json 或 application/x-www-form-urlencoded，且不要压缩"},
 	api.KeyReused: {
-		En: "this Idempotency-Key belongs to a request with another payload; take a new key for a new request; only after its retention (SHOP_KEEP_KEYS) a key is new, and deducts again",
+		En: "this Idempotency-Key belongs to a request with another payload; use a new key for a new request; after its retention (SHOP_KEEP_KEYS) a key is forgotten, and deducts again",
 		Zh: "该 Idempotency-Key 已用于另一个内容不同的请求；新请求请使用新的键：键过了保留期（SHOP_KEEP_KEYS）才算新键，再用会再次扣减"},
 	api.InFlight: {
 		En: "the first request with this Idempotency-Key is still being worked on; repeat with the same key",
 		Zh: "使用该 Idempotency-Key 的首个请求仍在处理中；请稍后用同一个键重试"},
 	api.RateLimited: {
-		En: "too many requests of this kind; this one was not carried out, and may be repeated after Retry-After",
+		En: "too many requests of this kind; this one was not executed, and may be repeated after Retry-After",
 		Zh: "此类请求过多；本次请求没有执行，可在 Retry-After 之后重试"},
 	api.LockBusy: {
 		En: "somebody else held the lock for as long as wait_ms allows; nothing was deducted",

@@ -306,7 +306,7 @@ const (
 	maxCursor    = 4096 // bytes
 )
 
-// rows is the input of GET /products/{id}/orders and /ledger: which page.
+// rows is the input of GET /products/{id}/orders and /ledger: it selects a page.
 type rows struct {
 	limit  int64
 	cursor string
@@ -323,7 +323,7 @@ var rowsNames = []string{"limit", "cursor"}
 // names lists the fields a client may send.
 func (p *rows) names() []string { return rowsNames }
 
-// take checks and keeps one field. Whether a cursor is one of ours, who decodes it will say.
+// take checks and keeps one field. The content of a cursor is checked when it is decoded.
 func (p *rows) take(i int, v value) (err error) {
 	if i == fieldLimit {
 		p.limit, err = v.integer(rowsNames[i], 1, maxLimit)

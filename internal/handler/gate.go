@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// How many requests read rows at once, and how long the next ones wait for their turn. A page costs about a megabyte while it is read
-// and written; an audit remembers up to 25 MB.
+// How many requests may read rows at once, and how long further ones wait. A page takes about a megabyte while it is read and written; an
+// audit takes up to 25 MB.
 const (
 	maxPages      = 8
 	pagePatience  = 5 * time.Second
@@ -17,7 +17,7 @@ const (
 
 var errTooManyReads = errors.New("handler: too many requests read rows at once")
 
-// gate lets a number of requests in at once.
+// gate is a counting semaphore.
 type gate struct {
 	places   chan struct{}
 	patience time.Duration
@@ -27,7 +27,8 @@ func newGate(places int, patience time.Duration) gate {
 	return gate{make(chan struct{}, places), patience}
 }
 
-// enter waits for a place, but not long: whoever is in a queue holds a connection. It must be left again where err is nil.
+// enter waits for a place, for a short time only, since a waiting request occupies a connection. If err is nil, the caller must leave
+// the gate.
 func (g gate) enter(ctx context.Context) error {
 	select {
 	case g.places <- struct{}{}:

@@ -59,14 +59,14 @@ type Options struct {
 	Replica string
 	// AdminToken is the bearer token of the routes that set stock; "" = they answer 401, always.
 	AdminToken string
-	// Hosts lists the names under which the shop may be asked, in lower case, besides addresses and names without a dot; nil = any.
+	// Hosts lists the host names that requests may use, in lower case, besides IP addresses and names without a dot; nil = any.
 	Hosts []string
-	// ProtectReads asks for the token on orders, ledger, audit and metrics as well.
+	// ProtectReads requires the admin token for orders, ledger, audit and metrics as well.
 	ProtectReads bool
 	// DefaultMode is the mode behind POST /deduct_stock.
 	DefaultMode string
-	// Ready says, from memory, which of the backends that every replica needs cannot be used, nil when all can that are not to be
-	// left out. Its text is shown to whoever asks /readyz.
+	// Ready returns an error that names the unusable ones among the backends that every replica needs, except those in exclude. It
+	// answers from memory. /readyz shows the text of the error.
 	Ready func(exclude []string) error
 	// Registry takes the metrics; nil = one of its own.
 	Registry *prometheus.Registry
@@ -147,8 +147,8 @@ func (h *Handler) route() {
 	h.engine.NoMethod(h.run(unmatched, h.methodNotAllowed))
 }
 
-// ServeHTTP answers one request. A slash at the end of a path means nothing, and HEAD is GET without the body. The names of the
-// replica and of the request are set here, before there is a route, so that no answer goes out without them.
+// ServeHTTP answers one request. It ignores a slash at the end of a path, and treats HEAD as GET without the body. It sets the names of
+// the replica and of the request before routing, so that every answer carries them.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()[api.HeaderReplica] = h.replica
 	if h.draining.Load() {
@@ -158,8 +158,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.engine.ServeHTTP(w, canonical(r))
 }
 
-// Drain makes /readyz answer 503 from now on, so that balancers send no more, and every answer the last one of its connection, so
-// that none is left to be reused when the server stops. Everything else is still served.
+// Drain makes /readyz answer 503, so that balancers stop sending requests, and closes each connection after its next answer, so that none
+// can be reused when the server stops. All requests are still served.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
 // canonical returns r as the routes expect it, without asking the client to come again: a redirect of a POST is followed as a

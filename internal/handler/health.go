@@ -19,12 +19,12 @@ func (h *Handler) healthz(c *gin.Context) outcome {
 	return h.send(c, health{"ok", h.Replica})
 }
 
-// readyz says whether this replica should be sent requests: not while it drains, nor while a backend that every replica needs is
-// away or refuses to write. All replicas share those backends: a balancer that would rather serve the modes that do not need Redis
-// than nothing asks for /readyz?exclude=redis.
+// readyz says whether a balancer should send requests to this replica: not while it drains, nor while a backend that every replica needs
+// is unreachable or refuses writes. All replicas share those backends. A balancer that prefers to serve at least the modes without
+// Redis asks for /readyz?exclude=redis.
 //
-// This is the one answer that shows a cause, since who asks it wants to know which. Nothing is logged: balancers ask all the time,
-// and the health probes, whose last outcome this is, have told the log already.
+// This is the only answer that shows an error's cause, since operators need it. Nothing is logged here: balancers ask all the time, and
+// the health probes have already logged the state.
 func (h *Handler) readyz(c *gin.Context) outcome {
 	var q readiness
 	if err := readQuery(c.Request, &q); err != nil {
@@ -44,12 +44,12 @@ func (h *Handler) readyz(c *gin.Context) outcome {
 	return h.send(c, health{"ready", h.Replica})
 }
 
-// readiness is the input of /readyz: the backends without which the replica counts as ready, comma-separated.
+// readiness is the input of /readyz: the backends to ignore, comma-separated.
 type readiness struct{ exclude []string }
 
 var readinessNames = []string{"exclude"}
 
-// excludable are the backends that /readyz asks for.
+// excludable are the backends that /readyz checks.
 var excludable = []string{"redis", "sql"}
 
 // names lists the fields a client may send.

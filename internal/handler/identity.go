@@ -12,11 +12,11 @@ import (
 	"lastitem/internal/step"
 )
 
-// maxRequestID is the length of the longest X-Request-Id that is taken over, in bytes.
+// maxRequestID is the length of the longest X-Request-Id that is accepted from a client, in bytes.
 const maxRequestID = 128
 
-// requestID returns the value of X-Request-Id for the answer to r: the client's or the balancer's own where it is one word of
-// unreserved characters, else a new one of 128 random bits. It is for logs, and proves nothing: clients may repeat it.
+// requestID returns the value of X-Request-Id for the answer to r: the one in the request if it is a single word of harmless
+// characters, otherwise 128 new random bits. It is meant for logs, and proves nothing: clients may repeat it.
 func requestID(r *http.Request) []string {
 	if given := r.Header[api.HeaderRequestID]; len(given) == 1 && isRequestID(given[0]) {
 		return given
@@ -27,7 +27,7 @@ func requestID(r *http.Request) []string {
 	return []string{hex.EncodeToString(raw[:])}
 }
 
-// isRequestID accepts the unreserved characters of RFC 3986, and those of base64: nothing that a log or JSON would have to escape.
+// isRequestID accepts the unreserved characters of RFC 3986 and those of base64, which need no escaping in logs and JSON.
 func isRequestID(s string) bool {
 	if s == "" || len(s) > maxRequestID {
 		return false
@@ -46,8 +46,8 @@ func isRequestID(s string) bool {
 // traceParents is the form of a traceparent of W3C Trace Context, version 00; later versions begin the same way.
 var traceParents = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)
 
-// traceParent returns the traceparent of a request, "" where it has none, or one that is none. The shop makes no spans of its own: it
-// passes the header on as it came, as the recommendation wants of those who do not take part.
+// traceParent returns the traceparent of a request, "" if it has no valid one. The shop creates no spans: it passes the header on
+// unchanged, as the W3C recommendation demands of services that do not participate in tracing.
 func traceParent(r *http.Request) string {
 	given := r.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) > maxRequestID || !traceParents.MatchString(given[0]) || given[0][:2] == "ff" {
@@ -56,7 +56,7 @@ func traceParent(r *http.Request) string {
 	return given[0]
 }
 
-// identify fills in by which names logs know the request of a problem.
+// identify adds the request's names, as in the log, to a problem.
 func identify(p *api.Problem, w http.ResponseWriter, r *http.Request) {
 	p.RequestID, p.TraceParent = answeredID(w), traceParent(r)
 }
@@ -69,7 +69,7 @@ func answeredID(w http.ResponseWriter) string {
 	return ""
 }
 
-// names are the attributes by which a log line tells the request.
+// names are the attributes that name the request in a log line.
 func names(w http.ResponseWriter, r *http.Request) []slog.Attr {
 	return step.LogAttrs(answeredID(w), traceParent(r))
 }

@@ -10,8 +10,8 @@ import (
 	"lastitem/internal/stock"
 )
 
-// orders serves GET /products/{id}/orders, a page at a time. Orders that cannot all be read are not shown at all: half a list looks
-// like stock that has leaked.
+// orders serves GET /products/{id}/orders, a page at a time. If a store cannot be read it fails, since an incomplete list looks like
+// leaked stock.
 func (h *Handler) orders(c *gin.Context) outcome {
 	body, l, err := h.readPage(c, false)
 	if err != nil {
@@ -26,7 +26,7 @@ func (h *Handler) orders(c *gin.Context) outcome {
 	})
 }
 
-// ledger serves GET /products/{id}/ledger, a page at a time: what there is, and which store could not be read.
+// ledger serves GET /products/{id}/ledger, a page at a time: all rows that could be read, and the stores that could not.
 func (h *Handler) ledger(c *gin.Context) outcome {
 	body, l, err := h.readPage(c, true)
 	if err == nil {
@@ -38,7 +38,7 @@ func (h *Handler) ledger(c *gin.Context) outcome {
 	return h.send(c, body)
 }
 
-// readPage reads a page of the product in the path, and writes it as the API shows it.
+// readPage reads a page of the product in the path, and converts it to the API's form.
 func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l stock.Ledger, err error) {
 	q := rows{limit: defaultLimit}
 	if err := readQuery(c.Request, &q); err != nil {
@@ -66,7 +66,7 @@ func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l stock.
 	return body, l, err
 }
 
-// down fails where no store could be read. Where one of several could not, its cause is logged, and the body says so.
+// down fails if no store could be read. If only some could not, it logs their causes, and the body names them.
 func (h *Handler) down(c *gin.Context, l stock.Ledger) error {
 	err := l.Down()
 	if err == nil || len(l.Facts) == 0 {
@@ -76,16 +76,15 @@ func (h *Handler) down(c *gin.Context, l stock.Ledger) error {
 	return nil
 }
 
-// audits is the body of GET /products/{id}/audit: a report for each store, none of which knows what the clients saw, and
-// what they add up to.
+// audits is the body of GET /products/{id}/audit: one report per store, without knowledge of the clients' answers, and the overall
+// verdict.
 type audits struct {
 	ProductID int64          `json:"product_id"`
 	Verdict   audit.Verdict  `json:"verdict"`
 	Reports   []audit.Report `json:"reports"`
 }
 
-// audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged as well:
-// inconclusive.
+// audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged inconclusive.
 func (h *Handler) audit(c *gin.Context) outcome {
 	var q inquiry
 	if err := readQuery(c.Request, &q); err != nil {
@@ -129,7 +128,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	return h.send(c, body)
 }
 
-// judge judges a store from its snapshot, whose rows it reads in batches and does not keep.
+// judge judges a store from its snapshot. It reads the rows in batches and keeps none.
 func judge(id int64, store stock.Store, snap *stock.Snapshot, lang string) (audit.Report, error) {
 	facts := page(id, stock.Ledger{Facts: map[stock.Store]stock.Facts{store: snap.Facts}}, true, time.Now())
 	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
@@ -150,7 +149,7 @@ func judge(id int64, store stock.Store, snap *stock.Snapshot, lang string) (audi
 	return t.Report(), nil
 }
 
-// each makes of what is done with a row what is done with a batch.
+// each turns a function of a row into a function of a batch.
 func each[T any](one func(*T)) func([]T) error {
 	return func(batch []T) error {
 		for i := range batch {

@@ -69,7 +69,7 @@ func newMetrics(o Options) (*metrics, error) {
 		}, []string{"mode"}),
 		audits: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_audits_total",
-			Help: "Audits served, by verdict. Somebody has to ask for them: the replica judges nothing by itself.",
+			Help: "Audits served, by verdict. A replica audits only when it is asked to.",
 		}, []string{"verdict"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "shop_http_requests_in_flight", Help: "Requests being worked on.",

@@ -55,7 +55,7 @@ var problems = []struct {
 	{err: errMediaType, code: api.UnsupportedMediaType},
 
 	// No, for now. A code stands before those that its error may wrap as a cause.
-	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still taken"},
+	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still accepted"},
 	{err: stock.ErrTooLate, code: api.BackendUnavailable, detail: "a backend did not answer within the request's time; nothing was deducted"},
 	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: stock.ErrInFlight, code: api.InFlight},
@@ -96,8 +96,8 @@ func problemOf(err error, instance string) api.Problem {
 		var e *stock.ProductError
 		if errors.As(err, &e) {
 			if code == api.UnknownProduct && e.Store != "" {
-				detail = fmt.Sprintf("%s does not know it, though another store may: a store that was added later is empty; "+
-					"PUT /products/%d/stock sets the product in every store", e.Store, e.ProductID)
+				detail = fmt.Sprintf("%s does not have it; another store may, since a store that was added later is empty; "+
+					"PUT /products/%d/stock creates the product in every store", e.Store, e.ProductID)
 			}
 			p.ProductID, p.Detail = e.ProductID, fmt.Sprintf("product %d: %s", e.ProductID, detail)
 		}
@@ -123,8 +123,8 @@ func problemOf(err error, instance string) api.Problem {
 	return p
 }
 
-// fail answers with the problem of err, leaves the cause in the log, and returns the code. Its body is that which template renders
-// for the same error and path, and the names of the request.
+// fail answers with the problem of err, logs the cause, and returns the code. The body is what template renders for the same error and
+// path, plus the names of the request.
 func (h *Handler) fail(c *gin.Context, err error) api.Code {
 	p := problemOf(err, c.Request.URL.EscapedPath())
 	h.report(c, p.Code, err)

@@ -172,13 +172,13 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	lacks := errors.New("no etcd configured: make up PROFILES=etcd")
 	for want, refusal := range map[string]error{
-		"mode etcd-txn lacks a backend: no etcd configured: make up PROFILES=etcd":                            &stock.ModeError{Mode: "etcd-txn", Lacks: lacks},
-		"mode mutex with store sql lacks a backend: no SQL database configured: set SHOP_SQL":                 &stock.ModeError{Mode: "mutex", Store: stock.SQL, Lacks: errors.New("no SQL database configured: set SHOP_SQL")},
-		"product 101: etcd does not know it, though another store may: a store that was added later is empty": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101, Store: "etcd"},
+		"mode etcd-txn lacks a backend: no etcd configured: make up PROFILES=etcd":                           &stock.ModeError{Mode: "etcd-txn", Lacks: lacks},
+		"mode mutex with store sql lacks a backend: no SQL database configured: set SHOP_SQL":                &stock.ModeError{Mode: "mutex", Store: stock.SQL, Lacks: errors.New("no SQL database configured: set SHOP_SQL")},
+		"product 101: etcd does not have it; another store may, since a store that was added later is empty": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101, Store: "etcd"},
 		"nothing was sent: kafka: 12 of 12 partitions of lastitem-requests: its consumers have not answered yet": &stock.NotReadyError{
 			Why: "kafka: 12 of 12 partitions of lastitem-requests: its consumers have not answered yet",
 		},
-		"product 101: no store that was asked knows this product; PUT": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101},
+		"product 101: none of the stores that were asked has this product; PUT": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101},
 	} {
 		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
 			return stock.Receipt{}, fmt.Errorf("secret 10.0.0.1: %w", refusal)

@@ -112,8 +112,8 @@ func (h *Handler) authorize(r *http.Request) error {
 }
 
 // wrongToken refuses a request without the admin token: with 401, or with 429 once wrong tokens come faster than
-// tokenRefill. The right token is compared before and always passes: a limit that also refused it would let anybody lock
-// the operator out. The rate of guesses is limited per client by nginx, which knows the clients.
+// tokenRefill. The right token is checked first and always passes; otherwise anybody could lock the operator out. The rate of guesses
+// per client is limited by nginx, which knows the clients.
 func (h *Handler) wrongToken(now time.Time) error {
 	if h.guesses.take(now) {
 		return errUnauthorized

@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// tokenRequired is the header by which a proxy closes a path to all but the operator. It is the proxy that decides, since it knows
-// which requests come from outside.
+// tokenRequired is the header with which a proxy restricts a path to the operator. The proxy decides, since it knows which requests come
+// from outside.
 const tokenRequired = "X-Token-Required"
 
 // unmatched labels what no route serves; the path itself would make a metric label per typing error.
@@ -56,12 +56,12 @@ func (h *Handler) table() []route {
 		{http.MethodGet, "/openapi.json", h.openAPI, api.Text{En: "this contract, OpenAPI 3.1", Zh: "本接口的 OpenAPI 3.1 描述"}},
 		{http.MethodGet, "/metrics", h.guarded(h.scrape), api.Text{En: "Prometheus metrics", Zh: "Prometheus 指标"}},
 		{http.MethodGet, "/healthz", h.healthz, api.Text{En: "is the process alive", Zh: "进程是否存活"}},
-		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "can it serve: backends take writes, not draining", Zh: "能否服务：后端可写且未在下线"}},
+		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "ready to serve: backends accept writes, and the replica is not draining", Zh: "能否服务：后端可写且未在下线"}},
 		{http.MethodGet, "/", h.index, api.Text{En: "this list", Zh: "本列表"}},
 	}
 }
 
-// guarded asks for the admin token where reads are protected: all that tells of orders and of load.
+// guarded requires the admin token for routes that reveal orders or load, if reads are protected.
 func (h *Handler) guarded(serve endpoint) endpoint {
 	return func(c *gin.Context) outcome {
 		if h.ProtectReads {
@@ -104,7 +104,7 @@ func (h *Handler) run(path string, serve endpoint) gin.HandlerFunc {
 	}
 }
 
-// guard asks for the admin token where a proxy wants it for this path; a client that sends the header restricts itself alone.
+// guard requires the admin token if a proxy demands it for this path. A client that sends the header only restricts itself.
 func (h *Handler) guard(r *http.Request) error {
 	if len(r.Header[tokenRequired]) == 0 {
 		return nil

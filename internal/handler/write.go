@@ -21,8 +21,7 @@ var (
 	lastOne     = []string{"close"}
 )
 
-// A body that may not fit into the buffers of the connection is held until its reader has taken it: for so long, and not for as long as
-// the server allows a request to take.
+// A large body stays in memory until the client has read it. This bounds that time, well below the server's own limit for a request.
 const (
 	patientBody    = 4 << 10
 	readerPatience = 20 * time.Second
@@ -34,7 +33,7 @@ func write(c *gin.Context, status int, contentType []string, body []byte) {
 	c.Writer.Header()["Content-Type"] = contentType
 	c.Status(status)
 	if len(body) > patientBody {
-		// No recorder of a test has deadlines; each connection has.
+		// Connections have deadlines; the recorders of tests do not.
 		_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(readerPatience))
 	}
 	_, _ = c.Writer.Write(body)

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// LogHandler adds the names of the request to each line that is logged with the context of a deduction. Whoever logs passes ctx and
-// need not know them.
+// LogHandler adds the request's names to each line that is logged with the context of a deduction. The logging code only has to
+// pass ctx.
 func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
 
 type logHandler struct{ slog.Handler }
@@ -20,17 +20,17 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs keeps the names on lines of the logger that it makes.
+// WithAttrs returns a LogHandler too, so that derived loggers add the names as well.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return logHandler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup does as well.
+// WithGroup does the same.
 func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
 
-// LogAttrs are the attributes by which log lines name a request: request_id, and traceparent where it has one.
+// LogAttrs are the attributes that name a request in log lines: request_id, and traceparent if it has one.
 func LogAttrs(requestID, traceParent string) []slog.Attr {
-	attrs := make([]slog.Attr, 0, 8) // room for what a caller adds
+	attrs := make([]slog.Attr, 0, 8) // capacity for the caller's own
 	attrs = append(attrs, slog.String("request_id", requestID))
 	if traceParent != "" {
 		attrs = append(attrs, slog.String("traceparent", traceParent))

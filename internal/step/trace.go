@@ -8,10 +8,10 @@ import (
 
 // Trace is one deduction: who it is, and how long it waited for and held each lock.
 type Trace struct {
-	// Request names the deduction, unlike any other of its process.
+	// Request names the deduction uniquely within its process.
 	Request string
-	// RequestID is the X-Request-Id of its answer, which a client may repeat, and TraceParent the W3C traceparent that it came
-	// with; "" = none.
+	// RequestID is the X-Request-Id of the answer; clients may repeat it. TraceParent is the W3C traceparent of the request;
+	// "" = none.
 	RequestID, TraceParent string
 
 	Mode      string

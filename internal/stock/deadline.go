@@ -13,22 +13,22 @@ import (
 	"lastitem/internal/store"
 )
 
-// Every request has a deadline, its wait_ms and [Deps.Work] from now, and an answer when it comes, whatever hangs:
+// Every request has a deadline: its wait_ms plus [Deps.Work] from now. It is answered then at the latest, even if a backend hangs:
 //
-//	waiting, reading ····· deadline: the context ends, and the mode says what became of it
-//	writing ·············· deadline: outcome unknown; what was begun is settled, and nobody waits for it
-//	anything that hangs ·· deadline: unavailable, and it will not begin to write any more
+//	waiting or reading ··· deadline: the context ends, and the mode returns the outcome
+//	writing ·············· deadline: outcome unknown; the write is completed in the background
+//	hanging elsewhere ···· deadline: unavailable, and the request can no longer begin to write
 //
-// The last two are told apart by [begin], which a mode passes before its first command that cannot be taken back. After the
-// deadline nobody passes: an answer that says "nothing happened" stays true.
+// [begin] tells the last two apart: a mode calls it before its first command that cannot be undone. After the deadline begin
+// fails, so an answer that says "nothing happened" stays true.
 
-// The defaults of [Deps.Work], and how long after the deadline a mode may take to say what became of its request.
+// defaultWork is the default of [Deps.Work]; lastWords is how long after the deadline a mode may take to return its outcome.
 const (
 	defaultWork = 5 * time.Second
 	lastWords   = 250 * time.Millisecond
 )
 
-// attempt is whether a request has begun to write, or has been answered.
+// attempt records whether a request has begun to write, or has been answered without writing.
 type attempt struct{ state atomic.Int32 }
 
 const (
@@ -39,8 +39,8 @@ const (
 
 type attemptKey struct{}
 
-// begin is passed before the first command that cannot be taken back, in a transaction before COMMIT. Its error says that the request
-// was answered at its deadline, with "nothing happened": so nothing may happen. It may be repeated.
+// begin must be called before the first command that cannot be undone; in a transaction, before COMMIT. It fails if the request was
+// already answered at its deadline with "nothing happened": then the caller must not write. It may be called again.
 func begin(ctx context.Context) error {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	if a == nil || a.state.CompareAndSwap(attemptOpen, attemptBegun) || a.state.Load() == attemptBegun {
@@ -49,18 +49,18 @@ func begin(ctx context.Context) error {
 	return fmt.Errorf("%w: %w: it has been answered", ErrUnavailable, ErrTooLate)
 }
 
-// over closes the way to [begin]; false where it has been passed.
+// over makes every later [begin] fail. It returns false if begin has already succeeded.
 func (a *attempt) over() bool { return a.state.CompareAndSwap(attemptOpen, attemptOver) }
 
-// outcome is how f of [within] ended.
+// outcome is the result of the function that [within] runs.
 type outcome[T any] struct {
 	value    T
 	err      error
 	panicked any
 }
 
-// within runs f under the deadline of a request that waits so long for locks, and returns without f where f does not. writes says
-// that f writes from its beginning.
+// within runs f under the deadline of a request whose wait for locks is wait. If f does not return in time, within returns without
+// it. writes says that f writes from the start.
 func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool, f func(context.Context) (T, error)) (T, error) {
 	limit := wait + cmp.Or(s.deps.Work, defaultWork)
 	a := &attempt{}
@@ -75,15 +75,15 @@ func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool
 		run(ctx, done, f)
 	})
 	var late <-chan time.Time
-	again := false // what was about to be done when the process stopped is let go on, as by a process that was not stopped
+	again := false // after a stop of this process f gets its last words once more, as if the process had not been stopped
 	for ended := ctx.Done(); ; {
 		select {
 		case out := <-done:
 			if out.panicked != nil {
-				panic(out.panicked) // here, where the request's own recovery is
+				panic(out.panicked) // in this goroutine, where the handler recovers
 			}
 			return out.value, out.err
-		case <-ended: // by the deadline, or because the client has left: what was begun goes on until the deadline
+		case <-ended: // by the deadline, or because the client has left; a write that has begun goes on until the deadline
 			ended = nil
 			late = time.After(time.Until(deadline) + lastWords)
 		case <-late:
@@ -93,14 +93,14 @@ func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool
 			}
 			var none T
 			if a.over() {
-				return none, fmt.Errorf("%w: %w: nothing was written in %s", ErrUnavailable, ErrTooLate, limit)
+				return none, fmt.Errorf("%w: %w: nothing was written within %s", ErrUnavailable, ErrTooLate, limit)
 			}
-			return none, fmt.Errorf("%w: %w: what was begun is not settled after %s", ErrUnknown, ErrTooLate, limit)
+			return none, fmt.Errorf("%w: %w: the write had begun and was not confirmed within %s", ErrUnknown, ErrTooLate, limit)
 		}
 	}
 }
 
-// run tells done how f ended.
+// run calls f and sends its outcome to done.
 func run[T any](ctx context.Context, done chan<- outcome[T], f func(context.Context) (T, error)) {
 	var out outcome[T]
 	defer func() {
@@ -115,7 +115,7 @@ func run[T any](ctx context.Context, done chan<- outcome[T], f func(context.Cont
 	out.value, out.err = f(ctx)
 }
 
-// down says why a request that needs these backends would fail: at once, and with nothing sent.
+// down returns an error if one of these backends is known to be down, so that a request fails at once and sends nothing.
 func (d Deps) down(needs ...Backend) error {
 	for _, b := range needs {
 		if d.Down == nil {
@@ -128,7 +128,7 @@ func (d Deps) down(needs ...Backend) error {
 	return nil
 }
 
-// silent is down for who reads, or repairs: a backend that refuses to write answers them.
+// silent is down for requests that only read, or repair: a backend that refuses writes still answers them.
 func (d Deps) silent(s Store) error {
 	if err := d.down(s.backend()); err != nil && !errors.Is(err, store.ErrRefused) {
 		return err

@@ -23,15 +23,15 @@ func settling(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 }
 
-// settle sends one command of a deduction that has begun to write. Its time is counted from here: with one bound over all of them a
-// process that was stopped after the first would wake up too late to send the others, and the units would be gone.
+// settle sends one command of a deduction that has begun to write. Its time limit starts here. With one limit for all commands, a
+// process that was stopped after the first would wake up too late to send the others, and the units would be lost.
 func (d Deps) settle(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(d.Settle, settleTimeout))
 	defer cancel()
 	return send(ctx)
 }
 
-// appendOrder sends the order of units that are taken already: whatever becomes of it, "nothing happened" would be false.
+// appendOrder sends the order of units that are already deducted. If it fails the outcome is unknown: "nothing happened" would be false.
 func (d Deps) appendOrder(ctx context.Context, o store.Order) error {
 	err := d.settle(ctx, func(ctx context.Context) error { return d.Redis.Append(ctx, o) })
 	if err != nil {

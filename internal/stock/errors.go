@@ -21,7 +21,7 @@ var (
 	ErrKeyReused      = errors.New("stock: idempotency key was used with another payload")
 
 	// No, for now: nothing happened, and trying again may succeed.
-	ErrTooLate         = errors.New("stock: no answer in time") // the cause of an end at the deadline; with ErrUnknown, nobody knows
+	ErrTooLate         = errors.New("stock: no answer in time") // the request was ended at its deadline; together with ErrUnknown it may have happened
 	ErrInFlight        = errors.New("stock: the first request with this key is still in flight")
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write
@@ -38,10 +38,10 @@ var (
 // ProductError is [ErrSegmented] or [ErrUnknownProduct] with the product that it is about.
 type ProductError = store.ProductError
 
-// ModeError is [ErrModeUnavailable] with what the mode lacks here, and what to do about it.
+// ModeError is [ErrModeUnavailable] with the backend that the mode lacks here, and the advice how to get it.
 type ModeError struct {
 	Mode  string
-	Store Store // that the request asked for; "" = whatever the mode needs is missing
+	Store Store // the store of the request; "" = a backend that the mode always needs is missing
 	Lacks error // "no etcd configured: set SHOP_ETCD", without anything secret
 }
 
@@ -100,13 +100,13 @@ func (e *InvalidError) Error() string { return "stock: invalid " + e.Field + ": 
 // Is makes errors.Is(err, ErrInvalid) hold.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// InFlightError is [ErrInFlight] with how long the key stays taken if nobody works for the first request any more.
+// InFlightError is [ErrInFlight] with the time after which the key is free even if the first request's process has died.
 type InFlightError struct {
 	Left  time.Duration // 0 = unknown
 	Cause error
 }
 
-// Error says for how long.
+// Error says when the key is free at the latest.
 func (e *InFlightError) Error() string {
 	return fmt.Sprintf("%v, its key is free in %s at the latest: %v", ErrInFlight, e.Left, e.Cause)
 }
@@ -114,5 +114,5 @@ func (e *InFlightError) Error() string {
 // Is makes errors.Is(err, ErrInFlight) hold.
 func (e *InFlightError) Is(target error) bool { return target == ErrInFlight }
 
-// Unwrap returns what the lock said.
+// Unwrap returns the lock's error.
 func (e *InFlightError) Unwrap() error { return e.Cause }

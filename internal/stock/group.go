@@ -20,9 +20,9 @@ type ticket struct {
 	order       store.Order
 	fingerprint []byte // of the payload, with a key
 	answer      func(Receipt, error) idempotency.Answer
-	// run is that of the product in which alone this is to be. It comes from a log then, which may bring it again: without a key it
-	// is known by the row of its order, if it was sold. If it was refused it is refused again, since in one run stock only goes down.
-	// 0 = any, and nothing brings it again.
+	// run is the product's run in which the request is valid, for requests from a log; 0 = any run. A log may deliver a request
+	// again. A sold request without a key is then recognised by the row of its order. A refused one is refused again, since within
+	// one run stock only falls.
 	run int64
 
 	receipt  Receipt
@@ -84,10 +84,10 @@ func fail(batch []*ticket, err error) {
 
 type repetition struct{ again, first *ticket }
 
-// identity is by what a repetition of a request in one batch is known: its key, or the order's id where a log may hold it twice.
+// identity recognises repetitions of a request in one batch: by its key, or by the order's id if a log may hold the request twice.
 type identity struct{ key, order string }
 
-// firsts parts the batch into the first request of each identity, and those that repeat one of them.
+// firsts splits the batch into the first request of each identity, and the repetitions.
 func firsts(batch []*ticket) (todo []*ticket, repeated []repetition) {
 	var seen map[identity]*ticket
 	for _, t := range batch {
@@ -112,7 +112,7 @@ func firsts(batch []*ticket) (todo []*ticket, repeated []repetition) {
 	return todo, repeated
 }
 
-// repeat takes the result of the first request with the same identity and payload: its answer where one is kept.
+// repeat copies the result of the first request with the same identity and payload; with a key, its stored answer.
 func (t *ticket) repeat(first *ticket) {
 	switch {
 	case first.receipt.Stored != nil:
@@ -124,7 +124,7 @@ func (t *ticket) repeat(first *ticket) {
 	}
 }
 
-// replayTaken gives the requests whose keys have an answer that answer, those whose orders are there the same, and returns the others.
+// replayTaken answers the requests whose keys have a stored answer, and those whose orders already exist. It returns the others.
 func (d Deps) replayTaken(product int64, batch []*ticket) (todo []*ticket) {
 	ctx, cancel := settling(context.Background())
 	defer cancel()
@@ -148,7 +148,7 @@ func (d Deps) replayTaken(product int64, batch []*ticket) (todo []*ticket) {
 	return todo
 }
 
-// known returns the answers that the keys of a batch have, and what was left after those of its orders without one that are there.
+// known returns the stored answers of the batch's keys and, for the existing orders of requests without a key, the stock left after each.
 func (d Deps) known(ctx context.Context, product int64, batch []*ticket) (taken map[string]store.Answer, sold map[string]*int64, err error) {
 	var keys [][]byte
 	for _, t := range batch {
@@ -167,7 +167,7 @@ func (d Deps) known(ctx context.Context, product int64, batch []*ticket) (taken 
 	return taken, sold, err
 }
 
-// unkeyed lists the orders of the tickets of a kind that have no key and come from a log.
+// unkeyed lists the orders of those tickets that come from a log and have no key.
 func unkeyed(batch []*ticket, kind func(*ticket) bool) (ids []string) {
 	for _, t := range batch {
 		if len(t.order.Key) == 0 && t.run > 0 && kind(t) {
@@ -196,12 +196,12 @@ func (d Deps) tryCommit(product int64, batch []*ticket) (panicked any, err error
 	})
 }
 
-// errOtherRun is a request from a log that comes from before the stock was set, or from so long ago that a purge may have its key.
-// Nothing says any more whether it was executed then. It will not be now.
+// errOtherRun refuses a request from a log that was made before the stock was set, or so long ago that its key may have been purged.
+// Nobody can tell any more whether it was executed then, so it is not executed now.
 var errOtherRun = fmt.Errorf("%w: the stock was set meanwhile, or the request is older than keys are kept", ErrUnknown)
 
-// oldestRequest is when a request from a log must have been made to be executed: a key is kept from its execution on, so that one which
-// is not older than half of that time would still be there, also where the clocks of replicas differ.
+// oldestRequest is the earliest time at which an executable request from a log was made. A key is kept from its execution on. If the
+// request is younger than half of the retention, its key still exists, even if the clocks of replicas differ.
 func (d Deps) oldestRequest() int64 {
 	if d.KeepKeys == 0 {
 		return math.MinInt64
@@ -225,7 +225,7 @@ func (d Deps) take(tx *store.Tx, product int64, batch []*ticket) error {
 		switch {
 		case err != nil:
 			return err
-		case again: // it was sold what is not there now
+		case again: // it was sold before, although there is too little now
 			return errKeysTaken
 		}
 	}
@@ -238,8 +238,8 @@ func (d Deps) take(tx *store.Tx, product int64, batch []*ticket) error {
 	return nil
 }
 
-// takeSum takes what all want together, and serves them, if that much is there, and all of them are of one run and not too old, or of
-// any run.
+// takeSum deducts the sum of all requests at once, and answers them, if there is enough stock and all of them are valid in one run and
+// not too old.
 func takeSum(tx *store.Tx, product int64, batch []*ticket, oldest int64) (ok bool, err error) {
 	sum, ok := total64(batch)
 	run := batch[0].run
@@ -258,7 +258,7 @@ func takeSum(tx *store.Tx, product int64, batch []*ticket, oldest int64) (ok boo
 	return ok && err == nil, err
 }
 
-// ofRun refuses those from a log that belong to another run, or are older than oldest, and returns the rest.
+// ofRun refuses requests from a log that belong to another run or are older than oldest, and returns the rest.
 func ofRun(batch []*ticket, run, oldest int64) (rest []*ticket) {
 	for _, t := range batch {
 		if t.run != 0 && (t.run != run || t.order.CreatedMicros < oldest) {

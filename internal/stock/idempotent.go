@@ -57,12 +57,12 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	return i.once(ctx, req)
 }
 
-// inFlight is the error of a request whose key is locked. A process that was killed leaves the lock behind for its TTL: the error
-// says how much of it is left.
+// inFlight is the error of a request whose key is locked by another request. If that request's process was killed, the lock stays
+// until its TTL ends: the error says how long that is.
 func (d Deps) inFlight(ctx context.Context, key string, cause error) error {
 	left, err := d.Client.PTTL(ctx, key).Result()
 	if err != nil {
-		left = 0 // nobody needs to know it
+		left = 0 // the error works without it
 	}
 	return &InFlightError{Left: max(left, 0), Cause: cause}
 }
@@ -129,7 +129,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 	return r, refusal
 }
 
-// replay returns the earlier answer, unless it answered something else, or in another mode.
+// replay returns the earlier answer, unless it belongs to another payload or another mode.
 func replay(earlier store.Answer, payload []byte, mode string) (Receipt, error) {
 	if !bytes.Equal(earlier.Fingerprint, payload) || earlier.Mode != "" && earlier.Mode != mode {
 		return Receipt{}, ErrKeyReused

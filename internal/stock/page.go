@@ -10,19 +10,20 @@ import (
 	"lastitem/internal/store"
 )
 
-// Cursor is where a reader of a product's rows has got to, store by store; a store that is not in it has no more. It may have been out
-// of the house: what it says is checked where it is used.
+// Cursor is a reader's position in a product's rows, store by store; a store that is not in it has no more rows. Clients hold
+// cursors, so every use checks its content.
 type Cursor map[Store]store.Position
 
-// Page says which rows of a product are wanted.
+// Page selects the rows of a product to read.
 type Page struct {
 	After Cursor // nil = from the start
-	Limit int    // orders, and as many keys again
+	Limit int    // at most so many orders, and as many keys
 	Keys  bool   // the rows of the idempotency table too
 }
 
-// Page reads a page of what the stores hold on a product: from the start the facts and totals of each store from one snapshot, and the
-// first rows; after a cursor rows only, and then any store that fails fails the page. ErrUnknownProduct when no store has the product.
+// Page reads a page of a product's rows in all stores. The first page has the facts and totals of each store, from one snapshot per
+// store, and the first rows. A page after a cursor has rows only, and fails if any store fails. ErrUnknownProduct when no store has
+// the product.
 func (s *Shop) Page(ctx context.Context, id int64, p Page) (Ledger, error) {
 	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) { return s.page(ctx, id, p) })
 }
@@ -63,7 +64,7 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 		}
 		r := s.reader(name)
 		if r == nil {
-			return l, &InvalidError{"cursor", "names a store that is not there"}
+			return l, &InvalidError{"cursor", "names a store that is not configured"}
 		}
 		if err := s.deps.silent(name); err != nil {
 			return l, err
@@ -71,7 +72,7 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 		f, at, err := r.Page(ctx, id, at, p.want(left))
 		switch {
 		case errors.Is(err, store.ErrPosition):
-			return l, &InvalidError{"cursor", "is none that this service has given"}
+			return l, &InvalidError{"cursor", "was not issued by this service"}
 		case err != nil:
 			return l, err
 		}
@@ -86,24 +87,24 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 	return l, nil
 }
 
-// Snapshot is one consistent view of a product in one store, with its rows to be read; it is closed when the reader returns.
+// Snapshot is one consistent view of a product in one store, from which its rows can be read. It is closed when the reader returns.
 type Snapshot = store.Snapshot
 
-// Facts is what a snapshot holds of a product.
+// Facts are a snapshot's data on a product, without its rows.
 type Facts = store.Facts
 
-// Order is a row of its orders.
+// Order is a row of a product's orders.
 type Order = store.Order
 
-// KeyRow is a row of its answers under idempotency keys.
+// KeyRow is a row of the answers to a product's idempotency keys.
 type KeyRow = store.KeyRow
 
-// auditLimit is how long an audit may take as long as it gets on: some millions of rows. One that hears nothing from a store for
-// [Deps.Work] ends.
+// auditLimit is the longest time for an audit that makes progress: enough for some millions of rows. An audit that receives nothing
+// from a store for [Deps.Work] ends earlier.
 const auditLimit = time.Minute
 
-// Audit gives read a snapshot of each store that has the product. A store that could not be read, or whose rows could not, is named in
-// the result. ErrUnknownProduct when no store has the product.
+// Audit calls read with a snapshot of each store that has the product. The result names stores that could not be read. ErrUnknownProduct
+// when no store has the product.
 func (s *Shop) Audit(ctx context.Context, id int64, read func(Store, *Snapshot) error) (Ledger, error) {
 	return within(ctx, s, auditLimit, false, func(ctx context.Context) (Ledger, error) {
 		return s.collect(id, func(name Store, r reader) (f store.Facts, err error) {
@@ -125,7 +126,7 @@ func (s *Shop) Audit(ctx context.Context, id int64, read func(Store, *Snapshot) 
 	})
 }
 
-// heard makes a reading of rows that sets the timer back with each batch.
+// heard wraps a reading of rows so that each batch resets the timer.
 func heard[T any](rows func(func([]T) error) error, timer *time.Timer, silence time.Duration) func(func([]T) error) error {
 	if rows == nil {
 		return nil

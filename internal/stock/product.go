@@ -21,7 +21,7 @@ type Product struct {
 type Ledger struct {
 	Facts       map[Store]store.Facts
 	Unavailable map[Store]error
-	// Next is where the rows go on; nil where these are the last ones.
+	// Next is the position of the next row; nil after the last one.
 	Next Cursor
 }
 
@@ -52,7 +52,7 @@ func (s *Shop) setStock(ctx context.Context, product, stock int64, segments int)
 			errs = append(errs, s.deps.silent(at))
 		}
 	}
-	if err := errors.Join(errs...); err != nil { // a store that cannot be set makes a run of the others void
+	if err := errors.Join(errs...); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
 	if r := s.deps.Redis; r != nil {
@@ -135,8 +135,8 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	return err
 }
 
-// Ledger reads everything that the stores hold on a product, all rows at once; ErrUnknownProduct when none of them has it. It is for
-// small products; [Shop.Page] and [Shop.Audit] serve any.
+// Ledger reads all rows of a product in all stores at once; ErrUnknownProduct when no store has it. Use it for products with few
+// orders; [Shop.Page] and [Shop.Audit] serve any.
 func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
 	return s.ledger(ctx, id, true)
 }
@@ -147,7 +147,7 @@ func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error
 	})
 }
 
-// reader is the side of a store that reads a product.
+// reader is the reading half of a store.
 type reader interface {
 	Facts(ctx context.Context, product int64, orders bool) (store.Facts, error)
 	Snapshot(ctx context.Context, product int64, want store.Want) (store.Facts, store.Position, error)
@@ -155,7 +155,7 @@ type reader interface {
 	Scan(ctx context.Context, product int64, body func(*store.Snapshot) error) error
 }
 
-// reader returns a store that is configured; nil where it is not.
+// reader returns a store, or nil if it is not configured.
 func (s *Shop) reader(name Store) reader {
 	switch {
 	case name == Redis && s.deps.Redis != nil:
@@ -168,7 +168,7 @@ func (s *Shop) reader(name Store) reader {
 	return nil
 }
 
-// collect asks each configured store that is not known to be silent; ErrUnknownProduct when none of them has the product.
+// collect asks each configured store, except those known not to answer; ErrUnknownProduct when none of them has the product.
 func (s *Shop) collect(id int64, ask func(Store, reader) (store.Facts, error)) (Ledger, error) {
 	l := Ledger{Facts: map[Store]store.Facts{}, Unavailable: map[Store]error{}}
 	for _, name := range stores {

@@ -13,8 +13,8 @@ import (
 
 // redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer. Redis runs
 // one script at a time and nothing between its commands, so there is neither a read that grows old nor a half that remains.
-// Under load the requests of a replica share round trips, which is where its speed comes from. Answers are kept for a time: a key
-// that is repeated after it sells again.
+// Under load the requests of a replica share round trips, which is where its speed comes from. Answers are kept for a
+// limited time: a key that is repeated later sells again.
 //
 //	A   EVALSHA ── GET 1, RPUSH, DECRBY, HSET ── 200
 //	B   EVALSHA ······································· ── GET 0 ── sold out

@@ -1,7 +1,7 @@
 package stock
 
 // redlock asks five masters that know nothing of each other, and holds the lock when three said yes before much of the TTL was
-// gone. A master that dies takes no lock with it; one that forgets does, where its grant was needed for the majority. What it
+// gone. A master that dies loses no lock. A master that forgets its grant does, if that grant was needed for the majority. What it
 // does not repair is that a lease can end under its holder: there is no renewal, and independent masters have no common order
 // from which to make a fencing token.
 //
@@ -13,8 +13,8 @@ var redlock = Mode{
 	Needs:  []Backend{NeedRedis, NeedRedlock},
 	Stores: []Store{Redis, SQL},
 	Claims: map[Store]Claims{
-		// The lock outlives the failover of one node where more than a bare majority granted it. Where three of five did, the
-		// promoted replica of one of them and the other two are a majority for a rival.
+		// The lock survives the failover of one node only if more than a bare majority granted it. If three of five did, the
+		// promoted replica of one of them and the remaining two nodes form a majority for a rival.
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},

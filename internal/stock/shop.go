@@ -46,32 +46,33 @@ type Deps struct {
 	Missing map[Backend]string
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting.
 	Check func(Backend) error
-	// Down is Check for who would send something: nil also where nobody knows. What needs a backend that is down fails at once.
+	// Down is like Check, but returns nil as long as the backend's health is unknown. Requests that need a backend which is down
+	// fail at once.
 	Down func(Backend) error
 	// Work is how long a request may take beyond its wait for locks; 0 = 5 s.
 	Work time.Duration
-	// Gauge makes a number that a mode knows a metric, which read is asked for; nil = nobody wants to know.
+	// Gauge registers a metric whose value read returns; nil = no metrics.
 	Gauge   func(name, help string, read func() float64)
 	Steps   *step.Stream
 	Replica string
 	// LockTTL is the expiry of the other locks that have one.
 	LockTTL time.Duration
-	// Settle is how long each command is waited for once a deduction has begun to write, and no longer ends with its request; 0 = 10 s.
+	// Settle is how long to wait for each command after a deduction has begun to write; such commands do not end with their request. 0 = 10 s.
 	Settle time.Duration
-	// KeepKeys is how long an idempotency key is kept at least, 0 = forever.
+	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
 	KeepKeys time.Duration
 	Log      *slog.Logger
 
 	closers *[]func(context.Context) error
-	usable  *func() error // of the mode that is being made
+	usable  *func() error // of the mode that New is creating
 }
 
 // OnClose has the shop call f when it closes: for what a mode keeps running between requests. Functions are called in the
 // reverse order.
 func (d Deps) OnClose(f func(context.Context) error) { *d.closers = append(*d.closers, f) }
 
-// UsableWhen has the shop ask f why the mode cannot be used right now, nil when it can, beside the checks of its backends: for what
-// a mode has on them that they do not know of. f must not wait.
+// UsableWhen adds a check to those of the mode's backends: f returns why the mode cannot be used right now, nil = it can. It covers
+// state that the backends' probes do not see, such as a consumer group. f must not block.
 func (d Deps) UsableWhen(f func() error) { *d.usable = f }
 
 // Shop runs the modes over one set of backends. It is safe for concurrent use.
@@ -79,7 +80,7 @@ type Shop struct {
 	deps    Deps
 	entries []*entry
 	byName  map[string]*entry
-	running sync.WaitGroup // requests, also those that were answered at their deadline
+	running sync.WaitGroup // running requests, including those already answered at their deadline
 }
 
 type entry struct {
@@ -87,7 +88,7 @@ type entry struct {
 	deductor Deductor    // nil when err is set
 	readers  lock.Locker // nil where the mode has none
 	err      error
-	usable   func() error // nil where the backends decide
+	usable   func() error // nil = only the backends decide
 }
 
 // Status is one mode of a shop and why it cannot be used, nil when it can.
@@ -119,7 +120,7 @@ func NewShop(deps Deps, modes []Mode) (*Shop, error) {
 	return s, nil
 }
 
-// Close waits for what was begun, and ends what the modes keep running between requests, after the last Deduct. ctx bounds it.
+// Close waits for running deductions, and then ends the modes' background work. Call it after the last Deduct. ctx bounds it.
 func (s *Shop) Close(ctx context.Context) error {
 	settled := make(chan struct{})
 	go func() {
@@ -232,16 +233,16 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req Request) (Receipt, e
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ErrContended, err)
 	}
-	// Another store may know the product: one that was added to a running shop is empty until the stock is set again.
+	// Another store may have the product: a store that was added to a running shop is empty until the stock is set again.
 	if unknown, ok := errors.AsType[*ProductError](err); ok && unknown.Store == "" {
 		unknown.Store = string(req.Store)
 	}
 	return r, err
 }
 
-// deduct has the mode deduct, unless something that it needs is known to be down.
+// deduct calls the mode, unless a backend that it needs is known to be down.
 func (s *Shop) deduct(ctx context.Context, e *entry, req Request) (Receipt, error) {
-	if len(e.mode.Needs) == 0 { // it has nothing to wait for
+	if len(e.mode.Needs) == 0 { // it never blocks
 		return e.deductor.Deduct(ctx, req)
 	}
 	err := s.deps.down(e.mode.Needs...)

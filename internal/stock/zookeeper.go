@@ -17,7 +17,7 @@ var zookeeper = Mode{
 
 // sessionClaims are those of a lock that a consensus store keeps for as long as a session is kept alive. No failover loses it;
 // but one of the Redis where the stock is loses units and orders, whoever holds the lock: the count may be lost with the old
-// master while the order, which is sent after it, lands on the promoted one.
+// master while the order, which is sent after it, reaches the promoted one.
 var sessionClaims = map[Store]Claims{
 	Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 	SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: ".", Retry: "D", LateWrite: "O"},

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A transaction of MySQL is sent statement by statement on a connection of the pool. database/sql's own Tx would wait for the answer
-// to COMMIT for as long as the driver does, whatever its context says.
+// MySQL transactions send their statements on a connection of the pool. database/sql's Tx is not used, since it ignores the context
+// while it waits for the answer to COMMIT.
 
-// commitTimeout is how long a COMMIT is waited for, unless [SQL.CommitsWithin] says something else.
+// commitTimeout is the time limit of a COMMIT unless [SQL.CommitsWithin] sets another.
 const commitTimeout = 10 * time.Second
 
-// CommitsWithin says how long the answer to a COMMIT of MySQL is waited for, from when it is sent; without it, it is ten seconds. One
-// that has no answer by then is [ErrUnknown], and its connection is closed. It is called before the first.
+// CommitsWithin sets how long to wait for the answer to a COMMIT of MySQL, counted from its sending; the default is ten seconds. A
+// COMMIT without an answer by then is [ErrUnknown], and its connection is closed. Call it before the first transaction.
 func (s *SQL) CommitsWithin(d time.Duration) { s.commits = d }
 
-// begins is on how many connections a transaction tries to begin: the server may have closed those that the pool kept.
+// begins is how many connections a transaction tries at most: the server may have closed idle connections of the pool.
 const begins = 3
 
 // begin takes a connection and begins a transaction on it.
@@ -63,8 +63,8 @@ var isolationLevels = map[sql.IsolationLevel]string{
 	sql.LevelRepeatableRead: "REPEATABLE READ", sql.LevelSerializable: "SERIALIZABLE",
 }
 
-// finish runs body in the transaction that c has begun, or will with its first statement, and commits it. Before COMMIT ctx ends it, and
-// nothing has happened; COMMIT has its own time.
+// finish runs body in the transaction of c (begun already, or by its first statement), and commits it. If ctx ends before COMMIT, nothing
+// has happened; COMMIT has its own time limit.
 func (s *SQL) finish(ctx context.Context, c *sql.Conn, body func(*Tx) error) error {
 	clean := false // no transaction is open
 	defer func() {
@@ -89,11 +89,11 @@ func (s *SQL) finish(ctx context.Context, c *sql.Conn, body func(*Tx) error) err
 	return err
 }
 
-// rollbackTimeout bounds a ROLLBACK, which must be sent also where the transaction's context has ended.
+// rollbackTimeout bounds a ROLLBACK, which must be sent even if the transaction's context has ended.
 const rollbackTimeout = 5 * time.Second
 
-// abandon rolls back. Where that fails the connection is closed, and the server rolls back: to the next transaction on it, what is
-// left of this one would be its own.
+// abandon rolls back. If that fails it closes the connection, so that the server rolls back: otherwise the remains of this transaction
+// would become part of the next one on the connection.
 func abandon(c *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
 	defer cancel()

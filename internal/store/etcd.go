@@ -23,7 +23,7 @@ import (
 //	stock/101               the count, or "segmented:5000" of a product that is segmented in Redis
 //	initial/101             what Reset set
 //	orders/101/<order id>   an order, JSON
-//	purged/101              what a purge has removed, JSON; it counts if it was written after initial/101
+//	purged/101              sums of purged orders, JSON; valid only if written after initial/101
 type Etcd struct {
 	c      *clientv3.Client
 	prefix string
@@ -35,7 +35,7 @@ func NewEtcd(c *clientv3.Client, prefix string) *Etcd {
 	return &Etcd{c: c, prefix: prefix, within: etcdTimeout}
 }
 
-// AnswersWithin bounds each request; without it, it is three seconds. It is called before the first.
+// AnswersWithin sets the time limit of each request; the default is three seconds. Call it before the first request.
 func (e *Etcd) AnswersWithin(d time.Duration) { e.within = d }
 
 // etcdTimeout bounds a request: the client waits for a server that is down for as long as it is allowed to.
@@ -121,14 +121,14 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 	return f, err
 }
 
-// askFacts are the questions that etcdFacts reads the answers to.
+// askFacts are the reads whose answers etcdFacts decodes.
 func (e *Etcd) askFacts(product int64) []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product)), clientv3.OpGet(e.key("purged", product)),
 	}
 }
 
-// etcdFacts reads the answers to the first three questions of a product: its count, what it was set to, and what was purged.
+// etcdFacts decodes the answers to askFacts: a product's count, its initial count, and the sums of purged orders.
 func etcdFacts(res *clientv3.TxnResponse, product int64) (f Facts, err error) {
 	for i, dest := range []*int64{&f.Stock, &f.Initial} {
 		kvs := res.Responses[i].GetResponseRange().Kvs
@@ -156,8 +156,8 @@ func etcdOrders(kvs []*mvccpb.KeyValue) ([]Order, error) {
 	return all, nil
 }
 
-// purgedSince decodes what was purged, if that was after the stock was set: a replica that does not know of purges sets the stock and
-// leaves the sums.
+// purgedSince decodes the sums of purged orders if they were written after the stock was set. A replica of an earlier version does not
+// delete the sums when it sets the stock.
 func purgedSince(initial, purged []*mvccpb.KeyValue) (p Purged, err error) {
 	if len(initial) == 0 || len(purged) == 0 || purged[0].ModRevision < initial[0].ModRevision {
 		return p, nil

@@ -9,14 +9,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Snapshot reads a product at one revision: its facts and totals, and its first orders by id, which begins with the time. The position
-// is that after them.
+// Snapshot reads a product at one revision: its facts and totals, and its first orders by id (ids begin with the time). The position
+// is the one after these orders.
 func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
 	f, p, err = e.first(ctx, product, want)
 	if err != nil || p.NoOrders {
 		return f, p, err
 	}
-	// The rest is only added up.
+	// The remaining orders are only summed.
 	at := p
 	err = e.walk(ctx, product, at, func(batch []Order) error {
 		for _, o := range batch {
@@ -27,7 +27,7 @@ func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts,
 	return f, p, err
 }
 
-// first is Snapshot with the units of the first orders only.
+// first is Snapshot, except that it sums only the first orders.
 func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
 	short, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -52,8 +52,8 @@ func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p 
 	return f, p, nil
 }
 
-// Page reads the orders after a position, and returns the position after them. They are those of the snapshot that the reader began
-// with, as long as etcd still has its revision.
+// Page reads the orders after a position, and returns the position after them. It reads the reader's first snapshot, as long as etcd
+// has not compacted its revision.
 func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
 	next = p
 	next.NoKeys = true
@@ -75,7 +75,7 @@ func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (
 	return f, next, err
 }
 
-// after notes that a page was read, out of so many orders that were left.
+// after returns the position after a page, given how many orders were left before it.
 func (p *Position) after(page []Order, left int64) {
 	if p.NoOrders = int64(len(page)) >= left; len(page) > 0 {
 		p.Order = page[len(page)-1].ID
@@ -94,7 +94,7 @@ func (e *Etcd) askOrders(product int64, p Position, n int) clientv3.Op {
 	return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(int64(n)), clientv3.WithRev(p.Revision))
 }
 
-// Scan reads a product at one revision, and gives body the snapshot.
+// Scan calls body with a snapshot of a product at one revision.
 func (e *Etcd) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
 	f, p, err := e.first(ctx, product, Want{})
 	if err != nil {

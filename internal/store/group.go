@@ -111,7 +111,7 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]Answer, er
 	return all, statementError(rows.Err())
 }
 
-// AnySold says whether one of some orders of a product, at least one, is there.
+// AnySold says whether any of the given orders (at least one) of a product exists.
 func (t *Tx) AnySold(product int64, ids []string) (bool, error) {
 	query, args := ofOrders(t.q.anySold, product, ids)
 	var n int
@@ -119,7 +119,7 @@ func (t *Tx) AnySold(product int64, ids []string) (bool, error) {
 	return n > 0, statementError(err)
 }
 
-// Sold returns what was left after those of some orders of a product, at least one, that are there, by id.
+// Sold returns the stock left after each of the given orders (at least one) that exists, by id.
 func (s *SQL) Sold(ctx context.Context, product int64, ids []string) (map[string]*int64, error) {
 	query, args := ofOrders(s.q.sold, product, ids)
 	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, query, args...)
@@ -139,7 +139,7 @@ func (s *SQL) Sold(ctx context.Context, product int64, ids []string) (map[string
 	return all, statementError(rows.Err())
 }
 
-// ofOrders fills the ids of orders into a query about a product, whose line "(?)" is their list.
+// ofOrders expands the "(?)" of a query to a list of order ids.
 func ofOrders(query string, product int64, ids []string) (filled string, args []any) {
 	args = append(make([]any, 0, 1+len(ids)), product)
 	for _, id := range ids {

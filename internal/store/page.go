@@ -1,47 +1,46 @@
 package store
 
-// This file is about reading the rows of a product, of which there may be millions: in pages, by a reader that comes again for each
-// ([Position]), or all at once from one snapshot, in batches ([Snapshot]). Nothing here holds more than one page or batch.
+// This file reads the rows of a product, of which there may be millions: in pages, one request each ([Position]), or all of one snapshot
+// in batches ([Snapshot]). Neither holds more than one page or batch in memory.
 
 // Totals counts the order rows of a product, and their units.
 type Totals struct{ Orders, Units int64 }
 
-// Want says how many rows a page may hold at most, of each kind.
+// Want limits the rows of a page, by kind.
 type Want struct{ Orders, Keys int }
 
-// Position is where a reader of a product's rows has got to in one store; the zero value is before the first row. A purge, which
-// removes the oldest rows, moves no position: a row that is removed before it was read is passed over, and counted as purged.
+// Position is a reader's position in a product's rows in one store; the zero value is before the first row. A purge removes the oldest
+// rows and leaves positions valid: a row that is purged before it was read is skipped, and counted as purged.
 type Position struct {
-	// Order is the last order that was read, and Until the last one of the snapshot that the reader began with: by number in Redis
-	// and SQLite, which only append, by id elsewhere.
+	// Order is the last order that was read; Until is the last order of the reader's first snapshot. Both are numbers in Redis and
+	// SQLite, which only append, and ids elsewhere.
 	Order string `json:"o,omitempty"`
 	Until string `json:"u,omitempty"`
 	// Key is the last idempotency key that was read.
 	Key []byte `json:"k,omitempty"`
-	// Revision is that of the snapshot in etcd, which still reads it.
+	// Revision is the revision of the first snapshot in etcd.
 	Revision int64 `json:"r,omitempty"`
-	// Purged is how many orders had been removed when Redis was read last.
+	// Purged is how many orders had been purged at the last read, in Redis.
 	Purged int64 `json:"p,omitempty"`
-	// NoOrders and NoKeys say that none is left to be read.
+	// NoOrders and NoKeys say that none is left to read.
 	NoOrders bool `json:"x,omitempty"`
 	NoKeys   bool `json:"y,omitempty"`
 }
 
-// End says that nothing is left to be read.
+// End says that nothing is left to read.
 func (p Position) End() bool { return p.NoOrders && p.NoKeys }
 
-// Snapshot is one consistent view of a product in one store. Its rows are read while it is open, as often as wanted.
+// Snapshot is one consistent view of a product in one store. Its rows can be read any number of times while it is open.
 type Snapshot struct {
-	Facts // without rows, and without the units of the totals
-	// Orders reads all order rows in batches, about the oldest first. A batch must not be kept. An error of each ends the reading, and
-	// is returned.
+	Facts // without rows, and without the totals' units
+	// Orders calls each with batches of all order rows, roughly the oldest first. each must not keep a batch. An error of each ends
+	// the reading and is returned.
 	Orders func(each func([]Order) error) error
-	// Missed is what of the snapshot was purged before Orders came to it, the last time that it was read.
+	// Missed counts the rows of the snapshot that were purged before the last call of Orders reached them.
 	Missed Totals
-	// Keys reads all rows of the idempotency table in batches; nil where there is no table.
+	// Keys does the same for the rows of the idempotency table; nil if the store has none.
 	Keys func(each func([]KeyRow) error) error
 }
 
-// batchRows is how many rows are read from a server at once where all of them are wanted: some 250 kB, and well below a
-// millisecond of Redis's time.
+// batchRows is how many rows one read fetches when all rows are read: some 250 kB, and well below a millisecond of Redis's time.
 const batchRows = 1000

@@ -15,8 +15,8 @@ import (
 // etcdPurgeBatch stays below the 128 operations that a transaction of etcd may have.
 const etcdPurgeBatch = 100
 
-// Purge removes old orders until none is left, and returns how many. Their space is free after the server's next compaction. Answers
-// are not kept in etcd.
+// Purge removes old orders until none is left, and returns how many. The server frees their space at its next compaction. etcd
+// stores no answers.
 func (e *Etcd) Purge(ctx context.Context, keep Retention) (sum Purged, err error) {
 	if keep.Orders == 0 {
 		return sum, nil
@@ -32,7 +32,7 @@ func (e *Etcd) Purge(ctx context.Context, keep Retention) (sum Purged, err error
 	for _, kv := range products.Kvs {
 		product, err := strconv.ParseInt(strings.TrimPrefix(string(kv.Key), head), 10, 64)
 		if err != nil {
-			continue // somebody else's
+			continue // not a key of ours
 		}
 		gone, err := batches(ctx, func() (Purged, bool, error) { return e.purge(ctx, product, cutoff(keep.Orders)) })
 		sum.add(gone)
@@ -41,8 +41,8 @@ func (e *Etcd) Purge(ctx context.Context, keep Retention) (sum Purged, err error
 	return sum, errors.Join(errs...)
 }
 
-// purge is one batch. Order ids begin with their time, so that the first keys are the oldest. The transaction holds if nobody has
-// purged, or set the stock, since they were read.
+// purge removes one batch. Order ids begin with their time, so the first keys are the oldest. The transaction succeeds only if nobody
+// has purged, or set the stock, since the orders were read.
 func (e *Etcd) purge(ctx context.Context, product, before int64) (gone Purged, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (e *Etcd) purge(ctx context.Context, product, before int64) (gone Purged, m
 	return gone, gone.Orders == etcdPurgeBatch, nil
 }
 
-// unchanged holds while a key is as it was read: with that revision, or not there.
+// unchanged compares a key's revision with that of an earlier read; 0 = it does not exist.
 func unchanged(key string, kvs []*mvccpb.KeyValue) clientv3.Cmp {
 	var revision int64
 	if len(kvs) > 0 {
@@ -87,7 +87,7 @@ func unchanged(key string, kvs []*mvccpb.KeyValue) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(key), "=", revision)
 }
 
-// oldOrders adds up the orders from the first on that are old, and says how to delete them.
+// oldOrders sums the old orders at the start, and returns the operations that delete them.
 func oldOrders(kvs []*mvccpb.KeyValue, before int64) (sum Purged, ops []clientv3.Op, err error) {
 	for _, kv := range kvs {
 		var o Order

@@ -16,17 +16,17 @@ var purgeSource string
 
 var purgeScript = redis.NewScript(purgeSource)
 
-// scanCount is how many keys Redis looks at for one SCAN, in which time it does nothing else.
+// scanCount is how many keys one SCAN inspects; Redis does nothing else meanwhile.
 const scanCount = 500
 
-// Purge removes old orders, and answers that are older than keep.Keys, at the latest at twice that age, and returns how many. It finds
-// the products by SCAN. An error is that of one product; the others are done.
+// Purge removes old orders, and answers older than keep.Keys (at the latest at twice that age), and returns how many. It finds the
+// products with SCAN. If one product fails, Purge still handles the others, and returns the error.
 func (r *Redis) Purge(ctx context.Context, keep Retention) (sum Purged, err error) {
 	cluster, ok := r.c.(*redis.ClusterClient)
 	if !ok {
 		return r.purgeAll(ctx, r.c, keep)
 	}
-	var sums = make(chan Purged, 1) // the masters are asked at the same time
+	var sums = make(chan Purged, 1) // the masters are scanned at the same time
 	sums <- Purged{}
 	err = cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		one, err := r.purgeAll(ctx, master, keep)
@@ -53,7 +53,7 @@ func (r *Redis) purgeAll(ctx context.Context, server redis.Cmdable, keep Retenti
 			id, ok := strings.CutSuffix(strings.TrimPrefix(key, head), "}")
 			product, err := strconv.ParseInt(id, 10, 64)
 			if !ok || err != nil {
-				continue // somebody else's
+				continue // not a key of ours
 			}
 			gone, err := batches(ctx, func() (Purged, bool, error) { return r.purge(ctx, product, keep) })
 			all.add(gone)
@@ -65,7 +65,7 @@ func (r *Redis) purgeAll(ctx context.Context, server redis.Cmdable, keep Retenti
 	return sum, errors.Join(append(errs, err)...)
 }
 
-// purge is one batch of one product.
+// purge removes one batch of one product.
 func (r *Redis) purge(ctx context.Context, product int64, keep Retention) (gone Purged, more bool, err error) {
 	before := "" // nothing is old
 	if keep.Orders > 0 {

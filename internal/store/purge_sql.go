@@ -13,8 +13,8 @@ import (
 // purgeTimeout bounds one batch.
 const purgeTimeout = 10 * time.Second
 
-// Purge removes old keys and orders until none is left, and returns how many. It locks nothing that a sale needs, but for a key that
-// is repeated in the moment in which it goes. An error is that of one batch; those before it are done.
+// Purge removes old keys and orders until none is left, and returns how many. It locks no row that a sale needs, unless a key is
+// repeated at the moment of its removal. If a batch fails, the batches before it are committed.
 func (s *SQL) Purge(ctx context.Context, keep Retention) (Purged, error) {
 	sum, err := batches(ctx, func() (Purged, bool, error) {
 		return purge[[]byte](ctx, s, removal{s.q.oldKeys, cutoff(keep.Keys), (*Tx).purgeKeys})
@@ -29,14 +29,14 @@ func (s *SQL) Purge(ctx context.Context, keep Retention) (Purged, error) {
 	return sum, err
 }
 
-// removal is what a batch removes: how to find the ids of old rows, before when they are old, and how to remove them.
+// removal describes a batch: how to find the ids of old rows, the time before which rows are old, and how to remove them.
 type removal struct {
 	find   string
 	before int64
 	remove func(tx *Tx, ids []any, before int64) (gone map[int64]Purged, err error)
 }
 
-// purge is one batch: it finds the ids of old rows, of type T, without a lock, and in a transaction removes those that are still there.
+// purge removes one batch: it finds the ids of old rows, of type T, without a lock, and removes those that still exist in a transaction.
 func purge[T string | []byte](ctx context.Context, s *SQL, r removal) (sum Purged, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func purge[T string | []byte](ctx context.Context, s *SQL, r removal) (sum Purge
 		if err != nil {
 			return err
 		}
-		for _, product := range slices.Sorted(maps.Keys(gone)) { // in the same order for all who purge
+		for _, product := range slices.Sorted(maps.Keys(gone)) { // the same order in every replica, against deadlocks
 			p := gone[product]
 			sum.add(p)
 			if err := tx.exec(s.q.addPurged, p.Orders, p.Units, p.Keys, product); err != nil {
@@ -69,7 +69,7 @@ func purge[T string | []byte](ctx context.Context, s *SQL, r removal) (sum Purge
 	return sum, len(old) == purgeBatch, nil
 }
 
-// purgeOrders removes the orders with these ids, of a cart all its rows.
+// purgeOrders removes the orders with these ids; of a cart, all rows.
 func (t *Tx) purgeOrders(ids []any, _ int64) (map[int64]Purged, error) {
 	gone := map[int64]Purged{}
 	err := t.each(t.q.lockOrders, ids, nil, func(rows *sql.Rows) error {
@@ -88,7 +88,7 @@ func (t *Tx) purgeOrders(ids []any, _ int64) (map[int64]Purged, error) {
 	return gone, t.exec(list(t.q.purgeOrders, len(ids)), ids...)
 }
 
-// purgeKeys removes those of the keys that are old; one that was purged and used again since is not.
+// purgeKeys removes those of the keys that are still old: a key may have been purged and used again meanwhile.
 func (t *Tx) purgeKeys(keys []any, before int64) (map[int64]Purged, error) {
 	gone := map[int64]Purged{}
 	var old []any
@@ -112,8 +112,7 @@ func (t *Tx) purgeKeys(keys []any, before int64) (map[int64]Purged, error) {
 	return gone, t.exec(list(t.q.purgeKeys, len(old)), old...)
 }
 
-// productsOf lists the products whose orders an answer is about. The row of a cart's key has the first one; the others stand in the
-// answer.
+// productsOf lists the products of an answer's orders. The row of a cart's key has the first product; the answer lists the others.
 func productsOf(first int64, body []byte) []int64 {
 	var cart struct {
 		Items []struct {
@@ -122,7 +121,7 @@ func productsOf(first int64, body []byte) []int64 {
 	}
 	all := []int64{first}
 	if json.Unmarshal(body, &cart) != nil {
-		return all // not ours to read
+		return all // not in our format
 	}
 	for _, item := range cart.Items {
 		if !slices.Contains(all, item.ProductID) {
@@ -132,7 +131,7 @@ func productsOf(first int64, body []byte) []int64 {
 	return all
 }
 
-// each runs a query over a list of ids, and then of other arguments.
+// each runs a query with a list of ids and further arguments.
 func (t *Tx) each(query string, ids, more []any, scan func(*sql.Rows) error) error {
 	rows, err := t.conn.QueryContext(t.ctx, list(query, len(ids)), slices.Concat(ids, more)...)
 	if err != nil {
@@ -147,7 +146,7 @@ func (t *Tx) each(query string, ids, more []any, scan func(*sql.Rows) error) err
 	return statementError(rows.Err())
 }
 
-// list puts n parameters where a statement has the list "(?)".
+// list expands the "(?)" of a statement to n parameters.
 func list(query string, n int) string {
 	return strings.Replace(query, "(?)", "(?"+strings.Repeat(", ?", n-1)+")", 1)
 }

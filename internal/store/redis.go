@@ -24,7 +24,7 @@ import (
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, oldest first
 //	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
-//	purged:{101}     what a purge has removed: orders, units, keys, and run, the name of the run for which they count
+//	purged:{101}     sums of purged orders, units and keys; run is the run that they belong to
 type Redis struct {
 	c        redis.UniversalClient
 	prefix   string
@@ -32,7 +32,7 @@ type Redis struct {
 	sums     sums
 	refusing atomic.Bool // the last sale was refused
 	keep     time.Duration
-	spread   atomic.Bool // over the slots of a cluster: no script reaches all keys
+	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
@@ -47,7 +47,7 @@ func NewRedis(c redis.UniversalClient, prefix string) *Redis {
 const segmentedMark = "segmented:"
 
 func (r *Redis) key(family string, product int64) string {
-	b := make([]byte, 0, 64) // on the stack: a sale has up to seven names
+	b := make([]byte, 0, 64) // on the stack: a sale has up to seven keys
 	b = append(append(append(b, r.prefix...), family...), ":{"...)
 	return string(append(strconv.AppendInt(b, product, 10), '}'))
 }
@@ -86,7 +86,7 @@ func (r *Redis) Set(ctx context.Context, product, stock int64) error {
 func (r *Redis) Add(ctx context.Context, product, delta int64) (int64, error) {
 	key := []string{r.key("stock", product)}
 	n, err := r.c.IncrBy(ctx, key[0], delta).Result()
-	if delta > 0 && redis.HasErrorPrefix(err, "OOM") { // what was taken must go back, though Redis has no memory for anything new
+	if delta > 0 && redis.HasErrorPrefix(err, "OOM") { // the units must go back even if Redis has no memory for new data
 		n, err = finishScript.Run(ctx, r.c, key, "INCRBY", delta).Int64()
 	}
 	return n, writeError(err)
@@ -105,7 +105,7 @@ func (r *Redis) Append(ctx context.Context, o Order) error {
 	}
 	key := []string{r.key("orders", o.ProductID)}
 	err = r.c.RPush(ctx, key[0], row).Err()
-	if redis.HasErrorPrefix(err, "OOM") { // the count is written: without its order the units would be gone
+	if redis.HasErrorPrefix(err, "OOM") { // the count is already written: without the order the units would be lost
 		err = finishScript.Run(ctx, r.c, key, "RPUSH", row).Err()
 	}
 	return writeError(err)
@@ -201,7 +201,7 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	}
 	pipe := r.c.Pipeline()
 	for _, keys := range bySlot(gone) {
-		pipe.Unlink(ctx, keys...) // frees a long list beside the commands of others
+		pipe.Unlink(ctx, keys...) // frees a long list in the background
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return writeError(err)
@@ -209,8 +209,8 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	return r.setCount(ctx, product, stock, segments)
 }
 
-// setCount writes the count of a product, or those of its segments, in one script, and on a cluster in one for each slot, the product
-// itself last. A transaction would not do: where memory is full, Redis refuses whatever is sent in one.
+// setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot, the product
+// itself last. A MULTI would not do: if memory is full, Redis refuses all of it.
 func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int) error {
 	keys, counts := make([]string, segments, segments+2), make([]any, segments, segments+2)
 	for i := range segments {
@@ -305,7 +305,7 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, e
 	return f, err
 }
 
-// purged reads what a purge has removed since the last reset.
+// purged reads the sums of purged rows since the last reset.
 func (r *Redis) purged(ctx context.Context, product int64) (Purged, error) {
 	pipe := r.c.Pipeline()
 	read := r.askPurged(ctx, pipe, product)
@@ -315,8 +315,8 @@ func (r *Redis) purged(ctx context.Context, product int64) (Purged, error) {
 	return read()
 }
 
-// askPurged adds to a pipeline the question for what a purge has removed since the last reset; read reads the answer. A replica that
-// does not know of purges deletes the run's name with the answers, and leaves the sums, which then count no more.
+// askPurged adds to a pipeline the read of the sums of purged rows; read decodes the answer. When a replica of an earlier version
+// resets a product it deletes the run's name but not the sums, which are then ignored.
 func (r *Redis) askPurged(ctx context.Context, pipe redis.Pipeliner, product int64) (read func() (Purged, error)) {
 	run := pipe.HGet(ctx, r.key("answers", product), "")
 	sums := pipe.HMGet(ctx, r.key("purged", product), "run", "orders", "units", "keys")
@@ -367,7 +367,7 @@ func writeError(err error) error {
 	return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
 }
 
-// RedisAnswered says that err is what a server answered: it is there, and refuses.
+// RedisAnswered says that err is an answer of the server, which therefore is reachable and refuses.
 func RedisAnswered(err error) bool {
 	var answered redis.Error
 	return errors.As(err, &answered)

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The orders of Redis are a list that grows at its end, and that a purge shortens at its start. An order's number, counted from the
-// setting of the stock, is its index plus what was purged: it stays, and the orders below a number stay what they are.
+// The orders in Redis are a list that grows at its end, and that a purge shortens at its start. An order's number, counted since the
+// stock was set, is its index plus the number of purged orders. A purge changes no number, and orders below a number never change.
 
-// view is what one MULTI reads of a product: a snapshot, and the rows from one number on. On a cluster the segments lie elsewhere,
-// and are read in transactions of their own.
+// view is what one MULTI reads of a product: a snapshot, and rows from one number on. On a cluster the segments are in other slots,
+// and are read in separate transactions.
 type view struct {
 	Facts
 	first int64 // the number of the first row
@@ -23,7 +23,7 @@ type view struct {
 	rows  []string
 }
 
-// Snapshot reads a product in one transaction: its facts and totals, and its first orders. The position is that after them.
+// Snapshot reads a product in one transaction: its facts and totals, and its first orders. The position is the one after them.
 func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, Position, error) {
 	s, err := r.sums.of(ctx, product)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, 
 		p.passed(v.first+int64(len(v.rows)), v.end)
 		return f, p, nil
 	}
-	return Facts{}, Position{}, fmt.Errorf("%w: orders of product %d are removed faster than they are added up", ErrUnavailable, product)
+	return Facts{}, Position{}, fmt.Errorf("%w: orders of product %d are purged faster than they are summed", ErrUnavailable, product)
 }
 
 // Page reads the orders after a position, and returns the position after them.
@@ -67,7 +67,7 @@ func (r *Redis) Page(ctx context.Context, product int64, p Position, want Want) 
 		return f, p, ErrPosition
 	}
 	c := view{Facts: Facts{Purged: Purged{Orders: p.Purged}}}
-	for more := true; more; more = len(c.rows) == 0 && from < c.first && c.first < end { // all of the page was purged: the next one then
+	for more := true; more; more = len(c.rows) == 0 && from < c.first && c.first < end { // the whole page was purged: read the next one
 		from = max(from, c.first)
 		if c, err = r.chunk(ctx, product, from, min(end, from+int64(want.Orders)), c.Purged.Orders); err != nil {
 			return f, p, err
@@ -85,13 +85,13 @@ func (r *Redis) Page(ctx context.Context, product int64, p Position, want Want) 
 	return f, next, nil
 }
 
-// passed notes that all orders below a number have been read.
+// passed records that all orders below a number have been read.
 func (p *Position) passed(number, end int64) {
 	p.Order, p.NoOrders = strconv.FormatInt(number, 10), number >= end
 }
 
-// Scan reads a product in one transaction and gives body the snapshot: later orders are not in it. An order that a purge removes
-// while the rows are read is in Missed then.
+// Scan reads a product in one transaction and calls body with the snapshot, which has no later orders. Missed counts the orders that a
+// purge removes while the rows are being read.
 func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
 	v, err := r.view(ctx, product, 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 	s := &Snapshot{Facts: v.Facts}
 	s.Totals.Orders = v.end - v.first
 	s.Orders = func(each func([]Order) error) error {
-		read := Totals{Orders: v.Purged.Orders, Units: v.Purged.Units} // below the row that comes next
+		read := Totals{Orders: v.Purged.Orders, Units: v.Purged.Units} // sums below the next row
 		s.Missed = Totals{}
 		return r.walk(ctx, product, v.first, v.end, func(c view) error {
 			orders, err := decodeOrders(c.rows, product)
@@ -122,7 +122,7 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 	return body(s)
 }
 
-// walk reads the orders with numbers from first to below end, in batches. What is purged on the way is passed over.
+// walk reads the orders with numbers from first to below end, in batches. It skips orders that are purged meanwhile.
 func (r *Redis) walk(ctx context.Context, product, first, end int64, each func(view) error) error {
 	purged := first
 	for at := first; at < end; {
@@ -144,11 +144,11 @@ func (r *Redis) walk(ctx context.Context, product, first, end int64, each func(v
 	return nil
 }
 
-// maxMoves is how often a purge may come between two reads of a chunk.
+// maxMoves is how many purges may interfere with the reading of one chunk.
 const maxMoves = 20
 
-// chunk reads the orders with numbers from from to below to. The index of a number depends on what was purged: where that is not
-// what the caller thinks, it reads again. Orders that were purged are passed over, so first may be above from.
+// chunk reads the orders with numbers from from to below to. A number's index depends on how many orders were purged: if that is not
+// as the caller assumed, chunk reads again. It skips purged orders, so first may be above from.
 func (r *Redis) chunk(ctx context.Context, product, from, to, purged int64) (v view, err error) {
 	for range maxMoves {
 		at := max(from-purged, 0)
@@ -181,12 +181,12 @@ func (r *Redis) view(ctx context.Context, product int64, n int) (view, error) {
 			return v, err
 		}
 		if segments = split; try == maxMoves {
-			return v, fmt.Errorf("%w: product %d is set again all the time", ErrUnavailable, product)
+			return v, fmt.Errorf("%w: the stock of product %d is being set again and again", ErrUnavailable, product)
 		}
 	}
 }
 
-// tryView is view with as many segments as the caller thinks there are; split is how many there are.
+// tryView is view, assuming a number of segments; split is the actual number.
 func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v view, split int, err error) {
 	pipe := r.c.TxPipeline()
 	stock, initial := pipe.Get(ctx, r.key("stock", product)), pipe.Get(ctx, r.key("initial", product))
@@ -206,7 +206,7 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 		return v, 0, readError(err, product)
 	}
 	if v.Initial, err = initial.Int64(); err != nil {
-		return v, 0, fmt.Errorf("%w: product %d has a count, and no initial one: %w", ErrUnavailable, product, err)
+		return v, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
 	}
 	if v.Purged, err = sums(); err != nil {
 		return v, 0, err

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// Redis cannot add up a list. The orders below a number stay what they are, so their sum is kept, and each snapshot adds what has
-// come since: the first one of a product with a million orders takes seconds, the next ones take none.
+// Redis cannot sum a list. Orders below a number never change, so their sum is cached here, and each snapshot adds only newer orders: the
+// first snapshot of a product with a million orders takes seconds, later ones no time.
 
-// sums holds what was added up, by product.
+// sums caches the sums, by product.
 type sums struct {
 	mu  sync.Mutex
 	all map[int64]*sum
@@ -19,15 +19,15 @@ type sums struct {
 // maxSums is how many products' sums are kept.
 const maxSums = 256
 
-// sum is the units of a product's orders below the number next, those that were purged included.
+// sum has the units of a product's orders below the number next, including purged ones.
 type sum struct {
-	turn  chan struct{} // one token: one reader adds, others wait for it
+	turn  chan struct{} // one token: one reader sums, others wait for it
 	next  int64
 	units int64
-	last  string // the row below next: as long as it is there, the rows before it are those that were added
+	last  string // the row below next: as long as it is in the list, the rows before it are those that were summed
 }
 
-// of returns the sum of a product; whoever asks has its token, and must put it back.
+// of returns the sum of a product together with its token; the caller must call done.
 func (s *sums) of(ctx context.Context, product int64) (*sum, error) {
 	s.mu.Lock()
 	if s.all == nil {
@@ -35,7 +35,7 @@ func (s *sums) of(ctx context.Context, product int64) (*sum, error) {
 	}
 	one := s.all[product]
 	if one == nil {
-		for id := range s.all { // any of them can be had again
+		for id := range s.all { // any of them can be computed again
 			if len(s.all) < maxSums {
 				break
 			}
@@ -56,8 +56,8 @@ func (s *sums) of(ctx context.Context, product int64) (*sum, error) {
 // done puts the token back.
 func (s *sum) done() { <-s.turn }
 
-// unitsBelow adds up the orders of a product below the end of a snapshot, those that were purged included. ok is false where the
-// last of them were purged, or the product was set again, before that was done.
+// unitsBelow sums the orders of a product below the end of a snapshot, including purged ones. ok is false if the last of them were
+// purged, or the stock was set again, before the summing ended.
 func (r *Redis) unitsBelow(ctx context.Context, product int64, s *sum, v view) (units int64, ok bool, err error) {
 	known, err := r.stillKnown(ctx, product, s, v)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Redis) unitsBelow(ctx context.Context, product int64, s *sum, v view) (
 		s.next, s.units, s.last = v.first, v.Purged.Units, ""
 	}
 	err = r.walk(ctx, product, s.next, v.end, func(c view) error {
-		if c.first > s.next { // what lies between was purged meanwhile, and added up by the purge
+		if c.first > s.next { // the orders between were purged meanwhile, and the purge has summed them
 			s.units = c.Purged.Units
 		}
 		for _, row := range c.rows {
@@ -75,7 +75,7 @@ func (r *Redis) unitsBelow(ctx context.Context, product int64, s *sum, v view) (
 				Quantity int64 `json:"quantity"`
 			}
 			if err := json.Unmarshal([]byte(row), &o); err != nil {
-				s.next = 0 // half a batch was added
+				s.next = 0 // only half a batch was summed
 				return fmt.Errorf("%w: an order of product %d: %w", ErrUnavailable, product, err)
 			}
 			s.units += o.Quantity
@@ -86,10 +86,10 @@ func (r *Redis) unitsBelow(ctx context.Context, product int64, s *sum, v view) (
 	return s.units, s.next == v.end, err
 }
 
-// stillKnown says whether the orders that were added up are those below next still.
+// stillKnown says whether the summed orders are still those below next.
 func (r *Redis) stillKnown(ctx context.Context, product int64, s *sum, v view) (bool, error) {
 	if s.next <= v.first || s.next > v.end {
-		return false, nil // all of them were purged, and added up by the purge; or it is another run
+		return false, nil // all of them were purged, and the purge has summed them; or it is another run
 	}
 	c, err := r.chunk(ctx, product, s.next-1, s.next, v.Purged.Orders)
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	erLockNoWait       = 3572 // MySQL; MariaDB says 1205, as it does after innodb_lock_wait_timeout
 )
 
-// longestWait is the longest wait for a row where nobody said how long the driver waits for an answer: it gives up a connection
-// that says nothing for 30 s.
+// longestWait is the longest wait for a row lock if AnswersWithin was not called: the driver closes a connection that is silent for
+// 30 s.
 const longestWait = 29 * time.Second
 
 // ReadForUpdate reads the row of a product that is not segmented and keeps it locked until the transaction ends. MySQL only.

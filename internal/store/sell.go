@@ -54,7 +54,7 @@ type Sold struct {
 const sellTries = 3
 
 // Sell takes the units of all orders and appends these, or does nothing, in one script; with a key it keeps the answer, and
-// returns the answer kept if there is one, also that for another product. The keys of different products must be in one slot of a
+// returns the stored answer if there is one, even if it is for another product. The keys of different products must be in one slot of a
 // cluster, else ErrCrossSlot.
 func (r *Redis) Sell(ctx context.Context, s Sale) (Sold, error) {
 	t := selling{Sale: s, r: r, rendered: -1}
@@ -77,21 +77,21 @@ func (r *Redis) Sell(ctx context.Context, s Sale) (Sold, error) {
 	}
 }
 
-// selling is a sale under way.
+// selling is a sale in progress.
 type selling struct {
 	Sale
 	r        *Redis
 	sold     idempotency.Template
-	rendered int    // the refusal that the script is given. Most sales want none, but after a refusal the next is likely one too
-	lost     int    // answers
-	void     string // whose claim of the key counts no more
-	claimed  bool   // on a cluster: the key is ours
+	rendered int    // the product whose refusal the script is given. Most sales need none, but after a refusal the next try likely does
+	lost     int    // lost answers
+	void     string // the owner whose claim of the key is void
+	claimed  bool   // on a cluster: this sale has claimed the key
 }
 
-// try sends the script once. again says that it is to be sent once more.
+// try sends the script once. again says that it must be sent again.
 func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	keyed := len(t.Key) > 0
-	reach := !t.r.spread.Load() // one script reaches the claim too
+	reach := !t.r.spread.Load() // the script reaches the claim too
 	if keyed && !reach {
 		if out, done, err := t.claim(ctx); done {
 			return out, false, err
@@ -109,7 +109,7 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	}
 	out, err = t.outcome(reply, t.sold, refused)
 	if err == nil && out.Short >= 0 && keyed && out.Answer == nil {
-		t.rendered = out.Short // to be kept before it is told. Counts that fall do not change who is short, but for an earlier one
+		t.rendered = out.Short // store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one becomes so
 		return out, true, nil
 	}
 	if t.claimed && (err != nil || out.Short >= 0) {
@@ -121,13 +121,13 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 // failed says whether to try again after an error, and what the error is if not.
 func (t *selling) failed(err error, keyed, reach bool) (again bool, _ error) {
 	switch unknown := errors.Is(err, ErrUnknown); {
-	case keyed && reach && errors.Is(err, ErrCrossSlot): // a cluster: the claim is elsewhere, or the products are
+	case keyed && reach && errors.Is(err, ErrCrossSlot): // a cluster: the claim or the products are in other slots
 		t.r.spread.Store(true)
 		return true, nil
 	case unknown && keyed && t.lost+1 < sellTries:
 		t.lost++
 		return true, nil
-	case !unknown && t.lost > 0: // this one did not arrive, or was refused; the one before it may have been carried out
+	case !unknown && t.lost > 0: // this try did not arrive or was refused; the one before may have been executed
 		err = fmt.Errorf("%w: an answer was lost, and then: %w", ErrUnknown, err)
 	}
 	return false, err
@@ -140,7 +140,7 @@ func (r *Redis) note(out Sold, err error) {
 	}
 }
 
-// keys are the script's. reach says that the claim of the idempotency key is among them.
+// keys are the script's KEYS. reach says whether the claim of the idempotency key is among them.
 func (t *selling) keys(reach bool) []string {
 	keys := make([]string, 0, 2*len(t.Orders)+5)
 	if len(t.Key) > 0 {
@@ -158,7 +158,7 @@ func (t *selling) keys(reach bool) []string {
 	return keys
 }
 
-// args are the script's, with the refusal of the order that is to be rendered, if one is.
+// args are the script's ARGV, including the rendered refusal, if there is one.
 func (t *selling) args() (args []any, refused idempotency.Template) {
 	size := 3*len(t.Orders) + 1
 	if len(t.Key) > 0 {

@@ -23,7 +23,7 @@ type SQL struct {
 	q      queries
 
 	rowWait time.Duration // the longest wait for a row
-	commits time.Duration // how long a COMMIT is waited for
+	commits time.Duration // the time limit of a COMMIT
 }
 
 // NewSQL returns the store on db, whose tables are those of package migrations. db must be opened with
@@ -33,8 +33,8 @@ func NewSQL(db *gorm.DB) (*SQL, error) {
 	return &SQL{db: db, q: q, rowWait: longestWait, commits: commitTimeout}, err
 }
 
-// AnswersWithin says how long the connections of MySQL wait for the answer to a statement; without it, it is thirty seconds. It is
-// called before the first.
+// AnswersWithin sets how long the connections of MySQL wait for the answer to a statement; the default is thirty seconds. Call it
+// before the first statement.
 func (s *SQL) AnswersWithin(d time.Duration) { s.rowWait = max(0, d-time.Second) }
 
 // MySQL says whether the server is MySQL or MariaDB, with InnoDB's locks; false = SQLite.
@@ -115,9 +115,9 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 	return commitError(tx.Commit().Error)
 }
 
-// renew closes the idle connections where err says that the one of a transaction was bad: the server has gone, or has become a
-// replica and takes no writes (see backend.OpenSQL). The idle ones are of the same server. Without this a failover would fail
-// one request for each of them.
+// renew closes the idle connections if err says that a transaction's connection was bad: the server has gone, or has become a replica
+// that refuses writes (see backend.OpenSQL). Idle connections lead to the same server. Without this, a failover would fail one
+// request per idle connection.
 func (s *SQL) renew(err error) {
 	if !errors.Is(err, driver.ErrBadConn) {
 		return
@@ -147,7 +147,8 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 			if err := tx.exec(s.q.reset, product, stock, stock, segments, newRun()); err != nil {
 				return err
 			}
-			// The rows of a cart find its key by its orders: those go after it. What a purge removed meanwhile is added last, and goes last.
+			// A cart's key is found through its orders, so the orders are deleted after it. A purge that ran meanwhile adds its sums last, so
+			// they are deleted last.
 			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders, s.q.deletePurged} {
 				if err := tx.exec(q, product); err != nil {
 					return err
@@ -251,7 +252,7 @@ func Conflict(err error) bool {
 	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
 }
 
-// SQLAnswered says that err is what a MySQL server answered: it is there, and refuses.
+// SQLAnswered says that err is an answer of the MySQL server, which therefore is reachable and refuses.
 func SQLAnswered(err error) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my)

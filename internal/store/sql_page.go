@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is that after them.
+// Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is the one after them.
 func (s *SQL) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
 	err = s.view(ctx, func(v *sqlView) error {
 		if f, p, err = v.facts(product); err != nil {
@@ -18,14 +18,14 @@ func (s *SQL) Snapshot(ctx context.Context, product int64, want Want) (f Facts, 
 	return f, p, err
 }
 
-// Page reads the rows after a position, and returns the position after them. The snapshot that the reader began with is gone: an
-// order that was committed since, by a replica whose clock is behind, may be among them.
+// Page reads the rows after a position, and returns the position after them. The reader's first snapshot no longer exists: the page may
+// contain an order that was committed since, by a replica whose clock is slow.
 func (s *SQL) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
 	err = s.view(ctx, func(v *sqlView) error { return v.page(product, want, &f, &p) })
 	return f, p, err
 }
 
-// Scan reads a product in one transaction, and gives body the snapshot.
+// Scan calls body with a snapshot of a product, in one transaction.
 func (s *SQL) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
 	return s.view(ctx, func(v *sqlView) error {
 		f, _, err := v.facts(product)
@@ -46,7 +46,7 @@ func (s *SQL) Scan(ctx context.Context, product int64, body func(*Snapshot) erro
 	})
 }
 
-// sqlView is a transaction that only reads, and sees the database as it was at its first read.
+// sqlView is a read-only transaction that sees the database as it was at its first read.
 type sqlView struct {
 	ctx  context.Context
 	conn interface {
@@ -56,8 +56,8 @@ type sqlView struct {
 	q *queries
 }
 
-// view runs body in a snapshot. REPEATABLE READ takes it with the first read; in SQLite's WAL any transaction that only reads has one,
-// and does not wait for the one that writes.
+// view runs body in a snapshot. REPEATABLE READ takes it at the first read. With SQLite's WAL every read-only transaction has one, and
+// does not wait for the writer.
 func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
 	opts := &sql.TxOptions{ReadOnly: true}
 	if s.MySQL() {
@@ -75,7 +75,7 @@ func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
 	return body(&sqlView{ctx: ctx, conn: tx, q: &s.q})
 }
 
-// facts reads what is known of a product without its rows, and where its first and its last row are.
+// facts reads a product without its rows, and the positions of its first and last row.
 func (v *sqlView) facts(product int64) (f Facts, p Position, err error) {
 	row := v.conn.QueryRowContext(v.ctx, v.q.facts, product)
 	if err = scanFacts(row, &f); errors.Is(err, sql.ErrNoRows) {
@@ -88,7 +88,7 @@ func (v *sqlView) facts(product int64) (f Facts, p Position, err error) {
 	return f, p, statementError(err)
 }
 
-// page reads the rows after a position, which it moves behind them.
+// page reads the rows after a position, and moves the position past them.
 func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 	if err := v.pageOfKeys(product, want.Keys, f, p); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 	}
 	if p.NoOrders = len(f.Orders) < want.Orders || last == p.Until; len(f.Orders) > 0 {
 		p.Order = last
-		// The key of a cart stands under its first product, and is found by the order.
+		// A cart's key is stored under its first product, and is found through its order.
 		return eachRow(v, scanKey, func(batch []KeyRow) error {
 			f.Keys = append(f.Keys, batch...)
 			return nil
@@ -120,7 +120,7 @@ func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 	return nil
 }
 
-// plainASCII says whether a text can be compared with an id: MySQL refuses to compare one of another character set.
+// plainASCII says whether a text can be compared with an id: MySQL refuses to compare texts of different character sets.
 func plainASCII(text string) bool {
 	for _, c := range []byte(text) {
 		if c < ' ' || c > '~' {
@@ -137,7 +137,7 @@ func (v *sqlView) pageOfKeys(product int64, want int, f *Facts, p *Position) err
 	}
 	after := p.Key
 	if after == nil {
-		after = []byte{} // NULL is below nothing
+		after = []byte{} // a comparison with NULL would select no row
 	}
 	err := eachRow(v, scanKey, func(batch []KeyRow) error {
 		f.Keys = append(f.Keys, batch...)
@@ -155,7 +155,7 @@ func scanOrder(rows *sql.Rows, o *Order) error {
 
 func scanKey(rows *sql.Rows, k *KeyRow) error { return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros) }
 
-// eachRow gives the rows of a query to each in batches, which it must not keep: the rows themselves it may.
+// eachRow calls each with batches of a query's rows. each may keep the rows, but not the slice.
 func eachRow[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string, args ...any) (err error) {
 	rows, err := v.conn.QueryContext(v.ctx, strings.TrimSpace(query), args...)
 	if err != nil {

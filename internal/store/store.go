@@ -17,7 +17,7 @@ var (
 	ErrSegmented      = errors.New("store: product is segmented") // always in a *ProductError
 	// ErrUnavailable: the store did not answer, or refused, and nothing was changed.
 	ErrUnavailable = errors.New("store: unavailable")
-	// ErrRefused: the server answers, and does not do what was asked of it: a Redis whose memory is full, a database that is read-only.
+	// ErrRefused: the server is reachable but refuses the command, because Redis's memory is full or the database is read-only.
 	ErrRefused = errors.New("store: refused")
 	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
 	ErrConflict = errors.New("store: transaction conflict")
@@ -25,7 +25,7 @@ var (
 	ErrRowBusy = errors.New("store: row is locked")
 	// ErrOrderExists: an order has been inserted before, by an earlier delivery of its request. Nothing was changed.
 	ErrOrderExists = errors.New("store: order exists")
-	// ErrPosition: a [Position] that no page of this store has given.
+	// ErrPosition: a [Position] that this store has never returned.
 	ErrPosition = errors.New("store: not a position of this store")
 	// ErrUnknown: the write was sent and its answer lost. It may have happened.
 	ErrUnknown = errors.New("store: outcome unknown")
@@ -35,7 +35,7 @@ var (
 type ProductError struct {
 	Err       error
 	ProductID int64
-	// Store is where the product was looked for: "redis", "sql" or "etcd"; "" = in all of them, or nobody said.
+	// Store is the store that was searched: "redis", "sql" or "etcd"; "" = all of them, or not known.
 	Store string
 }
 
@@ -74,20 +74,20 @@ type KeyRow struct {
 type Facts struct {
 	Initial int64
 	Stock   int64
-	// Totals counts all order rows, where Orders holds a page of them.
+	// Totals counts all order rows; Orders may hold only a page of them.
 	Totals   Totals
 	LeaseSeq uint64  // SQL only
 	Segments []int64 // Redis only
 	Orders   []Order
 	Keys     []KeyRow // SQL only
-	// Purged is what is no longer among Orders and Keys since the stock was set: it was sold all the same.
+	// Purged counts the rows that were purged from Orders and Keys since the stock was set; their units were sold.
 	Purged Purged
 }
 
-// Purged counts what the purge has removed of a product. It is written with the removal, in one transaction or script, and a
-// reset sets it back.
+// Purged counts the purged rows of a product. The transaction or script that removes rows also counts them; a reset of the stock
+// clears the counts.
 type Purged struct {
 	Orders int64 // rows
 	Units  int64 // of those rows
-	Keys   int64 // answers under idempotency keys; in Redis and SQL
+	Keys   int64 // answers to idempotency keys; in Redis and SQL
 }

@@ -40,7 +40,7 @@ func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error)
 	return t.take(t.q.take, quantity, product, quantity)
 }
 
-// TakeOfRun is Take where the product is still in a run; see [SQL.Run].
+// TakeOfRun is Take, only while the product is still in the given run; see [SQL.Run].
 func (t *Tx) TakeOfRun(product, quantity, run int64) (remaining int64, ok bool, err error) {
 	return t.take(t.q.takeOfRun, quantity, product, quantity, run)
 }
@@ -98,7 +98,7 @@ type Answer struct {
 	Fingerprint []byte // SHA-256 of the payload
 	Status      int
 	Body        []byte
-	Mode        string // "" = not known, of an answer that an earlier version kept
+	Mode        string // "" = unknown: an earlier version stored the answer
 }
 
 // ClaimKey inserts the key. first says that nobody had it; until the transaction ends, a rival with the same key blocks in

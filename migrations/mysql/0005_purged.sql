@@ -1,5 +1,5 @@
--- purged: what the purge has removed of a product, so that its sums still come out: rows of orders, their units, and keys. It counts
--- while run is that of the product; the row of an earlier run, which a replica without this table leaves behind, does not.
+-- purged: sums of a product's purged rows (orders, their units, and keys), so that audits still add up. A row is valid only while its
+-- run is the product's: a replica of an earlier version resets the product without deleting the row.
 CREATE TABLE IF NOT EXISTS purged (
   product_id BIGINT NOT NULL PRIMARY KEY,
   run        BIGINT NOT NULL,
@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS purged (
   key_rows   BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;
 
--- The purge finds the oldest rows by these. MySQL has no CREATE INDEX IF NOT EXISTS.
+-- The purge finds the oldest rows with these indexes. MySQL has no CREATE INDEX IF NOT EXISTS.
 SET @lastitem_add = IF(
   (SELECT COUNT(*) FROM information_schema.statistics
     WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_created') = 0,

@@ -1,4 +1,4 @@
--- mode is whose answer it is: the same key in another mode is another payload. NULL = written by a replica that does not say.
+-- mode is the mode that answered: the same key in another mode is another payload. NULL = written by a replica of an earlier version.
 -- MySQL has no ADD COLUMN IF NOT EXISTS.
 SET @lastitem_add = IF(
   (SELECT COUNT(*) FROM information_schema.columns

@@ -1,2 +1,2 @@
--- mode is whose answer it is: the same key in another mode is another payload. NULL = written by a replica that does not say.
+-- mode is the mode that answered: the same key in another mode is another payload. NULL = written by a replica of an earlier version.
 ALTER TABLE idempotent_log ADD COLUMN mode TEXT NULL;

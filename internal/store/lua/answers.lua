@@ -1,27 +1,27 @@
--- Takes units, appends their orders and keeps the answer under the request's key: first what concerns the answers, which are in
--- the hashes of answers.go, KEYS[1] to [4]; then sell.lua, in the same script.
+-- Takes units, appends their orders, and keeps the answer under the request's key. This half handles the stored answers, in the
+-- hashes KEYS[1] to [4] (see answers.go); sell.lua follows in the same script.
 local call = redis.call
 
--- Returns the answer that the key has, if any, and the name of the run, if it has one. old says to look into answers-old too.
+-- Returns the key's stored answer and the name of the run, if there are any. old says whether to look into answers-old too.
 local function find(key, old)
   local found = call('HMGET', KEYS[1], key, '')
   local answer, run = found[1], found[2]
-  if answer or not run then return answer, run end -- without a run, what the other hashes hold is of another one
+  if answer or not run then return answer, run end -- without a run, the other hashes belong to an earlier one
   answer = old and call('HGET', KEYS[2], key)
-  if not answer and call('EXISTS', KEYS[3]) == 1 then -- where it is not, refusals-old is not either: that expires first
+  if not answer and call('EXISTS', KEYS[3]) == 1 then -- without refusals there is no refusals-old: that one expires first
     answer = call('HGET', KEYS[3], key) or call('HGET', KEYS[4], key)
   end
   return answer, run
 end
 
--- A refusal costs no stock, so it may be asked for at will: at most 2 x 10,000 of them are kept, for ten minutes.
+-- Refusals cost no stock, so clients can cause any number of them: at most 2 x 10,000 are kept, for ten minutes.
 local function room()
   if call('HLEN', KEYS[3]) < 10000 then return end
   call('UNLINK', KEYS[4])
   call('RENAME', KEYS[3], KEYS[4])
 end
 
--- Keeps an answer in the hash, and in the claim, if there is one, for what the key is claimed: for so many milliseconds, 0 = forever.
+-- Stores an answer in a hash, and the owner in the claim of the key, if there is one, for ms milliseconds (0 = forever).
 local function keep(hash, key, answer, run, claim, owner, ms)
   if not run then
     call('UNLINK', KEYS[2], KEYS[3], KEYS[4])

@@ -1,12 +1,12 @@
 -- Takes units of one or several products, all or none, appends their orders, and keeps the answer under the request's key.
--- KEYS: with an idempotency key the four hashes of answers.go; the orders of each product; the count of each; and last, with a key and
--- where one script reaches it, the claim of the key.
--- ARGV[1] the idempotency key, "" = none; of each product the quantity, and its order in two pieces that the count left joins. With a
--- key follow what it is claimed for, whose claim is void, the milliseconds to keep one; and two answers, each as the number of its
--- pieces and the pieces, which a count joins: that of a sale, joined by what is left of the first product; and, after the product that
--- it is about (0 = not rendered yet), that of a refusal, by what it has.
--- Returns what is left of the first product; or, as a string, the answer that the key had; or a list: "sold out", "kept" (sold out,
--- and the answer is kept), "unknown" or "segmented", which product, and what it has; "claimed" and for what.
+-- KEYS: with an idempotency key the four hashes of answers.go; the orders of each product; the count of each product; last, with a key
+-- and unless Redis is a cluster, the claim of the key.
+-- ARGV[1] the idempotency key, "" = none. For each product: the quantity, and the two halves of its order; the remaining count goes between
+-- them. With a key: the owner of its claim, an owner whose claim is void, the milliseconds to keep the claim; then two answers, each as
+-- the number of its pieces and the pieces, with a count between them. The first is a sale's, with the count left of the first product;
+-- the second is a refusal's, after the number of the product that is sold out (0 = not rendered yet), with that product's count.
+-- Returns the count left of the first product; or, as a string, the key's stored answer; or a list: "sold out", "kept" (sold out, and the
+-- answer is stored), "unknown" or "segmented", with the product's number and its count; or "claimed" with the owner.
 local key, base = ARGV[1], ARGV[1] ~= '' and 4 or 0
 local n = math.floor((#KEYS - base) / 2)
 local opt, claim, answer, run = 3 * n + 2, KEYS[base + 2 * n + 1], nil, nil
@@ -15,7 +15,7 @@ local function join(at, count) return table.concat(ARGV, string.format('%.0f', c
 if base > 0 then
   local owner = have[n + 1]
   if owner and owner ~= ARGV[opt] and owner ~= ARGV[opt + 1] then return {'claimed', owner} end
-  answer, run = find(key, owner or not claim) -- the claim of a sale lives for as long as its answer is to be kept
+  answer, run = find(key, owner or not claim) -- a sale's claim lives as long as its answer, so without a claim answers-old need not be read
   if answer then return answer end
 end
 for i = 1, n do
@@ -30,7 +30,7 @@ for i = 1, n do
     return {'kept', i, count}
   end
 end
--- From here on nothing fails, so all of it happens: a script is not rolled back. Where memory is full the first write is refused.
+-- Redis does not roll a script back, so nothing may fail from here on. If memory is full, the first write is refused and nothing happens.
 for i = 1, n do
   call('RPUSH', KEYS[base + i], ARGV[3 * i] .. string.format('%.0f', left[i]) .. ARGV[3 * i + 1])
   call('DECRBY', KEYS[base + n + i], ARGV[3 * i - 1])

@@ -1,4 +1,4 @@
--- Sets keys, also where memory is full: Redis refuses a script's first write then, if it may take memory, and lets the others pass.
+-- Sets keys even if memory is full: Redis checks memory only at a script's first write, and DEL passes the check.
 -- KEYS the keys. ARGV their values.
 for i, key in ipairs(KEYS) do
   redis.call('DEL', key)

@@ -1,2 +1,2 @@
--- Keeps the answer in the transaction that made it true. ?1 = status, ?2 = body, ?3 = mode, ?4 = key.
+-- Stores the answer in the transaction that it answers. ?1 = status, ?2 = body, ?3 = mode, ?4 = key.
 UPDATE idempotent_log SET status = ?, body = ?, mode = NULLIF(?, '') WHERE idempotency_key = ?

@@ -1,3 +1,3 @@
--- What was left after some orders of a product, by their ids. ?1 = product id, ?... = ids.
+-- The stock left after each of the given orders of a product. ?1 = product id, ?... = ids.
 SELECT id, remaining FROM orders WHERE product_id = ? AND id IN
 (?)

@@ -1,4 +1,4 @@
--- Adds what was removed of a product in its present run; what counted for an earlier one is dropped. The product's row is read without
+-- Adds removed rows to the sums of a product's current run; sums of an earlier run are dropped. The product's row is read without
 -- a lock. ?1 = orders, ?2 = units, ?3 = keys, ?4 = product id.
 INSERT INTO purged (product_id, run, order_rows, units, key_rows)
 SELECT id, run, ?, ?, ? FROM product_stock WHERE id = ?

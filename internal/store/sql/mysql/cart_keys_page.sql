@@ -1,5 +1,5 @@
--- The keys of the carts in a page of orders that stand under another product. ?1 = product id, ?2 = the order before the page,
--- ?3 = its last one.
+-- The keys of the carts in a page of orders that are stored under another product. ?1 = product id, ?2 = the last order before the
+-- page, ?3 = the last order of the page.
 SELECT k.idempotency_key, k.status, k.created_us FROM orders o FORCE INDEX (orders_product)
 JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
 JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id

@@ -1,2 +1,2 @@
--- Reads the rows of some orders. ?... = ids.
+-- Reads the rows of the given orders. ?... = ids.
 SELECT /* lastitem-purge */ product_id, quantity FROM orders WHERE id IN (?)
