@@ -276,12 +276,12 @@ func TestFailingReplicaIsLeftOut(t *testing.T) {
 			res, _ := send(t, http.MethodGet, url, "", "")
 			return res.Header.Get("X-Upstream")
 		}
-		for end := time.Now().Add(30 * time.Second); ask() != down; {
-			if time.Now().After(end) {
+		start := time.Now()
+		for end := start.Add(time.Minute); ask() != down; start = time.Now() {
+			if start.After(end) {
 				t.Fatalf("%s: the replica that is down is never asked", edge)
 			}
 		}
-		start := time.Now()
 		if got := ask(); got != addr && time.Since(start) < time.Second {
 			t.Errorf("%s: %s was asked right after it was found down", edge, got)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
 )
 
 // keysUnder returns a source of keys below a prefix. They look like paths, which must not matter.
@@ -19,7 +20,7 @@ func keysUnder(prefix string) func() string {
 }
 
 // soon is how long a test waits for what must happen.
-const soon = 20 * time.Second
+const soon = testenv.Still
 
 // obtain acquires a lock that is free, or will be soon.
 func obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
@@ -73,11 +74,10 @@ func wantGaveUp(t *testing.T, err error) {
 // wantLost waits for the end of a lease's context, for no longer than within and what a busy machine adds.
 func wantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	t.Helper()
-	const busy = 5 * time.Second
 	select {
 	case <-lease.Context().Done():
-	case <-time.After(within + busy):
-		t.Fatalf("the holder was not told within %s", within+busy)
+	case <-time.After(within + soon):
+		t.Fatalf("the holder was not told within %s", within+soon)
 	}
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("cause = %v, want ErrLost", cause)

@@ -117,6 +117,36 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	})
 }
 
+// A thousand locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30 for each
+// TTL, whatever it is.
+func TestEngineRenewalsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const locks, apart = 1000, 2 * time.Millisecond
+		_, wires := network(t, 1)
+		c, counted := wires[0].client(), &spy{}
+		l := wires[0].processOn(t, c, lock.EngineOptions{}).Handoff()
+		leases := make([]lock.Lease, locks)
+		for i := range leases {
+			leases[i] = holds(t, l, fmt.Sprintf("%d", i))
+			time.Sleep(apart)
+		}
+		c.AddHook(counted)
+		time.Sleep(ttl * 5 / 2)
+		// The first renewal may find a server that does not know the script, and send each of its commands twice.
+		if got, least, most := counted.scripts.Load(), int64(2*locks/100), int64(30*5/2+locks/100); got < least || got > most {
+			t.Errorf("%d renewal commands for %d locks in 2.5 TTL, want %d to %d", got, locks, least, most)
+		}
+		for _, lease := range leases {
+			if err := lease.Context().Err(); err != nil {
+				t.Fatalf("a lease ended: %v", context.Cause(lease.Context()))
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestEngineCutOffStopsTrusting(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, wires := network(t, 1)

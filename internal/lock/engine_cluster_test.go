@@ -155,7 +155,7 @@ func clusterContention(t *testing.T, ls ...lock.Locker) {
 // clusterHandoff passes locks from a to b, by messages: by look-outs alone it would take two seconds each time.
 func clusterHandoff(t *testing.T, a, b lock.Locker) {
 	const keys, rounds = 6, 5
-	start := time.Now()
+	var took []time.Duration
 	for k := range keys {
 		key := fmt.Sprintf("handed-%d", k)
 		for range rounds {
@@ -174,17 +174,17 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 			if _, err := a.Acquire(lock.WithWait(t.Context(), 20*time.Millisecond), key); !errors.Is(err, lock.ErrBusy) {
 				t.Fatalf("Acquire of a held lock = %v, want ErrBusy", err)
 			}
+			start := time.Now()
 			if err := held.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-got; err != nil {
 				t.Fatal(err)
 			}
+			took = append(took, time.Since(start))
 		}
 	}
-	if took := time.Since(start); took > keys*rounds*time.Second {
-		t.Errorf("%d hand-offs took %s: as if no message had come", keys*rounds, took)
-	}
+	wantTold(t, took)
 }
 
 // A cluster that does not answer holds up nobody for longer than his context lasts.
@@ -213,7 +213,7 @@ func TestEngineClusterDoesNotAnswer(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Acquire = %v, want DeadlineExceeded", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Still):
 		t.Error("Acquire outlived its context")
 	}
 	_ = l.Close()

@@ -217,8 +217,8 @@ func (b *believers) wantOneMore() {
 	}
 	before := count()
 	for start := time.Now(); count() == before; time.Sleep(time.Millisecond) {
-		if time.Since(start) > 30*time.Second {
-			b.t.Error("nobody got in for 30 s")
+		if time.Since(start) > testenv.Still {
+			b.t.Errorf("nobody got in for %s", testenv.Still)
 			return
 		}
 	}

@@ -33,7 +33,7 @@ func TestEngineStaleMessage(t *testing.T) {
 	var token string
 	for start := time.Now(); token == ""; time.Sleep(time.Millisecond) {
 		token = strings.Join(s.Client.ZRange(t.Context(), lock.EngineKeys(key)[1], 0, -1).Val(), " ")
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > testenv.Still {
 			t.Fatal("nobody queued")
 		}
 	}
@@ -84,7 +84,7 @@ func TestEngineDetachedReentry(t *testing.T) {
 	s.Client.Del(t.Context(), key)
 	select {
 	case <-inner.Context().Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(testenv.Still):
 		t.Fatal("the inner context outlived the lost lock")
 	}
 	if cause := context.Cause(inner.Context()); !errors.Is(cause, lock.ErrLost) {

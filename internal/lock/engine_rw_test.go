@@ -19,7 +19,7 @@ import (
 )
 
 // rwPatience is how long anything may take that must happen.
-const rwPatience = 30 * time.Second
+const rwPatience = testenv.Still
 
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,7 +104,17 @@ func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
 	})
 }
 
-// Ten hand-offs by message take far less than the ten polls that they would take without.
+// wantTold fails where hand-offs took as long as if every waiter had polled, every two seconds, and nobody had been told. It
+// takes the middle one: a busy machine delays some, but where no message comes all wait for their poll.
+func wantTold(t *testing.T, took []time.Duration) {
+	t.Helper()
+	slices.Sort(took)
+	if middle := took[len(took)/2]; middle > 1500*time.Millisecond {
+		t.Errorf("%d hand-offs took %s in the middle: as if no message had come", len(took), middle)
+	}
+}
+
+// Waiters are told of a release by message, and do not wait for their next poll.
 func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -117,9 +128,8 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 		defer tries.Add(1)
 		return send()
 	}})
-	start := time.Now()
-	const rounds = 10
-	for range rounds {
+	var took []time.Duration
+	for range 10 {
 		lease := obtain(t, holder, key)
 		tries.Store(0)
 		got := make(chan error, 1)
@@ -133,14 +143,14 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 		subscribed(t, s, key)
 		// Its try at first, one before it waits, and the one for which the subscription wakes it: after that it sleeps.
 		eventually(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
+		start := time.Now()
 		letGo(t, lease)
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
+		took = append(took, time.Since(start))
 	}
-	if took := time.Since(start); took > rounds*time.Second {
-		t.Errorf("%d hand-offs took %s: as if nobody had been woken", rounds, took)
-	}
+	wantTold(t, took)
 }
 
 // A message lost with its connection must not strand a waiter: it polls as well.
@@ -173,7 +183,7 @@ func TestWatchdogSurvivesLostMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(soon):
 		t.Fatal("the waiter relied on a message that never came")
 	}
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {

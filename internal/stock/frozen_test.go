@@ -22,7 +22,7 @@ import (
 // The deadline of the requests below, and what a busy machine may add. Without a deadline the drivers' time-outs decide: 10 to 30 s.
 const (
 	frozenWork  = time.Second
-	frozenSlack = 4 * time.Second
+	frozenSlack = 8 * time.Second
 )
 
 // use is one way in which a mode is used, on products of its own.

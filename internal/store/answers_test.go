@@ -36,9 +36,9 @@ func clustered(t *testing.T) *store.Redis {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testenv.Still); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("no %s in 30 s", what)
+			t.Fatalf("no %s in %s", what, testenv.Still)
 		}
 	}
 }
