@@ -67,11 +67,11 @@ test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redi
 	@scripts/test-newer
 
 .PHONY: rolling
-rolling: build ## replace three replicas under load, from the commit before to this one, and lose nothing: OLD=commit
+rolling: build ## replace three replicas of the previous commit under load; fails if a request is lost: OLD=commit
 	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling '$(or $(OLD),HEAD^)'
 
 .PHONY: reads
-reads: build ## what eight readers of many orders add to a replica's memory, and how long they and the audit take: orders=1000000
+reads: build ## measure the memory and time that eight readers of many orders, and an audit, take: orders=1000000
 	@export READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \
 	exec bin/shop with-stack -- go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop
 
@@ -84,7 +84,7 @@ soak: build ## the lock engine under random cuts for long, with -race; prints th
 check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
 
 .PHONY: sec
-sec: ## gosec and govulncheck, in their pinned versions; says so loudly, and fails, where the database cannot be reached
+sec: ## gosec and govulncheck, in pinned versions; fails with a clear message if the vulnerability database cannot be reached
 	@scripts/sec
 
 .PHONY: fmt
@@ -93,7 +93,7 @@ fmt: ## fail on files that gofmt would change
 	if [ -n "$$files" ]; then echo "not formatted; gofmt -s -w these:" >&2; echo "$$files" >&2; exit 1; fi
 
 .PHONY: vet
-vet: ## go vet, for this system and for macOS (which has to be compiled first: minutes, once)
+vet: ## go vet for this system and for macOS (the first run compiles for macOS, which takes minutes)
 	@echo 'check: go vet'; go vet ./... && go vet -C bench ./... && GOOS=darwin go vet ./...
 
 .PHONY: lint

@@ -11,15 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lastLook is how long a read whose time is over still looks for what has arrived.
+// lastLook is how long a read whose deadline has passed still looks for data that has arrived.
 const lastLook = time.Millisecond
 
-// lastLookConn reads an answer that is there although its time is over. A process that was stopped for longer than a time-out wakes up
-// with the answer in its socket, and the timer goes off first: the answer to a write would count as lost, with nobody to know that
-// it happened.
+// lastLookConn reads an answer that has arrived although the deadline has passed. A process that was stopped for longer than a time-out wakes
+// up with the answer in its socket, but the timer fires first: without this the answer to a write would be lost, and its outcome unknown.
 type lastLookConn struct{ net.Conn }
 
-// Read reads what is there, or comes in time.
+// Read reads data that is there, or arrives in time.
 func (c lastLookConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.SetReadDeadline(time.Now().Add(lastLook)) != nil {
@@ -34,7 +33,7 @@ type rawConn struct {
 	syscall.Conn
 }
 
-// withLastLook has a dialer's connections look once more.
+// withLastLook makes a dialer return such connections.
 func withLastLook(o *redis.UniversalOptions) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

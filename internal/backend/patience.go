@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Patience is how long the clients wait for their servers, whoever asks; a request that has less time ends earlier. The zero value
-// of a field is its default.
+// Patience sets how long the clients wait for their servers; a request with less time ends earlier. The zero value of a field is its
+// default.
 type Patience struct {
 	Dial  time.Duration // for a connection to any server; 2 s
 	Redis time.Duration // for the answer to a command; 3 s
@@ -33,17 +33,17 @@ func (p Patience) orDefault() Patience {
 // link is what a pool of connections is for.
 type link struct {
 	conns    int
-	name     string // what the server is told that they are; "" = nothing
+	name     string // the name that the connections give to the server; "" = none
 	patience Patience
 }
 
-// own is the link of a job of this process beside its requests: one connection, named after the job.
+// own is the link of a background job: one connection, named after the job.
 func (cfg Config) own(job string) link {
 	return link{conns: 1, name: "lastitem-" + job, patience: cfg.Patience}
 }
 
-// OwnRedis returns a client of Redis for a job beside the requests ("purge"), with one connection for each server, which CLIENT
-// LIST shows as "lastitem-" and the job. It sends nothing yet.
+// OwnRedis returns a Redis client for a background job ("purge"), with one connection per server, which CLIENT LIST shows as
+// "lastitem-" plus the job. It sends nothing yet.
 func (cfg Config) OwnRedis(job string) (redis.UniversalClient, error) {
 	return openRedis(cfg.Redis, cfg.own(job))
 }

@@ -11,14 +11,14 @@ import (
 	"lastitem/internal/store"
 )
 
-// Purge is how often old orders and keys are removed, and how old these are.
+// Purge sets how often old orders and keys are removed, and from which age on.
 type Purge struct {
 	Every time.Duration // 0 = never
 	Keep  store.Retention
 }
 
-// purger removes from one store, over a connection of its own, until it is closed. Every replica has one for each store; they may run
-// at the same time.
+// purger purges one store, over a separate connection, until it is closed. Every replica has one per store; those of several replicas may
+// run at the same time.
 type purger struct {
 	name  string
 	purge func(context.Context, store.Retention) (store.Purged, error)
@@ -68,7 +68,7 @@ func (s *Set) startPurges(cfg Config) error {
 	return errors.Join(errs...)
 }
 
-// run purges at intervals, each a little longer or shorter, so that replicas which start together do not purge together.
+// run purges at slightly random intervals, so that replicas which start together do not purge together.
 func (p purger) run(ctx context.Context, how Purge, log *slog.Logger) {
 	var last string
 	for {

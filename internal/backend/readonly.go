@@ -9,19 +9,19 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// refusing makes connections that are bad as soon as their server refuses a write because it has become read-only: a primary after
-// a failover. [database/sql] drops a bad connection, sends what is no part of a transaction again on another one, which is safe
-// since it was refused, and so finds the new primary. The driver's own rejectReadOnly does that too, but nobody learns why.
+// refusing makes connections that turn bad as soon as their server refuses a write because it is read-only: an old primary after a
+// failover. [database/sql] drops a bad connection and repeats a statement outside a transaction on another one, which is safe since it
+// was refused; so it finds the new primary. The driver's own rejectReadOnly does that too, but hides the reason.
 type refusing struct{ driver.Connector }
 
-// The numbers by which a server says that it takes no writes.
+// The error numbers of a server that refuses writes.
 const (
 	erReadOnlyOption      = 1290 // --read-only, --super-read-only
 	erReadOnlyTransaction = 1792 // transaction_read_only
 	erReadOnlyMode        = 1836 // --innodb-read-only, an upgrade
 )
 
-// mysqlConn is what the driver's connections can do.
+// mysqlConn lists the methods of the driver's connections that we pass on.
 type mysqlConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -47,7 +47,7 @@ func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
 	return &refusingConn{mysqlConn: my}, nil
 }
 
-// refusingConn is one connection; refused says that its server takes no writes.
+// refusingConn is one connection; refused says that its server has refused a write.
 type refusingConn struct {
 	mysqlConn
 	refused bool
@@ -56,7 +56,7 @@ type refusingConn struct {
 // IsValid says whether the connection may go back to the pool.
 func (c *refusingConn) IsValid() bool { return !c.refused && c.mysqlConn.IsValid() }
 
-// heard looks whether an error says that the server takes no writes.
+// heard checks whether an error says that the server refuses writes.
 func (c *refusingConn) heard(err error) error {
 	var e *mysql.MySQLError
 	if errors.As(err, &e) && (e.Number == erReadOnlyOption || e.Number == erReadOnlyTransaction || e.Number == erReadOnlyMode) {

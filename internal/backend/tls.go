@@ -11,9 +11,8 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// The parameters of an address that name PEM files: the certificates that sign the server's, instead of those that the system
-// trusts, and the certificate and key of a server that wants to know its clients. They stand in the address, like its password, so
-// that each server has its own and every command takes them.
+// The parameters of an address that name PEM files: the CAs to trust instead of the system's, and a client certificate with its key. They
+// are part of the address, like its password, so that each server can have its own and every command accepts them.
 const (
 	paramCA   = "tls_ca"
 	paramCert = "tls_cert"
@@ -23,10 +22,10 @@ const (
 // tlsFiles are the files that an address names; "" = none.
 type tlsFiles struct{ ca, cert, key string }
 
-// none says that the address names no file.
+// none says whether the address names no file.
 func (f tlsFiles) none() bool { return f == tlsFiles{} }
 
-// takeTLSFiles takes the parameters out of a Redis URL, whose client refuses those that it does not know.
+// takeTLSFiles removes the parameters from a Redis URL, since the client refuses unknown ones.
 func takeTLSFiles(address string) (rest string, f tlsFiles, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -47,12 +46,12 @@ func takeTLSFiles(address string) (rest string, f tlsFiles, err error) {
 	return u.String(), f, nil
 }
 
-// redisTLS completes what a rediss:// URL asks for; nil for redis://.
+// redisTLS returns the TLS configuration of a rediss:// URL; nil for redis://.
 func redisTLS(c *tls.Config, f tlsFiles) (*tls.Config, error) {
 	if c == nil {
-		return nil, nil //nolint:nilnil // no TLS, and that is no error
+		return nil, nil //nolint:nilnil // no TLS is not an error
 	}
-	// A sentinel names masters and a cluster names nodes at other hosts: each is asked for the name that it is dialled by.
+	// Sentinel and a cluster name further hosts: the certificate of each must match the name that is dialled.
 	c.ServerName = ""
 	return c, f.into(c)
 }

@@ -55,8 +55,8 @@ func left(sent time.Time, ttl time.Duration) time.Duration {
 	return time.Until(sent.Add(ttl - ttl/100 - 2*time.Millisecond))
 }
 
-// tooLate says that a grant asked for at sent came when its lease was over: the server may have given the lock to a rival, and
-// an Acquire must not return it.
+// tooLate says whether the grant of a request that was sent at sent arrived after the end of its lease: the server may have granted the
+// lock to a rival, so Acquire must not return it.
 func tooLate(sent time.Time, ttl time.Duration) bool { return left(sent, ttl) <= 0 }
 
 // extend restarts the clock after a renewal that was sent at sent and succeeded.
@@ -65,8 +65,8 @@ func (e *expiry) extend(sent time.Time) {
 	e.timer.Reset(left(sent, e.ttl))
 }
 
-// over says whether the lease can no longer be trusted. It asks the clock: a process that was stopped wakes up with the answer
-// before its timers go off.
+// over says whether the lease can no longer be trusted. It reads the clock, since a process that was stopped may see an answer before its
+// timers fire.
 func (e *expiry) over() bool {
 	if e.ctx.Err() == nil && tooLate(*e.sent.Load(), e.ttl) {
 		e.lose()

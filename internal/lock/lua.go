@@ -79,8 +79,8 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 	}
 }
 
-// try sends one SET NX PX. When its answer is lost, or comes after the TTL, the key may hold our owner value all the same: it is
-// taken back.
+// try sends one SET NX PX. If the answer is lost, or arrives after the TTL, the key may still hold our owner value, so try deletes
+// it.
 func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64, err error) {
 	sent := time.Now()
 	if l.fenced {

@@ -41,9 +41,9 @@ const setnxSleep = 50 * time.Millisecond
 
 // NewSetNX returns the first rung, and the first distributed lock of every write-up, on c: SETNX, work, DEL.
 //
-// What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again; and no release compares owners, so
-// whoever comes to delete the key by hand may delete a living holder's. The value, which is random, only tells a caller whose
-// acquire had no answer whether the key is its own.
+// What breaks it: its holder dies. There is no expiry, so nobody ever gets the lock again. Release does not compare owners, so deleting
+// the key by hand may delete a living holder's. The random value only lets a caller whose acquire got no answer recognise its own
+// key.
 func NewSetNX(c redis.UniversalClient, steps *step.Stream) *SetNX {
 	l := &SetNX{name: "setnx", c: c, steps: steps}
 	l.take, l.drop = l.setNX, l.del
@@ -69,8 +69,8 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (Lease, error) {
 	}
 }
 
-// try is not cut off with ctx: what was sent would be carried out all the same. A key that its caller cannot use, or does not know
-// to have, is taken back.
+// try does not end with ctx: a command that was sent would be executed all the same. It deletes a key that its caller cannot use, or does
+// not know to hold.
 func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error) {
 	ok, sent, err = l.take(ctx, key, owner)
 	gone := ok && ctx.Err() != nil // the caller has left meanwhile
@@ -92,15 +92,15 @@ func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.
 	return ok && !late, sent, nil
 }
 
-// A key without an expiry that nobody knows to hold keeps everybody out, with nobody dead. So taking it back is repeated while the
-// server does not answer: so often, and for so long.
+// A key without an expiry whose holder does not know of it locks everybody out. So its deletion is repeated while the server does not
+// answer, within these limits.
 const (
 	setnxAskAgain = time.Second
 	setnxAskLimit = time.Minute
 )
 
-// takeBack deletes the key if the value is the caller's own. Where that has no answer it is repeated in the background. What it
-// cannot help is an acquire that reaches the server after it: that key stays.
+// takeBack deletes the key if it has the caller's value. Without an answer it is repeated in the background. It cannot help against an
+// acquire that reaches the server even later: that key stays.
 func (l *SetNX) takeBack(ctx context.Context, key, owner string) {
 	ask := func() bool {
 		back, cancel := detached(ctx)

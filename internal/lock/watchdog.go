@@ -109,8 +109,8 @@ func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time,
 	}
 }
 
-// take tries to be the first to enter. When its answer is lost, or comes after the TTL, the lock may be ours all the same: it is
-// given back, and where that fails too, it expires.
+// take tries to be the first to enter. If the answer is lost, or arrives after the TTL, the lock may still be ours, so take releases it;
+// if that fails too, the lock expires.
 func (l *Watchdog) take(ctx context.Context, key, owner string) (sent time.Time, ttl time.Duration, err error) {
 	sent, ttl, err = l.try(ctx, key, owner, 1)
 	late := err == nil && ttl <= 0 && tooLate(sent, l.ttl)

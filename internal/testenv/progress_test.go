@@ -21,7 +21,7 @@ func TestProgress(t *testing.T) {
 			t.Fatalf("Progress ended while steps were done: %v", context.Cause(ctx))
 		}
 		time.Sleep(Still + time.Second)
-		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "nothing was done for 1m0s") {
+		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "no progress for 1m0s") {
 			t.Errorf("cause after standing still = %v, want that nothing was done", cause)
 		}
 	})

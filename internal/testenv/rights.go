@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// RedisUser makes a user that has the rules of an ACL and nothing else, until the test ends, and returns its URL.
+// RedisUser creates a user with the given ACL rules only, until the test ends, and returns its URL.
 func RedisUser(t testing.TB, r *RedisServer, rules ...string) string {
 	t.Helper()
 	u, err := url.Parse(r.URL)
@@ -41,7 +41,7 @@ func RedisUser(t testing.TB, r *RedisServer, rules ...string) string {
 	return u.String()
 }
 
-// MySQLUser makes a user with privileges on the database of a DSN and nowhere else, until the test ends, and returns its DSN.
+// MySQLUser creates a user with privileges on the database of a DSN only, until the test ends, and returns its DSN.
 func MySQLUser(t testing.TB, dsn, privileges string) string {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
