@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,17 +18,17 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// A Redis at maxmemory costs the modes that need it, at once and by name, and no other; and all come back without a restart.
-func TestFullRedis(t *testing.T) {
-	t.Parallel()
+// startFullRedis opens a replica on SQLite and on a Redis of its own, of which admin is a client.
+func startFullRedis(t *testing.T) (r *replica, admin *redis.Client) {
+	t.Helper()
 	node := testenv.RedisNodes(t, 1)[0]
 	o, err := redis.ParseURL(node.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := redis.NewClient(o)
+	admin = redis.NewClient(o)
 	t.Cleanup(func() { _ = admin.Close() })
-	r, err := newReplica(config{
+	r, err = newReplica(config{
 		Replica: "1", Redis: node.URL, Prefix: "shop:", SQL: testenv.SQLite(t), Token: "t0ken", DefaultMode: "lease-seq",
 		LockTTL: 10 * time.Second, Conns: 4,
 	}, slog.New(slog.DiscardHandler))
@@ -39,8 +41,22 @@ func TestFullRedis(t *testing.T) {
 	}
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available })
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
+	return r, admin
+}
+
+// A Redis at maxmemory costs the modes that need it, at once and by name, and no other; and all come back without a restart. The
+// bounds are counted in probes, which come once a second at most, and so follow the server and the machine: three until the replica
+// tells that Redis is full, and five until all is back.
+func TestFullRedis(t *testing.T) {
+	t.Parallel()
+	r, admin := startFullRedis(t)
 
 	fillRedis(t, admin)
+	_, before := probesOf(t, admin)
+	awaitMode(t, r, "redis-lua", func(m api.Mode) bool { return !m.Available })
+	if _, now := probesOf(t, admin); now-before > 3 {
+		t.Errorf("modes were available for %d probes of a full Redis, want 3 at most", now-before)
+	}
 	for _, mode := range []string{"redis-lua", "lease-seq", "handoff"} {
 		awaitMode(t, r, mode, func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
 		begun := admin.Info(t.Context(), "commandstats").Val()
@@ -57,6 +73,8 @@ func TestFullRedis(t *testing.T) {
 		send(t, r, http.MethodPost, "/deduct_stock/"+mode, "", http.StatusOK)
 	}
 	send(t, r, http.MethodGet, "/products/101", "", http.StatusOK) // reads need no memory
+	send(t, r, http.MethodPut, "/products/102/stock", `{"stock":9}`, http.StatusOK)
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
 	if got := send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable); !strings.Contains(got, "redis: ") || !strings.Contains(got, "OOM") {
 		t.Errorf("/readyz = %s, want Redis and why", got)
 	}
@@ -65,11 +83,71 @@ func TestFullRedis(t *testing.T) {
 	if err := admin.Del(t.Context(), "filling").Err(); err != nil {
 		t.Fatal(err)
 	}
+	before, _ = probesOf(t, admin)
+	awaitMode(t, r, "redis-lua", func(m api.Mode) bool { return m.Available })
+	if now, _ := probesOf(t, admin); now-before > 5 {
+		t.Errorf("modes were unavailable for %d probes after Redis had memory again, want 5 at most", now-before)
+	}
 	for _, mode := range []string{"redis-lua", "lease-seq", "handoff"} {
 		awaitMode(t, r, mode, func(m api.Mode) bool { return m.Available })
 		send(t, r, http.MethodPost, "/deduct_stock/"+mode, "", http.StatusOK)
 	}
 	send(t, r, http.MethodGet, "/readyz", "", http.StatusOK)
+}
+
+// A Redis that is full to the brim takes a short write still, and no sale: it counts as full.
+func TestRedisAtTheBrim(t *testing.T) {
+	t.Parallel()
+	r, admin := startFullRedis(t)
+	fillRedis(t, admin)
+	if err := admin.Del(t.Context(), "filling").Err(); err != nil {
+		t.Fatal(err)
+	}
+	filling, stop := context.WithCancel(t.Context())
+	var filler sync.WaitGroup
+	t.Cleanup(func() { stop(); filler.Wait() })
+	filler.Go(func() { // as one fills it who uses it: by as much at a time as fits, and again when there is room
+		for size := 256 << 10; filling.Err() == nil; size = max(size/2, 1<<10) {
+			for filling.Err() == nil && admin.RPush(filling, "filling", strings.Repeat("x", size)).Err() == nil {
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
+	send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable)
+	for begun, seen := probesOf(t, admin); ; time.Sleep(10 * time.Millisecond) { // and it goes on to count so
+		answered, refused := probesOf(t, admin)
+		if answered > begun {
+			t.Errorf("a probe was answered by a Redis at the brim")
+		}
+		if answered > begun || refused > seen+3 {
+			return
+		}
+	}
+}
+
+// probesOf is how many writes by SET a Redis has answered, and refused; probes are the only ones where nobody sets stock.
+func probesOf(t *testing.T, c *redis.Client) (answered, refused int) {
+	t.Helper()
+	info, err := c.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		fields, ok := strings.CutPrefix(strings.TrimSpace(line), "cmdstat_set:")
+		if !ok {
+			continue
+		}
+		for field := range strings.SplitSeq(fields, ",") {
+			switch name, n, _ := strings.Cut(field, "="); name {
+			case "calls":
+				_, _ = fmt.Sscan(n, &answered)
+			case "rejected_calls":
+				_, _ = fmt.Sscan(n, &refused)
+			}
+		}
+	}
+	return answered, refused
 }
 
 // scripts is what the command statistics of Redis say of scripts.

@@ -88,7 +88,12 @@ func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) er
 	return fmt.Errorf("%d of %d nodes answer: %w", up, len(nodes), errors.Join(errs...))
 }
 
-// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires.
+// room is how much memory a probe of Redis asks for, more than a deduction does. Redis refuses by the memory that it has while a command
+// is there, the command included: one that has been filled to the brim takes a short command for ever, and no sale.
+var room = strings.Repeat(" ", 4<<10)
+
+// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires. A probe that finds it writes nothing, so that neither the
+// append-only file nor a replica sees each of them, but it is refused like any other write: Redis looks at that first.
 type mark struct {
 	key  string
 	ttl  time.Duration
@@ -103,7 +108,7 @@ func newMark(prefix string, h Health) *mark {
 func (m *mark) write(ctx context.Context, c redis.Cmdable) error { return m.writeTag(ctx, c, 0) }
 
 func (m *mark) writeTag(ctx context.Context, c redis.Cmdable, tag int) error {
-	return c.Set(ctx, m.key+"{"+strconv.Itoa(tag)+"}", "", m.ttl).Err()
+	return c.SetNX(ctx, m.key+"{"+strconv.Itoa(tag)+"}", room, m.ttl).Err()
 }
 
 // slotTries is how many hash tags are tried on a master of a cluster. Of a thousand masters one has none of so many in one case of
