@@ -12,11 +12,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
 )
 
 const composeFile = "../docker-compose.yml"
@@ -157,7 +160,7 @@ var generated = []string{"SHOP_PORT", "SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD",
 const fakeDocker = `#!/bin/sh
 echo "[$COMPOSE_PROFILES] $*" >>"$CALLS"
 case "$*" in
-  'compose ps -q '*) echo "id-of-$4" ;;
+  'compose ps -q '*) if grep -q -- "--force-recreate $4" "$CALLS"; then echo "new-$4"; else echo "id-of-$4"; fi ;;
   'inspect '*) echo healthy ;;
   'compose up -d') [ -z "$NO_IMAGES" ] ;;
   'volume inspect '*) [ -n "$OLD_VOLUME" ] ;;
@@ -172,7 +175,11 @@ type composeScript struct {
 
 func newComposeScript(t *testing.T) composeScript {
 	t.Helper()
-	nginx := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ready") }))
+	var asked atomic.Int64
+	nginx := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(api.HeaderReplica, fmt.Sprint(asked.Add(1)%3+1))
+		_, _ = io.WriteString(w, "ready")
+	}))
 	t.Cleanup(nginx.Close)
 	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
 	for name, text := range map[string]string{"scripts/compose": read(t, "../scripts/compose"), "bin/docker": fakeDocker} {
@@ -268,6 +275,36 @@ func TestComposeProfilesOfTheUser(t *testing.T) {
 	}
 	s.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka", "SHOP_KAFKA": "kafka:9092"},
 		nil, "up", "PROFILES=kafka")
+}
+
+// scripts/compose roll replaces one replica after the other, and nothing else; an image that was named is not built.
+func TestComposeRolls(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	if said, _, _, err := s.run("roll"); err == nil || !strings.Contains(said, "is the stack up? make up") {
+		t.Errorf("roll of nothing: %v\n%s", err, said)
+	}
+	changes := regexp.MustCompile(`(?m)^\[\] compose (up|build).*$`)
+	for _, c := range []struct {
+		command, image string
+		want           []string
+	}{
+		{"up", "", []string{"build shop-1", "up -d"}},
+		{"up", "shop:1", []string{"up -d"}},
+		{"roll", "shop:2", []string{"up -d --no-deps --force-recreate shop-1", "up -d --no-deps --force-recreate shop-2", "up -d --no-deps --force-recreate shop-3"}},
+	} {
+		said, _, calls, err := s.run(c.command, "SHOP_IMAGE="+c.image)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", c.command, err, said)
+		}
+		var want []string
+		for _, call := range c.want {
+			want = append(want, "[] compose "+call)
+		}
+		if diff := cmp.Diff(want, changes.FindAllString(calls, -1)); diff != "" {
+			t.Errorf("SHOP_IMAGE=%s scripts/compose %s (-want +got):\n%s", c.image, c.command, diff)
+		}
+	}
 }
 
 // A profile that there is not is refused before Docker is asked, and before anything is written.

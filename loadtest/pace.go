@@ -99,10 +99,20 @@ func (d *driver) budget() func(n int) bool {
 	case d.plan.Loops > 0:
 		return func(n int) bool { return n < d.plan.Loops }
 	case d.plan.Duration > 0:
-		return func(int) bool { return d.rec.now() < int64(d.plan.Duration) }
+		return func(int) bool { return d.rec.now() < int64(d.plan.Duration) && !d.stopped() }
 	default: // one budget for all: a fast VU sends more than a slow one
 		var taken atomic.Int64
 		return func(int) bool { return taken.Add(1) <= int64(d.plan.Requests) || d.goOn() }
+	}
+}
+
+// stopped says whether the plan has been ended early.
+func (d *driver) stopped() bool {
+	select {
+	case <-d.plan.Stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -143,7 +153,7 @@ func (d *driver) open(ctx context.Context) {
 	due := newSchedule(d.plan)
 	d.rec.begin()
 	for at, ok := due.next(); ok; at, ok = due.next() {
-		if !rest(ctx, at-time.Since(d.rec.start)) {
+		if !rest(ctx, at-time.Since(d.rec.start)) || d.stopped() {
 			break
 		}
 		if d.inFlight.Load() >= int64(d.plan.MaxInFlight) {

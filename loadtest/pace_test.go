@@ -166,6 +166,32 @@ func TestOpenModelSendsEveryArrival(t *testing.T) {
 	}
 }
 
+// A plan that is stopped early is whole: what was sent is answered, and nothing is sent after it.
+func TestStopEndsAPlanEarly(t *testing.T) {
+	t.Parallel()
+	for name, plan := range map[string]Plan{
+		"closed": {VUs: 2, Duration: time.Hour},
+		"open":   {Rate: 500, Duration: time.Hour, MaxInFlight: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stop := make(chan struct{})
+			var once sync.Once
+			var arrived atomic.Int64
+			plan.Stop = stop
+			res := drive(t.Context(), t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if arrived.Add(1) > 10 {
+					once.Do(func() { close(stop) })
+				}
+				answerOK(w, r)
+			}), plan)
+			if res.Partial || res.Sent < 10 || res.Codes["ok"] != res.Sent || int64(res.Sent) != arrived.Load() {
+				t.Errorf("partial %t, sent %d, codes %v, arrived %d; want a whole run of all that arrived", res.Partial, res.Sent, res.Codes, arrived.Load())
+			}
+		})
+	}
+}
+
 func TestOpenModelDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

@@ -23,6 +23,9 @@ type Plan struct {
 	Stages      []Stage `json:"stages,omitempty"`
 	MaxInFlight int     `json:"max_in_flight,omitempty"` // arrivals beyond it are dropped and counted
 
+	// Stop ends a plan with a Duration early, as its end would, once it is closed; nil = never. The run is whole then, and judged so.
+	Stop <-chan struct{} `json:"-"`
+
 	// Burst releases the first request of every VU at the same moment, over connections that are open by then.
 	Burst bool `json:"burst,omitempty"`
 

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -31,37 +33,48 @@ type rollingFlags struct {
 	backend string
 }
 
+// rolledReplicas is how many replicas a stack has that is rolled.
+const rolledReplicas = 3
+
 // newRolling is the proof that a deploy loses nothing: make rolling.
 func newRolling() *cobra.Command {
 	var f rollingFlags
 	cmd := &cobra.Command{
-		Use:   "rolling",
+		Use:   "rolling [flags] [-- COMMAND...]",
 		Short: "Replace the replicas one after the other under load, and check that no request was lost",
 		Long: `Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the other by --new, over the
 same data. It fails where any request failed or its outcome is unknown, where the audit is not EXACT, or where the load ended
-before the last replica was replaced. With --url it only sends the load to a stack that somebody else is replacing.`,
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return rolling(cmd, f) }),
+before the last replica was replaced. With --url it sends the load to a stack of three replicas that COMMAND replaces meanwhile; without
+a COMMAND it only sends the load.`,
+		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- scripts/compose roll",
+		Args:    arguments(0, math.MaxInt),
+		RunE:    run(func(cmd *cobra.Command, args []string) error { return rolling(cmd, f, args) }),
 	}
 	flags := cmd.Flags()
+	flags.SetInterspersed(false) // what follows COMMAND is COMMAND's
 	flags.SortFlags = false
 	flags.StringVar(&f.old, "old", "", "the binary to begin with (default: this one)")
 	flags.StringVar(&f.new, "new", "", "the binary to end with (default: this one)")
-	flags.StringVar(&f.url, "url", "", "send the load there, with the token in SHOP_ADMIN_TOKEN, and replace nothing")
+	flags.StringVar(&f.url, "url", "", "send the load there, with the token in SHOP_ADMIN_TOKEN")
 	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"}, "modes to sell by, each a product of its own")
 	flags.Float64Var(&f.rate, "rate", 40, "requests per second and mode")
-	flags.DurationVar(&f.length, "duration", time.Minute, "how long the load lasts")
+	flags.DurationVar(&f.length, "duration", 10*time.Minute, "how long the load lasts at most; it ends when the replicas are replaced")
 	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local")
 	return cmd
 }
 
-func rolling(cmd *cobra.Command, f rollingFlags) error {
+func rolling(cmd *cobra.Command, f rollingFlags, argv []string) error {
 	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
-	if f.url != "" {
-		_, err := f.load(cmd.Context(), cmd.OutOrStdout(), f.url, os.Getenv(envToken))
+	switch {
+	case f.url == "" && len(argv) > 0:
+		return usage("a COMMAND to replace the replicas wants --url, where they are")
+	case f.url != "" && len(argv) > 0:
+		return f.during(cmd, f.url, os.Getenv(envToken), func(ctx context.Context) error { return replaceBy(ctx, cmd, argv) })
+	case f.url != "":
+		_, err := f.load(cmd.Context(), nil, cmd.OutOrStdout(), f.url, os.Getenv(envToken))
 		return err
 	}
 	self, err := os.Executable()
@@ -70,54 +83,78 @@ func rolling(cmd *cobra.Command, f rollingFlags) error {
 	}
 	f.old, f.new = cmp.Or(f.old, self), cmp.Or(f.new, self)
 	stack, err := localstack.Start(cmd.Context(), localstack.Options{
-		Replicas: 3, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(),
+		Replicas: rolledReplicas, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(),
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.roll(cmd, stack, say), stack.Close())
+	return errors.Join(f.during(cmd, stack.URL, stack.Token, func(ctx context.Context) error {
+		for i := range stack.Replicas {
+			start := time.Now()
+			if err := stack.Roll(ctx, i, f.new); err != nil {
+				return err
+			}
+			say("replica %d replaced in %.1f s, pid %d", i+1, time.Since(start).Seconds(), stack.PID(fmt.Sprintf("replica %d", i+1)))
+		}
+		return nil
+	}), stack.Close())
 }
 
-// roll sends the load and replaces the replicas meanwhile.
-func (f rollingFlags) roll(cmd *cobra.Command, stack *localstack.Stack, say func(string, ...any)) error {
-	ctx, stop := context.WithCancel(cmd.Context())
-	defer stop()
+// replaceBy runs the command that replaces the replicas.
+func replaceBy(ctx context.Context, cmd *cobra.Command, argv []string) error {
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	c.Stdout, c.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+	}
+	return nil
+}
+
+// around is for how long the load goes on before the first replica is replaced, and after the last.
+const around = 2 * time.Second
+
+// during sends the load while the replicas are replaced.
+func (f rollingFlags) during(cmd *cobra.Command, url, token string, replace func(context.Context) error) error {
+	ctx, interrupt := context.WithCancel(cmd.Context())
+	defer interrupt()
 	type loaded struct {
 		served map[string]int
 		err    error
 	}
-	done := make(chan loaded, 1)
+	enough, done := make(chan struct{}), make(chan loaded, 1)
 	go func() {
-		served, err := f.load(ctx, cmd.OutOrStdout(), stack.URL, stack.Token)
+		served, err := f.load(ctx, enough, cmd.OutOrStdout(), url, token)
 		done <- loaded{served, err}
 	}()
-	select { // the load is under way
-	case l := <-done:
-		return cmp.Or(l.err, errors.New("the load ended before a replica was replaced"))
-	case <-time.After(2 * time.Second):
-	}
-	for i := range stack.Replicas {
-		start := time.Now()
-		if err := stack.Roll(ctx, i, f.new); err != nil {
-			stop()
-			return errors.Join(err, (<-done).err)
+	early := func(wait time.Duration) error {
+		select {
+		case l := <-done:
+			return cmp.Or(l.err, errors.New("VACUOUS: the load ended before the last replica was replaced; use a longer --duration"))
+		case <-time.After(wait):
+			return nil
 		}
-		say("replica %d replaced in %.1f s, pid %d", i+1, time.Since(start).Seconds(), stack.PID(fmt.Sprintf("replica %d", i+1)))
 	}
-	select {
-	case l := <-done:
-		return cmp.Or(l.err, errors.New("VACUOUS: the load ended before the last replica was replaced; use a longer --duration"))
-	default:
+	if err := early(around); err != nil {
+		return err
 	}
+	if err := replace(ctx); err != nil {
+		interrupt()
+		return errors.Join(err, (<-done).err)
+	}
+	if err := early(around); err != nil {
+		return err
+	}
+	close(enough)
 	l := <-done
-	if l.err == nil && len(l.served) != len(stack.Replicas) {
+	if l.err == nil && len(l.served) != rolledReplicas {
 		return fmt.Errorf("VACUOUS: the requests were served by %v, want every replica", l.served)
 	}
 	return l.err
 }
 
-// load sells by every mode at once, prints a line for each, and returns who served; an error where anything was lost.
-func (f rollingFlags) load(ctx context.Context, w io.Writer, url, token string) (served map[string]int, err error) {
+// load sells by every mode at once until enough is closed, prints a line for each, and returns who served; an error where anything was
+// lost.
+func (f rollingFlags) load(ctx context.Context, enough <-chan struct{}, w io.Writer, url, token string) (served map[string]int, err error) {
 	control, err := loadtest.NewControl(url, token)
 	if err != nil {
 		return nil, err
@@ -137,7 +174,7 @@ func (f rollingFlags) load(ctx context.Context, w io.Writer, url, token string) 
 		}
 		runs.Go(func() {
 			plan := loadtest.Plan{
-				Rate: f.rate, Duration: f.length, Product: 9101 + int64(i), Products: 1, Quantity: 1, Seed: uint64(i) + 1,
+				Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1, Seed: uint64(i) + 1,
 				Stock: 10 * int64(f.rate*f.length.Seconds()), Wait: 10 * time.Second, Timeout: 30 * time.Second, Engine: "raw",
 			}
 			r, err := loadtest.Run(ctx, control, all[at], plan, nil)

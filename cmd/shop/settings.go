@@ -48,6 +48,7 @@ var otherSettings = []setting{
 	{"SHOP_REDIS_PASSWORD", "", stock.Text{En: "password of Redis; `make up` generates it", Zh: "Redis 的密码；`make up` 会生成"}, "compose"},
 	{"SHOP_EDGE_MAX_FAILS", "1", stock.Text{En: "failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", Zh: "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"}, "compose"},
 	{"SHOP_NET", "10.213.77", stock.Text{En: "first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", Zh: "nginx 与副本之间网络的前三段地址，由 `make up` 选定"}, "compose"},
+	{"SHOP_IMAGE", "lastitem:dev", stock.Text{En: "image of the replicas; if it is set, make up runs it and builds none", Zh: "副本的镜像；设置后 make up 直接用它，不再构建"}, "compose"},
 	{"SHOP_CPUS", "2", stock.Text{En: "CPUs that each container may use", Zh: "每个容器可用的 CPU 数"}, "compose"},
 	{"COMPOSE_PROFILES", "", stock.Text{En: "additional services to start; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose"},
 	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "prefix of the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose"},
