@@ -28,6 +28,7 @@ func TestStackCommands(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	t.Run("kafka", func(t *testing.T) { testKafka(t, shop) })
 	t.Run("up", func(t *testing.T) { testUp(t, shop) })
 	t.Run("rolling", func(t *testing.T) { testRolling(t, shop) })
 	t.Run("up restarts", func(t *testing.T) { testUpRestarts(t, shop) })
