@@ -2,7 +2,9 @@ package localstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,7 +85,7 @@ func (s *Stack) kafkaFiles(addr, controller string) (conf string, err error) {
 		}, "\n"),
 	}
 	meta := filepath.Join(data, "meta.properties")
-	if _, err := os.Stat(meta); os.IsNotExist(err) {
+	if _, err := os.Stat(meta); errors.Is(err, fs.ErrNotExist) {
 		files[meta] = "version=1\nnode.id=1\ncluster.id=lastitemlastitemlastit\n"
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
