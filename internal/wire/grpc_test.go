@@ -1,7 +1,14 @@
 package wire_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/testenv"
 	"lastitem/internal/wire"
@@ -23,4 +30,130 @@ func TestGRPC(t *testing.T) {
 	want(t, []string{
 		`KV.Put key:"` + etcd.Prefix + `a" value:"1"`, `KV.Range key:"` + etcd.Prefix + `a"`,
 	}, recorded(t, &r))
+}
+
+// etcdProxy is a proxy before an etcd, a client through it and one past it.
+func etcdProxy(t *testing.T) (p *wire.Proxy, far, near *clientv3.Client, prefix string) {
+	t.Helper()
+	etcd := testenv.Etcd(t)
+	p = newProxy(t, etcd.Addr, wire.GRPC)
+	through := testenv.Coordination{Addr: p.Addr, Prefix: etcd.Prefix}
+	return p, through.EtcdClient(t), etcd.EtcdClient(t), etcd.Prefix
+}
+
+func puts(key string) func(wire.Call) bool {
+	return func(c wire.Call) bool { return strings.HasPrefix(c.Text, "KV.Put ") && strings.Contains(c.Text, key) }
+}
+
+// A stream is held, never the connection: others go on, in whichever order.
+func TestGRPCHoldsStreams(t *testing.T) {
+	t.Parallel()
+	p, far, near, prefix := etcdProxy(t)
+	ctx := t.Context()
+	command := p.Add(wire.Rule{Match: puts(prefix + "command")})
+	answer := p.Add(wire.Rule{Match: puts(prefix + "answer"), Answer: true})
+	done := map[string]chan error{}
+	for _, key := range []string{"command", "answer"} {
+		done[key] = make(chan error, 1)
+		go func() {
+			_, err := far.Put(ctx, prefix+key, "1")
+			done[key] <- err
+		}()
+	}
+	reached(t, command)
+	reached(t, answer)
+	for i := range 20 { // headers of which the table would be full
+		if _, err := far.Put(ctx, fmt.Sprint(prefix, "other", i), strings.Repeat("x", 20_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(key string) int64 {
+		r, err := near.Get(ctx, prefix+key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Count
+	}
+	if there("command") != 0 || there("answer") != 1 {
+		t.Errorf("%d of the held command has arrived, %d of the held answer", there("command"), there("answer"))
+	}
+	if n := len(p.Unanswered()); n != 2 {
+		t.Errorf("unanswered: %v", p.Unanswered())
+	}
+	answer.Pass()
+	if err := <-done["answer"]; err != nil {
+		t.Error(err)
+	}
+	command.Pass()
+	if err := <-done["command"]; err != nil || there("command") != 1 {
+		t.Errorf("the held command: %v, %d", err, there("command"))
+	}
+	if p.Err() != nil {
+		t.Error(p.Err())
+	}
+}
+
+// What a client gives up by its deadline still arrives when it is let pass; what is lost in silence takes no other stream with it.
+func TestGRPCCuts(t *testing.T) {
+	t.Parallel()
+	p, far, near, prefix := etcdProxy(t)
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	late := p.Add(wire.Rule{Match: puts(prefix + "late")})
+	dropped := p.Add(wire.Rule{Match: puts(prefix + "dropped")})
+	lost := p.Add(wire.Rule{Match: puts(prefix + "lost"), Answer: true})
+	go func() { reached(t, dropped); dropped.Drop(false) }()
+	go func() { reached(t, lost); lost.Drop(false) }()
+	for _, key := range []string{"late", "dropped", "lost"} {
+		if _, err := far.Put(soon(), prefix+key, "1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Put %s = %v, want that it is given up", key, err)
+		}
+	}
+	count := func(key string) int64 {
+		r, err := near.Get(t.Context(), prefix+key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Count
+	}
+	if count("late") != 0 || count("dropped") != 0 || count("lost") != 1 {
+		t.Errorf("late %d, dropped %d, lost %d; want 0, 0, 1", count("late"), count("dropped"), count("lost"))
+	}
+	late.Pass()
+	eventually(t, "the late write arrives", func() bool { return count("late") == 1 })
+	eventually(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
+	if _, err := far.Put(t.Context(), prefix+"last", "1"); err != nil {
+		t.Error(err)
+	}
+	reset := p.Add(wire.Rule{Match: puts(prefix + "reset")})
+	go func() { reached(t, reset); reset.Drop(true) }()
+	if _, err := far.Put(t.Context(), prefix+"reset", "1"); err == nil || count("reset") != 0 {
+		t.Errorf("Put by a connection that is reset: %v, %d", err, count("reset"))
+	}
+}
+
+// Events of a watch are pushes; one is lost, and the next is not.
+func TestGRPCPushes(t *testing.T) {
+	t.Parallel()
+	p, far, near, prefix := etcdProxy(t)
+	lost := p.Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return strings.Contains(c.Text, prefix+"lost") }})
+	events := far.Watch(clientv3.WithRequireLeader(t.Context()), prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	if r := <-events; !r.Created {
+		t.Fatalf("%+v", r)
+	}
+	if _, err := near.Put(t.Context(), prefix+"lost", "1"); err != nil {
+		t.Fatal(err)
+	}
+	reached(t, lost)
+	lost.Drop(false)
+	if _, err := near.Put(t.Context(), prefix+"seen", "1"); err != nil {
+		t.Fatal(err)
+	}
+	r := <-events
+	if len(r.Events) != 1 || string(r.Events[0].Kv.Key) != prefix+"seen" {
+		t.Errorf("%+v, want only what came after the lost one", r.Events)
+	}
 }

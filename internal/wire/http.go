@@ -77,13 +77,21 @@ func (s *httpSession) command(p []byte) (message, error) {
 		body, m.size = p[n:n+int(size)], n+int(size)
 	}
 	k := m.call
-	k.Text, k.Pattern = method+" "+target, method+" "+Key(target)+consulKeys(target, body)
+	k.Text, k.Pattern = method+" "+target, method+" "+httpPath(target)+consulKeys(target, body)
 	if len(body) > 0 {
 		k.Text += " " + quote(strings.TrimSpace(string(body)))
 	}
 	k.Poll = method == "GET" && blocking.MatchString(target)
 	s.waiting = append(s.waiting, &httpCall{call: k, head: method == "HEAD"})
 	return m, nil
+}
+
+// httpPath is a target for a pattern: a version of an API stays in it.
+func httpPath(target string) string {
+	if len(target) > 3 && target[:2] == "/v" && target[3] == '/' {
+		return target[:3] + Key(target[3:])
+	}
+	return Key(target)
 }
 
 // consulKeys are what a transaction of Consul does to which keys, for its pattern.

@@ -96,3 +96,51 @@ func waitForFetches(ctx context.Context, t *testing.T, broker *testenv.EmbeddedB
 		}
 	}
 }
+
+// What is produced is held, and then its answer; the polls of a consumer go on.
+func TestKafkaCuts(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	broker := testenv.EmbeddedKafka(t)
+	p := newProxy(t, broker.Seeds, wire.Kafka)
+	client, err := backend.OpenKafka(broker.Seeds, kgo.DefaultProduceTopic("sales"), kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, p.Addr)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	admin := kadm.NewClient(client)
+	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "sales"); err != nil {
+		t.Fatal(err)
+	}
+	for i, answer := range []bool{false, true} {
+		h := p.Add(wire.Rule{Answer: answer, Match: is("Produce sales")})
+		done := make(chan error, 1)
+		client.Produce(ctx, &kgo.Record{Value: []byte("x")}, func(_ *kgo.Record, err error) { done <- err })
+		reached(t, h)
+		there := func() int64 {
+			offsets, err := admin.ListEndOffsets(ctx, "sales") // by another connection than what is produced
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, _ := offsets.Lookup("sales", 0)
+			return o.Offset
+		}
+		want := int64(i)
+		if answer {
+			want++
+		}
+		if n := there(); n != want {
+			t.Errorf("while it is held (answer: %t) there are %d records, want %d", answer, n, want)
+		}
+		h.Pass()
+		if err := <-done; err != nil || there() != int64(i+1) {
+			t.Errorf("Produce = %v, %d records", err, there())
+		}
+	}
+	if len(p.Unanswered()) > 0 || p.Err() != nil {
+		t.Error(p.Unanswered(), p.Err())
+	}
+}

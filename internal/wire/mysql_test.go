@@ -1,7 +1,11 @@
 package wire_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +70,164 @@ func TestMySQL(t *testing.T) {
 		if calls[i].Answered.After(calls[i+1].Sent) {
 			t.Errorf("%s is answered after %s was sent", calls[i].Text, calls[i+1].Text)
 		}
+	}
+}
+
+// mysqlProxy is a proxy before a MariaDB, and a pool of one connection through it; near is past it.
+func mysqlProxy(t *testing.T, change func(*driver.Config)) (p *wire.Proxy, far, near *sql.DB) {
+	t.Helper()
+	cfg, err := driver.ParseDSN(testenv.MySQL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *sql.DB {
+		connector, err := driver.NewConnector(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(connector)
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	near = open()
+	p = newProxy(t, cfg.Addr, wire.MySQL)
+	if cfg.Addr = p.Addr; change != nil {
+		change(cfg)
+	}
+	far = open()
+	far.SetMaxOpenConns(1)
+	return p, far, near
+}
+
+func mustExec(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%.60s: %v", s, err)
+		}
+	}
+}
+
+// Every answer is that of its own command: text and prepared, several results, a packet of more than 16 MB either way, a file, an error.
+func TestMySQLAnswers(t *testing.T) {
+	t.Parallel()
+	p, far, _ := mysqlProxy(t, func(c *driver.Config) { c.MultiStatements, c.MaxAllowedPacket = true, 64<<20 })
+	ctx := t.Context()
+	mustExec(t, far, "CREATE TABLE kept (id INT PRIMARY KEY, text LONGTEXT)", "INSERT INTO kept VALUES (1, 'a'), (2, NULL)")
+	for _, query := range []string{"SELECT id, text FROM kept ORDER BY id", "SELECT id FROM kept WHERE id > ?"} {
+		args := make([]any, strings.Count(query, "?"))
+		for i := range args {
+			args[i] = 0
+		}
+		rows, err := far.QueryContext(ctx, query, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for rows.Next() {
+			n++
+		}
+		if err := rows.Close(); n != 2 || err != nil {
+			t.Errorf("%s: %d rows, %v", query, n, err)
+		}
+	}
+	rows, err := far.QueryContext(ctx, "SELECT 1; INSERT INTO kept VALUES (3, 'c'); SELECT 2, 3 FROM kept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := 1
+	for rows.NextResultSet() {
+		sets++
+	}
+	if err := rows.Close(); err != nil || sets < 2 {
+		t.Errorf("%d results, %v", sets, err)
+	}
+	_, err = far.ExecContext(ctx, "SELECT * FROM nowhere")
+	var refused *driver.MySQLError
+	if !errors.As(err, &refused) || refused.Number != 1146 {
+		t.Errorf("nowhere: %v", err)
+	}
+	var a, b, c, d string // a row of more than a packet holds
+	if err := far.QueryRowContext(ctx, "SELECT x, x, x, x FROM (SELECT REPEAT('x', 5000000) AS x) AS t").Scan(&a, &b, &c, &d); err != nil {
+		t.Errorf("%d characters, %v", len(a+b+c+d), err)
+	}
+	if err := far.QueryRowContext(ctx, "SELECT 7").Scan(&sets); err != nil || sets != 7 {
+		t.Error(sets, err)
+	}
+	calls := p.Since(0)
+	for _, c := range calls {
+		if c.Answered.Before(c.Sent) && c.Text != "CLOSE STATEMENT" || (c.Failed == "1146") != strings.Contains(c.Text, "nowhere") {
+			t.Errorf("%.60s: sent %v, answered %v, failed %q", c.Text, c.Sent, c.Answered, c.Failed)
+		}
+	}
+	if len(p.Unanswered()) > 0 || p.Err() != nil {
+		t.Error(p.Unanswered(), p.Err())
+	}
+	want(t, []string{"SELECT ?"}, patterns(calls[len(calls)-1:]))
+}
+
+// A COMMIT is cut in each of the four ways; a session that is discarded is rolled back.
+func TestMySQLCommit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		answer bool
+		how    func(*wire.Hold)
+		failed bool
+		rows   int
+	}{
+		{"held", false, (*wire.Hold).Pass, false, 1}, {"dropped", false, func(h *wire.Hold) { h.Drop(true) }, true, 0},
+		{"answer held", true, (*wire.Hold).Pass, false, 1}, {"answer lost", true, func(h *wire.Hold) { h.Drop(true) }, true, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p, far, near := mysqlProxy(t, nil)
+			mustExec(t, near, "CREATE TABLE kept (id INT PRIMARY KEY)")
+			h := p.Add(wire.Rule{Match: is("COMMIT"), Answer: c.answer})
+			done := make(chan error, 1)
+			go func() {
+				tx, err := far.BeginTx(t.Context(), nil)
+				if err == nil {
+					if _, err = tx.ExecContext(t.Context(), "INSERT INTO kept VALUES (?)", 1); err == nil {
+						err = tx.Commit()
+					}
+				}
+				done <- err
+			}()
+			reached(t, h)
+			c.how(h)
+			if err := <-done; (err != nil) != c.failed {
+				t.Errorf("COMMIT = %v", err)
+			}
+			bounded, end := context.WithTimeout(t.Context(), enough)
+			defer end()
+			if err := p.Discard(bounded); err != nil {
+				t.Fatal(err)
+			}
+			n := -1
+			eventually(t, "the session has ended", func() bool {
+				err := near.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM kept").Scan(&n)
+				return err == nil && n == c.rows
+			})
+			var got []string
+			for _, call := range p.Since(0) {
+				if !call.Setup {
+					got = append(got, call.Pattern)
+				}
+			}
+			want(t, []string{"START TRANSACTION", "PREPARE INSERT INTO kept VALUES (?)", "INSERT INTO kept VALUES (?)", "COMMIT"}, got)
+		})
+	}
+}
+
+// What cannot be read ends the connection with a sentence that says what to do.
+func TestMySQLRefuses(t *testing.T) {
+	t.Parallel()
+	p, far, _ := mysqlProxy(t, func(c *driver.Config) { _ = c.Apply(driver.EnableCompression(true)) })
+	if err := far.PingContext(t.Context()); err == nil {
+		t.Error("a compressed connection works")
+	}
+	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "compress=false") {
+		t.Errorf("Err() = %v", err)
 	}
 }

@@ -122,8 +122,8 @@ func firstKey(words []string) string {
 	return " " + Key(words[3])
 }
 
-// Key is a key, path or name without what differs from run to run: digits are "#", and ids and tokens (UUIDs, hex, base64, more than
-// seven digits) are "*".
+// Key is a key, path or name without what differs from run to run: digits are "#", and ids and tokens (UUIDs, hex, base64url, more
+// than seven digits) are "*".
 func Key(key string) string {
 	var b strings.Builder
 	b.Grow(len(key))

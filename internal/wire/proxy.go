@@ -34,6 +34,7 @@ type Proxy struct {
 	target  string
 	err     error
 	conns   map[*conn]bool
+	marks   map[string]bool // the addresses of acceptAll's connections
 	rules   []*Hold
 	calls   []*call
 }
@@ -50,7 +51,7 @@ func newProxy(server, target string, codec Codec, r *Recorder) (*Proxy, error) {
 	}
 	p := &Proxy{
 		Addr: l.Addr().String(), server: server, codec: codec, open: codec.begin(), recorder: r, listener: l, target: target,
-		conns: map[*conn]bool{},
+		conns: map[*conn]bool{}, marks: map[string]bool{},
 	}
 	p.dialing, p.cancel = context.WithCancel(context.Background())
 	p.running.Go(p.accept)
@@ -129,6 +130,7 @@ func (p *Proxy) Unanswered() []Call {
 // Sever parts the client from the server: while it is on, nothing passes either way, and new connections are accepted and hear nothing.
 // When it is off again, all of these connections are closed with a reset.
 func (p *Proxy) Sever(on bool) {
+	p.acceptAll()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.severed && !on {
@@ -142,6 +144,7 @@ func (p *Proxy) Sever(on bool) {
 // Discard is for after the client's process was killed. It drops all that is not delivered, commands that are held too, of the
 // connections whose client has closed them, closes them towards the server, and returns when the server has closed them too.
 func (p *Proxy) Discard(ctx context.Context) error {
+	p.acceptAll()
 	p.mu.Lock()
 	var gone []*conn
 	for c := range p.conns {
@@ -161,6 +164,21 @@ func (p *Proxy) Discard(ctx context.Context) error {
 	return nil
 }
 
+// acceptAll returns when every connection is accepted that was made before: one of its own comes behind them.
+func (p *Proxy) acceptAll() {
+	p.mu.Lock()
+	mark, err := net.DialTimeout("tcp", p.Addr, time.Second)
+	if err == nil { // else it is closed
+		p.marks[mark.LocalAddr().String()] = true
+	}
+	p.mu.Unlock()
+	if err == nil {
+		_ = mark.SetReadDeadline(time.Now().Add(time.Second))
+		_, _ = mark.Read(make([]byte, 1))
+		_ = mark.Close()
+	}
+}
+
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -174,7 +192,8 @@ func (p *Proxy) accept() {
 		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.open(), left: make(chan struct{})} //nolint:errcheck // it listens on TCP
 		c.up.up = true
 		p.mu.Lock()
-		if p.closed {
+		if from := client.RemoteAddr().String(); p.closed || p.marks[from] {
+			delete(p.marks, from)
 			_ = client.Close()
 		} else {
 			p.conns[c] = true

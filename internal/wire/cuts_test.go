@@ -1,0 +1,389 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
+)
+
+const enough = 30 * time.Second
+
+// proxied is a proxy before a Redis, and a client of it with a name of its own, which gives up soon and asks once.
+type proxied struct {
+	*wire.Proxy
+	far    *redis.Client
+	near   *redis.Client // past the proxy
+	prefix string
+}
+
+func redisProxy(t *testing.T, o redis.Options) *proxied {
+	t.Helper()
+	s := testenv.Redis(t)
+	base, err := redis.ParseURL(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, base.Addr, wire.Redis)
+	o.Addr, o.Username, o.Password, o.DB = p.Addr, base.Username, base.Password, base.DB
+	o.MaxRetries, o.ContextTimeoutEnabled, o.ClientName = -1, true, "c-"+strings.Trim(s.Prefix, "t:")
+	far := redis.NewClient(&o)
+	t.Cleanup(func() { _ = far.Close() })
+	return &proxied{p, far, s.Client, s.Prefix}
+}
+
+func newProxy(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
+	t.Helper()
+	p, err := wire.NewProxy("server", addr, codec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func reached(t *testing.T, h *wire.Hold) {
+	t.Helper()
+	select {
+	case <-h.Reached():
+	case <-time.After(enough):
+		t.Fatal("nothing came that could be held")
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(enough); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s", enough, what)
+		}
+	}
+}
+
+// is accepts the first command with a pattern.
+func is(pattern string) func(wire.Call) bool {
+	return func(c wire.Call) bool { return c.Pattern == pattern }
+}
+
+func patterns(calls []wire.Call) (all []string) {
+	for _, c := range calls {
+		all = append(all, c.Pattern)
+	}
+	return all
+}
+
+// The four cuts at a command, each as a reset and as silence: what the server has done, and what the client hears.
+func TestCuts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		answer        bool
+		how           func(*wire.Hold)
+		executed      bool // in the end
+		before        bool // while it is held
+		reset, silent bool // for the client
+	}{
+		{name: "command held", how: (*wire.Hold).Pass, executed: true},
+		{name: "command dropped by a reset", how: func(h *wire.Hold) { h.Drop(true) }, reset: true},
+		{name: "command dropped in silence", how: func(h *wire.Hold) { h.Drop(false) }, silent: true},
+		{name: "answer held", answer: true, how: (*wire.Hold).Pass, executed: true, before: true},
+		{name: "answer lost by a reset", answer: true, how: func(h *wire.Hold) { h.Drop(true) }, executed: true, before: true, reset: true},
+		{name: "answer lost in silence", answer: true, how: func(h *wire.Hold) { h.Drop(false) }, executed: true, before: true, silent: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := redisProxy(t, redis.Options{PoolSize: 1, ReadTimeout: -1})
+			key := p.prefix + "k"
+			h := p.Add(wire.Rule{Answer: c.answer, Match: func(c wire.Call) bool { return slices.Contains(c.Words, key) }})
+			got := make(chan error, 1)
+			patience := enough
+			if c.silent {
+				patience = 300 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			go func() { got <- p.far.Set(ctx, key, "1", 0).Err() }()
+			reached(t, h)
+			if call := h.Call(); call.Words[0] != "set" || call.Sent.IsZero() == c.answer || call.Server != "server" || call.Conn == 0 {
+				t.Errorf("held: %+v", call)
+			}
+			if got := patterns(p.Unanswered()); !slices.Equal(got, []string{"SET " + wire.Key(key)}) {
+				t.Errorf("Unanswered() = %q", got)
+			}
+			if n := p.near.Exists(t.Context(), key).Val(); (n == 1) != c.before {
+				t.Errorf("while it is held there are %d keys", n)
+			}
+			c.how(h)
+			err := <-got
+			var timeout net.Error
+			switch {
+			case c.reset && (err == nil || errors.As(err, &timeout) && timeout.Timeout()):
+				t.Errorf("SET = %v, want the connection's end", err)
+			case c.silent && !(errors.As(err, &timeout) && timeout.Timeout()):
+				t.Errorf("SET = %v, want a time-out", err)
+			case !c.reset && !c.silent && err != nil:
+				t.Errorf("SET = %v", err)
+			}
+			eventually(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
+			if n := p.near.Exists(t.Context(), key).Val(); (n == 1) != c.executed {
+				t.Errorf("in the end there are %d keys", n)
+			}
+			if err := p.far.Set(t.Context(), key, "2", 0).Err(); err != nil {
+				t.Errorf("the next SET = %v", err)
+			}
+			if p.Err() != nil {
+				t.Error(p.Err())
+			}
+		})
+	}
+}
+
+// A client whose command is dropped by a reset reads just that.
+func TestDropResets(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
+	h := p.Add(wire.Rule{})
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("SET a b\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	reached(t, h)
+	h.Drop(true)
+	_ = conn.SetReadDeadline(time.Now().Add(enough))
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the connection reads %d bytes, %v; want a reset", n, err)
+	}
+}
+
+// What the client of a held command gives up arrives when it is let pass: a late write.
+func TestLateWrite(t *testing.T) {
+	t.Parallel()
+	p := redisProxy(t, redis.Options{ReadTimeout: 100 * time.Millisecond})
+	key := p.prefix + "k"
+	h := p.Add(wire.Rule{Match: is("SET " + wire.Key(key))})
+	if err := p.far.Set(t.Context(), key, "late", 0).Err(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("SET without an answer = %v", err)
+	}
+	reached(t, h)
+	if n := len(p.Unanswered()); n != 1 {
+		t.Errorf("%d calls are unanswered, want the held one", n)
+	}
+	h.Pass()
+	h.Pass()
+	eventually(t, "the write arrives", func() bool { return p.near.Get(t.Context(), key).Val() == "late" })
+	eventually(t, "it is answered", func() bool { return len(p.Unanswered()) == 0 })
+}
+
+// A pipeline is cut between its commands.
+func TestPipelineIsCut(t *testing.T) {
+	t.Parallel()
+	p := redisProxy(t, redis.Options{PoolSize: 1})
+	name := func(i int) string { return fmt.Sprintf("%sk%c", p.prefix, 'a'+rune(i)) }
+	held := p.Add(wire.Rule{Match: func(c wire.Call) bool { return slices.Contains(c.Words, name(1)) }})
+	answer := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return slices.Contains(c.Words, name(2)) }})
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.far.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+			for i := range 4 {
+				pipe.Set(t.Context(), name(i), i, 0)
+			}
+			return nil
+		})
+		done <- err
+	}()
+	there := func(n int64) bool { return p.near.Exists(t.Context(), name(0), name(1), name(2), name(3)).Val() == n }
+	reached(t, held)
+	eventually(t, "the first of four has arrived", func() bool { return there(1) })
+	if n := len(p.Unanswered()); n < 3 {
+		t.Errorf("%d calls are unanswered, want those from the held one on", n)
+	}
+	held.Pass()
+	reached(t, answer)
+	eventually(t, "all have arrived", func() bool { return there(4) })
+	select {
+	case err := <-done:
+		t.Fatalf("the pipeline returned (%v) without an answer", err)
+	default:
+	}
+	answer.Pass()
+	if err := <-done; err != nil {
+		t.Errorf("the pipeline = %v", err)
+	}
+	calls := p.Since(0)
+	for i := range calls[1:] {
+		if calls[i].ID >= calls[i+1].ID {
+			t.Errorf("%s has ID %d, %s after it %d", calls[i].Text, calls[i].ID, calls[i+1].Text, calls[i+1].ID)
+		}
+	}
+	if last := calls[len(calls)-1]; len(p.Since(last.ID-1)) != 1 || len(p.Since(last.ID)) != 0 {
+		t.Errorf("Since(%d) = %v", last.ID-1, p.Since(last.ID-1))
+	}
+	p.Forget(calls[0].ID)
+	if left := p.Since(0); len(left) != len(calls)-1 {
+		t.Errorf("after Forget of one there are %d of %d", len(left), len(calls))
+	}
+}
+
+// A rule with Every holds all that it accepts until it is over; a canceled one holds nothing.
+func TestEveryAndCancel(t *testing.T) {
+	t.Parallel()
+	p := redisProxy(t, redis.Options{})
+	p.Add(wire.Rule{Match: is("INCR " + wire.Key(p.prefix+"n"))}).Cancel()
+	every := p.Add(wire.Rule{Match: is("INCR " + wire.Key(p.prefix+"n")), Every: true})
+	done := make(chan error, 3)
+	for range 3 {
+		go func() { done <- p.far.Incr(t.Context(), p.prefix+"n").Err() }()
+	}
+	eventually(t, "three are held", func() bool { return len(p.Unanswered()) == 3 })
+	reached(t, every)
+	if n := p.near.Exists(t.Context(), p.prefix+"n").Val(); n != 0 {
+		t.Error("one has arrived")
+	}
+	every.Cancel() // where something is held it lets it go
+	for range 3 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := p.far.Incr(t.Context(), p.prefix+"n").Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// While a proxy is severed nothing passes and new connections hear nothing; then all of them are reset.
+func TestSever(t *testing.T) {
+	t.Parallel()
+	p := redisProxy(t, redis.Options{PoolSize: 1, ReadTimeout: 200 * time.Millisecond})
+	if err := p.far.Set(t.Context(), p.prefix+"k", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.Sever(true)
+	var timeout net.Error
+	for range 2 { // on the connection that is there, and on a new one
+		if err := p.far.Set(t.Context(), p.prefix+"k", "2", 0).Err(); !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("SET = %v, want a time-out", err)
+		}
+	}
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	p.Sever(false)
+	_ = conn.SetReadDeadline(time.Now().Add(enough))
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the connection reads %d, %v; want a reset", n, err)
+	}
+	eventually(t, "a new connection works", func() bool { return p.far.Set(t.Context(), p.prefix+"k", "3", 0).Err() == nil })
+	if got := p.near.Get(t.Context(), p.prefix+"k").Val(); got != "3" {
+		t.Errorf("the key is %s, want 3: nothing of the partition's time", got)
+	}
+}
+
+// After a client was killed, what it had not delivered is dropped, and the server knows its connections no more.
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	p := redisProxy(t, redis.Options{})
+	if err := p.far.Ping(t.Context()).Err(); err != nil { // it lives on
+		t.Fatal(err)
+	}
+	held := p.Add(wire.Rule{Match: is("SET " + wire.Key(p.prefix+"k"))})
+	victim := redis.NewClient(func() *redis.Options { o := *p.far.Options(); o.ClientName += "-victim"; return &o }())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- victim.Set(ctx, p.prefix+"k", "1", 0).Err() }()
+	reached(t, held)
+	known := func() bool {
+		return strings.Contains(p.near.ClientList(t.Context()).Val(), "name="+victim.Options().ClientName)
+	}
+	if !known() {
+		t.Fatal("the server does not know the victim")
+	}
+	_ = victim.Close()
+	cancel()
+	<-done
+	bounded, end := context.WithTimeout(t.Context(), enough)
+	defer end()
+	if err := p.Discard(bounded); err != nil {
+		t.Fatal(err)
+	}
+	if known() {
+		t.Error("the server knows the victim's connection after Discard")
+	}
+	held.Pass()
+	if n := p.near.Exists(t.Context(), p.prefix+"k").Val(); n != 0 || len(p.Unanswered()) != 0 {
+		t.Errorf("%d keys, unanswered %v", n, p.Unanswered())
+	}
+	if err := p.far.Ping(t.Context()).Err(); err != nil || len(p.Since(0)) == 0 {
+		t.Errorf("the other client: %v", err)
+	}
+}
+
+// Discard gives up with its context where a server keeps the connection.
+func TestDiscardIsBounded(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := newProxy(t, l.Addr().String(), wire.Redis)
+	client, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	_ = client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Discard(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Discard() = %v, want that it gave up", err)
+	}
+}
+
+// Turn sends new connections elsewhere, and lets what is held come to its end where it was sent.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	p := redisProxy(t, redis.Options{PoolSize: 1})
+	other := testenv.Miniredis(t)
+	held := p.Add(wire.Rule{Answer: true, Match: is("SET " + wire.Key(p.prefix+"k"))})
+	done := make(chan error, 1)
+	go func() { done <- p.far.Set(t.Context(), p.prefix+"k", "1", 0).Err() }()
+	reached(t, held)
+	p.Turn(other.Client.Options().Addr)
+	held.Pass()
+	if err := <-done; err != nil {
+		t.Errorf("SET = %v, want its answer", err)
+	}
+	if err := p.far.Set(t.Context(), p.prefix+"new", "1", 0).Err(); err != nil {
+		t.Errorf("SET on a new connection = %v", err)
+	}
+	if n := p.near.Exists(t.Context(), p.prefix+"new").Val(); n != 0 {
+		t.Error("the new connection went to the old server")
+	}
+	if n := other.Client.Exists(t.Context(), p.prefix+"new").Val(); n != 1 {
+		t.Error("the new connection did not go to the new server")
+	}
+}
