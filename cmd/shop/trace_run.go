@@ -48,6 +48,7 @@ type trace struct {
 type tracedStep struct {
 	server     string
 	text       string
+	pattern    string        // the position's name
 	about      string        // what a script says of itself
 	poll       bool          // stands where its answer came; it may have been sent before the request
 	sent, took time.Duration // on the wire
@@ -244,7 +245,7 @@ func join(calls []wire.Call, views []seen, began time.Time) []tracedStep {
 	steps := make([]tracedStep, 0, len(calls))
 	for _, c := range calls {
 		s := tracedStep{
-			server: c.Server, text: c.Text, poll: c.Poll, sent: c.Sent.Sub(began), took: unknown, seen: unknown, ran: unknown,
+			server: c.Server, text: c.Text, pattern: c.Pattern, poll: c.Poll, sent: c.Sent.Sub(began), took: unknown, seen: unknown, ran: unknown,
 		}
 		if !c.Answered.IsZero() {
 			s.took = c.Answered.Sub(c.Sent)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,18 +52,25 @@ func TestTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tracer.close()
+	traced := map[string]trace{}
 	for _, m := range stock.Modes() {
 		if len(m.Stores) == 0 {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) { // one after the other: they share the servers
 			testenv.Installed(t, serversFor(m)...)
-			testTraces(t, tracer, m)
+			testTraces(t, tracer, m, traced)
 		})
 	}
+	t.Run("once more", func(t *testing.T) { // after all the others, whose numbers it would change
+		for _, tr := range traced {
+			wantSamePatterns(t, tracer, tr)
+		}
+	})
 }
 
-func testTraces(t *testing.T, tracer *tracer, m stock.Mode) {
+// testTraces holds the traces of a mode against its page, and keeps the first.
+func testTraces(t *testing.T, tracer *tracer, m stock.Mode, traced map[string]trace) {
 	var text bytes.Buffer
 	for i, s := range m.Stores {
 		tr, err := tracer.deduct(t.Context(), deduction{mode: m, store: s, quantity: 1, key: "trace-1"})
@@ -70,6 +78,9 @@ func testTraces(t *testing.T, tracer *tracer, m stock.Mode) {
 			t.Fatal(err)
 		}
 		wantBothSides(t, tr)
+		if i == 0 {
+			traced[m.Name] = tr
+		}
 		if i > 0 {
 			text.WriteString("\n")
 		}
@@ -89,6 +100,35 @@ func testTraces(t *testing.T, tracer *tracer, m stock.Mode) {
 		t.Errorf("its trace is stale: run 'make traces' (-want +got):\n%s", diff)
 	}
 }
+
+// wantSamePatterns: the same deduction once more has the same positions. In which order several servers are asked at once is chance.
+func wantSamePatterns(t *testing.T, tracer *tracer, tr trace) {
+	t.Helper()
+	d := tr.deduction
+	d.key = "trace-2" // as long as the first
+	again, err := tracer.deduct(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	positions := func(tr trace) (all []string) {
+		for _, s := range tr.steps {
+			all = append(all, s.server+" "+s.pattern)
+		}
+		slices.Sort(all)
+		return all
+	}
+	if diff := cmp.Diff(positions(tr), positions(again)); diff != "" {
+		t.Errorf("%s: the positions of a second run (-first +second):\n%s", tr.mode.Name, diff)
+	}
+	for _, s := range tr.steps {
+		if s.pattern == "" || strings.ContainsAny(s.pattern, "0123456789") && !patternNumber.MatchString(s.pattern) {
+			t.Errorf("the pattern of %q is %q", s.text, s.pattern)
+		}
+	}
+}
+
+// patternNumber is a number that belongs to the name of a position: of an API, or of a function.
+var patternNumber = regexp.MustCompile(`/v1/|getChildren2`)
 
 // wantBothSides: each command that passed a wire was seen by the server behind it, between being sent and being answered, all of it
 // before the answer to the client; but of several nodes a majority is waited for, and of Kafka only what a fetch brings.

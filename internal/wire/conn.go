@@ -140,6 +140,9 @@ func (c *conn) come(l *lane, items []item) {
 	}
 	for i := range items {
 		it := &items[i]
+		if c.mute[it.stream] {
+			continue
+		}
 		if it.call != nil {
 			it.call.stream = it.stream
 			it.holds = c.proxy.enter(c, it.call)
@@ -152,7 +155,7 @@ func (c *conn) come(l *lane, items []item) {
 			it.of.arrived, it.of.open = true, it.of.open || it.open
 		}
 		// Whoever gives up a stream does so after what is held there: a server that got both at once might do nothing.
-		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) || c.mute[it.stream] {
+		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) {
 			continue
 		}
 		l.queue = append(l.queue, *it)

@@ -95,7 +95,7 @@ func (h *heard) hear(t *testing.T, rest *[]byte, next func([]byte) (message, err
 			h.Messages = append(h.Messages, m.call.Text+" | "+m.call.Pattern)
 		case m.push != nil:
 			h.Messages = append(h.Messages, "push "+m.push.Text)
-		case m.last && !m.of.inside:
+		case m.last && m.of != nil && !m.of.inside:
 			h.Messages = append(h.Messages, strings.TrimSpace("answer "+m.of.Text+" "+m.failed+m.found))
 		}
 	}

@@ -173,7 +173,7 @@ func (s *mysqlSession) greeting(body []byte) error {
 func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err error) {
 	argument := body[1:]
 	k.Setup = true // most are
-	name := ""
+	var name string
 	switch body[0] {
 	case comQuery:
 		query := s.query(body)

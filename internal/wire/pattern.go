@@ -157,10 +157,13 @@ func Key(key string) string {
 func keyPieces(b *strings.Builder, run string) {
 	for len(run) > 0 {
 		end := strings.IndexAny(run, "-_")
-		if end < 0 {
+		switch {
+		case isUUID(run):
+			end = uuidLength
+		case end < 0:
 			end = len(run)
 		}
-		if piece := run[:end]; isRandom(piece) || isHex(piece) {
+		if piece := run[:end]; end == uuidLength && isUUID(run) || isRandom(piece) || isHex(piece) {
 			b.WriteByte('*')
 		} else {
 			digits := false
@@ -200,14 +203,11 @@ func isHex(piece string) bool {
 	return len(piece) >= 8 && digits > 0 || len(piece) >= 16
 }
 
-// isToken says whether a run of letters, digits, hyphens and underscores is one id: a UUID, or upper and lower case mixed as no people
-// would write it, such as base64. One with a piece in hex has its pieces judged by themselves.
+// isToken says whether a run of letters, digits, hyphens and underscores is one id: upper and lower case mixed as no people would
+// write it, such as base64. One with a piece in hex has its pieces judged by themselves.
 func isToken(run string) bool {
 	if len(run) < 16 {
 		return false
-	}
-	if isUUID(run) {
-		return true
 	}
 	upper, lower, words, letters, begin := 0, 0, 0, 0, 0
 	last := byte('-')
@@ -261,11 +261,14 @@ func classOf(c byte) byte {
 	return 'a'
 }
 
+const uuidLength = 36
+
+// isUUID says whether a run begins with a UUID.
 func isUUID(run string) bool {
-	if len(run) != 36 {
+	if len(run) < uuidLength || len(run) > uuidLength && classOf(run[uuidLength]) != '-' {
 		return false
 	}
-	for i := range len(run) {
+	for i := range uuidLength {
 		if hyphen := i == 8 || i == 13 || i == 18 || i == 23; hyphen != (run[i] == '-') || !hyphen && !isHexDigit(run[i]) {
 			return false
 		}

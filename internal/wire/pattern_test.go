@@ -49,9 +49,11 @@ func TestKeyIsStable(t *testing.T) {
 	for name, id := range map[string]func() string{
 		"UUID": uuid.NewString, "base32": rand.Text,
 		"hex of 8 bytes": func() string { return hex.EncodeToString(random(8)) }, "hex of 16 bytes": func() string { return hex.EncodeToString(random(16)) },
-		"base64url": func() string { return base64.RawURLEncoding.EncodeToString(random(20)) },
-		"number":    func() string { return fmt.Sprint(int(random(1)[0]) * 1000) },
-		"both":      func() string { return uuid.NewString() + ":" + fmt.Sprint(random(1)[0]) },
+		"base64url":  func() string { return base64.RawURLEncoding.EncodeToString(random(20)) },
+		"number":     func() string { return fmt.Sprint(int(random(1)[0]) * 1000) },
+		"sequential": func() string { return uuid.NewString() + "-0000000012" },
+		"behind":     func() string { return "Order-" + uuid.NewString() },
+		"both":       func() string { return uuid.NewString() + ":" + fmt.Sprint(random(1)[0]) },
 	} {
 		seen := map[string]int{}
 		for range 3000 {

@@ -189,7 +189,7 @@ func (p *Proxy) accept() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.open(), left: make(chan struct{})} //nolint:errcheck // it listens on TCP
+		c := &conn{proxy: p, id: conns.Add(1), client: client.(*net.TCPConn), session: p.open(), left: make(chan struct{})}
 		c.up.up = true
 		p.mu.Lock()
 		if from := client.RemoteAddr().String(); p.closed || p.marks[from] {
