@@ -153,8 +153,7 @@ func (k *kafkaStorm) sells(t *testing.T, when string) {
 	t.Helper()
 	for from := k.sold.Load(); k.sold.Load() < from+50; time.Sleep(5 * time.Millisecond) {
 		if k.ctx.Err() != nil {
-			k.mu.Lock()
-			defer k.mu.Unlock()
+			k.stop()
 			t.Fatalf("nothing is sold %s: %v; answers: %v", when, context.Cause(k.ctx), k.other)
 		}
 	}
