@@ -3,18 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/api"
-	"lastitem/internal/backend"
 	"lastitem/internal/testenv"
 )
 
@@ -28,17 +25,7 @@ func startFullRedis(t *testing.T) (r *replica, admin *redis.Client) {
 	}
 	admin = redis.NewClient(o)
 	t.Cleanup(func() { _ = admin.Close() })
-	r, err = newReplica(config{
-		Replica: "1", Redis: node.URL, Prefix: "shop:", SQL: testenv.SQLite(t), Token: "t0ken", DefaultMode: "lease-seq",
-		LockTTL: 10 * time.Second, Conns: 4,
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.close)
-	if _, err := backend.Migrate(t.Context(), r.set.DB); err != nil {
-		t.Fatal(err)
-	}
+	r = startReplica(t, config{Redis: node.URL, SQL: testenv.SQLite(t)})
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available })
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
 	return r, admin

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,10 +34,17 @@ type testReplica struct {
 func openReplica(t *testing.T) testReplica {
 	t.Helper()
 	redis := testenv.Miniredis(t)
-	r, err := newReplica(config{
-		Replica: "1", Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Token: "t0ken", DefaultMode: "lease-seq",
-		LockTTL: 10 * time.Second, Conns: 16,
-	}, slog.New(slog.DiscardHandler))
+	r := startReplica(t, config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16})
+	waitReady(t, r)
+	return testReplica{r, redis.Prefix}
+}
+
+// startReplica is a replica with the tables of its database, until the test ends. Its backends may not have been met yet.
+func startReplica(t *testing.T, c config) *replica {
+	t.Helper()
+	c.Replica, c.Token, c.DefaultMode, c.LockTTL = "1", "t0ken", "lease-seq", 10*time.Second
+	c.Conns, c.Prefix = cmp.Or(c.Conns, 4), cmp.Or(c.Prefix, "shop:")
+	r, err := newReplica(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +52,7 @@ func openReplica(t *testing.T) testReplica {
 	if _, err := backend.Migrate(t.Context(), r.set.DB); err != nil {
 		t.Fatal(err)
 	}
-	waitReady(t, r)
-	return testReplica{r, redis.Prefix}
+	return r
 }
 
 // waitReady waits until the probes have seen the backends answer.
@@ -319,17 +326,8 @@ var serviceModes = []string{"redlock", "zookeeper", "etcd", "etcd-txn", "consul"
 // openWithServices is a replica on embedded backends and the services of c.
 func openWithServices(t *testing.T, c config) *replica {
 	t.Helper()
-	redis := testenv.Miniredis(t)
-	c.Replica, c.Redis, c.SQL, c.Token = "1", redis.URL, testenv.SQLite(t), "t0ken"
-	c.DefaultMode, c.LockTTL, c.Conns = "lease-seq", 10*time.Second, 4
-	r, err := newReplica(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.close)
-	if _, err := backend.Migrate(t.Context(), r.set.DB); err != nil {
-		t.Fatal(err)
-	}
+	c.Redis, c.SQL = testenv.Miniredis(t).URL, testenv.SQLite(t)
+	r := startReplica(t, c)
 	waitReady(t, r)
 	return r
 }

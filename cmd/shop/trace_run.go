@@ -229,14 +229,14 @@ func background(text string) bool {
 	for _, prefix := range []string{
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
 		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
-		"sync /", // ZooKeeper
-		`KV.Range key:"\000"`, "/etcdserverpb.Lease/LeaseKeepAlive ", "GET /v1/status/", "PUT /v1/session/renew/",
+		"sync /", "setData /lastitem-health", // ZooKeeper
+		"KV.Txn compare:<result:LESS target:VERSION ", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
 	} {
 		if strings.HasPrefix(text, prefix) {
 			return true
 		}
 	}
-	return strings.HasPrefix(text, "SET ") && strings.Contains(text, "health:{")
+	return strings.HasPrefix(text, "SET ") && strings.Contains(text, "health:{") || strings.HasPrefix(text, "PUT /v1/kv/") && strings.Contains(text, "health?cas=")
 }
 
 // join puts what passed the wires and what the servers saw side by side: the n-th of some text here is the n-th of that text

@@ -153,9 +153,8 @@ func (s *Set) openSQL(cfg Config) error {
 }
 
 // Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last probe;
-// nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an answer of the server. Redis
-// and each master of a cluster are asked to write, and so are the nodes of a Redlock, of which a majority must; of the database,
-// whether it would write to the tables.
+// nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an answer of the server. Every
+// backend but Kafka is asked to write: each master of a cluster, and the nodes of a Redlock, of which a majority must.
 func (s *Set) Check(name string) error { return s.healths[name].check() }
 
 // Down is [Set.Check] for who would send something there: nil also while no probe has ended yet, where nobody knows.

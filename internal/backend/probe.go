@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/store"
@@ -169,30 +168,4 @@ func (s *Set) probeSQL(cfg Config) error {
 		close:   func() error { return closeSQL(db) },
 	})
 	return nil
-}
-
-// probeZooKeeper asks a question that goes to the leader. The client knows no context: a question without an answer is waited for
-// by the next probes as well, until the client gives its connection up.
-func (s *Set) probeZooKeeper(cfg Config) {
-	c := s.ZooKeeper
-	var asked chan error // nil = none is under way
-	s.watch(cfg, "zookeeper", probe{ask: func(ctx context.Context) error {
-		if state := c.State(); state != zk.StateHasSession {
-			return fmt.Errorf("%s: %s", cfg.ZooKeeper, strings.TrimPrefix(state.String(), "State"))
-		}
-		if asked == nil {
-			asked = make(chan error, 1)
-			go func(answer chan<- error) {
-				_, err := c.Sync("/")
-				answer <- err
-			}(asked)
-		}
-		select {
-		case err := <-asked:
-			asked = nil
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}})
 }

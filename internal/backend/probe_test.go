@@ -2,8 +2,11 @@ package backend_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -206,4 +209,72 @@ func TestMySQLIsProbedByAWrite(t *testing.T) {
 	}
 	do("DROP TABLE product_stock")
 	becomes(t, s, "sql", true) // without its tables
+}
+
+// The probes of the other services go through the log of a majority, as writes do, and change nothing.
+func TestServicesAreProbedByAWrite(t *testing.T) {
+	t.Parallel()
+	own := testenv.Own(t, "etcd", "zookeeper", "consul")
+	etcd := (&testenv.Coordination{Addr: own.Etcd.Addr}).EtcdClient(t)
+	agent := (&testenv.Coordination{Addr: own.Consul.Addr}).ConsulClient(t)
+	keeper := (&testenv.Coordination{Addr: own.ZooKeeper.Addr}).ZooKeeperConn(t, 10*time.Second)
+	s := probing(t, backend.Config{Etcd: own.Etcd.URL, ZooKeeper: own.ZooKeeper.URL, Consul: own.Consul.URL, Prefix: "shop:"})
+	const entries = 20 // in thirty seconds a service that nobody writes to has fewer
+	for name, log := range map[string]func() (end int64, kept bool){
+		"etcd": func() (int64, bool) {
+			status, err := etcd.Status(t.Context(), own.Etcd.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int64(status.RaftIndex), status.Header.Revision != 1
+		},
+		"consul": func() (int64, bool) {
+			self, err := agent.Agent().Self()
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys, _, err := agent.KV().Keys("", "", nil)
+			end, wrong := strconv.ParseInt(fmt.Sprint(self["Stats"]["raft"].(map[string]any)["last_log_index"]), 10, 64)
+			return end, errors.Join(err, wrong) != nil || len(keys) > 0
+		},
+		"zookeeper": func() (int64, bool) {
+			nodes, _, err := keeper.Children("/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return lastOfZooKeeper(t, own.ZooKeeper.Addr), len(nodes) > 1 // its own
+		},
+	} {
+		becomes(t, s, name, false)
+		before, _ := log()
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			after, kept := log()
+			if kept {
+				t.Fatalf("%s: a probe left something behind", name)
+			}
+			if after >= before+entries {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: %d entries in the log, want %d: the probes write nothing", name, after-before, entries)
+			}
+		}
+	}
+}
+
+// lastOfZooKeeper is the number of the last entry in the log of a ZooKeeper.
+func lastOfZooKeeper(t *testing.T, addr string) (last int64) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, wrong := c.Write([]byte("srvr"))
+	said, err := io.ReadAll(c)
+	_, zxid, found := strings.Cut(string(said), "Zxid: ")
+	if _, unread := fmt.Sscanf(zxid, "0x%x", &last); errors.Join(wrong, err, unread) != nil || !found {
+		t.Fatalf("srvr: %q, %v", said, errors.Join(wrong, err, unread))
+	}
+	return last
 }

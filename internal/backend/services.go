@@ -2,7 +2,6 @@ package backend
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +14,7 @@ import (
 	consul "github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"lastitem/internal/store"
 )
@@ -57,19 +57,27 @@ func (s *Set) openZooKeeper(cfg Config) error {
 		}
 		servers = append(servers, server)
 	}
-	c, events, err := zk.Connect(servers, cmp.Or(cfg.Session, 10*time.Second), zk.WithLogger(silent{}))
+	c, closing, err := dialZooKeeper(servers, cfg.Session)
 	if err != nil {
-		return fmt.Errorf("backend: ZooKeeper: %w", err)
+		return err
 	}
 	s.ZooKeeper = c
-	s.closing = append(s.closing, func() error {
+	s.closing = append(s.closing, closing)
+	return s.probeZooKeeper(cfg, servers)
+}
+
+// dialZooKeeper begins to connect, for a session of its own.
+func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing func() error, err error) {
+	c, events, err := zk.Connect(servers, cmp.Or(session, 10*time.Second), zk.WithLogger(silent{}))
+	if err != nil {
+		return nil, nil, fmt.Errorf("backend: ZooKeeper: %w", err)
+	}
+	return c, func() error {
 		c.Close()
 		for range events { // until its last goroutine has ended
 		}
 		return nil
-	})
-	s.probeZooKeeper(cfg)
-	return nil
+	}, nil
 }
 
 // silent drops what the client says by itself; what matters of it is returned as an error.
@@ -86,19 +94,26 @@ func (s *Set) openEtcd(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	p := cfg.Patience.orDefault()
-	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: p.Dial, Logger: zap.NewNop()})
+	c, err := dialEtcd(endpoints, cfg.pool())
 	if err != nil {
-		return fmt.Errorf("backend: etcd: %w", err)
+		return err
 	}
 	s.Etcd, s.EtcdStore = c, store.NewEtcd(c, cfg.Prefix)
-	s.EtcdStore.AnswersWithin(p.Etcd)
+	s.EtcdStore.AnswersWithin(cfg.Patience.orDefault().Etcd)
 	s.closing = append(s.closing, c.Close)
-	s.watch(cfg, "etcd", probe{ask: func(ctx context.Context) error {
-		_, err := c.Get(ctx, "\x00") // by consensus: a member without a leader does not answer
-		return err
-	}})
-	return nil
+	return s.probeEtcd(cfg, endpoints)
+}
+
+func dialEtcd(endpoints []string, l link) (*clientv3.Client, error) {
+	o := clientv3.Config{Endpoints: endpoints, DialTimeout: l.patience.orDefault().Dial, Logger: zap.NewNop()}
+	if l.name != "" {
+		o.DialOptions = append(o.DialOptions, grpc.WithUserAgent(l.name))
+	}
+	c, err := clientv3.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("backend: etcd: %w", err)
+	}
+	return c, nil
 }
 
 // consulBlocks is the longest blocking query of a lock, with the sixteenth that Consul adds.
@@ -115,23 +130,29 @@ func (s *Set) openConsul(cfg Config) error {
 	if len(endpoints) > 1 {
 		return errors.New("backend: Consul has one address, that of the agent beside this process")
 	}
+	c, closing, err := dialConsul(endpoints[0], cfg.pool())
+	if err != nil {
+		return err
+	}
+	s.Consul = c
+	s.closing = append(s.closing, closing)
+	return s.probeConsul(cfg, endpoints[0])
+}
+
+func dialConsul(address string, l link) (c *consul.Client, closing func() error, err error) {
 	o := consul.DefaultConfig()
-	o.Address = endpoints[0]
-	p := cfg.Patience.orDefault()
+	o.Address = address
+	p := l.patience.orDefault()
 	o.Transport.DialContext = (&net.Dialer{Timeout: p.Dial}).DialContext
 	o.Transport.ResponseHeaderTimeout = consulBlocks + p.HTTP
 	o.HttpClient = &http.Client{Transport: o.Transport}
-	c, err := consul.NewClient(o)
-	if err != nil {
-		return fmt.Errorf("backend: Consul: %w", err)
+	if c, err = consul.NewClient(o); err != nil {
+		return nil, nil, fmt.Errorf("backend: Consul: %w", err)
 	}
-	s.Consul = c
-	s.closing = append(s.closing, func() error { o.Transport.CloseIdleConnections(); return nil })
-	s.watch(cfg, "consul", probe{ask: func(ctx context.Context) error {
-		_, err := c.Status().LeaderWithQueryOptions((&consul.QueryOptions{}).WithContext(ctx))
-		return err
-	}})
-	return nil
+	if l.name != "" {
+		c.AddHeader("User-Agent", l.name)
+	}
+	return c, func() error { o.Transport.CloseIdleConnections(); return nil }, nil
 }
 
 // endpoints reads the URLs of a service.

@@ -23,13 +23,13 @@ func (s *Stack) etcdServer(path string) server {
 		url:  func(addr string) string { return "http://" + addr },
 		setup: func(addr string) ([]string, error) {
 			peer, err := s.freeAddr()
-			return []string{
+			return append([]string{
 				path, "--name=lastitem", "--data-dir=" + filepath.Join(s.Dir, "etcd"), "--logger=zap",
 				"--listen-client-urls=http://" + addr, "--advertise-client-urls=http://" + addr,
 				"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer,
 				"--initial-cluster=lastitem=http://" + peer,
 				"--heartbeat-interval=50", "--election-timeout=500", "--unsafe-no-fsync",
-			}, err
+			}, s.opts.EtcdArgs...), err
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/health") },
 	}

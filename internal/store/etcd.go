@@ -177,11 +177,16 @@ func etcdWriteError(err error) error {
 	if err == nil {
 		return nil
 	}
-	var answered rpctypes.EtcdError
-	if errors.As(err, &answered) && slices.Contains(etcdRefusals, answered.Code()) {
+	if EtcdAnswered(err) {
 		return fmt.Errorf("%w: etcd: %w", ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: etcd: %w", ErrUnknown, err)
+}
+
+// EtcdAnswered says that err is what a server answered: it is there, and refuses.
+func EtcdAnswered(err error) bool {
+	var answered rpctypes.EtcdError
+	return errors.As(err, &answered) && slices.Contains(etcdRefusals, answered.Code())
 }
 
 // etcdRefusals are the codes of errors such as a request that is too large, a database without space, a missing permission.

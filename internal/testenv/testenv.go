@@ -266,8 +266,14 @@ func name() string { return strings.ToLower(rand.Text()[:16]) }
 // Own starts real servers of the test's own ("redis", "mysql", ...: the names of package localstack), which it may configure, stop and fill. They end with the test.
 func Own(t testing.TB, backends ...string) *localstack.Stack {
 	t.Helper()
+	return OwnWith(t, localstack.Options{}, backends...)
+}
+
+// OwnWith is Own with what o says of the servers, such as options on their command lines.
+func OwnWith(t testing.TB, o localstack.Options, backends ...string) *localstack.Stack {
+	t.Helper()
 	Installed(t, backends...)
-	s, err := start(backends, localstack.Options{})
+	s, err := start(backends, o)
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
