@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -129,8 +128,8 @@ func (h *Handler) fail(c *gin.Context, err error) api.Code {
 	p := problemOf(err, c.Request.URL.EscapedPath())
 	h.report(c, p.Code, err)
 	var busy *stock.InFlightError
-	if errors.As(err, &busy) && p.Code == api.InFlight && busy.Left > time.Second {
-		c.Writer.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Left.Seconds()))))
+	if errors.As(err, &busy) && p.Code == api.InFlight {
+		c.Writer.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Again().Seconds()))))
 	}
 	return h.refuse(c, p)
 }

@@ -100,10 +100,21 @@ func (e *InvalidError) Error() string { return "stock: invalid " + e.Field + ": 
 // Is makes errors.Is(err, ErrInvalid) hold.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// InFlightError is [ErrInFlight] with the time after which the key is free even if the first request's process has died.
+// InFlightError is [ErrInFlight] with how long the key has been taken, and stays taken if nobody works for the first request any more.
 type InFlightError struct {
+	Held  time.Duration // since the last sign of life of the first request
 	Left  time.Duration // 0 = unknown
 	Cause error
+}
+
+// soonest is how long a client waits at least before it repeats.
+const soonest = time.Second
+
+// Again is when to repeat: after as long as the key has been held already, and not after it is free. A first request that is alive
+// ends in milliseconds as a rule, and a client that comes back learns so in a second; one whose process was killed is asked about
+// a few times only, ever less often, before its key is free.
+func (e *InFlightError) Again() time.Duration {
+	return max(min(e.Held, e.Left), soonest)
 }
 
 // Error says when the key is free at the latest.

@@ -57,14 +57,15 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	return i.once(ctx, req)
 }
 
-// inFlight is the error of a request whose key is locked by another request. If that request's process was killed, the lock stays
-// until its TTL ends: the error says how long that is.
+// inFlight is the error of a request whose key is locked. Its holder renews the lock while it is alive, and a process that was killed
+// leaves it behind for its TTL: the error says how much of that is over, and how much is left.
 func (d Deps) inFlight(ctx context.Context, key string, cause error) error {
 	left, err := d.Client.PTTL(ctx, key).Result()
 	if err != nil {
 		left = 0 // the error works without it
 	}
-	return &InFlightError{Left: max(left, 0), Cause: cause}
+	left = max(left, 0)
+	return &InFlightError{Held: max(d.LockTTL-left, 0), Left: left, Cause: cause}
 }
 
 // forget deletes the fencing counter of a lock that is held, and that nobody waits for. The engine keeps it for days, so that it

@@ -148,8 +148,10 @@ func TestIdempotentLockLost(t *testing.T) {
 		held.Await(t)
 		_, err := once(t.Context(), b, product, 1, "k")
 		var busy *stock.InFlightError
-		if !errors.As(err, &busy) || !errors.Is(err, stock.ErrInFlight) || busy.Left <= 0 || busy.Left > b.Deps.LockTTL {
-			t.Errorf("rival's Deduct() while the first is in its transaction = %v, want ErrInFlight with what is left of the TTL", err)
+		if !errors.As(err, &busy) || !errors.Is(err, stock.ErrInFlight) || busy.Left <= 0 || busy.Held+busy.Left != b.Deps.LockTTL {
+			t.Errorf("rival's Deduct() while the first is in its transaction = %v, want ErrInFlight with what is over of the TTL, and what is left", err)
+		} else if again := busy.Again(); again > max(busy.Held, time.Second) {
+			t.Errorf("the rival may come again after %s, want that to be soon: the first is alive", again)
 		}
 		h.DeleteLocks(t)
 		rival := b.Hold(t, step.Locked)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
@@ -42,11 +41,12 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 		return Receipt{}, err
 	}
 	sold, err := l.deps.Redis.Sell(ctx, sale)
+	if busy, ok := errors.AsType[*store.KeyBusyError](err); ok {
+		return Receipt{}, &InFlightError{Held: busy.Held, Left: busy.Left, Cause: err}
+	}
 	switch {
 	case errors.Is(err, store.ErrCrossSlot):
 		return Receipt{}, &InvalidError{"items", "the products are in different slots of the Redis Cluster, and no script reaches them all"}
-	case errors.Is(err, store.ErrKeyBusy):
-		return Receipt{}, fmt.Errorf("%w: %w", ErrInFlight, err)
 	case err != nil:
 		return Receipt{}, err
 	case sold.Earlier && !bytes.Equal(sold.Fingerprint, sale.Fingerprint):

@@ -47,8 +47,17 @@ const (
 	claimGrace = 30 * time.Second
 )
 
-// ErrKeyBusy says that a sale of another product, which may be in flight, has claimed the idempotency key. Nothing was changed.
-var ErrKeyBusy = errors.New("store: the idempotency key is in use for another product")
+// KeyBusyError says that the idempotency key is claimed by a sale of another product that may be under way. Nothing was changed.
+type KeyBusyError struct {
+	Product int64
+	// Held is for how long, and Left for how much longer it may be at most.
+	Held, Left time.Duration
+}
+
+// Error names the product.
+func (e *KeyBusyError) Error() string {
+	return fmt.Sprintf("store: the idempotency key is in use for product %d", e.Product)
+}
 
 // KeepAnswers sets the minimum time for which the answer to a sale is kept; 0 = forever. Call it before the first sale.
 func (r *Redis) KeepAnswers(d time.Duration) { r.keep = d }
@@ -120,8 +129,9 @@ func (t *selling) claimedFor(ctx context.Context, owner string) (out Sold, again
 	case kept != "":
 		out, err = earlier(kept)
 		return out, false, err
-	case time.Since(made) < claimGrace:
-		return Sold{}, false, fmt.Errorf("%w: %d", ErrKeyBusy, product)
+	}
+	if held := time.Since(made); held < claimGrace {
+		return Sold{}, false, &KeyBusyError{Product: product, Held: held, Left: claimGrace - held}
 	}
 	t.void = owner
 	return Sold{}, true, ctx.Err()

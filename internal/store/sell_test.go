@@ -218,16 +218,7 @@ func TestRedisSellTogether(t *testing.T) {
 
 func TestRedisSellRefused(t *testing.T) {
 	t.Parallel()
-	node := testenv.RedisNodes(t, 1, "cluster-enabled yes", "cluster-config-file nodes.conf")[0]
-	c, err := backend.OpenRedis(node.URL, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.NewRedis(c, "").Sell(t.Context(), sale("a", "", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
+	if _, err := onClusterNode(t, 1).Sell(t.Context(), sale("a", "", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
 		t.Errorf("Sell() of two products in a cluster = %v, want ErrCrossSlot", err)
 	}
 	nobody, err := backend.OpenRedis("redis://127.0.0.1:1/0", 1)
