@@ -1,6 +1,7 @@
 package stock_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -34,5 +35,28 @@ func TestGuardedModesMix(t *testing.T) {
 				t.Errorf("several guarded modes on one product: %s\n%s", r.Verdict, r.Text("en"))
 			}
 		})
+	}
+}
+
+// A key belongs to the store that keeps it: among the modes on SQL it is taken, and redis-lua and they sell under it once each.
+func TestKeysOfTheStoresAreApart(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, embeddedEnv(t), 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	for _, c := range []struct {
+		mode  string
+		store stock.Store
+		want  error
+	}{
+		{"redis-lua", stock.Redis, nil}, {"queue", stock.SQL, nil}, {"idempotent", stock.SQL, stock.ErrKeyReused},
+	} {
+		if _, err := h.Replicas[0].Deduct(t.Context(), c.mode, c.store, product, 1, "k"); !errors.Is(err, c.want) {
+			t.Errorf("%s: Deduct() = %v, want %v", c.mode, err, c.want)
+		}
+	}
+	for _, s := range []stock.Store{stock.Redis, stock.SQL} {
+		if got := h.Books(t, product, s); got.Stock != 4 || got.Sold != 1 {
+			t.Errorf("%s: books = %+v, want one unit sold", s, got)
+		}
 	}
 }
