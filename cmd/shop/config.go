@@ -34,7 +34,7 @@ type config struct {
 	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback, otherwise any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
 
 	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
-	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one" zh:"带过期时间的锁的 TTL"`
+	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one, at most 24h" zh:"带过期时间的锁的 TTL，最多 24h"`
 	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down" zh:"下线前以“未就绪”状态继续服务多久"`
 
 	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db, or rediss:// for TLS; a comma-separated list for a cluster" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址"`
@@ -57,10 +57,10 @@ type config struct {
 	SettleTimeout time.Duration `env:"SHOP_SETTLE_TIMEOUT" envDefault:"10s" help:"how long to wait for a MySQL COMMIT, and for each Redis command once a deduction has begun to write; counted from the sending" zh:"MySQL 的 COMMIT，以及 Redis 中扣减开始写入之后每条命令的等待上限，从发出时算起"`
 	EtcdTimeout   time.Duration `env:"SHOP_ETCD_TIMEOUT" envDefault:"3s" help:"how long a request to the stock in etcd may take" zh:"访问 etcd 中库存的请求超时"`
 	ConsulTimeout time.Duration `env:"SHOP_CONSUL_TIMEOUT" envDefault:"15s" help:"how long Consul may take to begin an answer, not counting the wait of a blocking query" zh:"Consul 开始应答的超时，不含阻塞查询本身的等待"`
-	ConsulSession time.Duration `env:"SHOP_CONSUL_SESSION" envDefault:"10s" help:"TTL of the sessions of the mode consul, at least the agent's session_ttl_min (10s); Consul may end a session up to one TTL late" zh:"consul 模式的会话 TTL，不小于 agent 的 session_ttl_min（默认 10s）；Consul 最多会再晚一个 TTL 才结束会话"`
+	ConsulSession time.Duration `env:"SHOP_CONSUL_SESSION" envDefault:"10s" help:"TTL of the sessions of the mode consul, at least the agent's session_ttl_min (10s), at most 24h; Consul may end a session up to one TTL late" zh:"consul 模式的会话 TTL，不小于 agent 的 session_ttl_min（默认 10s），最多 24h；Consul 最多会再晚一个 TTL 才结束会话"`
 	ConsulDelay   time.Duration `env:"SHOP_CONSUL_LOCK_DELAY" envDefault:"5s" help:"Consul's lock-delay: how long a key of the mode consul stays locked after its session has ended, at most 60s; below a third of the session's TTL a rival may get the key before the old holder is told" zh:"会话失效后 consul 模式的 key 继续锁住多久（即 lock-delay），最多 60s；小于会话 TTL 的三分之一时，原持有者可能还没得到通知，别人就进来了"`
 
-	KafkaSession   time.Duration `env:"SHOP_KAFKA_SESSION" envDefault:"6s" help:"how long a consumer of the mode kafka may be silent before it counts as dead; brokers demand at least 6s by default" zh:"kafka 模式的消费者沉默多久即视为已死；broker 默认最少 6s"`
+	KafkaSession   time.Duration `env:"SHOP_KAFKA_SESSION" envDefault:"6s" help:"how long a consumer of the mode kafka may be silent before it counts as dead; brokers accept 6s to 30m by default" zh:"kafka 模式的消费者沉默多久即视为已死；broker 默认允许 6s 到 30m"`
 	KafkaHeartbeat time.Duration `env:"SHOP_KAFKA_HEARTBEAT" envDefault:"1s" help:"time between two heartbeats of such a consumer; less than SHOP_KAFKA_SESSION" zh:"该消费者的心跳间隔，须小于会话时长"`
 	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long the consumer group waits for a member during a rebalance" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
 
@@ -183,17 +183,11 @@ func (c config) validate() error {
 	if !listenable(c.Listen) {
 		errs = append(errs, fmt.Errorf("SHOP_LISTEN (or --listen) is %q, want host:port, such as 127.0.0.1:8080 or :8080", c.Listen))
 	}
-	if c.LockTTL < 50*time.Millisecond { // the least that the lock engine takes
-		errs = append(errs, fmt.Errorf("SHOP_LOCK_TTL is %s, want at least 50ms", c.LockTTL))
-	}
 	if c.Conns < 1 {
 		errs = append(errs, fmt.Errorf("SHOP_CONNS is %d, want at least 1", c.Conns))
 	}
 	errs = append(errs, c.validateTimes()...)
 	errs = append(errs, c.validateRetention()...)
-	if c.Drain < 0 {
-		errs = append(errs, fmt.Errorf("SHOP_DRAIN is %s, want 0 or more", c.Drain))
-	}
 	if err := errors.Join(errs...); err != nil {
 		return usage("%v", err)
 	}
@@ -203,26 +197,44 @@ func (c config) validate() error {
 // noProbes stands for SHOP_HEALTH_INTERVAL=0. The zero value of the field means the default interval.
 const noProbes = -1
 
-// validateTimes refuses times that are too short for anything to succeed.
+// The longest times. Clients and servers count some of them in 32 bits of milliseconds, or in fewer seconds than a duration holds.
+const (
+	mostTime         = 24 * time.Hour
+	mostConsulDelay  = time.Minute      // Consul accepts more, and keeps a key locked for no longer
+	mostKafkaSession = 30 * time.Minute // what brokers accept by default
+)
+
+// validateTimes refuses times that are too short for anything to succeed, and those that a server would refuse or shorten later.
 func (c config) validateTimes() (errs []error) {
 	for _, x := range []struct {
-		name         string
-		value, least time.Duration
+		name               string
+		value, least, most time.Duration
 	}{
-		{"SHOP_WORK_TIMEOUT", c.WorkTimeout, time.Millisecond}, {"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond}, {"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond},
-		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond}, {"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second},
-		{"SHOP_SETTLE_TIMEOUT", c.SettleTimeout, time.Millisecond}, {"SHOP_CONSUL_SESSION", c.ConsulSession, time.Second},
-		{"SHOP_CONSUL_LOCK_DELAY", c.ConsulDelay, time.Millisecond},
-		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond}, {"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond},
-		{"SHOP_KAFKA_SESSION", c.KafkaSession, 10 * time.Millisecond}, {"SHOP_KAFKA_HEARTBEAT", c.KafkaHeartbeat, time.Millisecond},
-		{"SHOP_KAFKA_REBALANCE", c.KafkaRebalance, 10 * time.Millisecond},
+		{"SHOP_LOCK_TTL", c.LockTTL, 50 * time.Millisecond, mostTime}, // the least that the lock engine takes
+		{"SHOP_DRAIN", c.Drain, 0, mostTime},
+		{"SHOP_WORK_TIMEOUT", c.WorkTimeout, time.Millisecond, mostTime},
+		{"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond, mostTime},
+		{"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond, mostTime},
+		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond, mostTime},
+		{"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second, mostTime},
+		{"SHOP_SETTLE_TIMEOUT", c.SettleTimeout, time.Millisecond, mostTime},
+		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond, mostTime},
+		{"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond, mostTime},
+		{"SHOP_CONSUL_SESSION", c.ConsulSession, time.Second, mostTime}, // Consul's own most; its least is the agent's to set
+		{"SHOP_CONSUL_LOCK_DELAY", c.ConsulDelay, time.Millisecond, mostConsulDelay},
+		{"SHOP_KAFKA_SESSION", c.KafkaSession, 10 * time.Millisecond, mostKafkaSession},
+		{"SHOP_KAFKA_HEARTBEAT", c.KafkaHeartbeat, time.Millisecond, mostKafkaSession},
+		{"SHOP_KAFKA_REBALANCE", c.KafkaRebalance, 10 * time.Millisecond, mostTime},
 	} {
-		if x.value < x.least {
+		switch {
+		case x.value < x.least:
 			errs = append(errs, fmt.Errorf("%s is %s, want at least %s", x.name, x.value, x.least))
+		case x.value > x.most:
+			errs = append(errs, fmt.Errorf("%s is %s, want at most %s", x.name, x.value, x.most))
 		}
 	}
-	if c.HealthEvery < 0 && c.HealthEvery != noProbes {
-		errs = append(errs, fmt.Errorf("SHOP_HEALTH_INTERVAL is %s, want 0 or more", c.HealthEvery))
+	if c.HealthEvery != noProbes && (c.HealthEvery < time.Millisecond || c.HealthEvery > mostTime) {
+		errs = append(errs, fmt.Errorf("SHOP_HEALTH_INTERVAL is %s, want 0, or 1ms to %s", c.HealthEvery, mostTime))
 	}
 	if c.KafkaHeartbeat >= c.KafkaSession {
 		errs = append(errs, fmt.Errorf("SHOP_KAFKA_HEARTBEAT is %s, want less than SHOP_KAFKA_SESSION, %s", c.KafkaHeartbeat, c.KafkaSession))

@@ -215,6 +215,13 @@ func TestConfigValidate(t *testing.T) {
 		"SHOP_DIAL_TIMEOUT is 0s":   func(c *config) { c.DialTimeout = 0 },
 		"SHOP_KAFKA_HEARTBEAT is 7s, want less than SHOP_KAFKA_SESSION, 6s": func(c *config) { c.KafkaHeartbeat = 7 * time.Second },
 		"SHOP_HEALTH_INTERVAL is -":                                         func(c *config) { c.HealthEvery = -time.Second },
+		"SHOP_CONSUL_LOCK_DELAY is 1m1s, want at most 1m0s":                 func(c *config) { c.ConsulDelay = time.Minute + time.Second },
+		"SHOP_CONSUL_SESSION is 24h0m1s, want at most 24h0m0s":              func(c *config) { c.ConsulSession = 24*time.Hour + time.Second },
+		"SHOP_KAFKA_SESSION is 31m0s, want at most 30m0s":                   func(c *config) { c.KafkaSession = 31 * time.Minute },
+		"SHOP_KAFKA_REBALANCE is 720h0m0s, want at most":                    func(c *config) { c.KafkaRebalance = 30 * 24 * time.Hour },
+		"SHOP_LOCK_TTL is 600h0m0s, want at most":                           func(c *config) { c.LockTTL = 25 * 24 * time.Hour }, // ZooKeeper's sessions: 32 bits of milliseconds
+		"SHOP_SQL_TIMEOUT is 300000h0m0s, want at most":                     func(c *config) { c.SQLTimeout = 300000 * time.Hour },
+		"SHOP_HEALTH_INTERVAL is 300000h0m0s, want":                         func(c *config) { c.HealthEvery = 300000 * time.Hour },
 	} {
 		c := good
 		change(&c)
