@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/localstack"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 )
@@ -76,17 +79,23 @@ func primaries(t *testing.T, n int) (dsns []string, admins []*gorm.DB) {
 	dsns = testenv.MySQLNodes(t, n)
 	for i, dsn := range dsns {
 		admin := open(t, dsn)
-		if _, err := backend.Migrate(t.Context(), admin); err != nil {
-			t.Fatal(err)
-		}
-		exec(t, admin, "CREATE USER 'app'@'127.0.0.1' IDENTIFIED BY 'secret'")
-		exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON lastitem.* TO 'app'@'127.0.0.1'")
-		exec(t, admin, "INSERT INTO product_stock (id, initial, stock) VALUES (1, 10, 10)")
-		cfg := parsed(t, dsn)
-		cfg.User, cfg.Passwd = "app", "secret"
-		dsns[i], admins = cfg.FormatDSN(), append(admins, admin)
+		dsns[i], admins = prepared(t, admin, dsn), append(admins, admin)
 	}
 	return dsns, admins
+}
+
+// prepared makes the tables, the units and the account, and returns its DSN.
+func prepared(t *testing.T, admin *gorm.DB, dsn string) string {
+	t.Helper()
+	if _, err := backend.Migrate(t.Context(), admin); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, admin, "CREATE USER 'app'@'127.0.0.1' IDENTIFIED BY 'secret'")
+	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON lastitem.* TO 'app'@'127.0.0.1'")
+	exec(t, admin, "INSERT INTO product_stock (id, initial, stock) VALUES (1, 10, 10)")
+	cfg := parsed(t, dsn)
+	cfg.User, cfg.Passwd = "app", "secret"
+	return cfg.FormatDSN()
 }
 
 func stockOf(t *testing.T, db *gorm.DB) (stock int) {
@@ -206,37 +215,7 @@ func TestReadOnlyServers(t *testing.T) {
 		{1836, []string{signal}, []string{"DROP TRIGGER no_writes"}},
 	} {
 		first(t, admin, c.make)
-		// A plain connection is told the number.
-		var number *mysql.MySQLError
-		plain, err := sql.Open("mysql", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = plain.ExecContext(t.Context(), "UPDATE product_stock SET stock = stock - 1 WHERE id = 1")
-		if !errors.As(err, &number) || number.Number != c.number {
-			t.Errorf("UPDATE = %v, want error %d", err, c.number)
-		}
-		plain.Close()
-
-		s, err := store.NewSQL(open(t, dsn))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pool, err := s.DB().DB()
-		if err != nil {
-			t.Fatal(err)
-		}
-		pool.SetMaxOpenConns(1)
-		before := connection(t, pool)
-		if err := s.Tx(t.Context(), store.ReadCommitted, take(nil)); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("%d: Tx() = %v, want ErrUnavailable", c.number, err)
-		}
-		if err := s.Reset(t.Context(), 1, 7, 0); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("%d: Reset() = %v, want ErrUnavailable", c.number, err)
-		}
-		if after := connection(t, pool); after == before {
-			t.Errorf("%d: connection %d is still in use, want a new one", c.number, after)
-		}
+		s, pool := refused(t, dsn, c.number)
 		first(t, admin, c.undo)
 		pool.SetMaxIdleConns(0) // sessions of a server that was read-only may stay so
 		if err := s.Tx(t.Context(), store.ReadCommitted, take(nil)); err != nil {
@@ -248,7 +227,64 @@ func TestReadOnlyServers(t *testing.T) {
 	}
 }
 
-// signal makes a server refuse as one with --innodb-read-only does, which cannot be set while it runs.
+// A server that is started on its data with --innodb-read-only, which cannot be set while it runs.
+func TestServerStartedReadOnly(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	before := testenv.OwnWith(t, localstack.Options{SQLData: data}, localstack.MySQL)
+	cfg := parsed(t, prepared(t, open(t, before.SQL.URL), before.SQL.URL))
+	exec(t, open(t, before.SQL.URL), "SHUTDOWN") // in order: one that cannot write cannot recover either
+	<-before.Done()
+	if err := before.Close(); err != nil {
+		t.Logf("the first server: %v", err)
+	}
+	after := testenv.OwnWith(t, localstack.Options{SQLData: data, SQLConf: []string{"--innodb-read-only=1"}}, localstack.MySQL)
+	cfg.Addr = after.SQL.Addr
+	refused(t, cfg.FormatDSN(), 1036, 1015) // MariaDB, MySQL
+	set := probing(t, backend.Config{SQL: cfg.FormatDSN()})
+	becomes(t, set, "sql", true)
+	if stock := stockOf(t, set.DB); stock != 10 {
+		t.Errorf("stock = %d, want 10", stock)
+	}
+}
+
+// refused wants of a server that it refuses a write by one of the numbers, that this means "nothing happened" to the store, and that
+// the connection is used no more.
+func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) {
+	t.Helper()
+	plain, err := sql.Open("mysql", dsn) // which is told the number
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	var number *mysql.MySQLError
+	_, err = plain.ExecContext(t.Context(), "UPDATE product_stock SET stock = stock - 1 WHERE id = 1")
+	if !errors.As(err, &number) || !slices.Contains(numbers, number.Number) {
+		t.Errorf("UPDATE = %v, want error %d", err, numbers)
+	}
+	s, err := store.NewSQL(open(t, dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := s.DB().DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.SetMaxOpenConns(1)
+	before := connection(t, pool)
+	if err := s.Tx(t.Context(), store.ReadCommitted, take(nil)); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("%d: Tx() = %v, want ErrUnavailable", numbers, err)
+	}
+	if err := s.Reset(t.Context(), 1, 7, 0); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("%d: Reset() = %v, want ErrUnavailable", numbers, err)
+	}
+	if after := connection(t, pool); after == before {
+		t.Errorf("%d: connection %d is still in use, want a new one", numbers, after)
+	}
+	return s, pool
+}
+
+// signal makes a server refuse as one does that is being upgraded.
 const signal = `CREATE TRIGGER no_writes BEFORE UPDATE ON product_stock FOR EACH ROW
 	SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1836, MESSAGE_TEXT = 'Running in read-only mode'`
 

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -18,8 +19,12 @@ type refusing struct{ driver.Connector }
 const (
 	erReadOnlyOption      = 1290 // --read-only, --super-read-only
 	erReadOnlyTransaction = 1792 // transaction_read_only
-	erReadOnlyMode        = 1836 // --innodb-read-only, an upgrade
+	erReadOnlyMode        = 1836 // during an upgrade
+	erReadOnlyTable       = 1036 // --innodb-read-only on MariaDB; --innodb-force-recovery=4 on MySQL, 6 on MariaDB
+	erCannotLock          = 1015 // --innodb-read-only on MySQL, whose engine refuses the table; whatever else it means, nothing has happened
 )
+
+var readOnly = []uint16{erReadOnlyOption, erReadOnlyTransaction, erReadOnlyMode, erReadOnlyTable, erCannotLock}
 
 // mysqlConn lists the methods of the driver's connections that we pass on.
 type mysqlConn interface {
@@ -59,7 +64,7 @@ func (c *refusingConn) IsValid() bool { return !c.refused && c.mysqlConn.IsValid
 // heard checks whether an error says that the server refuses writes.
 func (c *refusingConn) heard(err error) error {
 	var e *mysql.MySQLError
-	if errors.As(err, &e) && (e.Number == erReadOnlyOption || e.Number == erReadOnlyTransaction || e.Number == erReadOnlyMode) {
+	if errors.As(err, &e) && slices.Contains(readOnly, e.Number) {
 		c.refused = true
 		return fmt.Errorf("%w: %w", driver.ErrBadConn, err)
 	}

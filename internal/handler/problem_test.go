@@ -111,7 +111,10 @@ func TestEveryCodeIsReached(t *testing.T) {
 	} {
 		reached[problem(t, a).Code] = true
 	}
-	for range tokenBurst {
+	for range 100 * tokenBurst { // on a slow machine the bucket fills up meanwhile
+		if reached[api.RateLimited] {
+			break
+		}
 		reached[problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer wrong")).Code] = true
 	}
 	for code := range api.Codes {

@@ -78,6 +78,9 @@ type Options struct {
 	RedisArgs []string
 	// SQLConf are options for the end of the command line, "--log-bin=bin", where a real MySQL or MariaDB is started.
 	SQLConf []string
+	// SQLData is the data directory of a real MySQL or MariaDB, filled where it is empty and kept. "" = one of the stack's own. On one that
+	// is not empty the accounts are those that were made before.
+	SQLData string
 	// EtcdArgs are for the end of the command line, "--quota-backend-bytes=4194304", where a real etcd is started.
 	EtcdArgs []string
 	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always are with

@@ -1,9 +1,11 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/user"
@@ -57,15 +59,25 @@ func (s *Stack) startMySQL(ctx context.Context, path string) (Service, error) {
 	if maria {
 		kind = "MariaDB " + number + " (private)"
 	}
-	if err := s.installMySQL(ctx, path, maria); err != nil {
-		return Service{}, err
+	files, err := os.ReadDir(s.mysqlData())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Service{}, fmt.Errorf("localstack: %w", err)
 	}
-	return s.launch(ctx, s.mysqlServer(path, kind))
+	fresh := len(files) == 0
+	if fresh {
+		if err := s.installMySQL(ctx, path, maria); err != nil {
+			return Service{}, err
+		}
+	}
+	return s.launch(ctx, s.mysqlServer(path, kind, fresh))
 }
+
+// mysqlData is the data directory.
+func (s *Stack) mysqlData() string { return cmp.Or(s.opts.SQLData, filepath.Join(s.Dir, "mysql")) }
 
 // installMySQL fills the data directory with the system tables.
 func (s *Stack) installMySQL(ctx context.Context, path string, maria bool) error {
-	data := "--datadir=" + filepath.Join(s.Dir, "mysql")
+	data := "--datadir=" + s.mysqlData()
 	argv := []string{path, "--no-defaults", "--initialize-insecure", data}
 	if maria {
 		installer := lookUp("mariadb-install-db")
@@ -91,7 +103,7 @@ func asRoot() []string {
 
 // mysqlServer is a real MySQL or MariaDB on a fresh data directory: small, for it starts faster then, but as durable as by
 // default, since the cost of a durable commit is one of the things this project measures.
-func (s *Stack) mysqlServer(path, kind string) server {
+func (s *Stack) mysqlServer(path, kind string, fresh bool) server {
 	password := secret()
 	return server{
 		name: "sql",
@@ -103,9 +115,12 @@ func (s *Stack) mysqlServer(path, kind string) server {
 				return nil, err
 			}
 			forget(filepath.Join(s.Dir, pidFile))
+			argv := append(append(s.mysqlArgv(path), "--port="+port), asRoot()...)
+			if !fresh {
+				return argv, nil
+			}
 			init := filepath.Join(s.Dir, "init.sql")
-			argv := append(s.mysqlArgv(path), "--port="+port, "--init-file="+init)
-			return append(argv, asRoot()...), os.WriteFile(init, []byte(initSQL(password)), 0o600)
+			return append(argv, "--init-file="+init), os.WriteFile(init, []byte(initSQL(password)), 0o600)
 		},
 		// A server writes its pid-file when it has its port, and when init-file is done it greets whoever connects, with
 		// its protocol number in the fifth byte. The file tells it from another server on a port that it did not get.
@@ -122,7 +137,7 @@ func (s *Stack) mysqlServer(path, kind string) server {
 func (s *Stack) mysqlArgv(path string) []string {
 	return append([]string{
 		path, "--no-defaults",
-		"--datadir=" + filepath.Join(s.Dir, "mysql"),
+		"--datadir=" + s.mysqlData(),
 		"--socket=" + filepath.Join(s.Dir, "mysql.sock"),
 		"--pid-file=" + filepath.Join(s.Dir, pidFile),
 		"--tmpdir=" + s.Dir,
