@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 # demo_flags come from variables on the command line: make demo MODE=mutex REPLICAS=1
 demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--all) $(if $(REPLICAS),--replicas '$(REPLICAS)') \
 	$(if $(BACKEND),--backend '$(BACKEND)') $(if $(L),--lang '$(L)')
-up_flags = --port '$(or $(PORT),8080)' $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)')
+up_flags = --port '$(or $(PORT),8080)' $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)') \
+	$(if $(L),--lang '$(L)')
 
 # Debian keeps servers in directories that a user's PATH lacks; the tests shall find them.
 test_path = PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -23,7 +24,7 @@ demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACK
 # "Error 1" or "Error 3" and itself exits with 2; call bin/shop demo where the code matters.
 
 .PHONY: up-local
-up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 BACKEND=...
+up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 BACKEND=... L=zh
 	@exec bin/shop up $(up_flags)
 
 ##@ With Docker

@@ -25,6 +25,7 @@ type upFlags struct {
 	backend        string
 	own            ownServers
 	json           bool
+	lang           string
 	noRestart      bool
 	keepFailing    bool
 }
@@ -63,6 +64,7 @@ The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if tha
 	flags.BoolVar(&f.noRestart, "no-restart", false, "end the stack when a part of it dies; else replicas, balancer and durable stores are started again")
 	flags.BoolVar(&f.keepFailing, "keep-failing", false, "keep a replica that fails in the balancer's round, for a fault under test")
 	flags.BoolVar(&f.json, "json", false, "print the addresses as JSON")
+	flags.StringVar(&f.lang, "lang", "en", "language of what to do next: en or zh")
 	return cmd
 }
 
@@ -74,7 +76,7 @@ func up(cmd *cobra.Command, f upFlags) error {
 	case f.port < 0 || f.port > 65535:
 		return usage("--port %d: want 0 to 65535", f.port)
 	}
-	if err := checkBackendFlag(f.backend); err != nil {
+	if err := cmp.Or(checkBackendFlag(f.backend), checkLang(f.lang)); err != nil {
 		return err
 	}
 	if _, err := newGuest(cmd.Context(), f.own); err != nil { // only to see that they answer
@@ -99,7 +101,7 @@ func up(cmd *cobra.Command, f upFlags) error {
 		}
 		return err
 	}
-	if err := printStack(cmd.OutOrStdout(), stack, f.json); err != nil {
+	if err := printStack(cmd.OutOrStdout(), stack, f); err != nil {
 		return errors.Join(err, stack.Close())
 	}
 	select {
@@ -121,8 +123,8 @@ func checkBackendFlag(kind string) error {
 }
 
 // printStack prints where everything is. Passwords of servers that the user gave are masked in the text.
-func printStack(w io.Writer, s *localstack.Stack, asJSON bool) error {
-	if asJSON {
+func printStack(w io.Writer, s *localstack.Stack, f upFlags) error {
+	if f.json {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		all := map[string]any{
@@ -155,25 +157,38 @@ func printStack(w io.Writer, s *localstack.Stack, asJSON bool) error {
 		}
 		line(b.Name, url, b.Kind)
 	}
-	line("token", s.Token, "for the routes that set stock (SHOP_ADMIN_TOKEN)")
+	text := upTexts[f.lang]
+	line("token", s.Token, text.token)
 	line("logs", s.Dir, "")
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, `
-For another shell:
+%[4]s
 
   %[3]s
 
-Put 100 of product 101 in stock, sell one, look:
+%[5]s
 
   curl -X PUT -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"stock":100}' %[1]s/products/101/stock
   curl -X POST '%[1]s/deduct_stock/lua-lock?product_id=101'
   curl %[1]s/products/101
 
-Ctrl-C ends it all.
-`, s.URL, s.Token, exports(s))
+%[6]s
+`, s.URL, s.Token, exports(s), text.shell, text.try, text.end)
 	return err
+}
+
+// upTexts are the sentences around the addresses, by language.
+var upTexts = map[string]struct{ token, shell, try, end string }{
+	"en": {
+		"for the routes that set stock (SHOP_ADMIN_TOKEN)", "For another shell:",
+		"Put 100 of product 101 in stock, sell one, look:", "Ctrl-C ends it all.",
+	},
+	"zh": {
+		"设置库存的接口所需的管理员令牌（SHOP_ADMIN_TOKEN）", "在另一个终端里：",
+		"给商品 101 上架 100 件，卖一件，再看库存：", "按 Ctrl-C 全部停止。",
+	},
 }
 
 // exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own servers, so that

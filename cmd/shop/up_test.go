@@ -18,14 +18,19 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 		Redis: localstack.Service{Name: "redis", URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
 		SQL:   localstack.Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:/tmp/x.db"},
 	}
-	var out bytes.Buffer
-	if err := printStack(&out, stack, false); err != nil {
-		t.Fatal(err)
-	}
 	line := ""
-	for l := range strings.Lines(out.String()) {
-		if l = strings.TrimSpace(l); strings.HasPrefix(l, "export ") {
-			line = l
+	for lang, end := range map[string]string{"en": "Ctrl-C ends it all.", "zh": "按 Ctrl-C 全部停止。"} {
+		var out bytes.Buffer
+		if err := printStack(&out, stack, upFlags{lang: lang}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), end) {
+			t.Errorf("--lang %s: %s\nwant it to end with %q", lang, &out, end)
+		}
+		for l := range strings.Lines(out.String()) {
+			if l = strings.TrimSpace(l); strings.HasPrefix(l, "export ") {
+				line = l
+			}
 		}
 	}
 	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+`; printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()

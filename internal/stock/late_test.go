@@ -52,16 +52,24 @@ func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inS
 	return e, inRedis, inSQL
 }
 
-// writes says of a command whether it changes the count, or the orders, of a product.
-func writes(family string, product int64) func(wire.Call) bool {
-	key := family + ":{" + strconv.FormatInt(product, 10) + "}"
+// writes says of a command whether it changes the count, or the orders, of a product ("101"), or of a segment of one ("101#0").
+func writes(family, product string) func(wire.Call) bool {
+	key := family + ":{" + product + "}"
 	return func(c wire.Call) bool {
 		return len(c.Words) > 0 && !strings.EqualFold(c.Words[0], "get") &&
 			slices.ContainsFunc(c.Words, func(w string) bool { return strings.HasSuffix(w, key) })
 	}
 }
 
-func isCommit(c wire.Call) bool { return c.Text == "COMMIT" }
+// nthCommit says of the n-th COMMIT that it is that.
+func nthCommit(n int) func(wire.Call) bool {
+	return func(c wire.Call) bool {
+		if c.Text == "COMMIT" {
+			n--
+		}
+		return c.Text == "COMMIT" && n == 0
+	}
+}
 
 func reached(t *testing.T, h *wire.Hold) {
 	t.Helper()
@@ -117,14 +125,20 @@ func TestLateWriteInRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		mode   string
-		rivals int
-		want   string
+		mode     string
+		segments int
+		rivals   int
+		want     string
 	}{
-		{"setnx", 2, "O"}, {"setnx", 0, "L"}, {"redis-decr", 0, "L"}, {"redis-decr", 2, "L"}, {"redis-lua", 0, ""}, {"redis-lua", 2, ""},
+		{"setnx", 0, 2, "O"}, {"setnx", 0, 0, "L"}, {"redis-decr", 0, 0, "L"}, {"redis-decr", 0, 2, "L"}, {"redis-lua", 0, 0, ""}, {"redis-lua", 0, 2, ""},
+		{"segmented", 1, 2, "O"}, {"segmented", 1, 0, "L"},
 	} {
-		product := others.Product(t, 5, 0)
-		held := inRedis.Add(wire.Rule{Match: writes("stock", product)})
+		product := others.Product(t, 5, c.segments)
+		key := strconv.FormatInt(product, 10)
+		if c.segments > 0 {
+			key += "#0"
+		}
+		held := inRedis.Add(wire.Rule{Match: writes("stock", key)})
 		_, err := a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "")
 		if !errors.Is(err, stock.ErrUnknown) {
 			t.Fatalf("%s: Deduct() without an answer = %v, want ErrUnknown", c.mode, err)
@@ -149,11 +163,20 @@ func TestLateCommit(t *testing.T) {
 	far, _, inSQL := behindGates(t, e)
 	far.Patience = impatient
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
-	for mode, want := range map[string]string{"setnx": "O", "lease-seq": "", "sql-atomic": "", "sql-version": ""} {
-		product := others.Product(t, 5, 0)
-		held := inSQL.Add(wire.Rule{Match: isCommit})
+	for _, c := range []struct {
+		mode    string
+		commits int  // the last of these is held; one before it raises the fence
+		reads   bool // past the row that the first has written
+		want    string
+	}{
+		{"setnx", 1, true, "O"}, {"fencing", 1, true, "O"}, {"sql-unique", 1, true, "O"}, {"lease-seq", 1, true, ""}, {"sql-version", 1, true, ""},
+		{"sql-atomic", 1, false, ""}, {"sql-for-update", 1, false, ""}, {"fencing-read", 2, false, ""}, {"fencing-strict", 2, false, ""},
+		{"idempotent", 1, false, ""}, {"queue", 1, false, ""},
+	} {
+		mode, product := c.mode, others.Product(t, 5, 0)
+		held := inSQL.Add(wire.Rule{Match: nthCommit(c.commits)})
 		began := time.Now()
-		_, err := a.Deduct(t.Context(), mode, stock.SQL, product, 1, "")
+		_, err := a.Deduct(t.Context(), mode, stock.SQL, product, 1, mode+" late")
 		if !errors.Is(err, stock.ErrUnknown) {
 			t.Fatalf("%s: Deduct() with its COMMIT unanswered = %v, want ErrUnknown", mode, err)
 		}
@@ -162,13 +185,13 @@ func TestLateCommit(t *testing.T) {
 		}
 		reached(t, held)
 		rival := others.Replicas[0].Hold(t, step.Read)
-		if mode == "sql-atomic" { // it has no read
+		if !c.reads { // it has no read, or waits with it for the row
 			rival.Resume()
 		}
 		sold := stocktest.Go(t, func() (stock.Receipt, error) {
-			return others.Replicas[0].Deduct(rival.Ctx, mode, stock.SQL, product, 1, "")
+			return others.Replicas[0].Deduct(rival.Ctx, mode, stock.SQL, product, 1, mode+" rival")
 		})
-		if mode != "sql-atomic" {
+		if c.reads {
 			rival.Await(t)
 			rival.Resume()
 		}
@@ -180,8 +203,37 @@ func TestLateCommit(t *testing.T) {
 			t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
 		}
 		eventually(t, func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
-		wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, want)
+		wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, c.want)
 	}
+}
+
+// A transaction of etcd is held on its way until its sender has given up and its lease has ended; a rival sells; and then it arrives.
+func TestLateTransactionInEtcd(t *testing.T) {
+	t.Parallel()
+	e := withServices(t, embeddedEnv(t))
+	far := e
+	far.Patience.Etcd = time.Second
+	gate := gateOf(t, strings.TrimPrefix(e.Etcd, "http://"), wire.GRPC)
+	far.Etcd = "http://" + gate.Addr
+	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
+	product := others.Product(t, 5, 0)
+	order := "orders/" + strconv.FormatInt(product, 10) + "/"
+	held := gate.Add(wire.Rule{Match: func(c wire.Call) bool { return strings.HasPrefix(c.Text, "KV.Txn ") && strings.Contains(c.Text, order) }})
+	late := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(t.Context(), "etcd-txn", stock.Etcd, product, 1, "") })
+	reached(t, held)
+	revokeLease(t, others.Replicas[0])
+	if _, err := others.Replicas[0].Deduct(t.Context(), "etcd-txn", stock.Etcd, product, 1, ""); err != nil {
+		t.Fatalf("the rival's Deduct() = %v", err)
+	}
+	if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
+		t.Errorf("Deduct() without an answer = %v, want ErrUnknown", r.Err)
+	}
+	held.Pass()
+	// What is held is a transaction whose sender has left: when the next of that connection is answered, it has arrived.
+	if _, err := a.Set.Etcd.Get(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	wantClaimed(t, "etcd-txn", stock.Etcd, lateWrite, others.Books(t, product, stock.Etcd), 1, "")
 }
 
 // A process that stops after its write for longer than anything is waited for goes on where it was: the units have their order.
@@ -226,7 +278,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	halfKnown := h.Product(t, 5, 0) // its count is replicated, its order is not
 	follow(t, master, promoted)
 
-	order := gate.Add(wire.Rule{Match: writes("orders", halfKnown)})
+	order := gate.Add(wire.Rule{Match: writes("orders", strconv.FormatInt(halfKnown, 10))})
 	acked := stocktest.Go(t, func() (stock.Receipt, error) {
 		return a.Deduct(t.Context(), "redis-decr", stock.Redis, halfKnown, 1, "")
 	})
@@ -244,7 +296,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	results, stopped := map[string]func() stocktest.Result{}, map[string]*stocktest.Watched{}
 	var written []*wire.Hold
 	for _, m := range modes {
-		written = append(written, gate.Add(wire.Rule{Match: writes("stock", products[m]), Answer: true}))
+		written = append(written, gate.Add(wire.Rule{Match: writes("stock", strconv.FormatInt(products[m], 10)), Answer: true}))
 		held, product := a.Hold(t, step.Written), products[m]
 		stopped[m] = held
 		results[m] = stocktest.Go(t, func() (stock.Receipt, error) {
