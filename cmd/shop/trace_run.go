@@ -230,7 +230,7 @@ func background(text string) bool {
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
 		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
 		"sync /", "setData /lastitem-health", // ZooKeeper
-		"KV.Txn compare:<result:LESS target:VERSION ", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
+		"KV.Txn compare:<result:LESS key:", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
 	} {
 		if strings.HasPrefix(text, prefix) {
 			return true
