@@ -17,7 +17,6 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/localstack"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 )
@@ -231,14 +230,14 @@ func TestReadOnlyServers(t *testing.T) {
 func TestServerStartedReadOnly(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	before := testenv.OwnWith(t, localstack.Options{SQLData: data}, localstack.MySQL)
+	before := testenv.MySQLOn(t, data)
 	cfg := parsed(t, prepared(t, open(t, before.SQL.URL), before.SQL.URL))
 	exec(t, open(t, before.SQL.URL), "SHUTDOWN") // in order: one that cannot write cannot recover either
 	<-before.Done()
 	if err := before.Close(); err != nil {
 		t.Logf("the first server: %v", err)
 	}
-	after := testenv.OwnWith(t, localstack.Options{SQLData: data, SQLConf: []string{"--innodb-read-only=1"}}, localstack.MySQL)
+	after := testenv.MySQLOn(t, data, "--innodb-read-only=1")
 	cfg.Addr = after.SQL.Addr
 	refused(t, cfg.FormatDSN(), 1036, 1015) // MariaDB, MySQL
 	set := probing(t, backend.Config{SQL: cfg.FormatDSN()})

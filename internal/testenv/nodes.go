@@ -115,3 +115,10 @@ func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 	}
 	return all
 }
+
+// MySQLOn is [Own] for a MySQL or MariaDB on a data directory, which is filled where it is empty, and kept; conf are options for the end
+// of its command line.
+func MySQLOn(t testing.TB, data string, conf ...string) *localstack.Stack {
+	t.Helper()
+	return OwnWith(t, localstack.Options{SQLData: data, SQLConf: conf}, localstack.MySQL)
+}
