@@ -59,11 +59,11 @@ func etcdText(path string, message []byte) (text, pattern string) {
 func etcdOperation(op *pb.RequestOp) string {
 	switch r := op.Request.(type) {
 	case *pb.RequestOp_RequestRange:
-		return "range " + Key(string(r.RequestRange.Key))
+		return "range " + Key(string(r.RequestRange.GetKey()))
 	case *pb.RequestOp_RequestPut:
-		return "put " + Key(string(r.RequestPut.Key))
+		return "put " + Key(string(r.RequestPut.GetKey()))
 	case *pb.RequestOp_RequestDeleteRange:
-		return "delete " + Key(string(r.RequestDeleteRange.Key))
+		return "delete " + Key(string(r.RequestDeleteRange.GetKey()))
 	}
 	return "txn"
 }
@@ -79,6 +79,9 @@ func etcdPush(path string, message []byte) (text, pattern string) {
 	}
 	text, pattern = "events", "events"
 	for _, e := range r.Events {
+		if e.Kv == nil {
+			continue
+		}
 		text += " " + e.Type.String() + " " + string(e.Kv.Key)
 		pattern += " " + e.Type.String() + " " + Key(string(e.Kv.Key))
 	}

@@ -135,7 +135,7 @@ func chunked(head []byte) bool {
 // httpHead cuts the head of a message from p: its first line, the headers, and its length with the empty line.
 func httpHead(p []byte) (line string, head []byte, n int, err error) {
 	end := bytes.Index(p, []byte("\r\n\r\n"))
-	if first := bytes.IndexByte(p, '\n'); end < 0 && (len(p) > longestHead || first >= 0 && !bytes.Contains(p[:first], []byte("HTTP/1."))) {
+	if first := bytes.IndexByte(p, '\n'); first >= 0 && !bytes.Contains(p[:first], []byte("HTTP/1.")) || end < 0 && len(p) > longestHead {
 		return "", nil, 0, errors.New("this is not HTTP/1.1: a message has no head")
 	}
 	if end < 0 {
