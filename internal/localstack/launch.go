@@ -28,6 +28,8 @@ type server struct {
 	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again: it keeps no
 	// data, or keeps them in files, which outlive a process also where they are not synced.
 	loses string
+	// mortal says that its end is no end of the stack.
+	mortal bool
 }
 
 const (
@@ -107,7 +109,7 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 	for {
 		err := sv.ready(ctx, addr)
 		// guard: an answer from a child that has already ended came from another server, which has the port.
-		if err == nil && s.leash.guard(p) {
+		if err == nil && s.leash.guard(p, !sv.mortal) {
 			return nil
 		}
 		select {

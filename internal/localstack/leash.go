@@ -223,16 +223,16 @@ func (l *leash) run(ctx context.Context, name string, argv []string) error {
 	return nil
 }
 
-// guard makes p vital from now on; false when it has already ended. Together with note, which looks at vital after it has
+// guard says whether p lives, and makes it vital from now on where that is asked for. Together with note, which looks at vital after it has
 // closed exited, this leaves no moment at which an end goes unseen.
-func (l *leash) guard(p *process) bool {
+func (l *leash) guard(p *process, vital bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
 	case <-p.exited:
 		return false
 	default:
-		p.vital = true
+		p.vital = vital
 		return true
 	}
 }

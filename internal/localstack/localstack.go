@@ -83,6 +83,8 @@ type Options struct {
 	SQLData string
 	// EtcdArgs are for the end of the command line, "--quota-backend-bytes=4194304", where a real etcd is started.
 	EtcdArgs []string
+	// Schemas are databases to make beside "lastitem", where a real MySQL or MariaDB is started.
+	Schemas []string
 	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always are with
 	// replicas. nil is these two, and with replicas also every extra that is installed: the log says which are not.
 	Only []string

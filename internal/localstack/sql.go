@@ -120,7 +120,7 @@ func (s *Stack) mysqlServer(path, kind string, fresh bool) server {
 				return argv, nil
 			}
 			init := filepath.Join(s.Dir, "init.sql")
-			return append(argv, "--init-file="+init), os.WriteFile(init, []byte(initSQL(password)), 0o600)
+			return append(argv, "--init-file="+init), os.WriteFile(init, []byte(initSQL(password, s.opts.Schemas)), 0o600)
 		},
 		// A server writes its pid-file when it has its port, and when init-file is done it greets whoever connects, with
 		// its protocol number in the fifth byte. The file tells it from another server on a port that it did not get.
@@ -155,9 +155,13 @@ func (s *Stack) mysqlArgv(path string) []string {
 	}, s.opts.SQLConf...) // last: of an option given twice the last one counts
 }
 
-// initSQL makes the database and the one account that may come in over TCP; a statement a line, as init-file wants it.
-func initSQL(password string) string {
-	return fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS lastitem CHARACTER SET utf8mb4;
+// initSQL makes the databases and the one account that may come in over TCP; a statement a line, as init-file wants it.
+func initSQL(password string, schemas []string) string {
+	var more strings.Builder
+	for _, name := range schemas {
+		fmt.Fprintf(&more, "CREATE DATABASE IF NOT EXISTS %s CHARACTER SET utf8mb4;\n", name)
+	}
+	return more.String() + fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS lastitem CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS 'lastitem'@'127.0.0.1' IDENTIFIED BY '%s';
 GRANT ALL PRIVILEGES ON *.* TO 'lastitem'@'127.0.0.1' WITH GRANT OPTION;
 `, password)
