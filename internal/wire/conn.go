@@ -178,8 +178,11 @@ func (c *conn) drain(l *lane) {
 		if !l.up {
 			to = c.client
 		}
-		broken := l.broken
+		broken, last := l.broken, !l.up && c.spent()
 		c.proxy.mu.Unlock()
+		if last && !broken {
+			cork(c.client) // so that the client sees the end with the answer, and does not use the connection once more
+		}
 		var err error
 		if !broken && len(out) == 1 {
 			_, err = to.Write(out[0])
@@ -195,9 +198,14 @@ func (c *conn) drain(l *lane) {
 		}
 	}
 	l.writing = false
-	if c.turned && !c.holding() && !slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll }) {
+	if c.spent() {
 		c.close()
 	}
+}
+
+// spent says whether the connection was turned away from its server and nothing is under way on it any more.
+func (c *conn) spent() bool {
+	return c.turned && !c.holding() && !slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
 }
 
 // passing takes from a lane what may go now.

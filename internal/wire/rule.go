@@ -63,6 +63,23 @@ func (h *Hold) Pass() { h.end(func() { h.passed = true }) }
 // alone.
 func (h *Hold) Drop(reset bool) { h.end(func() { h.lost, h.resets = true, reset }) }
 
+// Abandon closes the client's connection with a reset and keeps the held command for a later [Hold.Pass]: its client has given it up, the
+// network has not.
+func (h *Hold) Abandon() {
+	p := h.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		for i := range c.up.queue {
+			if holds, _ := c.up.queue[i].holders(); slices.Contains(holds, h) {
+				_ = c.client.SetLinger(0)
+				_ = c.client.Close()
+				break
+			}
+		}
+	}
+}
+
 // Cancel takes the rule back where nothing is held yet, and is [Hold.Pass] where something is.
 func (h *Hold) Cancel() { h.Pass() }
 
