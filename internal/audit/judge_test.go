@@ -303,3 +303,23 @@ func BenchmarkJudge(b *testing.B) {
 		})
 	}
 }
+
+// A directed schedule may serve nobody, and be exact; what it breaks is found all the same.
+func TestDirectedSchedules(t *testing.T) {
+	t.Parallel()
+	ledger := func(left int64) *api.Ledger {
+		return &api.Ledger{
+			ProductID: 101, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: left}, Orders: []api.Order{}, Keys: []api.KeyRow{},
+		}
+	}
+	busy := []Op{{ProductID: 101, Quantity: 1, Call: 1, Return: 2, Outcome: Declined, Code: api.LockBusy}}
+	for left, want := range map[int64]Verdict{10: Exact, 9: Broken, 11: Broken} {
+		got := Judge(Input{Store: api.Redis, Ledger: ledger(left), History: busy, Directed: true})
+		if got.Verdict != want {
+			t.Errorf("nobody was served, and %d of 10 are left: %s %q %q, want %s", left, got.Verdict, got.Found, got.Missing, want)
+		}
+	}
+	if got := Judge(Input{Store: api.Redis, Ledger: ledger(10), History: busy}); got.Verdict != Vacuous {
+		t.Errorf("the same without direction: %s, want %s", got.Verdict, Vacuous)
+	}
+}

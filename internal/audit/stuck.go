@@ -57,7 +57,7 @@ func (j *judge) hearStuck() {
 	if n, is := stuck(j.ops, j.r.Final, since); is {
 		j.find('X')
 		j.violate("X", sayStuck, n, j.r.Final)
-	} else if _, before := stuck(j.ops, j.r.Final, always); before {
+	} else if _, before := stuck(j.ops, j.r.Final, always); before && !j.in.Directed {
 		j.idle(sayStuckTooSoon, time.Duration(since).Round(time.Millisecond))
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // weigh asks whether the data could have shown a failure at all.
 func (j *judge) weigh() {
-	if j.rows == nil {
-		return // the ledger could not be opened
+	if j.rows == nil || j.in.Directed {
+		return // the ledger could not be opened, or enough was asked on purpose
 	}
 	j.weighSales()
 	j.weighSpread()
