@@ -171,7 +171,7 @@ func TestTallyBeyondItsLimit(t *testing.T) {
 	}
 	r := tallied(in.Ledger, api.SQL, 5)
 	text := strings.Join(r.Unchecked, "\n")
-	if r.Verdict != Exact || !strings.Contains(text, "of 7 orders the first 5") || !strings.Contains(text, "of 7 stored answers the first 5") {
+	if r.Verdict != Exact || !strings.Contains(text, "the first 5 of 7 orders") || !strings.Contains(text, "the first 5 of 7 stored answers") {
 		t.Errorf("beyond the limit: %s", r.Text("en"))
 	}
 	in.Ledger.Stock[api.SQL]++
