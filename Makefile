@@ -9,6 +9,8 @@ demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--all) $(if $(REPLICAS),
 	$(if $(BACKEND),--backend '$(BACKEND)') $(if $(L),--lang '$(L)')
 up_flags = --port '$(or $(PORT),8080)' $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)') \
 	$(if $(L),--lang '$(L)')
+lab_flags = $(if $(MODE),--mode '$(MODE)') $(if $(STORE),--store '$(STORE)') $(if $(FAULT),--fault '$(FAULT)') $(if $(ALL),--all --pairs) \
+	$(if $(L),--lang '$(L)')
 
 # Debian keeps servers in directories that a user's PATH lacks; the tests shall find them.
 test_path = PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -22,6 +24,10 @@ demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACK
 	@exec bin/shop demo $(demo_flags)
 # The program's exit code is 0 (every claim confirmed), 1 (one contradicted) or 3 (inconclusive). make prints it as
 # "Error 1" or "Error 3" and itself exits with 2; call bin/shop demo where the code matters.
+
+.PHONY: lab
+lab: build ## every point at which a fault can strike, on real servers: MODE=lua-lock STORE=sql FAULT=pause ALL=1 L=zh
+	@$(test_path) exec bin/shop lab $(lab_flags)
 
 .PHONY: up-local
 up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 BACKEND=... L=zh
@@ -79,6 +85,10 @@ purge-cost: build ## measure accepted requests and p99 with the purge running an
 reads: build ## measure the memory and time that eight readers of many orders, and an audit, take: orders=1000000
 	@export READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \
 	exec bin/shop with-stack -- go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop
+
+.PHONY: lab-mutants
+lab-mutants: ## whether the lab finds defects that are put into the modes: a binary for each, a few minutes
+	@$(test_path) go test -tags mutants -count=1 -timeout 20m -run '^TestMutants$$' -v ./cmd/shop
 
 .PHONY: soak
 soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...

@@ -34,8 +34,9 @@ var arrows = map[string][]string{
 	"internal/store":       {"internal/idempotency"},
 	"internal/wire":        {},
 
-	"faultlab":       {"internal/api", "internal/audit", "internal/localstack", "faultlab/fault"},
-	"faultlab/fault": {"internal/api", "internal/audit", "internal/localstack"},
+	"faultlab":       {"internal/api", "internal/audit", "internal/localstack", "faultlab/fault", "faultlab/rig"},
+	"faultlab/fault": {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "faultlab/rig"},
+	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
 	"loadtest":       {"internal/api", "internal/audit", "internal/localstack"},
 	"migrations":     {},
 	"web":            {},

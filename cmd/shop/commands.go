@@ -11,6 +11,7 @@ func commands() []*cobra.Command {
 		newMigrate(),
 		newLoadtest(),
 		newAudit(),
+		newLab(),
 		newModes(),
 		newSettings(),
 		newTrace(),

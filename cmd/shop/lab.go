@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/faultlab"
+	"lastitem/faultlab/fault"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+	"lastitem/internal/stock"
+)
+
+//go:generate go run . lab --docs ../../docs
+
+// labFlags is the command line of 'shop lab'.
+type labFlags struct {
+	modes, stores, faults           []string
+	all, pairs, json, stories       bool
+	replay, update, docs, lang, ttl string
+	lanes, times                    int
+}
+
+func newLab() *cobra.Command {
+	var f labFlags
+	cmd := &cobra.Command{
+		Use:   "lab",
+		Short: "Try every point at which a fault can strike, and say which modes survive",
+		Long: `Plays the schedules of each fault on private servers: three replicas, each with a proxy of its own before every server. A
+request is stopped at each of its commands in turn, the fault strikes there, a rival is served, and the judge reads the
+ledger. Nothing is built into the shop. What was found is held against what the modes claim, both ways.
+
+By default a cell (mode, store, fault) that is known to be broken is shown by its committed witnesses, and one that is exact
+is tried at every position; --all plays everything. One cell alone is told as a story: its worst schedule, command by
+command; with --json the story is a file that --replay plays again.
+
+Needs redis-server and mariadbd or mysqld on PATH.
+
+Exit codes: 0 all is as claimed; 1 something is not, a schedule was vacuous, or a replay diverged; 2 the command line is
+wrong; 130 interrupted.`,
+		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json",
+		Args:    arguments(0, 0),
+		RunE:    run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, f) }),
+	}
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.StringSliceVar(&f.modes, "mode", nil, "modes, comma-separated (default all)")
+	set.StringSliceVar(&f.stores, "store", nil, "where the count lives: redis, sql, etcd (default all)")
+	set.StringSliceVar(&f.faults, "fault", nil, "faults, comma-separated (default all): "+strings.Join(faultNames(), ", "))
+	set.BoolVar(&f.all, "all", false, "play every schedule")
+	set.BoolVar(&f.pairs, "pairs", false, "also hold the rival at each of its commands: two preemptions; takes long")
+	set.StringVar(&f.replay, "replay", "", "play the schedule of this file again, written by --json for one cell")
+	set.IntVar(&f.times, "times", 20, "how often --replay plays it")
+	set.IntVar(&f.lanes, "lanes", faultlab.DefaultLanes, "how many schedules that wait for a lock to expire are played side by side")
+	set.StringVar(&f.ttl, "ttl", faultlab.DefaultTTL.String(), "TTL of the locks where they shall expire")
+	set.BoolVar(&f.stories, "stories", false, "tell every schedule")
+	set.BoolVar(&f.json, "json", false, "print JSON")
+	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh")
+	set.StringVar(&f.update, "update", "", "merge what was found into this matrix.json; with --all")
+	set.StringVar(&f.docs, "docs", "", "write matrix.md in both languages into this directory, from the committed matrix; nothing is played")
+	return cmd
+}
+
+func faultNames() []string {
+	names := make([]string, len(fault.All))
+	for i, f := range fault.All {
+		names[i] = string(f.Name)
+	}
+	return names
+}
+
+func runLab(cmd *cobra.Command, f labFlags) error {
+	if err := checkLang(f.lang); err != nil {
+		return err
+	}
+	if f.docs != "" {
+		return writeMatrixPages(f.docs)
+	}
+	o, err := f.options(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if f.replay != "" {
+		return replayLab(cmd, f, o)
+	}
+	res, err := faultlab.Explore(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	if f.update != "" {
+		if err := updateMatrix(f.update, res); err != nil {
+			return err
+		}
+	}
+	if err := f.print(cmd.OutOrStdout(), res); err != nil {
+		return err
+	}
+	if n := res.Wrong(); n > 0 {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%d of %d cells are not as they must be", n, len(res.Cells))}
+	}
+	return nil
+}
+
+// options checks the flags.
+func (f labFlags) options(log io.Writer) (faultlab.Options, error) {
+	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories}
+	for _, name := range f.modes {
+		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
+			return o, usage("--mode %q: no such mode; 'shop modes' lists them", name)
+		}
+	}
+	for _, name := range f.stores {
+		if !slices.Contains(api.Stores, api.Store(name)) {
+			return o, usage("--store %q: want redis, sql or etcd", name)
+		}
+		o.Stores = append(o.Stores, api.Store(name))
+	}
+	for _, name := range f.faults {
+		if _, ok := fault.Named(api.Hazard(name)); !ok {
+			return o, usage("--fault %q: want one of %s", name, strings.Join(faultNames(), ", "))
+		}
+		o.Faults = append(o.Faults, api.Hazard(name))
+	}
+	switch {
+	case f.lanes < 1 || f.lanes > 64:
+		return o, usage("--lanes %d: want 1 to 64", f.lanes)
+	case f.times < 1:
+		return o, usage("--times %d: want 1 or more", f.times)
+	case f.update != "" && !f.all:
+		return o, usage("--update needs --all: a matrix is made of every schedule")
+	}
+	ttl, err := time.ParseDuration(f.ttl)
+	if err != nil || ttl < 100*time.Millisecond || ttl > time.Minute {
+		return o, usage("--ttl %q: want 100ms to 1m", f.ttl)
+	}
+	o.TTL = ttl
+	o.Log = func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) }
+	o.Extras = labExtras(f.modes, o.Log)
+	o.Binary, err = os.Executable()
+	o.Progress = func(c faultlab.Cell) { _, _ = io.WriteString(log, c.Line(f.lang)) }
+	return o, err
+}
+
+// labExtras are the services that the modes need and that are installed; nil modes are all.
+func labExtras(modes []string, log func(string, ...any)) []string {
+	var extras []string
+	for _, name := range []string{localstack.Redlock, localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
+		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool {
+			return slices.Contains(m.Needs, stock.Backend(name)) && (modes == nil || slices.Contains(modes, m.Name))
+		}) {
+			continue
+		}
+		if _, err := localstack.Find(name); err != nil {
+			log("%s: its modes are left out: %v", name, err)
+			continue
+		}
+		extras = append(extras, name)
+	}
+	return extras
+}
+
+// print writes the report, and the worst schedule of a single cell as a story.
+func (f labFlags) print(w io.Writer, res *faultlab.Result) error {
+	if f.json {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(res)
+	}
+	told := res.Played
+	if len(told) == 0 && res.Worst != nil {
+		told = []faultlab.Played{*res.Worst}
+	}
+	for _, p := range told {
+		if err := p.Write(w, f.lang); err != nil {
+			return err
+		}
+	}
+	return res.Write(w, f.lang)
+}
+
+// replayLab plays the worst schedule of a file again, and fails where it does not show what it showed.
+func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
+	text, err := os.ReadFile(f.replay)
+	if err != nil {
+		return usage("--replay: %v", err)
+	}
+	var told faultlab.Result
+	if err := json.Unmarshal(text, &told); err != nil || told.Worst == nil {
+		return usage("--replay %s: is no story of one cell, as 'shop lab --mode M --store S --fault F --json' writes it (%v)", f.replay, err)
+	}
+	o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
+	if told.TTL > 0 {
+		o.TTL = told.TTL
+	}
+	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
+	if err != nil {
+		return err
+	}
+	same := 0
+	for _, p := range played {
+		if p.Outcome == told.Worst.Outcome {
+			same++
+			continue
+		}
+		if err := p.Write(cmd.OutOrStdout(), f.lang); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %d/%d\n", told.Worst.Schedule, told.Worst.Outcome, same, len(played))
+	if same < len(played) {
+		return &exitError{code: exitFailed, err: errors.New("the replay did not always show what the story tells")}
+	}
+	return nil
+}
+
+// updateMatrix merges what was explored into the file.
+func updateMatrix(file string, res *faultlab.Result) error {
+	var known faultlab.Matrix
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &known); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	merged, err := known.Merge(res.Cells, res.Order).JSON()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, merged, 0o644) //nolint:gosec // a file of the repository
+}
+
+// writeMatrixPages renders the committed matrix.
+func writeMatrixPages(dir string) error {
+	matrix, err := faultlab.Committed()
+	if err != nil {
+		return err
+	}
+	modes, err := registry()
+	if err != nil {
+		return err
+	}
+	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(matrix.Markdown(lang, modes)), 0o644); err != nil { //nolint:gosec // a page of the repository
+			return err
+		}
+	}
+	return nil
+}
+
+// registry is this binary's modes as GET /modes lists them, without the baseline.
+func registry() ([]api.Mode, error) {
+	var b bytes.Buffer
+	var all api.Modes
+	if err := printModesJSON(&b); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b.Bytes(), &all); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Modes, func(m api.Mode) bool { return m.Baseline }), nil
+}

@@ -1,0 +1,93 @@
+package faultlab
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+// Cell is what was found about one mode, store and fault.
+type Cell struct {
+	Mode  string       `json:"mode"`
+	Store api.Store    `json:"store"`
+	Fault api.Hazard   `json:"fault"`
+	Claim api.Outcomes `json:"claim"`
+	// Found holds every letter that some schedule showed, in the judge's order; "." where none did.
+	Found api.Outcomes `json:"found"`
+	// Tried counts the schedules, Left those that were left out.
+	Tried int `json:"tried"`
+	Left  int `json:"left,omitempty"`
+	// Sampled says that those played were only a few of them, so that a letter may be missing.
+	Sampled bool `json:"sampled,omitempty"`
+	// Witnesses are schedules that show the letters, one each, the first in the order of the request.
+	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
+	// Blocked is the longest time for which nobody finished; it is no part of the matrix.
+	Blocked time.Duration `json:"-"`
+	// Wrong says what is not as it must be, a sentence each: an outcome that is not claimed, a claimed one that was not found, a
+	// schedule that diverged or was vacuous.
+	Wrong []string `json:"wrong,omitempty"`
+}
+
+// letters of the outcomes, in the order in which they are written.
+const letters = "OLDXA!"
+
+// sum adds up the schedules of a cell.
+func sum(c Cell, played []Played) Cell {
+	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
+	for _, p := range played {
+		c.Blocked = max(c.Blocked, p.Report.Blocked)
+		switch p.Outcome {
+		case api.Exact:
+		case Diverged, Vacuous, Failed:
+			c.Wrong = append(c.Wrong, string(p.Outcome)+": "+p.Schedule.String()+": "+p.Why)
+		default:
+			for _, letter := range string(p.Outcome) {
+				if _, there := c.Witnesses[string(letter)]; !there {
+					c.Witnesses[string(letter)] = p.Schedule
+					if letter == '!' {
+						c.Wrong = append(c.Wrong, p.Schedule.String()+": "+p.Why)
+					}
+				}
+			}
+		}
+	}
+	if c.Tried > 0 {
+		c.Found = found(c.Witnesses)
+	}
+	c.hold()
+	return c
+}
+
+// found writes letters in their order.
+func found(witnesses map[string]Schedule) api.Outcomes {
+	var b strings.Builder
+	for _, letter := range letters {
+		if _, there := witnesses[string(letter)]; there {
+			b.WriteRune(letter)
+		}
+	}
+	return api.Outcomes(cmp.Or(b.String(), string(api.Exact)))
+}
+
+// hold compares what was found with the claim, both ways. Of a cell of which only a sample was played, not every letter must show.
+func (c *Cell) hold() {
+	claimed := strings.Trim(string(c.Claim), string(api.Exact))
+	for _, letter := range strings.Trim(string(c.Found), string(api.Exact)) {
+		if !strings.ContainsRune(claimed, letter) && letter != '!' {
+			c.Wrong = append(c.Wrong, "found "+string(letter)+", which is not claimed: "+c.Witnesses[string(letter)].String())
+		}
+	}
+	if c.Tried == 0 {
+		slices.Sort(c.Wrong)
+		return
+	}
+	for _, letter := range claimed {
+		if !strings.ContainsRune(string(c.Found), letter) && (!c.Sampled || c.Found == api.Exact) {
+			c.Wrong = append(c.Wrong, "claimed "+string(letter)+", which no schedule showed")
+		}
+	}
+	slices.Sort(c.Wrong)
+}

@@ -1,0 +1,97 @@
+package faultlab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// at is a schedule that holds A at a command.
+func at(pattern string) Schedule {
+	return Schedule{Mode: "m", Store: api.Redis, Fault: api.Pause, A: &rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command}}
+}
+
+func played(pattern string, o api.Outcomes) Played { return Played{Schedule: at(pattern), Outcome: o} }
+
+// A cell is held against its claim both ways, and a schedule that tested nothing is a fault of its own.
+func TestCellIsHeldAgainstItsClaim(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		claim  api.Outcomes
+		played []Played
+		found  api.Outcomes
+		wrong  []string // beginnings, in order
+	}{
+		"exact":                {".", []Played{played("GET", ".")}, ".", nil},
+		"broken as claimed":    {"OL", []Played{played("GET", "L"), played("SET", "O")}, "OL", nil},
+		"found, not claimed":   {".", []Played{played("GET", "."), played("SET", "O")}, "O", []string{"found O, which is not claimed: m (redis), pause, A before redis: SET"}},
+		"claimed, not found":   {"O", []Played{played("GET", ".")}, ".", []string{"claimed O, which no schedule showed"}},
+		"one of two found":     {"OL", []Played{played("GET", "O")}, "O", []string{"claimed L, which no schedule showed"}},
+		"position missed":      {".", []Played{played("GET", "."), {Schedule: at("SET"), Outcome: Diverged, Why: "gone"}}, ".", []string{"DIVERGED: m (redis), pause, A before redis: SET: gone"}},
+		"nothing to judge":     {".", []Played{{Schedule: at("SET"), Outcome: Vacuous, Why: "no data"}}, ".", []string{"VACUOUS: m (redis), pause, A before redis: SET: no data"}},
+		"broken, no letter":    {"O", []Played{played("GET", "O"), {Schedule: at("SET"), Outcome: Unexplained, Why: "twins"}}, "O!", []string{"m (redis), pause, A before redis: SET: twins"}},
+		"more than it claimed": {"L", []Played{played("GET", "LX")}, "LX", []string{"found X"}},
+	} {
+		got := sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: c.claim}, c.played)
+		if got.Found != c.found || got.Tried != len(c.played) {
+			t.Errorf("%s: found %q in %d schedules, want %q in %d", name, got.Found, got.Tried, c.found, len(c.played))
+		}
+		if !slices.EqualFunc(got.Wrong, c.wrong, strings.HasPrefix) {
+			t.Errorf("%s: wrong %q, want %q", name, got.Wrong, c.wrong)
+		}
+	}
+}
+
+// The witness of a letter is the first schedule that shows it.
+func TestCellKeepsTheFirstWitness(t *testing.T) {
+	t.Parallel()
+	c := sum(Cell{Claim: "OL"}, []Played{played("GET", "."), played("SET", "O"), played("RPUSH", "OL")})
+	want := map[string]Schedule{"O": at("SET"), "L": at("RPUSH")}
+	if diff := cmp.Diff(want, c.Witnesses); diff != "" {
+		t.Errorf("witnesses (-want +got):\n%s", diff)
+	}
+}
+
+// A verdict becomes letters; what another fault is about is left out.
+func TestOutcomeOfAVerdict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		report audit.Report
+		ignore string
+		want   api.Outcomes
+	}{
+		"exact":               {audit.Report{Verdict: audit.Exact}, "", "."},
+		"broken":              {audit.Report{Verdict: audit.Broken, Found: "O L"}, "", "OL"},
+		"ignored":             {audit.Report{Verdict: audit.Broken, Found: "X"}, "X", "."},
+		"ignored, and more":   {audit.Report{Verdict: audit.Broken, Found: "L X"}, "X", "L"},
+		"broken, no letter":   {audit.Report{Verdict: audit.Broken}, "", Unexplained},
+		"the ledger is shut":  {audit.Report{Verdict: audit.Inconclusive}, "", Vacuous},
+		"nothing could break": {audit.Report{Verdict: audit.Vacuous}, "X", Vacuous},
+	} {
+		if got, _ := outcome(c.report, c.ignore); got != c.want {
+			t.Errorf("%s: outcome %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// The committed matrix is as 'shop lab --update' writes it, so that a change shows only what changed.
+func TestMatrixIsAsWritten(t *testing.T) {
+	t.Parallel()
+	m, err := Committed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := m.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != string(committed) {
+		t.Error("matrix.json is not what Matrix.JSON writes")
+	}
+}

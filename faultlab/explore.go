@@ -1,0 +1,260 @@
+package faultlab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// Options says what to explore, and on what.
+type Options struct {
+	// Modes, Stores and Faults select cells; nil = all.
+	Modes  []string
+	Stores []api.Store
+	Faults []api.Hazard
+	// All plays every schedule. Otherwise a cell that is known to be broken gets the committed witnesses of its letters, an exact
+	// one of Redis and SQL alone all its schedules, and one that needs a service a sample of them.
+	All bool
+	// Pairs adds the schedules with two preemptions: the victim and the rival are both held, each at each of its commands.
+	Pairs bool
+	// Extras are the services that are started beside Redis and SQL, localstack.Etcd and the like; a mode that needs another is left out.
+	Extras []string
+	// Stories keeps every schedule that was played, with its story.
+	Stories bool
+	// Lanes is how many schedules are played side by side; 0 = DefaultLanes.
+	Lanes int
+	// TTL of the locks where leases shall expire; 0 = DefaultTTL. Elsewhere it is LongTTL.
+	TTL time.Duration
+	// Binary is the shop; "" is the running program.
+	Binary string
+	// Log is told what is started, a line at a time; Progress of every cell when it is done. nil = nobody.
+	Log      func(format string, args ...any)
+	Progress func(Cell)
+}
+
+// The defaults.
+const (
+	DefaultLanes = 8
+	DefaultTTL   = 600 * time.Millisecond
+	LongTTL      = 30 * time.Second
+)
+
+// Result is what an exploration found.
+type Result struct {
+	Cells []Cell `json:"cells"`
+	// Worst is the schedule that broke most, of the only cell that was explored, with its story; nil where there were several cells.
+	Worst *Played `json:"worst,omitempty"`
+	// Played are the schedules with their stories, where Options.Stories asks for them.
+	Played []Played `json:"played,omitempty"`
+	// Servers says what it was seen on, by name: "redis-server 7.0.15". TTL is that of the locks where leases expire.
+	Servers map[string]string `json:"servers"`
+	TTL     time.Duration     `json:"ttl_ns"`
+	// Order is every cell that the modes claim, selected or not, in their order.
+	Order     []Cell `json:"-"`
+	Schedules int    `json:"schedules"`
+	// Again counts schedules that were played once more, because the machine stood still while a lock could expire, or the victim was
+	// turned away before its position.
+	Again int64         `json:"again,omitempty"`
+	Took  time.Duration `json:"took_ns"`
+}
+
+// Explore plays every schedule of the selected cells.
+func Explore(ctx context.Context, o Options) (*Result, error) {
+	o.complete()
+	began := time.Now()
+	matrix, err := Committed()
+	if err != nil {
+		return nil, err
+	}
+	lab, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	lab.matrix = matrix
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go lab.stalls.watch(watching)
+	res, err := lab.explore(ctx)
+	err = errors.Join(err, lab.close())
+	if res != nil {
+		res.Took, res.Again = time.Since(began), lab.again.Load()
+	}
+	return res, err
+}
+
+// complete fills in the defaults.
+func (o *Options) complete() {
+	if o.Lanes == 0 {
+		o.Lanes = DefaultLanes
+	}
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+}
+
+// explore plays cell after cell. The next cell begins while the last schedules of the one before are still being played.
+func (l *lab) explore(ctx context.Context) (*Result, error) {
+	cells := l.cells(l.o)
+	if len(cells) == 0 {
+		return nil, l.nothing()
+	}
+	l.told = l.o.Stories || len(cells) == 1
+	res := &Result{Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: claimed(l.modes, Options{})}
+	var mu sync.Mutex
+	err := l.each(ctx, len(cells), func(ctx context.Context, i int) (func() error, error) {
+		c := cells[i]
+		plans, err := l.choose(ctx, &c)
+		if err != nil {
+			return nil, err
+		}
+		wait, err := l.start(ctx, plans)
+		return func() error {
+			played, err := wait()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			res.add(l.o, sum(c, played), played)
+			if len(cells) == 1 {
+				res.Worst = worst(played)
+			}
+			return nil
+		}, err
+	})
+	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
+	return res, err
+}
+
+// add takes in a cell.
+func (r *Result) add(o Options, c Cell, played []Played) {
+	r.Cells = append(r.Cells, c)
+	r.Schedules += c.Tried
+	if o.Stories {
+		r.Played = append(r.Played, played...)
+	}
+	if o.Progress != nil {
+		o.Progress(c)
+	}
+}
+
+// each calls begin for 0, 1, ... one after the other, and beside that what it returns. The first error ends it all.
+func (l *lab) each(ctx context.Context, n int, begin func(ctx context.Context, i int) (func() error, error)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for i := range n {
+		rest, err := begin(ctx, i)
+		if err != nil {
+			cancel(err)
+		}
+		if rest != nil {
+			wg.Go(func() {
+				if err := rest(); err != nil {
+					cancel(err)
+				}
+			})
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// play plays schedules side by side, and returns them in their order.
+func (l *lab) play(ctx context.Context, all []Schedule) ([]Played, error) {
+	wait, err := l.start(ctx, all)
+	played, failed := wait()
+	return played, cmp.Or(failed, err)
+}
+
+// start begins to play schedules and returns when the last of them has a lane; wait returns when all have been played.
+func (l *lab) start(ctx context.Context, all []Schedule) (wait func() ([]Played, error), err error) {
+	played, errs := make([]Played, len(all)), make([]error, len(all))
+	var running sync.WaitGroup
+	for i, s := range all {
+		var lane *rig.Lane
+		var free chan *rig.Lane
+		if lane, free, err = l.lane(ctx, s.Fault); err != nil {
+			break
+		}
+		running.Go(func() {
+			played[i], errs[i] = l.steadily(ctx, lane, s)
+			if !l.told {
+				played[i].Story = nil // thousands of them are a lot of memory
+			}
+			free <- lane
+		})
+	}
+	return func() ([]Played, error) {
+		running.Wait()
+		return played, errors.Join(errs...)
+	}, err
+}
+
+// tries is how often a schedule is played until it proves something.
+const tries = 4
+
+// steadily plays a schedule, and plays it again where that proved nothing: the lab could not play it to its end, the victim was turned away
+// before its position, or a lock may have expired because the machine stood still.
+func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played, error) {
+	f, _ := fault.Named(s.Fault)
+	for try := 1; ; try++ {
+		began := time.Now()
+		p, err := Play(ctx, lane, l.mode(s.Mode), s)
+		if ctx.Err() != nil {
+			return p, context.Cause(ctx)
+		}
+		stall := l.stalls.longest(began)
+		stalled := f.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact
+		switch {
+		case err == nil && p.Outcome != Diverged && !stalled:
+			return p, nil
+		case try < tries:
+			l.again.Add(1)
+		case err != nil:
+			return Played{Schedule: s, Outcome: Failed, Why: err.Error()}, nil
+		case p.Outcome == Diverged:
+			return p, nil
+		default:
+			p.Why = fmt.Sprintf("%s, but the machine stood still for %v while a lock of %v could expire: run it on a calmer machine, or with a longer --ttl",
+				p.Outcome, stall.Round(time.Millisecond), lane.TTL)
+			p.Outcome = Vacuous
+			return p, nil
+		}
+	}
+}
+
+// worst is the schedule that showed most letters, the first of these.
+func worst(played []Played) *Played {
+	var found *Played
+	rank := func(p *Played) int {
+		if p.Outcome == api.Exact {
+			return 0
+		}
+		return len(p.Outcome)
+	}
+	for i := range played {
+		if found == nil || rank(&played[i]) > rank(found) {
+			found = &played[i]
+		}
+	}
+	return found
+}
+
+func index(order []Cell, c Cell) int {
+	return slices.IndexFunc(order, func(o Cell) bool { return o.Mode == c.Mode && o.Store == c.Store && o.Fault == c.Fault })
+}

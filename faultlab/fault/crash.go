@@ -1,0 +1,30 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// Crash kills the holder by SIGKILL before each of its commands.
+var Crash = Fault{
+	Name:   api.Crash,
+	Title:  api.Text{En: "kill -9 of the holder before each of its commands", Zh: "在持有者的每条命令之前 kill -9"},
+	Cuts:   []rig.Cut{rig.Command},
+	Expiry: true,
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		p.Lane.A.Kill()
+		p.Note(p.Lane.A, rig.Killed, "")
+		held.Drop(false)
+		if err := p.Lane.A.Discard(ctx); err != nil {
+			return err
+		}
+		p.Over(p.Outlive)
+		return p.meet(ctx, a)
+	},
+}

@@ -1,0 +1,108 @@
+package fault
+
+import (
+	"context"
+	"slices"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// The variants of a failover.
+const (
+	nothingReplicated = "nothing-replicated" // the link was cut before the request began
+	replicatedSoFar   = "replicated-so-far"  // the link was cut when the request was held
+	// nodeForgets: three of five nodes of a Redlock, all that the victim could reach, have granted it, and one of these three fails over to a
+	// replica that never heard of it.
+	nodeForgets = "node-forgets"
+)
+
+// unreachable are the nodes that the victim does not reach when one forgets, so that it has a bare majority.
+var unreachable = []string{"redlock 4", "redlock 5"}
+
+// Failover kills the Redis master at every point of a request, and promotes a replica that has not heard of it all.
+var Failover = Fault{
+	Name:  api.Failover,
+	Title: api.Text{En: "the Redis master dies before it has replicated, and the replica is promoted", Zh: "Redis 主节点还没复制就宕机，从节点被提升为主"},
+	Cuts:  bothCuts,
+	Variants: func(m api.Mode) []string {
+		all := []string{nothingReplicated, replicatedSoFar}
+		if slices.Contains(m.Needs, localstack.Redlock) {
+			all = append(all, nodeForgets)
+		}
+		return all
+	},
+	Skip: func(variant string, at rig.Position) bool {
+		return variant == nodeForgets && slices.Contains(unreachable, at.Server)
+	},
+	AtEnd: true,
+	Pair:  true,
+	// A lock that was replicated is free when its TTL ends; nobody waits for that here.
+	Ignore: "X",
+	Strike: func(ctx context.Context, p *Play) error {
+		if err := p.prepareFailover(ctx); err != nil {
+			return err
+		}
+		a, pass, err := p.begin(ctx)
+		if err != nil {
+			return err
+		}
+		p.Note(p.Lane.A, rig.FailedOver, p.Variant)
+		if err := p.failover(ctx); err != nil {
+			return err
+		}
+		b := p.Ask(p.Lane.B, p.NewKey())
+		p.Settle(ctx, p.Lane.B, b)
+		pass()
+		for _, one := range []*rig.Pending{a, b} {
+			if err := one.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return p.Ask(p.Lane.C, p.NewKey()).Wait(ctx)
+	},
+}
+
+// prepareFailover does what must be done before the request begins.
+func (p *Play) prepareFailover(ctx context.Context) error {
+	switch p.Variant {
+	case nothingReplicated:
+		return p.cutReplication(ctx)
+	case nodeForgets:
+		p.Lane.A.Lose(unreachable...)
+	}
+	return nil
+}
+
+// failover strikes.
+func (p *Play) failover(ctx context.Context) error {
+	switch p.Variant {
+	case nodeForgets:
+		return p.Lane.Forget(ctx, "redlock 3")
+	case replicatedSoFar:
+		if err := p.cutReplication(ctx); err != nil {
+			return err
+		}
+	}
+	return p.Lane.Failover(ctx)
+}
+
+// cutReplication cuts the link when all that happened is on the replica.
+func (p *Play) cutReplication(ctx context.Context) error {
+	if err := p.Lane.Replicated(ctx); err != nil {
+		return err
+	}
+	return p.Lane.CutReplication(ctx)
+}
+
+// begin sends the victim's request and holds it, or waits for its answer where it is not to be held.
+func (p *Play) begin(ctx context.Context) (a *rig.Pending, pass func(), err error) {
+	if p.A == nil {
+		a = p.Ask(p.Lane.A, p.NewKey())
+		err = a.Wait(ctx)
+		return a, func() {}, err
+	}
+	a, held, err := p.victim(ctx, p.NewKey())
+	return a, func() { p.pass(p.Lane.A, held) }, err
+}

@@ -1,0 +1,125 @@
+// Package fault holds the hazards that the lab knows, each a value in a file of its own. [All] lists them in the order of the claims.
+package fault
+
+import (
+	"context"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/wire"
+)
+
+// Fault is one hazard: which positions of the victim it may strike at, and how.
+type Fault struct {
+	Name  api.Hazard
+	Title api.Text // one line
+	// Cuts are the cuts that are tried at each of the victim's commands.
+	Cuts []rig.Cut
+	// Finished restricts the victim's positions to those after its last write, when only its clean-up is left.
+	Finished bool
+	// Rival says that the rival is always held as well: before each of its commands in turn. Pairs says that it can be: with two
+	// preemptions the rival is held, the victim goes on, C is served, and only then the rival goes on.
+	Rival, Pairs bool
+	// Variants are the ways in which the fault strikes a mode at one position; nil = one.
+	Variants func(m api.Mode) []string
+	// Skip says where a variant cannot hold the victim; nil = nowhere.
+	Skip func(variant string, at rig.Position) bool
+	// Ignore holds letters that are another fault's affair.
+	Ignore string
+	// AtEnd adds a schedule in which the victim finishes, and only its client does not hear of it.
+	AtEnd bool
+	// Pair says that the fault is played on lanes whose Redis is a master with a replica of their own, and a long TTL.
+	Pair bool
+	// Expiry says that the fault waits for leases to expire: it is played on lanes with a short TTL.
+	Expiry bool
+	// Strike plays a schedule up to the judge.
+	Strike func(ctx context.Context, p *Play) error
+}
+
+// All is every fault, in the order of the ladder.
+var All = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite}
+
+// Named returns a fault by its name.
+func Named(name api.Hazard) (Fault, bool) {
+	for _, f := range All {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Fault{}, false
+}
+
+// Play is one schedule that is being played.
+type Play struct {
+	*rig.Scene
+	Variant string
+	A, B    *rig.Position // where the victim and the rival are held; nil = at the end, not at all
+	// Outlive is how long a lock may outlive a holder that is gone: TTL, session and lock-delay.
+	Outlive time.Duration
+}
+
+// lastItem is the variant in which there is one unit, so that whoever comes second must be refused. Without it there is enough for all,
+// so that a refusal is wrong.
+const lastItem = "last-item"
+
+// enoughAndLast are the variants of a fault that is about the stock's amount.
+func enoughAndLast(api.Mode) []string { return []string{"", lastItem} }
+
+// Stock is what a variant begins with.
+func Stock(variant string) int64 {
+	if variant == lastItem {
+		return 1
+	}
+	return rig.Stock
+}
+
+var bothCuts = []rig.Cut{rig.Command, rig.Answer}
+
+// victim sends A's request and holds it.
+func (p *Play) victim(ctx context.Context, key string) (*rig.Pending, *wire.Hold, error) {
+	return p.Hold(ctx, p.Lane.A, *p.A, key, 0)
+}
+
+// pass lets a held request go on.
+func (p *Play) pass(a *rig.Actor, h *wire.Hold) {
+	p.Note(a, rig.Passed, "")
+	h.Pass()
+}
+
+// meet waits for answers, and has C ask once more, as the next customer would.
+func (p *Play) meet(ctx context.Context, all ...*rig.Pending) error {
+	for _, one := range all {
+		if err := one.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return p.next(ctx)
+}
+
+// rivalHeld lets the rival run up to its position, A go on to its end, and the rival after that: two preemptions.
+func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration, pass func() error) error {
+	b, inside, err := p.Hold(ctx, rival, *p.B, p.NewKey(), wait)
+	if err != nil && ctx.Err() != nil {
+		return err
+	} // else the rival was not let in, or did not come by there
+	if err := pass(); err != nil {
+		return err
+	}
+	p.Settle(ctx, p.Lane.A, a)
+	c := p.Ask(p.Lane.C, p.NewKey())
+	p.Settle(ctx, p.Lane.C, c)
+	if inside != nil {
+		p.pass(rival, inside)
+	}
+	return p.meet(ctx, a, b, c)
+}
+
+// next has C ask until it is served.
+func (p *Play) next(ctx context.Context) error {
+	c, err := p.AskUntilServed(ctx, p.Lane.C, p.Outlive)
+	if err != nil {
+		return err
+	}
+	return c.Wait(ctx)
+}

@@ -1,0 +1,44 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// Pause stops the holder's process past its TTL, as a long garbage collection or a migrated machine does.
+var Pause = Fault{
+	Name:     api.Pause,
+	Title:    api.Text{En: "the holder's process stands still past the TTL (SIGSTOP), its watchdog too", Zh: "持有者进程整个停住（SIGSTOP），超过 TTL，看门狗也停了"},
+	Cuts:     bothCuts,
+	Variants: enoughAndLast,
+	Pairs:    true,
+	Expiry:   true,
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		if err := p.Lane.A.Pause(ctx); err != nil {
+			return err
+		}
+		p.Note(p.Lane.A, rig.Paused, "")
+		pass := func() error {
+			p.Note(p.Lane.A, rig.Resumed, "")
+			p.pass(p.Lane.A, held)
+			return p.Lane.A.Resume()
+		}
+		if p.B != nil {
+			return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, pass)
+		}
+		b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
+		if err != nil {
+			return err
+		}
+		if err := pass(); err != nil {
+			return err
+		}
+		return p.meet(ctx, a, b)
+	},
+}

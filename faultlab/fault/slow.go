@@ -1,0 +1,49 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/internal/api"
+)
+
+// Slow holds a living replica until its lock has expired, if it does, and a rival was served.
+var Slow = Fault{
+	Name:     api.Slow,
+	Title:    api.Text{En: "the section takes longer than the TTL, the process is alive", Zh: "临界区耗时超过锁的 TTL，进程还活着"},
+	Cuts:     bothCuts,
+	Variants: enoughAndLast,
+	Pairs:    true,
+	Expiry:   true,
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		if p.B != nil {
+			return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, func() error { p.pass(p.Lane.A, held); return nil })
+		}
+		b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
+		if err != nil {
+			return err
+		}
+		p.pass(p.Lane.A, held)
+		return p.meet(ctx, a, b)
+	},
+}
+
+// Late holds a replica that has finished its work until its lock has expired, and lets it release while a rival is inside.
+var Late = Fault{
+	Name:     api.Late,
+	Title:    api.Text{En: "the holder has finished, its lease has expired, a rival holds the lock, and only then it releases", Zh: "持有者干完了活，租约却已过期，锁到了别人手里，这时它才释放"},
+	Cuts:     bothCuts,
+	Finished: true,
+	Rival:    true,
+	Expiry:   true,
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, func() error { p.pass(p.Lane.A, held); return nil })
+	},
+}

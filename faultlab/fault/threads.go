@@ -1,0 +1,46 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// Threads lets a second request run on the same replica while the first one is held.
+var Threads = Fault{
+	Name:  api.Threads,
+	Title: api.Text{En: "a second request on the same replica, at every point of the first", Zh: "同一副本上，第一个请求停在任意一步时，又来一个请求"},
+	Cuts:  bothCuts, Variants: enoughAndLast, Pairs: true,
+	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.A) },
+}
+
+// Replicas lets a request run on another replica.
+var Replicas = Fault{
+	Name:  api.Replicas,
+	Title: api.Text{En: "a request on another replica, at every point of the first", Zh: "第一个请求停在任意一步时，另一个副本上来了请求"},
+	Cuts:  bothCuts, Variants: enoughAndLast, Pairs: true,
+	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.B) },
+}
+
+// interleave holds A, lets the rival run as far as it can, and lets A go on. A rival that was turned away may have broken something for
+// the next one, who comes then.
+func interleave(ctx context.Context, p *Play, rival *rig.Actor) error {
+	a, held, err := p.victim(ctx, p.NewKey())
+	if err != nil {
+		return err
+	}
+	if p.B != nil {
+		return p.rivalHeld(ctx, rival, a, 0, func() error { p.pass(p.Lane.A, held); return nil })
+	}
+	b := p.Ask(rival, p.NewKey())
+	asked := []*rig.Pending{a, b}
+	if !p.Settle(ctx, rival, b) && b.Op().Outcome == audit.Declined {
+		again := p.Ask(rival, p.NewKey())
+		p.Settle(ctx, rival, again)
+		asked = append(asked, again)
+	}
+	p.pass(p.Lane.A, held)
+	return p.meet(ctx, asked...)
+}

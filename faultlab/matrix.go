@@ -1,0 +1,83 @@
+package faultlab
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"lastitem/internal/api"
+)
+
+// Matrix is what is known about every mode and fault: the cells of a whole exploration, without times.
+type Matrix struct {
+	Cells []Cell `json:"cells"`
+}
+
+//go:embed matrix.json
+var committed []byte
+
+// Committed is the matrix that this binary was built with.
+func Committed() (Matrix, error) {
+	var m Matrix
+	if err := json.Unmarshal(committed, &m); err != nil {
+		return m, fmt.Errorf("faultlab: matrix.json: %w", err)
+	}
+	return m, nil
+}
+
+// Cell finds a cell.
+func (m Matrix) Cell(mode string, store api.Store, fault api.Hazard) (Cell, bool) {
+	for _, c := range m.Cells {
+		if c.Mode == mode && c.Store == store && c.Fault == fault {
+			return c, true
+		}
+	}
+	return Cell{}, false
+}
+
+// Merge replaces the cells that were explored anew and keeps the others, in the order of the modes.
+func (m Matrix) Merge(explored []Cell, order []Cell) Matrix {
+	var merged Matrix
+	for _, o := range order {
+		c, there := Matrix{Cells: explored}.Cell(o.Mode, o.Store, o.Fault)
+		if !there {
+			c, there = m.Cell(o.Mode, o.Store, o.Fault)
+		}
+		if there {
+			merged.Cells = append(merged.Cells, c)
+		}
+	}
+	return merged
+}
+
+// JSON is the matrix as it is committed.
+func (m Matrix) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(m, "", " ")
+	return append(text, '\n'), err
+}
+
+// Differs says how a cell that was explored differs from the committed one; "" = not at all, as far as it was explored.
+func (m Matrix) Differs(c Cell) string {
+	known, ok := m.Cell(c.Mode, c.Store, c.Fault)
+	switch {
+	case !ok:
+		return "is not in matrix.json: run 'shop lab --all --update'"
+	case known.Found != c.Found && c.Left == 0:
+		return fmt.Sprintf("found %s, matrix.json has %s", c.Found, known.Found)
+	default:
+		return ""
+	}
+}
+
+// witnesses lists the schedules that show a cell's letters, in their order.
+func (c Cell) witnesses() []Schedule {
+	var all []Schedule
+	for _, letter := range slices.Sorted(maps.Keys(c.Witnesses)) {
+		if s := c.Witnesses[letter]; !slices.ContainsFunc(all, func(x Schedule) bool { return x.String() == s.String() }) {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,191 @@
+package faultlab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// cells are those that are selected, can be played here and make a claim.
+func (l *lab) cells(o Options) []Cell {
+	modes := slices.DeleteFunc(slices.Clone(l.modes), func(m api.Mode) bool { return !m.Available || LeftOut(m) != "" })
+	return claimed(modes, o)
+}
+
+// claimed are the cells about which the modes claim something, as far as they are selected.
+func claimed(modes []api.Mode, o Options) []Cell {
+	var all []Cell
+	for _, m := range modes {
+		if m.Baseline || !selected(o.Modes, m.Name) {
+			continue
+		}
+		for _, store := range m.Stores {
+			for _, f := range fault.All {
+				claim := m.Claims[store][f.Name]
+				if claim == "" || claim == "–" || !selected(o.Stores, store) || !selected(o.Faults, f.Name) {
+					continue
+				}
+				all = append(all, Cell{Mode: m.Name, Store: store, Fault: f.Name, Claim: claim})
+			}
+		}
+	}
+	return all
+}
+
+func selected[T comparable](wanted []T, x T) bool { return wanted == nil || slices.Contains(wanted, x) }
+
+// sample is how many schedules of an exact cell are played where a service is needed, and not all are.
+const sample = 6
+
+// choose lists the schedules of a cell that are to be played, and counts those that are left out.
+func (l *lab) choose(ctx context.Context, c *Cell) (chosen []Schedule, err error) {
+	all, err := l.plan(ctx, *c)
+	m := l.mode(c.Mode)
+	switch {
+	case err != nil:
+		return nil, err
+	case slow(m) && !l.o.All && !slices.Contains(l.o.Modes, c.Mode):
+		// none
+	case l.o.All:
+		chosen = all
+	default:
+		known, there := l.matrix.Cell(c.Mode, c.Store, c.Fault)
+		switch {
+		case there && len(known.Witnesses) > 0:
+			chosen = known.witnesses()
+		case there && hasSession(m):
+			chosen, c.Sampled = sampled(all), true
+		default:
+			chosen = all
+		}
+	}
+	c.Left = len(all) - len(chosen)
+	return chosen, nil
+}
+
+// sampled is a few of the schedules, from the first to the last.
+func sampled(all []Schedule) []Schedule {
+	if len(all) <= sample {
+		return all
+	}
+	chosen := make([]Schedule, sample)
+	for i := range chosen {
+		chosen[i] = all[i*(len(all)-1)/(sample-1)]
+	}
+	return chosen
+}
+
+// slow says that a lock of the mode outlives its holder by so long (Consul's sessions: ten seconds, doubled, and the lock-delay) that its
+// schedules are played only where they are asked for.
+func slow(m api.Mode) bool { return slices.Contains(m.Needs, localstack.Consul) }
+
+// isService says that a backend is neither Redis nor SQL.
+func isService(backend string) bool {
+	return !slices.Contains([]string{"redis", "sql", "mysql", "redlock"}, backend)
+}
+
+// plan lists the schedules of a cell.
+func (l *lab) plan(ctx context.Context, c Cell) ([]Schedule, error) {
+	path, err := l.path(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	f, _ := fault.Named(c.Fault)
+	base := Schedule{Mode: c.Mode, Store: c.Store, Fault: c.Fault}
+	variants := []string{""}
+	if f.Variants != nil {
+		variants = f.Variants(l.mode(c.Mode))
+	}
+	var all []Schedule
+	for _, variant := range variants {
+		base.Variant = variant
+		all = append(all, struck(f, base, path, f.Rival)...)
+		if l.o.Pairs && f.Pairs {
+			all = append(all, struck(f, base, path, true)...)
+		}
+	}
+	return all, nil
+}
+
+// struck lists the schedules of one variant: the victim's positions, and the rival's with each of them.
+func struck(f fault.Fault, base Schedule, path rig.Path, pairs bool) []Schedule {
+	var all []Schedule
+	victims := path.Steps
+	if f.Finished {
+		victims = path.Steps[path.Finished:]
+	}
+	for _, at := range victims {
+		if f.Skip != nil && f.Skip(base.Variant, at) {
+			continue
+		}
+		for _, cut := range f.Cuts {
+			s, a := base, at
+			a.Cut = cut
+			s.A = &a
+			if !pairs {
+				all = append(all, s)
+				continue
+			}
+			for _, rival := range path.Steps[:path.Finished] {
+				pair := s
+				pair.B = &rival
+				all = append(all, pair)
+			}
+		}
+	}
+	if f.AtEnd && !pairs {
+		all = append(all, base)
+	}
+	return all
+}
+
+// path is the request of a mode, traced once.
+func (l *lab) path(ctx context.Context, c Cell) (rig.Path, error) {
+	key := c.Mode + " " + string(c.Store)
+	if path, ok := l.paths[key]; ok {
+		return path, nil
+	}
+	lane, give, err := l.lane(ctx, api.Replicas)
+	if err != nil {
+		return rig.Path{}, err
+	}
+	defer func() { give <- lane }()
+	path, err := lane.Trace(ctx, rig.Ask{Mode: c.Mode, Store: c.Store, Stock: rig.Stock, Segments: segments(l.mode(c.Mode))})
+	if err != nil {
+		return rig.Path{}, fmt.Errorf("faultlab: trace %s: %w", key, err)
+	}
+	l.paths[key] = path
+	return path, nil
+}
+
+// nothing says why there is no cell to play: the modes cannot be played here, or they claim nothing for the faults and stores.
+func (l *lab) nothing() error {
+	var why []string
+	for _, m := range l.modes {
+		switch {
+		case !selected(l.o.Modes, m.Name) || m.Baseline:
+		case LeftOut(m) != "":
+			why = append(why, m.Name+": "+LeftOut(m))
+		case !m.Available:
+			why = append(why, m.Name+": "+m.Why)
+		}
+	}
+	if len(why) == 0 {
+		why = []string{"the modes claim nothing for these stores and faults: they cannot happen, or the modes are broken by an earlier fault already"}
+	}
+	return fmt.Errorf("faultlab: nothing to play: %s", strings.Join(why, "; "))
+}
+
+// LeftOut says why a mode is not explored; "" = it is.
+func LeftOut(m api.Mode) string {
+	if slices.Contains(m.Needs, localstack.Kafka) {
+		return "a Kafka broker tells its clients its own address, so that they go past the proxies"
+	}
+	return ""
+}

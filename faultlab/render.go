@@ -1,0 +1,131 @@
+package faultlab
+
+import (
+	"fmt"
+	"strings"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// pageText is the text of the matrix page around its tables.
+type pageText struct {
+	head, table, legend, witnesses, witnessHead, wire string
+	schedules                                         string // a format, of a number
+}
+
+// notOnTheWire lists what no proxy can bring about, and the Go test that covers it.
+var notOnTheWire = []struct {
+	what api.Text
+	test string
+}{
+	{api.Text{En: "interleavings without a command in between: a process's own mutex", Zh: "中间没有任何命令的交错：进程内的互斥锁"}, "internal/lock.TestMutex"},
+	{api.Text{En: "a replica's own queue in front of the lock, and how often it may pass a lease on", Zh: "锁前面的本地队列，以及一次租约最多转手几回"}, "internal/lock.TestEngineCohortIsBounded"},
+	{api.Text{En: "which requests share a batch", Zh: "哪些请求会合并到同一批"}, "internal/stock.TestQueueCommitsTogether"},
+	{api.Text{En: "the same key twice in one batch", Zh: "同一批里出现两次同一个幂等键"}, "internal/stock.TestQueueRepeatsWithinABatch"},
+}
+
+var pageTexts = map[string]pageText{
+	"en": {
+		head: `# Modes and faults
+
+[中文](matrix.zh.md)
+
+Every mode under every fault, as ` + "`shop lab`" + ` found it on real servers: three replicas, each with a proxy of its own before every server. A
+request is stopped at each of its commands in turn, once before the server has it and once before the answer is back; the
+fault strikes there, a rival is served, and the judge reads the ledger. "Exact" means that no schedule of the table below
+broke it; it is no proof beyond them.
+
+` + "`make lab`" + ` plays the witnesses of what is broken and all schedules of what is exact, ` + "`make lab ALL=1`" + ` all of both.
+`,
+		table: "mode | store", schedules: "%d schedules.",
+		legend:      "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
+		witnesses:   "## Witnesses\n\nThe first schedule that showed each outcome. `shop lab --mode MODE --store STORE --fault FAULT` plays them again and tells the worst as a story.\n",
+		witnessHead: "mode | store | fault | outcome | where A was held | where B was held",
+		wire:        "## Not on the wire\n\nA proxy cannot bring these about; Go tests do.\n",
+	},
+	"zh": {
+		head: `# 模式与故障
+
+[English](matrix.md)
+
+每个模式在每种故障下的结果，由 ` + "`shop lab`" + ` 在真实服务器上跑出来：三个副本，每个副本到每台服务器之间都有自己的代理。请求依次停在
+它的每一条命令上（一次停在服务器收到之前，一次停在答复返回之前），故障就在这一点发生，对手办完业务，再由裁判读账本。
+“正确”是说下表所有调度都没能打破它，表外的情形不作保证。
+
+` + "`make lab`" + ` 重放已知的坏例，并跑完所有正确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
+`,
+		table: "模式 | 存储", schedules: "共 %d 个调度。",
+		legend:      "`.` 正确 · `O` 超卖或丢失更新 · `L` 漏库存：库存少了却没有订单 · `D` 重复扣款 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
+		witnesses:   "## 坏例\n\n每种结果第一个出现的调度。`shop lab --mode 模式 --store 存储 --fault 故障` 会重放它们，并把最坏的一个讲成故事。\n",
+		witnessHead: "模式 | 存储 | 故障 | 结果 | A 停在哪里 | B 停在哪里",
+		wire:        "## 代理做不到的\n\n下列情形没有命令可拦，由 Go 测试覆盖。\n",
+	},
+}
+
+// Markdown renders the matrix as a page; modes gives the rows and what cannot happen.
+func (m Matrix) Markdown(lang string, modes []api.Mode) string {
+	t := pageTexts[lang]
+	var b strings.Builder
+	b.WriteString(t.head + "\n| " + t.table)
+	for _, f := range fault.All {
+		b.WriteString(" | " + string(f.Name))
+	}
+	b.WriteString(" |\n" + strings.Repeat("| --- ", len(fault.All)+2) + "|\n")
+	tried := 0
+	for _, mode := range modes {
+		for _, store := range mode.Stores {
+			fmt.Fprintf(&b, "| `%s` | %s", mode.Name, store)
+			for _, f := range fault.All {
+				c, there := m.Cell(mode.Name, store, f.Name)
+				tried += c.Tried
+				text := string(c.Found)
+				if claim := string(mode.Claims[store][f.Name]); !there && claim != "" && claim != "–" {
+					text = "(" + claim + ")"
+				} else if !there {
+					text = claim
+				}
+				b.WriteString(" | " + text)
+			}
+			b.WriteString(" |\n")
+		}
+	}
+	b.WriteString("\n" + t.legend + " " + fmt.Sprintf(t.schedules, tried) + "\n\n")
+	m.writeWitnesses(&b, t)
+	b.WriteString("\n" + t.wire + "\n")
+	for _, n := range notOnTheWire {
+		text := n.what.En
+		if lang == "zh" {
+			text = n.what.Zh
+		}
+		fmt.Fprintf(&b, "* %s: `%s`\n", text, n.test)
+	}
+	return b.String()
+}
+
+// writeWitnesses lists the schedules that break something.
+func (m Matrix) writeWitnesses(b *strings.Builder, t pageText) {
+	b.WriteString(t.witnesses + "\n| " + t.witnessHead + " |\n" + strings.Repeat("| --- ", 6) + "|\n")
+	for _, c := range m.Cells {
+		for _, letter := range letters {
+			w, there := c.Witnesses[string(letter)]
+			if !there {
+				continue
+			}
+			name := string(c.Fault)
+			if w.Variant != "" {
+				name += " (" + w.Variant + ")"
+			}
+			fmt.Fprintf(b, "| `%s` | %s | %s | %c | %s | %s |\n", c.Mode, c.Store, name, letter, place(w.A), place(w.B))
+		}
+	}
+}
+
+// place is a position in a cell of a Markdown table.
+func place(p *rig.Position) string {
+	if p == nil {
+		return "–"
+	}
+	return "`" + strings.ReplaceAll(p.String(), "|", "\\|") + "`"
+}

@@ -1,0 +1,34 @@
+package faultlab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lastitem/internal/api"
+)
+
+// Replay plays one schedule again and again, and returns what became of each run. Options.Modes and the like are not looked at; the
+// lanes are those that the schedule needs.
+func Replay(ctx context.Context, o Options, s Schedule, times int) ([]Played, error) {
+	o.complete()
+	o.Modes, o.Stores, o.Faults = []string{s.Mode}, []api.Store{s.Store}, []api.Hazard{s.Fault}
+	l, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	played, err := l.replay(ctx, s, times)
+	return played, errors.Join(err, l.close())
+}
+
+func (l *lab) replay(ctx context.Context, s Schedule, times int) ([]Played, error) {
+	if l.mode(s.Mode).Name == "" {
+		return nil, fmt.Errorf("faultlab: unknown mode %q", s.Mode)
+	}
+	l.told = true
+	all := make([]Schedule, times)
+	for i := range all {
+		all[i] = s
+	}
+	return l.play(ctx, all)
+}

@@ -1,0 +1,151 @@
+package faultlab
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"lastitem/faultlab/fault"
+	"lastitem/internal/api"
+)
+
+// words of the report, by language.
+type words struct {
+	mode, store, asClaimed, wrong, blocked, counts, again, left, fault string
+	cell                                                               string
+}
+
+var reportWords = map[string]words{
+	"en": {
+		mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n", wrong: "Not as it must be:\n",
+		blocked: "\nWhile A stood still, everybody else was kept out for (longest):\n",
+		counts:  "%d cells, %d schedules in %.0f s: %.1f a second",
+		again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
+		left:    "; left out: %d schedules of %d cells (--all plays them)",
+		cell:    "%-17s %-5s %-10s %-4s as claimed, %d schedules\n",
+	},
+	"zh": {
+		mode: "模式", store: "存储", fault: "故障", asClaimed: "所有结果都与声明一致。\n", wrong: "与应有的结果不符：\n",
+		blocked: "\nA 停住期间，其他人最长被挡在外面：\n",
+		counts:  "%d 个格子，%d 个调度，用时 %.0f 秒：每秒 %.1f 个",
+		again:   "；%d 个重跑（机器卡顿，或受害者还没走到那一步就被拒绝）",
+		left:    "；略去 %d 个调度（%d 个格子，--all 全部执行）",
+		cell:    "%-17s %-5s %-10s %-4s 与声明一致，%d 个调度\n",
+	},
+}
+
+// Line says on one line what was found about a cell, and what is wrong with it on lines of their own.
+func (c Cell) Line(lang string) string {
+	if len(c.Wrong) == 0 {
+		return fmt.Sprintf(reportWords[lang].cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
+	}
+	line := fmt.Sprintf("%-17s %-5s %-10s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, reportWords[lang].wrong)
+	return line + "    " + strings.Join(c.Wrong, "\n    ") + "\n"
+}
+
+// Wrong counts the cells that are not as they must be.
+func (r *Result) Wrong() int {
+	n := 0
+	for _, c := range r.Cells {
+		if len(c.Wrong) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Write writes the report: a table of what was found, what is wrong, how long others were blocked, and the counts.
+func (r *Result) Write(w io.Writer, lang string) error {
+	t := reportWords[lang]
+	var b strings.Builder
+	r.writeTable(&b, t)
+	b.WriteString("\n")
+	if r.Wrong() == 0 {
+		b.WriteString(t.asClaimed)
+	} else {
+		b.WriteString(t.wrong)
+		for _, c := range r.Cells {
+			for _, why := range c.Wrong {
+				fmt.Fprintf(&b, "  %s %s %s: %s\n", c.Mode, c.Store, c.Fault, why)
+			}
+		}
+	}
+	r.writeBlocked(&b, t)
+	r.writeCounts(&b, t)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// pad fills text up to a width; a Chinese character is two columns wide.
+func pad(text string, width int) string {
+	columns := 0
+	for _, c := range text {
+		columns++
+		if utf8.RuneLen(c) == 3 && c > 0x2e80 {
+			columns++
+		}
+	}
+	return text + strings.Repeat(" ", max(0, width-columns))
+}
+
+func (r *Result) writeTable(b *strings.Builder, t words) {
+	var shown []api.Hazard
+	for _, f := range fault.All {
+		for _, c := range r.Cells {
+			if c.Fault == f.Name {
+				shown = append(shown, f.Name)
+				break
+			}
+		}
+	}
+	b.WriteString(pad(t.mode, 18) + pad(t.store, 6))
+	for _, name := range shown {
+		b.WriteString(pad(string(name), 11))
+	}
+	b.WriteString("\n")
+	for i := 0; i < len(r.Cells); {
+		first := r.Cells[i]
+		row := map[api.Hazard]string{}
+		for ; i < len(r.Cells) && r.Cells[i].Mode == first.Mode && r.Cells[i].Store == first.Store; i++ {
+			row[r.Cells[i].Fault] = string(r.Cells[i].Found)
+			if len(r.Cells[i].Wrong) > 0 {
+				row[r.Cells[i].Fault] += " (!)"
+			}
+		}
+		b.WriteString(pad(first.Mode, 18) + pad(string(first.Store), 6))
+		for _, name := range shown {
+			b.WriteString(pad(row[name], 11))
+		}
+		b.WriteString("\n")
+	}
+}
+
+// writeBlocked lists how long others were kept out while A was stopped.
+func (r *Result) writeBlocked(b *strings.Builder, t words) {
+	head := t.blocked
+	for _, c := range r.Cells {
+		if c.Fault == api.Pause && c.Blocked > 0 {
+			fmt.Fprintf(b, "%s  %-17s %-5s %v\n", head, c.Mode, c.Store, c.Blocked.Round(time.Millisecond))
+			head = ""
+		}
+	}
+}
+
+func (r *Result) writeCounts(b *strings.Builder, t words) {
+	fmt.Fprintf(b, "\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(), float64(r.Schedules)/r.Took.Seconds())
+	if r.Again > 0 {
+		fmt.Fprintf(b, t.again, r.Again)
+	}
+	left, cells := 0, 0
+	for _, c := range r.Cells {
+		if c.Left > 0 {
+			left, cells = left+c.Left, cells+1
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(b, t.left, left, cells)
+	}
+	b.WriteString("\n")
+}

@@ -1,0 +1,176 @@
+package rig
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
+)
+
+// Actor is one replica, with a proxy before each of its servers.
+type Actor struct {
+	Name string // "A", "B", "C"
+	URL  string // of the replica, without a slash at its end
+
+	lane    *Lane
+	proxies map[string]*wire.Proxy // by server
+	run     *localstack.Running
+	stopped bool
+	holds   []*wire.Hold
+	turned  bool // some proxy leads elsewhere
+	starts  int
+}
+
+// newActor makes the proxies; start starts the process.
+func newActor(l *Lane, name string) (*Actor, error) {
+	a := &Actor{Name: name, lane: l, proxies: map[string]*wire.Proxy{}}
+	for _, link := range l.links {
+		p, err := wire.NewProxy(link.server, link.addr, link.codec)
+		if err != nil {
+			a.close()
+			return nil, err
+		}
+		a.proxies[link.server] = p
+	}
+	return a, nil
+}
+
+func (a *Actor) close() {
+	for _, p := range a.proxies {
+		p.Close()
+	}
+}
+
+// urls are the addresses of the servers by way of the actor's proxies, by variable.
+func (a *Actor) urls() map[string]string {
+	urls := map[string]string{}
+	for _, link := range a.lane.links {
+		to := link.at(a.proxies[link.server].Addr, a.lane.number)
+		if before := urls[link.env]; before != "" {
+			to = before + "," + to
+		}
+		urls[link.env] = to
+	}
+	return urls
+}
+
+// start starts the process and waits until it is ready.
+func (a *Actor) start(ctx context.Context) error {
+	a.starts++
+	launch := Launch{Actor: a.Name, Lane: a.lane.number, TTL: a.lane.TTL, URLs: a.urls(), Token: a.lane.servers.Stack.Token}
+	run, err := a.lane.servers.Stack.Spawn(ctx, localstack.Child{
+		Name:  fmt.Sprintf("lane %d %s %d", a.lane.number, a.Name, a.starts),
+		Argv:  func(addr string) []string { return a.lane.Service.Argv(launch, addr) },
+		Env:   func(addr string) []string { return a.lane.Service.Env(launch, addr) },
+		Ready: a.lane.Service.Ready,
+	})
+	if err != nil {
+		return err
+	}
+	a.run, a.URL, a.stopped = run, "http://"+run.Addr, false
+	return nil
+}
+
+// Calls returns what passed the actor's proxies after the call with that number, in the order in which it was sent.
+func (a *Actor) Calls(since int64) []wire.Call {
+	var all []wire.Call
+	for _, p := range a.proxies {
+		all = append(all, p.Since(since)...)
+	}
+	slices.SortFunc(all, func(x, y wire.Call) int { return cmp.Compare(x.ID, y.ID) })
+	return all
+}
+
+// Unanswered returns the calls that a server has not answered yet, or has not been given.
+func (a *Actor) Unanswered() []wire.Call {
+	var all []wire.Call
+	for _, p := range a.proxies {
+		all = append(all, p.Unanswered()...)
+	}
+	return all
+}
+
+// Pause stops the process by SIGSTOP and returns when all its threads have stopped.
+func (a *Actor) Pause(ctx context.Context) error {
+	if err := syscall.Kill(-a.run.PID, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("faultlab: stop %s: %w", a.Name, err)
+	}
+	a.stopped = true
+	return until(ctx, "the threads of "+a.Name+" to stop", func() bool { return allStopped(a.run.PID) })
+}
+
+// Resume lets a paused process go on.
+func (a *Actor) Resume() error {
+	a.stopped = false
+	if err := syscall.Kill(-a.run.PID, syscall.SIGCONT); err != nil {
+		return fmt.Errorf("faultlab: resume %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// Kill ends the process by SIGKILL and returns when it is gone.
+func (a *Actor) Kill() { a.run.Kill() }
+
+// Discard drops what a killed process had sent and the proxies have not delivered, and waits until the servers have ended its sessions.
+func (a *Actor) Discard(ctx context.Context) error {
+	for server, p := range a.proxies {
+		if err := p.Discard(ctx); err != nil {
+			return fmt.Errorf("faultlab: the sessions of %s with %s: %w", a.Name, server, err)
+		}
+	}
+	return nil
+}
+
+// alive says whether the process runs, or could.
+func (a *Actor) alive() bool {
+	select {
+	case <-a.run.Exited():
+		return false
+	default:
+		return true
+	}
+}
+
+// allStopped reads the state of every thread: T is stopped by a signal.
+func allStopped(pid int) bool {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return false
+	}
+	for _, t := range threads {
+		line, err := os.ReadFile(tasks + "/" + t.Name() + "/stat") //nolint:gosec // a path in /proc
+		if err != nil {
+			return false
+		}
+		after := line[bytes.LastIndexByte(line, ')')+1:]
+		if state, _, _ := strings.Cut(strings.TrimSpace(string(after)), " "); state != "T" {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
+
+// polling is the time between two looks at a condition.
+const polling = time.Millisecond
+
+// until waits for a condition, within ctx.
+func until(ctx context.Context, what string, is func() bool) error {
+	for !is() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("faultlab: waiting for %s: %w", what, context.Cause(ctx))
+		case <-time.After(polling):
+		}
+	}
+	return nil
+}

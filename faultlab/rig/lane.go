@@ -1,0 +1,219 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/localstack"
+)
+
+// firstProduct is the product of lane 0; each lane has its own.
+const firstProduct = 1001
+
+// Lane is three replicas of a service, with keys, a schema and a product of their own. It plays one schedule at a time.
+type Lane struct {
+	Service Service
+	TTL     time.Duration
+	// A is the victim, B the rival, C the prober, which also sets the stock and reads the ledger.
+	A, B, C *Actor
+
+	number  int
+	servers *Servers
+	links   []link
+	warm    string // the mode and store whose requests all actors have served
+	pair    *pair  // nil = Redis is the one of all lanes
+	spare   node   // a Redis that may stand in for a node of a Redlock
+	client  *http.Client
+}
+
+// LaneOptions say what a lane is for.
+type LaneOptions struct {
+	// Number is below Options.Lanes, and no other lane's.
+	Number  int
+	Service Service
+	TTL     time.Duration // of the locks that have one
+	Pair    bool          // Redis is a master with a replica of the lane's own; see [Lane.Failover]
+}
+
+// NewLane starts the replicas of a lane.
+func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
+	l := &Lane{
+		Service: o.Service, TTL: o.TTL, number: o.Number, servers: s, links: slices.Clone(s.links),
+		// A connection for each request: one that was kept might be to a process that is dead by now.
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience},
+	}
+	if o.Pair {
+		if err := l.ownRedis(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
+		var err error
+		if *a, err = newActor(l, name); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	// One after the other: the first one makes the tables.
+	for _, a := range l.actors() {
+		if err := a.start(ctx); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// ownRedis makes the lane's Redis one of its own.
+func (l *Lane) ownRedis(ctx context.Context) error {
+	l.pair = new(pair)
+	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == localstack.Redis })
+	master, err := l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), passwordOf(l.links[i].url))
+	if err != nil {
+		return err
+	}
+	l.pair.master = master
+	l.links[i].addr, l.links[i].url = master.run.Addr, master.url()
+	return nil
+}
+
+func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
+
+// Product is the lane's own.
+func (l *Lane) Product() int64 { return firstProduct + int64(l.number) }
+
+// Close ends the replicas and the proxies.
+func (l *Lane) Close() {
+	for _, a := range l.actors() {
+		if a == nil {
+			continue
+		}
+		if a.run != nil {
+			a.Kill()
+		}
+		a.close()
+	}
+}
+
+// Reset sets the stock and forgets what happened. Replicas that are dead are started again first, and every replica has served one
+// request of the kind, so that connections are open and scripts are known.
+func (l *Lane) Reset(ctx context.Context, ask Ask) error {
+	if err := l.Heal(ctx); err != nil {
+		return err
+	}
+	if kind := ask.Mode + " " + string(ask.Store); l.warm != kind || ask.Session {
+		if err := l.warmUp(ctx, ask); err != nil {
+			// A command that came late may have left a lock that lives as long as its process does.
+			for _, a := range l.actors() {
+				a.Kill()
+			}
+			if err := errors.Join(l.Heal(ctx), l.warmUp(ctx, ask)); err != nil {
+				return err
+			}
+		}
+		l.warm = kind
+	}
+	last := l.lastCall()
+	for _, a := range l.actors() {
+		for _, p := range a.proxies {
+			p.Forget(last)
+		}
+	}
+	return l.set(ctx, ask)
+}
+
+// set sets the stock.
+func (l *Lane) set(ctx context.Context, ask Ask) error {
+	return l.Service.Reset(ctx, l.C.URL, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments, Token: l.servers.Stack.Token})
+}
+
+// warmWithin is how long a replica may be busy before its first answer beyond twice the lane's TTL: a lock or a session of before may have
+// to expire first.
+const warmWithin = 5 * time.Second
+
+// warmUp has every replica serve one request.
+func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
+	ask.Stock = Stock
+	if err := l.set(ctx, ask); err != nil {
+		return err
+	}
+	s := &Scene{Lane: l, ask: ask, began: time.Now()}
+	s.ask.Product = l.Product()
+	for _, a := range l.actors() {
+		for end := time.Now().Add(warmWithin + 2*l.TTL + ask.Outlive); ; {
+			p := s.Ask(a, s.NewKey())
+			if err := p.Wait(ctx); err != nil {
+				return err
+			}
+			if p.op.Outcome == audit.OK {
+				break
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s", a.Name, ask.Mode, p.op.Outcome, p.op.Code)
+			}
+			time.Sleep(50 * time.Millisecond) // a new session, or the end of an old one
+		}
+	}
+	return l.Quiesce(ctx)
+}
+
+// Heal starts replicas that are dead again, and lets paused ones go on.
+func (l *Lane) Heal(ctx context.Context) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(l.actors()))
+	for i, a := range l.actors() {
+		a.release()
+		a.turnBack()
+		switch {
+		case a.alive() && !a.stopped:
+		case a.alive():
+			errs[i] = a.Resume()
+		default:
+			l.warm = ""
+			wg.Go(func() { errs[i] = errors.Join(a.Discard(ctx), a.start(ctx)) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(append(errs, l.restorePair(ctx))...)
+}
+
+// Quiesce waits until no server owes a replica an answer.
+func (l *Lane) Quiesce(ctx context.Context) error {
+	owed := ""
+	err := until(ctx, "the servers' answers", func() bool {
+		for _, a := range l.actors() {
+			if calls := a.Unanswered(); len(calls) > 0 {
+				owed = fmt.Sprintf("%s: %s", a.Name, calls[0].Text)
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("%w (%s)", err, owed)
+	}
+	return nil
+}
+
+// Ledger reads what the stores hold, by way of C.
+func (l *Lane) Ledger(ctx context.Context) (*api.Ledger, error) {
+	return l.Service.Ledger(ctx, l.C.URL, l.Product())
+}
+
+// lastCall is a number above which every call is new.
+func (l *Lane) lastCall() int64 {
+	var last int64
+	for _, a := range l.actors() {
+		if calls := a.Calls(0); len(calls) > 0 {
+			last = max(last, calls[len(calls)-1].ID)
+		}
+	}
+	return last
+}

@@ -1,0 +1,250 @@
+package rig
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lastitem/internal/localstack"
+)
+
+// node is one Redis of a lane's own.
+type node struct {
+	run      *localstack.Running
+	password string
+}
+
+// url is the node's, as a replica of the service wants it.
+func (n node) url() string { return "redis://default:" + n.password + "@" + n.run.Addr + "/0" }
+
+// startRedis starts a Redis that keeps nothing on disk.
+func (s *Servers) startRedis(ctx context.Context, name, password string) (node, error) {
+	path, err := localstack.Find(localstack.Redis)
+	if err != nil {
+		return node{}, err
+	}
+	file := filepath.Join(s.Stack.Dir, strings.ReplaceAll(name, " ", "-")+".conf")
+	conf := fmt.Sprintf("bind 127.0.0.1\nsave \"\"\nappendonly no\nrepl-diskless-sync yes\nrepl-diskless-sync-delay 0\nrepl-ping-replica-period 1\n"+
+		"requirepass %s\nmasterauth %s\n", password, password)
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		return node{}, err
+	}
+	n := node{password: password}
+	n.run, err = s.Stack.Spawn(ctx, localstack.Child{
+		Name: name,
+		Argv: func(addr string) []string {
+			_, port, _ := net.SplitHostPort(addr)
+			return []string{path, file, "--port", port}
+		},
+		Ready: func(ctx context.Context, addr string) error {
+			_, err := redisDo(ctx, addr, password, "PING")
+			return err
+		},
+	})
+	return n, err
+}
+
+// do sends one command to the node.
+func (n node) do(ctx context.Context, words ...string) (string, error) {
+	return redisDo(ctx, n.run.Addr, n.password, words...)
+}
+
+// redisDo sends one command on a connection of its own and returns its answer: a status, a number or a string.
+func redisDo(ctx context.Context, addr, password string, words ...string) (string, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	r := bufio.NewReader(conn)
+	for _, command := range [][]string{{"AUTH", password}, words} {
+		if _, err := io.WriteString(conn, respCommand(command)); err != nil {
+			return "", err
+		}
+		if err := readReply(r, &command[0]); err != nil {
+			return "", fmt.Errorf("faultlab: redis at %s: %w", addr, err)
+		}
+		words = command
+	}
+	return words[0], nil
+}
+
+func respCommand(words []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b.String()
+}
+
+// readReply reads a reply that is no array.
+func readReply(r *bufio.Reader, into *string) error {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	kind, rest := line[0], strings.TrimRight(line[1:], "\r\n")
+	switch kind {
+	case '-':
+		return errors.New(rest)
+	case '$':
+		size, err := strconv.Atoi(rest)
+		if err != nil || size < 0 {
+			*into = ""
+			return err
+		}
+		body := make([]byte, size+2)
+		_, err = io.ReadFull(r, body)
+		*into = string(body[:size])
+		return err
+	default:
+		*into = rest
+		return nil
+	}
+}
+
+// passwordOf takes the password out of a redis:// URL.
+func passwordOf(from string) string {
+	u, err := url.Parse(from)
+	if err != nil {
+		return ""
+	}
+	password, _ := u.User.Password()
+	return password
+}
+
+// pair is a Redis master of the lane's own and its replica.
+type pair struct {
+	master, replica node
+	starts          int
+}
+
+// field reads a field of INFO.
+func (n node) field(ctx context.Context, section, name string) (string, error) {
+	info, err := n.do(ctx, "INFO", section)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			return value, nil
+		}
+	}
+	return "", fmt.Errorf("faultlab: INFO %s has no %s", section, name)
+}
+
+// restorePair gives the lane's master a replica, where it has none.
+func (l *Lane) restorePair(ctx context.Context) error {
+	p := l.pair
+	if p == nil || p.replica.run != nil {
+		return nil
+	}
+	p.starts++
+	var err error
+	p.replica, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis %d", l.number, p.starts), p.master.password)
+	if err != nil {
+		return err
+	}
+	host, port, _ := net.SplitHostPort(p.master.run.Addr)
+	if _, err := p.replica.do(ctx, "REPLICAOF", host, port); err != nil {
+		return err
+	}
+	return until(ctx, "the replica of Redis", func() bool {
+		state, err := p.replica.field(ctx, "replication", "master_link_status")
+		return err == nil && state == "up"
+	})
+}
+
+// Replicated waits until the replica has everything that the master has.
+func (l *Lane) Replicated(ctx context.Context) error {
+	want, err := l.pair.master.field(ctx, "replication", "master_repl_offset")
+	if err != nil {
+		return err
+	}
+	return until(ctx, "the replica of Redis", func() bool {
+		has, err := l.pair.replica.field(ctx, "replication", "slave_repl_offset")
+		if err != nil {
+			return false
+		}
+		w, _ := strconv.ParseInt(want, 10, 64)
+		h, _ := strconv.ParseInt(has, 10, 64)
+		return h >= w
+	})
+}
+
+// CutReplication makes the replica ask a dead address for its data, so that it learns nothing more from its master.
+func (l *Lane) CutReplication(ctx context.Context) error {
+	_, err := l.pair.replica.do(ctx, "REPLICAOF", "127.0.0.1", "1")
+	return err
+}
+
+// Failover kills the master and promotes the replica, to which all actors then connect.
+func (l *Lane) Failover(ctx context.Context) error {
+	l.pair.master.run.Kill()
+	if _, err := l.pair.replica.do(ctx, "REPLICAOF", "NO", "ONE"); err != nil {
+		return err
+	}
+	l.pair.master, l.pair.replica = l.pair.replica, node{}
+	for _, a := range l.actors() {
+		a.proxies[localstack.Redis].Turn(l.pair.master.run.Addr)
+	}
+	return nil
+}
+
+// nowhere is an address at which nobody listens.
+const nowhere = "127.0.0.1:1"
+
+// Lose makes servers unreachable for the actor, until the lane is reset.
+func (a *Actor) Lose(servers ...string) {
+	for _, name := range servers {
+		a.proxies[name].Turn(nowhere)
+		a.turned = true
+	}
+}
+
+// Forget replaces a server of all actors by the lane's spare, which is empty, until the lane is reset.
+func (l *Lane) Forget(ctx context.Context, server string) error {
+	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
+	if i < 0 {
+		return fmt.Errorf("faultlab: no server %q", server)
+	}
+	var err error
+	if l.spare.run == nil {
+		if l.spare, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d spare", l.number), passwordOf(l.links[i].url)); err != nil {
+			return err
+		}
+	}
+	if _, err := redisDo(ctx, l.spare.run.Addr, passwordOf(l.links[i].url), "FLUSHALL"); err != nil {
+		return err
+	}
+	for _, a := range l.actors() {
+		a.proxies[server].Turn(l.spare.run.Addr)
+		a.turned = true
+	}
+	return nil
+}
+
+// turnBack makes every proxy of the actor lead to its own server again.
+func (a *Actor) turnBack() {
+	if !a.turned {
+		return
+	}
+	for _, link := range a.lane.links {
+		if a.lane.pair == nil || link.server != localstack.Redis {
+			a.proxies[link.server].Turn(link.addr)
+		}
+	}
+	a.turned = false
+}

@@ -1,0 +1,97 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
+)
+
+// Options says what servers to start.
+type Options struct {
+	// Lanes is how many schemas the database gets, one for each lane.
+	Lanes int
+	// Extras are the backends beside Redis and MySQL: localstack.Redlock, localstack.Etcd, ...
+	Extras []string
+	// Binary is the shop; "" is the running program.
+	Binary string
+	// Log is told what was chosen, a line at a time; nil keeps quiet.
+	Log func(format string, args ...any)
+}
+
+// Servers are the private servers of a lab. All of them are real: an embedded one has no wire, or is not what the claims are about.
+type Servers struct {
+	Stack *localstack.Stack
+	links []link
+}
+
+// link is one server, and how a replica is told of it.
+type link struct {
+	server string // "redis", "redlock 3"
+	env    string // "SHOP_REDIS"; links of one variable are joined by commas
+	url    string
+	addr   string // in url, to be replaced by the proxy's
+	codec  wire.Codec
+}
+
+// Start starts the servers. The caller closes them.
+func Start(ctx context.Context, o Options) (*Servers, error) {
+	schemas := make([]string, o.Lanes)
+	for i := range schemas {
+		schemas[i] = schema(i)
+	}
+	stack, err := localstack.Start(ctx, localstack.Options{
+		Backend: localstack.Local, Only: append([]string{localstack.Redis, localstack.MySQL}, o.Extras...),
+		Schemas: schemas, Binary: o.Binary, Log: o.Log,
+		// Nothing here is about durability, and a commit that waits for the disk makes every schedule wait.
+		SQLConf: []string{"--innodb-flush-log-at-trx-commit=0", "--max-connections=2000"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Servers{Stack: stack}
+	s.add("SHOP_REDIS", wire.Redis, stack.Redis)
+	s.add("SHOP_SQL", wire.MySQL, stack.SQL)
+	s.add("SHOP_REDLOCK", wire.Redis, stack.Redlock...)
+	s.add("SHOP_ETCD", wire.GRPC, stack.Etcd)
+	s.add("SHOP_ZOOKEEPER", wire.ZooKeeper, stack.ZooKeeper)
+	s.add("SHOP_CONSUL", wire.HTTP, stack.Consul)
+	return s, nil
+}
+
+func (s *Servers) add(env string, codec wire.Codec, services ...localstack.Service) {
+	for _, x := range services {
+		if x.Addr != "" {
+			s.links = append(s.links, link{server: x.Name, env: env, url: x.URL, addr: x.Addr, codec: codec})
+		}
+	}
+}
+
+// Kinds says what the servers are, by name.
+func (s *Servers) Kinds() map[string]string {
+	kinds := map[string]string{}
+	for _, x := range []localstack.Service{s.Stack.Redis, s.Stack.SQL, s.Stack.Etcd, s.Stack.ZooKeeper, s.Stack.Consul} {
+		if x.Addr != "" {
+			kinds[x.Name] = x.Kind
+		}
+	}
+	return kinds
+}
+
+// Close ends the servers, and all replicas with them.
+func (s *Servers) Close() error { return s.Stack.Close() }
+
+func schema(lane int) string { return fmt.Sprintf("lane_%d", lane) }
+
+// at is the link's URL by way of a proxy, in the lane's schema where it is a database.
+func (l link) at(proxy string, lane int) string {
+	to := strings.Replace(l.url, l.addr, proxy, 1)
+	if l.env == "SHOP_SQL" {
+		before, _, _ := strings.Cut(to, ")/")
+		to = before + ")/" + url.PathEscape(schema(lane))
+	}
+	return to
+}

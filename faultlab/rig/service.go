@@ -1,0 +1,59 @@
+package rig
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// Service is what the rig must know about a service: how a replica is started, asked and read. [Shop] is ours.
+type Service struct {
+	Argv  func(l Launch, addr string) []string
+	Env   func(l Launch, addr string) []string
+	Ready func(ctx context.Context, addr string) error
+	// Reset sets the lane's product to a stock, and forgets its orders and keys. It asks replica, which has no part in the schedule.
+	Reset func(ctx context.Context, replica string, r Reset) error
+	// Request is what a client sends to a replica.
+	Request func(replica string, a Ask) (*http.Request, error)
+	// Answer reads an answer: the outcome, and what it says about the order.
+	Answer func(res *http.Response, body []byte) audit.Op
+	// Ledger reads what the stores hold of the product.
+	Ledger func(ctx context.Context, replica string, product int64) (*api.Ledger, error)
+}
+
+// Launch is what a replica is started with.
+type Launch struct {
+	Actor string            // "A"
+	Lane  int               // its number, from 0
+	TTL   time.Duration     // of the locks that have one
+	URLs  map[string]string // of the servers, by variable: SHOP_REDIS, SHOP_SQL, ...
+	Token string            // of those routes that set stock
+}
+
+// Reset is the beginning of a schedule.
+type Reset struct {
+	Product, Stock int64
+	Segments       int
+	Token          string
+}
+
+// Ask is one request of a client.
+type Ask struct {
+	Mode    string
+	Store   api.Store
+	Product int64
+	// Stock and Segments are what the product is set to before the schedule.
+	Stock    int64
+	Segments int
+
+	// Session says that the mode holds a session with a service, which an earlier schedule may have ended.
+	Session bool
+	// Outlive is how long a lock of the mode may outlive its holder.
+	Outlive time.Duration
+
+	Key  string        // Idempotency-Key; "" = none
+	Wait time.Duration // how long to wait for a lock
+}

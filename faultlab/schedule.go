@@ -1,0 +1,142 @@
+package faultlab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// Schedule is one way in which a fault can strike a mode. It can be played again, here or elsewhere.
+type Schedule struct {
+	Mode  string     `json:"mode"`
+	Store api.Store  `json:"store"`
+	Fault api.Hazard `json:"fault"`
+	// Variant is how the fault strikes, where it has several ways.
+	Variant string `json:"variant,omitempty"`
+	// A is where the victim is held, B the rival; nil = the victim finishes, and the rival is not held.
+	A *rig.Position `json:"a,omitempty"`
+	B *rig.Position `json:"b,omitempty"`
+}
+
+func (s Schedule) String() string {
+	text := s.Mode + " (" + string(s.Store) + "), " + string(s.Fault)
+	if s.Variant != "" {
+		text += " (" + s.Variant + ")"
+	}
+	if s.A != nil {
+		text += ", A " + s.A.String()
+	}
+	if s.B != nil {
+		text += ", B " + s.B.String()
+	}
+	return text
+}
+
+// Played is a schedule and what became of it.
+type Played struct {
+	Schedule Schedule `json:"schedule"`
+	// Outcome is "." or the letters found. It is Diverged where a position was not met, and Vacuous where nothing could be judged.
+	Outcome api.Outcomes `json:"outcome"`
+	// Why says what Diverged, Vacuous or an outcome without a letter is about.
+	Why    string        `json:"why,omitempty"`
+	Report audit.Report  `json:"report"`
+	Took   time.Duration `json:"-"`
+	Story  *Story        `json:"story,omitempty"`
+}
+
+// The outcomes that are none: a test that cannot fail, and a replay of something else.
+const (
+	Diverged api.Outcomes = "DIVERGED"
+	Vacuous  api.Outcomes = "VACUOUS"
+	// Failed is a schedule that the lab could not play to its end.
+	Failed api.Outcomes = "FAILED"
+)
+
+// Unexplained stands for a violation that none of the letters names.
+const Unexplained api.Outcomes = "!"
+
+// scheduleLimit bounds one schedule beyond what its lock may outlive its holder, whatever hangs.
+const scheduleLimit = 30 * time.Second
+
+// Play plays a schedule on a lane and judges it. An error is the lab's own: a process that does not start, a server that is gone.
+func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, error) {
+	began := time.Now()
+	f, ok := fault.Named(s.Fault)
+	if !ok {
+		return Played{}, fmt.Errorf("faultlab: unknown fault %q", s.Fault)
+	}
+	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
+	defer cancel()
+	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: fault.Stock(s.Variant), Segments: segments(m), Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
+	if err != nil {
+		return Played{}, err
+	}
+	played := Played{Schedule: s}
+	err = f.Strike(ctx, &fault.Play{Scene: scene, Variant: s.Variant, A: s.A, B: s.B, Outlive: outlive(m, lane.TTL)})
+	switch {
+	case errors.Is(err, rig.ErrNotReached):
+		played.Outcome, played.Why = Diverged, err.Error()
+		err = lane.Quiesce(ctx)
+	case err == nil:
+		played.Report, err = scene.Judge(ctx)
+		played.Outcome, played.Why = outcome(played.Report, f.Ignore)
+	}
+	if err != nil {
+		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
+	}
+	played.Took = time.Since(began)
+	played.Story = tell(scene, played)
+	return played, nil
+}
+
+// hasSession says whether the mode needs a service other than Redis and SQL.
+func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService) }
+
+// segments is into how many segments the product is split: one where the mode wants any, so that all requests meet in it.
+func segments(m api.Mode) int { return min(m.Segments, 1) }
+
+// outcome turns a verdict into letters.
+func outcome(r audit.Report, ignore string) (api.Outcomes, string) {
+	letters := strings.Map(func(c rune) rune {
+		if c == ' ' || strings.ContainsRune(ignore, c) {
+			return -1
+		}
+		return c
+	}, r.Found)
+	switch {
+	case r.Found != "" && letters == "":
+		return api.Exact, ""
+	case r.Verdict == audit.Exact:
+		return api.Exact, ""
+	case r.Verdict == audit.Broken && letters != "":
+		return api.Outcomes(letters), strings.Join(r.Violations, "; ")
+	case r.Verdict == audit.Broken:
+		return Unexplained, strings.Join(r.Violations, "; ")
+	default:
+		return Vacuous, strings.Join(r.Missing, "; ")
+	}
+}
+
+// outlive is how long a lock of the mode may outlive its holder: the TTL of the lane, or what its service's sessions need.
+func outlive(m api.Mode, ttl time.Duration) time.Duration {
+	longest := 2 * ttl
+	for _, need := range m.Needs {
+		switch need {
+		case "etcd":
+			longest = max(longest, 4*time.Second)
+		case "zookeeper":
+			longest = max(longest, 2*time.Second)
+		case "consul":
+			longest = max(longest, 30*time.Second)
+		}
+	}
+	return longest
+}
