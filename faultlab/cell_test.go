@@ -1,6 +1,7 @@
 package faultlab
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -91,7 +92,7 @@ func TestMatrixIsAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(text) != string(committed) {
+	if !bytes.Equal(text, committed) {
 		t.Error("matrix.json is not what Matrix.JSON writes")
 	}
 }

@@ -226,7 +226,7 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played,
 		case try < tries:
 			l.again.Add(1)
 		case err != nil:
-			return Played{Schedule: s, Outcome: Failed, Why: err.Error()}, nil
+			return Played{Schedule: s, Outcome: Failed, Why: err.Error()}, nil //nolint:nilerr // the outcome carries it: the other schedules go on
 		case p.Outcome == Diverged:
 			return p, nil
 		default:
