@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/localstack"
 )
 
 // Cell is what was found about one mode, store and fault.
@@ -22,7 +23,7 @@ type Cell struct {
 	Left  int `json:"left,omitempty"`
 	// Sampled says that those played were only a few of them, so that a letter may be missing.
 	Sampled bool `json:"sampled,omitempty"`
-	// Witnesses are schedules that show the letters, one each, the first in the order of the request.
+	// Witnesses are schedules that show the letters, one each: the first in the order of the request that is the same in every run.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
 	// Blocked is the longest time for which nobody finished; it is no part of the matrix.
 	Blocked time.Duration `json:"-"`
@@ -45,7 +46,7 @@ func sum(c Cell, played []Played) Cell {
 			c.Wrong = append(c.Wrong, string(p.Outcome)+": "+p.Schedule.String()+": "+p.Why)
 		default:
 			for _, letter := range string(p.Outcome) {
-				if _, there := c.Witnesses[string(letter)]; !there {
+				if w, there := c.Witnesses[string(letter)]; !there || !steady(w) && steady(p.Schedule) {
 					c.Witnesses[string(letter)] = p.Schedule
 					if letter == '!' {
 						c.Wrong = append(c.Wrong, p.Schedule.String()+": "+p.Why)
@@ -60,6 +61,9 @@ func sum(c Cell, played []Played) Cell {
 	c.hold()
 	return c
 }
+
+// steady says that a schedule is the same in every run. Which of a Redlock's nodes answers first is not in the lab's hand.
+func steady(s Schedule) bool { return s.A == nil || !strings.HasPrefix(s.A.Server, localstack.Redlock) }
 
 // found writes letters in their order.
 func found(witnesses map[string]Schedule) api.Outcomes {
