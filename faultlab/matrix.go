@@ -37,7 +37,7 @@ func (m Matrix) Cell(mode string, store api.Store, fault api.Hazard) (Cell, bool
 	return Cell{}, false
 }
 
-// Merge replaces the cells that were explored anew and keeps the others, in the order of the modes.
+// Merge replaces the cells that were explored and keeps the others, in the order of the modes.
 func (m Matrix) Merge(explored []Cell, order []Cell) Matrix {
 	var merged Matrix
 	for _, o := range order {

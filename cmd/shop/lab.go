@@ -38,7 +38,7 @@ func newLab() *cobra.Command {
 		Short: "Try every point at which a fault can strike, and say which modes survive",
 		Long: `Plays the schedules of each fault on private servers: three replicas, each with a proxy of its own before every server. A
 request is stopped at each of its commands in turn, the fault strikes there, a rival is served, and the judge reads the
-ledger. Nothing is built into the shop. What was found is held against what the modes claim, both ways.
+ledger. Nothing is built into the shop. The lab compares its findings with the claims of the modes, both ways.
 
 By default a cell (mode, store, fault) that is known to be broken is shown by its committed witnesses, and one that is exact
 is tried at every position; --all plays everything. One cell alone is told as a story: its worst schedule, command by

@@ -65,7 +65,7 @@ func needLab(t *testing.T) {
 	}
 }
 
-// testLab: the lab finds by itself what breaks; what holds holds; and a story is played again from its file.
+// testLab: the lab breaks lua-lock without a hint, does not break lease-seq, and plays a story again from its file.
 func testLab(t *testing.T, shop string) {
 	needLab(t)
 	story := filepath.Join(t.TempDir(), "story.json")

@@ -25,7 +25,7 @@ var Replicas = Fault{
 }
 
 // interleave holds A, lets the rival run as far as it can, and lets A go on. A rival that was turned away may have broken something for
-// the next one, who comes then.
+// the next one: a second rival asks after it.
 func interleave(ctx context.Context, p *Play, rival *rig.Actor) error {
 	a, held, err := p.victim(ctx, p.NewKey())
 	if err != nil {
