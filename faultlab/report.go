@@ -56,7 +56,7 @@ func (r *Result) Wrong() int {
 	return n
 }
 
-// Write writes the report: a table of what was found, what is wrong, how long others were blocked, and the counts.
+// Write writes the report: the table of outcomes, the contradictions, the longest time for which others were blocked, and the counts.
 func (r *Result) Write(w io.Writer, lang string) error {
 	t := reportWords[lang]
 	var b strings.Builder

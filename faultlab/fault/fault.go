@@ -97,6 +97,21 @@ func (p *Play) meet(ctx context.Context, all ...*rig.Pending) error {
 	return p.next(ctx)
 }
 
+// overtake has B served while A is held, and then lets A go on. Where B has a position, B is held there until A has ended.
+func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) error {
+	if p.B != nil {
+		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, pass)
+	}
+	b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
+	if err != nil {
+		return err
+	}
+	if err := pass(); err != nil {
+		return err
+	}
+	return p.meet(ctx, a, b)
+}
+
 // rivalHeld lets the rival run up to its position, A go on to its end, and the rival after that: two preemptions.
 func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration, pass func() error) error {
 	b, inside, err := p.Hold(ctx, rival, *p.B, p.NewKey(), wait)

@@ -29,16 +29,6 @@ var Pause = Fault{
 			p.pass(p.Lane.A, held)
 			return p.Lane.A.Resume()
 		}
-		if p.B != nil {
-			return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, pass)
-		}
-		b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
-		if err != nil {
-			return err
-		}
-		if err := pass(); err != nil {
-			return err
-		}
-		return p.meet(ctx, a, b)
+		return p.overtake(ctx, a, pass)
 	},
 }

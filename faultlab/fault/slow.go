@@ -19,15 +19,7 @@ var Slow = Fault{
 		if err != nil {
 			return err
 		}
-		if p.B != nil {
-			return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, func() error { p.pass(p.Lane.A, held); return nil })
-		}
-		b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
-		if err != nil {
-			return err
-		}
-		p.pass(p.Lane.A, held)
-		return p.meet(ctx, a, b)
+		return p.overtake(ctx, a, func() error { p.pass(p.Lane.A, held); return nil })
 	},
 }
 

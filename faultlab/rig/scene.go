@@ -54,7 +54,7 @@ const (
 	Asked      What = "asked"    // a client sent a request
 	Answered   What = "answered" // it has its answer: outcome and code
 	Held       What = "held"     // at a position
-	Passed     What = "passed"   // what was held goes on
+	Passed     What = "passed"   // the held message goes on
 	Blocked    What = "blocked"  // a rival waits in a server, or in its process
 	Paused     What = "paused"   // SIGSTOP
 	Resumed    What = "resumed"  // SIGCONT

@@ -76,7 +76,7 @@ func (f tlsFiles) into(c *tls.Config) error {
 	c.MinVersion = tls.VersionTLS12
 	if f.ca != "" {
 		if c.InsecureSkipVerify {
-			return fmt.Errorf("%s beside skip_verify: what is not verified needs no certificates", paramCA)
+			return fmt.Errorf("%s and skip_verify exclude each other: without verification no certificates are needed", paramCA)
 		}
 		text, err := os.ReadFile(f.ca)
 		if err != nil {

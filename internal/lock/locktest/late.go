@@ -20,7 +20,7 @@ type Late struct {
 }
 
 // lateGrant has the answer to an acquire come when the lease that it grants is over: nobody may be handed that lease. A rival, which
-// the servers may have let in by then, comes first when the caller does not wait; a caller that waits may be granted it anew.
+// the servers may have let in by then, comes first when the caller does not wait; a caller that waits may be granted it again.
 func (k Kind) lateGrant(t *testing.T) {
 	if k.Late == nil { // nothing to see, for the reason that the kind gives
 		if k.NoLate == "" {
