@@ -9,7 +9,7 @@ demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--all) $(if $(REPLICAS),
 	$(if $(BACKEND),--backend '$(BACKEND)') $(if $(L),--lang '$(L)')
 up_flags = --port '$(or $(PORT),8080)' $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)') \
 	$(if $(L),--lang '$(L)')
-lab_flags = $(if $(MODE),--mode '$(MODE)') $(if $(STORE),--store '$(STORE)') $(if $(FAULT),--fault '$(FAULT)') $(if $(ALL),--all --pairs) \
+lab_flags = $(if $(MODE),--mode '$(MODE)') $(if $(STORE),--store '$(STORE)') $(if $(FAULT),--fault '$(FAULT)') $(if $(ALL),--all --pairs) $(if $(BEYOND),--beyond) \
 	$(if $(L),--lang '$(L)')
 
 # Debian keeps servers in directories that a user's PATH lacks; the tests shall find them.
@@ -26,7 +26,7 @@ demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACK
 # "Error 1" or "Error 3" and itself exits with 2; call bin/shop demo where the code matters.
 
 .PHONY: lab
-lab: build ## every point at which a fault can strike, on real servers: MODE=lua-lock STORE=sql FAULT=pause ALL=1 L=zh
+lab: build ## every point at which a fault can strike, on real servers: MODE=lua-lock STORE=sql FAULT=pause ALL=1 BEYOND=1 L=zh
 	@$(test_path) exec bin/shop lab $(lab_flags)
 
 .PHONY: up-local

@@ -79,6 +79,11 @@ func found(witnesses map[string]Schedule) api.Outcomes {
 // hold compares what was found with the claim, both ways. Of a cell of which only a sample was played, not every letter must show.
 func (c *Cell) hold() {
 	claimed := strings.Trim(string(c.Claim), string(api.Exact))
+	if c.Claim == "" {
+		c.Wrong = append(c.Wrong, "is not in matrix.json: 'shop lab --all --fault "+string(c.Fault)+" --update faultlab/matrix.json' enters it")
+		slices.Sort(c.Wrong)
+		return
+	}
 	for _, letter := range strings.Trim(string(c.Found), string(api.Exact)) {
 		if !strings.ContainsRune(claimed, letter) && letter != '!' {
 			c.Wrong = append(c.Wrong, "found "+string(letter)+", which is not claimed: "+c.Witnesses[string(letter)].String())

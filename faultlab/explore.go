@@ -16,7 +16,7 @@ import (
 
 // Options says what to explore, and on what.
 type Options struct {
-	// Modes, Stores and Faults select cells; nil = all.
+	// Modes, Stores and Faults select cells; nil = all, of the faults those of the ladder.
 	Modes  []string
 	Stores []api.Store
 	Faults []api.Hazard
@@ -25,6 +25,8 @@ type Options struct {
 	All bool
 	// Pairs adds the schedules with two preemptions: the victim and the rival are both held, each at each of its commands.
 	Pairs bool
+	// Learn takes what is found beyond the ladder for what must be found.
+	Learn bool
 	// Extras are the services that are started beside Redis and SQL, localstack.Etcd and the like; a mode that needs another is left out.
 	Extras []string
 	// Stories keeps every schedule that was played, with its story.
@@ -110,31 +112,80 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		return nil, l.nothing()
 	}
 	l.told = l.o.Stories || len(cells) == 1
-	res := &Result{Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: claimed(l.modes, Options{})}
+	res := &Result{Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()})}
+	for _, c := range cells {
+		f, _ := fault.Named(c.Fault)
+		g := l.group(f)
+		g.cells = append(g.cells, c)
+	}
 	var mu sync.Mutex
-	err := l.each(ctx, len(cells), func(ctx context.Context, i int) (func() error, error) {
-		c := cells[i]
-		plans, err := l.choose(ctx, &c)
+	done := func(c Cell, played []Played) {
+		mu.Lock()
+		defer mu.Unlock()
+		res.add(l.o, sum(l.expect(c, played), played), played)
+		if len(cells) == 1 {
+			res.Worst = worst(played)
+		}
+	}
+	err := sideBySide(ctx, l.groups, groupsAtOnce, func(ctx context.Context, g *group) error { return l.exploreGroup(ctx, g, done) })
+	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
+	return res, err
+}
+
+// groupsAtOnce is how many groups are explored side by side: while the lanes of one wait for leases to expire, those of others work.
+const groupsAtOnce = 3
+
+// exploreGroup plays the cells of a group, and ends its lanes.
+func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Played)) error {
+	defer g.close()
+	if len(g.cells) == 0 {
+		return nil
+	}
+	if err := l.openLanes(ctx, g); err != nil {
+		return err
+	}
+	return each(ctx, len(g.cells), func(ctx context.Context, i int) (func() error, error) {
+		c := g.cells[i]
+		plans, err := l.choose(ctx, g, &c)
 		if err != nil {
 			return nil, err
 		}
-		wait, err := l.start(ctx, plans)
+		wait, err := l.start(ctx, g, plans)
 		return func() error {
 			played, err := wait()
-			if err != nil {
-				return err
+			if err == nil {
+				done(c, played)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			res.add(l.o, sum(c, played), played)
-			if len(cells) == 1 {
-				res.Worst = worst(played)
-			}
-			return nil
+			return err
 		}, err
 	})
-	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
-	return res, err
+}
+
+// sideBySide calls do for everything, for so many at once. The first error ends it all.
+func sideBySide[T any](ctx context.Context, all []T, atOnce int, do func(context.Context, T) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	limit := make(chan struct{}, atOnce)
+	for _, x := range all {
+		limit <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			if err := do(ctx, x); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// expect fills in what a cell must show: where nobody claims anything, and this run is to be learned from, what was seen.
+func (l *lab) expect(c Cell, played []Played) Cell {
+	if f, _ := fault.Named(c.Fault); l.o.Learn && !f.Claimed() {
+		c.Claim = sum(c, played).Found
+	}
+	return c
 }
 
 // add takes in a cell.
@@ -150,7 +201,7 @@ func (r *Result) add(o Options, c Cell, played []Played) {
 }
 
 // each calls begin for 0, 1, ... one after the other, and beside that what it returns. The first error ends it all.
-func (l *lab) each(ctx context.Context, n int, begin func(ctx context.Context, i int) (func() error, error)) error {
+func each(ctx context.Context, n int, begin func(ctx context.Context, i int) (func() error, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -175,20 +226,19 @@ func (l *lab) each(ctx context.Context, n int, begin func(ctx context.Context, i
 }
 
 // play plays schedules side by side, and returns them in their order.
-func (l *lab) play(ctx context.Context, all []Schedule) ([]Played, error) {
-	wait, err := l.start(ctx, all)
+func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, error) {
+	wait, err := l.start(ctx, g, all)
 	played, failed := wait()
 	return played, cmp.Or(failed, err)
 }
 
 // start begins to play schedules and returns when the last of them has a lane; wait returns when all have been played.
-func (l *lab) start(ctx context.Context, all []Schedule) (wait func() ([]Played, error), err error) {
+func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() ([]Played, error), err error) {
 	played, errs := make([]Played, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, s := range all {
 		var lane *rig.Lane
-		var free chan *rig.Lane
-		if lane, free, err = l.lane(ctx, s.Fault); err != nil {
+		if lane, err = g.lane(ctx); err != nil {
 			break
 		}
 		running.Go(func() {
@@ -196,7 +246,7 @@ func (l *lab) start(ctx context.Context, all []Schedule) (wait func() ([]Played,
 			if !l.told {
 				played[i].Story = nil // thousands of them are a lot of memory
 			}
-			free <- lane
+			g.free <- lane
 		})
 	}
 	return func() ([]Played, error) {
@@ -219,7 +269,7 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played,
 			return p, context.Cause(ctx)
 		}
 		stall := l.stalls.longest(began)
-		stalled := f.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact
+		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact
 		switch {
 		case err == nil && p.Outcome != Diverged && !stalled:
 			return p, nil

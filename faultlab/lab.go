@@ -15,120 +15,135 @@ import (
 type lab struct {
 	o       Options
 	servers *rig.Servers
-	free    map[kind]chan *rig.Lane
-	lanes   []*rig.Lane
+	groups  []*group
 	modes   []api.Mode
 	told    bool // stories are kept
 	matrix  Matrix
 	stalls  stalls
 	again   atomic.Int64 // schedules that were played again because of a stall
-
-	paths map[string]rig.Path // of the requests, by mode and store
+	paths   paths
 }
 
-// kind of lane: what its replicas and servers are good for.
-type kind int
+// group is the lanes of one equipment, and the cells that are played on them.
+type group struct {
+	equipment rig.Equipment
+	first     int // number of its first lane
+	size      int
+	lanes     []*rig.Lane
+	free      chan *rig.Lane
+	cells     []Cell
+}
 
+// fewLanes is how many lanes there are where nothing waits for expiry: they keep the processors busy by themselves. A pair of Redis
+// servers is waited for.
 const (
-	expiring kind = iota // a short TTL, for what waits for expiry
-	lasting              // a long TTL
-	paired               // a long TTL, and a Redis with a replica
-	kinds
+	fewLanes = 2
+	pairs    = 4
 )
 
-// kindFor says which lanes a fault is played on.
-func kindFor(name api.Hazard) kind {
-	switch f, _ := fault.Named(name); {
-	case f.Pair:
-		return paired
-	case f.Expiry:
-		return expiring
+// lanesFor is how many lanes of an equipment there are.
+func lanesFor(e rig.Equipment, o Options) int {
+	switch {
+	case e.Expiry:
+		return o.Lanes
+	case e.Pair:
+		return min(pairs, o.Lanes)
 	default:
-		return lasting
+		return fewLanes
 	}
 }
 
-// fewLanes is how many lanes there are of a kind that waits for nothing: they keep the processors busy by themselves.
-const fewLanes = 2
-
-// open starts the servers and the lanes.
+// open starts the servers and the lanes of the first group, and asks for the modes.
 func open(ctx context.Context, o Options) (*lab, error) {
-	l := &lab{o: o, free: map[kind]chan *rig.Lane{}, paths: map[string]rig.Path{}}
-	wanted := map[kind]int{}
-	for _, f := range fault.All {
-		if selected(o.Faults, f.Name) {
-			wanted[kindFor(f.Name)] = fewLanes
-		}
-	}
-	wanted[lasting] = fewLanes // requests are traced on these
-	if wanted[expiring] > 0 {
-		wanted[expiring] = o.Lanes
-	}
-	var all []kind
-	for k := range kinds {
-		l.free[k] = make(chan *rig.Lane, wanted[k])
-		for range wanted[k] {
-			all = append(all, k)
+	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}}
+	lanes := 0
+	for _, f := range fault.All() {
+		if selectedFault(o, f) && l.group(f) == nil {
+			g := &group{equipment: f.Lane, first: lanes, size: lanesFor(f.Lane, o)}
+			l.groups = append(l.groups, g)
+			lanes += g.size
 		}
 	}
 	var err error
-	l.servers, err = rig.Start(ctx, rig.Options{Lanes: len(all), Binary: o.Binary, Log: o.Log, Extras: o.Extras})
+	l.servers, err = rig.Start(ctx, rig.Options{Lanes: lanes, Binary: o.Binary, Log: o.Log, Extras: o.Extras})
 	if err != nil {
 		return nil, err
 	}
-	if err := l.openLanes(ctx, all); err != nil {
+	if err := l.openLanes(ctx, l.groups[0]); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	if l.modes, err = rig.Modes(ctx, l.groups[0].lanes[0].C.URL); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
 }
 
-func (l *lab) openLanes(ctx context.Context, all []kind) error {
+// group is the one on whose lanes a fault is played; nil = there is none.
+func (l *lab) group(f fault.Fault) *group {
+	for _, g := range l.groups {
+		if g.equipment == f.Lane {
+			return g
+		}
+	}
+	return nil
+}
+
+// openLanes starts the lanes of a group, where they are not there.
+func (l *lab) openLanes(ctx context.Context, g *group) error {
+	if g.lanes != nil {
+		return nil
+	}
 	service := rig.Shop(l.o.Binary)
-	l.lanes = make([]*rig.Lane, len(all))
-	errs := make([]error, len(all))
+	g.lanes, g.free = make([]*rig.Lane, g.size), make(chan *rig.Lane, g.size)
+	errs := make([]error, g.size)
 	var wg sync.WaitGroup
 	limit := make(chan struct{}, 4)
-	for i, k := range all {
+	for i := range g.size {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			o := rig.LaneOptions{Number: i, Service: service, TTL: LongTTL, Pair: k == paired}
-			if k == expiring {
+			o := rig.LaneOptions{Number: g.first + i, Service: service, TTL: LongTTL, Equipment: g.equipment}
+			if g.equipment.Expiry {
 				o.TTL = l.o.TTL
 			}
-			l.lanes[i], errs[i] = l.servers.NewLane(ctx, o)
+			g.lanes[i], errs[i] = l.servers.NewLane(ctx, o)
 		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	for i, k := range all {
-		l.free[k] <- l.lanes[i]
+	for _, lane := range g.lanes {
+		g.free <- lane
 	}
-	l.o.Log("%d lanes of three replicas", len(l.lanes))
-	var err error
-	l.modes, err = rig.Modes(ctx, l.lanes[0].C.URL)
-	return err
+	l.o.Log("%d lanes of three replicas%s", g.size, g.equipment)
+	return nil
 }
 
-func (l *lab) close() error {
-	for _, lane := range l.lanes {
+// close ends the lanes of a group.
+func (g *group) close() {
+	for _, lane := range g.lanes {
 		if lane != nil {
 			lane.Close()
 		}
 	}
+	g.lanes = nil
+}
+
+func (l *lab) close() error {
+	for _, g := range l.groups {
+		g.close()
+	}
 	return l.servers.Close()
 }
 
-// lane takes a free lane of the kind that the fault wants.
-func (l *lab) lane(ctx context.Context, name api.Hazard) (*rig.Lane, chan *rig.Lane, error) {
-	free := l.free[kindFor(name)]
+// lane takes a free lane.
+func (g *group) lane(ctx context.Context) (*rig.Lane, error) {
 	select {
-	case lane := <-free:
-		return lane, free, nil
+	case lane := <-g.free:
+		return lane, nil
 	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -58,19 +58,6 @@ func (m Matrix) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// Differs says how a cell that was explored differs from the committed one; "" = not at all, as far as it was explored.
-func (m Matrix) Differs(c Cell) string {
-	known, ok := m.Cell(c.Mode, c.Store, c.Fault)
-	switch {
-	case !ok:
-		return "is not in matrix.json: run 'shop lab --all --update'"
-	case known.Found != c.Found && c.Left == 0:
-		return fmt.Sprintf("found %s, matrix.json has %s", c.Found, known.Found)
-	default:
-		return ""
-	}
-}
-
 // witnesses lists the schedules that show a cell's letters, in their order.
 func (c Cell) witnesses() []Schedule {
 	var all []Schedule

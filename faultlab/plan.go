@@ -15,27 +15,49 @@ import (
 // cells are those that are selected, can be played here and make a claim.
 func (l *lab) cells(o Options) []Cell {
 	modes := slices.DeleteFunc(slices.Clone(l.modes), func(m api.Mode) bool { return !m.Available || LeftOut(m) != "" })
-	return claimed(modes, o)
+	return Cells(modes, l.matrix, o)
 }
 
-// claimed are the cells about which the modes claim something, as far as they are selected.
-func claimed(modes []api.Mode, o Options) []Cell {
+// Cells are those that can happen, as far as they are selected, with what they must show: the claim of the mode, or beyond the ladder what
+// the matrix has ("" = it does not know the cell).
+func Cells(modes []api.Mode, known Matrix, o Options) []Cell {
 	var all []Cell
 	for _, m := range modes {
 		if m.Baseline || !selected(o.Modes, m.Name) {
 			continue
 		}
 		for _, store := range m.Stores {
-			for _, f := range fault.All {
-				claim := m.Claims[store][f.Name]
-				if claim == "" || claim == "–" || !selected(o.Stores, store) || !selected(o.Faults, f.Name) {
+			for _, f := range fault.All() {
+				if !selected(o.Stores, store) || !selectedFault(o, f) || !happens(f, m, store) {
 					continue
 				}
-				all = append(all, Cell{Mode: m.Name, Store: store, Fault: f.Name, Claim: claim})
+				c := Cell{Mode: m.Name, Store: store, Fault: f.Name, Claim: m.Claims[store][f.Name]}
+				if !f.Claimed() {
+					before, _ := known.Cell(m.Name, store, f.Name)
+					c.Claim = before.Found
+				}
+				all = append(all, c)
 			}
 		}
 	}
 	return all
+}
+
+// happens says whether a cell can be played. A mode that two requests break without any fault is not asked about hazards beyond the ladder.
+func happens(f fault.Fault, m api.Mode, store api.Store) bool {
+	claims := m.Claims[store]
+	if f.Claimed() {
+		return claims[f.Name] != "" && claims[f.Name] != "–"
+	}
+	return claims[api.Threads] == api.Exact && claims[api.Replicas] == api.Exact && f.Happens(m, store)
+}
+
+// selectedFault says whether a fault is to be played. Where none is named, the ladder is.
+func selectedFault(o Options, f fault.Fault) bool {
+	if o.Faults == nil {
+		return f.Claimed()
+	}
+	return slices.Contains(o.Faults, f.Name)
 }
 
 func selected[T comparable](wanted []T, x T) bool { return wanted == nil || slices.Contains(wanted, x) }
@@ -44,8 +66,8 @@ func selected[T comparable](wanted []T, x T) bool { return wanted == nil || slic
 const sample = 6
 
 // choose lists the schedules of a cell that are to be played, and counts those that are left out.
-func (l *lab) choose(ctx context.Context, c *Cell) (chosen []Schedule, err error) {
-	all, err := l.plan(ctx, *c)
+func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule, err error) {
+	all, err := l.plan(ctx, g, *c)
 	m := l.mode(c.Mode)
 	switch {
 	case err != nil:
@@ -91,8 +113,8 @@ func isService(backend string) bool {
 }
 
 // plan lists the schedules of a cell.
-func (l *lab) plan(ctx context.Context, c Cell) ([]Schedule, error) {
-	path, err := l.path(ctx, c)
+func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
+	path, err := l.path(ctx, g, c)
 	if err != nil {
 		return nil, err
 	}
@@ -143,25 +165,6 @@ func struck(f fault.Fault, base Schedule, path rig.Path, pairs bool) []Schedule 
 		all = append(all, base)
 	}
 	return all
-}
-
-// path is the request of a mode, traced once.
-func (l *lab) path(ctx context.Context, c Cell) (rig.Path, error) {
-	key := c.Mode + " " + string(c.Store)
-	if path, ok := l.paths[key]; ok {
-		return path, nil
-	}
-	lane, give, err := l.lane(ctx, api.Replicas)
-	if err != nil {
-		return rig.Path{}, err
-	}
-	defer func() { give <- lane }()
-	path, err := lane.Trace(ctx, rig.Ask{Mode: c.Mode, Store: c.Store, Stock: rig.Stock, Segments: segments(l.mode(c.Mode))})
-	if err != nil {
-		return rig.Path{}, fmt.Errorf("faultlab: trace %s: %w", key, err)
-	}
-	l.paths[key] = path
-	return path, nil
 }
 
 // nothing says why there is no cell to play: the modes cannot be played here, or they claim nothing for the faults and stores.

@@ -1,6 +1,7 @@
 package faultlab
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,8 +12,8 @@ import (
 
 // pageText is the text of the matrix page around its tables.
 type pageText struct {
-	head, table, legend, witnesses, witnessHead, wire string
-	schedules                                         string // a format, of a number
+	head, table, legend, beyond, beyondHead, witnesses, witnessHead, wire string
+	schedules                                                             string // a format, of a number
 }
 
 // notOnTheWire lists what no proxy can bring about, and the Go test that covers it.
@@ -40,7 +41,13 @@ broke it; it is no proof beyond them.
 ` + "`make lab`" + ` plays the witnesses of what is broken and all schedules of what is exact, ` + "`make lab ALL=1`" + ` all of both.
 `,
 		table: "mode | store", schedules: "%d schedules.",
-		legend:      "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
+		legend: "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
+		beyond: `## Beyond the ladder
+
+The modes make no claims about these hazards. What each showed is kept, and a run that shows a letter more or less fails. ` + "`make lab BEYOND=1`" + ` plays them; a mode that
+two requests break without any fault is not played.
+`,
+		beyondHead:  "hazard | what happens | broken | exact",
 		witnesses:   "## Witnesses\n\nThe first schedule that showed each outcome. `shop lab --mode MODE --store STORE --fault FAULT` plays them again and tells the worst as a story.\n",
 		witnessHead: "mode | store | fault | outcome | where A was held | where B was held",
 		wire:        "## Not on the wire\n\nA proxy cannot bring these about; Go tests do.\n",
@@ -57,7 +64,12 @@ broke it; it is no proof beyond them.
 ` + "`make lab`" + ` 重放已知的坏例，并跑完所有正确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
 `,
 		table: "模式 | 存储", schedules: "共 %d 个调度。",
-		legend:      "`.` 正确 · `O` 超卖或丢失更新 · `L` 漏库存：库存少了却没有订单 · `D` 重复扣款 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
+		legend: "`.` 正确 · `O` 超卖或丢失更新 · `L` 漏库存：库存少了却没有订单 · `D` 重复扣款 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
+		beyond: `## 阶梯之外
+
+模式对下列故障没有声明。每种故障下看到的结果都记录在案，多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会重放它们；没有故障、两个请求就能打破的模式不在其中。
+`,
+		beyondHead:  "故障 | 发生了什么 | 出错的模式 | 正确的模式",
 		witnesses:   "## 坏例\n\n每种结果第一个出现的调度。`shop lab --mode 模式 --store 存储 --fault 故障` 会重放它们，并把最坏的一个讲成故事。\n",
 		witnessHead: "模式 | 存储 | 故障 | 结果 | A 停在哪里 | B 停在哪里",
 		wire:        "## 代理做不到的\n\n下列情形没有命令可拦，由 Go 测试覆盖。\n",
@@ -69,15 +81,15 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	t := pageTexts[lang]
 	var b strings.Builder
 	b.WriteString(t.head + "\n| " + t.table)
-	for _, f := range fault.All {
+	for _, f := range fault.Ladder {
 		b.WriteString(" | " + string(f.Name))
 	}
-	b.WriteString(" |\n" + strings.Repeat("| --- ", len(fault.All)+2) + "|\n")
+	b.WriteString(" |\n" + strings.Repeat("| --- ", len(fault.Ladder)+2) + "|\n")
 	tried := 0
 	for _, mode := range modes {
 		for _, store := range mode.Stores {
 			fmt.Fprintf(&b, "| `%s` | %s", mode.Name, store)
-			for _, f := range fault.All {
+			for _, f := range fault.Ladder {
 				c, there := m.Cell(mode.Name, store, f.Name)
 				tried += c.Tried
 				text := string(c.Found)
@@ -92,6 +104,7 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 		}
 	}
 	b.WriteString("\n" + t.legend + " " + fmt.Sprintf(t.schedules, tried) + "\n\n")
+	m.writeBeyond(&b, lang, t)
 	m.writeWitnesses(&b, t)
 	b.WriteString("\n" + t.wire + "\n")
 	for _, n := range notOnTheWire {
@@ -129,3 +142,29 @@ func place(p *rig.Position) string {
 	}
 	return "`" + strings.ReplaceAll(p.String(), "|", "\\|") + "`"
 }
+
+// writeBeyond lists, for each hazard beyond the ladder, which modes it breaks and which it does not.
+func (m Matrix) writeBeyond(b *strings.Builder, lang string, t pageText) {
+	b.WriteString(t.beyond + "\n| " + t.beyondHead + " |\n" + strings.Repeat("| --- ", 4) + "|\n")
+	for _, f := range fault.Beyond {
+		var broken, exact []string
+		for _, c := range m.Cells {
+			name := fmt.Sprintf("`%s` %s", c.Mode, c.Store)
+			switch {
+			case c.Fault != f.Name:
+			case c.Found == api.Exact:
+				exact = append(exact, name)
+			default:
+				broken = append(broken, name+" "+string(c.Found))
+			}
+		}
+		title := f.Title.En
+		if lang == "zh" {
+			title = f.Title.Zh
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", f.Name, title, list(broken), list(exact))
+	}
+	b.WriteString("\n")
+}
+
+func list(names []string) string { return cmp.Or(strings.Join(names, ", "), "–") }

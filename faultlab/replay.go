@@ -30,5 +30,5 @@ func (l *lab) replay(ctx context.Context, s Schedule, times int) ([]Played, erro
 	for i := range all {
 		all[i] = s
 	}
-	return l.play(ctx, all)
+	return l.play(ctx, l.groups[0], all)
 }

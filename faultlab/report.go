@@ -24,7 +24,7 @@ var reportWords = map[string]words{
 		counts:  "%d cells, %d schedules in %.0f s: %.1f a second",
 		again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
 		left:    "; left out: %d schedules of %d cells (--all plays them)",
-		cell:    "%-17s %-5s %-10s %-4s as claimed, %d schedules\n",
+		cell:    "%-17s %-5s %-15s %-4s as claimed, %d schedules\n",
 	},
 	"zh": {
 		mode: "模式", store: "存储", fault: "故障", asClaimed: "所有结果都与声明一致。\n", wrong: "与应有的结果不符：\n",
@@ -32,7 +32,7 @@ var reportWords = map[string]words{
 		counts:  "%d 个格子，%d 个调度，用时 %.0f 秒：每秒 %.1f 个",
 		again:   "；%d 个重跑（机器卡顿，或受害者还没走到那一步就被拒绝）",
 		left:    "；略去 %d 个调度（%d 个格子，--all 全部执行）",
-		cell:    "%-17s %-5s %-10s %-4s 与声明一致，%d 个调度\n",
+		cell:    "%-17s %-5s %-15s %-4s 与声明一致，%d 个调度\n",
 	},
 }
 
@@ -41,7 +41,7 @@ func (c Cell) Line(lang string) string {
 	if len(c.Wrong) == 0 {
 		return fmt.Sprintf(reportWords[lang].cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
 	}
-	line := fmt.Sprintf("%-17s %-5s %-10s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, reportWords[lang].wrong)
+	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, reportWords[lang].wrong)
 	return line + "    " + strings.Join(c.Wrong, "\n    ") + "\n"
 }
 
@@ -90,9 +90,12 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-columns))
 }
 
+// column is the width of a fault's column.
+func column(name api.Hazard) int { return max(10, len(name)) + 1 }
+
 func (r *Result) writeTable(b *strings.Builder, t words) {
 	var shown []api.Hazard
-	for _, f := range fault.All {
+	for _, f := range fault.All() {
 		for _, c := range r.Cells {
 			if c.Fault == f.Name {
 				shown = append(shown, f.Name)
@@ -102,7 +105,7 @@ func (r *Result) writeTable(b *strings.Builder, t words) {
 	}
 	b.WriteString(pad(t.mode, 18) + pad(t.store, 6))
 	for _, name := range shown {
-		b.WriteString(pad(string(name), 11))
+		b.WriteString(pad(string(name), column(name)))
 	}
 	b.WriteString("\n")
 	for i := 0; i < len(r.Cells); {
@@ -116,7 +119,7 @@ func (r *Result) writeTable(b *strings.Builder, t words) {
 		}
 		b.WriteString(pad(first.Mode, 18) + pad(string(first.Store), 6))
 		for _, name := range shown {
-			b.WriteString(pad(row[name], 11))
+			b.WriteString(pad(row[name], column(name)))
 		}
 		b.WriteString("\n")
 	}

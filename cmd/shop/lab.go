@@ -25,10 +25,10 @@ import (
 
 // labFlags is the command line of 'shop lab'.
 type labFlags struct {
-	modes, stores, faults           []string
-	all, pairs, json, stories       bool
-	replay, update, docs, lang, ttl string
-	lanes, times                    int
+	modes, stores, faults             []string
+	all, pairs, beyond, json, stories bool
+	replay, update, docs, lang, ttl   string
+	lanes, times                      int
 }
 
 func newLab() *cobra.Command {
@@ -56,7 +56,8 @@ wrong; 130 interrupted.`,
 	set.SortFlags = false
 	set.StringSliceVar(&f.modes, "mode", nil, "modes, comma-separated (default all)")
 	set.StringSliceVar(&f.stores, "store", nil, "where the count lives: redis, sql, etcd (default all)")
-	set.StringSliceVar(&f.faults, "fault", nil, "faults, comma-separated (default all): "+strings.Join(faultNames(), ", "))
+	set.StringSliceVar(&f.faults, "fault", nil, "faults, comma-separated (default those of the ladder, up to late-write): "+strings.Join(faultNames(), ", "))
+	set.BoolVar(&f.beyond, "beyond", false, "play the hazards beyond the ladder instead of those about which the modes make claims")
 	set.BoolVar(&f.all, "all", false, "play every schedule")
 	set.BoolVar(&f.pairs, "pairs", false, "also hold the rival at each of its commands: two preemptions; takes long")
 	set.StringVar(&f.replay, "replay", "", "play the schedule of this file again, written by --json for one cell")
@@ -72,9 +73,9 @@ wrong; 130 interrupted.`,
 }
 
 func faultNames() []string {
-	names := make([]string, len(fault.All))
-	for i, f := range fault.All {
-		names[i] = string(f.Name)
+	var names []string
+	for _, name := range fault.Names() {
+		names = append(names, string(name))
 	}
 	return names
 }
@@ -131,6 +132,14 @@ func (f labFlags) options(log io.Writer) (faultlab.Options, error) {
 		}
 		o.Faults = append(o.Faults, api.Hazard(name))
 	}
+	if f.beyond {
+		if o.Faults != nil {
+			return o, usage("--beyond and --fault exclude each other")
+		}
+		for _, x := range fault.Beyond {
+			o.Faults = append(o.Faults, x.Name)
+		}
+	}
 	switch {
 	case f.lanes < 1 || f.lanes > 64:
 		return o, usage("--lanes %d: want 1 to 64", f.lanes)
@@ -143,7 +152,7 @@ func (f labFlags) options(log io.Writer) (faultlab.Options, error) {
 	if err != nil || ttl < 100*time.Millisecond || ttl > time.Minute {
 		return o, usage("--ttl %q: want 100ms to 1m", f.ttl)
 	}
-	o.TTL = ttl
+	o.TTL, o.Learn = ttl, f.update != ""
 	o.Log = func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) }
 	o.Extras = labExtras(f.modes, o.Log)
 	o.Binary, err = os.Executable()

@@ -9,10 +9,10 @@ import (
 
 // Crash kills the holder by SIGKILL before each of its commands.
 var Crash = Fault{
-	Name:   api.Crash,
-	Title:  api.Text{En: "kill -9 of the holder before each of its commands", Zh: "在持有者的每条命令之前 kill -9"},
-	Cuts:   []rig.Cut{rig.Command},
-	Expiry: true,
+	Name:  api.Crash,
+	Title: api.Text{En: "kill -9 of the holder before each of its commands", Zh: "在持有者的每条命令之前 kill -9"},
+	Cuts:  []rig.Cut{rig.Command},
+	Lane:  rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {

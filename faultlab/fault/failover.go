@@ -37,7 +37,7 @@ var Failover = Fault{
 		return variant == nodeForgets && slices.Contains(unreachable, at.Server)
 	},
 	AtEnd: true,
-	Pair:  true,
+	Lane:  rig.Equipment{Pair: true},
 	// A lock that was replicated is free when its TTL ends; nobody waits for that here.
 	Ignore: "X",
 	Strike: func(ctx context.Context, p *Play) error {

@@ -1,8 +1,9 @@
-// Package fault holds the hazards that the lab knows, each a value in a file of its own. [All] lists them in the order of the claims.
+// Package fault holds the hazards that the lab knows, each a value in a file of its own. [Ladder] and [Beyond] list them.
 package fault
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"lastitem/faultlab/rig"
@@ -29,20 +30,39 @@ type Fault struct {
 	Ignore string
 	// AtEnd adds a schedule in which the victim finishes, and only its client does not hear of it.
 	AtEnd bool
-	// Pair says that the fault is played on lanes whose Redis is a master with a replica of their own, and a long TTL.
-	Pair bool
-	// Expiry says that the fault waits for leases to expire: it is played on lanes with a short TTL.
-	Expiry bool
+	// Lane says what the lanes must have on which the fault is played. Faults that want the same share their lanes.
+	Lane rig.Equipment
+	// Happens says whether the fault can happen to a mode at all. It is set for hazards beyond the ladder, about which the modes claim
+	// nothing; nil = the claims say so.
+	Happens func(m api.Mode, store api.Store) bool
 	// Strike plays a schedule up to the judge.
 	Strike func(ctx context.Context, p *Play) error
 }
 
-// All is every fault, in the order of the ladder.
-var All = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite}
+// Ladder is the faults about which every mode makes a claim, in the order of the claims.
+var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite}
+
+// Beyond is the hazards about which no mode makes a claim. What they show stands in matrix.json.
+var Beyond = []Fault{LostReply}
+
+// All is every fault: the ladder, and what is beyond it.
+func All() []Fault { return slices.Concat(Ladder, Beyond) }
+
+// Names are the names of all faults.
+func Names() []api.Hazard {
+	var names []api.Hazard
+	for _, f := range All() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Claimed says whether the modes claim something about the fault.
+func (f Fault) Claimed() bool { return f.Happens == nil }
 
 // Named returns a fault by its name.
 func Named(name api.Hazard) (Fault, bool) {
-	for _, f := range All {
+	for _, f := range All() {
 		if f.Name == name {
 			return f, true
 		}

@@ -25,7 +25,7 @@ var LateWrite = Fault{
 	Variants: func(api.Mode) []string { return []string{noRival, twoRivals} },
 	// The lock of a dead holder is what crash is about.
 	Ignore: "X",
-	Expiry: true,
+	Lane:   rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {

@@ -14,7 +14,7 @@ var Pause = Fault{
 	Cuts:     bothCuts,
 	Variants: enoughAndLast,
 	Pairs:    true,
-	Expiry:   true,
+	Lane:     rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 
+	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 )
 
@@ -13,7 +14,7 @@ var Slow = Fault{
 	Cuts:     bothCuts,
 	Variants: enoughAndLast,
 	Pairs:    true,
-	Expiry:   true,
+	Lane:     rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {
@@ -30,7 +31,7 @@ var Late = Fault{
 	Cuts:     bothCuts,
 	Finished: true,
 	Rival:    true,
-	Expiry:   true,
+	Lane:     rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {

@@ -70,7 +70,7 @@ func (a *Actor) start(ctx context.Context) error {
 	run, err := a.lane.servers.Stack.Spawn(ctx, localstack.Child{
 		Name:  fmt.Sprintf("lane %d %s %d", a.lane.number, a.Name, a.starts),
 		Argv:  func(addr string) []string { return a.lane.Service.Argv(launch, addr) },
-		Env:   func(addr string) []string { return a.lane.Service.Env(launch, addr) },
+		Env:   func(addr string) []string { return append(a.lane.Service.Env(launch, addr), a.lane.settings...) },
 		Ready: a.lane.Service.Ready,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,32 +25,34 @@ type Lane struct {
 	// A is the victim, B the rival, C the prober, which also sets the stock and reads the ledger.
 	A, B, C *Actor
 
-	number  int
-	servers *Servers
-	links   []link
-	warm    string // the mode and store whose requests all actors have served
-	pair    *pair  // nil = Redis is the one of all lanes
-	spare   node   // a Redis that may stand in for a node of a Redlock
-	client  *http.Client
+	number   int
+	settings []string
+	servers  *Servers
+	links    []link
+	warm     string // the mode and store whose requests all actors have served
+	pair     *pair  // nil = Redis is the one of all lanes
+	spare    node   // a Redis that may stand in for a node of a Redlock
+	client   *http.Client
 }
 
 // LaneOptions say what a lane is for.
 type LaneOptions struct {
 	// Number is below Options.Lanes, and no other lane's.
-	Number  int
-	Service Service
-	TTL     time.Duration // of the locks that have one
-	Pair    bool          // Redis is a master with a replica of the lane's own; see [Lane.Failover]
+	Number    int
+	Service   Service
+	TTL       time.Duration // of the locks that have one
+	Equipment Equipment
 }
 
 // NewLane starts the replicas of a lane.
 func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	l := &Lane{
-		Service: o.Service, TTL: o.TTL, number: o.Number, servers: s, links: slices.Clone(s.links),
+		settings: strings.Fields(o.Equipment.Settings),
+		Service:  o.Service, TTL: o.TTL, number: o.Number, servers: s, links: slices.Clone(s.links),
 		// A connection for each request: one that was kept might be to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience},
 	}
-	if o.Pair {
+	if o.Equipment.Pair {
 		if err := l.ownRedis(ctx); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,28 @@
+package rig
+
+import "strings"
+
+// Equipment is what a lane has beside three replicas on the servers of all lanes. Two equal ones serve the same faults.
+type Equipment struct {
+	// Expiry gives locks a short TTL, for faults that wait for its end. Elsewhere it is so long that nothing ever expires.
+	Expiry bool
+	// Pair makes Redis a master with a replica of the lane's own; see [Lane.Failover].
+	Pair bool
+	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they come after the lane's own.
+	Settings string
+}
+
+// String lists what is special, each after a comma.
+func (e Equipment) String() string {
+	var b strings.Builder
+	if e.Expiry {
+		b.WriteString(", locks that expire")
+	}
+	if e.Pair {
+		b.WriteString(", Redis with a replica")
+	}
+	for _, s := range strings.Fields(e.Settings) {
+		b.WriteString(", " + s)
+	}
+	return b.String()
+}
