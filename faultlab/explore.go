@@ -66,12 +66,14 @@ type Result struct {
 	// turned away before its position.
 	Again int64         `json:"again,omitempty"`
 	Took  time.Duration `json:"took_ns"`
+	Cost  Cost          `json:"cost"`
 }
 
 // Explore plays every schedule of the selected cells.
 func Explore(ctx context.Context, o Options) (*Result, error) {
 	o.complete()
-	began := time.Now()
+	began, meter := time.Now(), startMeter(ctx)
+	defer meter.stop()
 	matrix, err := Committed()
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func Explore(ctx context.Context, o Options) (*Result, error) {
 	res, err := lab.explore(ctx)
 	err = errors.Join(err, lab.close())
 	if res != nil {
-		res.Took, res.Again = time.Since(began), lab.again.Load()
+		res.Took, res.Again, res.Cost = time.Since(began), lab.again.Load(), meter.cost()
 	}
 	return res, err
 }

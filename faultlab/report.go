@@ -13,8 +13,8 @@ import (
 
 // words of the report, by language.
 type words struct {
-	mode, store, asClaimed, wrong, blocked, counts, again, left, fault string
-	cell                                                               string
+	mode, store, asClaimed, wrong, blocked, counts, again, left, cost, fault string
+	cell                                                                     string
 }
 
 var reportWords = map[string]words{
@@ -24,6 +24,7 @@ var reportWords = map[string]words{
 		counts:  "%d cells, %d schedules in %.0f s: %.1f a second",
 		again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
 		left:    "; left out: %d schedules of %d cells (--all plays them)",
+		cost:    "\nprocessor time: %.0f ms a schedule, %.0f of these in the lab itself; memory: %d MB at most",
 		cell:    "%-17s %-5s %-15s %-4s as claimed, %d schedules\n",
 	},
 	"zh": {
@@ -32,6 +33,7 @@ var reportWords = map[string]words{
 		counts:  "%d 个格子，%d 个调度，用时 %.0f 秒：每秒 %.1f 个",
 		again:   "；%d 个重跑（机器卡顿，或受害者还没走到那一步就被拒绝）",
 		left:    "；略去 %d 个调度（%d 个格子，--all 全部执行）",
+		cost:    "\nCPU：每个调度 %.0f 毫秒，其中实验室自身 %.0f 毫秒；内存最多 %d MB",
 		cell:    "%-17s %-5s %-15s %-4s 与声明一致，%d 个调度\n",
 	},
 }
@@ -150,5 +152,6 @@ func (r *Result) writeCounts(b *strings.Builder, t words) {
 	if left > 0 {
 		fmt.Fprintf(b, t.left, left, cells)
 	}
-	b.WriteString("\n")
+	per := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / float64(max(1, r.Schedules)) }
+	fmt.Fprintf(b, t.cost+"\n", per(r.Cost.LabCPU+r.Cost.RestCPU), per(r.Cost.LabCPU), r.Cost.Peak>>20)
 }

@@ -186,7 +186,7 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 			return false
 		case <-ctx.Done():
 			return true
-		case <-time.After(polling):
+		case <-time.After(look(moved)):
 		}
 		if now := s.progress(a); now != last {
 			last, moved = now, time.Now()
@@ -196,6 +196,10 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 		}
 	}
 }
+
+// look is the time until the next look at something that has not moved since then: most answers come at once, and what does not move
+// for long is waiting for a lease to end.
+func look(moved time.Time) time.Duration { return min(polling+time.Since(moved)/8, 10*polling) }
 
 // blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter how long a request may do
 // nothing at all before it counts as waiting inside its process.
@@ -249,7 +253,7 @@ func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Durati
 // attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between.
 const (
 	attemptsAfter = 3
-	pause         = 25 * time.Millisecond
+	pause         = 60 * time.Millisecond
 )
 
 // Over says that the fault is over: whatever a dead holder held must be free when bound has passed.
