@@ -42,6 +42,7 @@ type item struct {
 	message
 	holds []*Hold
 	end   bool
+	due   time.Time // when it may go on; zero where nothing is delayed
 }
 
 // start dials the server and passes on what comes.
@@ -158,9 +159,17 @@ func (c *conn) come(l *lane, items []item) {
 		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) {
 			continue
 		}
-		l.queue = append(l.queue, *it)
+		c.queue(l, *it)
 	}
 	c.drain(l)
+}
+
+// queue puts one item into a lane, to go on when the proxy's delay is over.
+func (c *conn) queue(l *lane, it item) {
+	if p := c.proxy; p.delay != nil {
+		it.due = p.delay.add(c, l)
+	}
+	l.queue = append(l.queue, it)
 }
 
 // drain passes on what may go. The proxy's mutex is held, except while it writes; a second caller leaves it to the first.
@@ -219,6 +228,10 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 	kept := l.queue[:0]
 	for i := range l.queue {
 		it := &l.queue[i]
+		if it.due.After(now) { // and so are all after it
+			kept = append(kept, l.queue[i:]...)
+			break
+		}
 		if stopped.has(it.stream) || it.end && len(kept) > 0 {
 			kept = append(kept, *it)
 			continue
@@ -308,12 +321,12 @@ func (c *conn) ended(l *lane) {
 		close(c.left)
 		c.up.queue, c.up.broken = nil, true
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return !k.arrived })
-		if c.gone {
+		if c.gone && c.proxy.delay == nil { // on a longer way an answer may still be under way
 			c.close()
 			return
 		}
 	}
-	l.queue = append(l.queue, item{end: true})
+	c.queue(l, item{end: true})
 	c.drain(l)
 }
 

@@ -23,6 +23,7 @@ type Proxy struct {
 	codec    Codec
 	open     func() session
 	recorder *Recorder
+	delay    *delay // nil = none
 	listener net.Listener
 	dialing  context.Context //nolint:containedctx // it ends with Close
 	cancel   context.CancelFunc
@@ -41,26 +42,38 @@ type Proxy struct {
 
 // NewProxy starts a proxy before the server at target, host:port; server is its name in [Call]. The caller closes it.
 func NewProxy(server, target string, codec Codec) (*Proxy, error) {
-	return newProxy(server, target, codec, nil)
+	return newProxy(server, target, codec, extra{})
 }
 
-func newProxy(server, target string, codec Codec, r *Recorder) (*Proxy, error) {
+// extra is what only some proxies have.
+type extra struct {
+	recorder *Recorder
+	delay    *delay
+}
+
+func newProxy(server, target string, codec Codec, x extra) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("wire: %w", err)
 	}
 	p := &Proxy{
-		Addr: l.Addr().String(), server: server, codec: codec, open: codec.begin(), recorder: r, listener: l, target: target,
+		Addr: l.Addr().String(), server: server, codec: codec, open: codec.begin(), recorder: x.recorder, delay: x.delay, listener: l, target: target,
 		conns: map[*conn]bool{}, marks: map[string]bool{},
 	}
 	p.dialing, p.cancel = context.WithCancel(context.Background())
 	p.running.Go(p.accept)
+	if p.delay != nil {
+		p.running.Go(p.deliver)
+	}
 	return p, nil
 }
 
 // Close ends the proxy and its connections, and drops what is held. It may be repeated.
 func (p *Proxy) Close() {
 	p.mu.Lock()
+	if p.delay != nil && !p.closed {
+		p.delay.alarm.close()
+	}
 	p.closed = true
 	p.cancel()
 	_ = p.listener.Close()

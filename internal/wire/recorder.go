@@ -15,7 +15,7 @@ type Recorder struct {
 
 // Tap starts a proxy whose calls are kept. The caller closes it.
 func (r *Recorder) Tap(server, target string, codec Codec) (*Proxy, error) {
-	return newProxy(server, target, codec, r)
+	return newProxy(server, target, codec, extra{recorder: r})
 }
 
 // Between returns the calls from one time until another, each where it stands by [Call.At], in that order.

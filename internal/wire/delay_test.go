@@ -1,0 +1,179 @@
+package wire_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
+)
+
+// delayed puts a delayed proxy before a server.
+func delayed(t *testing.T, addr string, codec wire.Codec, by time.Duration) *wire.Proxy {
+	t.Helper()
+	p, err := wire.NewDelayed("server", addr, codec, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// A command and its answer take the delay each, and commands that were sent together take it together: all of them reach the server
+// before the first answer has come back.
+func TestDelayIsALine(t *testing.T) {
+	t.Parallel()
+	const (
+		by   = 20 * time.Millisecond
+		many = 100
+	)
+	s := testenv.Redis(t)
+	p := delayed(t, s.Client.Options().Addr, wire.Redis, by)
+	o := *s.Client.Options()
+	o.Addr, o.PoolSize = p.Addr, 1
+	c := redis.NewClient(&o)
+	t.Cleanup(func() { _ = c.Close() })
+	ping(t, c) // the connection is there
+	for range 5 {
+		before := time.Now()
+		if ping(t, c); time.Since(before) < 2*by {
+			t.Errorf("a ping took %v, want %v or more", time.Since(before), 2*by)
+		}
+	}
+
+	var last int64
+	for _, k := range p.Since(0) {
+		last = k.ID
+	}
+	if _, err := c.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		for range many {
+			pipe.Exists(t.Context(), s.Prefix+"stock:{101}")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	calls := slices.DeleteFunc(p.Since(last), func(k wire.Call) bool { return k.Setup })
+	if len(calls) != many {
+		t.Fatalf("%d calls, want %d", len(calls), many)
+	}
+	early := 0
+	for _, k := range calls {
+		if k.Sent.Before(calls[0].Answered) {
+			early++
+		}
+		if took := k.Answered.Sub(k.Sent); took < by {
+			t.Errorf("an answer passed %v after its command, want %v or more", took, by)
+		}
+	}
+	if early != many {
+		t.Errorf("%d of %d commands reached the server before the first answer passed, want all", early, many)
+	}
+}
+
+func ping(t *testing.T, c *redis.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := c.Ping(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The end of a connection overtakes nothing, in either direction.
+func TestDelayedEnd(t *testing.T) {
+	t.Parallel()
+	const question, answer = "what is left?", "one item"
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	heard := make(chan string, 1)
+	go func() {
+		conn, err := server.Accept()
+		if err != nil {
+			heard <- err.Error()
+			return
+		}
+		text, _ := io.ReadAll(conn)
+		_, _ = io.WriteString(conn, answer)
+		_ = conn.Close()
+		heard <- string(text)
+	}()
+	p := delayed(t, server.Addr().String(), wire.Raw, 10*time.Millisecond)
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.WriteString(conn, question); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil || string(got) != answer {
+		t.Errorf("the client heard %q, %v, want %q", got, err, answer)
+	}
+	if text := <-heard; text != question {
+		t.Errorf("the server heard %q, want %q", text, question)
+	}
+}
+
+// A proxy that is closed does not wait for what is under way, and may be closed again.
+func TestDelayedClose(t *testing.T) {
+	t.Parallel()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	p := delayed(t, server.Addr().String(), wire.Raw, 24*time.Hour)
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	far, err := server.Accept() // so that the proxy reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = far.Close() }()
+	if _, err := io.WriteString(conn, "never heard"); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	p.Close()
+	_ = far.SetDeadline(time.Now().Add(30 * time.Second))
+	if text, _ := io.ReadAll(far); len(text) != 0 {
+		t.Errorf("the server heard %q, want nothing", text)
+	}
+}
+
+// BenchmarkDelay says how long a ping takes over a way of 1 ms there and back.
+func BenchmarkDelay(b *testing.B) {
+	s := testenv.Redis(b)
+	p, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 500*time.Microsecond)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(p.Close)
+	o := *s.Client.Options()
+	o.Addr = p.Addr
+	c := redis.NewClient(&o)
+	b.Cleanup(func() { _ = c.Close() })
+	for b.Loop() {
+		if err := c.Ping(b.Context()).Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
