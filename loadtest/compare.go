@@ -77,7 +77,9 @@ type Comparing struct {
 	Fits func(api.Mode, Plan) error
 	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
 	Replicas int
-	Stack    []string
+	// RTT is the round trip between the replicas and their servers; 0 = that of the network there is.
+	RTT   time.Duration
+	Stack []string
 	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that the
 	// service has logged since; a run that failed, was contradicted or stayed undecided keeps them. nil = logs cannot be read.
 	MarkLogs func() (since func(n int) []string)
@@ -100,7 +102,7 @@ func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
 func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Plans: namedApart(what.Plans), Results: []Result{}}
 	c.Environment.Version = what.Version
-	c.Environment.Replicas = what.Replicas
+	c.Environment.Replicas, c.Environment.RTT = what.Replicas, what.RTT
 	jobs := c.jobs(what)
 	var failed error
 	for i, j := range jobs {

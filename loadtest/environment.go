@@ -21,6 +21,8 @@ type Environment struct {
 	Engine     string    `json:"engine"`
 	// Replicas is how many processes served, as the caller knows or as X-Replica showed.
 	Replicas int `json:"replicas"`
+	// RTT is the round trip that was put between the replicas and their servers; 0 = none.
+	RTT time.Duration `json:"rtt,omitempty"`
 }
 
 // ThisEnvironment describes this process and the machine it runs on; Version, Engine and Replicas are the caller's to fill in.

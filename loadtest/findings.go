@@ -199,6 +199,9 @@ func planLine(p Plan, e Environment, lang string) string {
 			parts = append(parts, say(lang, "plan replicas", e.Replicas))
 		}
 	}
+	if e.RTT > 0 {
+		parts = append(parts, say(lang, "plan rtt", e.RTT))
+	}
 	text := strings.Join(parts, say(lang, "list sep"))
 	if p.Name != "" {
 		text = p.Name + ": " + text

@@ -106,6 +106,9 @@ func WriteBench(w io.Writer, c Comparison) error {
 		fmt.Fprintf(&b, "cpu: %s\n", e.CPU)
 	}
 	fmt.Fprintf(&b, "engine: %s\nreplicas: %d\n", e.Engine, e.Replicas)
+	if e.RTT > 0 {
+		fmt.Fprintf(&b, "rtt: %v\n", e.RTT)
+	}
 	for _, r := range c.Results {
 		l := r.Latency[Accepted]
 		if l.Count == 0 {

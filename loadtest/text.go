@@ -109,7 +109,7 @@ var messages = map[string]map[string]string{
 		"plan each": "%d clients × %d requests", "plan total": "%d clients, %d requests in all", "plan for": "%d clients for %s",
 		"plan rate": "%s arrivals/s for %s", "plan stages": "arrivals/s in stages %s", "plan empty": "no load",
 		"plan stock": "stock %d", "plan quantity": "quantity %d", "plan products": "%d products", "plan segments": "%d segments",
-		"plan wait": "wait %s", "plan engine": "engine %s", "plan replica": "1 replica", "plan replicas": "%d replicas", "plan retry": "up to %d retries", "list sep": ", ",
+		"plan wait": "wait %s", "plan engine": "engine %s", "plan replica": "1 replica", "plan replicas": "%d replicas", "plan rtt": "round trip %s", "plan retry": "up to %d retries", "list sep": ", ",
 
 		"col label": "label", "col samples": "samples", "col mean": "mean", "col median": "p50", "col p90": "p90", "col p95": "p95",
 		"col p99": "p99", "col p99.9": "p99.9", "col min": "min", "col max": "max", "col error": "error %", "col throughput": "per second",
@@ -169,7 +169,7 @@ var messages = map[string]map[string]string{
 		"plan each": "%d 个并发 × %d 次", "plan total": "%d 个并发，共 %d 次请求", "plan for": "%d 个并发，持续 %s",
 		"plan rate": "每秒到达 %s 个，持续 %s", "plan stages": "每秒到达数分阶段 %s", "plan empty": "没有负载",
 		"plan stock": "库存 %d", "plan quantity": "每次 %d 件", "plan products": "%d 种商品", "plan segments": "%d 段",
-		"plan wait": "等锁 %s", "plan engine": "引擎 %s", "plan replica": "1 个副本", "plan replicas": "%d 个副本", "plan retry": "最多重试 %d 次", "list sep": "，",
+		"plan wait": "等锁 %s", "plan engine": "引擎 %s", "plan replica": "1 个副本", "plan replicas": "%d 个副本", "plan rtt": "往返 %s", "plan retry": "最多重试 %d 次", "list sep": "，",
 
 		"col label": "标签", "col samples": "样本", "col mean": "平均值", "col median": "中位数", "col p90": "90%\n百分位", "col p95": "95%\n百分位",
 		"col p99": "99%\n百分位", "col p99.9": "99.9%\n百分位", "col min": "最小值", "col max": "最大值", "col error": "异常 %", "col throughput": "吞吐量\n/秒",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type demoFlags struct {
 
 	vus, requests int
 	stock         int64
+	rtt           time.Duration
 
 	json, lang     string
 	quiet, noColor bool
@@ -56,6 +58,9 @@ is an error instead, told before anything is run, with what to install.
 With --redis, --sql, --etcd and so on it works on your own servers: its keys there begin with a prefix made for the run, its
 tables are dropped afterwards unless they were there before, and tables of the same names that lastitem did not make are refused.
 
+With --rtt the servers are as far away as they would be in a data centre: a proxy before each server of each replica delays
+every message by half the round trip. On loopback a window between two commands is microseconds wide, and seldom hit.
+
 With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, whose admin
 token is wanted. The stock of product 101 is set and its orders are deleted.
 
@@ -65,6 +70,7 @@ can be said; 130 interrupted, after a partial table.`,
 		Example: `  shop demo
   shop demo --mode mutex --replicas 1
   shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
+  shop demo --mode 'setnx*,mutex' --rtt 1ms
   shop demo --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'
   shop demo --url http://localhost:8080 --token "$SHOP_ADMIN_TOKEN"`,
 		Args: arguments(0, 0),
@@ -89,6 +95,7 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	set.IntVar(&f.vus, "vus", 0, "clients, instead of the demo's 40")
 	set.IntVar(&f.requests, "requests", 0, "requests in all, instead of half as many again as there is stock")
 	set.Int64Var(&f.stock, "stock", 0, "stock at the start, instead of the demo's 500")
+	addRTT(set, &f.rtt, "")
 	set.StringVar(&f.json, "json", "out/demo.json", "where to write the JSON; '-' prints it instead of the table, '' writes none")
 	set.StringVar(&f.lang, "lang", "en", "language of the table: en or zh")
 	set.BoolVar(&f.quiet, "quiet", false, "no progress")
@@ -113,12 +120,15 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	if f.json == "-" {
 		notes = cmd.ErrOrStderr()
 	}
+	far, err := newFarther(f.set, f.rtt, cmp.Or(f.own.given(f.set), givenFlag(f.set, "url")))
+	if err != nil {
+		return err
+	}
 	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
-	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
 	if f.url != "" {
 		what.Stack = []string{fmt.Sprintf("stack: %s, as given, taken to have %d replicas", f.url, f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
-		return f.compare(cmd.Context(), cmd, s, what)
+		return f.compare(cmd.Context(), cmd, service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}, what)
 	}
 	if _, err := loadtest.Select(modesHere(), f.mode); err != nil { // before anything is started
 		return usage("%w", err)
@@ -127,7 +137,7 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	return closed(f.private(cmd, notes, g, s, what), g.leave(cmd.Context()))
+	return closed(f.private(cmd, notes, g, far, what), g.leave(cmd.Context()))
 }
 
 // modesHere are the names of the modes that this binary knows, as a service of it tells them.
@@ -140,46 +150,16 @@ func modesHere() []api.Mode {
 }
 
 // private runs the comparison on a stack of its own.
-func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest, s service, what loadtest.Comparing) error {
+func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest, far *farther, what loadtest.Comparing) error {
 	var log stackLog
 	options, err := g.options(f.options(&log, notes))
 	if err != nil {
 		return err
 	}
-	stack, err := localstack.Start(cmd.Context(), options)
-	if err != nil {
-		if cmd.Context().Err() != nil {
-			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}
-		}
-		return err
-	}
-	what.Stack = log.lines()
-	what.MarkLogs = stack.MarkLogs
-	s.url, s.token = stack.URL, stack.Token
-	ctx, stop := aliveContext(cmd.Context(), stack)
-	awaitModes(ctx, stack)
-	err = f.compare(ctx, cmd, s, what)
-	stop()
-	if err != nil { // the cause may be a death that is just being noticed
-		select {
-		case <-stack.Done():
-		case <-time.After(time.Second):
-		}
-	}
-	if died := stack.Err(); died != nil {
-		// What follows from the death of a part is no finding about a mode.
-		err = died
-	}
-	return closed(err, stack.Close())
-}
-
-// closed returns the error of a command that had something to close: its exit code stays, and neither message is lost.
-func closed(err, closing error) error {
-	var e *exitError
-	if closing != nil && errors.As(err, &e) {
-		return &exitError{code: e.code, err: errors.Join(e.err, closing)}
-	}
-	return errors.Join(err, closing)
+	return private(cmd.Context(), options, far, func(ctx context.Context, stack *localstack.Stack) error {
+		what.Stack, what.MarkLogs, what.RTT = log.lines(), stack.MarkLogs, far.rtt
+		return f.compare(ctx, cmd, service{url: stack.URL, token: stack.Token, replicas: f.replicas, lang: f.lang}, what)
+	})
 }
 
 // plan returns the demo's plan with what was given on the command line.
@@ -271,19 +251,6 @@ func (f demoFlags) report(w io.Writer, c loadtest.Comparison) error {
 	}
 	_, err := fmt.Fprintf(w, "json: %s\n", f.json)
 	return err
-}
-
-// aliveContext returns a context that ends with ctx or when a part of the stack dies.
-func aliveContext(ctx context.Context, stack *localstack.Stack) (context.Context, context.CancelFunc) {
-	alive, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-stack.Done():
-			cancel()
-		case <-alive.Done():
-		}
-	}()
-	return alive, cancel
 }
 
 // stackLog keeps what the stack says about itself, for the JSON, and passes it on.

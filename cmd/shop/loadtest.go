@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ const envToken = "SHOP_ADMIN_TOKEN"
 type loadtestFlags struct {
 	url, token, mode string
 	replicas         int
+	rtt              time.Duration
 	plan             planFlags
 	thresholds       []string
 
@@ -42,6 +44,9 @@ func newLoadtest() *cobra.Command {
 		Short: "Put load on one or several modes, and have the result judged",
 		Long: `Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
 stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
+
+With --rtt the load goes to a private stack instead, which is started for the run: that of 'shop demo', with proxies before the servers of
+each replica that delay every message by half the round trip.
 
 The closed model (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; the
 open model (--rate, --stages) sends when a request is due, whether answers come or not, and counts the wait from then.
@@ -63,6 +68,7 @@ Named plans, which the other flags override:
 		Example: `  shop loadtest --url http://localhost:8080 --mode lua-lock --plan jmeter
   shop loadtest --mode 'set*,lua-lock' --vus 50 --requests 2000 --stock 1000 --repeat 6
   shop loadtest --mode lease-seq --rate 500 --duration 10s --stock 100000 --threshold 'p(99)<50ms' --threshold 'oversold==0'
+  shop loadtest --mode lua-lock,handoff --rtt 1ms --repeat 3
   shop loadtest --mode noop --stages 10s:100,30s:2000 --lang zh
   shop loadtest --mode all --repeat 6 --bench >modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
@@ -82,6 +88,7 @@ func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set.StringVar(&f.mode, "mode", "", "modes: names, globs like 'set*', joined by commas, or all")
 	set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
 	set.IntVar(&f.replicas, "replicas", 0, "replicas behind the address; 0 is as many as answer, then none can be missing")
+	addRTT(set, &f.rtt, "; starts a private stack, of 3 replicas or --replicas")
 	f.plan.add(set)
 	set.StringArrayVar(&f.thresholds, "threshold", nil,
 		"bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
@@ -114,17 +121,29 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	if err := writable(f.jsonFile); err != nil {
 		return fmt.Errorf("--json-file: %w", err)
 	}
+	far, err := newFarther(f.plan.set, f.rtt, givenFlag(f.plan.set, "url", "request"))
+	if err != nil {
+		return err
+	}
+	if far.rtt > 0 {
+		return f.private(cmd, thresholds, far)
+	}
 	what, err := f.comparing(cmd.Context())
 	if err != nil {
 		return err
 	}
+	return f.compare(cmd.Context(), cmd, what, thresholds)
+}
+
+// compare makes the runs and reports.
+func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what loadtest.Comparing, thresholds []loadtest.Threshold) error {
 	history, err := openHistory(f.history)
 	if err != nil {
 		return err
 	}
 	progress := newProgress(cmd.ErrOrStderr(), f.quiet, false)
 	what.Progress, what.Each = progress.step, history.each
-	c, err := loadtest.Compare(cmd.Context(), what)
+	c, err := loadtest.Compare(ctx, what)
 	progress.clear()
 	// A full disk does not cost what was measured.
 	err = errors.Join(err, history.close())

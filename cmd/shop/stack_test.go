@@ -35,6 +35,7 @@ func TestStackCommands(t *testing.T) {
 	t.Run("up without restarts", func(t *testing.T) { testUpNoRestart(t, shop) })
 	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
 	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
+	t.Run("rtt", func(t *testing.T) { testRTT(t, shop) })
 	t.Run("lab", func(t *testing.T) { testLab(t, shop) })
 	t.Run("trace", func(t *testing.T) { testTrace(t, shop) })
 	t.Run("with-stack code", func(t *testing.T) { testWithStackCode(t, shop) })

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type upFlags struct {
 	lang           string
 	noRestart      bool
 	keepFailing    bool
+	rtt            time.Duration
 }
 
 // maxReplicas is how many a stack may have on one machine.
@@ -63,6 +65,7 @@ The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if tha
 	f.own.add(flags)
 	flags.BoolVar(&f.noRestart, "no-restart", false, "end the stack when a part of it dies; else replicas, balancer and durable stores are started again")
 	flags.BoolVar(&f.keepFailing, "keep-failing", false, "keep a replica that fails in the balancer's round, for a fault under test")
+	addRTT(flags, &f.rtt, "")
 	flags.BoolVar(&f.json, "json", false, "print the addresses as JSON")
 	flags.StringVar(&f.lang, "lang", "en", "language of what to do next: en or zh")
 	return cmd
@@ -79,6 +82,11 @@ func up(cmd *cobra.Command, f upFlags) error {
 	if err := cmp.Or(checkBackendFlag(f.backend), checkLang(f.lang)); err != nil {
 		return err
 	}
+	far, err := newFarther(cmd.Flags(), f.rtt, f.own.given(cmd.Flags()))
+	if err != nil {
+		return err
+	}
+	defer far.close()
 	if _, err := newGuest(cmd.Context(), f.own); err != nil { // only to see that they answer
 		return err
 	}
@@ -91,7 +99,7 @@ func up(cmd *cobra.Command, f upFlags) error {
 		o.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port))
 	}
 	ctx := cmd.Context()
-	stack, err := localstack.Start(ctx, o)
+	stack, err := localstack.Start(ctx, far.options(o))
 	if err != nil {
 		if ctx.Err() != nil {
 			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}
@@ -101,6 +109,7 @@ func up(cmd *cobra.Command, f upFlags) error {
 		}
 		return err
 	}
+	far.say(stack, o.Log)
 	if err := printStack(cmd.OutOrStdout(), stack, f); err != nil {
 		return errors.Join(err, stack.Close())
 	}
@@ -131,6 +140,9 @@ func printStack(w io.Writer, s *localstack.Stack, f upFlags) error {
 			"url": s.URL, "token": s.Token, "balancer": s.Balancer, "replicas": s.Replicas,
 			"redis": s.Redis, "sql": s.SQL, "logs": s.Dir,
 		}
+		if f.rtt > 0 {
+			all["rtt"] = f.rtt.String()
+		}
 		for _, x := range s.Extras() {
 			all[x.Name] = x.Services[0]
 			if x.Name == localstack.Redlock {
@@ -158,6 +170,9 @@ func printStack(w io.Writer, s *localstack.Stack, f upFlags) error {
 		line(b.Name, url, b.Kind)
 	}
 	text := upTexts[f.lang]
+	if f.rtt > 0 {
+		line("rtt", f.rtt.String(), text.rtt)
+	}
 	line("token", s.Token, text.token)
 	line("logs", s.Dir, "")
 	if err := t.Flush(); err != nil {
@@ -180,14 +195,16 @@ func printStack(w io.Writer, s *localstack.Stack, f upFlags) error {
 }
 
 // upTexts are the sentences around the addresses, by language.
-var upTexts = map[string]struct{ token, shell, try, end string }{
+var upTexts = map[string]struct{ token, shell, try, end, rtt string }{
 	"en": {
 		"for the routes that set stock (SHOP_ADMIN_TOKEN)", "For another shell:",
 		"Put 100 of product 101 in stock, sell one, look:", "Ctrl-C ends it all.",
+		"round trip from each replica to its servers; the addresses above are the servers themselves",
 	},
 	"zh": {
 		"设置库存的接口所需的管理员令牌（SHOP_ADMIN_TOKEN）", "在另一个终端里：",
 		"给商品 101 上架 100 件，卖一件，再看库存：", "按 Ctrl-C 全部停止。",
+		"各副本到后端的往返时间；上面列出的是后端自身的地址，直连没有延迟",
 	},
 }
 

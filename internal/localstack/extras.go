@@ -227,21 +227,6 @@ func (s *Stack) Extras() []Extra {
 	return there
 }
 
-// extrasEnv tells a replica of the extras, also of those that are not there: the environment that it inherits may name others.
-func (s *Stack) extrasEnv() []string {
-	urls := map[string][]string{}
-	for _, x := range s.Extras() {
-		for _, sv := range x.Services {
-			urls[x.Name] = append(urls[x.Name], sv.URL)
-		}
-	}
-	env := make([]string, len(extras))
-	for i, name := range extras {
-		env[i] = "SHOP_" + strings.ToUpper(name) + "=" + strings.Join(urls[name], ",")
-	}
-	return env
-}
-
 // maskedList is Masked for several addresses, comma-separated.
 func maskedList(addresses string) string {
 	all := strings.Split(addresses, ",")

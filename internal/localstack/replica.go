@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,10 @@ import (
 func (s *Stack) startReplica(ctx context.Context, i int) error {
 	number := strconv.Itoa(i + 1)
 	missing, err := s.missingEnv()
+	if err != nil {
+		return err
+	}
+	backends, err := s.backendsEnv(i + 1)
 	if err != nil {
 		return err
 	}
@@ -28,11 +33,9 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 			return slices.Concat([]string{
 				"SHOP_LISTEN=" + addr,
 				"SHOP_REPLICA=" + number,
-				"SHOP_REDIS=" + s.Redis.URL,
-				"SHOP_SQL=" + s.SQL.URL,
 				"SHOP_ADMIN_TOKEN=" + s.Token,
 				missing,
-			}, s.extrasEnv(), s.opts.Env)
+			}, backends, s.opts.Env)
 		},
 		ready: s.replicaReady(number),
 		grace: grace,
@@ -41,6 +44,39 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 		s.opts.Log("replica %s: at %s", number, s.Replicas[i].Addr)
 	}
 	return err
+}
+
+// backendsEnv tells a replica where its servers are, and of the extras also which are not there: the environment that it inherits may name
+// others.
+func (s *Stack) backendsEnv(replica int) ([]string, error) {
+	servers := map[string][]Service{Redis: {s.Redis}, "sql": {s.SQL}}
+	for _, x := range s.Extras() {
+		servers[x.Name] = x.Services
+	}
+	var env []string
+	for _, name := range slices.Concat([]string{Redis, "sql"}, extras) {
+		urls := make([]string, len(servers[name]))
+		for i, x := range servers[name] {
+			var err error
+			if urls[i], err = s.urlFor(x, replica); err != nil {
+				return nil, err
+			}
+		}
+		env = append(env, "SHOP_"+strings.ToUpper(name)+"="+strings.Join(urls, ","))
+	}
+	return env, nil
+}
+
+// urlFor is the URL by which a replica reaches a server.
+func (s *Stack) urlFor(x Service, replica int) (string, error) {
+	if s.opts.Via == nil || x.Addr == "" {
+		return x.URL, nil
+	}
+	addr, err := s.opts.Via(x, replica)
+	if err != nil {
+		return "", fmt.Errorf("localstack: a way from replica %d to %s: %w", replica, x.Name, err)
+	}
+	return strings.Replace(x.URL, x.Addr, addr, 1), nil
 }
 
 // kafkaWithin is how long the start of a replica waits for its consumers: a new broker may take half a minute to make a group.
