@@ -29,6 +29,7 @@ type labFlags struct {
 	all, pairs, beyond, json, stories bool
 	replay, update, docs, lang, ttl   string
 	lanes, times                      int
+	random                            randomFlags
 }
 
 func newLab() *cobra.Command {
@@ -44,11 +45,14 @@ By default a cell (mode, store, fault) that is known to be broken is shown by it
 is tried at every position; --all plays everything. One cell alone is told as a story: its worst schedule, command by
 command; with --json the story is a file that --replay plays again.
 
+With --random it plays random schedules of the cells that must be exact, for as long as --for says; --seed draws the same ones again.
+Each that breaks something is written to out/random-SEED-N.json, for --replay.
+
 Needs redis-server and mariadbd or mysqld on PATH.
 
 Exit codes: 0 all is as claimed; 1 something is not, a schedule was vacuous, or a replay diverged; 2 the command line is
 wrong; 130 interrupted.`,
-		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json",
+		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json\n  shop lab --random --seed 7 --for 10m",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, f) }),
 	}
@@ -69,6 +73,7 @@ wrong; 130 interrupted.`,
 	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh")
 	set.StringVar(&f.update, "update", "", "merge what was found into this matrix.json; with --all")
 	set.StringVar(&f.docs, "docs", "", "write matrix.md in both languages into this directory, from the committed matrix; nothing is played")
+	f.random.add(cmd)
 	return cmd
 }
 
@@ -87,9 +92,15 @@ func runLab(cmd *cobra.Command, f labFlags) error {
 	if f.docs != "" {
 		return writeMatrixPages(f.docs)
 	}
+	if err := f.random.check(cmd); err != nil {
+		return err
+	}
 	o, err := f.options(cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if f.random.random {
+		return randomLab(cmd, f, o)
 	}
 	if f.replay != "" {
 		return replayLab(cmd, f, o)
