@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/faultlab"
+)
+
+// randomFlags are the flags of random schedules.
+type randomFlags struct {
+	random bool
+	seed   uint64
+	length time.Duration
+}
+
+// add declares the flags.
+func (f *randomFlags) add(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.BoolVar(&f.random, "random", false, "play random schedules of the cells that must be exact, instead of the grid")
+	set.Uint64Var(&f.seed, "seed", 0, "with --random: which schedules are drawn, in which order (default a new one, which is printed)")
+	set.DurationVar(&f.length, "for", 10*time.Minute, "with --random: how long")
+	for _, other := range []string{"replay", "update", "docs", "all", "pairs", "stories"} {
+		cmd.MarkFlagsMutuallyExclusive("random", other)
+	}
+}
+
+// check refuses what makes no sense.
+func (f *randomFlags) check(cmd *cobra.Command) error {
+	set := cmd.Flags()
+	switch {
+	case !f.random && (set.Changed("seed") || set.Changed("for")):
+		return usage("--seed and --for are about --random")
+	case f.length <= 0:
+		return usage("--for %v: want more than 0", f.length)
+	}
+	return nil
+}
+
+// randomTexts are the words of the report, by language.
+var randomTexts = map[string]struct{ seed, found, sum, right string }{
+	"en": {
+		"seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again",
+		"%s: %s: %s",
+		"seed %d: %d schedules of %d cells in %v, %d of them with the rival held too: %s",
+		"Nothing broke that must be exact. That is no proof: see the grid.",
+	},
+	"zh": {
+		"种子 %d，时长 %v：'shop lab --random --seed %[1]d' 会抽出同样的调度",
+		"%s：%s：%s",
+		"种子 %d：%d 个调度，%d 个格子，用时 %v，其中 %d 个同时拦住了对手：%s",
+		"应当精确的都没有被打破。这不是证明，穷举见网格。",
+	},
+}
+
+// randomLab plays random schedules. Every one that broke something is kept in a file that --replay plays again.
+func randomLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
+	if !cmd.Flags().Changed("seed") {
+		f.random.seed = rand.Uint64() >> 32 //nolint:gosec // short enough to be typed
+	}
+	w, text := cmd.OutOrStdout(), randomTexts[f.lang]
+	notes := w
+	if f.json {
+		notes = cmd.ErrOrStderr()
+	}
+	fmt.Fprintf(notes, text.seed+"\n", f.random.seed, f.random.length)
+	o.Progress = nil
+	d, err := faultlab.Random(cmd.Context(), o, faultlab.Randomly{Seed: f.random.seed, For: f.random.length, Found: func(p faultlab.Played) {
+		fmt.Fprintf(notes, text.found+"\n", p.Outcome, p.Schedule, p.Why)
+	}})
+	if d == nil {
+		return err
+	}
+	if keeping := keepFindings(notes, d); err == nil {
+		err = keeping
+	}
+	if f.json {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		if failed := enc.Encode(d); err == nil {
+			err = failed
+		}
+	}
+	var outcomes []string
+	for _, outcome := range slices.Sorted(maps.Keys(d.Outcomes)) {
+		outcomes = append(outcomes, fmt.Sprintf("%s %d", outcome, d.Outcomes[outcome]))
+	}
+	fmt.Fprintf(notes, text.sum+"\n", d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, strings.Join(outcomes, ", "))
+	switch {
+	case err != nil:
+		return err
+	case len(d.Broken) > 0:
+		return &exitError{code: exitFailed, err: fmt.Errorf("%d of %d schedules broke what must be exact", len(d.Broken), d.Schedules)}
+	case d.Outcomes["."] == 0:
+		return &exitError{code: exitInconclusive, err: fmt.Errorf("none of %d schedules could be judged", d.Schedules)}
+	}
+	fmt.Fprintln(notes, text.right)
+	return nil
+}
+
+// keepFindings writes a story of each finding, and says how to play it again.
+func keepFindings(w io.Writer, d *faultlab.Drawn) error {
+	for i := range d.Broken {
+		name := filepath.Join("out", fmt.Sprintf("random-%d-%d.json", d.Seed, i+1))
+		told, err := json.MarshalIndent(faultlab.Result{Worst: &d.Broken[i], Servers: d.Servers, TTL: d.TTL}, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll("out", 0o755); err != nil { //nolint:gosec // as for demo.json
+			return err
+		}
+		if err := os.WriteFile(name, told, 0o644); err != nil { //nolint:gosec // likewise
+			return err
+		}
+		fmt.Fprintf(w, "%s: shop lab --replay %s\n", d.Broken[i].Schedule, name)
+	}
+	return nil
+}
