@@ -90,6 +90,11 @@ reads: build ## measure the memory and time that eight readers of many orders, a
 lab-mutants: ## whether the lab finds defects that are put into the modes: a binary for each, a few minutes
 	@$(test_path) go test -tags mutants -count=1 -timeout 20m -run '^TestMutants$$' -v ./cmd/shop
 
+.PHONY: track-record
+track-record: build ## run every command of docs/track-record.md: under five minutes
+	@export SHOP_TEST_TRACK_RECORD=all; $(test_path); export PATH; \
+	exec bin/shop with-stack -- go test -count=1 -timeout 20m -v -run '^TestStackCommands$$/^track_record$$' ./cmd/shop
+
 .PHONY: soak
 soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
 	@export LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); \
