@@ -59,20 +59,20 @@ func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	return r, err
 }
 
-// message is the request as the consumer needs it, which may be another replica: the order complete but for what is left, and both
-// answers but for a number, and the run that the product is in.
+// message is the request as the consumer needs it, which may be another replica: the order complete but for what is left, and the run
+// that the product is in. With a key also what is kept under it: the payload's fingerprint, and both answers but for a number.
 func (k *kafkaDeductor) message(ctx context.Context, req Request) (kafkaRequest, error) {
 	item := req.Items[0]
 	order, err := k.deps.newOrder("kafka", item, req, nil, 0)
 	if err != nil {
 		return kafkaRequest{}, err
 	}
-	m := kafkaRequest{
-		Order: order,
-		Sold:  onWire(soldTemplate(req, []store.Order{order})), Refused: onWire(refusedTemplate(req, item)),
-	}
-	if m.Fingerprint, err = fingerprint(req); err != nil {
-		return m, err
+	m := kafkaRequest{Order: order}
+	if len(req.Key) > 0 {
+		m.Sold, m.Refused = onWire(soldTemplate(req, []store.Order{order})), onWire(refusedTemplate(req, item))
+		if m.Fingerprint, err = fingerprint(req); err != nil {
+			return m, err
+		}
 	}
 	m.Run, err = k.runs.read(ctx, item.ProductID)
 	return m, err
