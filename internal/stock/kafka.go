@@ -152,12 +152,16 @@ func (a kafkaAnswer) result(m kafkaRequest, req Request) (Receipt, error) {
 	return r, nil
 }
 
-// kafkaLifetime is the age from which a record is void: its request was answered "unknown" long ago. It bounds for how long what
-// keeps a redelivered record from having a second effect must be kept, in three steps. Within one run that is the row of its key
-// in idempotent_log or, without a key, its row in orders, which is kept at least as long. Where keys are kept for less than twice
-// kafkaLifetime, half of that time is the bound instead ([Deps.KeepKeys]): the other half is for clocks that differ. In another run the record is void
-// whatever its age. And the log itself keeps records for kafkaRetention where the topics are ours; where somebody else has made them
-// with another retention, or none, nothing changes, since age and run are looked at in the record.
+// kafkaLifetime is the age from which a consumer ignores a record: the client of an older one was told "unknown" long ago.
+//
+// A redelivered record must not deduct again. Three rules see to that:
+//   - In the run of the record, the database knows it: by the row of its key in idempotent_log or, without a key, by its row in
+//     orders. Both rows must outlive the record. They do, since a purge removes them much later than kafkaLifetime. Where keys are
+//     kept for less than twice kafkaLifetime, the age limit is half of their retention ([Deps.KeepKeys]); the other half allows for
+//     clocks that differ.
+//   - In any other run the record is ignored, whatever its age: the stock was set since.
+//   - Age and run are read from the record itself. So the retention of the log does not matter: kafkaRetention where the shop makes
+//     the topics, or whatever somebody else has configured.
 const (
 	kafkaLifetime  = 10 * time.Minute
 	kafkaRetention = time.Hour
