@@ -25,8 +25,10 @@ type Cell struct {
 	Sampled bool `json:"sampled,omitempty"`
 	// Witnesses are schedules that show the letters, one each: the first in the order of the request that is the same in every run.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
-	// Blocked is the longest time for which nobody finished; it is no part of the matrix.
-	Blocked time.Duration `json:"-"`
+	// Blocked says how long a holder that stands still keeps everybody else out, at the worst of the positions; "" = nobody stood still.
+	Blocked Blocked `json:"blocked,omitempty"`
+	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
+	BlockedFor time.Duration `json:"-"`
 	// Wrong says what is not as it must be, a sentence each: an outcome that is not claimed, a claimed one that was not found, a
 	// schedule that diverged or was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
@@ -39,7 +41,10 @@ const letters = "OLDXA!"
 func sum(c Cell, played []Played) Cell {
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
-		c.Blocked = max(c.Blocked, p.Report.Blocked)
+		c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
+		if longer[p.Blocked] > longer[c.Blocked] {
+			c.Blocked = p.Blocked
+		}
 		switch p.Outcome {
 		case api.Exact:
 		case Diverged, Vacuous, Failed:

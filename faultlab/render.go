@@ -12,8 +12,9 @@ import (
 
 // pageText is the text of the matrix page around its tables.
 type pageText struct {
-	head, table, legend, beyond, beyondHead, witnesses, witnessHead, wire string
-	schedules                                                             string // a format, of a number
+	head, table, legend, blocked, blockedHead, beyond, beyondHead, witnesses, witnessHead, wire string
+	schedules                                                                                   string // a format, of a number
+	kept                                                                                        map[Blocked]string
 }
 
 // notOnTheWire lists what no proxy can bring about, and the Go test that covers it.
@@ -41,7 +42,12 @@ broke it; it is no proof beyond them.
 ` + "`make lab`" + ` plays the witnesses of what is broken and all schedules of what is exact, ` + "`make lab ALL=1`" + ` all of both.
 `,
 		table: "mode | store", schedules: "%d schedules.",
-		legend: "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
+		legend:  "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
+		blocked: "## While A stands still\n\nFor how long everybody else is kept out of the product when the holder's process is stopped at the worst of its commands.\n",
+		kept: map[Blocked]string{
+			NotBlocked: "not at all", UntilLease: "until A's lease or session has ended", UntilHolder: "until A goes on",
+		},
+		blockedHead: "kept out | modes",
 		beyond: `## Beyond the ladder
 
 The modes make no claims about these hazards. What each showed is kept, and a run that shows a letter more or less fails. ` + "`make lab BEYOND=1`" + ` plays them; a mode that
@@ -64,7 +70,12 @@ two requests break without any fault is not played.
 ` + "`make lab`" + ` 重放已知的坏例，并跑完所有正确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
 `,
 		table: "模式 | 存储", schedules: "共 %d 个调度。",
-		legend: "`.` 正确 · `O` 超卖或丢失更新 · `L` 漏库存：库存少了却没有订单 · `D` 重复扣款 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
+		legend:  "`.` 正确 · `O` 超卖或丢失更新 · `L` 漏库存：库存少了却没有订单 · `D` 重复扣款 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
+		blocked: "## A 停住的时候\n\n持有者进程停在最糟的那条命令上时，其他人要被挡在这件商品外面多久。\n",
+		kept: map[Blocked]string{
+			NotBlocked: "完全不挡", UntilLease: "到 A 的租约或会话结束", UntilHolder: "到 A 恢复运行",
+		},
+		blockedHead: "挡到什么时候 | 模式",
 		beyond: `## 阶梯之外
 
 模式对下列故障没有声明。每种故障下看到的结果都记录在案，多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会重放它们；没有故障、两个请求就能打破的模式不在其中。
@@ -104,6 +115,7 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 		}
 	}
 	b.WriteString("\n" + t.legend + " " + fmt.Sprintf(t.schedules, tried) + "\n\n")
+	m.writeBlocked(&b, t)
 	m.writeBeyond(&b, lang, t)
 	m.writeWitnesses(&b, t)
 	b.WriteString("\n" + t.wire + "\n")
@@ -163,6 +175,21 @@ func (m Matrix) writeBeyond(b *strings.Builder, lang string, t pageText) {
 			title = f.Title.Zh
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", f.Name, title, list(broken), list(exact))
+	}
+	b.WriteString("\n")
+}
+
+// writeBlocked lists for how long each mode's holder keeps others out while it stands still.
+func (m Matrix) writeBlocked(b *strings.Builder, t pageText) {
+	names := map[Blocked][]string{}
+	for _, c := range m.Cells {
+		if c.Fault == api.Pause {
+			names[c.Blocked] = append(names[c.Blocked], fmt.Sprintf("`%s` %s", c.Mode, c.Store))
+		}
+	}
+	b.WriteString(t.blocked + "\n| " + t.blockedHead + " |\n| --- | --- |\n")
+	for _, kept := range []Blocked{NotBlocked, UntilLease, UntilHolder} {
+		fmt.Fprintf(b, "| %s | %s |\n", t.kept[kept], list(names[kept]))
 	}
 	b.WriteString("\n")
 }

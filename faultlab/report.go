@@ -131,8 +131,8 @@ func (r *Result) writeTable(b *strings.Builder, t words) {
 func (r *Result) writeBlocked(b *strings.Builder, t words) {
 	head := t.blocked
 	for _, c := range r.Cells {
-		if c.Fault == api.Pause && c.Blocked > 0 {
-			fmt.Fprintf(b, "%s  %-17s %-5s %v\n", head, c.Mode, c.Store, c.Blocked.Round(time.Millisecond))
+		if c.Fault == api.Pause && c.BlockedFor > 0 {
+			fmt.Fprintf(b, "%s  %-17s %-5s %v\n", head, c.Mode, c.Store, c.BlockedFor.Round(time.Millisecond))
 			head = ""
 		}
 	}

@@ -49,7 +49,9 @@ type Played struct {
 	Why    string        `json:"why,omitempty"`
 	Report audit.Report  `json:"report"`
 	Took   time.Duration `json:"-"`
-	Story  *Story        `json:"story,omitempty"`
+	// Blocked says how long A kept the others out while it stood still; "" = it did not, or the rival was held too.
+	Blocked Blocked `json:"-"`
+	Story   *Story  `json:"story,omitempty"`
 }
 
 // The outcomes that are none: a test that cannot fail, and a replay of something else.
@@ -93,6 +95,9 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
 	}
 	played.Took = time.Since(began)
+	if s.B == nil {
+		played.Blocked = blockedFor(scene.Events())
+	}
 	played.Story = tell(scene, played)
 	return played, nil
 }
@@ -135,7 +140,7 @@ func outlive(m api.Mode, ttl time.Duration) time.Duration {
 		case "zookeeper":
 			longest = max(longest, 2*time.Second)
 		case "consul":
-			longest = max(longest, 30*time.Second)
+			longest = max(longest, 45*time.Second) // twice the session's TTL, its lock-delay, and a late agent
 		}
 	}
 	return longest

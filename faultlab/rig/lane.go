@@ -205,6 +205,17 @@ func (l *Lane) Quiesce(ctx context.Context) error {
 	return nil
 }
 
+// unread is why a proxy could not read a connection: what it does not understand it cannot have cut.
+func (l *Lane) unread() error {
+	var errs []error
+	for _, a := range l.actors() {
+		for _, p := range a.proxies {
+			errs = append(errs, p.Err())
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Ledger reads what the stores hold, by way of C.
 func (l *Lane) Ledger(ctx context.Context) (*api.Ledger, error) {
 	return l.Service.Ledger(ctx, l.C.URL, l.Product())

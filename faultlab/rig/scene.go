@@ -31,6 +31,7 @@ type Scene struct {
 	keys  int
 
 	resumed time.Duration // when the fault was over; see audit.Input
+	judged  time.Time     // when the judge began to read; zero = not yet
 	bound   time.Duration
 
 	mu     sync.Mutex
@@ -208,9 +209,9 @@ const (
 	stillAfter   = 600 * time.Millisecond
 )
 
-// blocked says whether a call is held, or is with a server that makes clients wait for each other. Redis does not.
+// blocked says whether a call is held, or is with the database, which makes its clients wait for each other. The other servers answer at once.
 func (a *Actor) blocked() bool {
-	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || !strings.HasPrefix(c.Server, "red") })
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || c.Server == database })
 }
 
 // progress changes whenever the actor sends a command, or is answered.
@@ -259,11 +260,20 @@ const (
 // Over says that the fault is over: whatever a dead holder held must be free when bound has passed.
 func (s *Scene) Over(bound time.Duration) { s.resumed, s.bound = s.now(), bound }
 
+// readable is a command as a story shows it: a script by its name, since a hash says nothing.
+func readable(c wire.Call) string {
+	if strings.HasPrefix(c.Text, "EVAL") {
+		return c.Pattern
+	}
+	return c.Text
+}
+
 // Judge waits until all is quiet, reads the ledger once and judges.
 func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
-	if err := s.Lane.Quiesce(ctx); err != nil {
+	if err := errors.Join(s.Lane.Quiesce(ctx), s.Lane.unread()); err != nil {
 		return audit.Report{}, err
 	}
+	s.judged = time.Now()
 	ledger, err := s.Lane.Ledger(ctx)
 	if err != nil {
 		return audit.Report{}, err
@@ -318,13 +328,14 @@ type Call struct {
 	Text   string
 }
 
-// Calls returns the commands of all actors, without those that make connections.
+// Calls returns the commands of all actors, without those that make connections and those of the judge.
 func (s *Scene) Calls() []Call {
 	var all []Call
 	for _, a := range s.Lane.actors() {
 		for _, c := range a.Calls(s.since) {
-			if !c.Setup && !c.Poll && !c.Sent.IsZero() {
-				all = append(all, Call{At: c.Sent.Sub(s.began), Actor: a.Name, Server: c.Server, Text: c.Text})
+			judge := !s.judged.IsZero() && c.Sent.After(s.judged)
+			if !c.Setup && !c.Poll && !c.Sent.IsZero() && !judge {
+				all = append(all, Call{At: c.Sent.Sub(s.began), Actor: a.Name, Server: c.Server, Text: readable(c)})
 			}
 		}
 	}
