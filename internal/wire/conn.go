@@ -22,7 +22,9 @@ type conn struct {
 	up, down lane
 	waiting  []*call         // for their answers, in order
 	gone     bool            // the client has closed
+	given    bool            // see Hold.Abandon
 	turned   bool            // to be closed when nothing is held any more
+	granted  []byte          // see Proxy.Sessions
 	silent   bool            // nothing passes any more
 	mute     map[uint32]bool // the streams on which nothing passes any more
 	closing  bool
@@ -148,6 +150,9 @@ func (c *conn) come(l *lane, items []item) {
 			it.call.stream = it.stream
 			it.holds = c.proxy.enter(c, it.call)
 		}
+		if it.granted != nil {
+			c.granted = it.granted
+		}
 		if it.push != nil {
 			it.push.Server, it.push.Conn = c.proxy.server, c.id
 			it.holds = c.proxy.meant(it.push, true)
@@ -209,7 +214,14 @@ func (c *conn) drain(l *lane) {
 	l.writing = false
 	if c.spent() {
 		c.close()
+	} else if !l.up && c.given {
+		c.drain(&c.up)
 	}
+}
+
+// owed says whether the end of an abandoned connection must wait for the server: one that reads a command and the end at once may do nothing.
+func (c *conn) owed() bool {
+	return c.given && slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
 }
 
 // spent says whether the connection was turned away from its server and nothing is under way on it any more.
@@ -246,6 +258,8 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 			kept = append(kept, *it)
 		case holding:
 			stopped.add(it.stream)
+			kept = append(kept, *it)
+		case it.end && l.up && c.owed():
 			kept = append(kept, *it)
 		case it.end:
 			end = true

@@ -140,6 +140,20 @@ func (p *Proxy) Unanswered() []Call {
 	return found
 }
 
+// Sessions returns what the server knows the sessions of the open connections by, where its protocol has such: of ZooKeeper, the session's
+// number in eight bytes, and its password.
+func (p *Proxy) Sessions() [][]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all [][]byte
+	for c := range p.conns {
+		if c.granted != nil {
+			all = append(all, c.granted)
+		}
+	}
+	return all
+}
+
 // Sever parts the client from the server: while it is on, nothing passes either way, and new connections are accepted and hear nothing.
 // When it is off again, all of these connections are closed with a reset.
 func (p *Proxy) Sever(on bool) {

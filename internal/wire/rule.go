@@ -54,6 +54,19 @@ func (h *Hold) Call() Call {
 	return *h.first
 }
 
+// From is the address from which the proxy speaks to the server for the client of what was held first, as the server sees it; "" where
+// nothing was held yet, or the connection has ended.
+func (h *Hold) From() string {
+	h.proxy.mu.Lock()
+	defer h.proxy.mu.Unlock()
+	for c := range h.proxy.conns {
+		if h.first != nil && c.id == h.first.Conn && c.server != nil {
+			return c.server.LocalAddr().String()
+		}
+	}
+	return ""
+}
+
 // Pass lets what is held go on, also when its client has gone meanwhile, and ends the rule. It may be repeated.
 func (h *Hold) Pass() { h.end(func() { h.passed = true }) }
 
@@ -72,6 +85,7 @@ func (h *Hold) Abandon() {
 	for c := range p.conns {
 		for i := range c.up.queue {
 			if holds, _ := c.up.queue[i].holders(); slices.Contains(holds, h) {
+				c.given = true
 				_ = c.client.SetLinger(0)
 				_ = c.client.Close()
 				break

@@ -30,6 +30,8 @@ const (
 	zooKeeperPing    = -2
 	zooKeeperClose   = -11
 	longestZooKeeper = 64 << 20
+	// zooKeeperGrant is what stands before the password in the answer to connect: protocol, time-out, session, and its length.
+	zooKeeperGrant = 20
 )
 
 // zooKeeperOps are the requests of ZooKeeper by their number; those of them with a path begin with it.
@@ -127,6 +129,9 @@ func (s *zooKeeperSession) answer(p []byte) (message, error) {
 			m.push = zooKeeperPush(body[16:])
 			return m, nil
 		}
+	} else if len(body) >= zooKeeperGrant {
+		size := min(max(int(signed(body[16:])), 0), len(body)-zooKeeperGrant)
+		m.granted = slices.Concat(body[8:16], body[zooKeeperGrant:zooKeeperGrant+size])
 	}
 	s.heard = true
 	at := slices.IndexFunc(s.waiting, func(c zooKeeperCall) bool { return c.number == number })
