@@ -77,6 +77,7 @@ func (c cell) run(t *testing.T) {
 	t.Run("unknown product", c.unknownProduct)
 	t.Run("segmented product", c.segmentedProduct)
 	t.Run("hang up", c.hangUp)
+	t.Run("panic", c.panics)
 	t.Run("busy", c.busy)
 	if c.mode.Cart {
 		t.Run("cart", c.cart)

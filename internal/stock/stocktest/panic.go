@@ -1,0 +1,33 @@
+package stocktest
+
+import (
+	"slices"
+	"testing"
+
+	"lastitem/internal/step"
+)
+
+// panics has the code inside the section panic, between the read and the write: nothing is lost, and the lock is free for the next one.
+func (c cell) panics(t *testing.T) {
+	if points := c.points(t); !slices.Contains(points, step.Locked) || !slices.Contains(points, step.Read) {
+		t.Skip("it has no section between a lock and its release")
+	}
+	product := c.h.Product(t, 5, min(c.mode.Segments, 1))
+	w := c.h.Replicas[0].Watch(t, func(_ *Watched, at step.Point) {
+		if at == step.Read {
+			panic("business code fails")
+		}
+	})
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("Deduct() returned after %v, want the panic, which the handler answers with 500", w.Steps())
+			}
+		}()
+		_, _ = c.deduct(w.Ctx, product, 2, "panic")
+	}()
+	c.balance(t, product, Books{Initial: 5, Stock: 5})
+	if _, err := c.deduct(t.Context(), product, 1, "next"); err != nil {
+		t.Errorf("Deduct() after it, not waiting = %v, want nil", err)
+	}
+}
