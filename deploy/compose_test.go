@@ -132,9 +132,6 @@ func TestCompose(t *testing.T) {
 	for _, wrong := range readCompose(t, text).faults() {
 		t.Error(wrong)
 	}
-	if arg := "COMMIT: ${SHOP_COMMIT:-}"; !strings.Contains(text, arg) || !strings.Contains(read(t, "../Dockerfile"), "-X main.commit=$COMMIT") {
-		t.Errorf("the image is built without the commit: docker-compose.yml wants %q, and the Dockerfile links it", arg)
-	}
 	// What the rules must reject.
 	for _, m := range [][2]string{
 		{"    profiles: [etcd]\n", ""},
@@ -165,7 +162,6 @@ echo "[$COMPOSE_PROFILES] $*" >>"$CALLS"
 case "$*" in
   'compose ps -q '*) if grep -q -- "--force-recreate $4" "$CALLS"; then echo "new-$4"; else echo "id-of-$4"; fi ;;
   'inspect '*) echo healthy ;;
-  'compose build '*) echo "commit $SHOP_COMMIT" >>"$CALLS" ;;
   'compose up -d') [ -z "$NO_IMAGES" ] ;;
   'volume inspect '*) [ -n "$OLD_VOLUME" ] ;;
 esac
@@ -186,9 +182,7 @@ func newComposeScript(t *testing.T) composeScript {
 	}))
 	t.Cleanup(nginx.Close)
 	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
-	for name, text := range map[string]string{
-		"scripts/compose": read(t, "../scripts/compose"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n", "bin/docker": fakeDocker,
-	} {
+	for name, text := range map[string]string{"scripts/compose": read(t, "../scripts/compose"), "bin/docker": fakeDocker} {
 		file := filepath.Join(s.dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
@@ -249,7 +243,7 @@ func (s composeScript) want(settings map[string]string, calls []string, command 
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
-	s.want(map[string]string{}, []string{"[] compose build shop-1\ncommit 0123456789ab", "[] compose up -d"}, "up")
+	s.want(map[string]string{}, []string{"[] compose up -d"}, "up")
 	two := map[string]string{
 		"COMPOSE_PROFILES": "etcd,redlock", "SHOP_ETCD": profiles["etcd"].address, "SHOP_REDLOCK": profiles["redlock"].address,
 	}

@@ -39,6 +39,11 @@ const letters = "OLDXA!"
 
 // sum adds up the schedules of a cell.
 func sum(c Cell, played []Played) Cell {
+	struck := slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Outcome == Idle })
+	if len(struck) == 0 && len(played) > 0 {
+		c.Wrong = append(c.Wrong, string(Vacuous)+": there was nothing that it could strike at, wherever it was tried")
+	}
+	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
 		c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)

@@ -271,7 +271,7 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played,
 			return p, context.Cause(ctx)
 		}
 		stall := l.stalls.longest(began)
-		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact
+		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact && p.Outcome != Idle
 		switch {
 		case err == nil && p.Outcome != Diverged && !stalled:
 			return p, nil
@@ -294,7 +294,7 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played,
 func worst(played []Played) *Played {
 	var found *Played
 	rank := func(p *Played) int {
-		if p.Outcome == api.Exact {
+		if p.Outcome == api.Exact || p.Outcome == Idle {
 			return 0
 		}
 		return len(p.Outcome)

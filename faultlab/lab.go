@@ -46,7 +46,7 @@ func lanesFor(e rig.Equipment, o Options) int {
 	switch {
 	case e.Expiry:
 		return o.Lanes
-	case e.Pair:
+	case e.Pair, e.SQL != "":
 		return min(pairs, o.Lanes)
 	default:
 		return fewLanes

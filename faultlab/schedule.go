@@ -62,6 +62,9 @@ const (
 	Failed api.Outcomes = "FAILED"
 )
 
+// Idle is a schedule in which there was nothing that the hazard could strike at: before the lock is taken, for one. It counts for nothing.
+const Idle api.Outcomes = "IDLE"
+
 // Unexplained stands for a violation that none of the letters names.
 const Unexplained api.Outcomes = "!"
 
@@ -86,6 +89,9 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	switch {
 	case errors.Is(err, rig.ErrNotReached):
 		played.Outcome, played.Why = Diverged, err.Error()
+		err = lane.Quiesce(ctx)
+	case errors.Is(err, rig.ErrNothing):
+		played.Outcome, played.Why = Idle, err.Error()
 		err = lane.Quiesce(ctx)
 	case err == nil:
 		played.Report, err = scene.Judge(ctx)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"lastitem/bench/figure"
 	"lastitem/bench/machine"
 	"lastitem/internal/api"
-	"lastitem/internal/stock"
 	"lastitem/loadtest"
 )
 
@@ -30,7 +28,6 @@ type bench struct {
 	began         time.Time
 	planned, done time.Duration // of measuring
 	told          time.Time
-	warmed        map[string]bool // modes
 }
 
 // run measures everything that is asked for. Tables come as they are ready, the files at the end; an interruption only makes
@@ -53,7 +50,7 @@ func run(ctx context.Context, o options, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{options: o, sites: sites, out: out, errOut: errOut, began: time.Now(), warmed: map[string]bool{}}
+	b := &bench{options: o, sites: sites, out: out, errOut: errOut, began: time.Now()}
 	alive, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -140,11 +137,6 @@ func (b *bench) measure(ctx context.Context, o *outcome) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range o.Results {
-		if err := b.warm(ctx, o.scenario, where, r); err != nil {
-			return err
-		}
-	}
 	for round := range b.rounds {
 		for i := range o.Results {
 			r := o.Results[(i+round)%len(o.Results)] // nobody always comes after the same one
@@ -156,28 +148,6 @@ func (b *bench) measure(ctx context.Context, o *outcome) error {
 		}
 	}
 	return nil
-}
-
-// onJava are the backends whose servers run on Java, which compiles while it works: in their first seconds under load they use far more
-// CPU time for a request than ever after. Before its first window a mode on one of them has a load of this length that is not measured.
-var onJava = []string{string(stock.NeedKafka), string(stock.NeedZooKeeper)}
-
-const compiling = 6 * time.Second
-
-// warm runs a row that was not measured yet, if its servers want that.
-func (b *bench) warm(ctx context.Context, s scenario, where *site, r *result) error {
-	i := slices.IndexFunc(where.modes, func(m api.Mode) bool { return m.Name == r.entry.mode })
-	if i < 0 || b.warmed[r.entry.mode] || !slices.ContainsFunc(where.modes[i].Needs, func(n string) bool { return slices.Contains(onJava, n) }) {
-		return nil
-	}
-	b.warmed[r.entry.mode] = true
-	plan := s.plan(r.entry, b.options)
-	plan.Duration = min(compiling, 5*plan.Duration)
-	_, err := loadtest.Run(ctx, where.control, where.modes[i], plan, nil)
-	if ctx.Err() != nil || errors.Is(err, loadtest.ErrUnauthorized) {
-		return cmp.Or(ctx.Err(), err)
-	}
-	return nil // what else is wrong with the row, its windows tell
 }
 
 // window runs one row once. What goes wrong with the row is noted in it; the error ends the run.

@@ -56,7 +56,6 @@ judge: exact; broken, as it claims, and not to be quoted; anything else has no n
 replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same round; noop, which
 refuses nobody, accepts among the refusals too. declined: of all answers, those that a lock or a rival was in the way of.
 spread: (max - min) / median of the rate over the rounds. others' CPU: what other programs used of all.
-A mode whose server runs on Java had a load of up to 6 s before its first window: such a server compiles while it works.
 `
 
 func (o *outcome) print(out io.Writer) {

@@ -48,7 +48,7 @@ type config struct {
 	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections to each backend" zh:"到每个后端的最大连接数"`
 	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises if a backend is missing, as JSON: {\"etcd\":\"...\"}; by default it names the variable to set" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
 
-	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a deduction may take beyond its wait_ms; it is answered then, even if a backend hangs" zh:"一次扣减在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住"`
+	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms; it is answered then, even if a backend hangs" zh:"请求在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住"`
 	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" help:"time between two health probes of a backend; a probe is a small write on its own connection; 0: no probes, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
 	HealthWithin  time.Duration `env:"SHOP_HEALTH_TIMEOUT" envDefault:"900ms" help:"how long a probe may take; a backend is down after one refused probe, or two without an answer" zh:"单次探测的超时；连续两次无应答或一次被拒绝即视为不可用"`
 	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long connecting to a backend may take" zh:"连接任一后端的超时"`

@@ -15,15 +15,11 @@ import (
 	"time"
 )
 
-// A replica shuts down in four steps, so that no request is lost:
-//
-//  1. For SHOP_DRAIN it still accepts and answers requests, but /readyz says that it is not ready, and each answer carries
-//     "Connection: close". So a balancer sends fewer requests and keeps no idle connection to this replica.
-//  2. It stops listening. It serves the connections that it has accepted; the kernel refuses new ones, and a refused connection
-//     tells the balancer that nothing was sent.
-//  3. Requests in flight have drainGrace to end.
-//  4. A request that still waits for a lock is answered lock_busy. A deduction that has begun to write is completed, within the ten
-//     seconds that package stock allows it.
+// Shutting down loses no request, in this order. While SHOP_DRAIN lasts the replica accepts and answers as always, but says
+// that it is not ready and ends each connection with "Connection: close", so that a balancer is left without connections to
+// reuse. Then it stops listening: it lets no new connection begin, serves those that it has, and refuses the rest, so that the balancer
+// knows that nothing was sent. Then, for drainGrace, requests in flight go on. Then waits for locks end, with lock_busy; a deduction
+// that has begun to write goes on, within the ten seconds that package stock allows it.
 const (
 	drainGrace = 5 * time.Second
 	drainLimit = drainGrace + 15*time.Second

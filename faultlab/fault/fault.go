@@ -43,7 +43,17 @@ type Fault struct {
 var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite}
 
 // Beyond is the hazards about which no mode makes a claim. What they show stands in matrix.json.
-var Beyond = []Fault{LostReply}
+var Beyond = []Fault{
+	LostReply,
+	SIGTERM,
+	ConnectionKilled,
+	SessionEnd,
+	LateLock,
+	DatabaseKilled,
+	LockWaitTimeout,
+	DeadlockVictim,
+	ReadOnly,
+}
 
 // All is every fault: the ladder, and what is beyond it.
 func All() []Fault { return slices.Concat(Ladder, Beyond) }
@@ -152,9 +162,5 @@ func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, 
 
 // next has C ask until it is served.
 func (p *Play) next(ctx context.Context) error {
-	c, err := p.AskUntilServed(ctx, p.Lane.C, p.Outlive)
-	if err != nil {
-		return err
-	}
-	return c.Wait(ctx)
+	return p.AskAlone(ctx, p.Lane.C, p.Outlive)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -119,6 +120,33 @@ func (a *Actor) Resume() error {
 
 // Kill ends the process by SIGKILL and returns when it is gone.
 func (a *Actor) Kill() { a.run.Kill() }
+
+// Terminate sends SIGTERM, and returns when the process takes no new connections.
+func (a *Actor) Terminate(ctx context.Context) error {
+	if err := syscall.Kill(a.run.PID, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("faultlab: terminate %s: %w", a.Name, err)
+	}
+	return until(ctx, a.Name+" to take no more connections", func() bool {
+		conn, err := net.DialTimeout("tcp", a.run.Addr, turnedAwayWithin)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+}
+
+// turnedAwayWithin is how long a connection may take: a replica that lets none begin may answer nothing at all.
+const turnedAwayWithin = 50 * time.Millisecond
+
+// endedWithin is how long a process may take to end after SIGTERM, with no request left: it closes its sessions, each within a bound.
+const endedWithin = 20 * time.Second
+
+// Ended waits until the process has ended by itself.
+func (a *Actor) Ended(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, endedWithin)
+	defer cancel()
+	return until(ctx, a.Name+" to end", func() bool { return !a.alive() })
+}
 
 // Discard drops what a killed process had sent and the proxies have not delivered, and waits until the servers have ended its sessions.
 func (a *Actor) Discard(ctx context.Context) error {

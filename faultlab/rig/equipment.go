@@ -8,6 +8,11 @@ type Equipment struct {
 	Expiry bool
 	// Pair makes Redis a master with a replica of the lane's own; see [Lane.Failover].
 	Pair bool
+	// SQL makes the database one of the lane's own, durable, with more of its command line, "--NAME=value --NAME=value"; "" = the one of all
+	// lanes.
+	SQL string
+	// Plain says that the replicas come into their own database by an account that may do nothing but use its schema.
+	Plain bool
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they come after the lane's own.
 	Settings string
 }
@@ -20,6 +25,9 @@ func (e Equipment) String() string {
 	}
 	if e.Pair {
 		b.WriteString(", Redis with a replica")
+	}
+	if e.SQL != "" {
+		b.WriteString(", a database of their own")
 	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,9 +30,11 @@ type Lane struct {
 	settings []string
 	servers  *Servers
 	links    []link
-	warm     string // the mode and store whose requests all actors have served
-	pair     *pair  // nil = Redis is the one of all lanes
-	spare    node   // a Redis that may stand in for a node of a Redlock
+	warm     string                 // the mode and store whose requests all actors have served
+	pair     *pair                  // nil = Redis is the one of all lanes
+	spare    node                   // a Redis that may stand in for a node of a Redlock
+	db       *sql.DB                // see access
+	database *localstack.RunningSQL // nil = the one of all lanes
 	client   *http.Client
 }
 
@@ -54,6 +57,11 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	}
 	if o.Equipment.Pair {
 		if err := l.ownRedis(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if o.Equipment.SQL != "" {
+		if err := l.ownSQL(ctx, o.Equipment); err != nil {
 			return nil, err
 		}
 	}
@@ -94,6 +102,9 @@ func (l *Lane) Product() int64 { return firstProduct + int64(l.number) }
 
 // Close ends the replicas and the proxies.
 func (l *Lane) Close() {
+	if l.db != nil {
+		_ = l.db.Close()
+	}
 	for _, a := range l.actors() {
 		if a == nil {
 			continue
@@ -102,6 +113,9 @@ func (l *Lane) Close() {
 			a.Kill()
 		}
 		a.close()
+	}
+	if l.database != nil {
+		l.database.Kill()
 	}
 }
 
@@ -169,6 +183,9 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 
 // Heal starts replicas that are dead again, and lets paused ones go on.
 func (l *Lane) Heal(ctx context.Context) error {
+	if err := l.healSQL(ctx); err != nil {
+		return err
+	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(l.actors()))
 	for i, a := range l.actors() {

@@ -63,6 +63,19 @@ const (
 	Broken     What = "broken"   // the connection on which the command is held
 	Lost       What = "lost"     // the answer, on its way to the client
 	FailedOver What = "failover"
+	Terminated What = "terminated" // SIGTERM
+	HasEnded   What = "ended"      // by itself
+	// SessionEnded is a session that was ended in a server, while its client lives.
+	SessionEnded What = "session-ended"
+	// DatabaseKilled and DatabaseBack are SIGKILL of the database, and its restart.
+	DatabaseKilled What = "database-killed"
+	DatabaseBack   What = "database-back"
+	// RowsLocked and RowsFree are a transaction of the lab's own that keeps the rows of a table; ReadOnly and WritableAgain are the database's
+	// state.
+	RowsLocked    What = "rows-locked"
+	RowsFree      What = "rows-free"
+	ReadOnly      What = "read-only"
+	WritableAgain What = "writable-again"
 )
 
 // Pending is a request on its way.
@@ -211,7 +224,7 @@ const (
 
 // blocked says whether a call is held, or is with the database, which makes its clients wait for each other. The other servers answer at once.
 func (a *Actor) blocked() bool {
-	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || c.Server == database })
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || c.Server == Database })
 }
 
 // progress changes whenever the actor sends a command, or is answered.
@@ -229,10 +242,20 @@ func (s *Scene) progress(a *Actor) [2]int {
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for the judge to call
 // the product stuck. A request that is blocked in a server is left on its way, and returned.
 func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Duration) (*Pending, error) {
+	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.Settle(ctx, a, p) })
+}
+
+// AskAlone does the same when everybody else has been answered: it waits for every answer, however long the machine takes.
+func (s *Scene) AskAlone(ctx context.Context, a *Actor, within time.Duration) error {
+	_, err := s.askAgain(ctx, a, within, func(p *Pending) bool { return p.Wait(ctx) != nil })
+	return err
+}
+
+func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, blocked func(*Pending) bool) (*Pending, error) {
 	end, after := time.Now().Add(within), 0
 	for {
 		p := s.Ask(a, s.NewKey())
-		if s.Settle(ctx, a, p) { // in a server, behind a transaction of the victim's
+		if blocked(p) { // in a server, behind a transaction of the victim's
 			return p, ctx.Err()
 		}
 		if p.op.Outcome != audit.Declined {

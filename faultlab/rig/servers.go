@@ -28,9 +28,6 @@ type Servers struct {
 	links []link
 }
 
-// database is the name of the SQL server among the links.
-const database = "sql"
-
 // link is one server, and how a replica is told of it.
 type link struct {
 	server string // "redis", "redlock 3"

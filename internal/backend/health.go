@@ -15,11 +15,10 @@ import (
 
 // Health is how the backends are probed. The zero value of a field is its default.
 type Health struct {
-	// Every is the time between two probes of a backend; default 1 s. Negative: no probes; every backend counts as healthy, and a
-	// request to one that is down runs into its own time-out.
+	// Every is the time between two probes of a backend, 1 s; negative = there are none: every backend counts as healthy, and
+	// requests find out by themselves.
 	Every time.Duration
-	// Within is the time-out of one probe; default 900 ms. A backend that stops answering is reported down after at most Every plus
-	// two time-outs.
+	// Within is how long a probe may take, 900 ms: a backend that does not answer is known after Every and two of these.
 	Within time.Duration
 }
 
@@ -30,18 +29,18 @@ func (h Health) orDefault() Health {
 }
 
 const (
-	probeFirst = 20 * time.Millisecond  // pause after the first failed probe at the start; doubled up to probeDown
-	probeAgain = 100 * time.Millisecond // pause before the second probe of a backend that did not answer
-	probeDown  = 250 * time.Millisecond // pause while a backend is down, short, so that its return is noticed soon
+	probeFirst = 20 * time.Millisecond  // and twice as long after each failure: who starts is soon told of what has just come up
+	probeAgain = 100 * time.Millisecond // before the second opinion
+	probeDown  = 250 * time.Millisecond // while a backend is down: it is used again soon after its return
 )
 
 var errNotAsked = errors.New("not asked yet")
 
-// health probes one backend over its own connection, since waiting for a connection of a busy pool says nothing about the server.
+// health probes a backend, over a connection of its own: a pool that is busy deducting says nothing about the server behind it.
 //
-// A backend that refuses a probe is down at once. A backend that does not answer, or cannot be reached, is probed a second time over
-// a new connection, and is down if that fails as well: one lost packet, one cut connection or a busy moment must not disable a
-// backend that works.
+// A server that refuses is down at once: that is an answer. One that does not answer, or that there is no connection to, is asked
+// again at once over another connection, and is down when that fails too: a packet that was lost, a connection that was cut, or a
+// moment in which a machine was busy must not switch off what works.
 type health struct {
 	probing Health
 	probe   probe
@@ -53,8 +52,8 @@ type health struct {
 // probe asks a backend whether it does what it is needed for.
 type probe struct {
 	ask     func(context.Context) error
-	refused func(error) bool // reports whether the server answered with err; nil = it never does
-	close   func() error     // closes the probe's connection; nil = it has none
+	refused func(error) bool // says that err is an answer of the server; nil = none is
+	close   func() error     // ends its connection; nil = it has none of its own
 }
 
 // watch starts the probes.
@@ -74,10 +73,10 @@ func watch(n news, how Health, p probe) *health {
 }
 
 func (h *health) run(ctx context.Context, n news) {
-	silent := false // the last probe got no answer
+	silent := false // the last probe was not answered
 	for first := probeFirst; ; {
 		err := h.ask(ctx)
-		if ctx.Err() != nil { // the probes were stopped
+		if ctx.Err() != nil { // it is we who end
 			return
 		}
 		was, wait := h.check(), h.probing.Every
@@ -116,17 +115,16 @@ func (h *health) ask(ctx context.Context) error {
 	return err
 }
 
-// newsAfter is how long a backend may take for its first answer before its silence is logged: when everything starts together, some
-// backends are a moment late.
+// newsAfter is how long a backend may take to answer for the first time, since things that start together do not answer at once.
 const newsAfter = time.Second
 
-// news logs a backend's changes only: that it stopped answering, and that it answers again.
+// news logs what changes, not what is: that a backend does not answer, and that it does again.
 type news struct {
 	log     *slog.Logger
 	backend string
-	since   time.Time // begin of the silence; zero while it answers
-	met     bool      // it has answered at least once
-	told    bool      // the silence is logged
+	since   time.Time // of the silence; zero while it answers
+	met     bool      // it has answered once
+	told    bool      // of the silence
 }
 
 // hear takes the outcome of a probe.
@@ -153,8 +151,7 @@ func (n *news) hear(err error) {
 	n.log.Warn("backend does not answer", "backend", n.backend, "err", err)
 }
 
-// check returns the result of the last probe, without waiting; nil for a nil health, which stands for a backend that is not
-// configured or not probed.
+// check returns the last answer, without waiting. A nil health is a backend that is not configured, or not probed: nothing to say.
 func (h *health) check() error {
 	if h == nil {
 		return nil

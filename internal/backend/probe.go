@@ -28,8 +28,7 @@ func (s *Set) watch(cfg Config, backend string, p probe) {
 	s.healths[backend] = watch(news{log: s.log, backend: backend}, cfg.Health, p)
 }
 
-// probeRedis probes each master by a write. PING would not do: a Redis that is full, has become a replica, or cannot save to disk
-// still answers it.
+// probeRedis has each master write: one that is full, that has become a replica, or that cannot save answers PING all the same.
 func (s *Set) probeRedis(cfg Config) error {
 	c, err := cfg.OwnRedis(job)
 	if err != nil {
@@ -46,7 +45,7 @@ func (s *Set) probeRedis(cfg Config) error {
 	return nil
 }
 
-// probeRedlock probes all nodes concurrently, by a write each, so that a node that hangs does not delay the answers of the others.
+// probeRedlock has all nodes write at once: one that hangs must not hide the others.
 func (s *Set) probeRedlock(cfg Config, addresses []string) error {
 	var nodes []redis.UniversalClient
 	for _, address := range addresses {
@@ -70,7 +69,7 @@ func (s *Set) probeRedlock(cfg Config, addresses []string) error {
 	return nil
 }
 
-// majority is nil as soon as more than half of the nodes have accepted a write.
+// majority is nil when most of the nodes write.
 func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) error {
 	answers := make(chan error, len(nodes))
 	for _, n := range nodes {
@@ -88,14 +87,12 @@ func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) er
 	return fmt.Errorf("%d of %d nodes answer: %w", up, len(nodes), errors.Join(errs...))
 }
 
-// room is the value that a probe writes to Redis, larger than what a deduction writes. Redis compares maxmemory with the memory in
-// use while it holds a command, the command included. So a Redis that is full to the last byte still accepts a short write, but no
-// sale; a probe with a short value would call it healthy.
+// room is how much memory a probe of Redis asks for, more than a deduction does. Redis refuses by the memory that it has while a command
+// is there, the command included: one that has been filled to the brim takes a short command for ever, and no sale.
 var room = strings.Repeat(" ", 4<<10)
 
-// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires after ten probes. A probe uses SET NX: if the key
-// exists, nothing is written, so the append-only file and the replicas see one probe in ten. A Redis that is full refuses the
-// command all the same, since it checks its memory before it runs it.
+// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires. A probe that finds it writes nothing, so that neither the
+// append-only file nor a replica sees each of them, but it is refused like any other write: Redis looks at that first.
 type mark struct {
 	key  string
 	ttl  time.Duration

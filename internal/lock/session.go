@@ -12,21 +12,20 @@ import (
 	"lastitem/internal/step"
 )
 
-// session is what a lock's server ends when its owner stops renewing it: etcd's lease, or Consul's or ZooKeeper's session, which all
-// holds of a process share; or the row or connection of a single hold. One goroutine renews it every third of its TTL.
+// session is what a holder must keep alive at a server: etcd's lease, Consul's or ZooKeeper's session, which all holds of a
+// process share, or one hold's row or connection. One goroutine renews it every third of its TTL.
 //
-// The goroutine repeats a renewal that failed. Holders trust the session until its expiry, which ends by this process's own clock,
-// before the server can end the session, and is final.
+// A renewal that fails is tried again; whether the session can still be trusted is for its expiry to say, which ends by this
+// process's own clock before the server can end the session, and never comes back.
 //
-// If the answer to a command is lost, a key may exist that no holder knows of. While the session lives, so does that key, and it
-// blocks its lock. So a key that could not be deleted becomes a debt ([session.owe]): the goroutine tries to delete it until it
-// succeeds, and keeps the session alive meanwhile, even if holders no longer trust it. After a session is lost, the goroutine ends
-// once no debt is left and no acquire or hold can add one ([session.join]). If it ended earlier, a key that nobody deletes would
-// block its lock for as long as this process runs: with Consul for the contenders of this process, with ZooKeeper, whose client
-// renews by itself, for everybody.
+// A session that stays alive keeps whatever a lost answer has left behind alive too: a key that nobody knows to hold would
+// block its lock for as long as this process runs. So what could not be deleted is owed ([session.owe]), and the goroutine
+// tries again until it is paid, keeping a session alive that is lost already. It goes on for as long as there is an acquire or a
+// hold that may come to owe something ([session.join]): a debt that nobody pays keeps others out for as long as this process
+// runs, with Consul the contenders of this process, and with ZooKeeper, whose client renews by itself, everybody.
 type session struct {
 	*expiry
-	num   int64                       // its id at the server: etcd, ZooKeeper
+	num   int64                       // the server's name for it: etcd, ZooKeeper
 	name  string                      // the same: Consul
 	renew func(context.Context) error // nil: alive; ErrLost: gone; else unknown
 	end   func(context.Context) error // ends it at the server; nil = nothing to do
@@ -34,18 +33,18 @@ type session struct {
 	done  chan struct{}               // the goroutine has ended
 	mu    sync.Mutex
 	debts []func(context.Context) error
-	users int           // acquires and holds that can still add a debt
+	users int           // acquires and holds that may come to owe something
 	ended bool          // the goroutine has ended by itself
-	dunn  chan struct{} // wakes the goroutine: a new debt, or a user of a lost session has left
+	dunn  chan struct{} // there is a new debt, or one user less of a lost session
 }
 
-// commandTimeout bounds one command to a server; debtRetry is the mean time between two attempts to clear the debts.
+// What a single question to a server may take, and the time between two attempts at what is owed.
 const (
 	commandTimeout = 3 * time.Second
 	debtRetry      = 200 * time.Millisecond
 )
 
-// start begins to renew s. sent is when the request was sent that created it at the server.
+// start begins to keep s, confirmed by a request that was sent at sent, alive.
 func (s *session) start(sent time.Time, ttl time.Duration) *session {
 	s.expiry = newExpiry(context.Background(), sent, ttl)
 	s.done, s.dunn = make(chan struct{}), make(chan struct{}, 1)

@@ -59,20 +59,20 @@ func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	return r, err
 }
 
-// message is the request as the consumer needs it, which may be another replica: the order complete but for what is left, and the run
-// that the product is in. With a key also what is kept under it: the payload's fingerprint, and both answers but for a number.
+// message is the request as the consumer needs it, which may be another replica: the order complete but for what is left, and both
+// answers but for a number, and the run that the product is in.
 func (k *kafkaDeductor) message(ctx context.Context, req Request) (kafkaRequest, error) {
 	item := req.Items[0]
 	order, err := k.deps.newOrder("kafka", item, req, nil, 0)
 	if err != nil {
 		return kafkaRequest{}, err
 	}
-	m := kafkaRequest{Order: order}
-	if len(req.Key) > 0 {
-		m.Sold, m.Refused = onWire(soldTemplate(req, []store.Order{order})), onWire(refusedTemplate(req, item))
-		if m.Fingerprint, err = fingerprint(req); err != nil {
-			return m, err
-		}
+	m := kafkaRequest{
+		Order: order,
+		Sold:  onWire(soldTemplate(req, []store.Order{order})), Refused: onWire(refusedTemplate(req, item)),
+	}
+	if m.Fingerprint, err = fingerprint(req); err != nil {
+		return m, err
 	}
 	m.Run, err = k.runs.read(ctx, item.ProductID)
 	return m, err
@@ -152,16 +152,12 @@ func (a kafkaAnswer) result(m kafkaRequest, req Request) (Receipt, error) {
 	return r, nil
 }
 
-// kafkaLifetime is the age from which a consumer ignores a record: the client of an older one was told "unknown" long ago.
-//
-// A redelivered record must not deduct again. Three rules see to that:
-//   - In the run of the record, the database knows it: by the row of its key in idempotent_log or, without a key, by its row in
-//     orders. Both rows must outlive the record. They do, since a purge removes them much later than kafkaLifetime. Where keys are
-//     kept for less than twice kafkaLifetime, the age limit is half of their retention ([Deps.KeepKeys]); the other half allows for
-//     clocks that differ.
-//   - In any other run the record is ignored, whatever its age: the stock was set since.
-//   - Age and run are read from the record itself. So the retention of the log does not matter: kafkaRetention where the shop makes
-//     the topics, or whatever somebody else has configured.
+// kafkaLifetime is the age from which a record is void: its request was answered "unknown" long ago. It bounds for how long what
+// keeps a redelivered record from having a second effect must be kept, in three steps. Within one run that is the row of its key
+// in idempotent_log or, without a key, its row in orders, which is kept at least as long. Where keys are kept for less than twice
+// kafkaLifetime, half of that time is the bound instead ([Deps.KeepKeys]): the other half is for clocks that differ. In another run the record is void
+// whatever its age. And the log itself keeps records for kafkaRetention where the topics are ours; where somebody else has made them
+// with another retention, or none, nothing changes, since age and run are looked at in the record.
 const (
 	kafkaLifetime  = 10 * time.Minute
 	kafkaRetention = time.Hour

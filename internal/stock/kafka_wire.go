@@ -12,10 +12,10 @@ import (
 
 // kafkaRequest is the value of a record in the topic of requests. Its id is that of the order.
 type kafkaRequest struct {
-	Order       store.Order  `json:"order"`                 // with its key, if the client gave one
-	Fingerprint []byte       `json:"fingerprint,omitempty"` // with a key, like the answers
-	Sold        wireTemplate `json:"sold,omitzero"`
-	Refused     wireTemplate `json:"refused,omitzero"`
+	Order       store.Order  `json:"order"` // with its key, if the client gave one
+	Fingerprint []byte       `json:"fingerprint"`
+	Sold        wireTemplate `json:"sold"`
+	Refused     wireTemplate `json:"refused"`
 	Run         int64        `json:"run"`      // of the product: in another one the record is void
 	ReplyTo     int32        `json:"reply_to"` // partition of the topic of answers
 

@@ -14,7 +14,7 @@ import (
 //	B       new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock       another mutex
 var mutexPerRequest = Mode{
 	Name:   "mutex-per-request",
-	Title:  Text{"A new mutex for each request, which excludes nobody", "每个请求各 new 一把互斥锁，等于没锁"},
+	Title:  Text{"A mutex made anew for each request: everybody locks his own", "每个请求 new 一把锁：各锁各的，等于没锁"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{Redis: {Threads: "O"}},

@@ -33,11 +33,11 @@ type Kind struct {
 	Except []string
 }
 
-// enough is the longest that a test waits for one event that must come; it then fails. A test with many steps is bounded by its
-// progress instead: see testenv.Progress.
+// enough is how long any one thing may take that must happen; a test that waits for it has failed. What has many steps is
+// bounded by its progress instead: see testenv.Progress.
 const enough = testenv.Still
 
-// moment is how long a test gives a contender to start waiting. A slower contender makes the test weaker, never wrong.
+// moment is what a contender is given to begin to wait. One that has not begun by then makes a test weaker, never wrong.
 const moment = 100 * time.Millisecond
 
 // Run runs the suite on one kind.

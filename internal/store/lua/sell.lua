@@ -1,13 +1,12 @@
 -- Takes units of one or several products, all or none, appends their orders, and keeps the answer under the request's key.
--- KEYS: with an idempotency key the four hashes of answers.go; each product's orders; each product's count; with a key, and unless
--- Redis is a cluster, the key's claim.
--- ARGV: the idempotency key, "" = none. For each product: the quantity, and the order's JSON in two parts, between which the remaining
--- count goes. With a key also:
---   the owner of the claim; an owner whose claim no longer counts; how long the claim is kept, in milliseconds
---   the answer of a sale: the number of its pieces, and the pieces; between them goes the first product's remaining count
---   the position of the product that is sold out (0 = that answer was not rendered yet), and the answer of a refusal, in pieces likewise
--- Returns the first product's remaining count; or, as a string, the key's stored answer; or a list: {"claimed", owner}, or one of
--- "sold out", "kept" (sold out, and the answer is stored), "unknown", "segmented", with the product's position and count.
+-- KEYS: with an idempotency key the four hashes of answers.go; the orders of each product; the count of each product; last, with a key
+-- and unless Redis is a cluster, the claim of the key.
+-- ARGV[1] the idempotency key, "" = none. For each product: the quantity, and the two halves of its order; the remaining count goes between
+-- them. With a key: the owner of its claim, an owner whose claim is void, the milliseconds to keep the claim; then two answers, each as
+-- the number of its pieces and the pieces, with a count between them. The first is a sale's, with the count left of the first product;
+-- the second is a refusal's, after the number of the product that is sold out (0 = not rendered yet), with that product's count.
+-- Returns the count left of the first product; or, as a string, the key's stored answer; or a list: "sold out", "kept" (sold out, and the
+-- answer is stored), "unknown" or "segmented", with the product's number and its count; or "claimed" with the owner.
 local key, base = ARGV[1], ARGV[1] ~= '' and 4 or 0
 local n = math.floor((#KEYS - base) / 2)
 local opt, claim, answer, run = 3 * n + 2, KEYS[base + 2 * n + 1], nil, nil

@@ -1,0 +1,42 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// ReadOnly turns the database read-only, as a fail-over or an administrator does (1290, for an account that may not write then either).
+// Nothing that had begun can be finished; reads go on as always.
+var ReadOnly = Fault{
+	Name:    "read-only",
+	Title:   api.Text{En: "the database is turned read-only in the middle of a request (1290)", Zh: "请求办到一半时数据库被切成只读（1290）"},
+	Cuts:    bothCuts,
+	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
+	Happens: writesSQL,
+	Lane:    rig.Equipment{SQL: ownSQL.SQL, Plain: true},
+	Strike: func(ctx context.Context, p *Play) error {
+		key := p.NewKey()
+		a, held, err := p.victim(ctx, key)
+		if err != nil {
+			return err
+		}
+		p.Note(p.Lane.A, rig.ReadOnly, "")
+		if err := p.Lane.SetReadOnly(ctx, true); err != nil {
+			return err
+		}
+		p.pass(p.Lane.A, held)
+		if err := a.Wait(ctx); err != nil {
+			return err
+		}
+		if err := p.Ask(p.Lane.B, p.NewKey()).Wait(ctx); err != nil { // nobody can be served now, and nobody must be told that he was
+			return err
+		}
+		p.Note(p.Lane.A, rig.WritableAgain, "")
+		if err := p.Lane.SetReadOnly(ctx, false); err != nil {
+			return err
+		}
+		return p.repeated(ctx, a, key)
+	},
+}

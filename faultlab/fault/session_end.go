@@ -1,0 +1,51 @@
+package fault
+
+import (
+	"context"
+	"slices"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
+)
+
+// SessionEnd ends the session of a holder that lives: its lease is revoked, as the servers do by themselves when its renewals come too late.
+// A rival has the lock at once, the holder hears of it when it next asks.
+var SessionEnd = Fault{
+	Name:  "session-end",
+	Title: api.Text{En: "the holder's lease or session in etcd, ZooKeeper or Consul is ended, the process is alive", Zh: "etcd 租约、ZooKeeper 或 Consul 会话被终止，持有者进程还活着"},
+	Cuts:  bothCuts,
+	// The variants are the services.
+	Variants: services,
+	Happens:  func(m api.Mode, _ api.Store) bool { return len(services(m)) > 0 },
+	Lane:     rig.Equipment{Expiry: true},
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		if err := p.Lane.EndSession(ctx, p.Variant); err != nil {
+			return p.spare(ctx, a, held, err)
+		}
+		p.Note(p.Lane.A, rig.SessionEnded, p.Variant)
+		p.Over(p.Outlive)
+		return p.overtake(ctx, a, func() error { p.pass(p.Lane.A, held); return nil })
+	},
+}
+
+// services are the lock services of a mode.
+func services(m api.Mode) []string {
+	return slices.DeleteFunc(slices.Clone(m.Needs), func(s string) bool {
+		return !slices.Contains([]string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul}, s)
+	})
+}
+
+// spare ends a schedule in which the hazard could not strike, and returns why.
+func (p *Play) spare(ctx context.Context, a *rig.Pending, held *wire.Hold, why error) error {
+	p.pass(p.Lane.A, held)
+	if err := a.Wait(ctx); err != nil {
+		return err
+	}
+	return why
+}

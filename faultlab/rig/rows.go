@@ -1,0 +1,144 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Tables are the shop's tables whose rows a request may lock.
+var Tables = []string{"product_stock", "orders", "idempotent_log", "record_lock"}
+
+// rowsOf finds the rows of a table that the lane's product, or anybody, could be about; in their gaps nothing can be inserted either.
+func (l *Lane) rowsOf(table string) string {
+	switch table {
+	case "product_stock":
+		return fmt.Sprintf("SELECT 1 FROM product_stock WHERE id = %d FOR UPDATE", l.Product())
+	case "orders":
+		return fmt.Sprintf("SELECT 1 FROM orders WHERE product_id = %d FOR UPDATE", l.Product())
+	default:
+		return "SELECT 1 FROM " + table + " FOR UPDATE"
+	}
+}
+
+// Rows is a transaction of the lab's own that keeps rows locked.
+type Rows struct {
+	lane *Lane
+	tx   *sql.Tx
+	id   int64 // of its session
+}
+
+// The numbers of MySQL's errors about locks.
+const (
+	lockWaitTimeout = 1205
+	lockNoWait      = 3572 // MySQL; MariaDB says 1205
+	// LockWaitTimeout and Deadlock are the numbers as [wire.Call] has them.
+	LockWaitTimeout = "1205"
+	Deadlock        = "1213"
+)
+
+// LockRows locks the rows of a table. ErrNothing: somebody else has locked them.
+func (l *Lane) LockRows(ctx context.Context, table string) (*Rows, error) {
+	db, err := l.access()
+	if err != nil {
+		return nil, err
+	}
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return nil, fmt.Errorf("faultlab: %w", err)
+	}
+	r := &Rows{lane: l, tx: tx}
+	if err := errors.Join(tx.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&r.id), r.try(ctx, table)); err != nil {
+		r.Unlock()
+		return nil, err
+	}
+	return r, nil
+}
+
+// try locks the rows of a table if they are free.
+func (r *Rows) try(ctx context.Context, table string) error {
+	rows, err := r.tx.QueryContext(ctx, r.lane.rowsOf(table)+" NOWAIT")
+	if err == nil {
+		for rows.Next() { //nolint:revive // only read to its end
+		}
+		err = errors.Join(rows.Err(), rows.Close())
+	}
+	var known *mysql.MySQLError
+	if errors.As(err, &known) && (known.Number == lockWaitTimeout || known.Number == lockNoWait) {
+		return ErrNothing
+	}
+	return err
+}
+
+// Unlock lets the rows go.
+func (r *Rows) Unlock() { _ = r.tx.Rollback() }
+
+// Weigh makes the transaction so heavy, and so patient, that it is not the one that a deadlock ends.
+func (r *Rows) Weigh(ctx context.Context) error {
+	db, err := r.lane.access()
+	if err == nil {
+		_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS lab_weight (n INT)")
+	}
+	if err == nil {
+		_, err = r.tx.ExecContext(ctx, "SET SESSION innodb_lock_wait_timeout = 30")
+	}
+	if err == nil {
+		_, err = r.tx.ExecContext(ctx, "INSERT INTO lab_weight VALUES (1)"+strings.Repeat(", (1)", 500))
+	}
+	if err != nil {
+		return fmt.Errorf("faultlab: %w", err)
+	}
+	return nil
+}
+
+// Cross has the transaction wait for rows of another table that somebody else has locked, and returns when it waits. ErrNothing: nobody has
+// locked any.
+func (r *Rows) Cross(ctx context.Context, but string) error {
+	i := slices.IndexFunc(Tables, func(table string) bool {
+		return table != but && errors.Is(r.try(ctx, table), ErrNothing)
+	})
+	if i < 0 {
+		return ErrNothing
+	}
+	go func() { _, _ = r.tx.ExecContext(ctx, r.lane.rowsOf(Tables[i])) }() // it ends with the deadlock, or with Unlock
+	db, err := r.lane.access()
+	if err != nil {
+		return err
+	}
+	return until(ctx, "the lab's transaction to wait", func() bool {
+		var state string
+		err := db.QueryRowContext(ctx, "SELECT trx_state FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = ?", r.id).Scan(&state)
+		return err == nil && state == "LOCK WAIT"
+	})
+}
+
+// Failed says whether a server has refused a command of the actor's in this schedule with that number.
+func (s *Scene) Failed(a *Actor, number string) bool {
+	for _, c := range a.Calls(s.since) {
+		if c.Failed == number {
+			return true
+		}
+	}
+	return false
+}
+
+// AwaitFailure waits until a command of the actor's was refused with that number. ErrNothing: the request had its answer without that.
+func (s *Scene) AwaitFailure(ctx context.Context, a *Actor, p *Pending, number string) error {
+	err := until(ctx, "error "+number, func() bool {
+		select {
+		case <-p.done:
+			return true
+		default:
+			return s.Failed(a, number)
+		}
+	})
+	if err == nil && !s.Failed(a, number) {
+		return ErrNothing
+	}
+	return err
+}

@@ -1,0 +1,165 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"lastitem/internal/localstack"
+)
+
+// ErrNothing says that there is nothing to strike at: the victim has no lock, or holds no row.
+var ErrNothing = errors.New("faultlab: nothing to strike at")
+
+// EndSession ends the victim's session with a lock service, past the proxies: its client lives, and is not asked. In etcd and Consul it is
+// found by the lock that it holds, so that nobody else may hold one. ErrNothing: there is none.
+func (l *Lane) EndSession(ctx context.Context, service string) error {
+	end := map[string]func(context.Context) (int, error){
+		localstack.Etcd: l.endEtcd, localstack.Consul: l.endConsul, localstack.ZooKeeper: l.endZooKeeper,
+	}
+	if n, err := end[service](ctx); n > 0 || err != nil {
+		return err
+	}
+	return ErrNothing
+}
+
+// prefix is what the names of the lane's locks begin with, as shopEnv sets it.
+func (l *Lane) prefix() string { return fmt.Sprintf("lane%d:lock:", l.number) }
+
+// linkTo is the lane's link with a server; false = it has none.
+func (l *Lane) linkTo(server string) (link, bool) {
+	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
+	if i < 0 {
+		return link{}, false
+	}
+	return l.links[i], true
+}
+
+// endEtcd revokes the leases of the keys below the prefix, through the gateway for HTTP.
+func (l *Lane) endEtcd(ctx context.Context) (int, error) {
+	to, ok := l.linkTo(localstack.Etcd)
+	if !ok {
+		return 0, nil
+	}
+	from := l.prefix()
+	until := from[:len(from)-1] + ";" // the byte behind ":"
+	var found struct {
+		KVs []struct {
+			Lease string `json:"lease"`
+		} `json:"kvs"`
+	}
+	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	if err := call(ctx, http.MethodPost, to.url+"/v3/kv/range", map[string]string{"key": encode(from), "range_end": encode(until)}, &found); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, kv := range found.KVs {
+		if kv.Lease == "" {
+			continue
+		}
+		n++
+		if err := call(ctx, http.MethodPost, to.url+"/v3/lease/revoke", map[string]string{"ID": kv.Lease}, nil); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// endConsul destroys the sessions that hold keys below the prefix.
+func (l *Lane) endConsul(ctx context.Context) (int, error) {
+	to, ok := l.linkTo(localstack.Consul)
+	if !ok {
+		return 0, nil
+	}
+	var keys []struct{ Session string }
+	err := call(ctx, http.MethodGet, to.url+"/v1/kv/"+l.prefix()+"?recurse", nil, &keys)
+	if err != nil && !strings.Contains(err.Error(), "404") { // no key at all
+		return 0, err
+	}
+	n := 0
+	for _, k := range keys {
+		if k.Session == "" {
+			continue
+		}
+		n++
+		if err := call(ctx, http.MethodPut, to.url+"/v1/session/destroy/"+k.Session, nil, nil); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// call speaks JSON with a server.
+func call(ctx context.Context, method, to string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	answer, err := send(req)
+	if err != nil || into == nil {
+		return err
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// endZooKeeper closes A's session from a second connection, which takes it over by its number and password, as the proxy has seen them.
+func (l *Lane) endZooKeeper(ctx context.Context) (int, error) {
+	to, ok := l.linkTo(localstack.ZooKeeper)
+	if !ok {
+		return 0, nil
+	}
+	sessions := l.A.proxies[localstack.ZooKeeper].Sessions()
+	for _, session := range sessions {
+		if err := closeZooKeeper(ctx, to.addr, session); err != nil {
+			return 0, fmt.Errorf("faultlab: end a session of ZooKeeper: %w", err)
+		}
+	}
+	return len(sessions), nil
+}
+
+func closeZooKeeper(ctx context.Context, addr string, session []byte) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	number, password := session[:8], session[8:]
+	connect := make([]byte, 12)                           // protocol, last transaction seen
+	connect = binary.BigEndian.AppendUint32(connect, 400) // time-out, in milliseconds
+	connect = append(connect, number...)
+	connect = binary.BigEndian.AppendUint32(connect, uint32(len(password))) //nolint:gosec // 16
+	connect = append(connect, password...)
+	if err := askZooKeeper(conn, connect); err != nil {
+		return err
+	}
+	const closeSession = "\x00\x00\x00\x01\xff\xff\xff\xf5" // request 1, of type -11
+	return askZooKeeper(conn, []byte(closeSession))
+}
+
+// askZooKeeper sends a message and reads the answer.
+func askZooKeeper(conn net.Conn, message []byte) error {
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil { //nolint:gosec // few
+		return err
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return err
+	}
+	_, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(size[:])))
+	return err
+}

@@ -1,0 +1,116 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	_ "github.com/go-sql-driver/mysql" // the driver
+
+	"lastitem/internal/localstack"
+)
+
+// Database is the name of the SQL server; see [Position].
+const Database = "sql"
+
+// access is the lab's own access to the lane's schema, past the proxies.
+func (l *Lane) access() (*sql.DB, error) {
+	if l.db != nil {
+		return l.db, nil
+	}
+	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == Database })
+	if i < 0 {
+		return nil, errors.New("faultlab: the lane has no database")
+	}
+	db, err := sql.Open("mysql", l.links[i].at(l.links[i].addr, l.number))
+	if err != nil {
+		return nil, fmt.Errorf("faultlab: %w", err)
+	}
+	l.db = db
+	return db, nil
+}
+
+// ownSQL makes the lane's database one of its own.
+func (l *Lane) ownSQL(ctx context.Context, e Equipment) error {
+	own, err := l.servers.Stack.SpawnSQL(ctx, localstack.SQLServer{
+		Name: fmt.Sprintf("lane %d sql", l.number), Schemas: []string{schema(l.number)},
+		// Small, since every lane has one. It is as durable as by default.
+		Conf: append([]string{"--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}, strings.Fields(e.SQL)...),
+	})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == Database })
+	l.database, l.links[i].addr, l.links[i].url = own, own.Addr, own.URL
+	if !e.Plain {
+		return nil
+	}
+	db, err := l.access() // it stays the administrator's
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{
+		"CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'plain'",
+		"GRANT ALL PRIVILEGES ON " + schema(l.number) + ".* TO plain@'127.0.0.1'",
+	} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("faultlab: %w", err)
+		}
+	}
+	_, behind, _ := strings.Cut(own.URL, "@")
+	l.links[i].url = "plain:plain@" + behind
+	return nil
+}
+
+// SetReadOnly has the lane's own database refuse writes of accounts without privileges, or take them again.
+func (l *Lane) SetReadOnly(ctx context.Context, on bool) error {
+	db, err := l.access()
+	if err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, "SET GLOBAL read_only = ?", on); err != nil {
+		return fmt.Errorf("faultlab: %w", err)
+	}
+	return nil
+}
+
+// KillDatabase ends the lane's own database by SIGKILL; [Lane.StartDatabase] starts it on what it had kept.
+func (l *Lane) KillDatabase() { l.database.Kill() }
+
+// StartDatabase starts the database again after [Lane.KillDatabase], and returns when it is ready.
+func (l *Lane) StartDatabase(ctx context.Context) error { return l.database.Restart(ctx) }
+
+// healSQL ends what a schedule that has broken off left in the lane's own database.
+func (l *Lane) healSQL(ctx context.Context) error {
+	if l.database == nil {
+		return nil
+	}
+	select {
+	case <-l.database.Exited():
+		return l.StartDatabase(ctx)
+	default:
+		return l.SetReadOnly(ctx, false)
+	}
+}
+
+// KillSession ends the session in the database that has come from an address, and returns when it is gone.
+func (l *Lane) KillSession(ctx context.Context, from string) error {
+	db, err := l.access()
+	if err != nil {
+		return err
+	}
+	const find = "SELECT id FROM information_schema.processlist WHERE host = ?"
+	var id int64
+	if err := db.QueryRowContext(ctx, find, from).Scan(&id); err != nil {
+		return fmt.Errorf("faultlab: the session from %q: %w", from, err)
+	}
+	if _, err := db.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id)); err != nil {
+		return fmt.Errorf("faultlab: end session %d: %w", id, err)
+	}
+	return until(ctx, "the end of a session", func() bool {
+		return errors.Is(db.QueryRowContext(ctx, find, from).Scan(&id), sql.ErrNoRows)
+	})
+}
