@@ -125,13 +125,20 @@ func (l *lab) wanderOn(ctx context.Context, g *group, ds draws, done func(Played
 	})
 }
 
-// draw is a random schedule of a group.
+// untraced is how often in a row a request may fail without any fault, as it may on a machine that is too busy for a service.
+const untraced = 20
+
+// draw is a random schedule of a group. A cell whose request cannot be traced just now is passed over.
 func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, error) {
-	for {
+	for failed := 0; ; {
 		c := g.cells[rng.IntN(len(g.cells))]
 		path, err := l.path(ctx, g, c)
 		if err != nil {
-			return Schedule{}, err
+			if failed++; ctx.Err() != nil || failed == untraced {
+				return Schedule{}, err
+			}
+			l.o.Log("%v", err)
+			continue
 		}
 		if s, ok := drawn(l.mode(c.Mode), c, path, rng); ok {
 			return s, nil
