@@ -27,6 +27,8 @@ type Cell struct {
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
 	// Blocked says how long a holder that stands still keeps everybody else out, at the worst of the positions; "" = nobody stood still.
 	Blocked Blocked `json:"blocked,omitempty"`
+	// witnessed says that only the committed witnesses were played.
+	witnessed bool
 	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
 	BlockedFor time.Duration `json:"-"`
 	// Wrong says what is not as it must be, a sentence each: an outcome that is not claimed, a claimed one that was not found, a

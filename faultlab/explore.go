@@ -152,7 +152,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		if err != nil {
 			return nil, err
 		}
-		wait, err := l.start(ctx, g, plans)
+		wait, err := l.start(ctx, g, plans, c.witnessed)
 		return func() error {
 			played, err := wait()
 			if err == nil {
@@ -229,13 +229,13 @@ func each(ctx context.Context, n int, begin func(ctx context.Context, i int) (fu
 
 // play plays schedules side by side, and returns them in their order.
 func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, error) {
-	wait, err := l.start(ctx, g, all)
+	wait, err := l.start(ctx, g, all, false)
 	played, failed := wait()
 	return played, cmp.Or(failed, err)
 }
 
-// start begins to play schedules and returns when the last of them has a lane; wait returns when all have been played.
-func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() ([]Played, error), err error) {
+// start begins to play schedules, witnesses of a broken cell or others, and returns when the last of them has a lane; wait returns when all have been played.
+func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool) (wait func() ([]Played, error), err error) {
 	played, errs := make([]Played, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, s := range all {
@@ -244,7 +244,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() 
 			break
 		}
 		running.Go(func() {
-			played[i], errs[i] = l.steadily(ctx, lane, s)
+			played[i], errs[i] = l.steadily(ctx, lane, s, witness)
 			if !l.told {
 				played[i].Story = nil // thousands of them are a lot of memory
 			}
@@ -261,8 +261,8 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() 
 const tries = 4
 
 // steadily plays a schedule, and plays it again where that proved nothing: the lab could not play it to its end, the victim was turned away
-// before its position, or a lock may have expired because the machine stood still.
-func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played, error) {
+// before its position, or the machine stood still while a lock could expire, and the schedule broke something, or, being a witness, did not.
+func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness bool) (Played, error) {
 	f, _ := fault.Named(s.Fault)
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -271,7 +271,8 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played,
 			return p, context.Cause(ctx)
 		}
 		stall := l.stalls.longest(began)
-		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact && p.Outcome != Idle
+		unbroken := p.Outcome == api.Exact || p.Outcome == Idle
+		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && unbroken == witness
 		switch {
 		case err == nil && p.Outcome != Diverged && !stalled:
 			return p, nil
