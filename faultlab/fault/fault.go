@@ -144,10 +144,10 @@ func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) 
 
 // rivalHeld lets the rival run up to its position, A go on to its end, and the rival after that: two preemptions.
 func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration, pass func() error) error {
-	b, inside, err := p.Hold(ctx, rival, *p.B, p.NewKey(), wait)
-	if err != nil && ctx.Err() != nil {
+	b, inside, err := p.HoldUnlessBlocked(ctx, rival, *p.B, p.NewKey(), wait)
+	if err != nil {
 		return err
-	} // else the rival was not let in, or did not come by there
+	}
 	if err := pass(); err != nil {
 		return err
 	}

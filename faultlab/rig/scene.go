@@ -190,6 +190,37 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 	return p, nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
 }
 
+// HoldUnlessBlocked is Hold for a rival that may have to wait for the victim in the database, where it cannot reach its position before the
+// victim goes on: then it returns too, and hold holds the rival when it comes there. hold is nil where the request ended before.
+func (s *Scene) HoldUnlessBlocked(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (p *Pending, hold *wire.Hold, err error) {
+	if hold, err = a.Arm(at); err != nil {
+		return nil, nil, err
+	}
+	p = s.AskWithin(a, key, wait)
+	last, moved := s.progress(a), time.Now()
+	for {
+		select {
+		case <-hold.Reached():
+			s.Note(a, Held, at.String())
+			return p, hold, nil
+		case <-p.done:
+			hold.Cancel()
+			return p, nil, nil
+		case <-ctx.Done():
+			hold.Cancel()
+			return p, nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
+		case <-time.After(look(moved)):
+		}
+		// Only the database makes its clients wait for each other; a rival that waits for a lease to end is none of that.
+		if now := s.progress(a); now != last {
+			last, moved = now, time.Now()
+		} else if time.Since(moved) > blockedAfter && a.blocked() {
+			s.Note(a, Blocked, "")
+			return p, hold, nil
+		}
+	}
+}
+
 // Settle waits until the request has its answer, or is blocked: a server that may block owes an answer for a while, or nothing moves
 // at all. It is no bound on anything: a rival that was only slow is given way to a little early.
 func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool) {
