@@ -21,6 +21,7 @@ type server struct {
 	kind  string
 	url   func(addr string) string
 	addr  string                              // fixed; "" = a free loopback port, and another one should that be taken
+	dir   string                              // working directory; "" = the private one
 	setup func(addr string) ([]string, error) // writes what the process reads and returns its command line
 	env   func(addr string) []string          // nil = none
 	ready func(ctx context.Context, addr string) error
@@ -77,7 +78,7 @@ func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, 
 	if sv.env != nil {
 		env = sv.env(addr)
 	}
-	p, err := s.leash.start(ctx, sv.name, argv, env, sv.grace)
+	p, err := s.leash.start(ctx, sv.name, spec{Argv: argv, Env: env, Dir: sv.dir, GraceMS: int(sv.grace.Milliseconds())})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,15 +154,17 @@ func (p *process) end(how string) {
 	}
 }
 
-// start asks for a child and waits until it runs. Its log is <name>.log in the private directory.
-func (l *leash) start(ctx context.Context, name string, argv, env []string, grace time.Duration) (*process, error) {
+// start asks for a child and waits until it runs. Its log is <name>.log in the private directory, which is also where it works if s does not
+// say another.
+func (l *leash) start(ctx context.Context, name string, s spec) (*process, error) {
 	p := &process{
 		name:    name,
 		log:     filepath.Join(l.dir, logFile(name)),
 		started: make(chan struct{}),
 		exited:  make(chan struct{}),
 	}
-	if err := l.request(p, spec{Argv: argv, Env: env, Dir: l.dir, Log: p.log, GraceMS: int(grace.Milliseconds())}); err != nil {
+	s.Dir, s.Log = cmp.Or(s.Dir, l.dir), p.log
+	if err := l.request(p, s); err != nil {
 		return nil, err
 	}
 	select {
@@ -208,7 +211,7 @@ func (l *leash) farewell(o Options) error {
 
 // run starts a child that ends by itself and waits for that, within ctx. Its error carries the end of its log.
 func (l *leash) run(ctx context.Context, name string, argv []string) error {
-	p, err := l.start(ctx, name, argv, nil, 0)
+	p, err := l.start(ctx, name, spec{Argv: argv})
 	if err != nil {
 		return err
 	}

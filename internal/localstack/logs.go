@@ -35,6 +35,9 @@ func (s *Stack) MarkLogs() (since func(n int) []string) {
 	}
 }
 
+// LastLines returns the last lines that a child has written, at most n.
+func (r *Running) LastLines(n int) []string { return lastLines(r.p.log, 0, n) }
+
 // lastLines returns the last lines of a file from offset on, at most n; none where it cannot be read.
 func lastLines(path string, offset int64, n int) []string {
 	f, err := os.Open(path)

@@ -17,6 +17,8 @@ type Child struct {
 	Ready func(ctx context.Context, addr string) error
 	// Addr is the address to listen on; "" takes a free one.
 	Addr string
+	// Dir is its working directory; "" takes the stack's private one.
+	Dir string
 }
 
 // Running is a child that was started. Its end is no end of the stack, and the stack's end is its own.
@@ -32,6 +34,7 @@ func (s *Stack) Spawn(ctx context.Context, c Child) (*Running, error) {
 		name:   c.Name,
 		url:    func(string) string { return "" },
 		addr:   c.Addr,
+		dir:    c.Dir,
 		setup:  func(addr string) ([]string, error) { return c.Argv(addr), nil },
 		env:    c.Env,
 		ready:  c.Ready,
