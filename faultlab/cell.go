@@ -27,8 +27,6 @@ type Cell struct {
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
 	// Blocked says how long a holder that stands still keeps everybody else out, at the worst of the positions; "" = nobody stood still.
 	Blocked Blocked `json:"blocked,omitempty"`
-	// witnessed says that only the committed witnesses were played.
-	witnessed bool
 	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
 	BlockedFor time.Duration `json:"-"`
 	// Wrong says what is not as it must be, a sentence each: an outcome that is not claimed, a claimed one that was not found, a
@@ -60,7 +58,7 @@ func sum(c Cell, played []Played) Cell {
 			for _, letter := range string(p.Outcome) {
 				if w, there := c.Witnesses[string(letter)]; !there || !steady(w) && steady(p.Schedule) {
 					c.Witnesses[string(letter)] = p.Schedule
-					if letter == '!' {
+					if letter == '!' && c.Claim != Unclaimed {
 						c.Wrong = append(c.Wrong, p.Schedule.String()+": "+p.Why)
 					}
 				}
@@ -90,6 +88,10 @@ func found(witnesses map[string]Schedule) api.Outcomes {
 
 // hold compares what was found with the claim, both ways. Of a cell of which only a sample was played, not every letter must show.
 func (c *Cell) hold() {
+	if c.Claim == Unclaimed {
+		slices.Sort(c.Wrong)
+		return
+	}
 	claimed := strings.Trim(string(c.Claim), string(api.Exact))
 	if c.Claim == "" {
 		c.Wrong = append(c.Wrong, "is not in matrix.json: 'shop lab --all --fault "+string(c.Fault)+" --update faultlab/matrix.json' enters it")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +36,9 @@ type Options struct {
 	Lanes int
 	// TTL of the locks where leases shall expire; 0 = DefaultTTL. Elsewhere it is LongTTL.
 	TTL time.Duration
+	// Serve is a service that is not ours, to be explored in place of the shop's modes; nil = the shop. It claims nothing: whatever is found
+	// is reported.
+	Serve *rig.Foreign
 	// Binary is the shop; "" is the running program.
 	Binary string
 	// Log is told what is started, a line at a time; Progress of every cell when it is done. nil = nobody.
@@ -52,13 +56,16 @@ const (
 // Result is what an exploration found.
 type Result struct {
 	Cells []Cell `json:"cells"`
-	// Worst is the schedule that broke most, of the only cell that was explored, with its story; nil where there were several cells.
+	// Worst is the schedule that broke most, with its story; nil where there were several cells, unless the service is not ours.
 	Worst *Played `json:"worst,omitempty"`
 	// Played are the schedules with their stories, where Options.Stories asks for them.
 	Played []Played `json:"played,omitempty"`
 	// Servers says what it was seen on, by name: "redis-server 7.0.15". TTL is that of the locks where leases expire.
 	Servers map[string]string `json:"servers"`
 	TTL     time.Duration     `json:"ttl_ns"`
+	// Serve is the service where it is not ours, and Leases are the locks that were seen in its Redis.
+	Serve  *rig.Foreign `json:"serve,omitempty"`
+	Leases []rig.Lease  `json:"leases,omitempty"`
 	// Order is every cell that the modes claim, selected or not, in their order.
 	Order     []Cell `json:"-"`
 	Schedules int    `json:"schedules"`
@@ -113,24 +120,29 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	if len(cells) == 0 {
 		return nil, l.nothing()
 	}
-	l.told = l.o.Stories || len(cells) == 1
-	res := &Result{Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()})}
+	alone := len(cells) == 1 || l.o.Serve != nil // it has a worst schedule
+	l.told = l.o.Stories || alone
+	res := &Result{
+		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}), Serve: l.o.Serve, Leases: l.leases,
+	}
 	for _, c := range cells {
 		f, _ := fault.Named(c.Fault)
 		g := l.group(f)
 		g.cells = append(g.cells, c)
 	}
 	var mu sync.Mutex
+	var worsts []*Played
 	done := func(c Cell, played []Played) {
 		mu.Lock()
 		defer mu.Unlock()
 		res.add(l.o, sum(l.expect(c, played), played), played)
-		if len(cells) == 1 {
-			res.Worst = worst(played)
+		if alone {
+			worsts = append(worsts, worst(played))
 		}
 	}
 	err := sideBySide(ctx, l.groups, groupsAtOnce, func(ctx context.Context, g *group) error { return l.exploreGroup(ctx, g, done) })
 	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
+	res.Worst = ofAll(worsts, cells)
 	return res, err
 }
 
@@ -152,7 +164,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		if err != nil {
 			return nil, err
 		}
-		wait, err := l.start(ctx, g, plans, c.witnessed)
+		wait, err := l.start(ctx, g, plans)
 		return func() error {
 			played, err := wait()
 			if err == nil {
@@ -229,13 +241,13 @@ func each(ctx context.Context, n int, begin func(ctx context.Context, i int) (fu
 
 // play plays schedules side by side, and returns them in their order.
 func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, error) {
-	wait, err := l.start(ctx, g, all, false)
+	wait, err := l.start(ctx, g, all)
 	played, failed := wait()
 	return played, cmp.Or(failed, err)
 }
 
-// start begins to play schedules, witnesses of a broken cell or others, and returns when the last of them has a lane; wait returns when all have been played.
-func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool) (wait func() ([]Played, error), err error) {
+// start begins to play schedules and returns when the last of them has a lane; wait returns when all have been played.
+func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() ([]Played, error), err error) {
 	played, errs := make([]Played, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, s := range all {
@@ -244,7 +256,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 			break
 		}
 		running.Go(func() {
-			played[i], errs[i] = l.steadily(ctx, lane, s, witness)
+			played[i], errs[i] = l.steadily(ctx, lane, s)
 			if !l.told {
 				played[i].Story = nil // thousands of them are a lot of memory
 			}
@@ -261,8 +273,8 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 const tries = 4
 
 // steadily plays a schedule, and plays it again where that proved nothing: the lab could not play it to its end, the victim was turned away
-// before its position, or the machine stood still while a lock could expire, and the schedule broke something, or, being a witness, did not.
-func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness bool) (Played, error) {
+// before its position, or a lock may have expired because the machine stood still.
+func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played, error) {
 	f, _ := fault.Named(s.Fault)
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -271,8 +283,7 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness 
 			return p, context.Cause(ctx)
 		}
 		stall := l.stalls.longest(began)
-		unbroken := p.Outcome == api.Exact || p.Outcome == Idle
-		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && unbroken == witness
+		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact && p.Outcome != Idle
 		switch {
 		case err == nil && p.Outcome != Diverged && !stalled:
 			return p, nil
@@ -295,10 +306,14 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness 
 func worst(played []Played) *Played {
 	var found *Played
 	rank := func(p *Played) int {
-		if p.Outcome == api.Exact || p.Outcome == Idle {
+		switch p.Outcome {
+		case api.Exact, Idle:
 			return 0
+		case Diverged, Vacuous, Failed:
+			return 1
+		default:
+			return len(letters)*len(p.Outcome) + len(letters) - strings.IndexByte(letters, p.Outcome[0])
 		}
-		return len(p.Outcome)
 	}
 	for i := range played {
 		if found == nil || rank(&played[i]) > rank(found) {

@@ -22,6 +22,8 @@ type lab struct {
 	stalls  stalls
 	again   atomic.Int64 // schedules that were played again because of a stall
 	paths   paths
+
+	leases []rig.Lease // of a service that is not ours
 }
 
 // group is the lanes of one equipment, and the cells that are played on them.
@@ -59,20 +61,26 @@ func open(ctx context.Context, o Options) (*lab, error) {
 	lanes := 0
 	for _, f := range fault.All() {
 		if selectedFault(o, f) && l.group(f) == nil {
-			g := &group{equipment: f.Lane, first: lanes, size: lanesFor(f.Lane, o)}
+			e := l.equipment(f)
+			g := &group{equipment: e, first: lanes, size: lanesFor(e, o)}
 			l.groups = append(l.groups, g)
 			lanes += g.size
 		}
 	}
 	var err error
-	l.servers, err = rig.Start(ctx, rig.Options{Lanes: lanes, Binary: o.Binary, Log: o.Log, Extras: o.Extras})
+	l.servers, err = rig.Start(ctx, rig.Options{Lanes: lanes, Binary: o.Binary, Log: o.Log, Extras: o.Extras, Only: o.only()})
 	if err != nil {
 		return nil, err
 	}
 	if err := l.openLanes(ctx, l.groups[0]); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
-	if l.modes, err = rig.Modes(ctx, l.groups[0].lanes[0].C.URL); err != nil {
+	if o.Serve != nil {
+		err = l.meet(ctx)
+	} else {
+		l.modes, err = rig.Modes(ctx, l.groups[0].lanes[0].C.URL)
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
@@ -81,7 +89,7 @@ func open(ctx context.Context, o Options) (*lab, error) {
 // group is the one on whose lanes a fault is played; nil = there is none.
 func (l *lab) group(f fault.Fault) *group {
 	for _, g := range l.groups {
-		if g.equipment == f.Lane {
+		if g.equipment == l.equipment(f) {
 			return g
 		}
 	}
@@ -93,7 +101,7 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 	if g.lanes != nil {
 		return nil
 	}
-	service := rig.Shop(l.o.Binary)
+	service := l.service()
 	g.lanes, g.free = make([]*rig.Lane, g.size), make(chan *rig.Lane, g.size)
 	errs := make([]error, g.size)
 	var wg sync.WaitGroup
@@ -103,7 +111,7 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 			limit <- struct{}{}
 			defer func() { <-limit }()
 			o := rig.LaneOptions{Number: g.first + i, Service: service, TTL: LongTTL, Equipment: g.equipment}
-			if g.equipment.Expiry {
+			if g.equipment.Expiry || l.o.Serve != nil && !l.o.Serve.TakesTTL() {
 				o.TTL = l.o.TTL
 			}
 			g.lanes[i], errs[i] = l.servers.NewLane(ctx, o)

@@ -42,6 +42,7 @@ fault strikes there, a rival is served, and the judge reads the ledger. "Exact" 
 broke it; it is no proof beyond them.
 
 ` + "`make lab`" + ` plays the witnesses of what is broken and all schedules of what is exact, ` + "`make lab ALL=1`" + ` all of both.
+[Your own service](lab-anybody.md), in any language, is explored by ` + "`shop lab --serve`" + `.
 `,
 		table: "mode | store", schedules: "%d schedules.",
 		legend:  "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
@@ -70,6 +71,7 @@ two requests break without any fault is not played.
 “正确”是说下表所有调度都没能打破它，表外的情形不作保证。
 
 ` + "`make lab`" + ` 重放已知的坏例，并跑完所有正确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
+[你自己的服务](lab-anybody.zh.md)不限语言，用 ` + "`shop lab --serve`" + ` 检验。
 `,
 		table: "模式 | 存储", schedules: "共 %d 个调度。",
 		legend:  "`.` 正确 · `O` 超卖或丢失更新 · `L` 漏库存：库存少了却没有订单 · `D` 重复扣款 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",

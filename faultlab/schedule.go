@@ -27,7 +27,11 @@ type Schedule struct {
 }
 
 func (s Schedule) String() string {
-	text := s.Mode + " (" + string(s.Store) + "), " + string(s.Fault)
+	text := s.Mode
+	if s.Store != "" {
+		text += " (" + string(s.Store) + ")"
+	}
+	text += ", " + string(s.Fault)
 	if s.Variant != "" {
 		text += " (" + s.Variant + ")"
 	}

@@ -30,6 +30,7 @@ type labFlags struct {
 	replay, update, docs, lang, ttl   string
 	lanes, times                      int
 	random                            randomFlags
+	serve                             serveFlags
 }
 
 func newLab() *cobra.Command {
@@ -48,13 +49,19 @@ command; with --json the story is a file that --replay plays again.
 With --random it plays random schedules of the cells that must be exact, for as long as --for says; --seed draws the same ones again.
 Each that breaks something is written to out/random-SEED-N.json, for --replay.
 
+--serve explores your own service in the same way, in any language: it is started as three replicas whose Redis and MySQL are
+private servers of the lab, behind the proxies. It claims nothing, so everything that breaks it is reported. docs/lab-anybody.md
+shows it, examples/ has three services to begin with.
+
 Needs redis-server and mariadbd or mysqld on PATH.
 
-Exit codes: 0 all is as claimed; 1 something is not, a schedule was vacuous, or a replay diverged; 2 the command line is
-wrong; 130 interrupted.`,
-		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json\n  shop lab --random --seed 7 --for 10m",
-		Args:    arguments(0, 0),
-		RunE:    run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, f) }),
+Exit codes: 0 all is as claimed, or nothing broke your service; 1 something is not, a schedule was vacuous, or a replay
+diverged; 2 the command line is wrong; 130 interrupted.`,
+		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json\n  shop lab --random --seed 7 --for 10m\n" +
+			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
+			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
+		Args: arguments(0, 0),
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, f) }),
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
@@ -74,6 +81,7 @@ wrong; 130 interrupted.`,
 	set.StringVar(&f.update, "update", "", "merge what was found into this matrix.json; with --all")
 	set.StringVar(&f.docs, "docs", "", "write matrix.md in both languages into this directory, from the committed matrix; nothing is played")
 	f.random.add(cmd)
+	f.serve.register(set)
 	return cmd
 }
 
@@ -95,15 +103,27 @@ func runLab(cmd *cobra.Command, f labFlags) error {
 	if err := f.random.check(cmd); err != nil {
 		return err
 	}
+	service, err := f.serve.service(cmd)
+	if err != nil {
+		return err
+	}
+	if service != nil && !cmd.Flags().Changed("lanes") {
+		f.lanes = defaultServeLanes
+	}
 	o, err := f.options(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if f.random.random {
+	switch {
+	case f.random.random:
 		return randomLab(cmd, f, o)
-	}
-	if f.replay != "" {
+	case f.replay != "" && service != nil:
+		return usage("--replay and --serve exclude each other: the file of a story holds its service")
+	case f.replay != "":
 		return replayLab(cmd, f, o)
+	case service != nil:
+		o.Serve, o.Extras = service, nil
+		return exploreServe(cmd, f, o)
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
 	if err != nil {
@@ -192,13 +212,10 @@ func labExtras(modes []string, log func(string, ...any)) []string {
 // print writes the report, and the worst schedule of a single cell as a story.
 func (f labFlags) print(w io.Writer, res *faultlab.Result) error {
 	if f.json {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(res)
+		return encode(w, res)
 	}
 	told := res.Played
-	if len(told) == 0 && res.Worst != nil {
+	if len(told) == 0 && res.Worst != nil && (res.Serve == nil || !res.Exact()) {
 		told = []faultlab.Played{*res.Worst}
 	}
 	for _, p := range told {
@@ -206,7 +223,18 @@ func (f labFlags) print(w io.Writer, res *faultlab.Result) error {
 			return err
 		}
 	}
+	if res.Serve != nil {
+		return res.WriteServe(w, f.lang)
+	}
 	return res.Write(w, f.lang)
+}
+
+// encode writes JSON for people, too.
+func encode(w io.Writer, res *faultlab.Result) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(res)
 }
 
 // replayLab plays the worst schedule of a file again, and fails where it does not show what it showed.
@@ -219,7 +247,14 @@ func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	if err := json.Unmarshal(text, &told); err != nil || told.Worst == nil {
 		return usage("--replay %s: is no story of one cell, as 'shop lab --mode M --store S --fault F --json' writes it (%v)", f.replay, err)
 	}
-	o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
+	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
+		if o.Serve, err = equip(told.Serve); err != nil {
+			return err
+		}
+		if !cmd.Flags().Changed("lanes") {
+			o.Lanes = defaultServeLanes
+		}
+	}
 	if told.TTL > 0 {
 		o.TTL = told.TTL
 	}

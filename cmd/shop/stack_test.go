@@ -38,6 +38,8 @@ func TestStackCommands(t *testing.T) {
 	t.Run("rtt", func(t *testing.T) { testRTT(t, shop) })
 	t.Run("lab", func(t *testing.T) { testLab(t, shop) })
 	t.Run("track record", func(t *testing.T) { testTrackRecord(t, shop) })
+	t.Run("lab serve", func(t *testing.T) { testLabServe(t, shop) })
+	t.Run("lab serve says", func(t *testing.T) { testLabServeSays(t, shop) })
 	t.Run("trace", func(t *testing.T) { testTrace(t, shop) })
 	t.Run("with-stack code", func(t *testing.T) { testWithStackCode(t, shop) })
 	t.Run("with-stack signal", func(t *testing.T) { testWithStackSignal(t, shop) })

@@ -144,10 +144,10 @@ func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) 
 
 // rivalHeld lets the rival run up to its position, A go on to its end, and the rival after that: two preemptions.
 func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration, pass func() error) error {
-	b, inside, err := p.HoldUnlessBlocked(ctx, rival, *p.B, p.NewKey(), wait)
-	if err != nil {
+	b, inside, err := p.Hold(ctx, rival, *p.B, p.NewKey(), wait)
+	if err != nil && ctx.Err() != nil {
 		return err
-	}
+	} // else the rival was not let in, or did not come by there
 	if err := pass(); err != nil {
 		return err
 	}
@@ -162,5 +162,12 @@ func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, 
 
 // next has C ask until it is served.
 func (p *Play) next(ctx context.Context) error {
-	return p.AskAlone(ctx, p.Lane.C, p.Outlive)
+	if !p.Lane.Service.Waits {
+		return p.AskAlone(ctx, p.Lane.C, p.Outlive)
+	}
+	c, err := p.AskUntilServed(ctx, p.Lane.C, p.Outlive)
+	if err != nil {
+		return err
+	}
+	return p.WaitOrStuck(ctx, p.Lane.C, c, p.Outlive)
 }

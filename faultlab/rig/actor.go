@@ -73,6 +73,7 @@ func (a *Actor) start(ctx context.Context) error {
 		Argv:  func(addr string) []string { return a.lane.Service.Argv(launch, addr) },
 		Env:   func(addr string) []string { return append(a.lane.Service.Env(launch, addr), a.lane.settings...) },
 		Ready: a.lane.Service.Ready,
+		Dir:   a.lane.Service.Dir,
 	})
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (a *Actor) alive() bool {
 	}
 }
 
-// allStopped reads the state of every thread: T is stopped by a signal.
+// allStopped reads the state of every thread, of the process and of its children: T is stopped by a signal.
 func allStopped(pid int) bool {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(tasks)
@@ -176,6 +177,12 @@ func allStopped(pid int) bool {
 		return false
 	}
 	for _, t := range threads {
+		children, _ := os.ReadFile(tasks + "/" + t.Name() + "/children") //nolint:gosec // a path in /proc; "" where the kernel has none
+		for child := range strings.FieldsSeq(string(children)) {
+			if id, err := strconv.Atoi(child); err == nil && !allStopped(id) {
+				return false
+			}
+		}
 		line, err := os.ReadFile(tasks + "/" + t.Name() + "/stat") //nolint:gosec // a path in /proc
 		if err != nil {
 			return false

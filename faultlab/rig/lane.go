@@ -31,11 +31,13 @@ type Lane struct {
 	servers  *Servers
 	links    []link
 	warm     string                 // the mode and store whose requests all actors have served
-	pair     *pair                  // nil = Redis is the one of all lanes
+	own      node                   // a Redis of the lane's own, where it has one
+	pair     *pair                  // nil = Redis has no replica
 	spare    node                   // a Redis that may stand in for a node of a Redlock
 	db       *sql.DB                // see access
 	database *localstack.RunningSQL // nil = the one of all lanes
 	client   *http.Client
+	initial  int64 // what such a service was last reset to
 }
 
 // LaneOptions say what a lane is for.
@@ -55,13 +57,19 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 		// A connection for each request: one that was kept might be to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience},
 	}
-	if o.Equipment.Pair {
-		if err := l.ownRedis(ctx); err != nil {
+	if o.Equipment.Pair || o.Service.Alone {
+		if err := l.ownRedis(ctx, o.Equipment.Pair); err != nil {
 			return nil, err
 		}
 	}
 	if o.Equipment.SQL != "" {
 		if err := l.ownSQL(ctx, o.Equipment); err != nil {
+			return nil, err
+		}
+	}
+	if setup := o.Service.Setup; setup != nil {
+		if err := setup(ctx, l); err != nil {
+			l.Close()
 			return nil, err
 		}
 	}
@@ -72,27 +80,54 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 			return nil, err
 		}
 	}
-	// One after the other: the first one makes the tables.
-	for _, a := range l.actors() {
-		if err := a.start(ctx); err != nil {
-			l.Close()
-			return nil, err
-		}
+	if err := l.startAll(ctx); err != nil {
+		l.Close()
+		return nil, err
 	}
 	return l, nil
 }
 
-// ownRedis makes the lane's Redis one of its own.
-func (l *Lane) ownRedis(ctx context.Context) error {
-	l.pair = new(pair)
-	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == localstack.Redis })
-	master, err := l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), passwordOf(l.links[i].url))
-	if err != nil {
+// startAll starts the replicas: the first one by itself, since it makes the tables.
+func (l *Lane) startAll(ctx context.Context) error {
+	if err := l.A.start(ctx); err != nil {
 		return err
 	}
-	l.pair.master = master
-	l.links[i].addr, l.links[i].url = master.run.Addr, master.url()
+	var wg sync.WaitGroup
+	var errs [2]error
+	for i, a := range []*Actor{l.B, l.C} {
+		wg.Go(func() { errs[i] = a.start(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// ownRedis makes the lane's Redis one of its own, where the service has any.
+func (l *Lane) ownRedis(ctx context.Context, paired bool) error {
+	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == localstack.Redis })
+	if i < 0 {
+		return nil
+	}
+	password := passwordOf(l.links[i].url)
+	if l.Service.Open {
+		password = ""
+	}
+	var err error
+	if l.own, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), password); err != nil {
+		return err
+	}
+	if paired {
+		l.pair = &pair{master: l.own}
+	}
+	l.links[i].addr, l.links[i].url = l.own.run.Addr, l.own.url()
 	return nil
+}
+
+// redis is the lane's own Redis, as it is after failovers.
+func (l *Lane) redis() node {
+	if l.pair != nil {
+		return l.pair.master
+	}
+	return l.own
 }
 
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
@@ -148,7 +183,7 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 
 // set sets the stock.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
-	return l.Service.Reset(ctx, l.C.URL, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments, Token: l.servers.Stack.Token})
+	return l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments, Token: l.servers.Stack.Token})
 }
 
 // warmWithin is how long a replica may be busy before its first answer beyond twice the lane's TTL: a lock or a session of before may have
@@ -235,7 +270,7 @@ func (l *Lane) unread() error {
 
 // Ledger reads what the stores hold, by way of C.
 func (l *Lane) Ledger(ctx context.Context) (*api.Ledger, error) {
-	return l.Service.Ledger(ctx, l.C.URL, l.Product())
+	return l.Service.Ledger(ctx, l)
 }
 
 // lastCall is a number above which every call is new.

@@ -24,7 +24,12 @@ type node struct {
 }
 
 // url is the node's, as a replica of the service wants it.
-func (n node) url() string { return "redis://default:" + n.password + "@" + n.run.Addr + "/0" }
+func (n node) url() string {
+	if n.password == "" {
+		return "redis://" + n.run.Addr + "/0"
+	}
+	return "redis://default:" + n.password + "@" + n.run.Addr + "/0"
+}
 
 // startRedis starts a Redis that keeps nothing on disk.
 func (s *Servers) startRedis(ctx context.Context, name, password string) (node, error) {
@@ -33,8 +38,10 @@ func (s *Servers) startRedis(ctx context.Context, name, password string) (node, 
 		return node{}, err
 	}
 	file := filepath.Join(s.Stack.Dir, strings.ReplaceAll(name, " ", "-")+".conf")
-	conf := fmt.Sprintf("bind 127.0.0.1\nsave \"\"\nappendonly no\nrepl-diskless-sync yes\nrepl-diskless-sync-delay 0\nrepl-ping-replica-period 1\n"+
-		"requirepass %s\nmasterauth %s\n", password, password)
+	conf := "bind 127.0.0.1\nsave \"\"\nappendonly no\nrepl-diskless-sync yes\nrepl-diskless-sync-delay 0\nrepl-ping-replica-period 1\n"
+	if password != "" {
+		conf += "requirepass " + password + "\nmasterauth " + password + "\n"
+	}
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return node{}, err
 	}
@@ -60,24 +67,39 @@ func (n node) do(ctx context.Context, words ...string) (string, error) {
 
 // redisDo sends one command on a connection of its own and returns its answer: a status, a number or a string.
 func redisDo(ctx context.Context, addr, password string, words ...string) (string, error) {
+	all, err := node{password: password}.ask(ctx, addr, words)
+	return strings.Join(all, " "), err
+}
+
+// all sends one command and returns the values of its answer, those of nested arrays one after the other; what is nil is left out.
+func (n node) all(ctx context.Context, words ...string) ([]string, error) {
+	return n.ask(ctx, n.run.Addr, words)
+}
+
+func (n node) ask(ctx context.Context, addr string, words []string) ([]string, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	r := bufio.NewReader(conn)
-	for _, command := range [][]string{{"AUTH", password}, words} {
-		if _, err := io.WriteString(conn, respCommand(command)); err != nil {
-			return "", err
-		}
-		if err := readReply(r, &command[0]); err != nil {
-			return "", fmt.Errorf("faultlab: redis at %s: %w", addr, err)
-		}
-		words = command
+	commands := [][]string{words}
+	if n.password != "" {
+		commands = [][]string{{"AUTH", n.password}, words}
 	}
-	return words[0], nil
+	var all []string
+	for _, command := range commands {
+		if _, err := io.WriteString(conn, respCommand(command)); err != nil {
+			return nil, err
+		}
+		all = nil
+		if err := readReply(r, &all); err != nil {
+			return nil, fmt.Errorf("faultlab: redis at %s: %w", addr, err)
+		}
+	}
+	return all, nil
 }
 
 func respCommand(words []string) string {
@@ -89,30 +111,36 @@ func respCommand(words []string) string {
 	return b.String()
 }
 
-// readReply reads a reply that is no array.
-func readReply(r *bufio.Reader, into *string) error {
+// readReply appends the values of a reply.
+func readReply(r *bufio.Reader, into *[]string) error {
 	line, err := r.ReadString('\n')
 	if err != nil {
 		return err
 	}
 	kind, rest := line[0], strings.TrimRight(line[1:], "\r\n")
-	switch kind {
-	case '-':
-		return errors.New(rest)
-	case '$':
-		size, err := strconv.Atoi(rest)
-		if err != nil || size < 0 {
-			*into = ""
-			return err
+	if kind != '$' && kind != '*' {
+		if kind == '-' {
+			return errors.New(rest)
 		}
-		body := make([]byte, size+2)
-		_, err = io.ReadFull(r, body)
-		*into = string(body[:size])
-		return err
-	default:
-		*into = rest
+		*into = append(*into, rest)
 		return nil
 	}
+	size, err := strconv.Atoi(rest)
+	if err != nil || size < 0 {
+		return err
+	}
+	if kind == '$' {
+		body := make([]byte, size+2)
+		_, err = io.ReadFull(r, body)
+		*into = append(*into, string(body[:size]))
+		return err
+	}
+	for range size {
+		if err := readReply(r, into); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // passwordOf takes the password out of a redis:// URL.

@@ -190,37 +190,6 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 	return p, nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
 }
 
-// HoldUnlessBlocked is Hold for a rival that may have to wait for the victim in the database, where it cannot reach its position before the
-// victim goes on: then it returns too, and hold holds the rival when it comes there. hold is nil where the request ended before.
-func (s *Scene) HoldUnlessBlocked(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (p *Pending, hold *wire.Hold, err error) {
-	if hold, err = a.Arm(at); err != nil {
-		return nil, nil, err
-	}
-	p = s.AskWithin(a, key, wait)
-	last, moved := s.progress(a), time.Now()
-	for {
-		select {
-		case <-hold.Reached():
-			s.Note(a, Held, at.String())
-			return p, hold, nil
-		case <-p.done:
-			hold.Cancel()
-			return p, nil, nil
-		case <-ctx.Done():
-			hold.Cancel()
-			return p, nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
-		case <-time.After(look(moved)):
-		}
-		// Only the database makes its clients wait for each other; a rival that waits for a lease to end is none of that.
-		if now := s.progress(a); now != last {
-			last, moved = now, time.Now()
-		} else if time.Since(moved) > blockedAfter && a.blocked() {
-			s.Note(a, Blocked, "")
-			return p, hold, nil
-		}
-	}
-}
-
 // Settle waits until the request has its answer, or is blocked: a server that may block owes an answer for a while, or nothing moves
 // at all. It is no bound on anything: a rival that was only slow is given way to a little early.
 func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool) {
@@ -258,22 +227,32 @@ func (a *Actor) blocked() bool {
 	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || c.Server == Database })
 }
 
-// progress changes whenever the actor sends a command, or is answered.
+// progress changes whenever the actor sends a command, or is answered. Of a service that asks for its lock again and again until it has it,
+// the same command counts only so often.
 func (s *Scene) progress(a *Actor) [2]int {
 	calls := a.Calls(s.since)
-	answered := 0
+	sent, answered := 0, 0
+	seen := map[string]int{}
 	for _, c := range calls {
+		if seen[c.Pattern]++; s.Lane.Service.Waits && seen[c.Pattern] > spins {
+			continue
+		}
+		sent++
 		if !c.Answered.IsZero() {
 			answered++
 		}
 	}
-	return [2]int{len(calls), answered}
+	return [2]int{sent, answered}
 }
+
+// spins is how often a request sends the same command before that is taken for waiting.
+const spins = 3
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for the judge to call
 // the product stuck. A request that is blocked in a server is left on its way, and returned.
 func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Duration) (*Pending, error) {
-	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.Settle(ctx, a, p) })
+	end := time.Now().Add(within)
+	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.served(ctx, a, p, end) })
 }
 
 // AskAlone does the same when everybody else has been answered: it waits for every answer, however long the machine takes.
@@ -332,8 +311,12 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	if err != nil {
 		return audit.Report{}, err
 	}
+	history := s.History()
+	if s.Lane.Service.Waits {
+		history = named(history, ledger.Orders)
+	}
 	return audit.Judge(audit.Input{
-		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: s.History(), Directed: true,
+		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound,
 	}), nil
 }

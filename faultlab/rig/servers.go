@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"lastitem/internal/localstack"
@@ -14,7 +15,9 @@ import (
 type Options struct {
 	// Lanes is how many schemas the database gets, one for each lane.
 	Lanes int
-	// Extras are the backends beside Redis and MySQL: localstack.Redlock, localstack.Etcd, ...
+	// Only are the stores that are started, of localstack.Redis and localstack.MySQL; nil = both.
+	Only []string
+	// Extras are the backends beside them: localstack.Redlock, localstack.Etcd, ...
 	Extras []string
 	// Binary is the shop; "" is the running program.
 	Binary string
@@ -43,8 +46,12 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 	for i := range schemas {
 		schemas[i] = schema(i)
 	}
+	only := o.Only
+	if only == nil {
+		only = []string{localstack.Redis, localstack.MySQL}
+	}
 	stack, err := localstack.Start(ctx, localstack.Options{
-		Backend: localstack.Local, Only: append([]string{localstack.Redis, localstack.MySQL}, o.Extras...),
+		Backend: localstack.Local, Only: slices.Concat(only, o.Extras),
 		Schemas: schemas, Binary: o.Binary, Log: o.Log,
 		// Nothing here is about durability, and a commit that waits for the disk makes every schedule wait.
 		SQLConf: []string{"--innodb-flush-log-at-trx-commit=0", "--max-connections=2000"},

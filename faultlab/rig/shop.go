@@ -81,12 +81,12 @@ func send(req *http.Request) ([]byte, error) {
 	return body, err
 }
 
-func shopReset(ctx context.Context, replica string, r Reset) error {
+func shopReset(ctx context.Context, l *Lane, r Reset) error {
 	body := fmt.Sprintf(`{"stock":%d}`, r.Stock)
 	if r.Segments > 0 {
 		body = fmt.Sprintf(`{"stock":%d,"segments":%d}`, r.Stock, r.Segments)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", replica, r.Product), bytes.NewBufferString(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", l.C.URL, r.Product), bytes.NewBufferString(body))
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,8 @@ func shopAnswer(res *http.Response, body []byte) audit.Op {
 }
 
 // shopLedger reads the first page, which holds every row of the few that a schedule makes.
-func shopLedger(ctx context.Context, replica string, product int64) (*api.Ledger, error) {
-	body, err := get(ctx, fmt.Sprintf("%s/products/%d/ledger", replica, product))
+func shopLedger(ctx context.Context, l *Lane) (*api.Ledger, error) {
+	body, err := get(ctx, fmt.Sprintf("%s/products/%d/ledger", l.C.URL, l.Product()))
 	if err != nil {
 		return nil, err
 	}

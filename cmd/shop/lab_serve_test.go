@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lastitem/faultlab"
+)
+
+// ownService is the command line that has the lab take our own binary for somebody else's.
+func ownService(shop, mode string, more ...string) []string {
+	args := []string{
+		"lab", "--serve", "'" + shop + "' serve", "--env", "SHOP_LISTEN={{addr}}", "--env", "SHOP_REDIS={{redis}}", "--env", "SHOP_SQL={{mysql_dsn}}",
+		"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env", "SHOP_PURGE_INTERVAL=0",
+		"--request", "POST /deduct_stock/" + mode + "?product_id={{product}}&store=sql&wait_ms=0", "--header", "Authorization: Bearer token",
+		"--reset-url", `PUT /products/{{product}}/stock {"stock":{{stock}}}`,
+		"--stock-url", "/products/{{product}}#/stock/sql", "--orders-url", "/products/{{product}}/orders#/orders",
+	}
+	return append(args, more...)
+}
+
+// testLabServe: the lab breaks somebody else's lua-lock by a pause, plays that again from its file, and does not break their lease-seq. It
+// knows nothing of either but how to start, ask and read them.
+func testLabServe(t *testing.T, shop string) {
+	needLab(t)
+	story := filepath.Join(t.TempDir(), "story.json")
+	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--save", story)...)
+	if code != exitFailed || !strings.Contains(out, "pause       O ") || !strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
+		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, exitFailed, out)
+	}
+	text, err := os.ReadFile(story)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told faultlab.Result
+	if err := json.Unmarshal(text, &told); err != nil || told.Serve == nil || told.Worst == nil || told.Worst.Story == nil {
+		t.Fatalf("%s holds no service and story: %v", story, err)
+	}
+	out, code = runShop(t, shop, "lab", "--replay", story, "--times", "3")
+	if code != exitOK || !strings.Contains(out, "O 3/3") {
+		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, exitOK, out)
+	}
+	out, code = runShop(t, shop, ownService(shop, "lease-seq", "--fault", "pause")...)
+	if code != exitOK || !strings.Contains(out, "Nothing broke it") {
+		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, exitOK, out)
+	}
+}
+
+// testLabServeSays: what keeps the lab from exploring a service is said in the words of the command line.
+func testLabServeSays(t *testing.T, shop string) {
+	needLab(t)
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"does not start":   {[]string{"--serve", "'" + shop + "' serve --no-such-flag {{port}} {{redis}}"}, "no-such-flag"},
+		"is not sold":      {[]string{"--request", "POST /deduct_stock/no-such-mode"}, "is not sold (unknown): POST /deduct_stock/no-such-mode answered 404"},
+		"does not reset":   {[]string{"--reset-url", `PUT /products/{{product}}/stock {"stock":3}`}, "the reset did not reset"},
+		"reads the wrong":  {[]string{"--stock-url", "/products/{{product}}#/stock/redis", "--lanes", "1"}, "want 9"},
+		"no such field":    {[]string{"--orders-url", "/products/{{product}}/orders#/rows"}, "there is no /rows"},
+		"bypasses the lab": {[]string{"--env", "SHOP_REDIS=", "--env", "SHOP_SQL=sqlite:" + filepath.Join(t.TempDir(), "own.db"), "--keep-redis"}, "does not use the addresses"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			errOut, code := shopSays(t, shop, ownService(shop, "sql-atomic", append([]string{"--fault", "replicas", "--lanes", "1"}, tt.args...)...)...)
+			if code != exitFailed || !strings.Contains(errOut, tt.want) {
+				t.Errorf("exit %d, want %d and %q:\n%s", code, exitFailed, tt.want, errOut)
+			}
+		})
+	}
+}
+
+// shopSays runs a command of the shop to its end, and returns what it said on stderr, and its exit code.
+func shopSays(t *testing.T, shop string, args ...string) (errOut string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), shop, args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	_ = cmd.Run() // the code says how it ended
+	return said.String(), cmd.ProcessState.ExitCode()
+}
+
+// A command line that cannot work is refused before anything is started.
+func TestLabServeUsage(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no serve":       {[]string{"lab", "--request", "POST /buy"}, "--request needs --serve"},
+		"no request":     {[]string{"lab", "--serve", "app {{port}} {{redis}}"}, "--request"},
+		"a mode":         {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about our own modes"},
+		"a bad status":   {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
+		"a bad TTL":      {ownService("shop", "lua-lock", "--lock-ttl", "soon"), "--lock-ttl"},
+		"no such file":   {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},
+		"retry, no key":  {ownService("shop", "lua-lock", "--fault", "retry"), "--key-header"},
+		"two stocks":     {ownService("shop", "lua-lock", "--stock-sql", "SELECT 1"), "want one of them"},
+		"replay as well": {ownService("shop", "lua-lock", "--replay", "x.json"), "exclude each other"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, errOut := commandLine(t.Context(), newRoot(), tt.args...)
+			if code != exitUsage || !strings.Contains(errOut, tt.want) {
+				t.Errorf("exit %d, %q; want %d, %q", code, errOut, exitUsage, tt.want)
+			}
+		})
+	}
+}
+
+// A file of statements ends each with a semicolon at the end of a line.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "schema.sql")
+	if err := os.WriteFile(file, []byte("CREATE TABLE a (\n x INT\n);\r\nINSERT INTO a VALUES (';');\n\nINSERT INTO a VALUES (2)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := statements("@" + file)
+	if err != nil || len(all) != 3 || !strings.HasPrefix(all[1], "INSERT INTO a VALUES (';')") {
+		t.Errorf("statements = %q, %v, want three", all, err)
+	}
+}

@@ -1,0 +1,173 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
+)
+
+// Try plays one request without any fault and says, in the words of the command line, what keeps the lab from exploring the service.
+func (f *Foreign) Try(ctx context.Context, l *Lane) error {
+	if err := l.set(ctx, Ask{Stock: Stock}); err != nil {
+		return err
+	}
+	for _, a := range l.actors() {
+		since := l.lastCall()
+		ask := Ask{Product: l.Product(), Key: fmt.Sprintf("lab-%d-try-%s-%d", l.number, a.Name, time.Now().UnixNano())}
+		op, text, err := f.answerOf(ctx, a.URL, ask)
+		if err != nil {
+			return fmt.Errorf("faultlab: a request without any fault: %w%s", err, lastWords(a))
+		}
+		if op.Outcome != audit.OK {
+			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined say what an answer means%s%s",
+				op.Outcome, text, refusals(a), lastWords(a))
+		}
+		if err := seen(a, since); err != nil {
+			return err
+		}
+		if a == l.A {
+			if err := f.sold(ctx, l, op, text); err != nil {
+				return err
+			}
+		}
+	}
+	return l.set(ctx, Ask{Stock: Stock})
+}
+
+// seen fails where no command of a request came by.
+func seen(a *Actor, since int64) error {
+	if slices.ContainsFunc(a.Calls(since), func(c wire.Call) bool { return !c.Setup && !c.Poll }) {
+		return nil
+	}
+	return fmt.Errorf("faultlab: the request was served, but no command passed the proxies: your service does not use the addresses that --serve gives it ({{redis...}}, {{mysql...}})%s", refusals(a))
+}
+
+// refusals are why proxies could not read a connection: TLS, compression.
+func refusals(a *Actor) string {
+	var all strings.Builder
+	for _, p := range a.proxies {
+		if err := p.Err(); err != nil {
+			all.WriteString("\n    " + err.Error())
+		}
+	}
+	return all.String()
+}
+
+// sold fails where the ledger does not show the first request.
+func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) error {
+	ledger, err := f.ledger(ctx, l)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(ledger.Orders) != 1:
+		return fmt.Errorf("faultlab: one request was sold, and --orders-... shows %d orders of product %d, want 1 (%s)", len(ledger.Orders), l.Product(), text)
+	case ledger.Stock[theirStore] != Stock-1:
+		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock, ledger.Stock[theirStore], Stock-1)
+	case op.OrderID != "" && op.OrderID != ledger.Orders[0].OrderID:
+		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; --order-id says where in the answer it stands (%s)",
+			op.OrderID, ledger.Orders[0].OrderID, text)
+	}
+	return nil
+}
+
+// lastWords are the last lines that a replica has written.
+func lastWords(a *Actor) string {
+	lines := a.run.LastLines(8)
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\n    " + strings.Join(lines, "\n    ")
+}
+
+// Lease is a key of Redis that is there while a request runs, and gone after it: a lock, most likely.
+type Lease struct {
+	Key string        `json:"key"`    // without what differs from run to run
+	TTL time.Duration `json:"ttl_ns"` // as set; 0 = it never expires
+}
+
+func (x Lease) String() string {
+	if x.TTL == 0 {
+		return x.Key + ", which never expires"
+	}
+	return x.Key + " for " + x.TTL.String()
+}
+
+// Leases holds a request before each of its commands, and looks at the keys of the lane's Redis: that sees every lock, also those that scripts
+// make.
+func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, error) {
+	if !slices.ContainsFunc(steps, func(p Position) bool { return p.Server == localstack.Redis }) {
+		return nil, nil
+	}
+	held := map[string]time.Duration{}
+	for _, at := range steps {
+		s, err := l.NewScene(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		a, hold, err := s.Hold(ctx, l.A, at, s.NewKey(), 0)
+		if errors.Is(err, ErrNotReached) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		during, err := l.ttls(ctx)
+		hold.Pass()
+		if err := errors.Join(err, a.Wait(ctx), l.Quiesce(ctx)); err != nil {
+			return nil, err
+		}
+		after, err := l.ttls(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for key, ttl := range during {
+			if _, stays := after[key]; !stays {
+				held[wire.Key(key)] = max(held[wire.Key(key)], ttl)
+			}
+		}
+	}
+	var all []Lease
+	for key, ttl := range held {
+		all = append(all, Lease{Key: key, TTL: ttl})
+	}
+	slices.SortFunc(all, func(a, b Lease) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
+}
+
+// leaseUnit is what TTLs are rounded up to: some of it has passed when they are read.
+const leaseUnit = 50 * time.Millisecond
+
+// ttls reads how long each key of the lane's Redis lives; 0 = for ever.
+func (l *Lane) ttls(ctx context.Context) (map[string]time.Duration, error) {
+	keys, err := l.redis().all(ctx, "KEYS", "*")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]time.Duration{}
+	for _, key := range keys {
+		text, err := l.redis().do(ctx, "PTTL", key)
+		if err != nil {
+			return nil, err
+		}
+		ms, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err != nil:
+			return nil, err
+		case ms >= 0:
+			ttl := time.Duration(ms) * time.Millisecond
+			found[key] = (ttl + leaseUnit - 1) / leaseUnit * leaseUnit
+		case ms == -1:
+			found[key] = 0
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,110 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// served waits as Settle does. A service that waits for its locks is waited for until end, unless it is blocked in a server.
+func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time) (blocked bool) {
+	if !s.Lane.Service.Waits {
+		return s.Settle(ctx, a, p)
+	}
+	last, moved := s.progress(a), time.Now()
+	for time.Now().Before(end) {
+		select {
+		case <-p.done:
+			return false
+		case <-ctx.Done():
+			return true
+		case <-time.After(polling):
+		}
+		if now := s.progress(a); now != last {
+			last, moved = now, time.Now()
+		} else if time.Since(moved) > stillAfter/2 && a.blocked() {
+			end = time.Time{}
+		}
+	}
+	s.Note(a, Blocked, "")
+	return true
+}
+
+// WaitOrStuck waits for the answer of the last customer, who asked when the fault was over. Where its service waits for a lock that nobody
+// frees any more, it never comes: then others ask too, and when none of them is answered, all give up, and their replica is killed, so that
+// nothing of theirs can happen any more. bound is how long a lock may outlive its holder.
+func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound time.Duration) error {
+	if !s.Lane.Service.Waits {
+		return p.Wait(ctx)
+	}
+	asked := []*Pending{p}
+	for range attemptsAfter {
+		if answeredWithin(ctx, bound+stuckAfter, asked) {
+			return nil
+		}
+		bound = 0
+		asked = append(asked, s.Ask(a, s.NewKey()))
+	}
+	if answeredWithin(ctx, stuckAfter, asked) {
+		return nil
+	}
+	if a.blocked() || ctx.Err() != nil {
+		return fmt.Errorf("faultlab: nobody is served any more, and %s waits for a server", a.Name)
+	}
+	waiting := slices.DeleteFunc(asked, (*Pending).answered)
+	s.Note(a, Killed, "")
+	a.Kill()
+	if err := a.Discard(ctx); err != nil {
+		return err
+	}
+	for _, one := range waiting {
+		if err := one.Wait(ctx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		one.op.Outcome, one.op.Code = audit.Declined, api.LockBusy
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// stuckAfter is how long a customer waits beyond the bound, on a machine that may be busy.
+const stuckAfter = 3 * time.Second
+
+// answered says whether the answer has come.
+func (p *Pending) answered() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// answeredWithin waits for answers, and says whether all came in time.
+func answeredWithin(ctx context.Context, within time.Duration, asked []*Pending) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for _, p := range asked {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// asker is the address of a replica that can answer: C, except where it was killed.
+func (l *Lane) asker() string {
+	for _, a := range []*Actor{l.C, l.B} {
+		if a.alive() && !a.stopped {
+			return a.URL
+		}
+	}
+	return l.A.URL
+}

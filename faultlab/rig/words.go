@@ -1,0 +1,83 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var placeholder = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
+
+// expand replaces the placeholders in a text by their values; an unknown one stays.
+func expand(text string, values map[string]string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		if v, known := values[placeholder.FindStringSubmatch(found)[1]]; known {
+			return v
+		}
+		return found
+	})
+}
+
+// mentions lists the placeholders in texts, each once.
+func mentions(texts ...string) []string {
+	found := map[string]bool{}
+	for _, text := range texts {
+		for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+			found[m[1]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// onlyMentions says which placeholder of a text is none of the known ones.
+func onlyMentions(option, text string, known []string) error {
+	for _, name := range mentions(text) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--%s: unknown placeholder {{%s}}: there are {{%s}}", option, name, strings.Join(known, "}}, {{"))
+		}
+	}
+	return nil
+}
+
+// SplitWords splits a command line as a shell does: at blanks, except within quotes, and with a backslash before what is meant as it is. No shell
+// is run, so that there is nothing else to it: no variables, no pipes.
+func SplitWords(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inside, quote := false, rune(0)
+	escaped := false
+	for _, c := range line {
+		switch {
+		case escaped:
+			word.WriteRune(c)
+			escaped = false
+		case c == '\\' && quote != '\'':
+			escaped, inside = true, true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(c)
+		case c == '\'' || c == '"':
+			quote, inside = c, true
+		case c == ' ' || c == '\t' || c == '\n':
+			if inside {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inside = false
+		default:
+			word.WriteRune(c)
+			inside = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, errors.New("a quote is not closed")
+	}
+	if inside {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
