@@ -33,6 +33,10 @@ lab: build ## every point at which a fault can strike, on real servers: MODE=lua
 up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 BACKEND=... L=zh
 	@exec bin/shop up $(up_flags)
 
+.PHONY: examples
+examples: build ## the fault lab on other people's code: redis-py with Flask, Redisson, redsync; skips what has no runtime here: only=redsync
+	@scripts/examples $(only)
+
 ##@ With Docker
 
 .PHONY: up
