@@ -29,6 +29,7 @@ func (l *Lane) access() (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faultlab: %w", err)
 	}
+	db.SetMaxIdleConns(0) // one that is kept would complain when its server is killed
 	l.db = db
 	return db, nil
 }

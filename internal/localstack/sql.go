@@ -77,8 +77,9 @@ func (s *Stack) mysqlData() string { return cmp.Or(s.opts.SQLData, filepath.Join
 
 // installMySQL fills the data directory with the system tables.
 func (s *Stack) installMySQL(ctx context.Context, path string, maria bool) error {
-	data := "--datadir=" + s.mysqlData()
-	argv := []string{path, "--no-defaults", "--initialize-insecure", data}
+	// A server that begins empties the directory of temporary tables: two that share one destroy each other's.
+	data, temp := "--datadir="+s.mysqlData(), "--tmpdir="+s.Dir
+	argv := []string{path, "--no-defaults", "--initialize-insecure", data, temp}
 	if maria {
 		installer := lookUp("mariadb-install-db")
 		if installer == "" {
@@ -88,7 +89,7 @@ func (s *Stack) installMySQL(ctx context.Context, path string, maria bool) error
 			return errors.New("localstack: mariadb-install-db not found; it belongs to the package of " + path)
 		}
 		// "socket" lets root in by his user id only: no account without a password is reachable over TCP.
-		argv = []string{installer, "--no-defaults", data, "--auth-root-authentication-method=socket", "--skip-test-db"}
+		argv = []string{installer, "--no-defaults", data, temp, "--auth-root-authentication-method=socket", "--skip-test-db"}
 	}
 	return s.leash.run(ctx, "sql install", append(argv, asRoot()...))
 }
