@@ -36,8 +36,8 @@ type group struct {
 	cells     []Cell
 }
 
-// fewLanes is how many lanes there are where nothing waits for expiry: they keep the processors busy by themselves. A pair of Redis
-// servers is waited for.
+// fewLanes is how many lanes there are where nothing waits for expiry: they keep the processors busy by themselves. Servers of a
+// lane's own are waited for.
 const (
 	fewLanes = 2
 	pairs    = 4
@@ -48,7 +48,7 @@ func lanesFor(e rig.Equipment, o Options) int {
 	switch {
 	case e.Expiry:
 		return o.Lanes
-	case e.Pair, e.SQL != "":
+	case e.Pair, e.SQL != "", e.Own != "":
 		return min(pairs, o.Lanes)
 	default:
 		return fewLanes

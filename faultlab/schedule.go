@@ -89,7 +89,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 		return Played{}, err
 	}
 	played := Played{Schedule: s}
-	err = f.Strike(ctx, &fault.Play{Scene: scene, Variant: s.Variant, A: s.A, B: s.B, Outlive: outlive(m, lane.TTL)})
+	err = f.Strike(ctx, &fault.Play{Scene: scene, Mode: m, Variant: s.Variant, A: s.A, B: s.B, Outlive: outlive(m, lane.TTL)})
 	switch {
 	case errors.Is(err, rig.ErrNotReached):
 		played.Outcome, played.Why = Diverged, err.Error()

@@ -33,9 +33,11 @@ type config struct {
 
 	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback, otherwise any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
 
-	DefaultMode string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
-	LockTTL     time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one, at most 24h" zh:"带过期时间的锁的 TTL，最多 24h"`
-	Drain       time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down" zh:"下线前以“未就绪”状态继续服务多久"`
+	DefaultMode  string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
+	LockTTL      time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one, at most 24h" zh:"带过期时间的锁的 TTL，最多 24h"`
+	RedlockGuard time.Duration `env:"SHOP_REDLOCK_GUARD" envDefault:"0s" help:"how long a Redlock node grants nothing after a restart: the longest SHOP_LOCK_TTL of all replicas, since a lock that the node forgot has expired by then; 0: no guard" zh:"红锁节点重启后多久之内不给任何人加锁，应为所有副本中最长的 SHOP_LOCK_TTL：节点忘掉的锁到那时都已过期；0 表示不设防"`
+	LockReplicas int           `env:"SHOP_LOCK_REPLICAS" envDefault:"0" help:"number of Redis replicas that must confirm each lock of the lock engine within 1s (WAIT); 0: none" zh:"锁引擎每次加锁须有多少个 Redis 从节点在 1s 内确认（WAIT）；0 表示不等"`
+	Drain        time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down" zh:"下线前以“未就绪”状态继续服务多久"`
 
 	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db, or rediss:// for TLS; a comma-separated list for a cluster" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址"`
 	SQL       string  `env:"SHOP_SQL" help:"user:password@tcp(host:port)/db for MySQL (?tls=true), or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名（?tls=true），SQLite 写 sqlite:/路径/文件.db"`
@@ -186,6 +188,9 @@ func (c config) validate() error {
 	if c.Conns < 1 {
 		errs = append(errs, fmt.Errorf("SHOP_CONNS is %d, want at least 1", c.Conns))
 	}
+	if c.LockReplicas < 0 {
+		errs = append(errs, fmt.Errorf("SHOP_LOCK_REPLICAS is %d, want at least 0", c.LockReplicas))
+	}
 	errs = append(errs, c.validateTimes()...)
 	errs = append(errs, c.validateRetention()...)
 	if err := errors.Join(errs...); err != nil {
@@ -232,6 +237,9 @@ func (c config) validateTimes() (errs []error) {
 		case x.value > x.most:
 			errs = append(errs, fmt.Errorf("%s is %s, want at most %s", x.name, x.value, x.most))
 		}
+	}
+	if c.RedlockGuard != 0 && (c.RedlockGuard < c.LockTTL || c.RedlockGuard > mostTime) {
+		errs = append(errs, fmt.Errorf("SHOP_REDLOCK_GUARD is %s, want 0, or SHOP_LOCK_TTL (%s) to %s", c.RedlockGuard, c.LockTTL, mostTime))
 	}
 	if c.HealthEvery != noProbes && (c.HealthEvery < time.Millisecond || c.HealthEvery > mostTime) {
 		errs = append(errs, fmt.Errorf("SHOP_HEALTH_INTERVAL is %s, want 0, or 1ms to %s", c.HealthEvery, mostTime))

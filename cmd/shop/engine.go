@@ -13,13 +13,13 @@ import (
 	"lastitem/internal/stock"
 )
 
-// newEngine makes the lock engine of this process, its metrics registered in r.
-func newEngine(c redis.UniversalClient, ttl time.Duration, steps *step.Stream, r prometheus.Registerer) (*lock.Engine, error) {
+// newEngine makes the lock engine of this process as c says, its metrics registered in r.
+func newEngine(client redis.UniversalClient, c config, steps *step.Stream, r prometheus.Registerer) (*lock.Engine, error) {
 	m, err := engineMetrics(r)
 	if err != nil {
 		return nil, err
 	}
-	return lock.NewEngine(c, lock.EngineOptions{TTL: ttl, Steps: steps, Metrics: m})
+	return lock.NewEngine(client, lock.EngineOptions{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m})
 }
 
 // engineBuckets, in seconds, reach from a lock that is passed on within the process to the longest wait for one.
@@ -83,7 +83,7 @@ func closeEngine(e *lock.Engine) error {
 func (r *replica) serviceLocks(c config, deps *stock.Deps) {
 	closing := func(what string, f func() error) { r.closing = append(r.closing, closer{what, f}) }
 	if len(r.set.Redlock) > 0 {
-		o := lock.RedlockOptions{TTL: c.LockTTL}
+		o := lock.RedlockOptions{TTL: c.LockTTL, RestartGuard: c.RedlockGuard}
 		for _, n := range r.set.Redlock {
 			o.Nodes = append(o.Nodes, lock.RedlockNode{Name: n.Name, Client: n.Client})
 		}

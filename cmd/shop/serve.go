@@ -95,7 +95,7 @@ func (r *replica) build(c config) (err error) {
 	}
 	if r.set.Client != nil {
 		r.wakeups = lock.NewWakeups(r.set.Client)
-		if r.engine, err = newEngine(r.set.Client, c.LockTTL, steps, registry); err != nil {
+		if r.engine, err = newEngine(r.set.Client, c, steps, registry); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,18 @@ var Beyond = []Fault{
 	LockWaitTimeout,
 	DeadlockVictim,
 	ReadOnly,
+	RedisRestarted,
+	RedlockRestarted,
+	RedlockGuarded,
+	Eviction,
+	EvictionAll,
+	ScriptFlush,
+	ServerStopped,
+	Partition,
+	ShortPartition,
+	PushSwallowed,
+	AOFLost,
+	FailoverWait,
 }
 
 // All is every fault: the ladder, and what is beyond it.
@@ -83,6 +95,7 @@ func Named(name api.Hazard) (Fault, bool) {
 // Play is one schedule that is being played.
 type Play struct {
 	*rig.Scene
+	Mode    api.Mode
 	Variant string
 	A, B    *rig.Position // where the victim and the rival are held; nil = at the end, not at all
 	// Outlive is how long a lock may outlive a holder that is gone: TTL, session and lock-delay.

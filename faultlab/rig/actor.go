@@ -28,6 +28,7 @@ type Actor struct {
 	stopped bool
 	holds   []*wire.Hold
 	turned  bool // some proxy leads elsewhere
+	parted  bool // from some server
 	starts  int
 }
 

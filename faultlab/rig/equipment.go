@@ -13,7 +13,11 @@ type Equipment struct {
 	SQL string
 	// Plain says that the replicas come into their own database by an account that may do nothing but use its schema.
 	Plain bool
-	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they come after the lane's own.
+	// Own names Redis servers that the lane has for itself, "redis,redlock 3", and may kill, stop and empty. Those that the lab does
+	// not have are left out. Conf is lines of their redis.conf, "maxmemory-policy allkeys-lru;appendonly yes".
+	Own, Conf string
+	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they come after the lane's own. {{ttl}}
+	// stands for the TTL of the lane's locks.
 	Settings string
 }
 
@@ -28,6 +32,12 @@ func (e Equipment) String() string {
 	}
 	if e.SQL != "" {
 		b.WriteString(", a database of their own")
+	}
+	if e.Own != "" {
+		b.WriteString(", a lock server of their own")
+	}
+	if e.Conf != "" {
+		b.WriteString(" (" + strings.ReplaceAll(e.Conf, ";", ", ") + ")")
 	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)

@@ -36,6 +36,7 @@ type Lane struct {
 	spare    node                   // a Redis that may stand in for a node of a Redlock
 	db       *sql.DB                // see access
 	database *localstack.RunningSQL // nil = the one of all lanes
+	mine     map[string]*node       // servers of the lane's own, by name
 	client   *http.Client
 	initial  int64 // what such a service was last reset to
 }
@@ -52,7 +53,7 @@ type LaneOptions struct {
 // NewLane starts the replicas of a lane.
 func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	l := &Lane{
-		settings: strings.Fields(o.Equipment.Settings),
+		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		Service:  o.Service, TTL: o.TTL, number: o.Number, servers: s, links: slices.Clone(s.links),
 		// A connection for each request: one that was kept might be to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience},
@@ -72,6 +73,9 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 			l.Close()
 			return nil, err
 		}
+	}
+	if err := l.startOwn(ctx, o.Equipment); err != nil {
+		return nil, err
 	}
 	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
 		var err error
@@ -216,9 +220,9 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 	return l.Quiesce(ctx)
 }
 
-// Heal starts replicas that are dead again, and lets paused ones go on.
+// Heal starts servers and replicas that are dead again, and lets stopped ones go on.
 func (l *Lane) Heal(ctx context.Context) error {
-	if err := l.healSQL(ctx); err != nil {
+	if err := errors.Join(l.restoreOwn(ctx), l.healSQL(ctx)); err != nil {
 		return err
 	}
 	var wg sync.WaitGroup
@@ -226,6 +230,7 @@ func (l *Lane) Heal(ctx context.Context) error {
 	for i, a := range l.actors() {
 		a.release()
 		a.turnBack()
+		a.join()
 		switch {
 		case a.alive() && !a.stopped:
 		case a.alive():

@@ -15,12 +15,17 @@ import (
 	"strings"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
 )
 
 // node is one Redis of a lane's own.
 type node struct {
 	run      *localstack.Running
 	password string
+	child    localstack.Child // how it was started
+	dir      string           // where its data are, if it keeps any
+	starts   int
+	young    bool // it was started, and its restart guard may not be over
 }
 
 // url is the node's, as a replica of the service wants it.
@@ -31,22 +36,28 @@ func (n node) url() string {
 	return "redis://default:" + n.password + "@" + n.run.Addr + "/0"
 }
 
-// startRedis starts a Redis that keeps nothing on disk.
-func (s *Servers) startRedis(ctx context.Context, name, password string) (node, error) {
+// startRedis starts a Redis that keeps nothing on disk, unless one of the lines of conf says so.
+func (s *Servers) startRedis(ctx context.Context, name, password string, conf ...string) (node, error) {
 	path, err := localstack.Find(localstack.Redis)
 	if err != nil {
 		return node{}, err
 	}
-	file := filepath.Join(s.Stack.Dir, strings.ReplaceAll(name, " ", "-")+".conf")
-	conf := "bind 127.0.0.1\nsave \"\"\nappendonly no\nrepl-diskless-sync yes\nrepl-diskless-sync-delay 0\nrepl-ping-replica-period 1\n"
-	if password != "" {
-		conf += "requirepass " + password + "\nmasterauth " + password + "\n"
-	}
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+	n := node{password: password, dir: filepath.Join(s.Stack.Dir, strings.ReplaceAll(name, " ", "-"))}
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return node{}, err
 	}
-	n := node{password: password}
-	n.run, err = s.Stack.Spawn(ctx, localstack.Child{
+	file := filepath.Join(n.dir, "redis.conf")
+	lines := append([]string{
+		"bind 127.0.0.1", fmt.Sprintf("dir %q", n.dir), `save ""`, "appendonly no", "repl-diskless-sync yes", "repl-diskless-sync-delay 0",
+		"repl-ping-replica-period 1",
+	}, conf...)
+	if password != "" {
+		lines = append(lines, "requirepass "+password, "masterauth "+password)
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return node{}, err
+	}
+	n.child = localstack.Child{
 		Name: name,
 		Argv: func(addr string) []string {
 			_, port, _ := net.SplitHostPort(addr)
@@ -56,7 +67,8 @@ func (s *Servers) startRedis(ctx context.Context, name, password string) (node, 
 			_, err := redisDo(ctx, addr, password, "PING")
 			return err
 		},
-	})
+	}
+	n.run, err = s.Stack.Spawn(ctx, n.child)
 	return n, err
 }
 
@@ -195,6 +207,9 @@ func (l *Lane) restorePair(ctx context.Context) error {
 	})
 }
 
+// Replicate gives the lane's master a replica, where it has none, before the lane is reset.
+func (l *Lane) Replicate(ctx context.Context) error { return l.restorePair(ctx) }
+
 // Replicated waits until the replica has everything that the master has.
 func (l *Lane) Replicated(ctx context.Context) error {
 	want, err := l.pair.master.field(ctx, "replication", "master_repl_offset")
@@ -240,6 +255,34 @@ func (a *Actor) Lose(servers ...string) {
 		a.proxies[name].Turn(nowhere)
 		a.turned = true
 	}
+}
+
+// Part parts the actor from servers, each with all its nodes, or joins them again: nothing passes either way, and nobody is told. It is over
+// when the lane is reset at the latest.
+func (a *Actor) Part(on bool, servers ...string) {
+	for name, p := range a.proxies {
+		if slices.ContainsFunc(servers, func(s string) bool { return name == s || strings.HasPrefix(name, s+" ") }) {
+			p.Sever(on)
+			a.parted = on
+		}
+	}
+}
+
+// HoldMessage holds the next message of a subscription that the server sends to the actor.
+func (a *Actor) HoldMessage(server string) *wire.Hold {
+	h := a.proxies[server].Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return strings.Contains(c.Pattern, "MESSAGE ") }})
+	a.holds = append(a.holds, h)
+	return h
+}
+
+// join ends what Part began.
+func (a *Actor) join() {
+	if a.parted {
+		for _, p := range a.proxies {
+			p.Sever(false)
+		}
+	}
+	a.parted = false
 }
 
 // Forget replaces a server of all actors by the lane's spare, which is empty, until the lane is reset.

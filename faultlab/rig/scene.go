@@ -34,6 +34,9 @@ type Scene struct {
 	judged  time.Time     // when the judge began to read; zero = not yet
 	bound   time.Duration
 
+	accused string // letters that only the fault can tell
+	why     string
+
 	mu     sync.Mutex
 	ops    []*Pending
 	events []Event
@@ -76,6 +79,7 @@ const (
 	RowsFree      What = "rows-free"
 	ReadOnly      What = "read-only"
 	WritableAgain What = "writable-again"
+	Struck        What = "server" // something happened to a server: what, and to which
 )
 
 // Pending is a request on its way.
@@ -301,6 +305,9 @@ func readable(c wire.Call) string {
 	return c.Text
 }
 
+// Accuse adds a letter, and its reason, that the ledger and the history cannot show: Judge puts it into its report.
+func (s *Scene) Accuse(letter, why string) { s.accused, s.why = letter, why }
+
 // Judge waits until all is quiet, reads the ledger once and judges.
 func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	if err := errors.Join(s.Lane.Quiesce(ctx), s.Lane.unread()); err != nil {
@@ -315,10 +322,14 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	if s.Lane.Service.Waits {
 		history = named(history, ledger.Orders)
 	}
-	return audit.Judge(audit.Input{
+	r := audit.Judge(audit.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound,
-	}), nil
+	})
+	if s.accused != "" {
+		r.Found, r.Verdict, r.Violations = strings.TrimSpace(r.Found+" "+s.accused), audit.Broken, append(r.Violations, s.why)
+	}
+	return r, nil
 }
 
 // store is where the count lives.

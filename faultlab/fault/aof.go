@@ -1,0 +1,49 @@
+package fault
+
+import (
+	"context"
+	"slices"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// The variants of a lost second.
+const (
+	nothingSynced = "nothing-synced" // the last fsync was before the request began
+	syncedSoFar   = "synced-so-far"  // it was when the request was held: the control
+)
+
+// AOFLost has Redis lose what its append-only file had not synchronised.
+var AOFLost = Fault{
+	Name: "aof-lost-second",
+	Title: api.Text{
+		En: "Redis with appendfsync everysec loses its last second, as at a power cut: killed, its file cut back to the last fsync, and started again",
+		Zh: "Redis 用 appendfsync everysec，像断电那样丢掉最后一秒：被杀，AOF 截到上次 fsync，再启动",
+	},
+	Cuts:     bothCuts,
+	Variants: func(api.Mode) []string { return []string{nothingSynced, syncedSoFar} },
+	AtEnd:    true,
+	Happens: func(m api.Mode, store api.Store) bool {
+		return slices.Contains(m.Needs, localstack.Redis) && (lockInRedis(m) || store == api.Redis)
+	},
+	// A lock that survives its holder's connection is free when its TTL ends; nobody waits for that here.
+	Ignore: "X",
+	Lane:   rig.Equipment{Own: localstack.Redis, Conf: "appendonly yes;appendfsync everysec"},
+	Strike: func(ctx context.Context, p *Play) error {
+		p.Outlive = recovery
+		synced, err := p.Lane.Logged(localstack.Redis)
+		if err != nil {
+			return err
+		}
+		return p.upset(ctx, "redis loses what it had not synchronised: "+p.Variant, func(ctx context.Context) error {
+			if p.Variant == syncedSoFar {
+				if synced, err = p.Lane.Logged(localstack.Redis); err != nil {
+					return err
+				}
+			}
+			return p.Lane.RestartFrom(ctx, localstack.Redis, synced)
+		})
+	},
+}

@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/localstack"
+)
+
+// PushSwallowed loses the message that tells a waiter that the lock is free, or its own.
+var PushSwallowed = Fault{
+	Name:    "push-swallowed",
+	Title:   api.Text{En: "the message that wakes a waiter is lost: it must notice within seconds by itself", Zh: "唤醒等待者的消息丢了：它必须在几秒内自己发现"},
+	Cuts:    []rig.Cut{rig.Command},
+	Skip:    func(_ string, at rig.Position) bool { return at.Server != localstack.Redis || !releases(at) },
+	Happens: func(m api.Mode, _ api.Store) bool { return slices.Contains(wokenByMessage, m.Name) },
+	// The TTL is so long that its end wakes nobody.
+	Lane: rig.Equipment{Own: lockServers},
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		b := p.AskWithin(p.Lane.B, p.NewKey(), wakeWithin)
+		p.Settle(ctx, p.Lane.B, b)
+		message := p.Lane.B.HoldMessage(localstack.Redis)
+		p.pass(p.Lane.A, held)
+		select {
+		case <-message.Reached():
+			p.Note(p.Lane.B, rig.Struck, "the message is lost: "+message.Call().Text)
+			message.Drop(false)
+		case <-b.Done():
+			return fmt.Errorf("%w: B was served without a message", rig.ErrNotReached)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := b.Wait(ctx); err != nil {
+			return err
+		}
+		if b.Op().Outcome == audit.Declined {
+			p.Accuse("X", fmt.Sprintf("a waiter whose message was lost had not noticed after %v that the lock was free", wakeWithin))
+		}
+		p.Outlive = recovery
+		return p.meet(ctx, a, b)
+	},
+}
+
+// wakeWithin is how long a waiter may take to notice what nobody tells it: several times what a poll takes, and less than the TTL.
+const wakeWithin = 10 * time.Second
+
+// wokenByMessage are the modes whose waiters a message wakes.
+var wokenByMessage = []string{"watchdog", "handoff", "fair", "rwlock", "global-lock", "segmented", "multi-lock", "lease-seq"}
+
+// releases says whether the command is the script that releases a lock.
+func releases(at rig.Position) bool {
+	return strings.HasPrefix(at.Pattern, "EVALSHA ") && !strings.Contains(at.Pattern, "Takes a free ")
+}

@@ -1,0 +1,35 @@
+package fault
+
+import (
+	"context"
+	"slices"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// ScriptFlush has the servers forget all scripts.
+var ScriptFlush = Fault{
+	Name:  "script-flush",
+	Title: api.Text{En: "Redis forgets its scripts (SCRIPT FLUSH) while a request is under way", Zh: "请求进行到一半，Redis 的脚本缓存被清空（SCRIPT FLUSH）"},
+	Cuts:  bothCuts,
+	Happens: func(m api.Mode, _ api.Store) bool {
+		return slices.Contains(m.Needs, localstack.Redis) && !slices.Contains(withoutScripts, m.Name)
+	},
+	Lane: rig.Equipment{Own: lockServers},
+	Strike: func(ctx context.Context, p *Play) error {
+		p.Outlive = recovery
+		return p.upset(ctx, "SCRIPT FLUSH", func(ctx context.Context) error {
+			for _, server := range p.Lane.OwnServers() {
+				if _, err := p.Lane.Tell(ctx, server, "SCRIPT", "FLUSH"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	},
+}
+
+// withoutScripts are the modes that talk to Redis in plain commands only.
+var withoutScripts = []string{"setnx", "setnx-expire", "setnx-ttl", "setnx-owner", "redis-decr", "zookeeper", "etcd", "consul"}

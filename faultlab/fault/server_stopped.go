@@ -1,0 +1,78 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// The variants of a lock server that stops.
+const (
+	holderWaits  = "holder-waits"   // the holder is slow as well, and goes on after a rival was served
+	holderGoesOn = "holder-goes-on" // it goes on meanwhile, as far as it comes
+	oneOfFive    = "one-of-five"    // nodes of a Redlock; the holder goes on
+	threeOfFive  = "three-of-five"
+)
+
+// ServerStopped stops the lock's server past the TTL, and lets it go on.
+var ServerStopped = Fault{
+	Name:  "lock-server-stopped",
+	Title: api.Text{En: "the lock's server stands still past the TTL (SIGSTOP) and goes on", Zh: "锁所在的服务器停住（SIGSTOP），超过 TTL 之后又恢复"},
+	Cuts:  bothCuts,
+	Variants: func(m api.Mode) []string {
+		if slices.Contains(m.Needs, localstack.Redlock) {
+			return []string{oneOfFive, threeOfFive}
+		}
+		return []string{holderWaits, holderGoesOn}
+	},
+	Happens: func(m api.Mode, _ api.Store) bool {
+		return lockInRedis(m) || slices.Contains(m.Needs, localstack.Redlock)
+	},
+	Lane: rig.Equipment{Expiry: true, Own: lockServers},
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		stopped := strings.Split(stoppedServers[p.Variant], ",")
+		for _, server := range stopped {
+			if err := p.Lane.Freeze(server); err != nil {
+				return err
+			}
+		}
+		p.Note(p.Lane.A, rig.Struck, strings.Join(stopped, ", ")+" stopped (SIGSTOP)")
+		goOn := time.After(p.Outlive)
+		asked := []*rig.Pending{a}
+		if p.Variant != holderWaits {
+			asked = append(asked, p.Ask(p.Lane.B, p.NewKey()))
+			p.pass(p.Lane.A, held)
+		}
+		select { // nothing but time makes the lock expire
+		case <-goOn:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		for _, server := range stopped {
+			if err := p.Lane.Thaw(server); err != nil {
+				return err
+			}
+		}
+		p.Note(p.Lane.A, rig.Struck, strings.Join(stopped, ", ")+" goes on (SIGCONT)")
+		p.Over(p.Outlive)
+		if p.Variant == holderWaits {
+			return p.overtake(ctx, a, func() error { p.pass(p.Lane.A, held); return nil })
+		}
+		return p.meet(ctx, asked...)
+	},
+}
+
+// stoppedServers are the servers that stop, by variant.
+var stoppedServers = map[string]string{
+	holderWaits: localstack.Redis, holderGoesOn: localstack.Redis,
+	oneOfFive: forgetful, threeOfFive: "redlock 1,redlock 2," + forgetful,
+}

@@ -1,0 +1,52 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// log is the append-only file of a node that keeps one.
+func (n *node) log() (string, error) {
+	files, err := filepath.Glob(filepath.Join(n.dir, "appendonlydir", "*.incr.aof"))
+	if err != nil || len(files) != 1 {
+		return "", fmt.Errorf("faultlab: %d append-only files of %s, want one (%w)", len(files), n.child.Name, err)
+	}
+	return files[0], nil
+}
+
+// Logged is the length of the append-only file of a server of the lane's own. Redis has written a command to it before it answers.
+func (l *Lane) Logged(server string) (int64, error) {
+	n, err := l.ownServer(server)
+	if err != nil {
+		return 0, err
+	}
+	file, err := n.log()
+	if err != nil {
+		return 0, err
+	}
+	about, err := os.Stat(file)
+	if err != nil {
+		return 0, err
+	}
+	return about.Size(), nil
+}
+
+// RestartFrom kills a server of the lane's own, cuts its append-only file to a length, and starts it again.
+func (l *Lane) RestartFrom(ctx context.Context, server string, length int64) error {
+	n, err := l.ownServer(server)
+	if err != nil {
+		return err
+	}
+	n.run.Kill()
+	l.warm = ""
+	file, err := n.log()
+	if err != nil {
+		return err
+	}
+	if err := os.Truncate(file, length); err != nil {
+		return err
+	}
+	return l.startAgain(ctx, n)
+}
