@@ -16,7 +16,7 @@ var LateLock = Fault{
 	Ignore: "OLDA", // late-write is about these
 	// Its essays say what a lock costs that nobody gives back until it expires; what never expires is stuck.
 	Lane:    rig.Equipment{Expiry: true},
-	Happens: any,
+	Happens: always,
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {

@@ -13,7 +13,7 @@ var LostReply = Fault{
 	Name:    "lost-reply",
 	Title:   api.Text{En: "a server has executed a command, and the connection breaks before its answer is back", Zh: "服务器已执行命令，答复还没回来连接就断了"},
 	Cuts:    []rig.Cut{rig.Answer},
-	Happens: any,
+	Happens: always,
 	Lane:    rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
@@ -30,8 +30,8 @@ var LostReply = Fault{
 	},
 }
 
-// any is for hazards that can happen to every mode.
-func any(api.Mode, api.Store) bool { return true }
+// always is for hazards that can happen to every mode.
+func always(api.Mode, api.Store) bool { return true }
 
 // needs is for hazards of one server.
 func needs(backend string) func(api.Mode, api.Store) bool {

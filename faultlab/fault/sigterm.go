@@ -15,7 +15,7 @@ var SIGTERM = Fault{
 	Title: api.Text{En: "the process is told to end (SIGTERM) in the middle of a request, and does, in its own time", Zh: "请求办到一半时进程收到 SIGTERM，善后之后自行退出"},
 	// The process cannot tell a command that has not arrived from one whose answer has not: one cut is enough.
 	Cuts:    []rig.Cut{rig.Command},
-	Happens: any,
+	Happens: always,
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {

@@ -164,7 +164,7 @@ func (l *Lane) ttls(ctx context.Context) (map[string]time.Duration, error) {
 			return nil, err
 		case ms >= 0:
 			ttl := time.Duration(ms) * time.Millisecond
-			found[key] = (ttl + leaseUnit - 1) / leaseUnit * leaseUnit
+			found[key] = (ttl + leaseUnit - 1).Truncate(leaseUnit)
 		case ms == -1:
 			found[key] = 0
 		}

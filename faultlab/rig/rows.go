@@ -64,9 +64,11 @@ func (l *Lane) LockRows(ctx context.Context, table string) (*Rows, error) {
 func (r *Rows) try(ctx context.Context, table string) error {
 	rows, err := r.tx.QueryContext(ctx, r.lane.rowsOf(table)+" NOWAIT")
 	if err == nil {
-		for rows.Next() { //nolint:revive // only read to its end
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			continue // it is only read to its end
 		}
-		err = errors.Join(rows.Err(), rows.Close())
+		err = rows.Err()
 	}
 	var known *mysql.MySQLError
 	if errors.As(err, &known) && (known.Number == lockWaitTimeout || known.Number == lockNoWait) {

@@ -43,7 +43,8 @@ func (s *Stack) SpawnSQL(ctx context.Context, o SQLServer) (*RunningSQL, error) 
 	}
 	r := &RunningSQL{s: s, sv: own.mysqlServer(path, "", true)}
 	r.sv.name, r.sv.mortal = o.Name, true
-	return r, r.start(ctx)
+	err = r.start(ctx)
+	return r, err
 }
 
 func (r *RunningSQL) start(ctx context.Context) error {
