@@ -34,7 +34,7 @@ up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 
 	@exec bin/shop up $(up_flags)
 
 .PHONY: examples
-examples: build ## the fault lab on other people's code: redis-py with Flask, Redisson, redsync; skips what has no runtime here: only=redsync
+examples: build ## the fault lab on three lock libraries: redis-py with Flask, Redisson, redsync; skips those without a runtime here: only=redsync
 	@scripts/examples $(only)
 
 ##@ With Docker

@@ -26,8 +26,8 @@ var notOnTheWire = []struct {
 	{api.Text{En: "a replica's own queue in front of the lock, and how often it may pass a lease on", Zh: "锁前面的本地队列，以及一次租约最多转手几回"}, "internal/lock.TestEngineCohortIsBounded"},
 	{api.Text{En: "which requests share a batch", Zh: "哪些请求会合并到同一批"}, "internal/stock.TestQueueCommitsTogether"},
 	{api.Text{En: "the same key twice in one batch", Zh: "同一批里出现两次同一个幂等键"}, "internal/stock.TestQueueRepeatsWithinABatch"},
-	{api.Text{En: "a panic between the read and the write: nothing lost, the lock free, 500", Zh: "读和写之间发生 panic：什么都不丢，锁已释放，答复 500"}, "internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},
-	{api.Text{En: "a balancer that sends a request again: the proxies stand behind the replicas", Zh: "负载均衡把请求重发一遍：代理在副本后面，看不到这一段"}, "deploy.TestNginxSendsOnce, internal/localstack.TestNeverSentTwice"},
+	{api.Text{En: "a panic between the read and the write: nothing is lost, the lock is released, the answer is 500", Zh: "读和写之间发生 panic：什么都不丢，锁已释放，答复 500"}, "internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},
+	{api.Text{En: "a balancer that sends a request again: the proxies are between the replicas and their servers, and do not see it", Zh: "负载均衡把请求重发一遍：代理在副本与后端之间，看不到这一段"}, "deploy.TestNginxSendsOnce, internal/localstack.TestNeverSentTwice"},
 }
 
 var pageTexts = map[string]pageText{
@@ -42,19 +42,19 @@ fault strikes there, a rival is served, and the judge reads the ledger. "Exact" 
 broke it; it is no proof beyond them.
 
 ` + "`make lab`" + ` plays the witnesses of what is broken and all schedules of what is exact, ` + "`make lab ALL=1`" + ` all of both.
-[Your own service](lab-anybody.md), in any language, is explored by ` + "`shop lab --serve`" + `.
+` + "`shop lab --serve`" + ` tests [your own service](lab-anybody.md), in any language.
 `,
 		table: "mode | store", schedules: "%d schedules.",
 		legend:  "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
-		blocked: "## While A stands still\n\nFor how long everybody else is kept out of the product when the holder's process is stopped at the worst of its commands.\n",
+		blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands.\n",
 		kept: map[Blocked]string{
-			NotBlocked: "not at all", UntilLease: "until A's lease or session has ended", UntilHolder: "until A goes on",
+			NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends", UntilHolder: "until the holder runs again",
 		},
-		blockedHead: "kept out | modes",
+		blockedHead: "others are blocked | modes",
 		beyond: `## Beyond the ladder
 
-The modes make no claims about these hazards. What each showed is kept, and a run that shows a letter more or less fails. ` + "`make lab BEYOND=1`" + ` plays them; a mode that
-two requests break without any fault is not played.
+No mode makes a claim about these hazards. The table holds what the lab found; a run that finds a letter more or less fails. ` + "`make lab BEYOND=1`" + ` plays them. Modes that
+two concurrent requests break without any fault are left out.
 `,
 		beyondHead:  "hazard | what happens | broken | exact",
 		witnesses:   "## Witnesses\n\nThe first schedule that showed each outcome. `shop lab --mode MODE --store STORE --fault FAULT` plays them again and tells the worst as a story.\n",
@@ -68,23 +68,23 @@ two requests break without any fault is not played.
 
 每个模式在每种故障下的结果，由 ` + "`shop lab`" + ` 在真实服务器上跑出来：三个副本，每个副本到每台服务器之间都有自己的代理。请求依次停在
 它的每一条命令上（一次停在服务器收到之前，一次停在答复返回之前），故障就在这一点发生，对手办完业务，再由裁判读账本。
-“正确”是说下表所有调度都没能打破它，表外的情形不作保证。
+“精确”是说下表所有调度都没能打破它，表外的情形不作保证。
 
-` + "`make lab`" + ` 重放已知的坏例，并跑完所有正确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
-[你自己的服务](lab-anybody.zh.md)不限语言，用 ` + "`shop lab --serve`" + ` 检验。
+` + "`make lab`" + ` 重放已知的坏例，并跑完所有精确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
+` + "`shop lab --serve`" + ` 检验[你自己的服务](lab-anybody.zh.md)，不限语言。
 `,
 		table: "模式 | 存储", schedules: "共 %d 个调度。",
-		legend:  "`.` 正确 · `O` 超卖或丢失更新 · `L` 漏库存：库存少了却没有订单 · `D` 重复扣款 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
-		blocked: "## A 停住的时候\n\n持有者进程停在最糟的那条命令上时，其他人要被挡在这件商品外面多久。\n",
+		legend:  "`.` 精确 · `O` 超卖或丢失更新 · `L` 少卖（泄漏）：库存已扣，没有订单 · `D` 重复扣减 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
+		blocked: "## 持有者停住期间\n\n持有者进程停（SIGSTOP）在最糟的那条命令上时，其他人多久买不了这件商品。\n",
 		kept: map[Blocked]string{
-			NotBlocked: "完全不挡", UntilLease: "到 A 的租约或会话结束", UntilHolder: "到 A 恢复运行",
+			NotBlocked: "不阻塞", UntilLease: "到持有者的租约或会话结束", UntilHolder: "到持有者恢复运行",
 		},
-		blockedHead: "挡到什么时候 | 模式",
+		blockedHead: "其他人阻塞到何时 | 模式",
 		beyond: `## 阶梯之外
 
-模式对下列故障没有声明。每种故障下看到的结果都记录在案，多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会重放它们；没有故障、两个请求就能打破的模式不在其中。
+各模式对下列故障没有声明。表中是实验室测出的结果，再跑时多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会跑这些故障；没有故障、仅凭两个并发请求就能打破的模式不在其中。
 `,
-		beyondHead:  "故障 | 发生了什么 | 出错的模式 | 正确的模式",
+		beyondHead:  "故障 | 发生了什么 | 出错的模式 | 精确的模式",
 		witnesses:   "## 坏例\n\n每种结果第一个出现的调度。`shop lab --mode 模式 --store 存储 --fault 故障` 会重放它们，并把最坏的一个讲成故事。\n",
 		witnessHead: "模式 | 存储 | 故障 | 结果 | A 停在哪里 | B 停在哪里",
 		wire:        "## 代理做不到的\n\n下列情形没有命令可拦，由 Go 测试覆盖。\n",

@@ -24,7 +24,7 @@ var reportWords = map[string]words{
 		counts:  "%d cells, %d schedules in %.0f s: %.1f a second",
 		again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
 		left:    "; left out: %d schedules of %d cells (--all plays them)",
-		cost:    "\nprocessor time: %.0f ms a schedule, %.0f of these in the lab itself; memory: %d MB at most",
+		cost:    "\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB",
 		cell:    "%-17s %-5s %-15s %-4s as claimed, %d schedules\n",
 	},
 	"zh": {
@@ -33,7 +33,7 @@ var reportWords = map[string]words{
 		counts:  "%d 个格子，%d 个调度，用时 %.0f 秒：每秒 %.1f 个",
 		again:   "；%d 个重跑（机器卡顿，或受害者还没走到那一步就被拒绝）",
 		left:    "；略去 %d 个调度（%d 个格子，--all 全部执行）",
-		cost:    "\nCPU：每个调度 %.0f 毫秒，其中实验室自身 %.0f 毫秒；内存最多 %d MB",
+		cost:    "\nCPU 时间：每个调度 %.0f 毫秒，其中实验室自身进程 %.0f 毫秒；内存峰值 %d MB",
 		cell:    "%-17s %-5s %-15s %-4s 与声明一致，%d 个调度\n",
 	},
 }

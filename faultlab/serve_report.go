@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// serveWords are the words of the report on a service that is not ours, by language.
+// serveWords are the texts of the report on a foreign service, in one language.
 type serveWords struct {
 	fault, found, tried         string
 	breaks, holds, wrong, locks string
@@ -20,18 +20,18 @@ type serveWords struct {
 
 var serveTexts = map[string]serveWords{
 	"en": {
-		fault: "fault", found: "found", tried: "schedules", breaks: "\nWhat breaks it, and where first:\n",
-		holds: "\nNothing broke it: no schedule sold too much, lost stock, charged twice or got stuck.\n",
-		wrong: "\nWhat proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
+		fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
+		holds: "\nNothing broke it: no schedule oversold, lost stock, charged twice, lost an order or got stuck.\n",
+		wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
 		letters: map[byte]string{
-			'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "one key was charged twice",
+			'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "one idempotency key was charged twice",
 			'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost", '!': "the answers contradict the ledger",
 		},
 	},
 	"zh": {
-		fault: "故障", found: "结果", tried: "调度数", breaks: "\n什么会打破它，最先在哪里：\n",
-		holds: "\n没有打破：没有一个调度超卖、漏掉库存、重复扣款或卡死。\n",
-		wrong: "\n没能证明什么的调度：\n", locks: "\n请求被停住时 Redis 里看到的锁：%s\n", never: "%s（永不过期）",
+		fault: "故障", found: "结果", tried: "调度数", breaks: "\n打破服务的故障，以及每个字母最先出现的位置：\n",
+		holds: "\n没有打破：没有一个调度超卖、少卖、重复扣减、丢订单或卡死。\n",
+		wrong: "\n什么也没证明的调度：\n", locks: "\n请求被停住时 Redis 里看到的锁：%s\n", never: "%s（永不过期）",
 		letters: map[byte]string{
 			'O': "超卖，或丢失更新", 'L': "少卖：库存没了，却没有订单", 'D': "同一个幂等键扣了两次",
 			'X': "卡死：再也没有人能下单", 'A': "已确认的订单丢了", '!': "答复与账本矛盾",
@@ -39,7 +39,8 @@ var serveTexts = map[string]serveWords{
 	},
 }
 
-// WriteServe writes the report on a service that is not ours: what was tried, what broke it and where, and the locks that were seen.
+// WriteServe writes the report on a foreign service to w, in lang "en" or "zh": a line for each fault, the positions that broke the service,
+// and the locks seen in its Redis. It returns the error of w.
 func (r *Result) WriteServe(w io.Writer, lang string) error {
 	t := serveTexts[lang]
 	var b strings.Builder
@@ -82,13 +83,13 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 
 func byLetter(a, b string) int { return strings.Index(letters, a) - strings.Index(letters, b) }
 
-// where is a schedule without the name of the mode.
+// where is the text of a schedule without mode and fault: the variant and the positions.
 func (s Schedule) where() string {
 	_, where, _ := strings.Cut(s.String(), ", "+string(s.Fault))
 	return strings.TrimSpace(strings.TrimPrefix(where, ","))
 }
 
-// ServeLine says on one line what was found about a cell of such a service.
+// ServeLine is the progress line of one fault of a foreign service, in lang "en" or "zh".
 func (c Cell) ServeLine(lang string) string {
 	line := pad(string(c.Fault), 12) + pad(string(c.Found), 8) + fmt.Sprint(c.Tried)
 	if n := len(c.Wrong); n > 0 {
@@ -97,7 +98,7 @@ func (c Cell) ServeLine(lang string) string {
 	return line + "\n"
 }
 
-// Exact says that nothing broke, and that every schedule proved something.
+// Exact says whether nothing broke and every schedule proved something.
 func (r *Result) Exact() bool {
 	return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found != api.Exact || len(c.Wrong) > 0 })
 }

@@ -58,8 +58,8 @@ is an error instead, told before anything is run, with what to install.
 With --redis, --sql, --etcd and so on it works on your own servers: its keys there begin with a prefix made for the run, its
 tables are dropped afterwards unless they were there before, and tables of the same names that lastitem did not make are refused.
 
-With --rtt the servers are as far away as they would be in a data centre: a proxy before each server of each replica delays
-every message by half the round trip. On loopback a window between two commands is microseconds wide, and seldom hit.
+With --rtt the servers are as far away as in a data centre: a proxy between each replica and each server delays every message by
+half the round trip. On loopback the window between two commands is microseconds wide, and few requests fall into it.
 
 With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, whose admin
 token is wanted. The stock of product 101 is set and its orders are deleted.

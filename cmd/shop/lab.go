@@ -39,24 +39,26 @@ func newLab() *cobra.Command {
 		Use:   "lab",
 		Short: "Try every point at which a fault can strike, and say which modes survive",
 		Long: `Plays the schedules of each fault on private servers: three replicas, each with a proxy of its own before every server. A
-request is stopped at each of its commands in turn, the fault strikes there, a rival is served, and the judge reads the
-ledger. Nothing is built into the shop. The lab compares its findings with the claims of the modes, both ways.
+request is stopped at each of its commands in turn, the fault is injected there, a second request (the rival) is served, and
+the judge reads stock and orders. The shop contains no code for the lab. The lab compares its findings with the claims of the
+modes: a letter that is not claimed fails, and so does a claimed letter that is not found.
 
-By default a cell (mode, store, fault) that is known to be broken is shown by its committed witnesses, and one that is exact
-is tried at every position; --all plays everything. One cell alone is told as a story: its worst schedule, command by
-command; with --json the story is a file that --replay plays again.
+A cell is one mode, store and fault; a schedule is one position at which the fault is injected. By default the lab plays the
+committed witnesses of a cell that is known to be broken, and every schedule of one that must be exact; --all plays every
+schedule of both. If only one cell is selected, the lab prints its worst schedule command by command; with --json it writes that
+schedule in the form that --replay reads.
 
-With --random it plays random schedules of the cells that must be exact, for as long as --for says; --seed draws the same ones again.
-Each that breaks something is written to out/random-SEED-N.json, for --replay.
+--random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
+schedules. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
 
---serve explores your own service in the same way, in any language: it is started as three replicas whose Redis and MySQL are
-private servers of the lab, behind the proxies. It claims nothing, so everything that breaks it is reported. docs/lab-anybody.md
-shows it, examples/ has three services to begin with.
+--serve tests your own service in the same way, in any language. The lab starts three replicas of it, with proxies between them
+and private Redis and MySQL servers. Your service makes no claims, so the lab reports everything that breaks it. See
+docs/lab-anybody.md; examples/ has three services to begin with.
 
 Needs redis-server and mariadbd or mysqld on PATH.
 
-Exit codes: 0 all is as claimed, or nothing broke your service; 1 something is not, a schedule was vacuous, or a replay
-diverged; 2 the command line is wrong; 130 interrupted.`,
+Exit codes: 0 every finding is as claimed, or nothing broke your service; 1 a finding is not as claimed, something broke your
+service, a schedule was vacuous, or a replay diverged; 2 the command line is wrong; 130 interrupted.`,
 		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json\n  shop lab --random --seed 7 --for 10m\n" +
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
@@ -67,8 +69,8 @@ diverged; 2 the command line is wrong; 130 interrupted.`,
 	set.SortFlags = false
 	set.StringSliceVar(&f.modes, "mode", nil, "modes, comma-separated (default all)")
 	set.StringSliceVar(&f.stores, "store", nil, "where the count lives: redis, sql, etcd (default all)")
-	set.StringSliceVar(&f.faults, "fault", nil, "faults, comma-separated (default those of the ladder, up to late-write): "+strings.Join(faultNames(), ", "))
-	set.BoolVar(&f.beyond, "beyond", false, "play the hazards beyond the ladder instead of those about which the modes make claims")
+	set.StringSliceVar(&f.faults, "fault", nil, "faults, comma-separated (default threads to late-write, about which the modes make claims): "+strings.Join(faultNames(), ", "))
+	set.BoolVar(&f.beyond, "beyond", false, "play the hazards about which the modes make no claims, instead of the others")
 	set.BoolVar(&f.all, "all", false, "play every schedule")
 	set.BoolVar(&f.pairs, "pairs", false, "also hold the rival at each of its commands: two preemptions; takes long")
 	set.StringVar(&f.replay, "replay", "", "play the schedule of this file again, written by --json for one cell")
@@ -118,7 +120,7 @@ func runLab(cmd *cobra.Command, f labFlags) error {
 	case f.random.random:
 		return randomLab(cmd, f, o)
 	case f.replay != "" && service != nil:
-		return usage("--replay and --serve exclude each other: the file of a story holds its service")
+		return usage("--replay and --serve exclude each other: the file of --replay describes the service")
 	case f.replay != "":
 		return replayLab(cmd, f, o)
 	case service != nil:
@@ -229,7 +231,7 @@ func (f labFlags) print(w io.Writer, res *faultlab.Result) error {
 	return res.Write(w, f.lang)
 }
 
-// encode writes JSON for people, too.
+// encode writes indented JSON, so that people can read it too.
 func encode(w io.Writer, res *faultlab.Result) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

@@ -27,20 +27,20 @@ type randomFlags struct {
 // add declares the flags.
 func (f *randomFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.BoolVar(&f.random, "random", false, "play random schedules of the cells that must be exact, instead of the grid")
-	set.Uint64Var(&f.seed, "seed", 0, "with --random: which schedules are drawn, in which order (default a new one, which is printed)")
-	set.DurationVar(&f.length, "for", 10*time.Minute, "with --random: how long")
+	set.BoolVar(&f.random, "random", false, "play random schedules of the cells that must be exact")
+	set.Uint64Var(&f.seed, "seed", 0, "with --random: seed of the draw; the same seed draws the same schedules (default: a new seed, which is printed)")
+	set.DurationVar(&f.length, "for", 10*time.Minute, "with --random: for how long")
 	for _, other := range []string{"replay", "update", "docs", "all", "pairs", "stories"} {
 		cmd.MarkFlagsMutuallyExclusive("random", other)
 	}
 }
 
-// check refuses what makes no sense.
+// check refuses --seed and --for without --random, and a duration that is not positive.
 func (f *randomFlags) check(cmd *cobra.Command) error {
 	set := cmd.Flags()
 	switch {
 	case !f.random && (set.Changed("seed") || set.Changed("for")):
-		return usage("--seed and --for are about --random")
+		return usage("--seed and --for need --random")
 	case f.length <= 0:
 		return usage("--for %v: want more than 0", f.length)
 	}
@@ -52,18 +52,18 @@ var randomTexts = map[string]struct{ seed, found, sum, right string }{
 	"en": {
 		"seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again",
 		"%s: %s: %s",
-		"seed %d: %d schedules of %d cells in %v, %d of them with the rival held too: %s",
-		"Nothing broke that must be exact. That is no proof: see the grid.",
+		"seed %d: %d schedules of %d cells in %v, %d of the schedules with the rival held too: %s",
+		"Everything that must be exact held. That is no proof: 'shop lab --all' plays every schedule.",
 	},
 	"zh": {
 		"种子 %d，时长 %v：'shop lab --random --seed %[1]d' 会抽出同样的调度",
 		"%s：%s：%s",
-		"种子 %d：%d 个调度，%d 个格子，用时 %v，其中 %d 个同时拦住了对手：%s",
-		"应当精确的都没有被打破。这不是证明，穷举见网格。",
+		"种子 %d：%d 个调度，%d 个格子，用时 %v，其中 %d 个调度同时拦住了对手：%s",
+		"应当精确的都没有被打破。这不是证明，要穷举请用 'shop lab --all'。",
 	},
 }
 
-// randomLab plays random schedules. Every one that broke something is kept in a file that --replay plays again.
+// randomLab plays random schedules. Each that broke something is written to a file for --replay.
 func randomLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32 //nolint:gosec // short enough to be typed
@@ -109,7 +109,7 @@ func randomLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	return nil
 }
 
-// keepFindings writes a story of each finding, and says how to play it again.
+// keepFindings writes each broken schedule to a file of out/, and prints the command that plays it again.
 func keepFindings(w io.Writer, d *faultlab.Drawn) error {
 	for i := range d.Broken {
 		name := filepath.Join("out", fmt.Sprintf("random-%d-%d.json", d.Seed, i+1))

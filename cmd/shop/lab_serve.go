@@ -24,42 +24,42 @@ type serveFlags struct {
 	save                  string
 }
 
-// defaultServeLanes is fewer than for our own service: nobody knows how heavy three replicas are.
+// defaultServeLanes is smaller than for our own service: three replicas of an unknown service may be heavy.
 const defaultServeLanes = 3
 
 func (s *serveFlags) register(set *pflag.FlagSet) {
 	f := &s.f
 	text := func(into *string, name, value, help string) { set.StringVar(into, name, value, help) }
 	several := func(into *[]string, name, help string) { set.StringArrayVar(into, name, nil, help+"; may be repeated") }
-	text(&f.Serve, "serve", "", "explore your own service: the command of a replica, with {{port}} and {{redis}} or {{mysql}} in it (docs/lab-anybody.md)")
-	several(&f.Env, "env", "NAME=VALUE for the replicas, with the same placeholders")
-	text(&f.Ready, "ready", "", "path that answers 2xx when a replica can serve (default: any answer of HTTP)")
+	text(&f.Serve, "serve", "", "test your own service: the command that starts a replica, with {{port}} and {{redis}} or {{mysql}} in it (docs/lab-anybody.md)")
+	several(&f.Env, "env", "NAME=VALUE in the environment of the replicas, with the same placeholders")
+	text(&f.Ready, "ready", "", "path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer counts)")
 	text(&f.Request, "request", "", "what a client sends: METHOD PATH [BODY], with {{product}} and {{key}}")
 	several(&f.Headers, "header", "'Name: value' for every request to your service")
-	text(&f.KeyHeader, "key-header", "", "header that carries an idempotency key; the fault retry needs one")
-	text(&s.ok, "ok", "200,201", "statuses that say: sold")
-	text(&f.OK.Body, "ok-body", "", "regular expression that the body must match as well")
-	text(&s.refused, "refused", "409", "statuses that say: sold out")
-	text(&f.Refused.Body, "refused-body", "", "regular expression that the body must match as well")
-	text(&s.declined, "declined", "423,429,503", "statuses that say: busy, nothing has happened; any other status is taken for unknown")
-	text(&f.Declined.Body, "declined-body", "", "regular expression that the body must match as well")
+	text(&f.KeyHeader, "key-header", "", "header for an idempotency key; the fault retry needs a key")
+	text(&s.ok, "ok", "200,201", "HTTP statuses that mean: sold")
+	text(&f.OK.Body, "ok-body", "", "regular expression that the body of a sold answer must match as well")
+	text(&s.refused, "refused", "409", "HTTP statuses that mean: sold out")
+	text(&f.Refused.Body, "refused-body", "", "the same for a sold-out answer")
+	text(&s.declined, "declined", "423,429,503", "HTTP statuses that mean: busy, nothing has happened; any other status means: unknown, the sale may have happened")
+	text(&f.Declined.Body, "declined-body", "", "the same for a busy answer")
 	text(&f.OrderID, "order-id", "", "JSON pointer of the order's id in the answer (default: order_id or orderId)")
-	several(&s.setup, "setup-sql", "statement that makes the tables, or @FILE of statements")
-	several(&f.ResetSQL, "reset-sql", "statement that sets {{product}} to {{stock}} units, or forgets its orders; run before every schedule")
-	several(&f.ResetRedis, "reset-redis", "command of Redis that does so; Redis is emptied first")
-	several(&f.ResetURL, "reset-url", "request to your service that does so: METHOD PATH [BODY]")
+	several(&s.setup, "setup-sql", "SQL statement that creates the tables, or @FILE with several; run once")
+	several(&f.ResetSQL, "reset-sql", "SQL statement run before every schedule: sets the stock of {{product}} to {{stock}}, or deletes its orders")
+	several(&f.ResetRedis, "reset-redis", "Redis command run before every schedule for the same purpose; Redis is emptied first")
+	several(&f.ResetURL, "reset-url", "request to your service for the same purpose: METHOD PATH [BODY]")
 	set.BoolVar(&f.KeepRedis, "keep-redis", false, "do not empty Redis before every schedule")
-	text(&f.Stock.SQL, "stock-sql", "", "query of what is left of {{product}}")
-	text(&f.Stock.Redis, "stock-redis", "", "command of Redis that returns it")
-	text(&f.Stock.URL, "stock-url", "", "path of your service that answers it, a JSON pointer after '#'")
-	text(&f.Orders.SQL, "orders-sql", "", "query of the orders of {{product}}: order_id, and quantity and idempotency_key where there are such")
-	text(&f.Orders.Redis, "orders-redis", "", "command of Redis that returns them: ids, or JSON with these fields")
-	text(&f.Orders.URL, "orders-url", "", "path of your service that lists them, a JSON pointer after '#'")
-	text(&s.lockTTL, "lock-ttl", "", "how long its locks live (default: what is seen in Redis; or give --serve a {{ttl_ms}} or {{ttl_s}} to set it)")
-	text(&s.save, "save", "", "write the worst schedule of --serve into this file, for --replay")
+	text(&f.Stock.SQL, "stock-sql", "", "query that returns the remaining stock of {{product}}")
+	text(&f.Stock.Redis, "stock-redis", "", "Redis command that returns the remaining stock")
+	text(&f.Stock.URL, "stock-url", "", "path of your service that returns the remaining stock; after '#' a JSON pointer into the answer")
+	text(&f.Orders.SQL, "orders-sql", "", "query that returns the orders of {{product}}: order_id, and quantity and idempotency_key if there are such columns")
+	text(&f.Orders.Redis, "orders-redis", "", "Redis command that returns the orders: ids, or JSON objects with these fields")
+	text(&f.Orders.URL, "orders-url", "", "path of your service that returns the orders; after '#' a JSON pointer into the answer")
+	text(&s.lockTTL, "lock-ttl", "", "TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or {{ttl_s}} in --serve the lab sets it)")
+	text(&s.save, "save", "", "write the worst schedule of --serve to this file, for --replay")
 }
 
-// service checks the flags; nil where none was given.
+// service checks the flags and returns the service that they describe; nil without --serve.
 func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	if s.f.Serve == "" {
 		for _, name := range []string{"request", "reset-sql", "reset-redis", "reset-url", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis", "orders-url", "save"} {
@@ -72,7 +72,7 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	f := s.f
 	for _, name := range []string{"mode", "store", "beyond", "update", "random"} {
 		if cmd.Flags().Changed(name) {
-			return nil, usage("--%s is about our own modes, --serve about your service", name)
+			return nil, usage("--%s is about lastitem's own modes, --serve about your service", name)
 		}
 	}
 	var err error
@@ -99,7 +99,7 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	return equip(&f)
 }
 
-// equip checks a service, and gives it what a file does not hold.
+// equip checks the description of a service and sets its working directory, which a file of --replay does not hold.
 func equip(f *rig.Foreign) (*rig.Foreign, error) {
 	if err := f.Check(); err != nil {
 		return nil, usage("%v", err)
@@ -117,14 +117,14 @@ func statuses(text string) ([]int, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 100 || n > 599 {
-			return nil, fmt.Errorf("want statuses of HTTP, comma-separated, as in 200,201")
+			return nil, fmt.Errorf("want HTTP statuses, comma-separated, as in 200,201")
 		}
 		all = append(all, n)
 	}
 	return all, nil
 }
 
-// statements reads a statement, or a file of them: each ends with a semicolon at the end of a line.
+// statements returns one statement, or those of "@FILE": there each ends with a semicolon at the end of a line.
 func statements(text string) ([]string, error) {
 	if file, ok := strings.CutPrefix(text, "@"); ok {
 		content, err := os.ReadFile(file)
@@ -166,7 +166,7 @@ func exploreServe(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 		if f.serve.save != "" {
 			fmt.Fprintf(log, "to play the worst schedule again: shop lab --replay %s\n", f.serve.save)
 		} else {
-			fmt.Fprintln(log, "to play the worst schedule again: repeat this with --save story.json, then shop lab --replay story.json")
+			fmt.Fprintln(log, "to play the worst schedule again: run this command with --save story.json, then shop lab --replay story.json")
 		}
 		return &exitError{code: exitFailed, err: fmt.Errorf("%d of %d faults break the service", n, len(res.Cells))}
 	case !res.Exact():
@@ -175,7 +175,7 @@ func exploreServe(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	return nil
 }
 
-// saveStory writes what --replay reads.
+// saveStory writes the result to a file that --replay reads.
 func saveStory(file string, res *faultlab.Result) error {
 	out, err := os.Create(file)
 	if err != nil {

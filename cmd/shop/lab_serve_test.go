@@ -12,7 +12,7 @@ import (
 	"lastitem/faultlab"
 )
 
-// ownService is the command line that has the lab take our own binary for somebody else's.
+// ownService is a command line that passes our own binary to --serve as if it were somebody else's service.
 func ownService(shop, mode string, more ...string) []string {
 	args := []string{
 		"lab", "--serve", "'" + shop + "' serve", "--env", "SHOP_LISTEN={{addr}}", "--env", "SHOP_REDIS={{redis}}", "--env", "SHOP_SQL={{mysql_dsn}}",
@@ -24,8 +24,8 @@ func ownService(shop, mode string, more ...string) []string {
 	return append(args, more...)
 }
 
-// testLabServe: the lab breaks somebody else's lua-lock by a pause, plays that again from its file, and does not break their lease-seq. It
-// knows nothing of either but how to start, ask and read them.
+// testLabServe: a pause breaks lua-lock of a service that the lab only knows how to start, ask and read; --replay of the saved file breaks it
+// again; lease-seq of the same service is not broken.
 func testLabServe(t *testing.T, shop string) {
 	needLab(t)
 	story := filepath.Join(t.TempDir(), "story.json")
@@ -51,7 +51,7 @@ func testLabServe(t *testing.T, shop string) {
 	}
 }
 
-// testLabServeSays: what keeps the lab from exploring a service is said in the words of the command line.
+// testLabServeSays: where the lab cannot test a service, the error names the option to change.
 func testLabServeSays(t *testing.T, shop string) {
 	needLab(t)
 	tests := map[string]struct {
@@ -94,7 +94,7 @@ func TestLabServeUsage(t *testing.T) {
 	}{
 		"no serve":       {[]string{"lab", "--request", "POST /buy"}, "--request needs --serve"},
 		"no request":     {[]string{"lab", "--serve", "app {{port}} {{redis}}"}, "--request"},
-		"a mode":         {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about our own modes"},
+		"a mode":         {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about lastitem's own modes"},
 		"a bad status":   {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
 		"a bad TTL":      {ownService("shop", "lua-lock", "--lock-ttl", "soon"), "--lock-ttl"},
 		"no such file":   {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},

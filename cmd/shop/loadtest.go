@@ -45,8 +45,8 @@ func newLoadtest() *cobra.Command {
 		Long: `Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
 stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
 
-With --rtt the load goes to a private stack instead, which is started for the run: that of 'shop demo', with proxies before the servers of
-each replica that delay every message by half the round trip.
+With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each replica and each server
+delays every message by half the round trip.
 
 The closed model (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; the
 open model (--rate, --stages) sends when a request is due, whether answers come or not, and counts the wait from then.
@@ -88,7 +88,7 @@ func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set.StringVar(&f.mode, "mode", "", "modes: names, globs like 'set*', joined by commas, or all")
 	set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
 	set.IntVar(&f.replicas, "replicas", 0, "replicas behind the address; 0 is as many as answer, then none can be missing")
-	addRTT(set, &f.rtt, "; starts a private stack, of 3 replicas or --replicas")
+	addRTT(set, &f.rtt, "; starts a private stack of --replicas replicas, or 3")
 	f.plan.add(set)
 	set.StringArrayVar(&f.thresholds, "threshold", nil,
 		"bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+

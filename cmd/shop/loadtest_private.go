@@ -12,7 +12,7 @@ import (
 	"lastitem/loadtest"
 )
 
-// private starts a stack and puts the load on that.
+// private starts a private stack and runs the load test on it.
 func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Threshold, far *farther) error {
 	if _, err := loadtest.Select(modesHere(), f.mode); err != nil { // before anything is started
 		return usage("%w", err)

@@ -19,7 +19,7 @@ type mutant struct {
 	store   string
 	fault   string
 	letters string // any of these
-	pairs   bool   // it takes two preemptions: the rival is held too
+	pairs   bool   // the defect shows only when the rival is held too: two preemptions
 }
 
 // edit replaces a text, which stands once in a file of the module.

@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// private starts a stack, runs body on it and ends it. The context of body ends when a part of the stack dies, which then is the error:
-// what follows from it is no finding about a mode.
+// private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private returns that death as
+// the error: whatever body saw after it says nothing about a mode.
 func private(ctx context.Context, o localstack.Options, f *farther, body func(context.Context, *localstack.Stack) error) error {
 	defer f.close()
 	stack, err := localstack.Start(ctx, f.options(o))
@@ -36,7 +36,7 @@ func private(ctx context.Context, o localstack.Options, f *farther, body func(co
 	return closed(err, stack.Close())
 }
 
-// closed returns the error of a command that had something to close: its exit code stays, and neither message is lost.
+// closed joins the error of a command with the error of its cleanup. The exit code of err is kept.
 func closed(err, closing error) error {
 	var e *exitError
 	if closing != nil && errors.As(err, &e) {

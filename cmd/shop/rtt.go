@@ -12,25 +12,25 @@ import (
 	"lastitem/internal/wire"
 )
 
-// maxRTT is the longest round trip of --rtt: a connection to MySQL takes several, within the time that a replica has to become ready.
+// maxRTT is the longest --rtt: a new connection to MySQL takes several round trips, and a replica must connect before its start times out.
 const maxRTT = time.Second
 
-// farther is the network between the replicas of a private stack and its servers, made longer: a delayed proxy for each replica and
-// server. Its zero value is loopback itself.
+// farther adds latency between the replicas of a private stack and its servers: one delaying proxy for each pair of replica and server.
+// The zero value adds none.
 type farther struct {
-	rtt time.Duration // there and back; 0 = loopback's own
+	rtt time.Duration // round trip to add; 0 = none
 
 	mu      sync.Mutex
 	proxies []*wire.Proxy
-	delayed map[string]bool // the servers that a proxy stands before
+	delayed map[string]bool // names of the servers that are reached through a proxy
 }
 
 // addRTT declares --rtt.
 func addRTT(set *pflag.FlagSet, rtt *time.Duration, more string) {
-	set.DurationVar(rtt, "rtt", 0, "round trip between the replicas and Redis, SQL and the other servers, as 1ms (default loopback's own)"+more)
+	set.DurationVar(rtt, "rtt", 0, "round trip to add between the replicas and Redis, SQL and the other servers, as 1ms (default: none)"+more)
 }
 
-// newFarther checks --rtt. given says what it cannot be combined with, as a flag; "" = nothing was given of that sort.
+// newFarther checks --rtt. given is a flag on the command line that excludes --rtt, such as "--redis"; "" = none.
 func newFarther(set *pflag.FlagSet, rtt time.Duration, given string) (*farther, error) {
 	switch {
 	case !set.Changed("rtt"):
@@ -43,7 +43,7 @@ func newFarther(set *pflag.FlagSet, rtt time.Duration, given string) (*farther, 
 	return &farther{rtt: rtt, delayed: map[string]bool{}}, nil
 }
 
-// options has the replicas of a stack take the longer way.
+// options makes the replicas of a stack connect through the proxies.
 func (f *farther) options(o localstack.Options) localstack.Options {
 	if f.rtt > 0 {
 		o.Via = f.via
@@ -51,7 +51,7 @@ func (f *farther) options(o localstack.Options) localstack.Options {
 	return o
 }
 
-// via is localstack.Options.Via. A client of Kafka connects to the address that the broker names, past any proxy.
+// via is localstack.Options.Via. Kafka gets no proxy: its client connects to the address that the broker advertises, which bypasses a proxy.
 func (f *farther) via(x localstack.Service, _ int) (string, error) {
 	if x.Name == localstack.Kafka {
 		return x.Addr, nil
@@ -67,7 +67,7 @@ func (f *farther) via(x localstack.Service, _ int) (string, error) {
 	return p.Addr, nil
 }
 
-// say tells of the longer way, and of what is not behind it.
+// say logs the round trip, the servers that it applies to, and those that it does not, with the reason.
 func (f *farther) say(s *localstack.Stack, log func(format string, args ...any)) {
 	if f.rtt == 0 {
 		return
@@ -88,7 +88,7 @@ func (f *farther) say(s *localstack.Stack, log func(format string, args ...any))
 	sort("redis", "", s.Redis)
 	sort("sql", "SQLite is a file", s.SQL)
 	for _, x := range s.Extras() {
-		sort(x.Name, "its broker names its own address", x.Services...)
+		sort(x.Name, "its broker advertises its own address", x.Services...)
 	}
 	line := fmt.Sprintf("rtt: %v from each replica to %s", f.rtt, strings.Join(names, ", "))
 	if len(near) > 0 {
@@ -97,7 +97,7 @@ func (f *farther) say(s *localstack.Stack, log func(format string, args ...any))
 	log("%s", line)
 }
 
-// close ends the proxies. It may be repeated.
+// close closes the proxies. It may be called again.
 func (f *farther) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,10 +107,10 @@ func (f *farther) close() {
 	f.proxies = nil
 }
 
-// given names the first flag of ownServers that was given; "" = none.
+// given returns the first flag of ownServers on the command line, such as "--redis"; "" = none.
 func (o ownServers) given(set *pflag.FlagSet) string { return givenFlag(set, ownFlags...) }
 
-// givenFlag returns the first of the flags that was given, "--redis"; "" = none.
+// givenFlag returns the first of these flags on the command line, such as "--redis"; "" = none.
 func givenFlag(set *pflag.FlagSet, names ...string) string {
 	for _, name := range names {
 		if set.Changed(name) {

@@ -13,7 +13,7 @@ import (
 	"lastitem/loadtest"
 )
 
-// --rtt is there: the three commands of unsafe take three round trips at least, the claims hold, and the JSON tells of it.
+// --rtt takes effect: the three commands of unsafe take at least three round trips, the claims still hold, and the JSON has the RTT.
 func testRTT(t *testing.T, shop string) {
 	t.Parallel()
 	const rtt = 10 * time.Millisecond

@@ -63,7 +63,7 @@ var otherSettings = []setting{
 	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests"},
 	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "MySQL or MariaDB server program to start; by default the one found on PATH", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests"},
 	{"SHOP_TEST_RACE", "yes", stock.Text{En: "no: the tests run without the race detector", Zh: "设为 no 时测试不带竞态检测"}, "tests"},
-	{"SHOP_TEST_TRACK_RECORD", "", stock.Text{En: "all: every command of docs/track-record.md is run, not a few", Zh: "设为 all 时运行 docs/track-record.zh.md 的全部命令，而不是抽几条"}, "tests"},
+	{"SHOP_TEST_TRACK_RECORD", "", stock.Text{En: "all: the tests run every command of docs/track-record.md, not only a few", Zh: "设为 all 时，测试会运行 docs/track-record.zh.md 的全部命令，而不是抽几条"}, "tests"},
 	{"SHOP_TEST_INSTALL", "yes", stock.Text{En: "no: `make test` installs nothing", Zh: "设为 no 时 `make test` 不安装任何东西"}, "tests"},
 }
 

@@ -15,13 +15,13 @@ import (
 	"lastitem/internal/testenv/need"
 )
 
-// envTrackRecord has every command of the track record run: "all". Otherwise it is a few.
+// envTrackRecord set to "all" runs every command of the track record; otherwise the test runs a few.
 const envTrackRecord = "SHOP_TEST_TRACK_RECORD"
 
-// breakage is a row of the track record, but for its words.
+// breakage is a row of the track record without its description.
 type breakage struct{ source, command, shows, seconds string }
 
-// sampledRecords is how many commands of the lab are run by default: those that need no service besides Redis and MySQL come first.
+// sampledRecords is how many lab commands are run by default. The first rows need only Redis and MySQL.
 const sampledRecords = 2
 
 var link = regexp.MustCompile(`^\[[^\]]+\]\((https://[^)]+)\)$`)
@@ -62,7 +62,7 @@ func TestTrackRecord(t *testing.T) {
 	}
 }
 
-// testTrackRecord runs the commands of the track record, a few of the lab's or all: each must show what the page says.
+// testTrackRecord runs a few lab commands of the track record, or all commands: each must show the outcome that the page claims.
 func testTrackRecord(t *testing.T, shop string) {
 	needLab(t)
 	all := os.Getenv(envTrackRecord) == "all"
@@ -98,7 +98,7 @@ func testTrackRecord(t *testing.T, shop string) {
 	}
 }
 
-// runLabRecord runs one command of the lab, where its services are.
+// runLabRecord runs one lab command; it skips the test if a service that the mode needs is missing.
 func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 	t.Helper()
 	for _, service := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Redlock} {

@@ -199,12 +199,12 @@ var upTexts = map[string]struct{ token, shell, try, end, rtt string }{
 	"en": {
 		"for the routes that set stock (SHOP_ADMIN_TOKEN)", "For another shell:",
 		"Put 100 of product 101 in stock, sell one, look:", "Ctrl-C ends it all.",
-		"round trip from each replica to its servers; the addresses above are the servers themselves",
+		"round trip from each replica to its servers; the addresses above bypass the delay",
 	},
 	"zh": {
 		"设置库存的接口所需的管理员令牌（SHOP_ADMIN_TOKEN）", "在另一个终端里：",
 		"给商品 101 上架 100 件，卖一件，再看库存：", "按 Ctrl-C 全部停止。",
-		"各副本到后端的往返时间；上面列出的是后端自身的地址，直连没有延迟",
+		"各副本到后端的往返时间；上面列出的是后端自身的地址，直连不经过这段延迟",
 	},
 }
 

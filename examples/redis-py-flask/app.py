@@ -42,7 +42,7 @@ def buy():
 
 
 def sale(product):
-    """Read, check, write: the lock sees to it that nobody else does so meanwhile."""
+    """Reads, checks and writes the stock; only the lock keeps other requests out."""
     with database() as db:
         db.execute("SELECT stock FROM products WHERE id = %s", (product,))
         (stock,) = db.fetchone()
@@ -53,7 +53,7 @@ def sale(product):
 
 
 def guarded_sale(product):
-    """The database decides: it takes a unit only where there is one."""
+    """One UPDATE checks the stock and takes a unit."""
     with database() as db:
         if not db.execute("UPDATE products SET stock = stock - 1 WHERE id = %s AND stock > 0", (product,)):
             return jsonify(error="sold out"), 409

@@ -19,7 +19,7 @@ import (
 
 var (
 	errSoldOut = errors.New("sold out")
-	errChanged = errors.New("somebody else was faster")
+	errChanged = errors.New("the version has changed")
 )
 
 type shop struct {
@@ -75,7 +75,7 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sell reads, checks and writes: the lock sees to it that nobody else does so meanwhile.
+// sell reads, checks and writes the stock; only the lock keeps other requests out.
 func (s *shop) sell(ctx context.Context, product string) (id int64, err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *shop) sell(ctx context.Context, product string) (id int64, err error) {
 	return id, tx.Commit()
 }
 
-// write trusts the lock or, guarded, the version.
+// write sets the stock: unconditionally or, if guarded, only if the version is still the one that was read.
 func (s *shop) write(ctx context.Context, tx *sql.Tx, product string, stock, version int) error {
 	if !s.guarded {
 		_, err := tx.ExecContext(ctx, "UPDATE products SET stock = ? WHERE id = ?", stock, product)

@@ -11,16 +11,16 @@ import (
 
 // The variants of a lost second.
 const (
-	nothingSynced = "nothing-synced" // the last fsync was before the request began
-	syncedSoFar   = "synced-so-far"  // it was when the request was held: the control
+	nothingSynced = "nothing-synced" // the last fsync happened before the request began
+	syncedSoFar   = "synced-so-far"  // the last fsync happened when the request was held: the control
 )
 
-// AOFLost has Redis lose what its append-only file had not synchronised.
+// AOFLost makes Redis lose the part of its append-only file that was not yet synchronised to disk.
 var AOFLost = Fault{
 	Name: "aof-lost-second",
 	Title: api.Text{
-		En: "Redis with appendfsync everysec loses its last second, as at a power cut: killed, its file cut back to the last fsync, and started again",
-		Zh: "Redis 用 appendfsync everysec，像断电那样丢掉最后一秒：被杀，AOF 截到上次 fsync，再启动",
+		En: "Redis with appendfsync everysec loses its last second, as in a power cut: it is killed, its AOF is cut back to the last fsync, and it restarts",
+		Zh: "Redis 用 appendfsync everysec，像断电那样丢掉最后一秒的写入：被杀，AOF 截断到上次 fsync，再启动",
 	},
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingSynced, syncedSoFar} },
@@ -28,7 +28,7 @@ var AOFLost = Fault{
 	Happens: func(m api.Mode, store api.Store) bool {
 		return slices.Contains(m.Needs, localstack.Redis) && (lockInRedis(m) || store == api.Redis)
 	},
-	// A lock that survives its holder's connection is free when its TTL ends; nobody waits for that here.
+	// A lock that outlives its holder's connection is free after its TTL; the schedule does not wait for that.
 	Ignore: "X",
 	Lane:   rig.Equipment{Own: localstack.Redis, Conf: "appendonly yes;appendfsync everysec"},
 	Strike: func(ctx context.Context, p *Play) error {

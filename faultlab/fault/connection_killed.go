@@ -7,11 +7,11 @@ import (
 	"lastitem/internal/api"
 )
 
-// ConnectionKilled ends the victim's session in the database, as an administrator or a proxy's time-out does. The database rolls back what
-// was open in it; locks that lie elsewhere do not notice.
+// ConnectionKilled kills the victim's session in the database, as an administrator or a proxy's time-out does. The database rolls back the
+// open transaction; a lock in another server stays.
 var ConnectionKilled = Fault{
 	Name:    "connection-killed",
-	Title:   api.Text{En: "the database ends the session in which the victim's transaction runs (KILL)", Zh: "数据库把正在执行事务的会话 KILL 掉"},
+	Title:   api.Text{En: "the database kills the session of the victim's transaction (KILL)", Zh: "数据库把受害者正在执行事务的会话 KILL 掉"},
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,
@@ -29,8 +29,8 @@ var ConnectionKilled = Fault{
 	},
 }
 
-// inSQL says that a position is a statement for the database.
+// inSQL says whether a position is an SQL statement.
 func inSQL(at rig.Position) bool { return at.Server == rig.Database }
 
-// writesSQL is for hazards of the database: the stock is there.
+// writesSQL says whether the stock is in the database. It is Happens of the hazards of the database.
 func writesSQL(_ api.Mode, store api.Store) bool { return store == api.SQL }

@@ -7,11 +7,11 @@ import (
 	"lastitem/internal/api"
 )
 
-// DatabaseKilled ends the database by SIGKILL, and starts it again on its data: before it has COMMIT, after it has answered COMMIT, and at
-// every other statement. What it has answered it must still have, and who was not answered does not know.
+// DatabaseKilled kills the database by SIGKILL before or after each statement, COMMIT included, and restarts it on the same data. A commit
+// that was answered must survive; a client whose COMMIT was not answered does not know the outcome.
 var DatabaseKilled = Fault{
 	Name:    "database-killed",
-	Title:   api.Text{En: "kill -9 of the database around COMMIT, and it starts again on its data", Zh: "COMMIT 前后 kill -9 数据库，再用原有数据重启"},
+	Title:   api.Text{En: "kill -9 of the database before or after each statement, COMMIT included, and a restart on the same data", Zh: "在每条语句（包括 COMMIT）前后 kill -9 数据库，再用原有数据重启"},
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,
@@ -32,5 +32,5 @@ var DatabaseKilled = Fault{
 	},
 }
 
-// ownSQL is lanes with a database of their own, which is durable, and in which nobody waits longer than a second for a row.
+// ownSQL gives each lane a durable database of its own, in which a wait for a row lock ends after one second.
 var ownSQL = rig.Equipment{SQL: "--innodb-lock-wait-timeout=1"}

@@ -7,11 +7,11 @@ import (
 	"lastitem/internal/api"
 )
 
-// DeadlockVictim has the victim's transaction be the one that the database ends to resolve a deadlock (1213): it is rolled back as a whole,
-// while its process goes on.
+// DeadlockVictim makes a deadlock that the database resolves by rolling back the victim's transaction as a whole (1213). The victim's process
+// goes on.
 var DeadlockVictim = Fault{
 	Name:     "deadlock-victim",
-	Title:    api.Text{En: "another transaction takes two rows in the other order, and the database rolls the victim's back (1213)", Zh: "另一个事务按相反的顺序锁两行，数据库选中受害者回滚（1213）"},
+	Title:    api.Text{En: "another transaction locks two rows in the opposite order, and the database rolls back the victim's transaction (1213)", Zh: "另一个事务按相反的顺序锁两行，数据库回滚受害者的事务（1213）"},
 	Cuts:     []rig.Cut{rig.Command},
 	Variants: tables,
 	Skip:     aboutAnother,

@@ -8,13 +8,14 @@ import (
 	"lastitem/internal/api"
 )
 
-// FailoverWait is Failover where a lock counts only when a replica has confirmed it (WAIT). The stock is in SQL: WAIT is about the lock.
+// FailoverWait is Failover with locks that are granted only when a replica has confirmed them (WAIT). The stock is in SQL, since WAIT covers
+// the lock only.
 var FailoverWait = Fault{
 	Name:     "failover-wait",
-	Title:    api.Text{En: "the failover, and every lock was confirmed by a replica (WAIT); the stock is in SQL", Zh: "主从切换，但每次加锁都经从节点确认（WAIT）；库存在 SQL 里"},
+	Title:    api.Text{En: "a failover, where a replica has confirmed every lock (WAIT); the stock is in SQL", Zh: "主从切换，但每次加锁都经从节点确认（WAIT）；库存在 SQL 里"},
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar} },
-	// With the link cut before the request nobody gets a lock: there is no command after that to be held at.
+	// If replication is cut before the request, nobody gets a lock, and there is no later command to hold.
 	Skip:    func(variant string, _ rig.Position) bool { return variant == nothingReplicated },
 	AtEnd:   true,
 	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(onEngine, m.Name) },
@@ -39,7 +40,7 @@ var FailoverWait = Fault{
 		if err := p.Lane.Failover(ctx); err != nil {
 			return err
 		}
-		// The promoted one gets a replica: without, it would grant nothing, whatever it knows of the lock.
+		// The promoted node gets a replica. Without one it would grant no lock at all, whether or not it knows the lock.
 		if err := p.Lane.Replicate(ctx); err != nil {
 			return err
 		}
@@ -55,5 +56,5 @@ var FailoverWait = Fault{
 	},
 }
 
-// onEngine are the modes whose lock is the lock engine's, which can wait for replicas.
+// onEngine are the modes on the lock engine, which can wait for replicas to confirm a lock.
 var onEngine = []string{"handoff", "fair", "rwlock", "global-lock", "multi-lock", "lease-seq", "idempotent"}

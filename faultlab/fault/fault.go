@@ -30,19 +30,19 @@ type Fault struct {
 	Ignore string
 	// AtEnd adds a schedule in which the victim finishes, and only its client does not hear of it.
 	AtEnd bool
-	// Lane says what the lanes must have on which the fault is played. Faults that want the same share their lanes.
+	// Lane is what a lane must have to play the fault. Faults with equal equipment share lanes.
 	Lane rig.Equipment
-	// Happens says whether the fault can happen to a mode at all. It is set for hazards beyond the ladder, about which the modes claim
-	// nothing; nil = the claims say so.
+	// Happens says whether the fault can happen to a mode. It is set for the hazards of Beyond, about which the modes make no claims;
+	// nil = the mode's claims say whether it can.
 	Happens func(m api.Mode, store api.Store) bool
 	// Strike plays a schedule up to the judge.
 	Strike func(ctx context.Context, p *Play) error
 }
 
-// Ladder is the faults about which every mode makes a claim, in the order of the claims.
+// Ladder lists the faults about which every mode makes a claim, in the order of the claims.
 var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite}
 
-// Beyond is the hazards about which no mode makes a claim. What they show stands in matrix.json.
+// Beyond lists the hazards about which no mode makes a claim. matrix.json holds what the lab found.
 var Beyond = []Fault{
 	LostReply,
 	SIGTERM,
@@ -67,10 +67,10 @@ var Beyond = []Fault{
 	FailoverWait,
 }
 
-// All is every fault: the ladder, and what is beyond it.
+// All returns the faults of Ladder, then those of Beyond.
 func All() []Fault { return slices.Concat(Ladder, Beyond) }
 
-// Names are the names of all faults.
+// Names returns the names of All, in its order.
 func Names() []api.Hazard {
 	var names []api.Hazard
 	for _, f := range All() {
@@ -79,7 +79,7 @@ func Names() []api.Hazard {
 	return names
 }
 
-// Claimed says whether the modes claim something about the fault.
+// Claimed says whether the fault is of Ladder: the modes make claims about it.
 func (f Fault) Claimed() bool { return f.Happens == nil }
 
 // Named returns a fault by its name.

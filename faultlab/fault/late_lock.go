@@ -7,14 +7,14 @@ import (
 	"lastitem/internal/api"
 )
 
-// LateLock delivers a command that its sender has given up, and the sender lives: late-write seen from the lock. What arrives then may take
-// a lock that nobody knows of, and that is kept alive by the session of a process that has forgotten it.
+// LateLock delivers a command after its sender has given it up; the sender stays alive. It is late-write for lock commands: the late command
+// may take a lock that no request knows of, and that the session of the sender's process keeps alive.
 var LateLock = Fault{
 	Name:   "late-lock",
-	Title:  api.Text{En: "a lock is taken by a command that its sender has given up, and the sender lives on", Zh: "发送者已放弃的加锁命令事后才到，锁被加上，而发送者还活着"},
+	Title:  api.Text{En: "a lock command arrives after its sender has given it up and takes the lock; the sender stays alive", Zh: "发送者已放弃的加锁命令事后才到，锁被加上，而发送者还活着"},
 	Cuts:   []rig.Cut{rig.Severed},
-	Ignore: "OLDA", // late-write is about these
-	// Its essays say what a lock costs that nobody gives back until it expires; what never expires is stuck.
+	Ignore: "OLDA", // late-write covers these
+	// A lock that expires frees the product after its TTL, which the modes' pages describe; a lock that never expires is stuck.
 	Lane:    rig.Equipment{Expiry: true},
 	Happens: always,
 	Strike: func(ctx context.Context, p *Play) error {

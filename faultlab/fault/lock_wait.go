@@ -10,11 +10,11 @@ import (
 	"lastitem/internal/audit"
 )
 
-// LockWaitTimeout keeps a row locked that the victim needs, until the database tells it that it has waited for long enough (1205). Half of its
-// transaction stands at that moment: whoever commits then has done half the work.
+// LockWaitTimeout locks a row that the victim needs until the victim's statement fails with a lock wait timeout (1205). Only that statement is
+// rolled back: a victim that commits now commits half of its work.
 var LockWaitTimeout = Fault{
 	Name:     "lock-wait-timeout",
-	Title:    api.Text{En: "somebody keeps a row locked past innodb_lock_wait_timeout: error 1205 in the middle of the transaction", Zh: "别的事务一直占着行锁，超过 innodb_lock_wait_timeout：事务中途报 1205"},
+	Title:    api.Text{En: "another transaction holds a row lock longer than innodb_lock_wait_timeout: error 1205 in the middle of the transaction", Zh: "别的事务一直占着行锁，超过 innodb_lock_wait_timeout：事务中途报 1205"},
 	Cuts:     []rig.Cut{rig.Command},
 	Variants: tables,
 	Skip:     aboutAnother,
@@ -37,15 +37,15 @@ var LockWaitTimeout = Fault{
 	},
 }
 
-// tables are the variants of hazards that are about the rows of a table.
+// tables are the variants of hazards that lock rows: the name of the table.
 func tables(api.Mode) []string { return rig.Tables }
 
-// aboutAnother says that a statement is not about the table of a variant.
+// aboutAnother says whether a position is not a statement on the variant's table.
 func aboutAnother(table string, at rig.Position) bool {
 	return !inSQL(at) || !strings.Contains(at.Pattern, table)
 }
 
-// refused ends a schedule in which the database has refused a statement because of rows that the lab has locked.
+// refused ends a schedule in which a row lock of the lab made a statement of the victim fail.
 func (p *Play) refused(ctx context.Context, rows *rig.Rows, a *rig.Pending, key string, struck error) error {
 	rows.Unlock()
 	p.Note(p.Lane.A, rig.RowsFree, "")
@@ -55,7 +55,7 @@ func (p *Play) refused(ctx context.Context, rows *rig.Rows, a *rig.Pending, key 
 	return p.repeated(ctx, a, key)
 }
 
-// repeated has a client that was told "nothing happened" send its request again with the same key: an order for each would be a lie.
+// repeated makes a client that was told "nothing happened" send its request again with the same key: two orders would prove the answer wrong.
 func (p *Play) repeated(ctx context.Context, a *rig.Pending, key string) error {
 	if a.Op().Outcome != audit.Declined {
 		return p.freed(ctx)

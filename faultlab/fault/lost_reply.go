@@ -8,10 +8,10 @@ import (
 	"lastitem/internal/api"
 )
 
-// LostReply breaks the connection on which a server has just answered: the command was executed, and its sender never hears of it.
+// LostReply breaks the connection after a server has executed a command and before its answer arrives.
 var LostReply = Fault{
 	Name:    "lost-reply",
-	Title:   api.Text{En: "a server has executed a command, and the connection breaks before its answer is back", Zh: "服务器已执行命令，答复还没回来连接就断了"},
+	Title:   api.Text{En: "a server executes a command, and the connection breaks before the answer arrives", Zh: "服务器已执行命令，答复还没回来连接就断了"},
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true},
@@ -30,10 +30,10 @@ var LostReply = Fault{
 	},
 }
 
-// always is for hazards that can happen to every mode.
+// always is Happens of the hazards that can happen to every mode.
 func always(api.Mode, api.Store) bool { return true }
 
-// needs is for hazards of one server.
+// needs returns Happens of a hazard of one server: it can happen to the modes that need that server.
 func needs(backend string) func(api.Mode, api.Store) bool {
 	return func(m api.Mode, _ api.Store) bool { return slices.Contains(m.Needs, backend) }
 }

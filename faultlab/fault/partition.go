@@ -10,13 +10,13 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Partition parts the victim from its lock's server for longer than the TTL, in silence. It reaches its stock.
+// Partition silently drops everything between the victim and its lock server for longer than the TTL. The victim can still reach the stock.
 var Partition = Fault{
 	Name:  "partition",
-	Title: api.Text{En: "the holder is cut off from the lock's server for longer than the TTL, and reaches its stock", Zh: "持有者与锁服务断开，超过 TTL，却仍能访问库存"},
+	Title: api.Text{En: "the holder is cut off from the lock server for longer than the TTL, and can still reach the stock", Zh: "持有者与锁服务断开，超过 TTL，却仍能访问库存"},
 	Cuts:  bothCuts,
-	// Consul ends a session 10 to 20 seconds after its last renewal and keeps the key for the lock-delay after that: longer than a schedule
-	// waits, now and then.
+	// Consul is left out: it ends a session 10 to 20 seconds after its last renewal and keeps the key for the lock-delay after that, which is
+	// sometimes longer than a schedule waits.
 	Happens: func(m api.Mode, store api.Store) bool {
 		return lockApart(m, store) && !slices.Contains(m.Needs, localstack.Consul)
 	},
@@ -31,10 +31,10 @@ var Partition = Fault{
 	},
 }
 
-// ShortPartition is over before the lock expires.
+// ShortPartition is Partition that ends before the lock expires.
 var ShortPartition = Fault{
 	Name:    "partition-short",
-	Title:   api.Text{En: "the same for less than the TTL", Zh: "同上，但短于 TTL"},
+	Title:   api.Text{En: "the holder is cut off from the lock server for less than the TTL, and can still reach the stock", Zh: "持有者与锁服务断开，短于 TTL，仍能访问库存"},
 	Cuts:    bothCuts,
 	Happens: lockApart,
 	Lane:    rig.Equipment{Expiry: true},
@@ -43,7 +43,7 @@ var ShortPartition = Fault{
 			b := p.Ask(p.Lane.B, p.NewKey())
 			p.Settle(ctx, p.Lane.B, b)
 			pass()
-			select { // what it sends to the lock's server now is lost: it goes on as far as it comes without
+			select { // its messages to the lock server are lost now: let it go on as far as it can without them
 			case <-a.Done():
 			case <-time.After(p.Lane.TTL / 6):
 			}
@@ -52,7 +52,7 @@ var ShortPartition = Fault{
 	},
 }
 
-// partition holds the victim and parts it from its lock's servers while others act.
+// partition holds the victim and cuts it off from its lock servers while meanwhile runs.
 func (p *Play) partition(ctx context.Context, meanwhile func(a *rig.Pending, pass func()) (*rig.Pending, error)) error {
 	a, held, err := p.victim(ctx, p.NewKey())
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Play) partition(ctx context.Context, meanwhile func(a *rig.Pending, pas
 	return p.meet(ctx, a, b)
 }
 
-// lockServersOf are the servers of a mode's lock, each one name for all its nodes.
+// lockServersOf returns the names of the servers of a mode's lock; one name stands for all nodes of a service.
 func lockServersOf(m api.Mode) []string {
 	for _, service := range lockServices {
 		if slices.Contains(m.Needs, service) {
@@ -81,7 +81,7 @@ func lockServersOf(m api.Mode) []string {
 	return []string{localstack.Redis}
 }
 
-// lockApart is for modes whose lock is elsewhere than their stock.
+// lockApart says whether the lock of a mode is on another server than its stock.
 func lockApart(m api.Mode, store api.Store) bool {
 	return lockInRedis(m) && store == api.SQL || store != api.Etcd && !slices.Equal(lockServersOf(m), []string{localstack.Redis})
 }

@@ -13,14 +13,14 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// PushSwallowed loses the message that tells a waiter that the lock is free, or its own.
+// PushSwallowed drops the message that tells a waiter that the lock is free, or has been handed to it.
 var PushSwallowed = Fault{
 	Name:    "push-swallowed",
-	Title:   api.Text{En: "the message that wakes a waiter is lost: it must notice within seconds by itself", Zh: "唤醒等待者的消息丢了：它必须在几秒内自己发现"},
+	Title:   api.Text{En: "the message that wakes a waiter is lost: the waiter must notice by itself within seconds", Zh: "唤醒等待者的消息丢了：它必须在几秒内自己发现"},
 	Cuts:    []rig.Cut{rig.Command},
 	Skip:    func(_ string, at rig.Position) bool { return at.Server != localstack.Redis || !releases(at) },
 	Happens: func(m api.Mode, _ api.Store) bool { return slices.Contains(wokenByMessage, m.Name) },
-	// The TTL is so long that its end wakes nobody.
+	// The TTL is so long that no lock expires and wakes the waiter.
 	Lane: rig.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
@@ -51,7 +51,7 @@ var PushSwallowed = Fault{
 	},
 }
 
-// wakeWithin is how long a waiter may take to notice what nobody tells it: several times what a poll takes, and less than the TTL.
+// wakeWithin is how long a waiter may take to notice a free lock without a message: several poll intervals, and less than the TTL.
 const wakeWithin = 10 * time.Second
 
 // wokenByMessage are the modes whose waiters a message wakes.

@@ -7,11 +7,11 @@ import (
 	"lastitem/internal/api"
 )
 
-// ReadOnly turns the database read-only, as a fail-over or an administrator does (1290, for an account that may not write then either).
-// Nothing that had begun can be finished; reads go on as always.
+// ReadOnly turns the database read-only, as a failover or an administrator does. The replicas' account has no privilege to write nevertheless,
+// so that every write fails with 1290; reads still work.
 var ReadOnly = Fault{
 	Name:    "read-only",
-	Title:   api.Text{En: "the database is turned read-only in the middle of a request (1290)", Zh: "请求办到一半时数据库被切成只读（1290）"},
+	Title:   api.Text{En: "the database becomes read-only in the middle of a request (1290)", Zh: "请求办到一半时数据库被切成只读（1290）"},
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,
@@ -30,7 +30,7 @@ var ReadOnly = Fault{
 		if err := a.Wait(ctx); err != nil {
 			return err
 		}
-		if err := p.Ask(p.Lane.B, p.NewKey()).Wait(ctx); err != nil { // nobody can be served now, and nobody must be told that he was
+		if err := p.Ask(p.Lane.B, p.NewKey()).Wait(ctx); err != nil { // no sale is possible now, and no answer may claim one
 			return err
 		}
 		p.Note(p.Lane.A, rig.WritableAgain, "")

@@ -8,24 +8,24 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// The variants of a node that restarts: what the victim has of the others.
+// The variants: which nodes the victim reaches, and how one forgets.
 const (
 	allGranted   = "all-granted"   // the victim reaches all five nodes
 	bareMajority = "bare-majority" // it reaches three, of which one restarts
-	// replaced: it reaches three, and one of them is replaced by a node that never heard of the lock.
+	// replaced: the victim reaches three, and one of them is replaced by an empty node.
 	replaced = "replaced"
 )
 
 // forgetful is the node that forgets. The victim reaches it in every variant.
 const forgetful = "redlock 3"
 
-// lockServers are the servers of the lane's own that faults of a lock server need.
+// lockServers are the servers that a lane needs for itself to play faults of a lock server.
 const lockServers = localstack.Redis + ",redlock 1,redlock 2," + forgetful
 
-// RedlockRestarted kills one of five nodes and starts it again without its data.
+// RedlockRestarted kills one of five nodes and restarts it without its data, or replaces it by an empty one.
 var RedlockRestarted = Fault{
 	Name:     "redlock-restarted-empty",
-	Title:    api.Text{En: "one of the five nodes of a Redlock starts again empty, or is replaced by an empty one", Zh: "红锁五个节点之一空着重启，或被换成一个空节点"},
+	Title:    api.Text{En: "one of the five nodes of a Redlock restarts empty, or is replaced by an empty one", Zh: "红锁五个节点之一重启后数据为空，或被换成一个空节点"},
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, replaced} },
 	Skip:     skipUnreachable,
@@ -35,10 +35,10 @@ var RedlockRestarted = Fault{
 	Strike:   restartNode,
 }
 
-// RedlockGuarded is the same with nodes that grant nothing for a while after a restart.
+// RedlockGuarded is RedlockRestarted with nodes that grant no lock for one TTL after a restart.
 var RedlockGuarded = Fault{
 	Name:     "redlock-restart-guarded",
-	Title:    api.Text{En: "the same with the restart guard: a node that was restarted grants nothing for one TTL", Zh: "同上，但有重启保护：重启过的节点在一个 TTL 内不给任何人加锁"},
+	Title:    api.Text{En: "the same with the restart guard: a restarted node grants no lock for one TTL", Zh: "同上，但有重启保护：重启过的节点在一个 TTL 内不给任何人加锁"},
 	Cuts:     bothCuts,
 	Variants: RedlockRestarted.Variants,
 	Skip:     skipUnreachable,
@@ -53,7 +53,7 @@ var RedlockGuarded = Fault{
 	},
 }
 
-// skipUnreachable says that the victim sends nothing to nodes that it does not reach.
+// skipUnreachable says whether a position is on a node that the victim cannot reach in this variant.
 func skipUnreachable(variant string, at rig.Position) bool {
 	return variant != allGranted && (at.Server == unreachable[0] || at.Server == unreachable[1])
 }

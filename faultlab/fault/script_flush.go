@@ -9,10 +9,10 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// ScriptFlush has the servers forget all scripts.
+// ScriptFlush makes the lane's Redis servers forget all scripts.
 var ScriptFlush = Fault{
 	Name:  "script-flush",
-	Title: api.Text{En: "Redis forgets its scripts (SCRIPT FLUSH) while a request is under way", Zh: "请求进行到一半，Redis 的脚本缓存被清空（SCRIPT FLUSH）"},
+	Title: api.Text{En: "Redis forgets its scripts (SCRIPT FLUSH) in the middle of a request", Zh: "请求进行到一半，Redis 的脚本缓存被清空（SCRIPT FLUSH）"},
 	Cuts:  bothCuts,
 	Happens: func(m api.Mode, _ api.Store) bool {
 		return slices.Contains(m.Needs, localstack.Redis) && !slices.Contains(withoutScripts, m.Name)
@@ -31,5 +31,5 @@ var ScriptFlush = Fault{
 	},
 }
 
-// withoutScripts are the modes that talk to Redis in plain commands only.
+// withoutScripts are the modes that send Redis no scripts.
 var withoutScripts = []string{"setnx", "setnx-expire", "setnx-ttl", "setnx-owner", "redis-decr", "zookeeper", "etcd", "consul"}

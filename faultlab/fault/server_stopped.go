@@ -13,16 +13,16 @@ import (
 
 // The variants of a lock server that stops.
 const (
-	holderWaits  = "holder-waits"   // the holder is slow as well, and goes on after a rival was served
-	holderGoesOn = "holder-goes-on" // it goes on meanwhile, as far as it comes
-	oneOfFive    = "one-of-five"    // nodes of a Redlock; the holder goes on
+	holderWaits  = "holder-waits"   // the holder is held as well, and goes on after a rival was served
+	holderGoesOn = "holder-goes-on" // the holder goes on meanwhile, as far as it can
+	oneOfFive    = "one-of-five"    // this many nodes of a Redlock stop; the holder goes on
 	threeOfFive  = "three-of-five"
 )
 
-// ServerStopped stops the lock's server past the TTL, and lets it go on.
+// ServerStopped stops the lock server by SIGSTOP for longer than the TTL and then lets it go on.
 var ServerStopped = Fault{
 	Name:  "lock-server-stopped",
-	Title: api.Text{En: "the lock's server stands still past the TTL (SIGSTOP) and goes on", Zh: "锁所在的服务器停住（SIGSTOP），超过 TTL 之后又恢复"},
+	Title: api.Text{En: "the lock server is stopped (SIGSTOP) for longer than the TTL and then goes on", Zh: "锁所在的服务器停住（SIGSTOP），超过 TTL 之后又恢复"},
 	Cuts:  bothCuts,
 	Variants: func(m api.Mode) []string {
 		if slices.Contains(m.Needs, localstack.Redlock) {
@@ -52,7 +52,7 @@ var ServerStopped = Fault{
 			asked = append(asked, p.Ask(p.Lane.B, p.NewKey()))
 			p.pass(p.Lane.A, held)
 		}
-		select { // nothing but time makes the lock expire
+		select { // the lock expires only by time
 		case <-goOn:
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -10,11 +10,11 @@ import (
 	"lastitem/internal/wire"
 )
 
-// SessionEnd ends the session of a holder that lives: its lease is revoked, as the servers do by themselves when its renewals come too late.
-// A rival has the lock at once, the holder hears of it when it next asks.
+// SessionEnd ends the lock session of a holder that is alive, as the servers do when renewals come too late. A rival gets the lock at once; the
+// holder learns of it at its next command.
 var SessionEnd = Fault{
 	Name:  "session-end",
-	Title: api.Text{En: "the holder's lease or session in etcd, ZooKeeper or Consul is ended, the process is alive", Zh: "etcd 租约、ZooKeeper 或 Consul 会话被终止，持有者进程还活着"},
+	Title: api.Text{En: "the holder's lease or session in etcd, ZooKeeper or Consul is ended; the process stays alive", Zh: "etcd 租约、ZooKeeper 或 Consul 会话被终止，持有者进程还活着"},
 	Cuts:  bothCuts,
 	// The variants are the services.
 	Variants: services,
@@ -34,7 +34,7 @@ var SessionEnd = Fault{
 	},
 }
 
-// services are the lock services of a mode.
+// services are the lock services that a mode needs, by the names of localstack.
 func services(m api.Mode) []string {
 	return slices.DeleteFunc(slices.Clone(m.Needs), func(s string) bool {
 		return !slices.Contains([]string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul}, s)

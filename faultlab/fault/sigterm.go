@@ -8,12 +8,12 @@ import (
 	"lastitem/internal/api"
 )
 
-// SIGTERM tells the victim to end, as every rolling deployment does, while a request is in the middle of its work. The replica must turn new
-// clients away, finish the request, answer the truth, and leave nothing locked behind.
+// SIGTERM asks the victim's process to shut down in the middle of a request, as every rolling deployment does. The replica must refuse new
+// connections, finish the request, answer truthfully, and release its locks.
 var SIGTERM = Fault{
 	Name:  "sigterm",
-	Title: api.Text{En: "the process is told to end (SIGTERM) in the middle of a request, and does, in its own time", Zh: "请求办到一半时进程收到 SIGTERM，善后之后自行退出"},
-	// The process cannot tell a command that has not arrived from one whose answer has not: one cut is enough.
+	Title: api.Text{En: "the process receives SIGTERM in the middle of a request and shuts down gracefully", Zh: "请求处理到一半，进程收到 SIGTERM 并优雅退出"},
+	// To the process a command that has not arrived looks like one whose answer has not: one cut is enough.
 	Cuts:    []rig.Cut{rig.Command},
 	Happens: always,
 	Strike: func(ctx context.Context, p *Play) error {
@@ -37,10 +37,10 @@ var SIGTERM = Fault{
 	},
 }
 
-// freeWithin is how soon all must be free that a process held which lived to let it go.
+// freeWithin bounds how long locks may stay held after their holder, alive, had the chance to release them.
 const freeWithin = 5 * time.Second
 
-// freed waits for answers, and has C ask until it is served. No TTL is waited for: whoever was alive has released what it held.
+// freed waits for the answers, and has C ask until it is served. It does not wait for a TTL: a living holder must have released its locks.
 func (p *Play) freed(ctx context.Context, all ...*rig.Pending) error {
 	for _, one := range all {
 		if err := one.Wait(ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// upset holds the victim, does something to a server, has a rival served as far as it comes, and lets the victim go on.
+// upset holds the victim, harms a server, has a rival ask, and lets the victim go on when the rival is answered or blocked.
 func (p *Play) upset(ctx context.Context, note string, harm func(context.Context) error) error {
 	a, pass, err := p.begin(ctx)
 	if err != nil {
@@ -30,10 +30,10 @@ func (p *Play) upset(ctx context.Context, note string, harm func(context.Context
 	return p.meet(ctx, a, b)
 }
 
-// recovery is how long a replica may be without a server that is there again: until its connections are made anew.
+// recovery is how long a replica may take to reconnect to a server that has restarted.
 const recovery = 5 * time.Second
 
-// rivalAfter has B ask. A request that is declined because the connections of its replica were lost is repeated.
+// rivalAfter has B ask, and ask again while its replica answers backend_unavailable because it has not reconnected yet.
 func (p *Play) rivalAfter(ctx context.Context) (*rig.Pending, error) {
 	for end := time.Now().Add(recovery); ; {
 		b := p.Ask(p.Lane.B, p.NewKey())
@@ -46,10 +46,10 @@ func (p *Play) rivalAfter(ctx context.Context) (*rig.Pending, error) {
 	}
 }
 
-// lockInRedis is for modes whose lock is in Redis, and nowhere else.
+// lockInRedis says whether a mode has its lock in Redis and in no other service.
 func lockInRedis(m api.Mode) bool {
 	return slices.Contains(m.Needs, localstack.Redis) && !slices.ContainsFunc(lockServices, func(s string) bool { return slices.Contains(m.Needs, s) })
 }
 
-// lockServices are where a lock may be other than in Redis.
+// lockServices are the services other than Redis that may hold a lock.
 var lockServices = []string{localstack.Redlock, localstack.ZooKeeper, localstack.Etcd, localstack.Consul}

@@ -78,7 +78,7 @@ public final class Main {
     }
   }
 
-  /** Read, check, write: the lock sees to it that nobody else does so meanwhile. */
+  /** Reads, checks and writes the stock; only the lock keeps other requests out. */
   private String sell(String product) {
     RBucket<String> bucket = redisson.getBucket("stock:" + product, StringCodec.INSTANCE);
     int stock = Integer.parseInt(bucket.get());
