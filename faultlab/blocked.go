@@ -8,19 +8,20 @@ import (
 	"lastitem/internal/audit"
 )
 
-// Blocked says how long a holder that stands still keeps everybody else out. It is told by what happened, not by the clock.
+// Blocked says until when a paused holder keeps other requests for the product from being served. It is read from the order of events, not
+// from the clock.
 type Blocked string
 
 // From the shortest to the longest.
 const (
-	NotBlocked  Blocked = "no"     // the rival's first request was served
-	UntilLease  Blocked = "lease"  // the rival was turned away for a while, and served before the holder went on
-	UntilHolder Blocked = "holder" // nobody was served before the holder went on
+	NotBlocked  Blocked = "no"     // a request of the rival was answered during the pause, and none was declined before it
+	UntilLease  Blocked = "lease"  // the rival was declined first, and served while the holder was still paused
+	UntilHolder Blocked = "holder" // nobody was served before the holder resumed
 )
 
 var longer = map[Blocked]int{"": 0, NotBlocked: 1, UntilLease: 2, UntilHolder: 3}
 
-// blockedFor reads it from the events of a schedule: from A's pause to its end, what did B's requests come to? "" = A did not pause.
+// blockedFor reads it from the events of a schedule, from A's pause to A's resumption; "" = A was not paused.
 func blockedFor(events []rig.Event) Blocked {
 	found := Blocked("")
 	var from time.Duration

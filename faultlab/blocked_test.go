@@ -6,7 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 )
 
-// Who keeps whom out is read from what happened between the pause and its end.
+// Blocked follows from the answers between the holder's pause and its resumption.
 func TestBlockedFor(t *testing.T) {
 	t.Parallel()
 	event := func(actor string, what rig.What, text string) rig.Event {

@@ -25,7 +25,7 @@ type Cell struct {
 	Sampled bool `json:"sampled,omitempty"`
 	// Witnesses are schedules that show the letters, one each: the first in the order of the request that is the same in every run.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
-	// Blocked says how long a holder that stands still keeps everybody else out, at the worst of the positions; "" = nobody stood still.
+	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a holder.
 	Blocked Blocked `json:"blocked,omitempty"`
 	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
 	BlockedFor time.Duration `json:"-"`
@@ -41,7 +41,7 @@ const letters = "OLDXA!"
 func sum(c Cell, played []Played) Cell {
 	struck := slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Outcome == Idle })
 	if len(struck) == 0 && len(played) > 0 {
-		c.Wrong = append(c.Wrong, string(Vacuous)+": there was nothing that it could strike at, wherever it was tried")
+		c.Wrong = append(c.Wrong, string(Vacuous)+": the hazard found nothing to strike at, at any position")
 	}
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}

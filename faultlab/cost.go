@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Cost is what an exploration took from the machine.
+// Cost is the processor time and memory that an exploration used.
 type Cost struct {
-	// LabCPU is the processor time of the lab's own process, proxies and judge included; RestCPU that of the replicas and servers.
+	// LabCPU is the processor time of the lab's own process, proxies and judge included; RestCPU is that of the replicas and servers.
 	LabCPU  time.Duration `json:"lab_cpu_ns"`
 	RestCPU time.Duration `json:"rest_cpu_ns"`
-	// Peak is the most memory that all of these had at one time, in bytes, as far as looks every second saw it: anonymous and shared
-	// pages, not those of files. 0 = not known, on systems without /proc.
+	// Peak is the highest memory use of all these processes together, in bytes, sampled every second: anonymous and shared pages, without
+	// pages of files. 0 = unknown, on systems without /proc.
 	Peak int64 `json:"peak_bytes"`
 }
 
 // meter measures a cost.
 type meter struct {
-	self, children time.Duration // before
+	self, children time.Duration // processor time at the start
 	stop           context.CancelFunc
 	done           sync.WaitGroup
 	peak           int64
 }
 
-// memoryTick is how often the meter looks at the memory.
+// memoryTick is how often the meter samples the memory.
 const memoryTick = time.Second
 
 func startMeter(ctx context.Context) *meter {
@@ -64,7 +64,7 @@ func cpu(who int) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// memory adds up the pages of this process and all that descend from it.
+// memory returns the bytes that this process and all its descendants have in memory; 0 = unknown.
 func memory() int64 {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -85,7 +85,7 @@ func memory() int64 {
 	return sum
 }
 
-// parent reads the parent of a process, the second field after its name in parentheses; 0 = it is gone.
+// parent returns the pid of a process's parent, the second field after the name in parentheses; 0 = the process is gone.
 func parent(pid int) int {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -99,7 +99,7 @@ func parent(pid int) int {
 	return ppid
 }
 
-// pages are the bytes of a process in memory that are no file's.
+// pages returns the bytes that a process has in memory, without pages of files.
 func pages(pid int) int64 {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // Options says what to explore, and on what.
 type Options struct {
-	// Modes, Stores and Faults select cells; nil = all, of the faults those of the ladder.
+	// Modes, Stores and Faults select cells; nil = all modes, all stores, and the faults of fault.Ladder.
 	Modes  []string
 	Stores []api.Store
 	Faults []api.Hazard
@@ -26,7 +26,7 @@ type Options struct {
 	All bool
 	// Pairs adds the schedules with two preemptions: the victim and the rival are both held, each at each of its commands.
 	Pairs bool
-	// Learn takes what is found beyond the ladder for what must be found.
+	// Learn accepts every finding about the hazards of fault.Beyond as the expected one; it is set to update matrix.json.
 	Learn bool
 	// Extras are the services that are started beside Redis and SQL, localstack.Etcd and the like; a mode that needs another is left out.
 	Extras []string
@@ -36,8 +36,8 @@ type Options struct {
 	Lanes int
 	// TTL of the locks where leases shall expire; 0 = DefaultTTL. Elsewhere it is LongTTL.
 	TTL time.Duration
-	// Serve is a service that is not ours, to be explored in place of the shop's modes; nil = the shop. It claims nothing: whatever is found
-	// is reported.
+	// Serve is a foreign service to explore in place of the shop's modes; nil = the shop. It makes no claims: the lab reports every
+	// finding.
 	Serve *rig.Foreign
 	// Binary is the shop; "" is the running program.
 	Binary string
@@ -56,14 +56,14 @@ const (
 // Result is what an exploration found.
 type Result struct {
 	Cells []Cell `json:"cells"`
-	// Worst is the schedule that broke most, with its story; nil where there were several cells, unless the service is not ours.
+	// Worst is the schedule that broke most, with its story; nil if the shop was explored in more than one cell.
 	Worst *Played `json:"worst,omitempty"`
 	// Played are the schedules with their stories, where Options.Stories asks for them.
 	Played []Played `json:"played,omitempty"`
 	// Servers says what it was seen on, by name: "redis-server 7.0.15". TTL is that of the locks where leases expire.
 	Servers map[string]string `json:"servers"`
 	TTL     time.Duration     `json:"ttl_ns"`
-	// Serve is the service where it is not ours, and Leases are the locks that were seen in its Redis.
+	// Serve is the foreign service that was explored, nil = the shop; Leases are the locks seen in its Redis.
 	Serve  *rig.Foreign `json:"serve,omitempty"`
 	Leases []rig.Lease  `json:"leases,omitempty"`
 	// Order is every cell that the modes claim, selected or not, in their order.
@@ -120,7 +120,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	if len(cells) == 0 {
 		return nil, l.nothing()
 	}
-	alone := len(cells) == 1 || l.o.Serve != nil // it has a worst schedule
+	alone := len(cells) == 1 || l.o.Serve != nil // the result has a worst schedule
 	l.told = l.o.Stories || alone
 	res := &Result{
 		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}), Serve: l.o.Serve, Leases: l.leases,
@@ -146,10 +146,10 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	return res, err
 }
 
-// groupsAtOnce is how many groups are explored side by side: while the lanes of one wait for leases to expire, those of others work.
+// groupsAtOnce is how many groups are explored in parallel: while the lanes of one wait for leases to expire, the lanes of others work.
 const groupsAtOnce = 3
 
-// exploreGroup plays the cells of a group, and ends its lanes.
+// exploreGroup plays the cells of a group and then closes its lanes. done is called with each cell and its schedules.
 func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Played)) error {
 	defer g.close()
 	if len(g.cells) == 0 {
@@ -175,7 +175,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 	})
 }
 
-// sideBySide calls do for everything, for so many at once. The first error ends it all.
+// sideBySide calls do for each element of all, at most atOnce in parallel. The first error cancels the context of the others.
 func sideBySide[T any](ctx context.Context, all []T, atOnce int, do func(context.Context, T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -194,7 +194,7 @@ func sideBySide[T any](ctx context.Context, all []T, atOnce int, do func(context
 	return context.Cause(ctx)
 }
 
-// expect fills in what a cell must show: where nobody claims anything, and this run is to be learned from, what was seen.
+// expect sets the claim of a cell. With Options.Learn the finding itself is the claim of a cell of fault.Beyond.
 func (l *lab) expect(c Cell, played []Played) Cell {
 	if f, _ := fault.Named(c.Fault); l.o.Learn && !f.Claimed() {
 		c.Claim = sum(c, played).Found

@@ -23,10 +23,10 @@ type lab struct {
 	again   atomic.Int64 // schedules that were played again because of a stall
 	paths   paths
 
-	leases []rig.Lease // of a service that is not ours
+	leases []rig.Lease // locks seen in the Redis of a foreign service
 }
 
-// group is the lanes of one equipment, and the cells that are played on them.
+// group holds the lanes with the same equipment, and the cells that are played on them.
 type group struct {
 	equipment rig.Equipment
 	first     int // number of its first lane
@@ -36,14 +36,14 @@ type group struct {
 	cells     []Cell
 }
 
-// fewLanes is how many lanes there are where nothing waits for expiry: they keep the processors busy by themselves. Servers of a
-// lane's own are waited for.
+// fewLanes is the number of lanes of a group whose schedules do not wait: so few keep the processors busy. pairs is the number where
+// schedules wait for servers of the lane's own to start.
 const (
 	fewLanes = 2
 	pairs    = 4
 )
 
-// lanesFor is how many lanes of an equipment there are.
+// lanesFor returns the number of lanes with an equipment.
 func lanesFor(e rig.Equipment, o Options) int {
 	switch {
 	case e.Expiry:
@@ -55,7 +55,7 @@ func lanesFor(e rig.Equipment, o Options) int {
 	}
 }
 
-// open starts the servers and the lanes of the first group, and asks for the modes.
+// open starts the servers and the lanes of the first group, and reads the list of modes from a replica.
 func open(ctx context.Context, o Options) (*lab, error) {
 	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}}
 	lanes := 0
@@ -86,7 +86,7 @@ func open(ctx context.Context, o Options) (*lab, error) {
 	return l, nil
 }
 
-// group is the one on whose lanes a fault is played; nil = there is none.
+// group returns the group on whose lanes a fault is played; nil = none yet.
 func (l *lab) group(f fault.Fault) *group {
 	for _, g := range l.groups {
 		if g.equipment == l.equipment(f) {
@@ -96,7 +96,7 @@ func (l *lab) group(f fault.Fault) *group {
 	return nil
 }
 
-// openLanes starts the lanes of a group, where they are not there.
+// openLanes starts the lanes of a group unless they are running.
 func (l *lab) openLanes(ctx context.Context, g *group) error {
 	if g.lanes != nil {
 		return nil
@@ -128,7 +128,7 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 	return nil
 }
 
-// close ends the lanes of a group.
+// close closes the lanes of a group.
 func (g *group) close() {
 	for _, lane := range g.lanes {
 		if lane != nil {
@@ -145,7 +145,7 @@ func (l *lab) close() error {
 	return l.servers.Close()
 }
 
-// lane takes a free lane.
+// lane waits for a free lane and takes it.
 func (g *group) lane(ctx context.Context) (*rig.Lane, error) {
 	select {
 	case lane := <-g.free:

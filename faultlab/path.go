@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// paths keeps the paths of the requests that were traced. Groups that give their replicas the same settings share them.
+// paths keeps the traced request of each mode and store. Groups whose replicas have the same settings share it.
 type paths struct {
 	mu    sync.Mutex
 	known map[pathKey]*tracing
@@ -21,14 +21,14 @@ type pathKey struct {
 	settings string
 }
 
-// tracing is a path that somebody is tracing, or has traced.
+// tracing is a path that has been traced (done), or is being traced under the mutex.
 type tracing struct {
 	mu   sync.Mutex
 	done bool
 	path rig.Path
 }
 
-// of returns the tracing of a key, which may be still empty.
+// of returns the tracing of a key; a new one is empty.
 func (p *paths) of(key pathKey) *tracing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,7 +40,7 @@ func (p *paths) of(key pathKey) *tracing {
 	return t
 }
 
-// path is the request of a mode, traced once on a lane of the group.
+// path returns the path of a cell's request. The first call traces the request on a lane of the group.
 func (l *lab) path(ctx context.Context, g *group, c Cell) (rig.Path, error) {
 	t := l.paths.of(pathKey{c.Mode, c.Store, g.equipment.Settings})
 	t.mu.Lock()

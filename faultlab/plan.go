@@ -18,8 +18,8 @@ func (l *lab) cells(o Options) []Cell {
 	return Cells(modes, l.matrix, o)
 }
 
-// Cells are those that can happen, as far as they are selected, with what they must show: the claim of the mode, or beyond the ladder what
-// the matrix has ("" = it does not know the cell).
+// Cells returns the selected cells that can happen. The claim of a cell is the mode's claim or, for a hazard of fault.Beyond, what known has
+// ("" = known has no such cell).
 func Cells(modes []api.Mode, known Matrix, o Options) []Cell {
 	var all []Cell
 	for _, m := range modes {
@@ -43,7 +43,8 @@ func Cells(modes []api.Mode, known Matrix, o Options) []Cell {
 	return all
 }
 
-// happens says whether a cell can be played. A mode that two requests break without any fault is not asked about hazards beyond the ladder.
+// happens says whether a cell can be played. The hazards of fault.Beyond are not played on a mode that two concurrent requests break without
+// any fault.
 func happens(f fault.Fault, m api.Mode, store api.Store) bool {
 	claims := m.Claims[store]
 	if f.Claimed() {
@@ -52,7 +53,7 @@ func happens(f fault.Fault, m api.Mode, store api.Store) bool {
 	return claims[api.Threads] == api.Exact && claims[api.Replicas] == api.Exact && f.Happens(m, store)
 }
 
-// selectedFault says whether a fault is to be played. Where none is named, the ladder is.
+// selectedFault says whether a fault is to be played. If no fault is named, those of fault.Ladder are.
 func selectedFault(o Options, f fault.Fault) bool {
 	if o.Faults == nil {
 		return f.Claimed()

@@ -14,33 +14,33 @@ import (
 	"lastitem/internal/api"
 )
 
-// Randomly says how random schedules are drawn.
+// Randomly says how to draw random schedules.
 type Randomly struct {
-	// Seed decides on every schedule: the nth of an equipment is the same in every run on the same binary. How many are played is the
-	// machine's affair.
+	// Seed decides which schedules are drawn: with the same binary and seed, the nth schedule of an equipment is the same in every run.
+	// How many are played depends on the machine.
 	Seed uint64
-	// For is how long schedules are begun.
+	// For is how long new schedules are started; those that have started are finished.
 	For time.Duration
-	// Found is told of every schedule that was not exact, from one goroutine at a time; nil = nobody.
+	// Found is called with every schedule that was not exact, by one goroutine at a time; nil = not called.
 	Found func(Played)
 }
 
-// Drawn is what random schedules showed.
+// Drawn is the result of random schedules.
 type Drawn struct {
 	Seed      uint64               `json:"seed"`
-	Cells     int                  `json:"cells"` // those that must be exact, of which schedules were drawn
+	Cells     int                  `json:"cells"` // the cells that schedules were drawn from: those that must be exact
 	Schedules int                  `json:"schedules"`
-	Pairs     int                  `json:"pairs"` // of them, with the rival held too
+	Pairs     int                  `json:"pairs"` // the schedules in which the rival was held too
 	Outcomes  map[api.Outcomes]int `json:"outcomes"`
-	Broken    []Played             `json:"broken,omitempty"` // those with a letter, or that could not be played
+	Broken    []Played             `json:"broken,omitempty"` // the schedules that showed a letter or could not be played
 	Servers   map[string]string    `json:"servers"`
 	TTL       time.Duration        `json:"ttl_ns"`
 	Took      time.Duration        `json:"took_ns"`
 }
 
-// Random plays random schedules of the cells that must be exact: a random mode, store, hazard, variant, position of the victim and often
-// one of the rival, also after its last write. A rare interleaving needs luck here; the grid of [Explore] needs none, but it holds a rival
-// only before a command.
+// Random plays random schedules of the cells that must be exact: a random mode, store, hazard, variant, position of the victim and often a
+// position of the rival. It finds a rare interleaving only by luck; [Explore] plays every position, but holds the rival only before a
+// command, while Random also holds it before an answer. Drawn is nil if the lab could not be started.
 func Random(ctx context.Context, o Options, r Randomly) (*Drawn, error) {
 	o.complete()
 	began := time.Now()
@@ -65,7 +65,7 @@ func Random(ctx context.Context, o Options, r Randomly) (*Drawn, error) {
 	return d, err
 }
 
-// wander draws on all equipments. Where there are more of them than are used side by side, each gets its share of the time.
+// wander plays random schedules on every group. If there are more groups than run in parallel, each gets an equal share of the time.
 func (l *lab) wander(ctx context.Context, r Randomly, d *Drawn) error {
 	for _, c := range l.cells(l.o) {
 		f, _ := fault.Named(c.Fault)
@@ -98,19 +98,19 @@ func (l *lab) wander(ctx context.Context, r Randomly, d *Drawn) error {
 	})
 }
 
-// draws is which schedules an equipment plays.
+// draws says which schedules a group plays, and until when.
 type draws struct {
 	seed  uint64
 	until time.Time
 }
 
-// wanderOn plays on all lanes of a group until the time is over.
+// wanderOn plays random schedules on all lanes of a group until ds.until.
 func (l *lab) wanderOn(ctx context.Context, g *group, ds draws, done func(Played)) error {
 	var n atomic.Uint64
 	lanes := make([]int, len(g.lanes))
 	return sideBySide(ctx, lanes, len(lanes), func(ctx context.Context, _ int) error {
 		for time.Now().Before(ds.until) {
-			rng := rand.New(rand.NewPCG(ds.seed, uint64(g.first)<<32|n.Add(1))) //nolint:gosec // it is to be repeated, not to be secret
+			rng := rand.New(rand.NewPCG(ds.seed, uint64(g.first)<<32|n.Add(1))) //nolint:gosec // it must be repeatable, not secret
 			s, err := l.draw(ctx, g, rng)
 			if err != nil {
 				return err
@@ -125,10 +125,10 @@ func (l *lab) wanderOn(ctx context.Context, g *group, ds draws, done func(Played
 	})
 }
 
-// untraced is how often in a row a request may fail without any fault, as it may on a machine that is too busy for a service.
+// untraced is how many traces may fail in a row; a trace, a request without any fault, may fail if the machine is too busy.
 const untraced = 20
 
-// draw is a random schedule of a group. A cell whose request cannot be traced just now is passed over.
+// draw returns a random schedule of a group. It skips a cell whose request cannot be traced.
 func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, error) {
 	for failed := 0; ; {
 		c := g.cells[rng.IntN(len(g.cells))]
@@ -146,7 +146,7 @@ func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, err
 	}
 }
 
-// drawn is a random schedule of a cell; false where its hazard cannot strike so.
+// drawn returns a random schedule of a cell; false if the hazard has no such schedule.
 func drawn(m api.Mode, c Cell, path rig.Path, rng *rand.Rand) (Schedule, bool) {
 	f, _ := fault.Named(c.Fault)
 	s := Schedule{Mode: c.Mode, Store: c.Store, Fault: c.Fault}
@@ -177,7 +177,7 @@ func drawn(m api.Mode, c Cell, path rig.Path, rng *rand.Rand) (Schedule, bool) {
 
 func pick[T any](rng *rand.Rand, all []T) T { return all[rng.IntN(len(all))] }
 
-// add takes in a schedule.
+// add counts a schedule.
 func (d *Drawn) add(r Randomly, p Played) {
 	d.Schedules++
 	d.Outcomes[p.Outcome]++

@@ -11,7 +11,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// The same numbers draw the same schedules, each of which its hazard can play; all positions, cuts and variants come.
+// The same seed draws the same schedules, each hazard can play its schedules, and every position, cut and variant is drawn.
 func TestDrawn(t *testing.T) {
 	t.Parallel()
 	var steps []rig.Position

@@ -53,7 +53,7 @@ type Played struct {
 	Why    string        `json:"why,omitempty"`
 	Report audit.Report  `json:"report"`
 	Took   time.Duration `json:"-"`
-	// Blocked says how long A kept the others out while it stood still; "" = it did not, or the rival was held too.
+	// Blocked says until when A, paused, kept the others out; "" = A was not paused, or the rival was held too.
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
 }
@@ -66,7 +66,7 @@ const (
 	Failed api.Outcomes = "FAILED"
 )
 
-// Idle is a schedule in which there was nothing that the hazard could strike at: before the lock is taken, for one. It counts for nothing.
+// Idle is a schedule in which the hazard found nothing to strike at, for example before the lock is taken. It is not counted.
 const Idle api.Outcomes = "IDLE"
 
 // Unexplained stands for a violation that none of the letters names.
@@ -150,7 +150,7 @@ func outlive(m api.Mode, ttl time.Duration) time.Duration {
 		case "zookeeper":
 			longest = max(longest, 2*time.Second)
 		case "consul":
-			longest = max(longest, 45*time.Second) // twice the session's TTL, its lock-delay, and a late agent
+			longest = max(longest, 45*time.Second) // twice the session's TTL, the lock-delay, and some delay of the agent
 		}
 	}
 	return longest

@@ -13,10 +13,10 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Unclaimed is the claim of a service that makes none: every letter that is found is reported, and none is expected.
+// Unclaimed is the claim of a foreign service, which makes none: every letter found is reported, and none is expected.
 const Unclaimed api.Outcomes = "?"
 
-// only are the stores that the exploration needs; nil = all.
+// only returns the servers that the exploration needs; nil = all.
 func (o Options) only() []string {
 	if o.Serve == nil {
 		return nil
@@ -32,7 +32,8 @@ func (l *lab) service() rig.Service {
 	return rig.Shop(l.o.Binary)
 }
 
-// equipment is what the lanes of a fault must have. A service whose locks have the TTL that it pleases has the same lanes for all.
+// equipment returns what the lanes of a fault must have. If the lab cannot set the TTL of a foreign service's locks, all its faults share
+// lanes, except those that need a pair of Redis servers.
 func (l *lab) equipment(f fault.Fault) rig.Equipment {
 	e := f.Lane
 	if l.o.Serve != nil && !l.o.Serve.TakesTTL() && !e.Pair {
@@ -41,7 +42,7 @@ func (l *lab) equipment(f fault.Fault) rig.Equipment {
 	return e
 }
 
-// meet tries a service that is not ours without any fault, finds out how long its locks live, and makes a mode of it.
+// meet sends a foreign service requests without any fault, finds out the TTL of its locks, and describes it as a mode.
 func (l *lab) meet(ctx context.Context) error {
 	f, lane := l.o.Serve, l.groups[0].lanes[0]
 	if err := f.Try(ctx, lane); err != nil {
@@ -64,7 +65,7 @@ func (l *lab) meet(ctx context.Context) error {
 	return nil
 }
 
-// readTTL finds the locks of a service, and takes the longest TTL of them.
+// readTTL finds the locks of a service in Redis and takes the longest TTL as the TTL of the lab.
 func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
 	ask := rig.Ask{Mode: rig.ServiceName, Stock: rig.Stock}
 	path, err := lane.Trace(ctx, ask)
@@ -81,7 +82,7 @@ func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
 		longest = max(longest, x.TTL)
 	}
 	if len(seen) == 0 {
-		l.o.Log("no lock was seen in Redis while a request was held; --lock-ttl says how long others live")
+		l.o.Log("no lock was seen in Redis while a request was held; if your locks are elsewhere, give their TTL by --lock-ttl")
 		return nil
 	}
 	l.o.TTL = longest
@@ -89,7 +90,7 @@ func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
 	return nil
 }
 
-// theirs is a mode of a service that is not ours: it has no claims, so that everything is tried that can happen to it.
+// theirs describes a foreign service as a mode. Every fault that can happen to it has the claim Unclaimed.
 func theirs(f *rig.Foreign) api.Mode {
 	claims := map[api.Hazard]api.Outcomes{}
 	for _, x := range fault.Ladder {
@@ -122,7 +123,7 @@ func (r *Result) Broken() int {
 	return n
 }
 
-// ofAll picks the schedule that broke most of those of several cells.
+// ofAll returns the worst of the worst schedules of several cells.
 func ofAll(worsts []*Played, cells []Cell) *Played {
 	at := func(p *Played) int {
 		return slices.IndexFunc(cells, func(c Cell) bool { return c.Fault == p.Schedule.Fault })
@@ -136,18 +137,18 @@ func ofAll(worsts []*Played, cells []Cell) *Played {
 	return worst(all)
 }
 
-// CheckFaults says which of the selected faults cannot happen to a service.
+// CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil = all can.
 func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
 	can := theirs(f).Claims[""]
 	for _, name := range selected {
 		switch {
 		case can[name] != "":
 		case name == api.Retry:
-			return errors.New("--fault retry needs --key-header, or {{key}} in --request: without a key nobody can tell a repetition from a second order")
+			return errors.New("--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order")
 		case name == api.Failover:
 			return errors.New("--fault failover needs a service that uses Redis")
 		default:
-			return fmt.Errorf("--fault %s is not for a service that is not ours", name)
+			return fmt.Errorf("--fault %s cannot be played on your own service", name)
 		}
 	}
 	return nil

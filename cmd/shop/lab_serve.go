@@ -142,7 +142,7 @@ func statements(text string) ([]string, error) {
 	return all, nil
 }
 
-// exploreServe explores a service that is not ours.
+// exploreServe tests a foreign service and reports; the error carries the exit code.
 func exploreServe(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
 		return usage("%v", err)

@@ -175,7 +175,7 @@ func (k *kafkaDeductor) open(ctx context.Context) (l *kafkaLink, err error) {
 
 // kafkaLinger is how long a record waits for company. Requests and answers come in bursts, since each batch answers many at once; sent
 // as they come, they make twice as many requests to the broker and fetches from it, and those are what a busy shop spends its time on.
-// 5 ms makes fewer requests still, and sells less: requests and answers both wait.
+// 5 ms makes even fewer requests and fewer sales: requests and answers both wait.
 const kafkaLinger = 2 * time.Millisecond
 
 // kafkaCommit is how often offsets are committed. What is delivered again because they were not has no effect.
