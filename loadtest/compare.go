@@ -77,7 +77,7 @@ type Comparing struct {
 	Fits func(api.Mode, Plan) error
 	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
 	Replicas int
-	// RTT is the round trip between the replicas and their servers; 0 = that of the network there is.
+	// RTT is the round trip added between the replicas and their servers, for the report only; 0 = none.
 	RTT   time.Duration
 	Stack []string
 	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that the

@@ -21,7 +21,7 @@ type Environment struct {
 	Engine     string    `json:"engine"`
 	// Replicas is how many processes served, as the caller knows or as X-Replica showed.
 	Replicas int `json:"replicas"`
-	// RTT is the round trip that was put between the replicas and their servers; 0 = none.
+	// RTT is the round trip added between the replicas and their servers, in nanoseconds in JSON; 0 = none.
 	RTT time.Duration `json:"rtt,omitempty"`
 }
 

@@ -28,7 +28,7 @@ type Actor struct {
 	stopped bool
 	holds   []*wire.Hold
 	turned  bool // some proxy leads elsewhere
-	parted  bool // from some server
+	parted  bool // cut off from some server, see Part
 	starts  int
 }
 
@@ -123,7 +123,7 @@ func (a *Actor) Resume() error {
 // Kill ends the process by SIGKILL and returns when it is gone.
 func (a *Actor) Kill() { a.run.Kill() }
 
-// Terminate sends SIGTERM, and returns when the process takes no new connections.
+// Terminate sends SIGTERM and returns when the process accepts no new connections.
 func (a *Actor) Terminate(ctx context.Context) error {
 	if err := syscall.Kill(a.run.PID, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("faultlab: terminate %s: %w", a.Name, err)
@@ -137,13 +137,13 @@ func (a *Actor) Terminate(ctx context.Context) error {
 	})
 }
 
-// turnedAwayWithin is how long a connection may take: a replica that lets none begin may answer nothing at all.
+// turnedAwayWithin bounds an attempt to connect: a replica that accepts no connections may also leave the attempt unanswered.
 const turnedAwayWithin = 50 * time.Millisecond
 
-// endedWithin is how long a process may take to end after SIGTERM, with no request left: it closes its sessions, each within a bound.
+// endedWithin is how long a process without requests may take to exit after SIGTERM: it closes its sessions, each within a bound.
 const endedWithin = 20 * time.Second
 
-// Ended waits until the process has ended by itself.
+// Ended waits until the process has exited by itself; after endedWithin it returns an error.
 func (a *Actor) Ended(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()

@@ -21,62 +21,64 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Foreign is anybody's service, in any language: how it is started, asked, reset and read. Texts may have placeholders, {{port}} and the
-// like; [Foreign.Check] says which. It is stored with a story, so that a replay needs nothing else.
+// Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its stock. Its texts may
+// contain placeholders such as {{port}}; [Foreign.Check] names those that are allowed. It is stored with a story, so that a replay needs
+// nothing else.
 type Foreign struct {
-	// Serve is the command line of a replica, Env what is added to its environment: NAME=VALUE.
+	// Serve is the command line of a replica; Env are variables added to its environment, NAME=VALUE.
 	Serve string   `json:"serve"`
 	Env   []string `json:"env,omitempty"`
-	// Ready is a path that answers 2xx or 3xx when the replica can serve; "" takes any answer of HTTP.
+	// Ready is a path that answers 2xx or 3xx when the replica is ready; "" = any HTTP answer counts as ready.
 	Ready string `json:"ready,omitempty"`
-	// Request is what a client sends: METHOD PATH [BODY]. Headers go with everything that is sent to the service: "Name: value".
+	// Request is what a client sends: METHOD PATH [BODY]. Headers are added to every request to the service, "Name: value".
 	Request string   `json:"request"`
 	Headers []string `json:"headers,omitempty"`
-	// KeyHeader carries the idempotency key; "" = there is none, except where Request says {{key}}.
+	// KeyHeader is the header of the idempotency key; "" = no such header, but Request and Headers may contain {{key}}.
 	KeyHeader string `json:"key_header,omitempty"`
-	// What an answer means. Whatever is none of these is unknown: it may have happened.
+	// OK, Refused (sold out) and Declined (busy, nothing happened) classify an answer. Any other answer is unknown: the sale may have happened.
 	OK       Meaning `json:"ok"`
 	Refused  Meaning `json:"refused"`
 	Declined Meaning `json:"declined"`
-	// OrderID is the JSON pointer of the order's id in an answer; "" looks for order_id and orderId.
+	// OrderID is the JSON pointer to the order's id in an answer; "" = the field order_id or orderId.
 	OrderID string `json:"order_id,omitempty"`
-	// SetupSQL is run once, in the schema of a lane. The others are run before every schedule, after Redis was emptied (unless KeepRedis): SQL
-	// first, Redis after it, and requests to the service last.
+	// SetupSQL is run once in the schema of each lane. Before every schedule the lab empties Redis (unless KeepRedis), then runs ResetSQL,
+	// ResetRedis and ResetURL (requests to the service, METHOD PATH [BODY]), in this order.
 	SetupSQL   []string `json:"setup_sql,omitempty"`
 	ResetSQL   []string `json:"reset_sql,omitempty"`
 	ResetRedis []string `json:"reset_redis,omitempty"`
 	ResetURL   []string `json:"reset_url,omitempty"`
 	KeepRedis  bool     `json:"keep_redis,omitempty"`
-	// Stock and Orders say where to read what the ledger holds.
+	// Stock and Orders say where to read the remaining stock and the orders.
 	Stock  Source `json:"stock"`
 	Orders Source `json:"orders"`
-	// LockTTL is how long its locks live without renewal; 0 = what the lab sees in Redis while a request is held.
+	// LockTTL is the TTL of the service's locks; 0 = the longest TTL that the lab sees in Redis while a request is held.
 	LockTTL time.Duration `json:"lock_ttl_ns,omitempty"`
 
 	// Dir is the working directory of the replicas.
 	Dir string `json:"-"`
 }
 
-// Meaning is how an answer is recognised: by one of these statuses and, where there is one, an expression that the body matches.
+// Meaning says which answers have one outcome: those with one of the HTTP statuses whose body matches the regular expression Body ("" = any).
 type Meaning struct {
 	Statuses []int  `json:"statuses"`
 	Body     string `json:"body,omitempty"`
 }
 
-// Source is where a number or rows are read: one of three. URL is a path of the service with a JSON pointer after "#"; Redis a command.
+// Source is where to read a number or rows. Exactly one field is set: SQL is a query, Redis a command, URL a path of the service with a JSON
+// pointer into the answer after "#".
 type Source struct {
 	SQL   string `json:"sql,omitempty"`
 	Redis string `json:"redis,omitempty"`
 	URL   string `json:"url,omitempty"`
 }
 
-// ServiceName is the mode of a foreign service: it has one way of deducting stock, the one to be tried.
+// ServiceName is the name of the only mode of a foreign service.
 const ServiceName = "service"
 
-// theirStore is where the count lives in the ledger of a foreign service.
+// theirStore is the store of the stock in the ledger of a foreign service.
 const theirStore api.Store = "service"
 
-// The placeholders: of a command line and its environment, and of requests and statements.
+// The placeholders allowed in a command line and its environment, in requests, and in resets.
 var (
 	launchWords = []string{
 		"port", "addr", "replica", "redis", "redis_host", "redis_port", "redis_addr", "redis_password",
@@ -86,10 +88,10 @@ var (
 	resetWords = []string{"product", "stock"}
 )
 
-// UsesRedis and UsesSQL say which servers the command line asks for.
+// UsesRedis says whether the command line or the environment names Redis.
 func (f *Foreign) UsesRedis() bool { return f.uses("redis") }
 
-// UsesSQL says whether the command line asks for a database.
+// UsesSQL says whether the command line or the environment names the database.
 func (f *Foreign) UsesSQL() bool { return f.uses("mysql") }
 
 func (f *Foreign) uses(server string) bool {
@@ -99,22 +101,22 @@ func (f *Foreign) uses(server string) bool {
 // launched lists the placeholders of the command line and the environment.
 func (f *Foreign) launched() []string { return mentions(append(slices.Clone(f.Env), f.Serve)...) }
 
-// TakesTTL says that the lab chooses how long the locks live.
+// TakesTTL says whether the lab chooses the TTL of the locks: {{ttl_ms}} or {{ttl_s}} is used.
 func (f *Foreign) TakesTTL() bool {
 	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, "ttl_") })
 }
 
-// takesPassword says that the command line has a place for the password of Redis; without one it has none.
+// takesPassword says whether the service is told the password of Redis. If not, Redis gets none.
 func (f *Foreign) takesPassword() bool {
 	return slices.ContainsFunc(f.launched(), func(name string) bool { return name == "redis" || name == "redis_password" })
 }
 
-// HasKey says whether a request carries an idempotency key, so that it can be repeated.
+// HasKey says whether a request carries an idempotency key; the fault retry needs one.
 func (f *Foreign) HasKey() bool {
 	return f.KeyHeader != "" || slices.Contains(mentions(append(slices.Clone(f.Headers), f.Request)...), "key")
 }
 
-// Check says what is wrong with the description, in the words of the command line.
+// Check returns the first mistake in the description as an error that names the option to change; nil = none.
 func (f *Foreign) Check() error {
 	errs := []error{f.checkLaunch(), f.checkRequests(), f.checkReset(), f.Stock.check("stock"), f.Orders.check("orders")}
 	for name, m := range map[string]Meaning{"ok": f.OK, "refused": f.Refused, "declined": f.Declined} {
@@ -124,7 +126,7 @@ func (f *Foreign) Check() error {
 	}
 	for _, err := range errs {
 		if err != nil {
-			return err // one at a time: the first is the one to mend first
+			return err // only the first: it is to be corrected first
 		}
 	}
 	return f.checkSources()
@@ -149,10 +151,10 @@ func (f *Foreign) checkLaunch() error {
 		}
 	}
 	if all := f.launched(); !slices.Contains(all, "port") && !slices.Contains(all, "addr") {
-		return errors.New("--serve: say {{port}} or {{addr}} where your service learns on which port of 127.0.0.1 to listen; --env takes it too")
+		return errors.New("--serve: use {{port}} or {{addr}}, also in --env, to tell your service on which port of 127.0.0.1 to listen")
 	}
 	if !f.UsesRedis() && !f.UsesSQL() {
-		return errors.New("--serve: say {{redis}} or {{mysql}} (or their parts, {{redis_host}}, {{mysql_port}}, ...) where your service learns its servers: the lab can stop only what passes its proxies")
+		return errors.New("--serve: use {{redis}} or {{mysql}} (or parts such as {{redis_host}}, {{mysql_port}}), also in --env, to give your service the addresses of the proxies: the lab can stop only what passes its proxies")
 	}
 	return nil
 }
@@ -177,7 +179,7 @@ func (f *Foreign) checkRequests() error {
 
 func (f *Foreign) checkReset() error {
 	if len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL) == 0 {
-		return errors.New("--reset-sql, --reset-redis or --reset-url is needed: every schedule begins with {{stock}} units of {{product}} and no order")
+		return errors.New("give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of {{product}} and no orders")
 	}
 	for _, text := range f.ResetURL {
 		if _, _, _, err := splitRequest(text); err != nil {
@@ -191,19 +193,19 @@ func (f *Foreign) checkReset() error {
 	}
 	for _, text := range f.ResetRedis {
 		if words, err := SplitWords(text); err != nil || len(words) == 0 {
-			return fmt.Errorf("--reset-redis %q: want a command of Redis (%w)", text, errors.Join(err))
+			return fmt.Errorf("--reset-redis %q: want a Redis command (%w)", text, errors.Join(err))
 		}
 	}
 	return nil
 }
 
-// checkSources says whether everything that is read or reset has its server.
+// checkSources returns an error if Redis or SQL is to be read or reset that the service does not use.
 func (f *Foreign) checkSources() error {
 	if (f.Stock.Redis != "" || f.Orders.Redis != "" || len(f.ResetRedis) > 0) && !f.UsesRedis() {
-		return errors.New("--serve has no {{redis}}, so that there is no Redis to read or to reset")
+		return errors.New("--serve has no {{redis}}: the lab has no Redis to read or to reset")
 	}
 	if (f.Stock.SQL != "" || f.Orders.SQL != "" || len(f.ResetSQL)+len(f.SetupSQL) > 0) && !f.UsesSQL() {
-		return errors.New("--serve has no {{mysql}}, so that there is no database to read or to reset")
+		return errors.New("--serve has no {{mysql}}: the lab has no database to read or to reset")
 	}
 	return nil
 }
@@ -219,7 +221,7 @@ func (s Source) check(what string) error {
 		}
 	}
 	if given != 1 {
-		return fmt.Errorf("--%s-sql, --%s-redis or --%s-url: want one of them: without it nobody can say what was sold", what, what, what)
+		return fmt.Errorf("--%s-sql, --%s-redis or --%s-url: want one of them, from which the lab reads what was sold", what, what, what)
 	}
 	if _, err := SplitWords(s.Redis); err != nil {
 		return fmt.Errorf("--%s-redis: %w", what, err)
@@ -240,7 +242,7 @@ func splitRequest(text string) (method, path, body string, err error) {
 	return method, path, strings.TrimSpace(body), nil
 }
 
-// Service is what the rig knows about the service.
+// Service returns the description in the form that a lane runs.
 func (f *Foreign) Service() Service {
 	return Service{
 		Argv: f.argv, Env: f.env, Ready: f.ready, Reset: f.reset, Request: f.request, Answer: f.answer, Ledger: f.ledger,
@@ -265,7 +267,7 @@ func (f *Foreign) env(l Launch, addr string) []string {
 	return env
 }
 
-// values are what the placeholders of a command line stand for.
+// values returns the values of the placeholders of a command line.
 func (f *Foreign) values(l Launch, addr string) map[string]string {
 	_, port, _ := net.SplitHostPort(addr)
 	v := map[string]string{
@@ -286,7 +288,7 @@ func (f *Foreign) values(l Launch, addr string) map[string]string {
 	return v
 }
 
-// parseDSN takes a DSN of the lab's own apart: user:password@tcp(addr)/database.
+// parseDSN splits a DSN that the lab has made: user:password@tcp(addr)/database.
 func parseDSN(dsn string) (user, password, addr, database string, ok bool) {
 	account, rest, ok := strings.Cut(dsn, "@tcp(")
 	user, password, _ = strings.Cut(account, ":")
@@ -294,7 +296,7 @@ func parseDSN(dsn string) (user, password, addr, database string, ok bool) {
 	return user, password, addr, database, ok && found
 }
 
-// ready asks the replica whether it can serve.
+// ready returns nil when the replica answers as Ready demands.
 func (f *Foreign) ready(ctx context.Context, addr string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+cmp.Or(f.Ready, "/"), nil)
 	if err != nil {
@@ -319,7 +321,7 @@ func (f *Foreign) request(replica string, a Ask) (*http.Request, error) {
 	return req, err
 }
 
-// toSend makes a request of METHOD PATH [BODY].
+// toSend makes an HTTP request from METHOD PATH [BODY], its placeholders filled in.
 func (f *Foreign) toSend(replica, text string, values map[string]string) (*http.Request, error) {
 	method, path, body, err := splitRequest(text)
 	if err != nil {
@@ -347,8 +349,8 @@ func (f *Foreign) toSend(replica, text string, values map[string]string) (*http.
 	return req, nil
 }
 
-// answer reads an answer by the meanings. Those with an expression for the body come first: a service that answers everything with 200 says
-// only there what happened.
+// answer classifies an answer. Meanings with an expression for the body are tried first, since a service that answers everything with 200
+// states the outcome only in the body.
 func (f *Foreign) answer(res *http.Response, body []byte) audit.Op {
 	op := audit.Op{Outcome: audit.Unknown, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
 	meanings := []struct {
@@ -368,7 +370,7 @@ func (f *Foreign) answer(res *http.Response, body []byte) audit.Op {
 	case audit.Refused:
 		op.Code = api.SoldOut
 	case audit.Declined:
-		op.Code = api.LockBusy // so that the judge counts it where nobody is served any more
+		op.Code = api.LockBusy // the judge counts this code to find a product that is stuck
 	default:
 	}
 	return op
@@ -382,7 +384,7 @@ func (m Meaning) fits(status int, body []byte) bool {
 	return err == nil && is
 }
 
-// orderIn is the id of the order in an answer; "" where it says none.
+// orderIn returns the order's id in an answer; "" = the answer has none.
 func (f *Foreign) orderIn(body []byte) string {
 	for _, at := range []string{f.OrderID, "/order_id", "/orderId"} {
 		if at == "" {
@@ -398,7 +400,7 @@ func (f *Foreign) orderIn(body []byte) string {
 	return ""
 }
 
-// Needs are the servers of the service, by the names of localstack.
+// Needs returns the servers that the service uses, by the names of localstack.
 func (f *Foreign) Needs() []string {
 	var all []string
 	if f.UsesRedis() {

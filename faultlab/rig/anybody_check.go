@@ -14,7 +14,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Try plays one request without any fault and says, in the words of the command line, what keeps the lab from exploring the service.
+// Try sends one request to each replica without any fault. If the lab cannot test the service, the error names the option to change.
 func (f *Foreign) Try(ctx context.Context, l *Lane) error {
 	if err := l.set(ctx, Ask{Stock: Stock}); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (f *Foreign) Try(ctx context.Context, l *Lane) error {
 			return fmt.Errorf("faultlab: a request without any fault: %w%s", err, lastWords(a))
 		}
 		if op.Outcome != audit.OK {
-			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined say what an answer means%s%s",
+			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined tell the lab what an answer means%s%s",
 				op.Outcome, text, refusals(a), lastWords(a))
 		}
 		if err := seen(a, since); err != nil {
@@ -42,7 +42,7 @@ func (f *Foreign) Try(ctx context.Context, l *Lane) error {
 	return l.set(ctx, Ask{Stock: Stock})
 }
 
-// seen fails where no command of a request came by.
+// seen returns an error if no command of the request passed the actor's proxies.
 func seen(a *Actor, since int64) error {
 	if slices.ContainsFunc(a.Calls(since), func(c wire.Call) bool { return !c.Setup && !c.Poll }) {
 		return nil
@@ -50,7 +50,7 @@ func seen(a *Actor, since int64) error {
 	return fmt.Errorf("faultlab: the request was served, but no command passed the proxies: your service does not use the addresses that --serve gives it ({{redis...}}, {{mysql...}})%s", refusals(a))
 }
 
-// refusals are why proxies could not read a connection: TLS, compression.
+// refusals returns the proxies' reasons for not reading a connection, such as TLS or compression.
 func refusals(a *Actor) string {
 	var all strings.Builder
 	for _, p := range a.proxies {
@@ -61,7 +61,7 @@ func refusals(a *Actor) string {
 	return all.String()
 }
 
-// sold fails where the ledger does not show the first request.
+// sold returns an error if the ledger does not show exactly the first request.
 func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) error {
 	ledger, err := f.ledger(ctx, l)
 	if err != nil {
@@ -73,13 +73,13 @@ func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) e
 	case ledger.Stock[theirStore] != Stock-1:
 		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock, ledger.Stock[theirStore], Stock-1)
 	case op.OrderID != "" && op.OrderID != ledger.Orders[0].OrderID:
-		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; --order-id says where in the answer it stands (%s)",
+		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer by --order-id (%s)",
 			op.OrderID, ledger.Orders[0].OrderID, text)
 	}
 	return nil
 }
 
-// lastWords are the last lines that a replica has written.
+// lastWords returns the last lines of a replica's output.
 func lastWords(a *Actor) string {
 	lines := a.run.LastLines(8)
 	if len(lines) == 0 {
@@ -88,10 +88,10 @@ func lastWords(a *Actor) string {
 	return "\n    " + strings.Join(lines, "\n    ")
 }
 
-// Lease is a key of Redis that is there while a request runs, and gone after it: a lock, most likely.
+// Lease is a Redis key that exists only while a request runs: most likely a lock.
 type Lease struct {
-	Key string        `json:"key"`    // without what differs from run to run
-	TTL time.Duration `json:"ttl_ns"` // as set; 0 = it never expires
+	Key string        `json:"key"`    // in the form of wire.Key, the same in every run
+	TTL time.Duration `json:"ttl_ns"` // as set by the service; 0 = never expires
 }
 
 func (x Lease) String() string {
@@ -101,8 +101,8 @@ func (x Lease) String() string {
 	return x.Key + " for " + x.TTL.String()
 }
 
-// Leases holds a request before each of its commands, and looks at the keys of the lane's Redis: that sees every lock, also those that scripts
-// make.
+// Leases finds the locks of a request: it holds the request before each of its commands (steps) and lists the keys of the lane's Redis, also
+// keys that scripts make. nil = no step is a Redis command, or no lock was seen.
 func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, error) {
 	if !slices.ContainsFunc(steps, func(p Position) bool { return p.Server == localstack.Redis }) {
 		return nil, nil
@@ -143,10 +143,10 @@ func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, 
 	return all, nil
 }
 
-// leaseUnit is what TTLs are rounded up to: some of it has passed when they are read.
+// leaseUnit: TTLs are rounded up to a multiple of it, since some time has passed when they are read.
 const leaseUnit = 50 * time.Millisecond
 
-// ttls reads how long each key of the lane's Redis lives; 0 = for ever.
+// ttls returns the remaining TTL of each key of the lane's Redis; 0 = never expires.
 func (l *Lane) ttls(ctx context.Context) (map[string]time.Duration, error) {
 	keys, err := l.redis().all(ctx, "KEYS", "*")
 	if err != nil {

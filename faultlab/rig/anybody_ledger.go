@@ -18,7 +18,7 @@ import (
 	"lastitem/internal/audit"
 )
 
-// setup prepares the schema of a lane.
+// setup runs SetupSQL in the schema of a lane.
 func (f *Foreign) setup(ctx context.Context, l *Lane) error {
 	if !f.UsesSQL() {
 		return nil
@@ -29,7 +29,7 @@ func (f *Foreign) setup(ctx context.Context, l *Lane) error {
 	return l.exec(ctx, "setup-sql", f.SetupSQL, nil)
 }
 
-// exec runs statements in the lane's schema.
+// exec runs statements in the lane's schema, their placeholders filled in. option is the flag that an error names.
 func (l *Lane) exec(ctx context.Context, option string, statements []string, values map[string]string) error {
 	for _, s := range statements {
 		if _, err := l.db.ExecContext(ctx, expand(s, values)); err != nil {
@@ -39,7 +39,7 @@ func (l *Lane) exec(ctx context.Context, option string, statements []string, val
 	return nil
 }
 
-// reset sets the stock and forgets the orders, and makes sure that it did.
+// reset runs the resets of the description, and returns an error unless the ledger then shows the stock and no orders.
 func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
 	values := map[string]string{"product": strconv.FormatInt(r.Product, 10), "stock": strconv.FormatInt(r.Stock, 10)}
 	if f.UsesRedis() && !f.KeepRedis {
@@ -69,14 +69,14 @@ func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
 		return err
 	}
 	if ledger.Stock[theirStore] != r.Stock || len(ledger.Orders) > 0 {
-		return fmt.Errorf("faultlab: the reset did not reset: %d units and %d orders of product %d, want %d and none; see --reset-sql, --reset-redis and --reset-url",
+		return fmt.Errorf("faultlab: the reset did not reset product %[3]d: it has %[1]d units and %[2]d orders, want %[4]d and none; see --reset-sql, --reset-redis and --reset-url",
 			ledger.Stock[theirStore], len(ledger.Orders), r.Product, r.Stock)
 	}
 	l.initial = r.Stock
 	return nil
 }
 
-// redisCommand runs a command of the user's on the lane's Redis.
+// redisCommand runs a command of the description on the lane's Redis and returns the values of its answer.
 func (l *Lane) redisCommand(ctx context.Context, option, text string, values map[string]string) ([]string, error) {
 	words, err := SplitWords(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *Lane) redisCommand(ctx context.Context, option, text string, values map
 	return all, nil
 }
 
-// ledger reads the stock and the orders, past the proxies.
+// ledger reads the remaining stock and the orders as Stock and Orders say. SQL and Redis are read without the proxies.
 func (f *Foreign) ledger(ctx context.Context, l *Lane) (*api.Ledger, error) {
 	stock, err := f.Stock.read(ctx, l, f, "stock")
 	if err != nil {
@@ -116,10 +116,10 @@ func (f *Foreign) ledger(ctx context.Context, l *Lane) (*api.Ledger, error) {
 	return ledger, nil
 }
 
-// row is what a source has: values by their name; "" is the name of one without.
+// row is a row of a source: values by lower-case name; a value without a name has the name "".
 type row map[string]string
 
-// total adds up numbers: a product may be kept in several places.
+// total adds up all numbers of the rows, since a service may keep a product's stock in several parts.
 func total(rows []row) (int64, error) {
 	var sum int64
 	seen := false
@@ -127,13 +127,13 @@ func total(rows []row) (int64, error) {
 		for _, v := range r {
 			n, err := strconv.ParseFloat(v, 64)
 			if err != nil {
-				return 0, fmt.Errorf("%q is no number of units", v)
+				return 0, fmt.Errorf("%q is not a number of units", v)
 			}
 			sum, seen = sum+int64(n), true
 		}
 	}
 	if !seen {
-		return 0, errors.New("there is no number of units")
+		return 0, errors.New("the answer has no number of units")
 	}
 	return sum, nil
 }
@@ -167,7 +167,7 @@ func (r row) first(names []string) string {
 	return ""
 }
 
-// read reads a source.
+// read returns the rows of a source. what, stock or orders, names the option in errors.
 func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]row, error) {
 	values := map[string]string{"product": strconv.FormatInt(l.Product(), 10)}
 	switch {
@@ -204,7 +204,7 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 	return rowsIn(found, scalar(found)), nil
 }
 
-// query returns the rows of a statement.
+// query returns the rows of a statement; NULL values are left out.
 func query(ctx context.Context, db *sql.DB, statement string) ([]row, error) {
 	res, err := db.QueryContext(ctx, statement)
 	if err != nil {
@@ -236,7 +236,7 @@ func query(ctx context.Context, db *sql.DB, statement string) ([]row, error) {
 	return all, res.Err()
 }
 
-// rowsIn makes rows of JSON: an array of them, an object, or a value; what is no JSON is the value text.
+// rowsIn makes rows from JSON: an array gives a row for each element, an object one row, anything else one row with the value text.
 func rowsIn(found json.RawMessage, text string) []row {
 	var array []json.RawMessage
 	if json.Unmarshal(found, &array) == nil {
@@ -259,7 +259,7 @@ func rowsIn(found json.RawMessage, text string) []row {
 	return []row{r}
 }
 
-// scalar writes a JSON value as text: a string without its quotes.
+// scalar returns a JSON value as text; a string loses its quotes.
 func scalar(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil {
@@ -268,7 +268,7 @@ func scalar(v json.RawMessage) string {
 	return strings.TrimSpace(string(v))
 }
 
-// pick follows a JSON pointer (RFC 6901); "" is the whole.
+// pick returns the value at a JSON pointer (RFC 6901); "" is the whole document. A leading "/" may be missing.
 func pick(body []byte, pointer string) (json.RawMessage, error) {
 	if pointer, _ = url.PathUnescape(pointer); pointer != "" && !strings.HasPrefix(pointer, "/") {
 		pointer = "/" + pointer
@@ -291,8 +291,8 @@ func pick(body []byte, pointer string) (json.RawMessage, error) {
 	return v, nil
 }
 
-// named fills in what the answers of a foreign service leave out: an answer without an order's id gets that of a row that nobody else names, by
-// its key or in order, and one that repeats an earlier answer to the same key is a replay.
+// named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no other answer names: the one
+// with the same key or, if orders have no keys, the next. An answer that repeats the key and the order of an earlier one is a replay.
 func named(ops []audit.Op, rows []api.Order) []audit.Op {
 	taken := map[string]bool{}
 	answered := map[[2]string]bool{}
@@ -311,7 +311,7 @@ func named(ops []audit.Op, rows []api.Order) []audit.Op {
 		}
 		free := slices.IndexFunc(rows, func(o api.Order) bool { return !taken[o.OrderID] && (!keyed || o.Key == op.Key) })
 		if free < 0 {
-			ops[i].OrderID = fmt.Sprintf("none (answer %d)", i+1) // the judge finds that there is no such order
+			ops[i].OrderID = fmt.Sprintf("none (answer %d)", i+1) // no such order: the judge will find it missing
 			continue
 		}
 		ops[i].OrderID, taken[rows[free].OrderID] = rows[free].OrderID, true
@@ -319,7 +319,7 @@ func named(ops []audit.Op, rows []api.Order) []audit.Op {
 	return ops
 }
 
-// answerOf sends a request and returns the answer as people want to see it.
+// answerOf sends a request and returns its outcome, and the answer as text for an error message.
 func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit.Op, text string, err error) {
 	req, err := f.request(replica, a)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/audit"
 )
 
-// theirs is a description without a mistake.
+// theirs returns a valid description of a service.
 func theirs() Foreign {
 	return Foreign{
 		Serve: "app --port {{port}} --redis {{redis}} --mysql {{mysql_dsn}}", Request: "POST /buy?product={{product}}",
@@ -22,7 +22,7 @@ func theirs() Foreign {
 	}
 }
 
-// What is wrong with a description is said in the words of the command line.
+// The error about a wrong description names the option to change.
 func TestForeignCheck(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -76,7 +76,7 @@ func TestForeignArgv(t *testing.T) {
 	}
 }
 
-// An answer is what its status says, and what its body says comes first.
+// The status classifies an answer; a meaning with an expression for the body is tried first.
 func TestForeignAnswer(t *testing.T) {
 	t.Parallel()
 	f := theirs()
@@ -108,7 +108,7 @@ func TestForeignAnswer(t *testing.T) {
 	}
 }
 
-// Orders are read from whatever their source gives: JSON objects, texts, a part of a document.
+// Orders are read from JSON objects, from plain texts, and from a part of a JSON document.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	body := `{"data":{"orders":[{"orderId":7,"qty":2,"key":"k","x":null},"plain"],"stock":12}}`
@@ -142,7 +142,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// An answer that does not name its order gets one that nobody else names; where there is none, the judge must find it missing.
+// An answer without an order id gets an order that no other answer names; if there is none, the judge must find the order missing.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	ok := func(id, key string) audit.Op { return audit.Op{Outcome: audit.OK, OrderID: id, Key: key} }

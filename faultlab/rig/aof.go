@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// log is the append-only file of a node that keeps one.
+// log returns the path of a node's append-only file.
 func (n *node) log() (string, error) {
 	files, err := filepath.Glob(filepath.Join(n.dir, "appendonlydir", "*.incr.aof"))
 	if err != nil || len(files) != 1 {
@@ -16,7 +16,8 @@ func (n *node) log() (string, error) {
 	return files[0], nil
 }
 
-// Logged is the length of the append-only file of a server of the lane's own. Redis has written a command to it before it answers.
+// Logged returns the length in bytes of the append-only file of one of the lane's own servers. Redis writes a command to it before it
+// answers.
 func (l *Lane) Logged(server string) (int64, error) {
 	n, err := l.ownServer(server)
 	if err != nil {
@@ -33,7 +34,7 @@ func (l *Lane) Logged(server string) (int64, error) {
 	return about.Size(), nil
 }
 
-// RestartFrom kills a server of the lane's own, cuts its append-only file to a length, and starts it again.
+// RestartFrom kills one of the lane's own servers, truncates its append-only file to length bytes, and restarts it.
 func (l *Lane) RestartFrom(ctx context.Context, server string, length int64) error {
 	n, err := l.ownServer(server)
 	if err != nil {

@@ -2,26 +2,26 @@ package rig
 
 import "strings"
 
-// Equipment is what a lane has beside three replicas on the servers of all lanes. Two equal ones serve the same faults.
+// Equipment is what a lane has besides three replicas on the shared servers. Lanes with equal equipment can play the same faults.
 type Equipment struct {
-	// Expiry gives locks a short TTL, for faults that wait for its end. Elsewhere it is so long that nothing ever expires.
+	// Expiry gives locks a short TTL, for faults that wait until a lock expires. Otherwise the TTL is so long that no lock expires.
 	Expiry bool
 	// Pair makes Redis a master with a replica of the lane's own; see [Lane.Failover].
 	Pair bool
-	// SQL makes the database one of the lane's own, durable, with more of its command line, "--NAME=value --NAME=value"; "" = the one of all
-	// lanes.
+	// SQL gives the lane a durable database of its own; the text is added to its command line, "--NAME=value --NAME=value". "" = the shared
+	// database.
 	SQL string
-	// Plain says that the replicas come into their own database by an account that may do nothing but use its schema.
+	// Plain makes the replicas use an account of the lane's own database that has privileges on its schema only.
 	Plain bool
-	// Own names Redis servers that the lane has for itself, "redis,redlock 3", and may kill, stop and empty. Those that the lab does
-	// not have are left out. Conf is lines of their redis.conf, "maxmemory-policy allkeys-lru;appendonly yes".
+	// Own names the Redis servers that the lane gets for itself, "redis,redlock 3", and may kill, stop and empty. Servers that the lab
+	// did not start are left out. Conf is added to their redis.conf, "maxmemory-policy allkeys-lru;appendonly yes".
 	Own, Conf string
-	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they come after the lane's own. {{ttl}}
+	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.
 	Settings string
 }
 
-// String lists what is special, each after a comma.
+// String lists the parts of the equipment, each after a comma: ", Redis with a replica". "" = none.
 func (e Equipment) String() string {
 	var b strings.Builder
 	if e.Expiry {

@@ -35,10 +35,10 @@ type Lane struct {
 	pair     *pair                  // nil = Redis has no replica
 	spare    node                   // a Redis that may stand in for a node of a Redlock
 	db       *sql.DB                // see access
-	database *localstack.RunningSQL // nil = the one of all lanes
+	database *localstack.RunningSQL // nil = the shared one
 	mine     map[string]*node       // servers of the lane's own, by name
 	client   *http.Client
-	initial  int64 // what such a service was last reset to
+	initial  int64 // the stock that a foreign service was last reset to
 }
 
 // LaneOptions say what a lane is for.
@@ -91,7 +91,7 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	return l, nil
 }
 
-// startAll starts the replicas: the first one by itself, since it makes the tables.
+// startAll starts the replicas: first A alone, which creates the tables, then B and C.
 func (l *Lane) startAll(ctx context.Context) error {
 	if err := l.A.start(ctx); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (l *Lane) startAll(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// ownRedis makes the lane's Redis one of its own, where the service has any.
+// ownRedis starts a Redis for the lane alone, if the service uses Redis.
 func (l *Lane) ownRedis(ctx context.Context, paired bool) error {
 	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == localstack.Redis })
 	if i < 0 {
@@ -126,7 +126,7 @@ func (l *Lane) ownRedis(ctx context.Context, paired bool) error {
 	return nil
 }
 
-// redis is the lane's own Redis, as it is after failovers.
+// redis returns the lane's own Redis: of a pair the current master.
 func (l *Lane) redis() node {
 	if l.pair != nil {
 		return l.pair.master
@@ -220,7 +220,7 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 	return l.Quiesce(ctx)
 }
 
-// Heal starts servers and replicas that are dead again, and lets stopped ones go on.
+// Heal restarts dead servers and replicas, and lets stopped ones go on.
 func (l *Lane) Heal(ctx context.Context) error {
 	if err := errors.Join(l.restoreOwn(ctx), l.healSQL(ctx)); err != nil {
 		return err
@@ -262,7 +262,7 @@ func (l *Lane) Quiesce(ctx context.Context) error {
 	return nil
 }
 
-// unread is why a proxy could not read a connection: what it does not understand it cannot have cut.
+// unread returns the errors of proxies that could not read a connection: they cannot have held its commands.
 func (l *Lane) unread() error {
 	var errs []error
 	for _, a := range l.actors() {

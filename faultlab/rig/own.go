@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// startOwn starts the servers that the lane has for itself, in place of those of all lanes.
+// startOwn starts the servers that the lane has for itself, in place of the shared ones.
 func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
 	l.mine = map[string]*node{}
 	for server := range strings.SplitSeq(e.Own, ",") {
@@ -33,7 +33,7 @@ func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
 	return nil
 }
 
-// ownServer is a server of the lane's own.
+// ownServer returns one of the lane's own servers by name.
 func (l *Lane) ownServer(server string) (*node, error) {
 	n := l.mine[server]
 	if n == nil {
@@ -42,7 +42,7 @@ func (l *Lane) ownServer(server string) (*node, error) {
 	return n, nil
 }
 
-// Restart kills a server of the lane's own by SIGKILL and starts it again on its address. It has lost whatever it does not keep on disk.
+// Restart kills one of the lane's own servers by SIGKILL and restarts it on the same address. Data that is not on disk is lost.
 func (l *Lane) Restart(ctx context.Context, server string) error {
 	n, err := l.ownServer(server)
 	if err != nil {
@@ -54,13 +54,13 @@ func (l *Lane) Restart(ctx context.Context, server string) error {
 	return l.startAgain(ctx, n)
 }
 
-// startAgain starts a server of the lane's own that has ended.
+// startAgain restarts one of the lane's own servers that has ended.
 func (l *Lane) startAgain(ctx context.Context, n *node) (err error) {
 	n.starts++
 	child := n.child
 	child.Name, child.Addr = fmt.Sprintf("%s %d", n.child.Name, n.starts), n.run.Addr
 	n.run, err = l.servers.Stack.Spawn(ctx, child)
-	// A client that has an answer from before must see with it that the connection is gone, and not find out by its next command, or not.
+	// A client must see at once that its old connection is closed, not at its next command.
 	for server, own := range l.mine {
 		for _, a := range l.actors() {
 			if own == n {
@@ -71,8 +71,8 @@ func (l *Lane) startAgain(ctx context.Context, n *node) (err error) {
 	return err
 }
 
-// OutOfGuard waits until the restart guard of a node of the lane's own is over, which begins when somebody meets the node, at the latest
-// when all actors were warmed up, and lasts for the TTL.
+// OutOfGuard waits until the restart guard of one of the lane's own nodes is over. The guard lasts for the TTL; it begins when a client first
+// contacts the node, at the latest when the actors are warmed up.
 func (l *Lane) OutOfGuard(ctx context.Context, server string) error {
 	n, err := l.ownServer(server)
 	if err != nil || !n.young {
@@ -87,13 +87,13 @@ func (l *Lane) OutOfGuard(ctx context.Context, server string) error {
 	}
 }
 
-// guardMargin is for the difference between the clock of a node, in whole milliseconds, and ours.
+// guardMargin covers the difference between the node's clock, which counts whole milliseconds, and ours.
 const guardMargin = 20 * time.Millisecond
 
-// Freeze stops a server of the lane's own by SIGSTOP; Thaw lets it go on.
+// Freeze stops one of the lane's own servers by SIGSTOP; [Lane.Thaw] lets it go on.
 func (l *Lane) Freeze(server string) error { return l.signal(server, syscall.SIGSTOP) }
 
-// Thaw lets a server go on that Freeze has stopped.
+// Thaw lets a server that [Lane.Freeze] has stopped go on, by SIGCONT.
 func (l *Lane) Thaw(server string) error { return l.signal(server, syscall.SIGCONT) }
 
 func (l *Lane) signal(server string, s syscall.Signal) error {
@@ -107,7 +107,7 @@ func (l *Lane) signal(server string, s syscall.Signal) error {
 	return nil
 }
 
-// Tell sends a command to a server of the lane's own, on a connection that no actor knows of.
+// Tell sends a command to one of the lane's own servers, on a separate connection, and returns the answer.
 func (l *Lane) Tell(ctx context.Context, server string, words ...string) (string, error) {
 	n, err := l.ownServer(server)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *Lane) Tell(ctx context.Context, server string, words ...string) (string
 	return n.do(ctx, words...)
 }
 
-// restoreOwn lets the servers of the lane's own run that were stopped, or have ended.
+// restoreOwn restarts the lane's own servers that have ended, and lets stopped ones go on.
 func (l *Lane) restoreOwn(ctx context.Context) error {
 	for server, n := range l.mine {
 		select {
@@ -133,5 +133,5 @@ func (l *Lane) restoreOwn(ctx context.Context) error {
 	return nil
 }
 
-// OwnServers are the names of the servers that the lane has for itself, in order.
+// OwnServers returns the names of the lane's own servers, sorted.
 func (l *Lane) OwnServers() []string { return slices.Sorted(maps.Keys(l.mine)) }

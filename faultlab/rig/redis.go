@@ -22,10 +22,10 @@ import (
 type node struct {
 	run      *localstack.Running
 	password string
-	child    localstack.Child // how it was started
+	child    localstack.Child // what to start it with again
 	dir      string           // where its data are, if it keeps any
 	starts   int
-	young    bool // it was started, and its restart guard may not be over
+	young    bool // started recently: its restart guard may still be on
 }
 
 // url is the node's, as a replica of the service wants it.
@@ -83,7 +83,7 @@ func redisDo(ctx context.Context, addr, password string, words ...string) (strin
 	return strings.Join(all, " "), err
 }
 
-// all sends one command and returns the values of its answer, those of nested arrays one after the other; what is nil is left out.
+// all sends one command and returns the values of its answer; nested arrays are flattened, nil values left out.
 func (n node) all(ctx context.Context, words ...string) ([]string, error) {
 	return n.ask(ctx, n.run.Addr, words)
 }
@@ -123,7 +123,7 @@ func respCommand(words []string) string {
 	return b.String()
 }
 
-// readReply appends the values of a reply.
+// readReply appends the values of a reply to into; an error reply is returned as an error.
 func readReply(r *bufio.Reader, into *[]string) error {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -207,7 +207,7 @@ func (l *Lane) restorePair(ctx context.Context) error {
 	})
 }
 
-// Replicate gives the lane's master a replica, where it has none, before the lane is reset.
+// Replicate gives the lane's master a replica if it has none, without waiting for the next reset of the lane.
 func (l *Lane) Replicate(ctx context.Context) error { return l.restorePair(ctx) }
 
 // Replicated waits until the replica has everything that the master has.
@@ -257,8 +257,8 @@ func (a *Actor) Lose(servers ...string) {
 	}
 }
 
-// Part parts the actor from servers, each with all its nodes, or joins them again: nothing passes either way, and nobody is told. It is over
-// when the lane is reset at the latest.
+// Part cuts the actor off from servers, each with all its nodes: the proxies silently drop everything in both directions. on = false, or the
+// next reset of the lane, ends this.
 func (a *Actor) Part(on bool, servers ...string) {
 	for name, p := range a.proxies {
 		if slices.ContainsFunc(servers, func(s string) bool { return name == s || strings.HasPrefix(name, s+" ") }) {
@@ -268,7 +268,7 @@ func (a *Actor) Part(on bool, servers ...string) {
 	}
 }
 
-// HoldMessage holds the next message of a subscription that the server sends to the actor.
+// HoldMessage holds the next pub/sub message that the server sends to the actor.
 func (a *Actor) HoldMessage(server string) *wire.Hold {
 	h := a.proxies[server].Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return strings.Contains(c.Pattern, "MESSAGE ") }})
 	a.holds = append(a.holds, h)

@@ -14,7 +14,8 @@ import (
 // Tables are the shop's tables whose rows a request may lock.
 var Tables = []string{"product_stock", "orders", "idempotent_log", "record_lock"}
 
-// rowsOf finds the rows of a table that the lane's product, or anybody, could be about; in their gaps nothing can be inserted either.
+// rowsOf returns a query that locks the lane's rows of a table, or all rows of a table that is not by product. It also locks the gaps
+// between them against inserts.
 func (l *Lane) rowsOf(table string) string {
 	switch table {
 	case "product_stock":
@@ -26,7 +27,7 @@ func (l *Lane) rowsOf(table string) string {
 	}
 }
 
-// Rows is a transaction of the lab's own that keeps rows locked.
+// Rows is a transaction of the lab that holds row locks.
 type Rows struct {
 	lane *Lane
 	tx   *sql.Tx
@@ -42,7 +43,7 @@ const (
 	Deadlock        = "1213"
 )
 
-// LockRows locks the rows of a table. ErrNothing: somebody else has locked them.
+// LockRows locks the lane's rows of a table in a transaction of the lab. ErrNothing: another transaction has locked them. The caller unlocks.
 func (l *Lane) LockRows(ctx context.Context, table string) (*Rows, error) {
 	db, err := l.access()
 	if err != nil {
@@ -60,7 +61,7 @@ func (l *Lane) LockRows(ctx context.Context, table string) (*Rows, error) {
 	return r, nil
 }
 
-// try locks the rows of a table if they are free.
+// try locks the rows of a table without waiting. ErrNothing: another transaction has locked them.
 func (r *Rows) try(ctx context.Context, table string) error {
 	rows, err := r.tx.QueryContext(ctx, r.lane.rowsOf(table)+" NOWAIT")
 	if err == nil {
@@ -77,10 +78,10 @@ func (r *Rows) try(ctx context.Context, table string) error {
 	return err
 }
 
-// Unlock lets the rows go.
+// Unlock rolls back the transaction and so releases its locks.
 func (r *Rows) Unlock() { _ = r.tx.Rollback() }
 
-// Weigh makes the transaction so heavy, and so patient, that it is not the one that a deadlock ends.
+// Weigh makes the transaction modify many rows and wait long for locks, so that InnoDB chooses the other one as the deadlock victim.
 func (r *Rows) Weigh(ctx context.Context) error {
 	db, err := r.lane.access()
 	if err == nil {
@@ -98,8 +99,8 @@ func (r *Rows) Weigh(ctx context.Context) error {
 	return nil
 }
 
-// Cross has the transaction wait for rows of another table that somebody else has locked, and returns when it waits. ErrNothing: nobody has
-// locked any.
+// Cross makes the transaction wait for rows that another transaction has locked in a table other than but, and returns when it waits.
+// ErrNothing: no such rows are locked.
 func (r *Rows) Cross(ctx context.Context, but string) error {
 	i := slices.IndexFunc(Tables, func(table string) bool {
 		return table != but && errors.Is(r.try(ctx, table), ErrNothing)
@@ -107,7 +108,7 @@ func (r *Rows) Cross(ctx context.Context, but string) error {
 	if i < 0 {
 		return ErrNothing
 	}
-	go func() { _, _ = r.tx.ExecContext(ctx, r.lane.rowsOf(Tables[i])) }() // it ends with the deadlock, or with Unlock
+	go func() { _, _ = r.tx.ExecContext(ctx, r.lane.rowsOf(Tables[i])) }() // ends when the deadlock is resolved, or at Unlock
 	db, err := r.lane.access()
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (r *Rows) Cross(ctx context.Context, but string) error {
 	})
 }
 
-// Failed says whether a server has refused a command of the actor's in this schedule with that number.
+// Failed says whether a command of the actor failed with that error number in this schedule.
 func (s *Scene) Failed(a *Actor, number string) bool {
 	for _, c := range a.Calls(s.since) {
 		if c.Failed == number {
@@ -129,7 +130,7 @@ func (s *Scene) Failed(a *Actor, number string) bool {
 	return false
 }
 
-// AwaitFailure waits until a command of the actor's was refused with that number. ErrNothing: the request had its answer without that.
+// AwaitFailure waits until a command of the actor fails with that error number. ErrNothing: the request was answered without such an error.
 func (s *Scene) AwaitFailure(ctx context.Context, a *Actor, p *Pending, number string) error {
 	err := until(ctx, "error "+number, func() bool {
 		select {

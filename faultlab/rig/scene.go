@@ -31,10 +31,10 @@ type Scene struct {
 	keys  int
 
 	resumed time.Duration // when the fault was over; see audit.Input
-	judged  time.Time     // when the judge began to read; zero = not yet
+	judged  time.Time     // when the judge began to read the ledger; zero = not yet
 	bound   time.Duration
 
-	accused string // letters that only the fault can tell
+	accused string // letters added by Accuse
 	why     string
 
 	mu     sync.Mutex
@@ -68,18 +68,18 @@ const (
 	FailedOver What = "failover"
 	Terminated What = "terminated" // SIGTERM
 	HasEnded   What = "ended"      // by itself
-	// SessionEnded is a session that was ended in a server, while its client lives.
+	// SessionEnded is a session that a server ended while its client is alive.
 	SessionEnded What = "session-ended"
 	// DatabaseKilled and DatabaseBack are SIGKILL of the database, and its restart.
 	DatabaseKilled What = "database-killed"
 	DatabaseBack   What = "database-back"
-	// RowsLocked and RowsFree are a transaction of the lab's own that keeps the rows of a table; ReadOnly and WritableAgain are the database's
-	// state.
+	// RowsLocked and RowsFree begin and end a transaction of the lab that locks the rows of a table; ReadOnly and WritableAgain are the
+	// state of the database.
 	RowsLocked    What = "rows-locked"
 	RowsFree      What = "rows-free"
 	ReadOnly      What = "read-only"
 	WritableAgain What = "writable-again"
-	Struck        What = "server" // something happened to a server: what, and to which
+	Struck        What = "server" // something was done to a server; the text says what, and to which
 )
 
 // Pending is a request on its way.
@@ -215,8 +215,8 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 	}
 }
 
-// look is the time until the next look at something that has not moved since then: most answers come at once, and what does not move
-// for long is waiting for a lease to end.
+// look returns the time until the next poll of a request that last made progress at moved. Polls get rarer: most answers come at once, and a
+// request without progress waits for a lease to expire.
 func look(moved time.Time) time.Duration { return min(polling+time.Since(moved)/8, 10*polling) }
 
 // blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter how long a request may do
@@ -226,13 +226,14 @@ const (
 	stillAfter   = 600 * time.Millisecond
 )
 
-// blocked says whether a call is held, or is with the database, which makes its clients wait for each other. The other servers answer at once.
+// blocked says whether a call of the actor is held by a proxy or unanswered by the database, the only server whose clients wait for each other's
+// locks.
 func (a *Actor) blocked() bool {
 	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || c.Server == Database })
 }
 
-// progress changes whenever the actor sends a command, or is answered. Of a service that asks for its lock again and again until it has it,
-// the same command counts only so often.
+// progress changes whenever the actor sends a command or gets an answer. For a service that polls for its lock, only the first few (spins) of
+// equal commands count.
 func (s *Scene) progress(a *Actor) [2]int {
 	calls := a.Calls(s.since)
 	sent, answered := 0, 0
@@ -249,7 +250,7 @@ func (s *Scene) progress(a *Actor) [2]int {
 	return [2]int{sent, answered}
 }
 
-// spins is how often a request sends the same command before that is taken for waiting.
+// spins is how often a request may send the same command before it counts as waiting.
 const spins = 3
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for the judge to call
@@ -259,7 +260,7 @@ func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Durati
 	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.served(ctx, a, p, end) })
 }
 
-// AskAlone does the same when everybody else has been answered: it waits for every answer, however long the machine takes.
+// AskAlone is AskUntilServed for when no other request is under way: it waits for every answer, however slow the machine is.
 func (s *Scene) AskAlone(ctx context.Context, a *Actor, within time.Duration) error {
 	_, err := s.askAgain(ctx, a, within, func(p *Pending) bool { return p.Wait(ctx) != nil })
 	return err
@@ -269,7 +270,7 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 	end, after := time.Now().Add(within), 0
 	for {
 		p := s.Ask(a, s.NewKey())
-		if blocked(p) { // in a server, behind a transaction of the victim's
+		if blocked(p) { // in a server, by a transaction of the victim
 			return p, ctx.Err()
 		}
 		if p.op.Outcome != audit.Declined {
@@ -288,7 +289,7 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 	}
 }
 
-// attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between.
+// attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between attempts.
 const (
 	attemptsAfter = 3
 	pause         = 60 * time.Millisecond
@@ -297,7 +298,7 @@ const (
 // Over says that the fault is over: whatever a dead holder held must be free when bound has passed.
 func (s *Scene) Over(bound time.Duration) { s.resumed, s.bound = s.now(), bound }
 
-// readable is a command as a story shows it: a script by its name, since a hash says nothing.
+// readable returns a command as a story shows it: a script by its name instead of its hash.
 func readable(c wire.Call) string {
 	if strings.HasPrefix(c.Text, "EVAL") {
 		return c.Pattern
@@ -305,7 +306,7 @@ func readable(c wire.Call) string {
 	return c.Text
 }
 
-// Accuse adds a letter, and its reason, that the ledger and the history cannot show: Judge puts it into its report.
+// Accuse makes Judge report a letter, and the reason, that ledger and history cannot show.
 func (s *Scene) Accuse(letter, why string) { s.accused, s.why = letter, why }
 
 // Judge waits until all is quiet, reads the ledger once and judges.
@@ -376,7 +377,7 @@ type Call struct {
 	Text   string
 }
 
-// Calls returns the commands of all actors, without those that make connections and those of the judge.
+// Calls returns the commands of all actors, without those that set up connections or read the ledger.
 func (s *Scene) Calls() []Call {
 	var all []Call
 	for _, a := range s.Lane.actors() {

@@ -15,9 +15,9 @@ import (
 type Options struct {
 	// Lanes is how many schemas the database gets, one for each lane.
 	Lanes int
-	// Only are the stores that are started, of localstack.Redis and localstack.MySQL; nil = both.
+	// Only selects the stores to start, localstack.Redis and localstack.MySQL; nil = both.
 	Only []string
-	// Extras are the backends beside them: localstack.Redlock, localstack.Etcd, ...
+	// Extras are more backends to start: localstack.Redlock, localstack.Etcd, ...
 	Extras []string
 	// Binary is the shop; "" is the running program.
 	Binary string

@@ -9,28 +9,29 @@ import (
 	"lastitem/internal/audit"
 )
 
-// Service is what the rig must know about a service: how a replica is started, asked and read. [Shop] is ours, [Foreign] anybody's.
+// Service says how to start a replica of a service, send it requests, and read its stock and orders. [Shop] describes lastitem's own;
+// [Foreign.Service] somebody else's.
 type Service struct {
 	Argv  func(l Launch, addr string) []string
 	Env   func(l Launch, addr string) []string
 	Ready func(ctx context.Context, addr string) error
-	// Setup prepares a lane before its replicas are started; nil = nothing is to be prepared.
+	// Setup prepares a lane before its replicas start; nil = no preparation.
 	Setup func(ctx context.Context, l *Lane) error
-	// Reset sets the lane's product to a stock, and forgets its orders and keys. Where it asks a replica, that is C.
+	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys. A request for it goes to replica C, if that can
+	// answer.
 	Reset func(ctx context.Context, l *Lane, r Reset) error
 	// Request is what a client sends to a replica.
 	Request func(replica string, a Ask) (*http.Request, error)
 	// Answer reads an answer: the outcome, and what it says about the order.
 	Answer func(res *http.Response, body []byte) audit.Op
-	// Ledger reads what the stores hold of the lane's product.
+	// Ledger reads stock and orders of the lane's product.
 	Ledger func(ctx context.Context, l *Lane) (*api.Ledger, error)
 
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
-	// Alone gives each lane a Redis of its own, for a service that takes no prefix for its keys; Open leaves that without a password.
+	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that Redis without a password.
 	Alone, Open bool
-	// Waits says that requests wait for locks as long as the service pleases, and not as long as they are told to. Its answers may also leave
-	// out the order's id.
+	// Waits says that the service decides how long a request waits for a lock; the lab cannot. Its answers may also lack the order's id.
 	Waits bool
 }
 

@@ -17,11 +17,11 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// ErrNothing says that there is nothing to strike at: the victim has no lock, or holds no row.
+// ErrNothing says that the hazard finds nothing to strike at: the victim has no lock, or has locked no row.
 var ErrNothing = errors.New("faultlab: nothing to strike at")
 
-// EndSession ends the victim's session with a lock service, past the proxies: its client lives, and is not asked. In etcd and Consul it is
-// found by the lock that it holds, so that nobody else may hold one. ErrNothing: there is none.
+// EndSession ends the victim's session on a lock service; its client stays alive and takes no part in it. The lab connects without the
+// proxies. In etcd and Consul it finds the session by the lane's locks, so the victim must be the only holder. ErrNothing: there is no session.
 func (l *Lane) EndSession(ctx context.Context, service string) error {
 	end := map[string]func(context.Context) (int, error){
 		localstack.Etcd: l.endEtcd, localstack.Consul: l.endConsul, localstack.ZooKeeper: l.endZooKeeper,
@@ -32,10 +32,10 @@ func (l *Lane) EndSession(ctx context.Context, service string) error {
 	return ErrNothing
 }
 
-// prefix is what the names of the lane's locks begin with, as shopEnv sets it.
+// prefix is the common prefix of the lane's lock names, as shopEnv sets it.
 func (l *Lane) prefix() string { return fmt.Sprintf("lane%d:lock:", l.number) }
 
-// linkTo is the lane's link with a server; false = it has none.
+// linkTo returns the lane's link to a server; false = it has none.
 func (l *Lane) linkTo(server string) (link, bool) {
 	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
 	if i < 0 {
@@ -44,14 +44,14 @@ func (l *Lane) linkTo(server string) (link, bool) {
 	return l.links[i], true
 }
 
-// endEtcd revokes the leases of the keys below the prefix, through the gateway for HTTP.
+// endEtcd revokes the leases of the keys with the prefix, through etcd's HTTP gateway, and returns their number.
 func (l *Lane) endEtcd(ctx context.Context) (int, error) {
 	to, ok := l.linkTo(localstack.Etcd)
 	if !ok {
 		return 0, nil
 	}
 	from := l.prefix()
-	until := from[:len(from)-1] + ";" // the byte behind ":"
+	until := from[:len(from)-1] + ";" // the byte after ":"
 	var found struct {
 		KVs []struct {
 			Lease string `json:"lease"`
@@ -74,7 +74,7 @@ func (l *Lane) endEtcd(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// endConsul destroys the sessions that hold keys below the prefix.
+// endConsul destroys the sessions that hold keys with the prefix, and returns their number.
 func (l *Lane) endConsul(ctx context.Context) (int, error) {
 	to, ok := l.linkTo(localstack.Consul)
 	if !ok {
@@ -98,7 +98,7 @@ func (l *Lane) endConsul(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// call speaks JSON with a server.
+// call sends body as JSON and decodes the JSON answer into into; nil = ignores the answer.
 func call(ctx context.Context, method, to string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -115,7 +115,7 @@ func call(ctx context.Context, method, to string, body, into any) error {
 	return json.Unmarshal(answer, into)
 }
 
-// endZooKeeper closes A's session from a second connection, which takes it over by its number and password, as the proxy has seen them.
+// endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and password, which the proxy saw.
 func (l *Lane) endZooKeeper(ctx context.Context) (int, error) {
 	to, ok := l.linkTo(localstack.ZooKeeper)
 	if !ok {
@@ -151,7 +151,7 @@ func closeZooKeeper(ctx context.Context, addr string, session []byte) error {
 	return askZooKeeper(conn, []byte(closeSession))
 }
 
-// askZooKeeper sends a message and reads the answer.
+// askZooKeeper sends a message and reads the answer to its end.
 func askZooKeeper(conn net.Conn, message []byte) error {
 	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil { //nolint:gosec // few
 		return err

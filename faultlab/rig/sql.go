@@ -16,7 +16,7 @@ import (
 // Database is the name of the SQL server; see [Position].
 const Database = "sql"
 
-// access is the lab's own access to the lane's schema, past the proxies.
+// access returns the lab's connection to the lane's schema, which bypasses the proxies.
 func (l *Lane) access() (*sql.DB, error) {
 	if l.db != nil {
 		return l.db, nil
@@ -34,11 +34,11 @@ func (l *Lane) access() (*sql.DB, error) {
 	return db, nil
 }
 
-// ownSQL makes the lane's database one of its own.
+// ownSQL starts a database for the lane alone.
 func (l *Lane) ownSQL(ctx context.Context, e Equipment) error {
 	own, err := l.servers.Stack.SpawnSQL(ctx, localstack.SQLServer{
 		Name: fmt.Sprintf("lane %d sql", l.number), Schemas: []string{schema(l.number)},
-		// Small, since every lane has one. It is as durable as by default.
+		// Small, since every lane has one. Durability stays at the default.
 		Conf: append([]string{"--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}, strings.Fields(e.SQL)...),
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func (l *Lane) ownSQL(ctx context.Context, e Equipment) error {
 	if !e.Plain {
 		return nil
 	}
-	db, err := l.access() // it stays the administrator's
+	db, err := l.access() // this connection remains the administrator's
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (l *Lane) ownSQL(ctx context.Context, e Equipment) error {
 	return nil
 }
 
-// SetReadOnly has the lane's own database refuse writes of accounts without privileges, or take them again.
+// SetReadOnly sets read_only of the lane's own database: while it is on, writes of accounts without the privilege fail with 1290.
 func (l *Lane) SetReadOnly(ctx context.Context, on bool) error {
 	db, err := l.access()
 	if err != nil {
@@ -78,13 +78,13 @@ func (l *Lane) SetReadOnly(ctx context.Context, on bool) error {
 	return nil
 }
 
-// KillDatabase ends the lane's own database by SIGKILL; [Lane.StartDatabase] starts it on what it had kept.
+// KillDatabase kills the lane's own database by SIGKILL; [Lane.StartDatabase] starts it again on the same data.
 func (l *Lane) KillDatabase() { l.database.Kill() }
 
 // StartDatabase starts the database again after [Lane.KillDatabase], and returns when it is ready.
 func (l *Lane) StartDatabase(ctx context.Context) error { return l.database.Restart(ctx) }
 
-// healSQL ends what a schedule that has broken off left in the lane's own database.
+// healSQL restarts the lane's own database if it is dead and otherwise makes it writable, after a schedule that did not finish.
 func (l *Lane) healSQL(ctx context.Context) error {
 	if l.database == nil {
 		return nil
@@ -97,7 +97,7 @@ func (l *Lane) healSQL(ctx context.Context) error {
 	}
 }
 
-// KillSession ends the session in the database that has come from an address, and returns when it is gone.
+// KillSession kills the database session of the client at an address, host:port, and returns when the session is gone.
 func (l *Lane) KillSession(ctx context.Context, from string) error {
 	db, err := l.access()
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Lane) KillSession(ctx context.Context, from string) error {
 	const find = "SELECT id FROM information_schema.processlist WHERE host = ?"
 	var id int64
 	if err := db.QueryRowContext(ctx, find, from).Scan(&id); err != nil {
-		return fmt.Errorf("faultlab: the session from %q: %w", from, err)
+		return fmt.Errorf("faultlab: find the session of %q: %w", from, err)
 	}
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id)); err != nil {
 		return fmt.Errorf("faultlab: end session %d: %w", id, err)

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/audit"
 )
 
-// served waits as Settle does. A service that waits for its locks is waited for until end, unless it is blocked in a server.
+// served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a server before.
 func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time) (blocked bool) {
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)
@@ -34,9 +34,9 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 	return true
 }
 
-// WaitOrStuck waits for the answer of the last customer, who asked when the fault was over. Where its service waits for a lock that nobody
-// frees any more, it never comes: then others ask too, and when none of them is answered, all give up, and their replica is killed, so that
-// nothing of theirs can happen any more. bound is how long a lock may outlive its holder.
+// WaitOrStuck waits for p, a request sent to a after the fault was over. A service that waits for a lock that nobody releases never answers p:
+// then WaitOrStuck sends more requests, and if none is answered, it kills the replica, so that these requests can have no late effect, and
+// records them as declined. bound is how long a lock may outlive its holder. An error: the replica waits for a server, or ctx has ended.
 func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound time.Duration) error {
 	if !s.Lane.Service.Waits {
 		return p.Wait(ctx)
@@ -72,7 +72,7 @@ func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound tim
 	return nil
 }
 
-// stuckAfter is how long a customer waits beyond the bound, on a machine that may be busy.
+// stuckAfter is how long a client waits beyond the bound, since the machine may be busy.
 const stuckAfter = 3 * time.Second
 
 // answered says whether the answer has come.
@@ -85,7 +85,7 @@ func (p *Pending) answered() bool {
 	}
 }
 
-// answeredWithin waits for answers, and says whether all came in time.
+// answeredWithin says whether all requests were answered in time.
 func answeredWithin(ctx context.Context, within time.Duration, asked []*Pending) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -99,7 +99,7 @@ func answeredWithin(ctx context.Context, within time.Duration, asked []*Pending)
 	return true
 }
 
-// asker is the address of a replica that can answer: C, except where it was killed.
+// asker returns the URL of a replica that can answer: C, else B, else A.
 func (l *Lane) asker() string {
 	for _, a := range []*Actor{l.C, l.B} {
 		if a.alive() && !a.stopped {

@@ -11,7 +11,7 @@ import (
 
 var placeholder = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
-// expand replaces the placeholders in a text by their values; an unknown one stays.
+// expand replaces the placeholders in a text by their values; unknown placeholders stay.
 func expand(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		if v, known := values[placeholder.FindStringSubmatch(found)[1]]; known {
@@ -21,7 +21,7 @@ func expand(text string, values map[string]string) string {
 	})
 }
 
-// mentions lists the placeholders in texts, each once.
+// mentions returns the names of the placeholders in texts, sorted, each once.
 func mentions(texts ...string) []string {
 	found := map[string]bool{}
 	for _, text := range texts {
@@ -32,18 +32,18 @@ func mentions(texts ...string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// onlyMentions says which placeholder of a text is none of the known ones.
+// onlyMentions returns an error that names a placeholder of text that is not known; nil = all are known.
 func onlyMentions(option, text string, known []string) error {
 	for _, name := range mentions(text) {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("--%s: unknown placeholder {{%s}}: there are {{%s}}", option, name, strings.Join(known, "}}, {{"))
+			return fmt.Errorf("--%s: unknown placeholder {{%s}}; known are {{%s}}", option, name, strings.Join(known, "}}, {{"))
 		}
 	}
 	return nil
 }
 
-// SplitWords splits a command line as a shell does: at blanks, except within quotes, and with a backslash before what is meant as it is. No shell
-// is run, so that there is nothing else to it: no variables, no pipes.
+// SplitWords splits a command line into words as a shell does: at blanks outside quotes; a backslash, except within single quotes, takes the
+// next character literally. It knows no variables and no pipes. An error: a quote or a backslash is left open.
 func SplitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -154,8 +154,8 @@ func (p *process) end(how string) {
 	}
 }
 
-// start asks for a child and waits until it runs. Its log is <name>.log in the private directory, which is also where it works if s does not
-// say another.
+// start asks for a child and waits until it runs. Its log is <name>.log in the private directory, which is also its working directory unless
+// s names another.
 func (l *leash) start(ctx context.Context, name string, s spec) (*process, error) {
 	p := &process{
 		name:    name,

@@ -103,8 +103,8 @@ type Options struct {
 	// Advice says what the user can do, besides installing a program, where a backend is missing: "give your own with --etcd". It
 	// ends the error or, where the stack does without, the reason that the replicas give. nil or "" = nothing.
 	Advice func(backend string) string
-	// Via returns the address by which a replica (from 1) shall reach a server that has one; nil = the server's own. It is called before
-	// each replica starts, by several goroutines.
+	// Via returns the address, host:port, that a replica (from 1) must use for a server that has an address; nil = the server's own. It is
+	// called before each start of a replica, by several goroutines. Its error ends the start.
 	Via func(server Service, replica int) (addr string, err error)
 	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
 	Log func(format string, args ...any)

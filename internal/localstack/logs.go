@@ -35,7 +35,7 @@ func (s *Stack) MarkLogs() (since func(n int) []string) {
 	}
 }
 
-// LastLines returns the last lines that a child has written, at most n.
+// LastLines returns the last lines of a child's log, at most n; nil = none can be read.
 func (r *Running) LastLines(n int) []string { return lastLines(r.p.log, 0, n) }
 
 // lastLines returns the last lines of a file from offset on, at most n; none where it cannot be read.

@@ -46,8 +46,8 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 	return err
 }
 
-// backendsEnv tells a replica where its servers are, and of the extras also which are not there: the environment that it inherits may name
-// others.
+// backendsEnv returns the environment variables with the addresses of a replica's servers. Extras that were not started get an empty variable,
+// since the inherited environment may name others.
 func (s *Stack) backendsEnv(replica int) ([]string, error) {
 	servers := map[string][]Service{Redis: {s.Redis}, "sql": {s.SQL}}
 	for _, x := range s.Extras() {
@@ -67,14 +67,14 @@ func (s *Stack) backendsEnv(replica int) ([]string, error) {
 	return env, nil
 }
 
-// urlFor is the URL by which a replica reaches a server.
+// urlFor returns the URL that a replica uses for a server.
 func (s *Stack) urlFor(x Service, replica int) (string, error) {
 	if s.opts.Via == nil || x.Addr == "" {
 		return x.URL, nil
 	}
 	addr, err := s.opts.Via(x, replica)
 	if err != nil {
-		return "", fmt.Errorf("localstack: a way from replica %d to %s: %w", replica, x.Name, err)
+		return "", fmt.Errorf("localstack: proxy from replica %d to %s: %w", replica, x.Name, err)
 	}
 	return strings.Replace(x.URL, x.Addr, addr, 1), nil
 }

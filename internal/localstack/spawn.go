@@ -17,7 +17,7 @@ type Child struct {
 	Ready func(ctx context.Context, addr string) error
 	// Addr is the address to listen on; "" takes a free one.
 	Addr string
-	// Dir is its working directory; "" takes the stack's private one.
+	// Dir is the working directory; "" = the stack's private directory.
 	Dir string
 }
 

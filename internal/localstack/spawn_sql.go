@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// SQLServer describes a database of its own beside the parts of a stack.
+// SQLServer describes a database server that runs besides the parts of a stack.
 type SQLServer struct {
 	Name    string   // unique in the stack
-	Schemas []string // that it shall have
-	Conf    []string // more of its command line
+	Schemas []string // schemas to create
+	Conf    []string // added to its command line
 }
 
-// RunningSQL is a database that was started. Killing it loses nothing that it has promised to keep: [RunningSQL.Restart] starts it again
-// on its data and its address.
+// RunningSQL is a database server that was started. It may be killed: committed data survives, and [RunningSQL.Restart] starts it again on the
+// same data and address.
 type RunningSQL struct {
 	*Running
 	URL string // user:password@tcp(host:port)/lastitem
@@ -25,7 +25,8 @@ type RunningSQL struct {
 	sv server
 }
 
-// SpawnSQL makes a data directory in the private directory, starts a server on it, and returns when it is ready.
+// SpawnSQL creates a data directory in the private directory, starts a server on it, and returns when it is ready. An error: no server program
+// was found, or it did not start.
 func (s *Stack) SpawnSQL(ctx context.Context, o SQLServer) (*RunningSQL, error) {
 	path, err := Find(MySQL)
 	if err != nil {
@@ -36,7 +37,7 @@ func (s *Stack) SpawnSQL(ctx context.Context, o SQLServer) (*RunningSQL, error) 
 		return nil, fmt.Errorf("localstack: %w", err)
 	}
 	_, said := version(path, "--version")
-	// Only what a database needs: its directory, what is in it, and the keeper of processes.
+	// A stack with only what a database needs: a directory, options, and the leash that starts processes.
 	own := &Stack{Dir: dir, opts: Options{Schemas: o.Schemas, SQLConf: o.Conf}, leash: s.leash}
 	if err := own.installMySQL(ctx, path, strings.Contains(said, "MariaDB")); err != nil {
 		return nil, err
@@ -57,5 +58,5 @@ func (r *RunningSQL) start(ctx context.Context) error {
 	return nil
 }
 
-// Restart starts a database that was killed, and returns when it is ready.
+// Restart starts a killed database again, and returns when it is ready.
 func (r *RunningSQL) Restart(ctx context.Context) error { return r.start(ctx) }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm is a timer of the kernel's. The runtime's own wake an idle program up to a millisecond late, which would be twice the delay of a
-// short way.
+// alarm is a kernel timer. The timers of the Go runtime wake an idle program up to a millisecond late, which would be twice the delay of a
+// round trip of 1 ms.
 type alarm struct {
 	fd   int
 	file *os.File
@@ -23,9 +23,9 @@ func newAlarm() (*alarm, error) {
 	return &alarm{fd: fd, file: os.NewFile(uintptr(fd), "timer")}, nil
 }
 
-// wait returns after d, or with false when the alarm is closed. One goroutine may call it at a time.
+// wait returns true after d, or false when the alarm is closed. Only one goroutine at a time may call it.
 func (a *alarm) wait(d time.Duration) bool {
-	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, d.Nanoseconds()))} // 0 would be never
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, d.Nanoseconds()))} // 0 would disarm the timer
 	conn, err := a.file.SyscallConn()
 	if err != nil {
 		return false

@@ -4,12 +4,12 @@ package wire
 
 import "time"
 
-// alarm waits by the runtime's timers, which may be a millisecond late.
+// alarm uses the timers of the Go runtime, which may be a millisecond late.
 type alarm struct{ closed chan struct{} }
 
 func newAlarm() (*alarm, error) { return &alarm{make(chan struct{})}, nil }
 
-// wait returns after d, or with false when the alarm is closed. One goroutine may call it at a time.
+// wait returns true after d, or false when the alarm is closed. Only one goroutine at a time may call it.
 func (a *alarm) wait(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

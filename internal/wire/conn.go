@@ -44,7 +44,7 @@ type item struct {
 	message
 	holds []*Hold
 	end   bool
-	due   time.Time // when it may go on; zero where nothing is delayed
+	due   time.Time // earliest time to forward it; zero = no delay
 }
 
 // start dials the server and passes on what comes.
@@ -169,7 +169,7 @@ func (c *conn) come(l *lane, items []item) {
 	c.drain(l)
 }
 
-// queue puts one item into a lane, to go on when the proxy's delay is over.
+// queue adds an item to a lane, to be forwarded after the proxy's delay.
 func (c *conn) queue(l *lane, it item) {
 	if p := c.proxy; p.delay != nil {
 		it.due = p.delay.add(c, l)
@@ -219,7 +219,8 @@ func (c *conn) drain(l *lane) {
 	}
 }
 
-// owed says whether the end of an abandoned connection must wait for the server: one that reads a command and the end at once may do nothing.
+// owed says whether the end of an abandoned connection must wait for the server's answer: a server that reads a command together with the end
+// of the connection may not execute the command.
 func (c *conn) owed() bool {
 	return c.given && slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
 }
@@ -240,7 +241,7 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 	kept := l.queue[:0]
 	for i := range l.queue {
 		it := &l.queue[i]
-		if it.due.After(now) { // and so are all after it
+		if it.due.After(now) { // all later items are due later still
 			kept = append(kept, l.queue[i:]...)
 			break
 		}
@@ -335,7 +336,7 @@ func (c *conn) ended(l *lane) {
 		close(c.left)
 		c.up.queue, c.up.broken = nil, true
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return !k.arrived })
-		if c.gone && c.proxy.delay == nil { // on a longer way an answer may still be under way
+		if c.gone && c.proxy.delay == nil { // with a delay an answer may still be on its way
 			c.close()
 			return
 		}

@@ -2,9 +2,9 @@ package wire
 
 import "time"
 
-// NewDelayed is [NewProxy] on a longer way: whatever comes, and the end of a connection too, goes on no earlier than delay after it came,
-// in either direction, so that a question and its answer take at least twice the delay. It is a delay line: what comes meanwhile does not
-// wait for what came before it, and commands that are sent together take one round trip together. A connection is made without delay.
+// NewDelayed is [NewProxy] with latency: the proxy forwards data, and the end of a connection, no earlier than by after it has received them, in
+// both directions, so that a command and its answer take at least twice that. It is a delay line: commands that are sent together take one round
+// trip together. Opening a connection is not delayed.
 func NewDelayed(server, target string, codec Codec, by time.Duration) (*Proxy, error) {
 	a, err := newAlarm()
 	if err != nil {
@@ -21,20 +21,20 @@ func NewDelayed(server, target string, codec Codec, by time.Duration) (*Proxy, e
 type delay struct {
 	by    time.Duration
 	alarm *alarm
-	more  chan struct{} // something came while there was nothing
+	more  chan struct{} // something was added to an empty line
 
 	// Under the proxy's mutex.
 	line []delivery
 }
 
-// delivery is a lane in which something will be due. Since the delay is the same for all, the first that came is the first that is due.
+// delivery says when something in a lane is due. The delay is the same for all, so deliveries are due in the order in which they were added.
 type delivery struct {
 	at   time.Time
 	conn *conn
 	lane *lane
 }
 
-// add notes that something has come in a lane, and returns when it is due. The proxy's mutex is held.
+// add notes that something has arrived in a lane, and returns when it is due. The caller holds the proxy's mutex.
 func (d *delay) add(c *conn, l *lane) time.Time {
 	at := time.Now().Add(d.by)
 	d.line = append(d.line, delivery{at, c, l})
@@ -47,7 +47,7 @@ func (d *delay) add(c *conn, l *lane) time.Time {
 	return at
 }
 
-// deliver has what is due go on, until the proxy is closed.
+// deliver forwards what is due, until the proxy is closed.
 func (p *Proxy) deliver() {
 	for {
 		next, waiting := p.due()
@@ -65,7 +65,7 @@ func (p *Proxy) deliver() {
 	}
 }
 
-// due passes on what is due, and returns when something will be next.
+// due forwards what is due now, and returns when the next delivery is due; false = nothing is waiting.
 func (p *Proxy) due() (next time.Time, waiting bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,9 +76,9 @@ func (p *Proxy) due() (next time.Time, waiting bool) {
 			return first.at, true
 		}
 		if queue := first.lane.queue; first.lane.writing || len(queue) == 0 || queue[0].due.After(now) {
-			continue // it went with what came before it, or will with what is being written
+			continue // already forwarded together with an earlier delivery, or about to be by the current writer
 		}
-		// Whoever does not read holds up nobody else.
+		// A goroutine of its own: a peer that does not read must not block the others.
 		p.running.Go(func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()

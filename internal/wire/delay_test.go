@@ -25,8 +25,8 @@ func delayed(t *testing.T, addr string, codec wire.Codec, by time.Duration) *wir
 	return p
 }
 
-// A command and its answer take the delay each, and commands that were sent together take it together: all of them reach the server
-// before the first answer has come back.
+// A command and its answer are each delayed, and commands that are sent together are delayed together: all of them reach the server before the
+// first answer is back.
 func TestDelayIsALine(t *testing.T) {
 	t.Parallel()
 	const (
@@ -86,7 +86,7 @@ func ping(t *testing.T, c *redis.Client) {
 	}
 }
 
-// The end of a connection overtakes nothing, in either direction.
+// The end of a connection does not overtake data, in either direction.
 func TestDelayedEnd(t *testing.T) {
 	t.Parallel()
 	const question, answer = "what is left?", "one item"
@@ -129,7 +129,7 @@ func TestDelayedEnd(t *testing.T) {
 	}
 }
 
-// A proxy that is closed does not wait for what is under way, and may be closed again.
+// Close does not wait for delayed data, and may be called again.
 func TestDelayedClose(t *testing.T) {
 	t.Parallel()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -159,7 +159,7 @@ func TestDelayedClose(t *testing.T) {
 	}
 }
 
-// BenchmarkDelay says how long a ping takes over a way of 1 ms there and back.
+// BenchmarkDelay measures a ping over a round trip of 1 ms.
 func BenchmarkDelay(b *testing.B) {
 	s := testenv.Redis(b)
 	p, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 500*time.Microsecond)

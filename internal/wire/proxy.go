@@ -45,7 +45,7 @@ func NewProxy(server, target string, codec Codec) (*Proxy, error) {
 	return newProxy(server, target, codec, extra{})
 }
 
-// extra is what only some proxies have.
+// extra holds the optional parts of a proxy; nil = without.
 type extra struct {
 	recorder *Recorder
 	delay    *delay
@@ -140,8 +140,8 @@ func (p *Proxy) Unanswered() []Call {
 	return found
 }
 
-// Sessions returns what the server knows the sessions of the open connections by, where its protocol has such: of ZooKeeper, the session's
-// number in eight bytes, and its password.
+// Sessions returns the credentials of the sessions on the open connections, for protocols with sessions. For ZooKeeper each is the session's id,
+// eight bytes big-endian, followed by its password.
 func (p *Proxy) Sessions() [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,8 +54,8 @@ func (h *Hold) Call() Call {
 	return *h.first
 }
 
-// From is the address from which the proxy speaks to the server for the client of what was held first, as the server sees it; "" where
-// nothing was held yet, or the connection has ended.
+// From returns the client address, host:port, that the server sees on the connection of the first held command: the proxy's local address. "" =
+// nothing has been held yet, or the connection has ended.
 func (h *Hold) From() string {
 	h.proxy.mu.Lock()
 	defer h.proxy.mu.Unlock()

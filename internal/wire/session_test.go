@@ -18,7 +18,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// The server knows the client of what is held by the address that the hold names.
+// Hold.From is the client address that the server sees on the connection of the held command.
 func TestHoldNamesTheServersSideOfTheConnection(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -54,7 +54,7 @@ func TestHoldNamesTheServersSideOfTheConnection(t *testing.T) {
 	}
 }
 
-// A session of ZooKeeper is known by what the server granted, whoever comes with it.
+// Sessions returns the id and the password that ZooKeeper granted.
 func TestZooKeeperSessionIsSeen(t *testing.T) {
 	t.Parallel()
 	server := testenv.ZooKeeper(t)
@@ -76,8 +76,8 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 	}
 }
 
-// The server of an abandoned command sees the end of the connection after its answer only: one that reads both at once may do nothing.
-func TestAbandonedConnectionEndsBehindTheAnswer(t *testing.T) {
+// After Abandon the server sees the end of the connection only after it has answered: a server that reads both at once may not execute the command.
+func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -118,6 +118,6 @@ func TestAbandonedConnectionEndsBehindTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
-		t.Errorf("behind the answer the server reads %v, want the end", err)
+		t.Errorf("after the answer the server reads %v, want the end", err)
 	}
 }

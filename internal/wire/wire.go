@@ -80,7 +80,7 @@ type message struct {
 	vain   bool    // with last: a poll has brought nothing
 	over   []*call // with last: what the server will not answer any more
 
-	granted []byte // with last: what the server knows the session of the client by
+	granted []byte // with last: the credentials of the client's session, see Proxy.Sessions
 
 	push *call // what it is where the server sent it by itself
 }

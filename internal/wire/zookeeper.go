@@ -30,7 +30,8 @@ const (
 	zooKeeperPing    = -2
 	zooKeeperClose   = -11
 	longestZooKeeper = 64 << 20
-	// zooKeeperGrant is what stands before the password in the answer to connect: protocol, time-out, session, and its length.
+	// zooKeeperGrant is the number of bytes before the password in the answer to a connect request: protocol version, time-out, session id and
+	// the length of the password.
 	zooKeeperGrant = 20
 )
 

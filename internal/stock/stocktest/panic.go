@@ -7,10 +7,10 @@ import (
 	"lastitem/internal/step"
 )
 
-// panics has the code inside the section panic, between the read and the write: nothing is lost, and the lock is free for the next one.
+// panics makes the code in the critical section panic between the read and the write: no stock is lost, and the lock is free for the next request.
 func (c cell) panics(t *testing.T) {
 	if points := c.points(t); !slices.Contains(points, step.Locked) || !slices.Contains(points, step.Read) {
-		t.Skip("it has no section between a lock and its release")
+		t.Skip("the mode has no section between a lock and its release")
 	}
 	product := c.h.Product(t, 5, min(c.mode.Segments, 1))
 	w := c.h.Replicas[0].Watch(t, func(_ *Watched, at step.Point) {
@@ -28,6 +28,6 @@ func (c cell) panics(t *testing.T) {
 	}()
 	c.balance(t, product, Books{Initial: 5, Stock: 5})
 	if _, err := c.deduct(t.Context(), product, 1, "next"); err != nil {
-		t.Errorf("Deduct() after it, not waiting = %v, want nil", err)
+		t.Errorf("Deduct() after the panic, not waiting = %v, want nil", err)
 	}
 }
