@@ -51,7 +51,7 @@ broke it; it is no proof beyond them.
 			NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends", UntilHolder: "until the holder runs again",
 		},
 		blockedHead: "others are blocked | modes",
-		beyond: `## Beyond the ladder
+		beyond: `## Hazards without claims
 
 No mode makes a claim about these hazards. The table holds what the lab found; a run that finds a letter more or less fails. ` + "`make lab BEYOND=1`" + ` plays them. Modes that
 two concurrent requests break without any fault are left out.
@@ -80,7 +80,7 @@ two concurrent requests break without any fault are left out.
 			NotBlocked: "不阻塞", UntilLease: "到持有者的租约或会话结束", UntilHolder: "到持有者恢复运行",
 		},
 		blockedHead: "其他人阻塞到何时 | 模式",
-		beyond: `## 阶梯之外
+		beyond: `## 没有声明的故障
 
 各模式对下列故障没有声明。表中是实验室测出的结果，再跑时多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会跑这些故障；没有故障、仅凭两个并发请求就能打破的模式不在其中。
 `,
