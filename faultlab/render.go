@@ -46,7 +46,7 @@ broke it; it is no proof beyond them.
 `,
 		table: "mode | store", schedules: "%d schedules.",
 		legend:  "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
-		blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands.\n",
+		blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands. With the stock in SQL that is a command inside the transaction: the row stays locked by it, also when the lease has ended.\n",
 		kept: map[Blocked]string{
 			NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends", UntilHolder: "until the holder runs again",
 		},
@@ -75,7 +75,7 @@ two concurrent requests break without any fault are left out.
 `,
 		table: "模式 | 存储", schedules: "共 %d 个调度。",
 		legend:  "`.` 精确 · `O` 超卖或丢失更新 · `L` 少卖（泄漏）：库存已扣，没有订单 · `D` 重复扣减 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
-		blocked: "## 持有者停住期间\n\n持有者进程停（SIGSTOP）在最糟的那条命令上时，其他人多久买不了这件商品。\n",
+		blocked: "## 持有者停住期间\n\n持有者进程停（SIGSTOP）在最糟的那条命令上时，其他人多久买不了这件商品。库存在 SQL 时，最糟的是停在事务里：租约到期了，行锁还握着。\n",
 		kept: map[Blocked]string{
 			NotBlocked: "不阻塞", UntilLease: "到持有者的租约或会话结束", UntilHolder: "到持有者恢复运行",
 		},
