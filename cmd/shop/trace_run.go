@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/wire"
 )
@@ -194,14 +195,14 @@ func (t *tracer) ask(ctx context.Context, tr *trace, key string) error {
 // settle waits for the answers to what was sent during the request: the mode itself may not have waited for all of them. Where
 // it sends something that its own answer does not wait for, settle waits for that too. It returns the end of it all.
 func (t *tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Time) (time.Time, error) {
-	more := slices.Contains(m.Needs, stock.NeedKafka)
+	later := slices.Contains(m.Needs, stock.NeedKafka) || slices.Contains(m.Needs, stock.NeedRedlock)
 	for {
-		if more {
+		if later {
 			ended = time.Now()
 		}
 		calls := t.recorder.Between(began, ended)
 		open := slices.ContainsFunc(calls, func(c wire.Call) bool { return c.Answered.IsZero() })
-		if !open && (!more || slices.ContainsFunc(calls, func(c wire.Call) bool { return aside(c.Text) })) {
+		if !open && sentAll(m, calls) {
 			return ended, nil
 		}
 		select {
@@ -210,6 +211,26 @@ func (t *tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Tim
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// sentAll says whether a mode has sent also what its answer does not wait for: the commit of an offset, and the releases of those nodes
+// of a Redlock that are not needed for a majority.
+func sentAll(m stock.Mode, calls []wire.Call) bool {
+	if slices.Contains(m.Needs, stock.NeedKafka) && !slices.ContainsFunc(calls, func(c wire.Call) bool { return aside(c.Text) }) {
+		return false
+	}
+	last := map[string]wire.Call{}
+	for _, c := range calls {
+		if strings.HasPrefix(c.Server, localstack.Redlock+" ") && !background(c.Text) {
+			last[c.Server] = c
+		}
+	}
+	for _, c := range last {
+		if !strings.HasPrefix(c.Text, "EVAL") {
+			return false // a node has its lock still
+		}
+	}
+	return true
 }
 
 // aside names what a mode sends without waiting for it: at what moment is chance.

@@ -170,8 +170,8 @@ func kafkaTrace(committed int) trace {
 	}
 }
 
-// A trace of Kafka ends when the offset is committed, which may be after the answer; another one with the answers to what was
-// sent before.
+// A trace of Kafka ends when the offset is committed, one of Redlock when every node is released, both perhaps after the answer; another
+// trace ends with the answers to what was sent before.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -181,6 +181,10 @@ func TestSettle(t *testing.T) {
 	commit := wire.Call{Text: "OffsetCommit shop", Sent: began.Add(1), Answered: began.Add(1)}
 	open := commit
 	open.Answered = time.Time{}
+	locked := wire.Call{Server: "redlock 1", Text: "SET lock token NX", Sent: began, Answered: began}
+	released := wire.Call{Server: "redlock 1", Text: "EVALSHA release", Sent: began.Add(1), Answered: began.Add(1)}
+	other := locked
+	other.Server = "redlock 2"
 	for _, c := range []struct {
 		name     string
 		needs    []stock.Backend
@@ -190,6 +194,8 @@ func TestSettle(t *testing.T) {
 		{"sql", []stock.Backend{stock.NeedSQL}, []wire.Call{produce, open}, true},
 		{"sql, not answered", []stock.Backend{stock.NeedSQL}, []wire.Call{{Text: "COMMIT", Sent: began}}, false},
 		{"kafka", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, commit}, true},
+		{"redlock", []stock.Backend{stock.NeedRedlock}, []wire.Call{locked, released}, true},
+		{"redlock, one node not released", []stock.Backend{stock.NeedRedlock}, []wire.Call{locked, released, other}, false},
 		{"kafka, not sent", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce}, false},
 		{"kafka, not answered", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, open}, false},
 	} {
@@ -201,7 +207,7 @@ func TestSettle(t *testing.T) {
 		if (err == nil) != c.complete {
 			t.Errorf("%s: %v, want complete = %t", c.name, err, c.complete)
 		}
-		if kafka := len(c.needs) > 1; err == nil && kafka != end.After(began) {
+		if later := !slices.Equal(c.needs, []stock.Backend{stock.NeedSQL}); err == nil && later != end.After(began) {
 			t.Errorf("%s: ends %v after the answer", c.name, end.Sub(began))
 		}
 	}
