@@ -15,67 +15,6 @@ import (
 	"lastitem/internal/api"
 )
 
-// Options says what to explore, and on what.
-type Options struct {
-	// Modes, Stores and Faults select cells; nil = all modes, all stores, and the faults of fault.Ladder.
-	Modes  []string
-	Stores []api.Store
-	Faults []api.Hazard
-	// All plays every schedule. Otherwise a cell that is known to be broken gets the committed witnesses of its letters, an exact
-	// one of Redis and SQL alone all its schedules, and one that needs a service a sample of them.
-	All bool
-	// Pairs adds the schedules with two preemptions: the victim and the rival are both held, each at each of its commands.
-	Pairs bool
-	// Learn accepts every finding about the hazards of fault.Beyond as the expected one; it is set to update matrix.json.
-	Learn bool
-	// Extras are the services that are started beside Redis and SQL, localstack.Etcd and the like; a mode that needs another is left out.
-	Extras []string
-	// Stories keeps every schedule that was played, with its story.
-	Stories bool
-	// Lanes is how many schedules are played side by side; 0 = DefaultLanes.
-	Lanes int
-	// TTL of the locks where leases shall expire; 0 = DefaultTTL. Elsewhere it is LongTTL.
-	TTL time.Duration
-	// Serve is a foreign service to explore in place of the shop's modes; nil = the shop. It makes no claims: the lab reports every
-	// finding.
-	Serve *rig.Foreign
-	// Binary is the shop; "" is the running program.
-	Binary string
-	// Log is told what is started, a line at a time; Progress of every cell when it is done. nil = nobody.
-	Log      func(format string, args ...any)
-	Progress func(Cell)
-}
-
-// The defaults.
-const (
-	DefaultLanes = 8
-	DefaultTTL   = 600 * time.Millisecond
-	LongTTL      = 30 * time.Second
-)
-
-// Result is what an exploration found.
-type Result struct {
-	Cells []Cell `json:"cells"`
-	// Worst is the schedule that broke most, with its story; nil if the shop was explored in more than one cell.
-	Worst *Played `json:"worst,omitempty"`
-	// Played are the schedules with their stories, where Options.Stories asks for them.
-	Played []Played `json:"played,omitempty"`
-	// Servers says what it was seen on, by name: "redis-server 7.0.15". TTL is that of the locks where leases expire.
-	Servers map[string]string `json:"servers"`
-	TTL     time.Duration     `json:"ttl_ns"`
-	// Serve is the foreign service that was explored, nil = the shop; Leases are the locks seen in its Redis.
-	Serve  *rig.Foreign `json:"serve,omitempty"`
-	Leases []rig.Lease  `json:"leases,omitempty"`
-	// Order is every cell that the modes claim, selected or not, in their order.
-	Order     []Cell `json:"-"`
-	Schedules int    `json:"schedules"`
-	// Again counts schedules that were played once more, because the machine stood still while a lock could expire, or the victim was
-	// turned away before its position.
-	Again int64         `json:"again,omitempty"`
-	Took  time.Duration `json:"took_ns"`
-	Cost  Cost          `json:"cost"`
-}
-
 // Explore plays every schedule of the selected cells.
 func Explore(ctx context.Context, o Options) (*Result, error) {
 	o.complete()
@@ -99,19 +38,6 @@ func Explore(ctx context.Context, o Options) (*Result, error) {
 		res.Took, res.Again, res.Cost = time.Since(began), lab.again.Load(), meter.cost()
 	}
 	return res, err
-}
-
-// complete fills in the defaults.
-func (o *Options) complete() {
-	if o.Lanes == 0 {
-		o.Lanes = DefaultLanes
-	}
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.Log == nil {
-		o.Log = func(string, ...any) {}
-	}
 }
 
 // explore plays cell after cell. The next cell begins while the last schedules of the one before are still being played.

@@ -3,13 +3,10 @@ package rig
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,64 +14,6 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 )
-
-// setup runs SetupSQL in the schema of a lane.
-func (f *Foreign) setup(ctx context.Context, l *Lane) error {
-	if !f.UsesSQL() {
-		return nil
-	}
-	if _, err := l.access(); err != nil {
-		return err
-	}
-	return l.exec(ctx, "setup-sql", f.SetupSQL, nil)
-}
-
-// exec runs statements in the lane's schema, their placeholders filled in. option is the flag that an error names.
-func (l *Lane) exec(ctx context.Context, option string, statements []string, values map[string]string) error {
-	for _, s := range statements {
-		if _, err := l.db.ExecContext(ctx, expand(s, values)); err != nil {
-			return fmt.Errorf("faultlab: --%s %q: %w", option, s, err)
-		}
-	}
-	return nil
-}
-
-// reset runs the resets of the description, and returns an error unless the ledger then shows the stock and no orders.
-func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
-	values := map[string]string{"product": strconv.FormatInt(r.Product, 10), "stock": strconv.FormatInt(r.Stock, 10)}
-	if f.UsesRedis() && !f.KeepRedis {
-		if _, err := l.redis().do(ctx, "FLUSHALL"); err != nil {
-			return err
-		}
-	}
-	if err := l.exec(ctx, "reset-sql", f.ResetSQL, values); err != nil {
-		return err
-	}
-	for _, text := range f.ResetRedis {
-		if _, err := l.redisCommand(ctx, "reset-redis", text, values); err != nil {
-			return err
-		}
-	}
-	for _, text := range f.ResetURL {
-		req, err := f.toSend(l.asker(), text, values)
-		if err != nil {
-			return err
-		}
-		if _, err := send(req.WithContext(ctx)); err != nil {
-			return fmt.Errorf("--reset-url: %w", err)
-		}
-	}
-	ledger, err := f.ledger(ctx, l)
-	if err != nil {
-		return err
-	}
-	if ledger.Stock[theirStore] != r.Stock || len(ledger.Orders) > 0 {
-		return fmt.Errorf("faultlab: the reset did not reset product %[3]d: it has %[1]d units and %[2]d orders, want %[4]d and none; see --reset-sql, --reset-redis and --reset-url",
-			ledger.Stock[theirStore], len(ledger.Orders), r.Product, r.Stock)
-	}
-	l.initial = r.Stock
-	return nil
-}
 
 // redisCommand runs a command of the description on the lane's Redis and returns the values of its answer.
 func (l *Lane) redisCommand(ctx context.Context, option, text string, values map[string]string) ([]string, error) {
@@ -116,57 +55,6 @@ func (f *Foreign) ledger(ctx context.Context, l *Lane) (*api.Ledger, error) {
 	return ledger, nil
 }
 
-// row is a row of a source: values by lower-case name; a value without a name has the name "".
-type row map[string]string
-
-// total adds up all numbers of the rows, since a service may keep a product's stock in several parts.
-func total(rows []row) (int64, error) {
-	var sum int64
-	seen := false
-	for _, r := range rows {
-		for _, v := range r {
-			n, err := strconv.ParseFloat(v, 64)
-			if err != nil {
-				return 0, fmt.Errorf("%q is not a number of units", v)
-			}
-			sum, seen = sum+int64(n), true
-		}
-	}
-	if !seen {
-		return 0, errors.New("the answer has no number of units")
-	}
-	return sum, nil
-}
-
-// The names under which the columns or fields of an order are found.
-var (
-	idNames       = []string{"order_id", "orderid", "id", ""}
-	quantityNames = []string{"quantity", "qty", "units"}
-	keyNames      = []string{"idempotency_key", "idem_key", "request_id", "key"}
-)
-
-func (r row) order(product int64) api.Order {
-	o := api.Order{ProductID: product, Mode: ServiceName, Store: theirStore, Quantity: 1, OrderID: r.first(idNames), Key: r.first(keyNames)}
-	if len(r) == 1 {
-		for _, only := range r {
-			o.OrderID = only
-		}
-	}
-	if q := r.first(quantityNames); q != "" {
-		o.Quantity, _ = strconv.ParseInt(q, 10, 64)
-	}
-	return o
-}
-
-func (r row) first(names []string) string {
-	for _, name := range names {
-		if v, there := r[name]; there {
-			return v
-		}
-	}
-	return ""
-}
-
 // read returns the rows of a source. what, stock or orders, names the option in errors.
 func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]row, error) {
 	values := map[string]string{"product": strconv.FormatInt(l.Product(), 10)}
@@ -202,93 +90,6 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 		return nil, fmt.Errorf("faultlab: --%s-url %q: %w in %.200s", what, s.URL, err, body)
 	}
 	return rowsIn(found, scalar(found)), nil
-}
-
-// query returns the rows of a statement; NULL values are left out.
-func query(ctx context.Context, db *sql.DB, statement string) ([]row, error) {
-	res, err := db.QueryContext(ctx, statement)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Close() }()
-	columns, err := res.Columns()
-	if err != nil {
-		return nil, err
-	}
-	var all []row
-	for res.Next() {
-		values := make([]sql.NullString, len(columns))
-		into := make([]any, len(columns))
-		for i := range values {
-			into[i] = &values[i]
-		}
-		if err := res.Scan(into...); err != nil {
-			return nil, err
-		}
-		r := row{}
-		for i, name := range columns {
-			if values[i].Valid {
-				r[strings.ToLower(name)] = values[i].String
-			}
-		}
-		all = append(all, r)
-	}
-	return all, res.Err()
-}
-
-// rowsIn makes rows from JSON: an array gives a row for each element, an object one row, anything else one row with the value text.
-func rowsIn(found json.RawMessage, text string) []row {
-	var array []json.RawMessage
-	if json.Unmarshal(found, &array) == nil {
-		var all []row
-		for _, x := range array {
-			all = append(all, rowsIn(x, scalar(x))...)
-		}
-		return all
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(found, &object) != nil || object == nil {
-		return []row{{"": text}}
-	}
-	r := row{}
-	for name, v := range object {
-		if !bytes.Equal(v, []byte("null")) {
-			r[strings.ToLower(name)] = scalar(v)
-		}
-	}
-	return []row{r}
-}
-
-// scalar returns a JSON value as text; a string loses its quotes.
-func scalar(v json.RawMessage) string {
-	var s string
-	if json.Unmarshal(v, &s) == nil {
-		return s
-	}
-	return strings.TrimSpace(string(v))
-}
-
-// pick returns the value at a JSON pointer (RFC 6901); "" is the whole document. A leading "/" may be missing.
-func pick(body []byte, pointer string) (json.RawMessage, error) {
-	if pointer, _ = url.PathUnescape(pointer); pointer != "" && !strings.HasPrefix(pointer, "/") {
-		pointer = "/" + pointer
-	}
-	v := json.RawMessage(body)
-	for _, name := range strings.Split(pointer, "/")[1:] {
-		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-		var object map[string]json.RawMessage
-		var array []json.RawMessage
-		i, notNumber := strconv.Atoi(name)
-		switch {
-		case json.Unmarshal(v, &object) == nil && object[name] != nil:
-			v = object[name]
-		case json.Unmarshal(v, &array) == nil && notNumber == nil && i >= 0 && i < len(array):
-			v = array[i]
-		default:
-			return nil, fmt.Errorf("there is no %s", pointer)
-		}
-	}
-	return v, nil
 }
 
 // named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no other answer names: the one

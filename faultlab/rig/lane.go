@@ -26,19 +26,19 @@ type Lane struct {
 	// A is the victim, B the rival, C the prober, which also sets the stock and reads the ledger.
 	A, B, C *Actor
 
-	number   int
-	settings []string
-	servers  *Servers
-	links    []link
-	warm     string                 // the mode and store whose requests all actors have served
-	own      node                   // a Redis of the lane's own, where it has one
-	pair     *pair                  // nil = Redis has no replica
-	spare    node                   // a Redis that may stand in for a node of a Redlock
-	db       *sql.DB                // see access
-	database *localstack.RunningSQL // nil = the shared one
-	mine     map[string]*node       // servers of the lane's own, by name
-	client   *http.Client
-	initial  int64 // the stock that a foreign service was last reset to
+	number      int
+	settings    []string
+	servers     *Servers
+	links       []link
+	warm        string                 // the mode and store whose requests all actors have served
+	laneRedis   node                   // a Redis of the lane's own, where it has one
+	pair        *pair                  // nil = Redis has no replica
+	spare       node                   // a Redis that may stand in for a node of a Redlock
+	db          *sql.DB                // see access
+	laneSQL     *localstack.RunningSQL // a database of the lane's own; nil = the shared one
+	laneServers map[string]*node       // the servers of Equipment.Own that the lane has for itself, by name
+	client      *http.Client
+	initial     int64 // the stock that a foreign service was last reset to
 }
 
 // LaneOptions say what a lane is for.
@@ -116,13 +116,13 @@ func (l *Lane) ownRedis(ctx context.Context, paired bool) error {
 		password = ""
 	}
 	var err error
-	if l.own, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), password); err != nil {
+	if l.laneRedis, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), password); err != nil {
 		return err
 	}
 	if paired {
-		l.pair = &pair{master: l.own}
+		l.pair = &pair{master: l.laneRedis}
 	}
-	l.links[i].addr, l.links[i].url = l.own.run.Addr, l.own.url()
+	l.links[i].addr, l.links[i].url = l.laneRedis.run.Addr, l.laneRedis.url()
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (l *Lane) redis() node {
 	if l.pair != nil {
 		return l.pair.master
 	}
-	return l.own
+	return l.laneRedis
 }
 
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
@@ -153,8 +153,8 @@ func (l *Lane) Close() {
 		}
 		a.close()
 	}
-	if l.database != nil {
-		l.database.Kill()
+	if l.laneSQL != nil {
+		l.laneSQL.Kill()
 	}
 }
 

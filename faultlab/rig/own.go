@@ -12,7 +12,7 @@ import (
 
 // startOwn starts the servers that the lane has for itself, in place of the shared ones.
 func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
-	l.mine = map[string]*node{}
+	l.laneServers = map[string]*node{}
 	for server := range strings.SplitSeq(e.Own, ",") {
 		i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
 		if i < 0 {
@@ -27,7 +27,7 @@ func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
 			return err
 		}
 		n.young = true
-		l.mine[server] = &n
+		l.laneServers[server] = &n
 		l.links[i].addr, l.links[i].url = n.run.Addr, n.url()
 	}
 	return nil
@@ -35,7 +35,7 @@ func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
 
 // ownServer returns one of the lane's own servers by name.
 func (l *Lane) ownServer(server string) (*node, error) {
-	n := l.mine[server]
+	n := l.laneServers[server]
 	if n == nil {
 		return nil, fmt.Errorf("faultlab: lane %d has no %q of its own", l.number, server)
 	}
@@ -61,7 +61,7 @@ func (l *Lane) startAgain(ctx context.Context, n *node) (err error) {
 	child.Name, child.Addr = fmt.Sprintf("%s %d", n.child.Name, n.starts), n.run.Addr
 	n.run, err = l.servers.Stack.Spawn(ctx, child)
 	// A client must see at once that its old connection is closed, not at its next command.
-	for server, own := range l.mine {
+	for server, own := range l.laneServers {
 		for _, a := range l.actors() {
 			if own == n {
 				a.proxies[server].Turn(n.run.Addr)
@@ -118,7 +118,7 @@ func (l *Lane) Tell(ctx context.Context, server string, words ...string) (string
 
 // restoreOwn restarts the lane's own servers that have ended, and lets stopped ones go on.
 func (l *Lane) restoreOwn(ctx context.Context) error {
-	for server, n := range l.mine {
+	for server, n := range l.laneServers {
 		select {
 		case <-n.run.Exited():
 			if err := l.startAgain(ctx, n); err != nil {
@@ -134,4 +134,4 @@ func (l *Lane) restoreOwn(ctx context.Context) error {
 }
 
 // OwnServers returns the names of the lane's own servers, sorted.
-func (l *Lane) OwnServers() []string { return slices.Sorted(maps.Keys(l.mine)) }
+func (l *Lane) OwnServers() []string { return slices.Sorted(maps.Keys(l.laneServers)) }

@@ -45,7 +45,7 @@ func (l *Lane) ownSQL(ctx context.Context, e Equipment) error {
 		return err
 	}
 	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == Database })
-	l.database, l.links[i].addr, l.links[i].url = own, own.Addr, own.URL
+	l.laneSQL, l.links[i].addr, l.links[i].url = own, own.Addr, own.URL
 	if !e.Plain {
 		return nil
 	}
@@ -79,18 +79,18 @@ func (l *Lane) SetReadOnly(ctx context.Context, on bool) error {
 }
 
 // KillDatabase kills the lane's own database by SIGKILL; [Lane.StartDatabase] starts it again on the same data.
-func (l *Lane) KillDatabase() { l.database.Kill() }
+func (l *Lane) KillDatabase() { l.laneSQL.Kill() }
 
 // StartDatabase starts the database again after [Lane.KillDatabase], and returns when it is ready.
-func (l *Lane) StartDatabase(ctx context.Context) error { return l.database.Restart(ctx) }
+func (l *Lane) StartDatabase(ctx context.Context) error { return l.laneSQL.Restart(ctx) }
 
 // healSQL restarts the lane's own database if it is dead and otherwise makes it writable, after a schedule that did not finish.
 func (l *Lane) healSQL(ctx context.Context) error {
-	if l.database == nil {
+	if l.laneSQL == nil {
 		return nil
 	}
 	select {
-	case <-l.database.Exited():
+	case <-l.laneSQL.Exited():
 		return l.StartDatabase(ctx)
 	default:
 		return l.SetReadOnly(ctx, false)

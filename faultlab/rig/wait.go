@@ -8,7 +8,67 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/wire"
 )
+
+// Settle waits until the request has its answer, or is blocked: a server that may block owes an answer for a while, or nothing moves
+// at all. It is no bound on anything: a rival that was only slow is given way to a little early.
+func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool) {
+	last, moved := s.progress(a), time.Now()
+	for {
+		select {
+		case <-p.done:
+			return false
+		case <-ctx.Done():
+			return true
+		case <-time.After(look(moved)):
+		}
+		if now := s.progress(a); now != last {
+			last, moved = now, time.Now()
+		} else if time.Since(moved) > blockedAfter && (a.blocked() || time.Since(moved) > stillAfter) {
+			s.Note(a, Blocked, "")
+			return true
+		}
+	}
+}
+
+// look returns the time until the next poll of a request that last made progress at moved. Polls get rarer: most answers come at once, and a
+// request without progress waits for a lease to expire.
+func look(moved time.Time) time.Duration { return min(polling+time.Since(moved)/8, 10*polling) }
+
+// blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter how long a request may do
+// nothing at all before it counts as waiting inside its process.
+const (
+	blockedAfter = 80 * time.Millisecond
+	stillAfter   = 600 * time.Millisecond
+)
+
+// blocked says whether a call of the actor is held by a proxy or unanswered by the database, the only server whose clients wait for each other's
+// locks.
+func (a *Actor) blocked() bool {
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || c.Server == Database })
+}
+
+// progress changes whenever the actor sends a command or gets an answer. For a service that polls for its lock, only the first few (spins) of
+// equal commands count.
+func (s *Scene) progress(a *Actor) [2]int {
+	calls := a.Calls(s.since)
+	sent, answered := 0, 0
+	seen := map[string]int{}
+	for _, c := range calls {
+		if seen[c.Pattern]++; s.Lane.Service.Waits && seen[c.Pattern] > spins {
+			continue
+		}
+		sent++
+		if !c.Answered.IsZero() {
+			answered++
+		}
+	}
+	return [2]int{sent, answered}
+}
+
+// spins is how often a request may send the same command before it counts as waiting.
+const spins = 3
 
 // served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a server before.
 func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time) (blocked bool) {

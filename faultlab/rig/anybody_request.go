@@ -1,0 +1,112 @@
+package rig
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// splitRequest reads METHOD PATH [BODY].
+func splitRequest(text string) (method, path, body string, err error) {
+	method, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	path, body, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
+		return "", "", "", errors.New("want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'")
+	}
+	return method, path, strings.TrimSpace(body), nil
+}
+
+func (f *Foreign) request(replica string, a Ask) (*http.Request, error) {
+	req, err := f.toSend(replica, f.Request, map[string]string{"product": strconv.FormatInt(a.Product, 10), "key": a.Key})
+	if err == nil && f.KeyHeader != "" {
+		req.Header.Set(f.KeyHeader, a.Key)
+	}
+	return req, err
+}
+
+// toSend makes an HTTP request from METHOD PATH [BODY], its placeholders filled in.
+func (f *Foreign) toSend(replica, text string, values map[string]string) (*http.Request, error) {
+	method, path, body, err := splitRequest(text)
+	if err != nil {
+		return nil, err
+	}
+	var content io.Reader
+	if body = expand(body, values); body != "" {
+		content = strings.NewReader(body)
+	}
+	req, err := http.NewRequest(method, replica+expand(path, values), content)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case body == "":
+	case json.Valid([]byte(body)):
+		req.Header.Set("Content-Type", "application/json")
+	default:
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, h := range f.Headers {
+		name, value, _ := strings.Cut(h, ":")
+		req.Header.Set(strings.TrimSpace(name), expand(strings.TrimSpace(value), values))
+	}
+	return req, nil
+}
+
+// answer classifies an answer. Meanings with an expression for the body are tried first, since a service that answers everything with 200
+// states the outcome only in the body.
+func (f *Foreign) answer(res *http.Response, body []byte) audit.Op {
+	op := audit.Op{Outcome: audit.Unknown, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
+	meanings := []struct {
+		m       Meaning
+		outcome audit.Outcome
+	}{{f.Refused, audit.Refused}, {f.Declined, audit.Declined}, {f.OK, audit.OK}}
+	for _, strict := range []bool{true, false} {
+		for _, x := range meanings {
+			if (x.m.Body != "") == strict && x.m.fits(res.StatusCode, body) && op.Outcome == audit.Unknown {
+				op.Outcome = x.outcome
+			}
+		}
+	}
+	switch op.Outcome {
+	case audit.OK:
+		op.OrderID = f.orderIn(body)
+	case audit.Refused:
+		op.Code = api.SoldOut
+	case audit.Declined:
+		op.Code = api.LockBusy // the judge counts this code to find a product that is stuck
+	default:
+	}
+	return op
+}
+
+func (m Meaning) fits(status int, body []byte) bool {
+	if !slices.Contains(m.Statuses, status) {
+		return false
+	}
+	is, err := regexp.Match(m.Body, body)
+	return err == nil && is
+}
+
+// orderIn returns the order's id in an answer; "" = the answer has none.
+func (f *Foreign) orderIn(body []byte) string {
+	for _, at := range []string{f.OrderID, "/order_id", "/orderId"} {
+		if at == "" {
+			continue
+		}
+		if v, err := pick(body, at); err == nil {
+			return scalar(v)
+		}
+		if f.OrderID != "" {
+			break
+		}
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"lastitem/internal/api"
+)
+
+// row is a row of a source: values by lower-case name; a value without a name has the name "".
+type row map[string]string
+
+// total adds up all numbers of the rows, since a service may keep a product's stock in several parts.
+func total(rows []row) (int64, error) {
+	var sum int64
+	seen := false
+	for _, r := range rows {
+		for _, v := range r {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				return 0, fmt.Errorf("%q is not a number of units", v)
+			}
+			sum, seen = sum+int64(n), true
+		}
+	}
+	if !seen {
+		return 0, errors.New("the answer has no number of units")
+	}
+	return sum, nil
+}
+
+// The names under which the columns or fields of an order are found.
+var (
+	idNames       = []string{"order_id", "orderid", "id", ""}
+	quantityNames = []string{"quantity", "qty", "units"}
+	keyNames      = []string{"idempotency_key", "idem_key", "request_id", "key"}
+)
+
+func (r row) order(product int64) api.Order {
+	o := api.Order{ProductID: product, Mode: ServiceName, Store: theirStore, Quantity: 1, OrderID: r.first(idNames), Key: r.first(keyNames)}
+	if len(r) == 1 {
+		for _, only := range r {
+			o.OrderID = only
+		}
+	}
+	if q := r.first(quantityNames); q != "" {
+		o.Quantity, _ = strconv.ParseInt(q, 10, 64)
+	}
+	return o
+}
+
+func (r row) first(names []string) string {
+	for _, name := range names {
+		if v, there := r[name]; there {
+			return v
+		}
+	}
+	return ""
+}
+
+// query returns the rows of a statement; NULL values are left out.
+func query(ctx context.Context, db *sql.DB, statement string) ([]row, error) {
+	res, err := db.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Close() }()
+	columns, err := res.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var all []row
+	for res.Next() {
+		values := make([]sql.NullString, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := res.Scan(into...); err != nil {
+			return nil, err
+		}
+		r := row{}
+		for i, name := range columns {
+			if values[i].Valid {
+				r[strings.ToLower(name)] = values[i].String
+			}
+		}
+		all = append(all, r)
+	}
+	return all, res.Err()
+}
+
+// rowsIn makes rows from JSON: an array gives a row for each element, an object one row, anything else one row with the value text.
+func rowsIn(found json.RawMessage, text string) []row {
+	var array []json.RawMessage
+	if json.Unmarshal(found, &array) == nil {
+		var all []row
+		for _, x := range array {
+			all = append(all, rowsIn(x, scalar(x))...)
+		}
+		return all
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(found, &object) != nil || object == nil {
+		return []row{{"": text}}
+	}
+	r := row{}
+	for name, v := range object {
+		if !bytes.Equal(v, []byte("null")) {
+			r[strings.ToLower(name)] = scalar(v)
+		}
+	}
+	return []row{r}
+}
+
+// scalar returns a JSON value as text; a string loses its quotes.
+func scalar(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return s
+	}
+	return strings.TrimSpace(string(v))
+}
+
+// pick returns the value at a JSON pointer (RFC 6901); "" is the whole document. A leading "/" may be missing.
+func pick(body []byte, pointer string) (json.RawMessage, error) {
+	if pointer, _ = url.PathUnescape(pointer); pointer != "" && !strings.HasPrefix(pointer, "/") {
+		pointer = "/" + pointer
+	}
+	v := json.RawMessage(body)
+	for _, name := range strings.Split(pointer, "/")[1:] {
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		var object map[string]json.RawMessage
+		var array []json.RawMessage
+		i, notNumber := strconv.Atoi(name)
+		switch {
+		case json.Unmarshal(v, &object) == nil && object[name] != nil:
+			v = object[name]
+		case json.Unmarshal(v, &array) == nil && notNumber == nil && i >= 0 && i < len(array):
+			v = array[i]
+		default:
+			return nil, fmt.Errorf("there is no %s", pointer)
+		}
+	}
+	return v, nil
+}

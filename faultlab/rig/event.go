@@ -1,0 +1,92 @@
+package rig
+
+import (
+	"strings"
+	"time"
+
+	"lastitem/internal/wire"
+)
+
+// Event is something that happened to a replica, beside its commands.
+type Event struct {
+	At    time.Duration `json:"at_ns"` // since the scene began
+	Actor string        `json:"actor"`
+	What  What          `json:"what"`
+	Text  string        `json:"text,omitempty"`
+}
+
+// What happened.
+type What string
+
+// The events of a scene.
+const (
+	Asked      What = "asked"    // a client sent a request
+	Answered   What = "answered" // it has its answer: outcome and code
+	Held       What = "held"     // at a position
+	Passed     What = "passed"   // the held message goes on
+	Blocked    What = "blocked"  // a rival waits in a server, or in its process
+	Paused     What = "paused"   // SIGSTOP
+	Resumed    What = "resumed"  // SIGCONT
+	Killed     What = "killed"   // SIGKILL
+	Broken     What = "broken"   // the connection on which the command is held
+	Lost       What = "lost"     // the answer, on its way to the client
+	FailedOver What = "failover"
+	Terminated What = "terminated" // SIGTERM
+	HasEnded   What = "ended"      // by itself
+	// SessionEnded is a session that a server ended while its client is alive.
+	SessionEnded What = "session-ended"
+	// DatabaseKilled and DatabaseBack are SIGKILL of the database, and its restart.
+	DatabaseKilled What = "database-killed"
+	DatabaseBack   What = "database-back"
+	// RowsLocked and RowsFree begin and end a transaction of the lab that locks the rows of a table; ReadOnly and WritableAgain are the
+	// state of the database.
+	RowsLocked    What = "rows-locked"
+	RowsFree      What = "rows-free"
+	ReadOnly      What = "read-only"
+	WritableAgain What = "writable-again"
+	Struck        What = "server" // something was done to a server; the text says what, and to which
+)
+
+// Note records an event.
+func (s *Scene) Note(a *Actor, what What, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, Event{At: s.now(), Actor: a.Name, What: what, Text: text})
+}
+
+// Events returns what happened, in order.
+func (s *Scene) Events() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Event(nil), s.events...)
+}
+
+// Call is a command of the scene, as it passed the proxy.
+type Call struct {
+	At     time.Duration // when it reached the server, or came to the proxy where it never did
+	Actor  string
+	Server string
+	Text   string
+}
+
+// Calls returns the commands of all actors, without those that set up connections or read the ledger.
+func (s *Scene) Calls() []Call {
+	var all []Call
+	for _, a := range s.Lane.actors() {
+		for _, c := range a.Calls(s.since) {
+			judge := !s.judged.IsZero() && c.Sent.After(s.judged)
+			if !c.Setup && !c.Poll && !c.Sent.IsZero() && !judge {
+				all = append(all, Call{At: c.Sent.Sub(s.began), Actor: a.Name, Server: c.Server, Text: readable(c)})
+			}
+		}
+	}
+	return all
+}
+
+// readable returns a command as a story shows it: a script by its name instead of its hash.
+func readable(c wire.Call) string {
+	if strings.HasPrefix(c.Text, "EVAL") {
+		return c.Pattern
+	}
+	return c.Text
+}

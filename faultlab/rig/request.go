@@ -1,0 +1,152 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/wire"
+)
+
+// ErrNotReached says that a request has come to its end, or to a standstill, without its position.
+var ErrNotReached = errors.New("faultlab: the position was not reached")
+
+// Pending is a request on its way.
+type Pending struct {
+	done chan struct{}
+	op   audit.Op
+}
+
+// NewKey returns an idempotency key that no other request of the scene has.
+func (s *Scene) NewKey() string {
+	s.keys++
+	return fmt.Sprintf("lab-%d-%d-%d", s.Lane.number, s.began.UnixNano(), s.keys)
+}
+
+// Ask sends a request to an actor, which fails at once where a lock is held.
+func (s *Scene) Ask(a *Actor, key string) *Pending { return s.AskWithin(a, key, 0) }
+
+// AskWithin sends a request that waits for a lock.
+func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
+	ask := s.ask
+	ask.Key, ask.Wait = key, wait
+	p := &Pending{done: make(chan struct{})}
+	s.mu.Lock()
+	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: key, Outcome: audit.Unknown}
+	s.ops = append(s.ops, p)
+	s.mu.Unlock()
+	s.Note(a, Asked, "")
+	go func() {
+		op := s.send(a, ask)
+		op.Client, op.Call, op.ProductID, op.Quantity, op.Key = p.op.Client, p.op.Call, p.op.ProductID, p.op.Quantity, key
+		op.Return = int64(s.now())
+		s.mu.Lock()
+		p.op = op
+		s.mu.Unlock()
+		s.Note(a, Answered, strings.TrimSpace(string(op.Outcome)+" "+string(op.Code)))
+		close(p.done)
+	}()
+	return p
+}
+
+// send returns what the client learns.
+func (s *Scene) send(a *Actor, ask Ask) audit.Op {
+	unknown := audit.Op{Outcome: audit.Unknown}
+	req, err := s.Lane.Service.Request(a.URL, ask)
+	if err != nil {
+		return unknown
+	}
+	res, err := s.Lane.client.Do(req)
+	if err != nil {
+		return unknown
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return unknown
+	}
+	return s.Lane.Service.Answer(res, body)
+}
+
+// Done is closed when the answer has come.
+func (p *Pending) Done() <-chan struct{} { return p.done }
+
+// Op is what the client knows; to be read after Done.
+func (p *Pending) Op() audit.Op { return p.op }
+
+// Wait waits for the answer.
+func (p *Pending) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("faultlab: waiting for an answer: %w", context.Cause(ctx))
+	}
+}
+
+// Hold sends a request to an actor and returns when it is held at the position. ErrNotReached: it came to its end before that.
+func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+	hold, err := a.Arm(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := s.AskWithin(a, key, wait)
+	select {
+	case <-hold.Reached():
+		s.Note(a, Held, at.String())
+		return p, hold, nil
+	case <-p.done:
+	case <-ctx.Done():
+	}
+	hold.Cancel()
+	if ctx.Err() != nil {
+		return p, nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
+	}
+	return p, nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
+}
+
+// AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for the judge to call
+// the product stuck. A request that is blocked in a server is left on its way, and returned.
+func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Duration) (*Pending, error) {
+	end := time.Now().Add(within)
+	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.served(ctx, a, p, end) })
+}
+
+// AskAlone is AskUntilServed for when no other request is under way: it waits for every answer, however slow the machine is.
+func (s *Scene) AskAlone(ctx context.Context, a *Actor, within time.Duration) error {
+	_, err := s.askAgain(ctx, a, within, func(p *Pending) bool { return p.Wait(ctx) != nil })
+	return err
+}
+
+func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, blocked func(*Pending) bool) (*Pending, error) {
+	end, after := time.Now().Add(within), 0
+	for {
+		p := s.Ask(a, s.NewKey())
+		if blocked(p) { // in a server, by a transaction of the victim
+			return p, ctx.Err()
+		}
+		if p.op.Outcome != audit.Declined {
+			return p, nil
+		}
+		if time.Now().After(end) {
+			if after++; after > attemptsAfter {
+				return p, nil
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return p, context.Cause(ctx)
+		}
+	}
+}
+
+// attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between attempts.
+const (
+	attemptsAfter = 3
+	pause         = 60 * time.Millisecond
+)

@@ -1,0 +1,214 @@
+package wire
+
+import (
+	"net"
+	"slices"
+	"time"
+)
+
+// lane is one direction of a connection: what has come and has not gone on.
+type lane struct {
+	up      bool // to the server
+	queue   []item
+	writing bool // by whom it was called first
+	broken  bool // nobody reads at its end
+}
+
+// item is a message that has come, or the end of what comes.
+type item struct {
+	message
+	holds []*Hold
+	end   bool
+	due   time.Time // earliest time to forward it; zero = no delay
+}
+
+// come puts messages into a lane, and passes on what may.
+func (c *conn) come(l *lane, items []item) {
+	if c.silent || c.closing || l.up && c.gone {
+		return
+	}
+	for i := range items {
+		it := &items[i]
+		if c.mute[it.stream] {
+			continue
+		}
+		if it.call != nil {
+			it.call.stream = it.stream
+			it.holds = c.proxy.enter(c, it.call)
+		}
+		if it.granted != nil {
+			c.granted = it.granted
+		}
+		if it.push != nil {
+			it.push.Server, it.push.Conn = c.proxy.server, c.id
+			it.holds = c.proxy.meant(it.push, true)
+		}
+		if it.of != nil {
+			it.of.arrived, it.of.open = true, it.of.open || it.open
+		}
+		// Whoever gives up a stream does so after what is held there: a server that got both at once might do nothing.
+		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) {
+			continue
+		}
+		c.queue(l, *it)
+	}
+	c.drain(l)
+}
+
+// queue adds an item to a lane, to be forwarded after the proxy's delay.
+func (c *conn) queue(l *lane, it item) {
+	if p := c.proxy; p.delay != nil {
+		it.due = p.delay.add(c, l)
+	}
+	l.queue = append(l.queue, it)
+}
+
+// drain passes on what may go. The proxy's mutex is held, except while it writes; a second caller leaves it to the first.
+func (c *conn) drain(l *lane) {
+	if l.writing {
+		return
+	}
+	l.writing = true
+	for {
+		out, end := c.passing(l)
+		if len(out) == 0 && !end {
+			break
+		}
+		to := c.server
+		if !l.up {
+			to = c.client
+		}
+		broken, last := l.broken, !l.up && c.spent()
+		c.proxy.mu.Unlock()
+		if last && !broken {
+			cork(c.client) // so that the client sees the end with the answer, and does not use the connection once more
+		}
+		var err error
+		if !broken && len(out) == 1 {
+			_, err = to.Write(out[0])
+		} else if !broken {
+			_, err = out.WriteTo(to)
+		}
+		c.proxy.mu.Lock()
+		if err != nil {
+			l.broken = true
+		}
+		if end {
+			c.finished(l)
+		}
+	}
+	l.writing = false
+	if c.spent() {
+		c.close()
+	} else if !l.up && c.given {
+		c.drain(&c.up)
+	}
+}
+
+// owed says whether the end of an abandoned connection must wait for the server's answer: a server that reads a command together with the end
+// of the connection may not execute the command.
+func (c *conn) owed() bool {
+	return c.given && slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
+}
+
+// spent says whether the connection was turned away from its server and nothing is under way on it any more.
+func (c *conn) spent() bool {
+	return c.turned && !c.holding() && !slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
+}
+
+// passing takes from a lane what may go now.
+func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
+	if len(l.queue) == 0 || c.silent || c.closing || c.proxy.severed {
+		return nil, false
+	}
+	now := time.Now()
+	var stopped streams
+	var dropped *Hold
+	kept := l.queue[:0]
+	for i := range l.queue {
+		it := &l.queue[i]
+		if it.due.After(now) { // all later items are due later still
+			kept = append(kept, l.queue[i:]...)
+			break
+		}
+		if stopped.has(it.stream) || it.end && len(kept) > 0 {
+			kept = append(kept, *it)
+			continue
+		}
+		holding, drop := it.held()
+		switch {
+		case drop != nil && it.push != nil && !drop.resets:
+			continue // it alone is lost
+		case drop != nil:
+			dropped = drop
+			stopped.add(it.stream)
+			kept = append(kept, *it)
+		case holding:
+			stopped.add(it.stream)
+			kept = append(kept, *it)
+		case it.end && l.up && c.owed():
+			kept = append(kept, *it)
+		case it.end:
+			end = true
+		default:
+			c.pass(it, now)
+			out = append(out, it.data)
+		}
+	}
+	clear(l.queue[len(kept):])
+	l.queue = kept
+	if dropped != nil {
+		c.lose(dropped)
+		if c.closing || c.silent {
+			return nil, false
+		}
+	}
+	return out, end
+}
+
+// pass notes that a message goes on.
+func (c *conn) pass(it *item, now time.Time) {
+	r := c.proxy.recorder
+	if k := it.call; k != nil {
+		k.Sent = now
+		if r != nil {
+			r.sent(k)
+		}
+	}
+	if k := it.of; k != nil && it.last {
+		k.Answered, k.Failed, k.quiet = now, it.failed, k.quiet || it.vain
+		if it.found != "" {
+			k.Text = it.found
+		}
+		c.forget(k)
+		if r != nil {
+			r.answered(k)
+		}
+	}
+	for _, k := range it.over {
+		c.forget(k)
+	}
+	if it.cancel {
+		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.stream == it.stream })
+	}
+}
+
+// forget takes a call out of those that wait for an answer.
+func (c *conn) forget(k *call) {
+	if i := slices.Index(c.waiting, k); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+}
+
+// holding says whether something is held on the connection, or will be when it comes.
+func (c *conn) holding() bool {
+	return len(c.up.queue) > 0 || len(c.down.queue) > 0 || slices.ContainsFunc(c.waiting, func(k *call) bool {
+		return slices.ContainsFunc(k.holds, (*Hold).holds)
+	})
+}
+
+// streams are a few numbers; there is seldom more than one.
+type streams []uint32
+
+func (s streams) has(n uint32) bool { return slices.Contains(s, n) }
+func (s *streams) add(n uint32)     { *s = append(*s, n) }
