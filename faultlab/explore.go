@@ -210,6 +210,9 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played,
 		}
 		stall := l.stalls.longest(began)
 		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact && p.Outcome != Idle
+		if starved := p.silence >= lane.TTL*3/4; f.Lane.Expiry && starved && unclaimed(l.mode(s.Mode), p) {
+			stall, stalled = max(stall, p.silence), true
+		}
 		switch {
 		case err == nil && p.Outcome != Diverged && !stalled:
 			return p, nil
@@ -226,6 +229,16 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played,
 			return p, nil
 		}
 	}
+}
+
+// unclaimed says that a schedule of a fault with claims showed a letter that the mode does not claim.
+func unclaimed(m api.Mode, p Played) bool {
+	switch p.Outcome {
+	case api.Exact, Idle, Diverged, Vacuous, Failed:
+		return false
+	}
+	claim := string(m.Claims[p.Schedule.Store][p.Schedule.Fault])
+	return claim != "" && strings.Trim(string(p.Outcome), claim) != ""
 }
 
 // worst is the schedule that showed most letters, the first of these.

@@ -56,6 +56,8 @@ type Played struct {
 	// Blocked says until when A, paused, kept the others out; "" = A was not paused, or the rival was held too.
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
+
+	silence time.Duration // see rig.Scene.Silence
 }
 
 // The outcomes that are none: a test that cannot fail, and a replay of something else.
@@ -104,7 +106,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	if err != nil {
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
 	}
-	played.Took = time.Since(began)
+	played.Took, played.silence = time.Since(began), scene.Silence()
 	if s.B == nil {
 		played.Blocked = blockedFor(scene.Events())
 	}

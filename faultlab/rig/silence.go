@@ -1,0 +1,51 @@
+package rig
+
+import (
+	"slices"
+	"time"
+)
+
+// Silence is the longest time for which a process that was held, and not stopped, sent nothing to any server. While a lock with a watchdog
+// is held, that is a third of the TTL. A process that sent nothing for most of a TTL did not get the processor: its lock expired because
+// of the machine, whatever the mode does.
+func (s *Scene) Silence() time.Duration {
+	sent := map[string][]time.Duration{}
+	for _, a := range s.Lane.actors() {
+		for _, c := range a.Calls(s.since) {
+			if !c.Sent.IsZero() {
+				sent[a.Name] = append(sent[a.Name], c.Sent.Sub(s.began))
+			}
+		}
+	}
+	return silence(s.Events(), sent)
+}
+
+// silence is [Scene.Silence] of a scene in which these things happened, and the actors sent at these times.
+func silence(events []Event, sent map[string][]time.Duration) (longest time.Duration) {
+	type span struct{ from, to time.Duration }
+	held := map[string][]span{}
+	for _, e := range events {
+		switch e.What {
+		case Held:
+			held[e.Actor] = append(held[e.Actor], span{from: e.At})
+		case Passed:
+			if all := held[e.Actor]; len(all) > 0 {
+				all[len(all)-1].to = e.At
+			}
+		case Paused, Killed, Terminated:
+			delete(held, e.Actor) // nothing is expected of it
+		}
+	}
+	for actor, spans := range held {
+		at := slices.Sorted(slices.Values(sent[actor]))
+		for _, h := range spans {
+			last := h.from
+			for _, t := range append(slices.Clone(at), h.to) {
+				if t > last && t <= h.to {
+					longest, last = max(longest, t-last), t
+				}
+			}
+		}
+	}
+	return longest
+}
