@@ -87,8 +87,12 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 	return each(ctx, len(g.cells), func(ctx context.Context, i int) (func() error, error) {
 		c := g.cells[i]
 		plans, err := l.choose(ctx, g, &c)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil, err
+		case err != nil: // the other cells go on
+			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
+			return func() error { done(c, nil); return nil }, nil
 		}
 		wait, err := l.start(ctx, g, plans)
 		return func() error {
@@ -191,7 +195,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() 
 	}
 	return func() ([]Played, error) {
 		running.Wait()
-		return played, errors.Join(errs...)
+		return played, errors.Join(append(errs, err)...) // with err not all of them have been played
 	}, err
 }
 

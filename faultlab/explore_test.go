@@ -1,8 +1,11 @@
 package faultlab
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 )
 
@@ -22,5 +25,18 @@ func TestUnclaimed(t *testing.T) {
 		if got := unclaimed(m, p); got != test.want {
 			t.Errorf("unclaimed(%s found at %s) = %t, want %t", test.outcome, test.fault, got, test.want)
 		}
+	}
+}
+
+// Schedules that found no lane because the exploration was interrupted were not played: nothing may be concluded from them.
+func TestInterruptedSchedulesAreNoFinding(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	interrupted := errors.New("interrupted")
+	cancel(interrupted)
+	wait, err := new(lab).start(ctx, &group{free: make(chan *rig.Lane)}, []Schedule{{Mode: "m"}})
+	played, failed := wait()
+	if !errors.Is(err, interrupted) || !errors.Is(failed, interrupted) {
+		t.Errorf("start: %v, wait: %v with %d schedules; want %v from both", err, failed, len(played), interrupted)
 	}
 }

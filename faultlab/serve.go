@@ -49,6 +49,9 @@ func (l *lab) meet(ctx context.Context) error {
 		return err
 	}
 	l.modes = []api.Mode{theirs(f)}
+	if f.HasKey() && f.Anonymous() {
+		l.o.Log("retry is left out: the answers do not name the order (--order-id), and the orders have no field idempotency_key, so that a second order for one key cannot be told from another customer's")
+	}
 	switch {
 	case f.LockTTL > 0:
 		l.o.TTL = f.LockTTL
@@ -95,7 +98,7 @@ func theirs(f *rig.Foreign) api.Mode {
 	claims := map[api.Hazard]api.Outcomes{}
 	for _, x := range fault.Ladder {
 		switch {
-		case x.Name == api.Retry && !f.HasKey():
+		case x.Name == api.Retry && (!f.HasKey() || f.Anonymous()):
 		case x.Lane.Pair && !f.UsesRedis():
 		default:
 			claims[x.Name] = Unclaimed
@@ -148,8 +151,17 @@ func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
 		case name == api.Failover:
 			return errors.New("--fault failover needs a service that uses Redis")
 		default:
-			return fmt.Errorf("--fault %s cannot be played on your own service", name)
+			return fmt.Errorf("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays %s", name, faultList(fault.Ladder))
 		}
 	}
 	return nil
+}
+
+// faultList returns the names of faults, separated by commas.
+func faultList(faults []fault.Fault) string {
+	var names []string
+	for _, f := range faults {
+		names = append(names, string(f.Name))
+	}
+	return strings.Join(names, ", ")
 }

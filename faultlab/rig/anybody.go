@@ -44,7 +44,13 @@ type Foreign struct {
 
 	// Dir is the working directory of the replicas.
 	Dir string `json:"-"`
+
+	anonymous bool // see Anonymous
 }
+
+// Anonymous says, after [Foreign.Try], that neither answers nor orders tell which order a key belongs to: answers have no id of an order, orders
+// no key. Nobody could then tell whether a repeated request was sold twice.
+func (f *Foreign) Anonymous() bool { return f.anonymous }
 
 // Meaning says which answers have one outcome: those with one of the HTTP statuses whose body matches the regular expression Body ("" = any).
 type Meaning struct {

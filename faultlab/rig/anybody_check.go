@@ -76,6 +76,7 @@ func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) e
 		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer by --order-id (%s)",
 			op.OrderID, ledger.Orders[0].OrderID, text)
 	}
+	f.anonymous = op.OrderID == "" && ledger.Orders[0].Key == ""
 	return nil
 }
 

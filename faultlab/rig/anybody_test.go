@@ -163,3 +163,18 @@ func TestNamed(t *testing.T) {
 		t.Errorf("by key: %s, %s, want b, a", keyed[0].OrderID, keyed[1].OrderID)
 	}
 }
+
+// An order without a key belongs to the request whose answer named it, also if the client then gave the answer up; if orders have keys, those count.
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	rows := []api.Order{{OrderID: "a"}, {OrderID: "b"}, {OrderID: "c"}}
+	owners(rows, []audit.Op{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "1"}, {Key: "2"}})
+	if diff := cmp.Diff([]api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "1"}, {OrderID: "c"}}, rows); diff != "" {
+		t.Errorf("orders (-want +got):\n%s", diff)
+	}
+	keyed := []api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b"}}
+	owners(keyed, []audit.Op{{OrderID: "b", Key: "2"}})
+	if keyed[1].Key != "" {
+		t.Errorf("an order among orders with keys got the key %q", keyed[1].Key)
+	}
+}

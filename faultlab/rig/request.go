@@ -17,8 +17,9 @@ var ErrNotReached = errors.New("faultlab: the position was not reached")
 
 // Pending is a request on its way.
 type Pending struct {
-	done chan struct{}
-	op   audit.Op
+	done    chan struct{}
+	op      audit.Op
+	givenUp *audit.Op // the answer that the client gave up, see Scene.GiveUp; nil = it did not
 }
 
 // NewKey returns an idempotency key that no other request of the scene has.
@@ -100,6 +101,10 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 		s.Note(a, Held, at.String())
 		return p, hold, nil
 	case <-p.done:
+		if s.Lane.Service.Waits && reachedWithin(ctx, hold, afterAnswer) {
+			s.Note(a, Held, at.String())
+			return p, hold, nil
+		}
 	case <-ctx.Done():
 	}
 	hold.Cancel()
@@ -107,6 +112,20 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 		return p, nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
 	}
 	return p, nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
+}
+
+// afterAnswer is how long after the answer a foreign service may still send the command at which it is to be held: some clean up beside the
+// answer. lastitem's own modes answer after their last command.
+const afterAnswer = time.Second
+
+func reachedWithin(ctx context.Context, hold *wire.Hold, within time.Duration) bool {
+	select {
+	case <-hold.Reached():
+		return true
+	case <-time.After(within):
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for the judge to call

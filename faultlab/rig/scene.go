@@ -65,6 +65,7 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	history := s.History()
 	if s.Lane.Service.Waits {
 		history = named(history, ledger.Orders)
+		owners(ledger.Orders, s.seen())
 	}
 	r := audit.Judge(audit.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
@@ -98,9 +99,24 @@ func (s *Scene) History() []audit.Op {
 	return ops
 }
 
+// seen returns what was answered, also what clients have given up.
+func (s *Scene) seen() []audit.Op {
+	ops := s.History()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, p := range s.ops {
+		if p.givenUp != nil {
+			ops[i] = *p.givenUp
+		}
+	}
+	return ops
+}
+
 // GiveUp makes the client's knowledge of an answer unknown: it was lost on its way.
 func (s *Scene) GiveUp(p *Pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	answered := p.op
+	p.givenUp = &answered
 	p.op.Outcome, p.op.OrderID, p.op.Remaining, p.op.Code = audit.Unknown, "", nil, ""
 }

@@ -81,7 +81,7 @@ func (s *httpSession) command(p []byte) (message, error) {
 	if len(body) > 0 {
 		k.Text += " " + quote(strings.TrimSpace(string(body)))
 	}
-	k.Poll = method == "GET" && blocking.MatchString(target)
+	k.Poll = method == "GET" && blocking.MatchString(target) || method == "PUT" && strings.HasPrefix(target, "/v1/session/renew/")
 	s.waiting = append(s.waiting, &httpCall{call: k, head: method == "HEAD"})
 	return m, nil
 }

@@ -1,0 +1,156 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/wire"
+)
+
+// Path is a request without any fault: its commands, each as the position before it.
+type Path struct {
+	Steps []Position `json:"steps"`
+	// Finished is the first step before which the stock and the order are written, so that only clean-up is left.
+	Finished int `json:"finished"`
+}
+
+// tracings is how often a request is traced: a command that is missing in one of the runs is no part of the request.
+const tracings = 5
+
+// Trace returns the path of a request. Renewals, sweeps and the like come in some runs only, and are left out.
+func (l *Lane) Trace(ctx context.Context, ask Ask) (Path, error) {
+	var runs [][]Position
+	for i := range tracings + 1 { // the first one opens connections and loads scripts
+		run, err := l.calmTrace(ctx, ask)
+		if err != nil {
+			return Path{}, err
+		}
+		if i > 0 {
+			runs = append(runs, run)
+		}
+	}
+	p := Path{Steps: common(runs)}
+	var err error
+	p.Finished, err = l.finished(ctx, ask, p.Steps)
+	return p, err
+}
+
+// finished finds the first step before which the work is done, by halves.
+func (l *Lane) finished(ctx context.Context, ask Ask, steps []Position) (int, error) {
+	from, to := 0, len(steps)
+	for from < to {
+		middle := (from + to) / 2
+		done, err := l.doneBefore(ctx, ask, steps[middle])
+		for try := 1; err != nil && try < traceTries && ctx.Err() == nil; try++ {
+			done, err = l.doneBefore(ctx, ask, steps[middle])
+		}
+		switch {
+		case err != nil:
+			return 0, err
+		case done:
+			to = middle
+		default:
+			from = middle + 1
+		}
+	}
+	return from, nil
+}
+
+// doneBefore says whether stock and order are written when the request is held at a step.
+func (l *Lane) doneBefore(ctx context.Context, ask Ask, at Position) (bool, error) {
+	s, err := l.NewScene(ctx, ask)
+	if err != nil {
+		return false, err
+	}
+	a, held, err := s.Hold(ctx, l.A, at, s.NewKey(), 0)
+	if errors.Is(err, ErrNotReached) && a.answered() && a.Op().Outcome == audit.OK {
+		return true, l.Quiesce(ctx) // this time the step came after the answer
+	}
+	if err != nil {
+		return false, err
+	}
+	ledger, err := l.Ledger(ctx)
+	held.Pass()
+	if err != nil {
+		return false, err
+	}
+	if err := a.Wait(ctx); err != nil {
+		return false, err
+	}
+	return len(ledger.Orders) == 1 && ledger.Stock[s.store(ledger)] == ask.Stock-1, l.Quiesce(ctx)
+}
+
+// traceTries is how often a step of a trace is tried. On a busy machine a request may fail without any fault: a Redlock that takes longer than
+// its TTL to get a majority answers backend_unavailable.
+const traceTries = 10
+
+// calmTrace traces a request again until it succeeds within a quarter of the TTL: a longer one may contain renewals, which come every third
+// of it. If none was so short, it returns the shortest.
+func (l *Lane) calmTrace(ctx context.Context, ask Ask) (shortest []Position, err error) {
+	least := time.Duration(math.MaxInt64)
+	for range traceTries {
+		run, took, failed := l.trace(ctx, ask)
+		switch {
+		case ctx.Err() != nil:
+			return nil, failed
+		case failed != nil:
+			err = failed
+		case took < least:
+			shortest, least = run, took
+		}
+		if least <= l.TTL/4 {
+			break
+		}
+	}
+	if shortest == nil {
+		return nil, err
+	}
+	return shortest, nil
+}
+
+// trace deducts once, and returns the commands of it and how long it took.
+func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.Duration, err error) {
+	s, err := l.NewScene(ctx, ask)
+	if err != nil {
+		return nil, 0, err
+	}
+	a := s.Ask(l.A, s.NewKey())
+	if err := a.Wait(ctx); err != nil {
+		return nil, 0, err
+	}
+	took = s.now()
+	if op := a.Op(); op.Outcome != audit.OK {
+		return nil, 0, fmt.Errorf("faultlab: a deduction by %s without any fault: %s %s", ask.Mode, op.Outcome, op.Code)
+	}
+	if err := l.Quiesce(ctx); err != nil {
+		return nil, 0, err
+	}
+	return positions(l.A.Calls(s.since)), took, nil
+}
+
+// positions numbers the commands of a kind.
+func positions(calls []wire.Call) []Position {
+	var all []Position
+	seen := map[[2]string]int{}
+	for _, c := range calls {
+		if c.Setup || c.Poll {
+			continue
+		}
+		kind := [2]string{c.Server, c.Pattern}
+		seen[kind]++
+		all = append(all, Position{Server: c.Server, Pattern: c.Pattern, Nth: seen[kind], Cut: Command})
+	}
+	return all
+}
+
+// common is what stands in all runs, in the order of the last one.
+func common(runs [][]Position) []Position {
+	return slices.DeleteFunc(slices.Clone(runs[len(runs)-1]), func(p Position) bool {
+		return slices.ContainsFunc(runs, func(run []Position) bool { return !slices.Contains(run, p) })
+	})
+}
