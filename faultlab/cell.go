@@ -23,6 +23,8 @@ type Cell struct {
 	Left  int `json:"left,omitempty"`
 	// Sampled says that those played were only a few of them, so that a letter may be missing.
 	Sampled bool `json:"sampled,omitempty"`
+	// witnessed says that only the committed witnesses are played.
+	witnessed bool
 	// Witnesses are schedules that show the letters, one each: the first in the order of the request that is the same in every run.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
 	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a holder.

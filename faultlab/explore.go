@@ -94,7 +94,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
 			return func() error { done(c, nil); return nil }, nil
 		}
-		wait, err := l.start(ctx, g, plans)
+		wait, err := l.start(ctx, g, plans, c.witnessed)
 		return func() error {
 			played, err := wait()
 			if err == nil {
@@ -171,13 +171,14 @@ func each(ctx context.Context, n int, begin func(ctx context.Context, i int) (fu
 
 // play plays schedules side by side, and returns them in their order.
 func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, error) {
-	wait, err := l.start(ctx, g, all)
+	wait, err := l.start(ctx, g, all, false)
 	played, failed := wait()
 	return played, cmp.Or(failed, err)
 }
 
-// start begins to play schedules and returns when the last of them has a lane; wait returns when all have been played.
-func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() ([]Played, error), err error) {
+// start begins to play schedules, the committed witnesses of a cell or others, and returns when the last of them has a lane; wait returns
+// when all have been played.
+func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool) (wait func() ([]Played, error), err error) {
 	played, errs := make([]Played, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, s := range all {
@@ -186,7 +187,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() 
 			break
 		}
 		running.Go(func() {
-			played[i], errs[i] = l.steadily(ctx, lane, s)
+			played[i], errs[i] = l.steadily(ctx, lane, s, witness)
 			if !l.told {
 				played[i].Story = nil // thousands of them are a lot of memory
 			}
@@ -203,44 +204,58 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule) (wait func() 
 const tries = 4
 
 // steadily plays a schedule, and plays it again where that proved nothing: the lab could not play it to its end, the victim was turned away
-// before its position, or a lock may have expired because the machine stood still.
-func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule) (Played, error) {
-	f, _ := fault.Named(s.Fault)
+// before its position, a committed witness did not show its letter, or a lock may have expired because the machine stood still.
+func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness bool) (Played, error) {
 	for try := 1; ; try++ {
 		began := time.Now()
 		p, err := Play(ctx, lane, l.mode(s.Mode), s)
 		if ctx.Err() != nil {
 			return p, context.Cause(ctx)
 		}
-		stall := l.stalls.longest(began)
-		stalled := f.Lane.Expiry && stall >= lane.TTL/4 && p.Outcome != api.Exact && p.Outcome != Idle
-		if starved := p.silence >= lane.TTL*3/4; f.Lane.Expiry && starved && unclaimed(l.mode(s.Mode), p) {
-			stall, stalled = max(stall, p.silence), true
-		}
+		stall := l.stalled(lane, p, l.stalls.longest(began), witness)
+		unshown := witness && (p.Outcome == api.Exact || p.Outcome == Idle)
 		switch {
-		case err == nil && p.Outcome != Diverged && !stalled:
+		case err == nil && p.Outcome != Diverged && stall == 0 && !unshown:
 			return p, nil
 		case try < tries:
 			l.again.Add(1)
 		case err != nil:
 			return Played{Schedule: s, Outcome: Failed, Why: err.Error()}, nil //nolint:nilerr // the outcome carries it: the other schedules go on
-		case p.Outcome == Diverged:
-			return p, nil
-		default:
+		case stall > 0:
 			p.Why = fmt.Sprintf("%s, but the machine stood still for %v while a lock of %v could expire: run it on a calmer machine, or with a longer --ttl",
 				p.Outcome, stall.Round(time.Millisecond), lane.TTL)
 			p.Outcome = Vacuous
+			return p, nil
+		default:
 			return p, nil
 		}
 	}
 }
 
-// unclaimed says that a schedule of a fault with claims showed a letter that the mode does not claim.
-func unclaimed(m api.Mode, p Played) bool {
+// stalled returns for how long the machine kept a process waiting, if a lock may have expired for that reason alone and the schedule broke
+// something: the lab's own process (machine), or a replica that was held. 0 = the finding is sound. A witness that shows a letter that
+// the mode claims is sound in any case.
+func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness bool) time.Duration {
+	f, _ := fault.Named(p.Schedule.Fault)
 	switch p.Outcome {
 	case api.Exact, Idle, Diverged, Vacuous, Failed:
-		return false
+		return 0
 	}
+	odd := unclaimed(l.mode(p.Schedule.Mode), p)
+	switch {
+	case !f.Lane.Expiry:
+		return 0
+	case odd && p.silence >= lane.TTL*3/4:
+		return max(machine, p.silence)
+	case machine >= lane.TTL/4 && (odd || !witness):
+		return machine
+	default:
+		return 0
+	}
+}
+
+// unclaimed says that a schedule, which broke something, showed a letter that the mode does not claim. Only faults of the ladder have claims.
+func unclaimed(m api.Mode, p Played) bool {
 	claim := string(m.Claims[p.Schedule.Store][p.Schedule.Fault])
 	return claim != "" && strings.Trim(string(p.Outcome), claim) != ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
@@ -17,8 +18,7 @@ func TestUnclaimed(t *testing.T) {
 		outcome api.Outcomes
 		want    bool
 	}{
-		{api.Pause, "O", true}, {api.Pause, ".", false}, {api.Slow, "O", false}, {api.Slow, "OX", true}, {api.Slow, Unexplained, true},
-		{api.Pause, Diverged, false}, {api.Pause, Vacuous, false}, {api.Pause, Idle, false}, {api.Pause, Failed, false},
+		{api.Pause, "O", true}, {api.Slow, "O", false}, {api.Slow, "OX", true}, {api.Slow, Unexplained, true},
 		{"lost-reply", "O", false}, // nobody makes a claim about it
 	} {
 		p := Played{Schedule: Schedule{Store: "sql", Fault: test.fault}, Outcome: test.outcome}
@@ -34,9 +34,40 @@ func TestInterruptedSchedulesAreNoFinding(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupted := errors.New("interrupted")
 	cancel(interrupted)
-	wait, err := new(lab).start(ctx, &group{free: make(chan *rig.Lane)}, []Schedule{{Mode: "m"}})
+	wait, err := new(lab).start(ctx, &group{free: make(chan *rig.Lane)}, []Schedule{{Mode: "m"}}, false)
 	played, failed := wait()
 	if !errors.Is(err, interrupted) || !errors.Is(failed, interrupted) {
 		t.Errorf("start: %v, wait: %v with %d schedules; want %v from both", err, failed, len(played), interrupted)
+	}
+}
+
+func TestStalled(t *testing.T) {
+	t.Parallel()
+	const ttl = 600 * time.Millisecond
+	lane := &rig.Lane{TTL: ttl}
+	l := &lab{modes: []api.Mode{{Name: "m", Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: ".", api.Pause: "O", api.Threads: "."}}}}}
+	for name, test := range map[string]struct {
+		fault   api.Hazard
+		outcome api.Outcomes
+		silence time.Duration
+		machine time.Duration
+		witness bool
+		want    time.Duration
+	}{
+		"nothing broke":                                  {api.Slow, ".", ttl, ttl, false, 0},
+		"the process had no processor":                   {api.Slow, "O", ttl, 0, false, ttl},
+		"a claimed letter needs no renewals":             {api.Pause, "O", ttl, 0, false, 0},
+		"a renewal was in time":                          {api.Slow, "O", ttl / 3, 0, false, 0},
+		"the lab stood still":                            {api.Slow, "O", 0, ttl / 4, false, ttl / 4},
+		"the lab stood still, and the letter is claimed": {api.Pause, "O", 0, ttl / 2, false, ttl / 2},
+		"a witness, as claimed":                          {api.Pause, "O", 0, ttl / 2, true, 0},
+		"a witness that shows more than is claimed":      {api.Pause, "OX", 0, ttl / 2, true, ttl / 2},
+		"no lock expires":                                {api.Threads, "O", ttl, ttl, false, 0},
+		"not met":                                        {api.Slow, Diverged, ttl, ttl, false, 0},
+	} {
+		p := Played{Schedule: Schedule{Mode: "m", Store: "sql", Fault: test.fault}, Outcome: test.outcome, silence: test.silence}
+		if got := l.stalled(lane, p, test.machine, test.witness); got != test.want {
+			t.Errorf("%s: stalled() = %v, want %v", name, got, test.want)
+		}
 	}
 }

@@ -81,7 +81,7 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 		known, there := l.matrix.Cell(c.Mode, c.Store, c.Fault)
 		switch {
 		case there && len(known.Witnesses) > 0:
-			chosen = known.witnesses()
+			chosen, c.witnessed = known.witnesses(), true
 		case there && hasSession(m):
 			chosen, c.Sampled = sampled(all), true
 		default:

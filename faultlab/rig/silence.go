@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Silence is the longest time for which a process that was held, and not stopped, sent nothing to any server. While a lock with a watchdog
-// is held, that is a third of the TTL. A process that sent nothing for most of a TTL did not get the processor: its lock expired because
-// of the machine, whatever the mode does.
+// Silence is the longest time for which a process that was held, and not stopped, sent nothing that could be a renewal: nothing to any
+// server but the database, health checks aside. While a lock with a watchdog is held, that is a third of the TTL. Where it is most of a
+// TTL, the lock expired because the machine gave somebody no processor, whatever the mode does.
 func (s *Scene) Silence() time.Duration {
 	sent := map[string][]time.Duration{}
 	for _, a := range s.Lane.actors() {
 		for _, c := range a.Calls(s.since) {
-			if !c.Sent.IsZero() {
+			if !c.Sent.IsZero() && !c.Setup && c.Name == "" && c.Server != Database {
 				sent[a.Name] = append(sent[a.Name], c.Sent.Sub(s.began))
 			}
 		}
