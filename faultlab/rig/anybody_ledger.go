@@ -136,16 +136,18 @@ func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit
 	return f.answer(res, body), fmt.Sprintf("%s %s answered %s: %.300s", req.Method, req.URL.RequestURI(), res.Status, bytes.TrimSpace(body)), err
 }
 
-// owners gives orders without keys the key of the request whose answer named them, as the lab saw it: also of an answer that the client then
-// gave up. Without them a repeated request that is sold twice would look like two customers.
-func owners(rows []api.Order, seen []audit.Op) {
-	if slices.ContainsFunc(rows, func(o api.Order) bool { return o.Key != "" }) {
-		return
-	}
+// soldTwice says whether one key was answered with two orders. The lab has seen both answers, also one that the client gave up; the ledger shows it
+// only if orders have keys.
+func soldTwice(seen []audit.Op) bool {
+	orders := map[string]string{}
 	for _, op := range seen {
-		i := slices.IndexFunc(rows, func(o api.Order) bool { return o.OrderID == op.OrderID })
-		if op.OrderID != "" && i >= 0 && rows[i].Key == "" {
-			rows[i].Key = op.Key
+		if op.Outcome != audit.OK || op.Key == "" || op.OrderID == "" {
+			continue
 		}
+		if first, there := orders[op.Key]; there && first != op.OrderID {
+			return true
+		}
+		orders[op.Key] = op.OrderID
 	}
+	return false
 }

@@ -164,17 +164,22 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// An order without a key belongs to the request whose answer named it, also if the client then gave the answer up; if orders have keys, those count.
-func TestOwners(t *testing.T) {
+// Two orders for one key are seen also if orders have no keys; a replay of the same order is one order.
+func TestSoldTwice(t *testing.T) {
 	t.Parallel()
-	rows := []api.Order{{OrderID: "a"}, {OrderID: "b"}, {OrderID: "c"}}
-	owners(rows, []audit.Op{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "1"}, {Key: "2"}})
-	if diff := cmp.Diff([]api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "1"}, {OrderID: "c"}}, rows); diff != "" {
-		t.Errorf("orders (-want +got):\n%s", diff)
-	}
-	keyed := []api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b"}}
-	owners(keyed, []audit.Op{{OrderID: "b", Key: "2"}})
-	if keyed[1].Key != "" {
-		t.Errorf("an order among orders with keys got the key %q", keyed[1].Key)
+	ok := func(id, key string) audit.Op { return audit.Op{Outcome: audit.OK, OrderID: id, Key: key} }
+	for name, c := range map[string]struct {
+		seen []audit.Op
+		want bool
+	}{
+		"two orders":  {[]audit.Op{ok("a", "1"), ok("c", "2"), ok("b", "1")}, true},
+		"a replay":    {[]audit.Op{ok("a", "1"), ok("a", "1"), ok("b", "2")}, false},
+		"no ids":      {[]audit.Op{ok("", "1"), ok("b", "1")}, false},
+		"no keys":     {[]audit.Op{ok("a", ""), ok("b", "")}, false},
+		"one unknown": {[]audit.Op{{Outcome: audit.Unknown, OrderID: "a", Key: "1"}, ok("b", "1")}, false},
+	} {
+		if got := soldTwice(c.seen); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }

@@ -30,6 +30,7 @@ type Lane struct {
 	settings    []string
 	servers     *Servers
 	links       []link
+	pace        time.Duration          // the longest time that a replica took for its first request
 	warm        string                 // the mode and store whose requests all actors have served
 	laneRedis   node                   // a Redis of the lane's own, where it has one
 	pair        *pair                  // nil = Redis has no replica
@@ -204,11 +205,13 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 	s.ask.Product = l.Product()
 	for _, a := range l.actors() {
 		for end := time.Now().Add(warmWithin + 2*l.TTL + ask.Outlive); ; {
+			asked := time.Now()
 			p := s.Ask(a, s.NewKey())
 			if err := p.Wait(ctx); err != nil {
 				return err
 			}
 			if p.op.Outcome == audit.OK {
+				l.pace = max(l.pace, time.Since(asked))
 				break
 			}
 			if time.Now().After(end) {

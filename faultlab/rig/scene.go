@@ -65,12 +65,14 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	history := s.History()
 	if s.Lane.Service.Waits {
 		history = named(history, ledger.Orders)
-		owners(ledger.Orders, s.seen())
 	}
 	r := audit.Judge(audit.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound,
 	})
+	if s.Lane.Service.Waits && soldTwice(s.seen()) && !strings.Contains(r.Found, "D") {
+		s.Accuse("D", "two orders were sold for one idempotency key")
+	}
 	if s.accused != "" {
 		r.Found, r.Verdict, r.Violations = strings.TrimSpace(r.Found+" "+s.accused), audit.Broken, append(r.Violations, s.why)
 	}

@@ -25,7 +25,7 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 		}
 		if now := s.progress(a); now != last {
 			last, moved = now, time.Now()
-		} else if time.Since(moved) > blockedAfter && (a.blocked() || time.Since(moved) > stillAfter) {
+		} else if time.Since(moved) > blockedAfter && (a.blocked() || time.Since(moved) > s.Lane.still()) {
 			s.Note(a, Blocked, "")
 			return true
 		}
@@ -36,12 +36,23 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 // request without progress waits for a lease to expire.
 func look(moved time.Time) time.Duration { return min(polling+time.Since(moved)/8, 10*polling) }
 
-// blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter how long a request may do
-// nothing at all before it counts as waiting inside its process.
+// blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter is for [Lane.still].
 const (
 	blockedAfter = 80 * time.Millisecond
 	stillAfter   = 600 * time.Millisecond
 )
+
+// still returns how long a request may do nothing at all before it counts as waiting inside its process. A foreign service may be slow: it gets
+// several times what its first requests took, within mostStill.
+func (l *Lane) still() time.Duration {
+	if !l.Service.Waits {
+		return stillAfter
+	}
+	return min(max(stillAfter, 4*l.pace), mostStill)
+}
+
+// mostStill bounds still.
+const mostStill = 3 * time.Second
 
 // blocked says whether a call of the actor is held by a proxy or unanswered by the database, the only server whose clients wait for each other's
 // locks.
@@ -86,7 +97,7 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 		}
 		if now := s.progress(a); now != last {
 			last, moved = now, time.Now()
-		} else if time.Since(moved) > stillAfter/2 && a.blocked() {
+		} else if time.Since(moved) > s.Lane.still()/2 && a.blocked() {
 			end = time.Time{}
 		}
 	}
