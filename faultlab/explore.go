@@ -46,7 +46,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	if len(cells) == 0 {
 		return nil, l.nothing()
 	}
-	alone := len(cells) == 1 || l.o.Serve != nil // the result has a worst schedule
+	alone := oneSubject(cells) || l.o.Serve != nil // the result has a worst schedule
 	l.told = l.o.Stories || alone
 	res := &Result{
 		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}), Serve: l.o.Serve, Leases: l.leases,
@@ -70,6 +70,11 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
 	res.Worst = ofAll(worsts, cells)
 	return res, err
+}
+
+// oneSubject says whether all cells are of one mode and one fault; they differ in the store at most.
+func oneSubject(cells []Cell) bool {
+	return !slices.ContainsFunc(cells, func(c Cell) bool { return c.Mode != cells[0].Mode || c.Fault != cells[0].Fault })
 }
 
 // groupsAtOnce is how many groups are explored in parallel: while the lanes of one wait for leases to expire, the lanes of others work.

@@ -48,7 +48,8 @@ const (
 // Result is what an exploration found.
 type Result struct {
 	Cells []Cell `json:"cells"`
-	// Worst is the schedule that broke most, with its story; nil if the shop was explored in more than one cell.
+	// Worst is the schedule that broke most, with its story; nil if the shop was explored
+	// in more than one mode or fault.
 	Worst *Played `json:"worst,omitempty"`
 	// Played are the schedules with their stories, where Options.Stories asks for them.
 	Played []Played `json:"played,omitempty"`

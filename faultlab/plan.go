@@ -2,9 +2,7 @@ package faultlab
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
@@ -166,24 +164,6 @@ func struck(f fault.Fault, base Schedule, path rig.Path, pairs bool) []Schedule 
 		all = append(all, base)
 	}
 	return all
-}
-
-// nothing says why there is no cell to play: the modes cannot be played here, or they claim nothing for the faults and stores.
-func (l *lab) nothing() error {
-	var why []string
-	for _, m := range l.modes {
-		switch {
-		case !selected(l.o.Modes, m.Name) || m.Baseline:
-		case LeftOut(m) != "":
-			why = append(why, m.Name+": "+LeftOut(m))
-		case !m.Available:
-			why = append(why, m.Name+": "+m.Why)
-		}
-	}
-	if len(why) == 0 {
-		why = []string{"the modes claim nothing for these stores and faults: they cannot happen, or the modes are broken by an earlier fault already"}
-	}
-	return fmt.Errorf("faultlab: nothing to play: %s", strings.Join(why, "; "))
 }
 
 // LeftOut says why a mode is not explored; "" = it is.

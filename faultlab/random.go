@@ -185,7 +185,7 @@ func (d *Drawn) add(r Randomly, p Played) {
 		d.Pairs++
 	}
 	switch p.Outcome {
-	case api.Exact:
+	case api.Exact, Idle:
 		return
 	case Vacuous, Diverged:
 	default:

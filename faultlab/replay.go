@@ -11,6 +11,9 @@ import (
 // Replay plays one schedule again and again, and returns what became of each run. Options.Modes and the like are not looked at; the
 // lanes are those that the schedule needs.
 func Replay(ctx context.Context, o Options, s Schedule, times int) ([]Played, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("faultlab: %w", err)
+	}
 	o.complete()
 	o.Modes, o.Stores, o.Faults = []string{s.Mode}, []api.Store{s.Store}, []api.Hazard{s.Fault}
 	l, err := open(ctx, o)

@@ -44,6 +44,24 @@ func (s Schedule) String() string {
 	return text
 }
 
+// Check returns what makes it impossible to play the schedule, whatever it is played on; nil = nothing. It is for schedules from files.
+func (s Schedule) Check() error {
+	f, known := fault.Named(s.Fault)
+	switch {
+	case !known:
+		return fmt.Errorf("unknown fault %q", s.Fault)
+	case s.A == nil && !f.AtEnd:
+		return fmt.Errorf("a schedule of %s needs the position of the victim, a", s.Fault)
+	case s.A != nil && !slices.Contains(f.Cuts, s.A.Cut):
+		return fmt.Errorf("%s does not hold the victim at a cut %q", s.Fault, s.A.Cut)
+	case s.B == nil && f.Rival:
+		return fmt.Errorf("a schedule of %s needs the position of the rival, b", s.Fault)
+	case s.B != nil && !slices.Contains([]rig.Cut{rig.Command, rig.Answer}, s.B.Cut):
+		return fmt.Errorf("a rival is not held at a cut %q", s.B.Cut)
+	}
+	return nil
+}
+
 // Played is a schedule and what became of it.
 type Played struct {
 	Schedule Schedule `json:"schedule"`

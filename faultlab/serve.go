@@ -129,7 +129,7 @@ func (r *Result) Broken() int {
 // ofAll returns the worst of the worst schedules of several cells.
 func ofAll(worsts []*Played, cells []Cell) *Played {
 	at := func(p *Played) int {
-		return slices.IndexFunc(cells, func(c Cell) bool { return c.Fault == p.Schedule.Fault })
+		return index(cells, Cell{Mode: p.Schedule.Mode, Store: p.Schedule.Store, Fault: p.Schedule.Fault})
 	}
 	worsts = slices.DeleteFunc(worsts, func(p *Played) bool { return p == nil })
 	slices.SortStableFunc(worsts, func(a, b *Played) int { return at(a) - at(b) })

@@ -45,8 +45,8 @@ modes: a letter that is not claimed fails, and so does a claimed letter that is 
 
 A cell is one mode, store and fault; a schedule is one position at which the fault is injected. By default the lab plays the
 committed witnesses of a cell that is known to be broken, and every schedule of one that must be exact; --all plays every
-schedule of both. If only one cell is selected, the lab prints its worst schedule command by command; with --json it writes that
-schedule in the form that --replay reads.
+schedule of both. If one mode and one fault are selected, the lab prints the worst schedule command by command; with --json it
+writes that schedule in the form that --replay reads.
 
 --random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
 schedules. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
@@ -126,6 +126,13 @@ func runLab(cmd *cobra.Command, f labFlags) error {
 	case service != nil:
 		o.Serve, o.Extras = service, nil
 		return exploreServe(cmd, f, o)
+	}
+	modes, err := registry()
+	if err != nil {
+		return err
+	}
+	if err := faultlab.CheckCells(modes, o); err != nil {
+		return usage("%v", err)
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
 	if err != nil {
@@ -245,9 +252,9 @@ func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	if err != nil {
 		return usage("--replay: %v", err)
 	}
-	var told faultlab.Result
-	if err := json.Unmarshal(text, &told); err != nil || told.Worst == nil {
-		return usage("--replay %s: is no story of one cell, as 'shop lab --mode M --store S --fault F --json' writes it (%v)", f.replay, err)
+	told, err := storyOf(text)
+	if err != nil {
+		return usage("--replay %s: %v", f.replay, err)
 	}
 	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
 		if o.Serve, err = equip(told.Serve); err != nil {
@@ -279,6 +286,21 @@ func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 		return &exitError{code: exitFailed, err: errors.New("the replay did not always show what the story tells")}
 	}
 	return nil
+}
+
+// storyOf reads a file of --replay and checks that its schedule can be played.
+func storyOf(text []byte) (told faultlab.Result, err error) {
+	if err := json.Unmarshal(text, &told); err != nil {
+		return told, fmt.Errorf("is no JSON as 'shop lab --mode M --fault F --json' writes it: %w", err)
+	}
+	if told.Worst == nil {
+		return told, errors.New("has no schedule in \"worst\": 'shop lab --json' writes it if one mode and one fault are selected")
+	}
+	s := told.Worst.Schedule
+	if told.Serve == nil && !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == s.Mode }) {
+		return told, fmt.Errorf("unknown mode %q", s.Mode)
+	}
+	return told, s.Check()
 }
 
 // updateMatrix merges what was explored into the file.

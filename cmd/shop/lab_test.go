@@ -95,3 +95,36 @@ func runShop(t *testing.T, shop string, args ...string) (out string, code int) {
 	})
 	return string(text), cmd.ProcessState.ExitCode()
 }
+
+// A command line, or a file of --replay, with which nothing can be played is refused before a server is started.
+func TestLabUsage(t *testing.T) {
+	t.Parallel()
+	story := func(text string) string {
+		name := filepath.Join(t.TempDir(), "story.json")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"cannot happen":  {[]string{"--mode", "sql-atomic", "--fault", "slow"}, "sql-atomic (sql), slow: cannot happen to this mode"},
+		"broken before":  {[]string{"--mode", "unsafe", "--fault", "pause"}, "unsafe (redis), pause: threads breaks the mode already (O)"},
+		"no such store":  {[]string{"--mode", "sql-atomic", "--store", "redis"}, "sql-atomic keeps its count in sql, not in redis"},
+		"no JSON":        {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
+		"no story":       {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
+		"unknown fault":  {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"none"}}}`)}, `unknown fault "none"`},
+		"unknown mode":   {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"none","store":"sql","fault":"pause"}}}`)}, `unknown mode "none"`},
+		"without victim": {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"pause"}}}`)}, "needs the position of the victim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, errOut := commandLine(t.Context(), newRoot(), append([]string{"lab"}, tt.args...)...)
+			if code != exitUsage || !strings.Contains(errOut, tt.want) {
+				t.Errorf("exit %d, %q; want %d, %q", code, errOut, exitUsage, tt.want)
+			}
+		})
+	}
+}
