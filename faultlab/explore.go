@@ -259,10 +259,11 @@ func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness b
 	}
 }
 
-// unclaimed says that a schedule, which broke something, showed a letter that the mode does not claim. Only faults of the ladder have claims.
+// unclaimed says that a schedule, which broke something, showed a letter that the mode does not claim. Only faults of the ladder have claims; a
+// foreign service has none, and need not renew its locks.
 func unclaimed(m api.Mode, p Played) bool {
 	claim := string(m.Claims[p.Schedule.Store][p.Schedule.Fault])
-	return claim != "" && strings.Trim(string(p.Outcome), claim) != ""
+	return claim != "" && claim != string(Unclaimed) && strings.Trim(string(p.Outcome), claim) != ""
 }
 
 // worst is the schedule that showed most letters, the first of these.

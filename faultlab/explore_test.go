@@ -12,7 +12,7 @@ import (
 
 func TestUnclaimed(t *testing.T) {
 	t.Parallel()
-	m := api.Mode{Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: "O", api.Pause: "."}}}
+	m := api.Mode{Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: "O", api.Pause: ".", api.Late: Unclaimed}}}
 	for _, test := range []struct {
 		fault   api.Hazard
 		outcome api.Outcomes
@@ -20,6 +20,7 @@ func TestUnclaimed(t *testing.T) {
 	}{
 		{api.Pause, "O", true}, {api.Slow, "O", false}, {api.Slow, "OX", true}, {api.Slow, Unexplained, true},
 		{"lost-reply", "O", false}, // nobody makes a claim about it
+		{api.Late, "O", false},     // nor does a foreign service
 	} {
 		p := Played{Schedule: Schedule{Store: "sql", Fault: test.fault}, Outcome: test.outcome}
 		if got := unclaimed(m, p); got != test.want {

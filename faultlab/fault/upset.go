@@ -2,6 +2,8 @@ package fault
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,8 +13,10 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// upset holds the victim, harms a server, has a rival ask, and lets the victim go on when the rival is answered or blocked.
+// upset holds the victim, harms a server, has a rival ask, and lets the victim go on when the rival is answered or blocked. ErrNotReached: all
+// this took longer than the TTL, so that the rival may have got a lock that simply expired.
 func (p *Play) upset(ctx context.Context, note string, harm func(context.Context) error) error {
+	began := time.Now()
 	a, pass, err := p.begin(ctx)
 	if err != nil {
 		return err
@@ -26,7 +30,12 @@ func (p *Play) upset(ctx context.Context, note string, harm func(context.Context
 	if err != nil {
 		return err
 	}
+	took := time.Since(began)
 	pass()
+	if p.A != nil && took >= p.Lane.TTL {
+		return errors.Join(fmt.Errorf("%w: the rival was answered %v after the victim asked, and the victim's lock may have expired by then", rig.ErrNotReached, took),
+			a.Wait(ctx), b.Wait(ctx))
+	}
 	return p.meet(ctx, a, b)
 }
 

@@ -1,0 +1,20 @@
+package faultlab
+
+import (
+	"testing"
+
+	"lastitem/internal/api"
+)
+
+// Only a letter, or a schedule that could not be played, counts as broken; a hazard that found nothing to strike at is not even told.
+func TestDrawnAdd(t *testing.T) {
+	t.Parallel()
+	d := &Drawn{Outcomes: map[api.Outcomes]int{}}
+	told := 0
+	for _, o := range []api.Outcomes{api.Exact, Idle, Diverged, Vacuous, "O", Failed} {
+		d.add(Randomly{Found: func(Played) { told++ }}, Played{Outcome: o})
+	}
+	if d.Schedules != 6 || len(d.Broken) != 2 || told != 4 {
+		t.Errorf("%d schedules, %d broken, %d told; want 6, 2, 4", d.Schedules, len(d.Broken), told)
+	}
+}
