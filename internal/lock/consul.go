@@ -95,7 +95,7 @@ func (l *Consul) Acquire(ctx context.Context, key string) (Lease, error) {
 		s.leave()
 		return nil, err
 	}
-	lease := &ConsulLease{sessionLease{s: s, kind: "consul", key: key, fence: h.index, steps: l.steps, free: h.free}}
+	lease := &ConsulLease{sessionLease{s: s, kind: "consul", key: key, num: h.index, steps: l.steps, free: h.free}}
 	lease.bind(ctx)
 	l.steps.At(ctx, step.Locked, key)
 	return lease, nil
@@ -146,7 +146,7 @@ func (h *consulHold) enter(ctx context.Context) error {
 			if spread = min(2*spread, consulShut); waited {
 				spread = consulSpread
 			}
-			err = pause(ctx, rand.N(spread), h.s.ctx.Done())
+			err = pause(ctx, rand.N(spread), h.s.context().Done())
 		}
 		if err != nil {
 			h.pass(ctx)
@@ -280,5 +280,5 @@ type ConsulLease struct{ sessionLease }
 // IsOwner is refused by the server unless the lock is held by this lease. In a transaction it guards a write to Consul
 // against a holder whose session ended without its knowledge.
 func (l *ConsulLease) IsOwner() *api.KVTxnOp {
-	return consulIsOwner(l.key, l.fence)
+	return consulIsOwner(l.key, l.num)
 }

@@ -28,7 +28,7 @@ type EngineOptions struct {
 	TTL time.Duration
 	// Cohort and CohortTime bound how many holders of one process follow each other before the lock goes on to the next
 	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff]. A grant reserves Cohort fences:
-	// with hundreds a counter that was lost may begin below what it gave out (see [EngineKeys]).
+	// with hundreds a counter that was lost may begin below what it gave out (see [Keys]).
 	Cohort     int
 	CohortTime time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
@@ -150,9 +150,8 @@ func (l modeLocker) Acquire(ctx context.Context, key string) (Lease, error) {
 // now is the engine's clock: monotonic, and half the size of a time.Time.
 func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
 
-// trust is until when an ownership confirmed at sent may be believed in, for a TTL. The margin is Redlock's: 1 % for clocks of
-// different speed, 2 ms for the resolution of the timers.
-func trust(sent, ttl time.Duration) time.Duration { return sent + ttl - ttl/100 - 2*time.Millisecond }
+// trust is until when an ownership confirmed at sent may be believed in, for a TTL.
+func trust(sent, ttl time.Duration) time.Duration { return sent + validFor(ttl) }
 
 // spawn runs f unless the engine is closed. It is called with the mutex held.
 func (e *Engine) spawn(f func()) {
@@ -196,7 +195,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		defer close(done)
 		var wg sync.WaitGroup
 		for i, h := range held {
-			wg.Go(func() { failed[i] = h.settle(func() error { return h.free(ctx) }) })
+			wg.Go(func() { failed[i] = h.once.settle(func() error { return h.free(ctx) }) })
 			if i%64 == 63 {
 				wg.Wait()
 			}

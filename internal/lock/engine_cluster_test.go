@@ -270,7 +270,7 @@ func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, re
 		released <- err
 	}()
 	eventually(t, "a waiter", func() bool {
-		return len(released) > 0 || p.nodes[n].ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == 1
+		return len(released) > 0 || p.nodes[n].ZCard(t.Context(), lock.KeysOf(key).Queue).Val() == 1
 	})
 	return held, released
 }

@@ -267,14 +267,15 @@ func (b *believers) once(ctx context.Context, l lock.Locker, key string, most in
 
 // queued is how many tokens wait in the queue of a key.
 func queued(m *miniredis.Miniredis, key string) int {
-	tokens, _ := m.ZMembers(lock.EngineKeys(key)[1])
+	tokens, _ := m.ZMembers(lock.KeysOf(key).Queue)
 	return len(tokens)
 }
 
 // nothingLeft fails where a lock that nobody wants has an owner or a queue.
 func nothingLeft(t *testing.T, m *miniredis.Miniredis, key string) {
 	t.Helper()
-	for _, k := range lock.EngineKeys(key)[:2] {
+	keys := lock.KeysOf(key)
+	for _, k := range []string{keys.Lock, keys.Queue} {
 		if m.Exists(k) {
 			t.Errorf("%s is left behind:\n%s", k, m.Dump())
 		}

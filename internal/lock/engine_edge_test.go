@@ -32,7 +32,7 @@ func TestEngineStaleMessage(t *testing.T) {
 	}()
 	var token string
 	for start := time.Now(); token == ""; time.Sleep(time.Millisecond) {
-		token = strings.Join(s.Client.ZRange(t.Context(), lock.EngineKeys(key)[1], 0, -1).Val(), " ")
+		token = strings.Join(s.Client.ZRange(t.Context(), lock.KeysOf(key).Queue, 0, -1).Val(), " ")
 		if time.Since(start) > testenv.Still {
 			t.Fatal("nobody queued")
 		}

@@ -24,7 +24,7 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 				e, key := engine(t, client(t, s), lock.EngineOptions{}), s.Prefix+"{"+name+how+"}"
 				var last uint64
 				for i, turn := range turns {
-					if s.Client.Del(t.Context(), lock.EngineKeys(key)[2]).Val() == 0 && i > 0 {
+					if s.Client.Del(t.Context(), lock.KeysOf(key).Fence).Val() == 0 && i > 0 {
 						t.Fatal("there is no counter")
 					}
 					lease, err := pick(e, turn).Acquire(lock.WithWait(t.Context(), wait), key)
@@ -50,7 +50,7 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 			key := s.Prefix + "{" + name + "}"
 			held := holds(t, pick(engine(t, client(t, s), lock.EngineOptions{}), name), key)
 			next := queueing(t, s, pick(engine(t, client(t, s), lock.EngineOptions{}), name), key, 1)
-			s.Client.HDel(t.Context(), lock.EngineKeys(key)[2], "fence")
+			s.Client.HDel(t.Context(), lock.KeysOf(key).Fence, "fence")
 			released(t, held)
 			lease := served(t, "who waited", next)
 			if lease.Fence() <= held.Fence() {
@@ -72,7 +72,7 @@ func TestEngineFenceOutlivesIdleDays(t *testing.T) {
 	ctx, key := t.Context(), s.Prefix+"{1}"
 	l := engine(t, client(t, s), lock.EngineOptions{}).Handoff()
 	const day = 24 * time.Hour
-	fence := lock.EngineKeys(key)[2]
+	fence := lock.KeysOf(key).Fence
 	for _, left := range []time.Duration{0, time.Hour, 6*day - time.Minute, 6*day + time.Minute} {
 		if left > 0 && !s.Client.PExpire(ctx, fence, left).Val() {
 			t.Fatal("there is no fence")
@@ -91,7 +91,7 @@ func TestEngineFenced(t *testing.T) {
 	var last atomic.Uint64
 	last.Store(1000)
 	l := e.Fenced(func(context.Context, string) (uint64, error) { return last.Load(), nil })
-	fences := lock.EngineKeys(key)[2]
+	fences := lock.KeysOf(key).Fence
 	for i := range 6 {
 		switch i {
 		case 2:

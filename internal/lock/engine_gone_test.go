@@ -167,7 +167,8 @@ func TestEngineQueueVanishes(t *testing.T) {
 		l := pick(wires[1].process(t, lock.EngineOptions{}), name)
 		got, _ := waits(t.Context(), l, "k{1}")
 		also, _ := waits(t.Context(), l, "k{1}")
-		for _, k := range lock.EngineKeys("k{1}")[:2] {
+		keys := lock.KeysOf("k{1}")
+		for _, k := range []string{keys.Lock, keys.Queue} {
 			m.Del(k)
 		}
 		start := time.Now()
@@ -191,7 +192,8 @@ func TestEngineLossLetsWaitersIn(t *testing.T) {
 		lost := holds(t, l, "k{1}")
 		first, _ := waits(t.Context(), l, "k{1}")
 		second, _ := waits(t.Context(), l, "k{1}")
-		for _, k := range lock.EngineKeys("k{1}")[:2] {
+		keys := lock.KeysOf("k{1}")
+		for _, k := range []string{keys.Lock, keys.Queue} {
 			m.Del(k)
 		}
 		start := time.Now()

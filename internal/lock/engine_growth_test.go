@@ -96,7 +96,7 @@ func TestEngineKeysExpireInUse(t *testing.T) {
 	for range 2 {
 		wg.Go(func() { _, _ = l.Acquire(ctx, s.Prefix+"{1}") })
 	}
-	queue := lock.EngineKeys(s.Prefix + "{1}")[1]
+	queue := lock.KeysOf(s.Prefix + "{1}").Queue
 	eventually(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
 	lasting(t, s)
 	cancel()
@@ -129,7 +129,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, "all in the queue", func() bool { return admin.ZCard(ctx, lock.EngineKeys(key)[1]).Val() == int64(waiting) })
+		eventually(t, "all in the queue", func() bool { return admin.ZCard(ctx, lock.KeysOf(key).Queue).Val() == int64(waiting) })
 		before := calls(t, admin)
 		if err := held.Release(t.Context()); err != nil {
 			t.Fatal(err)

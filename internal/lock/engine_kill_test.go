@@ -137,7 +137,7 @@ func (f *killed) waiter(length int) liveWaiter {
 
 func (f *killed) queue(length int) {
 	f.t.Helper()
-	queue := lock.EngineKeys(f.key)[1]
+	queue := lock.KeysOf(f.key).Queue
 	eventually(f.t, fmt.Sprintf("%d in the queue", length), func() bool {
 		return f.s.Client.ZCard(f.t.Context(), queue).Val() >= int64(length)
 	})

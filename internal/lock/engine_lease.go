@@ -11,85 +11,9 @@ import (
 	"lastitem/internal/step"
 )
 
-// engineKey finds, in a context, an engine's hold of one key; the value is a *holding.
-type engineKey struct {
-	e   *Engine
-	key string
-}
-
-// acquire enters the hold that ctx carries, or waits in line for one.
-func (e *Engine) acquire(ctx context.Context, key string, m mode) (Lease, error) {
-	e.o.Steps.At(ctx, step.Waiting, key)
-	if h, ok := ctx.Value(engineKey{e, key}).(*holding); ok {
-		if !h.l.mode.covers(m) {
-			return nil, ErrUpgrade
-		}
-		return h.enter(ctx)
-	}
-	if ctx.Err() != nil {
-		return nil, gaveUp(ctx)
-	}
-	w := &waiter{ctx: ctx, ready: make(chan struct{}), next: newHolding(ctx, e), began: e.now()}
-	var limit time.Duration
-	until, bounded := ctx.Value(waitKey{}).(time.Time)
-	if bounded {
-		limit = time.Until(until)
-		w.overdue = limit <= 0
-	}
-	add(e.m.Waiting, 1)
-	defer add(e.m.Waiting, -1)
-	l, err := e.join(w, key, m)
-	if err == nil {
-		err = e.await(l, w, bounded && limit > 0, limit)
-	}
-	if err != nil {
-		if errors.Is(err, ErrBusy) {
-			add(e.m.TimedOut, 1)
-		}
-		return nil, err
-	}
-	e.o.Steps.At(ctx, step.Locked, key)
-	return &w.hold.first, nil
-}
-
-// await waits until w is served, or gives up. The first attempt is not cut off by the wait running out, only by ctx.
-func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) error {
-	var late <-chan time.Time
-	if bounded {
-		t := time.NewTimer(limit)
-		defer t.Stop()
-		late = t.C
-	}
-	for {
-		select {
-		case <-w.ready:
-			return w.err
-		case <-w.ctx.Done():
-			if h := e.leave(l, w); h != nil { // granted a moment ago: pass it on
-				e.mu.Lock()
-				e.spawn(func() { _ = h.settle(func() error { return h.free(context.Background()) }) })
-				e.mu.Unlock()
-			}
-			return gaveUp(w.ctx)
-		case <-late:
-			e.mu.Lock()
-			w.overdue = true
-			first := l.phase == asking
-			e.mu.Unlock()
-			if late = nil; first {
-				continue
-			}
-			if h := e.leave(l, w); h == nil {
-				return gaveUp(w.ctx)
-			}
-			return nil
-		}
-	}
-}
-
 // holding is one ownership of the lock by one caller. Its leases are that caller's, and the re-entries'.
 type holding struct {
-	settled // the release
+	once    settled // the release
 	e       *Engine
 	l       *line
 	token   string
@@ -336,7 +260,7 @@ func (l *engineLease) Release(ctx context.Context) error {
 		l.end()
 	}
 	if !inner {
-		return h.settle(func() error { return h.free(ctx) })
+		return h.once.settle(func() error { return h.free(ctx) })
 	}
 	h.e.o.Steps.At(ctx, step.Releasing, h.l.key)
 	if lost {

@@ -184,7 +184,8 @@ func stateMachine(t *testing.T) (runs int) {
 			_ = s.holder.Release(context.Background())
 		}
 		synctest.Wait()
-		for _, k := range lock.EngineKeys(s.key)[:2] {
+		keys := lock.KeysOf(s.key)
+		for _, k := range []string{keys.Lock, keys.Queue} {
 			if m.Exists(k) {
 				t.Fatalf("%s is left behind", k)
 			}

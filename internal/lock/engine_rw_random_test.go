@@ -145,8 +145,8 @@ func visit(ctx context.Context, rw lock.ReadWrite, c *congregation, r *rand.Rand
 
 // nobody fails where a lock that nobody wants has an owner, a queue or readers.
 func nobody(t rapid.TB, m *miniredis.Miniredis, key string) {
-	keys := lock.EngineKeys(key)
-	for _, k := range []string{keys[0], keys[1], keys[4]} {
+	keys := lock.KeysOf(key)
+	for _, k := range []string{keys.Lock, keys.Queue, keys.Readers} {
 		if m.Exists(k) {
 			t.Errorf("%s is left behind:\n%s", k, m.Dump())
 		}
@@ -317,10 +317,10 @@ func (s *rwModel) time(t *rapid.T) {
 // lose lets somebody delete the lock, or all readers.
 func (s *rwModel) lose(t *rapid.T) {
 	l := s.in[s.one(t)]
-	if keys := lock.EngineKeys(s.key); l.write {
-		s.m.Del(keys[0])
+	if keys := lock.KeysOf(s.key); l.write {
+		s.m.Del(keys.Lock)
 	} else {
-		s.m.Del(keys[4])
+		s.m.Del(keys.Readers)
 	}
 	time.Sleep(ttl)
 	for _, l := range s.in {
@@ -387,7 +387,7 @@ func TestReadWriteRenewalsAreShared(t *testing.T) {
 		if got := float64(counted.scripts.Load()-before) / (minutes * 60); got > readers/100/float64(ttl/time.Second)*4 {
 			t.Errorf("%.2f renewals a second for %d readers", got, readers)
 		}
-		if in, err := m.ZMembers(lock.EngineKeys("k{1}")[4]); err != nil || len(in) != readers {
+		if in, err := m.ZMembers(lock.KeysOf("k{1}").Readers); err != nil || len(in) != readers {
 			t.Errorf("%d readers are in, want %d", len(in), readers)
 		}
 	})

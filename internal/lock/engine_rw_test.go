@@ -54,10 +54,10 @@ func queueing(t *testing.T, s *testenv.RedisServer, l lock.Locker, key string, w
 			t.Fatalf("Acquire: %v", err)
 		default:
 		}
-		keys := lock.EngineKeys(key)
-		n := int(s.Client.ZCard(t.Context(), keys[1]).Val())
-		if s.Client.ZCard(t.Context(), keys[4]).Val() > 0 {
-			n += int(s.Client.Exists(t.Context(), keys[0]).Val())
+		keys := lock.KeysOf(key)
+		n := int(s.Client.ZCard(t.Context(), keys.Queue).Val())
+		if s.Client.ZCard(t.Context(), keys.Readers).Val() > 0 {
+			n += int(s.Client.Exists(t.Context(), keys.Lock).Val())
 		}
 		return n == waiting
 	})
@@ -217,7 +217,7 @@ func empty(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	left(t, s, key)
 	until(t, "no reader left behind", func() bool {
-		return s.Client.Exists(context.Background(), lock.EngineKeys(key)[4]).Val() == 0
+		return s.Client.Exists(context.Background(), lock.KeysOf(key).Readers).Val() == 0
 	})
 }
 
@@ -396,7 +396,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 			}
 			if !liveLeavesFirst {
 				until(t, "the dead reader is taken out", func() bool {
-					return s.Client.ZCard(t.Context(), lock.EngineKeys(key)[4]).Val() == 1
+					return s.Client.ZCard(t.Context(), lock.KeysOf(key).Readers).Val() == 1
 				})
 				if len(got) > 0 {
 					t.Error("the writer got in beside a live reader")
@@ -544,7 +544,7 @@ func TestReadWriteLateAcquire(t *testing.T) {
 	if err := s.Client.Do(t.Context(), sent.sent[0]...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Client.Exists(t.Context(), lock.EngineKeys(key)[4]).Val(); n != 0 {
+	if n := s.Client.Exists(t.Context(), lock.KeysOf(key).Readers).Val(); n != 0 {
 		t.Error("a read that is over got in again")
 	}
 	empty(t, s, key)
@@ -632,11 +632,11 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 				held := holds(t, pick(a, c.holds), key)
 				ctx, cancel := context.WithCancel(t.Context())
 				got, failed := async(ctx, pick(b, c.waits), key)
-				keys := lock.EngineKeys(key)
+				keys := lock.KeysOf(key)
 				if when != "at once" {
 					until(t, "it waits", func() bool {
-						return s.Client.ZCard(t.Context(), keys[1]).Val() == 1 ||
-							c.holds == "rw-read" && s.Client.Exists(t.Context(), keys[0]).Val() == 1
+						return s.Client.ZCard(t.Context(), keys.Queue).Val() == 1 ||
+							c.holds == "rw-read" && s.Client.Exists(t.Context(), keys.Lock).Val() == 1
 					})
 				}
 				next := make(chan lock.Lease)
@@ -682,7 +682,7 @@ func TestReadWriteClose(t *testing.T) {
 	draining, drained := async(context.Background(), rw.Write(), key)
 	until(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
 	waiting, waited := async(context.Background(), rw.Read(), key)
-	until(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == 1 })
+	until(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), lock.KeysOf(key).Queue).Val() == 1 })
 	if err := e.Close(t.Context()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -719,7 +719,7 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 		one, _ := async(t.Context(), rw.Read(), key)
 		got = append(got, one)
 	}
-	until(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == readers })
+	until(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), lock.KeysOf(key).Queue).Val() == readers })
 	released(t, held)
 	var in []lock.Lease
 	for _, one := range got {
@@ -762,7 +762,7 @@ func TestReadWriteReadersExpire(t *testing.T) {
 	key := s.Prefix + "{1}"
 	long := holds(t, engine(t, client(t, s), lock.EngineOptions{TTL: time.Minute}).ReadWrite().Read(), key)
 	short := holds(t, engine(t, client(t, s), lock.EngineOptions{TTL: time.Second}).ReadWrite().Read(), key)
-	if left := s.Client.PTTL(t.Context(), lock.EngineKeys(key)[4]).Val(); left > time.Minute || left < 30*time.Second {
+	if left := s.Client.PTTL(t.Context(), lock.KeysOf(key).Readers).Val(); left > time.Minute || left < 30*time.Second {
 		t.Errorf("the readers expire in %s, want a minute at most, and not with the shorter TTL", left)
 	}
 	released(t, long)

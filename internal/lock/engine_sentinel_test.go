@@ -74,7 +74,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 					t.Errorf("Acquire = %v", err)
 				}
 			}()
-			eventually(t, "a waiter", func() bool { return c.ZCard(t.Context(), lock.EngineKeys("k")[1]).Val() == 1 })
+			eventually(t, "a waiter", func() bool { return c.ZCard(t.Context(), lock.KeysOf("k").Queue).Val() == 1 })
 			conn := c.Conn()
 			if err := conn.Set(t.Context(), "last", 1, 0).Err(); err != nil {
 				t.Fatal(err)

@@ -52,7 +52,7 @@ func TestEngineReplica(t *testing.T) {
 			fight(t, s, name, func() *redis.Client { return client(t, s) }, lock.EngineOptions{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
-	dead := lock.EngineKeys("dead first")[1]
+	dead := lock.KeysOf("dead first").Queue
 	if err := s.Client.ZAdd(ctx, dead, redis.Z{Score: 1, Member: "dead.1.1.2500"}).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestEngineReplica(t *testing.T) {
 	}
 	failed := make(chan error, 2)
 	go func() { failed <- wait() }()
-	eventually(t, "a waiter", func() bool { return s.Client.ZCard(ctx, lock.EngineKeys("handed on")[1]).Val() == 1 })
+	eventually(t, "a waiter", func() bool { return s.Client.ZCard(ctx, lock.KeysOf("handed on").Queue).Val() == 1 })
 	letGo(t, held)
 	held = <-got
 	go func() { failed <- wait() }()
@@ -137,7 +137,7 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 			}
 		}()
 		eventually(t, "a waiter", func() bool {
-			return servers[master.Load()].ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == place
+			return servers[master.Load()].ZCard(t.Context(), lock.KeysOf(key).Queue).Val() == place
 		})
 		return got
 	}
@@ -214,7 +214,7 @@ func TestEngineListenerIsRefused(t *testing.T) {
 		}
 		got <- err
 	}()
-	eventually(t, "a waiter", func() bool { return admin.ZCard(t.Context(), lock.EngineKeys("k")[1]).Val() == 1 })
+	eventually(t, "a waiter", func() bool { return admin.ZCard(t.Context(), lock.KeysOf("k").Queue).Val() == 1 })
 	if err := admin.ConfigSet(t.Context(), "requirepass", "another").Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -173,10 +173,10 @@ func fight(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Cl
 // left fails when a free lock leaves an owner or a queue behind for more than a moment.
 func left(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
-	keys := lock.EngineKeys(key)
-	for start := time.Now(); s.Client.Exists(t.Context(), keys[0], keys[1]).Val() != 0; time.Sleep(5 * time.Millisecond) {
+	keys := lock.KeysOf(key)
+	for start := time.Now(); s.Client.Exists(t.Context(), keys.Lock, keys.Queue).Val() != 0; time.Sleep(5 * time.Millisecond) {
 		if time.Since(start) > testenv.Still {
-			t.Fatalf("left behind: owner %q, queue %v", s.Client.Get(t.Context(), keys[0]).Val(), s.Client.ZRange(t.Context(), keys[1], 0, -1).Val())
+			t.Fatalf("left behind: owner %q, queue %v", s.Client.Get(t.Context(), keys.Lock).Val(), s.Client.ZRange(t.Context(), keys.Queue, 0, -1).Val())
 		}
 	}
 }
@@ -328,7 +328,7 @@ func TestEngineClose(t *testing.T) {
 			failed <- err
 		}()
 	}
-	for s.Client.ZCard(t.Context(), lock.EngineKeys(key)[1]).Val() == 0 {
+	for s.Client.ZCard(t.Context(), lock.KeysOf(key).Queue).Val() == 0 {
 		runtime.Gosched()
 	}
 	if err := e.Close(t.Context()); err != nil {

@@ -85,7 +85,7 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (Lease, error) {
 		s.leave()
 		return nil, err
 	}
-	l := &EtcdLease{sessionLease{s: s, kind: "etcd", key: key, fence: uint64(h.revision), steps: e.steps, free: h.free}, h.node}
+	l := &EtcdLease{sessionLease{s: s, kind: "etcd", key: key, num: uint64(h.revision), steps: e.steps, free: h.free}, h.node}
 	l.bind(ctx)
 	e.steps.At(ctx, step.Locked, key)
 	return l, nil
@@ -207,5 +207,5 @@ type EtcdLease struct {
 // IsOwner is true at the server while the lock is held by this lease. In the If of a transaction it guards a write to etcd
 // against a holder whose lease ended without its knowledge; nothing that a client checks before writing can.
 func (l *EtcdLease) IsOwner() clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(l.node), "=", int64(l.fence))
+	return clientv3.Compare(clientv3.CreateRevision(l.node), "=", int64(l.num))
 }

@@ -49,11 +49,14 @@ func newExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *expiry {
 	return e
 }
 
-// left is how long a lease of ttl, confirmed by a request that was sent at sent, can still be trusted. The margin covers the drift
-// between two clocks that run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
+// left is how long a lease of ttl, confirmed by a request that was sent at sent, can still be trusted.
 func left(sent time.Time, ttl time.Duration) time.Duration {
-	return time.Until(sent.Add(ttl - ttl/100 - 2*time.Millisecond))
+	return time.Until(sent.Add(validFor(ttl)))
 }
+
+// validFor is for how long after the moment at which it was sent a request confirms a lease of ttl. The margin covers the drift between
+// two clocks that run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
+func validFor(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
 // tooLate says whether the grant of a request that was sent at sent arrived after the end of its lease: the server may have granted the
 // lock to a rival, so Acquire must not return it.
@@ -73,6 +76,9 @@ func (e *expiry) over() bool {
 	}
 	return errors.Is(context.Cause(e.ctx), ErrLost)
 }
+
+// context is the lease's: it ends with ErrLost when the lease can no longer be trusted.
+func (e *expiry) context() context.Context { return e.ctx }
 
 // lose ends the context with ErrLost.
 func (e *expiry) lose() { e.cancel(ErrLost) }

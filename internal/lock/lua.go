@@ -41,8 +41,8 @@ func NewLua(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Lua
 	return &Lua{name: "lua", c: c, ttl: ttl, steps: steps}
 }
 
-// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also counts up a counter beside it, the
-// third of [EngineKeys], which never expires. It is the lock service of Kleppmann's "How to do distributed locking" (2016),
+// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also counts up a counter beside it, named
+// as [Keys].Fence is, which never expires. It is the lock service of Kleppmann's "How to do distributed locking" (2016),
 // and renews nothing, like the one there.
 //
 // What breaks it: what breaks [NewLua], wherever the data does not check the token; and a Redis that loses its counter, or goes
@@ -84,7 +84,7 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64, err error) {
 	sent := time.Now()
 	if l.fenced {
-		fence, err = luaFencedAcquire.Run(ctx, l.c, []string{key, EngineKeys(key)[2]}, owner, l.ttl.Milliseconds()).Uint64()
+		fence, err = luaFencedAcquire.Run(ctx, l.c, []string{key, besideKey(key, "fence")}, owner, l.ttl.Milliseconds()).Uint64()
 	} else {
 		err = l.c.SetArgs(ctx, key, owner, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
 	}
@@ -133,7 +133,7 @@ type luaLease struct {
 }
 
 // Context ends with ErrLost shortly before the key can expire.
-func (s *luaLease) Context() context.Context { return s.expiry.ctx }
+func (s *luaLease) Context() context.Context { return s.expiry.context() }
 
 // Fence is the token of [NewLuaFenced], else 0: the lock issues none.
 func (s *luaLease) Fence() uint64 { return s.fence }

@@ -231,7 +231,7 @@ type redlockLease struct {
 }
 
 // Context ends with ErrLost when the validity of the grants does.
-func (s *redlockLease) Context() context.Context { return s.expiry.ctx }
+func (s *redlockLease) Context() context.Context { return s.expiry.context() }
 
 // Fence is 0: N independent masters have no common order, which is why Redlock issues no fencing token.
 func (s *redlockLease) Fence() uint64 { return 0 }

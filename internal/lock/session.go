@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,11 +37,8 @@ type session struct {
 	dunn  chan struct{} // there is a new debt, or one user less of a lost session
 }
 
-// What a single question to a server may take, and the time between two attempts at what is owed.
-const (
-	commandTimeout = 3 * time.Second
-	debtRetry      = 200 * time.Millisecond
-)
+// debtRetry is the time between two attempts at what is owed.
+const debtRetry = 200 * time.Millisecond
 
 // start begins to keep s, confirmed by a request that was sent at sent, alive.
 func (s *session) start(sent time.Time, ttl time.Duration) *session {
@@ -238,7 +234,7 @@ type sessionLease struct {
 	s     *session
 	kind  string
 	key   string
-	fence uint64
+	num   uint64 // its fencing token
 	steps *step.Stream
 	free  func(context.Context) error // gives the lock up: nil, ErrLost, or unknown; may be repeated
 
@@ -262,7 +258,7 @@ func (l *sessionLease) bind(ctx context.Context) {
 func (l *sessionLease) Context() context.Context { return l.ctx }
 
 // Fence rises with every hold of the key; 0 with sql-for-update, which issues none.
-func (l *sessionLease) Fence() uint64 { return l.fence }
+func (l *sessionLease) Fence() uint64 { return l.num }
 
 // Release gives the lock up. Where its outcome stays unknown it is repeated in the background for as long as the session
 // lives.
@@ -290,9 +286,3 @@ func (l *sessionLease) Release(ctx context.Context) error {
 		return err
 	})
 }
-
-// segment writes a key as one segment of a path, for services whose names are hierarchical: the keys below "a" must not be
-// those of a lock named "a/b".
-func segment(key string) string { return segmentEscapes.Replace(key) }
-
-var segmentEscapes = strings.NewReplacer("%", "%25", "/", "%2F")

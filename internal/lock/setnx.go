@@ -152,7 +152,7 @@ func (l *SetNX) lease(ctx context.Context, key, owner string, sent time.Time) *s
 	s := &setnxLease{l: l, key: key, owner: owner, ctx: ctx}
 	if l.ttl > 0 {
 		s.expiry = newExpiry(ctx, sent, l.ttl)
-		s.ctx = s.expiry.ctx
+		s.ctx = s.expiry.context()
 	}
 	return s
 }

@@ -184,7 +184,7 @@ func (c *rowConn) lock(ctx context.Context, key string) (sent time.Time, err err
 
 // share is how long the server may wait at a stretch: whole seconds, 0 when there is less than one left.
 func (c *rowConn) share(ctx context.Context) time.Duration {
-	until, bounded := ctx.Value(waitKey{}).(time.Time)
+	until, bounded := waitUntil(ctx)
 	if !bounded {
 		return rowWait
 	}

@@ -232,7 +232,7 @@ func (l *SQLLease) hold(ctx context.Context, sent time.Time, name, owner string,
 	s := (&session{renew: func(ctx context.Context) error {
 		return own(l.t.exec(ctx, "renew", l.ttl.Microseconds(), key, []byte(owner)))
 	}}).start(sent, l.ttl)
-	lease := &sessionLease{s: s, kind: "sql-lease", key: name, fence: fence, steps: l.steps}
+	lease := &sessionLease{s: s, kind: "sql-lease", key: name, num: fence, steps: l.steps}
 	lease.free = func(ctx context.Context) error {
 		s.stop() // first the renewal, then the lock: with a time-out that begins when the renewal under way is over
 		ctx, cancel := detached(ctx)

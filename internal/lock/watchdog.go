@@ -167,7 +167,7 @@ func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time
 	if l.lease == 0 {
 		go h.watch()
 	}
-	return newEntry(h.expiry.ctx, h)
+	return newEntry(h.expiry.context(), h)
 }
 
 // watch is the watchdog. A renewal that fails is tried again at the next tick: whether the lease is still to be trusted
@@ -194,7 +194,7 @@ func (h *hold) renew() bool {
 	if h.entries == 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.ctx), min(h.l.ttl/3, commandTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.context()), min(h.l.ttl/3, commandTimeout))
 	defer cancel()
 	sent := time.Now()
 	n, err := watchdogRenew.Run(ctx, h.l.c, []string{h.key}, h.l.ttl.Milliseconds(), h.owner).Int()
@@ -214,7 +214,7 @@ func (h *hold) renew() bool {
 func (h *hold) enter(ctx context.Context) (Lease, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.entries == 0 || errors.Is(context.Cause(h.expiry.ctx), ErrLost) {
+	if h.entries == 0 || errors.Is(context.Cause(h.expiry.context()), ErrLost) {
 		return nil, ErrLost
 	}
 	sent, ttl, err := h.l.try(ctx, h.key, h.owner, h.entries+1)
@@ -228,7 +228,7 @@ func (h *hold) enter(ctx context.Context) (Lease, error) {
 	h.entries++
 	h.expiry.extend(sent)
 	h.l.steps.At(ctx, step.Locked, h.key)
-	return newEntry(h.expiry.ctx, h), nil
+	return newEntry(h.expiry.context(), h), nil
 }
 
 // entry is one lease of a hold.

@@ -83,7 +83,7 @@ func (l *ZooKeeper) Acquire(ctx context.Context, key string) (Lease, error) {
 		s.leave()
 		return nil, err
 	}
-	lease := &sessionLease{s: s, kind: "zookeeper", key: key, fence: fence, steps: l.steps, free: h.free}
+	lease := &sessionLease{s: s, kind: "zookeeper", key: key, num: fence, steps: l.steps, free: h.free}
 	lease.bind(ctx)
 	l.steps.At(ctx, step.Locked, key)
 	return lease, nil

@@ -225,6 +225,6 @@ func lockKeys(d Deps, product int64, segments int) []string {
 
 // keysOfLock lists a lock's key, and what the engine keeps beside it. The fencing counter stays: it must never go back.
 func keysOfLock(key string) []string {
-	all := lock.EngineKeys(key)
-	return []string{all[0], all[1], all[3], all[4]}
+	k := lock.KeysOf(key)
+	return []string{k.Lock, k.Queue, k.LastReleaser, k.Readers}
 }

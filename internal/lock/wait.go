@@ -1,0 +1,37 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+type waitKey struct{}
+
+// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. It is not a deadline of ctx, which
+// would cut the first attempt off as well.
+func WithWait(ctx context.Context, wait time.Duration) context.Context {
+	return context.WithValue(ctx, waitKey{}, time.Now().Add(wait))
+}
+
+// waitUntil returns until when an Acquire under ctx may wait, and false where its [WithWait] does not say so.
+func waitUntil(ctx context.Context) (until time.Time, bounded bool) {
+	until, bounded = ctx.Value(waitKey{}).(time.Time)
+	return until, bounded
+}
+
+// waitContext is ctx, ended also when its WithWait has run out.
+func waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if until, ok := waitUntil(ctx); ok {
+		return context.WithDeadline(ctx, until)
+	}
+	return context.WithCancel(ctx)
+}
+
+// gaveUp is the error of a wait that has ended: ErrBusy, with the cause of ctx where it was ctx that ended it.
+func gaveUp(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
+	}
+	return ErrBusy
+}
