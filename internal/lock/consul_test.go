@@ -200,7 +200,7 @@ func TestConsulLostAnswers(t *testing.T) {
 	s := testenv.Consul(t)
 	lost := &swallow{name: "txn"}
 	c, key := s.ConsulClient(t), s.Prefix+"k"
-	l := newConsul(t, meddledConsul(t, s, lost.meddle), long, nil)
+	l := newConsul(t, meddledConsul(t, s, losingTo(lost)), long, nil)
 	warm(t, l, key)
 	lost.left.Store(1)
 	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {

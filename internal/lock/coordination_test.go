@@ -2,120 +2,11 @@ package lock_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/testenv"
 )
-
-// keysUnder returns a source of keys below a prefix. They look like paths, which must not matter.
-func keysUnder(prefix string) func() string {
-	var n atomic.Int64
-	return func() string { return fmt.Sprintf("%slock:{%d}", prefix, n.Add(1)) }
-}
-
-// soon is how long a test waits for what must happen.
-const soon = testenv.Still
-
-// obtain acquires a lock that is free, or will be soon.
-func obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
-	t.Helper()
-	lease, err := l.Acquire(lock.WithWait(t.Context(), soon), key)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	return lease
-}
-
-// letGo releases. What a busy machine leaves unknown may be asked again.
-func letGo(t *testing.T, lease lock.Lease) {
-	t.Helper()
-	err := lease.Release(t.Context())
-	for end := time.Now().Add(soon); errors.Is(err, context.DeadlineExceeded) && time.Now().Before(end); {
-		err = lease.Release(t.Context())
-	}
-	if err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-}
-
-// warm acquires and releases, so that the scripts are loaded, or a session is open, and the commands that follow are the ones a
-// test counts on; and fails where the lock cannot be had.
-func warm(t *testing.T, l lock.Locker, key string) {
-	t.Helper()
-	letGo(t, obtain(t, l, key))
-}
-
-// wantBusy fails unless the lock is held.
-func wantBusy(t *testing.T, l lock.Locker, key, why string) {
-	t.Helper()
-	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
-	if err == nil {
-		_ = lease.Release(t.Context())
-	}
-	if !errors.Is(err, lock.ErrBusy) {
-		t.Errorf("%s: Acquire = %v, want ErrBusy", why, err)
-	}
-}
-
-// wantGaveUp fails unless an Acquire ended with its context.
-func wantGaveUp(t *testing.T, err error) {
-	t.Helper()
-	if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
-		t.Errorf("Acquire = %v, want ErrBusy with the cause", err)
-	}
-}
-
-// wantLost waits for the end of a lease's context, for no longer than within and what a busy machine adds.
-func wantLost(t *testing.T, lease lock.Lease, within time.Duration) {
-	t.Helper()
-	select {
-	case <-lease.Context().Done():
-	case <-time.After(within + soon):
-		t.Fatalf("the holder was not told within %s", within+soon)
-	}
-	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
-		t.Errorf("cause = %v, want ErrLost", cause)
-	}
-}
-
-// sessionEnds is what every lock on a session must do when the session of its holder is ended at the server: tell the holder,
-// let the rival in with a higher fence, and leave the rival's lock alone when the old holder releases.
-func sessionEnds(t *testing.T, holder, rival lock.Locker, key string, within time.Duration, end func()) {
-	t.Helper()
-	lease := obtain(t, holder, key)
-	end()
-	wantLost(t, lease, within)
-	second := obtain(t, rival, key)
-	if second.Fence() <= lease.Fence() {
-		t.Errorf("the rival's fence is %d, after %d", second.Fence(), lease.Fence())
-	}
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("late Release = %v, want ErrLost", err)
-	}
-	wantBusy(t, holder, key, "after the late Release, with a new session")
-	letGo(t, second)
-	warm(t, holder, key)
-}
-
-// fencesRise takes and releases a key and wants every fence to be higher than the one before.
-func fencesRise(t *testing.T, key string, all ...lock.Locker) {
-	t.Helper()
-	var last uint64
-	for i := range 20 {
-		lease := obtain(t, all[i%len(all)], key)
-		if lease.Fence() <= last {
-			t.Fatalf("fence %d after %d", lease.Fence(), last)
-		}
-		last = lease.Fence()
-		letGo(t, lease)
-	}
-}
 
 // fifo starts waiters one after the other behind a held lock and returns the order in which they got it. queued waits until n of
 // them stand in the queue.
@@ -144,14 +35,4 @@ func fifo(t *testing.T, l lock.Locker, key string, n int, queued func(n int)) []
 	letGo(t, lease)
 	wg.Wait()
 	return order
-}
-
-// eventually polls until ok.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(soon); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", soon, what)
-		}
-	}
 }

@@ -331,7 +331,7 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 		var late atomic.Bool
 		kept, goOn := make(chan struct{}), make(chan struct{})
 		c := wires[1].client()
-		c.AddHook(around{"evalsha", func(_ context.Context, send func() error) error {
+		c.AddHook(around{name: "evalsha", f: func(_ context.Context, send func() error) error {
 			if late.CompareAndSwap(true, false) {
 				close(kept)
 				<-goOn

@@ -210,7 +210,7 @@ func TestEtcdLostAnswers(t *testing.T) {
 	s := testenv.Etcd(t)
 	lost := &swallow{name: "Txn"}
 	c, key := s.EtcdClient(t), s.Prefix+"k"
-	l := newEtcd(t, meddledEtcd(t, s, lost.meddle), time.Minute, nil)
+	l := newEtcd(t, meddledEtcd(t, s, losingTo(lost)), time.Minute, nil)
 	warm(t, l, key)
 	lost.left.Store(1)
 	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {

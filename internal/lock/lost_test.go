@@ -3,10 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,35 +12,6 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/testenv"
 )
-
-// swallow is a client hook that lets commands of one name reach the server and loses the next n answers.
-type swallow struct {
-	name string
-	left atomic.Int64
-}
-
-// takes says whether the answer to this command is to be lost.
-func (s *swallow) takes(name string) bool {
-	return strings.EqualFold(name, s.name) && s.left.Add(-1) >= 0
-}
-
-func (s *swallow) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *swallow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (s *swallow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		taken := s.takes(cmd.Name()) // when it is sent: what was sent before is not meant, however late its answer is
-		err := next(ctx, cmd)
-		if taken {
-			err = &net.OpError{Op: "read", Err: io.EOF}
-			cmd.SetErr(err)
-		}
-		return err
-	}
-}
 
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
@@ -104,16 +71,6 @@ func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
 	})
 }
 
-// wantTold fails where hand-offs took as long as if every waiter had polled, every two seconds, and nobody had been told. It
-// takes the middle one: a busy machine delays some, but where no message comes all wait for their poll.
-func wantTold(t *testing.T, took []time.Duration) {
-	t.Helper()
-	slices.Sort(took)
-	if middle := took[len(took)/2]; middle > 1500*time.Millisecond {
-		t.Errorf("%d hand-offs took %s in the middle: as if no message had come", len(took), middle)
-	}
-}
-
 // Waiters are told of a release by message, and do not wait for their next poll.
 func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	t.Parallel()
@@ -124,7 +81,7 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	key := s.Prefix + "woken"
 	warm(t, waiter, key)
 	var tries atomic.Int64
-	b.AddHook(around{"evalsha", func(_ context.Context, send func() error) error {
+	b.AddHook(around{name: "evalsha", f: func(_ context.Context, send func() error) error {
 		defer tries.Add(1)
 		return send()
 	}})
@@ -236,7 +193,7 @@ func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
 	lease := obtain(t, l, key)
 	var first atomic.Bool
 	hung := make(chan struct{})
-	cl.AddHook(around{"evalsha", func(ctx context.Context, send func() error) error {
+	cl.AddHook(around{name: "evalsha", f: func(ctx context.Context, send func() error) error {
 		if first.CompareAndSwap(false, true) {
 			close(hung)
 			<-ctx.Done()

@@ -21,14 +21,16 @@ import (
 // meddle decides when a call is sent, and what its caller is told.
 type meddle func(ctx context.Context, call string, send func(context.Context) error) error
 
-// meddle loses answers.
-func (s *swallow) meddle(ctx context.Context, call string, send func(context.Context) error) error {
-	taken := s.takes(call)
-	err := send(ctx)
-	if taken {
-		err = status.Error(codes.Unavailable, "the connection broke")
+// losingTo loses the answers that s takes.
+func losingTo(s *swallow) meddle {
+	return func(ctx context.Context, call string, send func(context.Context) error) error {
+		taken := s.takes(call)
+		err := send(ctx)
+		if taken {
+			err = status.Error(codes.Unavailable, "the connection broke")
+		}
+		return err
 	}
-	return err
 }
 
 // detained is one call of a name that arrives late, when the gate opens, whether or not its caller still waits for it.

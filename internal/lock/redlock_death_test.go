@@ -37,7 +37,7 @@ func (s three) process(t *testing.T, f func(ctx context.Context, send func() err
 			Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
 		})
 		t.Cleanup(func() { _ = c.Close() })
-		c.AddHook(around{"", f})
+		c.AddHook(around{name: "", f: f})
 		nodes = append(nodes, lock.RedlockNode{Client: c})
 	}
 	return lock.NewRedlock(lock.RedlockOptions{Nodes: nodes, TTL: ttl}, nil)

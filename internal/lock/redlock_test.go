@@ -41,7 +41,7 @@ func seeing(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration, visib
 	all, clients := masters(t, nodes)
 	for i, c := range clients {
 		if !slices.Contains(visible, i) {
-			c.AddHook(around{"", func(context.Context, func() error) error { return &net.OpError{Op: "dial", Err: errors.New("cut off")} }})
+			c.AddHook(around{name: "", f: func(context.Context, func() error) error { return &net.OpError{Op: "dial", Err: errors.New("cut off")} }})
 		}
 	}
 	return lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl, RestartGuard: guard}, nil), clients
@@ -91,13 +91,13 @@ func TestRedlockOverFive(t *testing.T) {
 func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
 	all, clients := masters(t, nodes)
 	gate, landed := make(chan struct{}), make(chan error, 1)
-	clients[4].AddHook(around{"set", func(_ context.Context, send func() error) error {
+	clients[4].AddHook(around{name: "set", f: func(_ context.Context, send func() error) error {
 		<-gate
 		err := send()
 		landed <- err
 		return err
 	}})
-	clients[3].AddHook(around{"set", func(context.Context, func() error) error { return errors.New("refused") }})
+	clients[3].AddHook(around{name: "set", f: func(context.Context, func() error) error { return errors.New("refused") }})
 	l := lock.NewRedlock(lock.RedlockOptions{Nodes: all, TTL: ttl}, nil)
 	lease := take(t, l, "late")
 	if err := lease.Release(t.Context()); err != nil {
@@ -115,7 +115,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 	all, clients := masters(t, nodes)
 	gate, landed := make(chan struct{}), make(chan error, 3)
 	for _, c := range clients[2:] {
-		c.AddHook(around{"set", func(_ context.Context, send func() error) error {
+		c.AddHook(around{name: "set", f: func(_ context.Context, send func() error) error {
 			<-gate
 			err := send()
 			landed <- err

@@ -24,7 +24,7 @@ func TestRedlockGrantedTooLate(t *testing.T) {
 		var granted atomic.Int64
 		for range 3 {
 			c, m, _ := bubble(t)
-			c.AddHook(around{"set", func(_ context.Context, send func() error) error {
+			c.AddHook(around{name: "set", f: func(_ context.Context, send func() error) error {
 				time.Sleep(half)
 				err := send()
 				if err == nil {
@@ -58,7 +58,7 @@ func TestRedlockValidity(t *testing.T) {
 		var all []lock.RedlockNode
 		for range 3 {
 			c, _, _ := bubble(t)
-			c.AddHook(around{"set", func(_ context.Context, send func() error) error {
+			c.AddHook(around{name: "set", f: func(_ context.Context, send func() error) error {
 				time.Sleep(slow)
 				return send()
 			}})
@@ -119,7 +119,7 @@ func TestRedlockQuorumLossIsNotBusy(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else {
-				c.AddHook(around{"", func(context.Context, func() error) error {
+				c.AddHook(around{name: "", f: func(context.Context, func() error) error {
 					time.Sleep(time.Duration(i-1) * slow)
 					return &net.OpError{Op: "dial", Err: errors.New("down")}
 				}})

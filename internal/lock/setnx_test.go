@@ -23,26 +23,6 @@ func at(t *testing.T, p step.Point, f func()) *step.Stream {
 	return &s
 }
 
-// take acquires a lock that is free.
-func take(t *testing.T, l lock.Locker, key string) lock.Lease {
-	t.Helper()
-	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
-	if err != nil {
-		t.Fatalf("Acquire of a free lock = %v", err)
-	}
-	return lease
-}
-
-// enters says whether somebody who does not wait gets in.
-func enters(t *testing.T, l lock.Locker, key string) bool {
-	t.Helper()
-	_, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
-	if err != nil && !errors.Is(err, lock.ErrBusy) {
-		t.Fatalf("Acquire = %v", err)
-	}
-	return err == nil
-}
-
 func TestSetNXExpireOfHolderThatDiesInBetweenStaysForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := bubble(t)

@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,35 +14,12 @@ import (
 
 type redisClient = redis.UniversalClient
 
-// around is a client hook that decides how commands of one name are sent; "" is every command. What is sent arrives, however late.
-type around struct {
-	name string
-	f    func(ctx context.Context, send func() error) error
-}
-
-func (a around) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (a around) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (a around) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if a.name != "" && !strings.EqualFold(cmd.Name(), a.name) {
-			return next(ctx, cmd)
-		}
-		err := a.f(ctx, func() error { return next(context.WithoutCancel(ctx), cmd) })
-		cmd.SetErr(err)
-		return err
-	}
-}
-
 func TestSpinBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _ := bubble(t)
 		take(t, lock.NewSpin(c, ttl, nil), "k")
 		var tries []time.Time
-		c.AddHook(around{"set", func(_ context.Context, send func() error) error {
+		c.AddHook(around{name: "set", f: func(_ context.Context, send func() error) error {
 			tries = append(tries, time.Now())
 			return send()
 		}})

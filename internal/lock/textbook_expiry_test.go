@@ -4,58 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"lastitem/internal/lock"
 )
-
-// bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail from
-// then on.
-func bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) {
-	t.Helper()
-	m = miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	var mu sync.Mutex // several goroutines may dial at once
-	var dead bool
-	var conns []net.Conn
-	c = redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true,
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if dead {
-				return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
-			}
-			conn, err := m.Dial()
-			if err != nil {
-				return nil, err
-			}
-			conns = append(conns, conn)
-			return conn, nil
-		},
-	})
-	t.Cleanup(func() {
-		_ = c.Close()
-		m.Close()
-	})
-	return c, m, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		dead = true
-		for _, conn := range conns {
-			_ = conn.Close()
-		}
-	}
-}
-
-const ttl = 30 * time.Second
 
 func TestLuaExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -291,7 +246,7 @@ func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), who{}, "leaves"))
 		defer cancel()
 		var woken atomic.Bool
-		c.AddHook(around{"evalsha", func(ctx context.Context, send func() error) error {
+		c.AddHook(around{name: "evalsha", f: func(ctx context.Context, send func() error) error {
 			if ctx.Value(who{}) != nil && woken.Load() {
 				cancel()
 				return context.Cause(ctx)
@@ -338,7 +293,7 @@ func TestReleaseThatWasNeverSent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, _, _ := bubble(t)
 				var down atomic.Bool
-				c.AddHook(around{"", func(_ context.Context, send func() error) error {
+				c.AddHook(around{name: "", f: func(_ context.Context, send func() error) error {
 					if down.Load() {
 						return &net.OpError{Op: "dial", Err: errors.New("down")}
 					}
