@@ -102,7 +102,7 @@ track-record: build ## run every command of docs/track-record.md: under five min
 .PHONY: soak
 soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
 	@export LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); \
-	exec bin/shop with-stack -- go test -race -run '^TestEngineSoak$$' -count 1 -v -timeout 0 ./internal/lock
+	exec bin/shop with-stack -- go test -race -run '^TestEngineSoak$$' -count 1 -v -timeout 0 ./internal/lock/handoff
 
 .PHONY: check
 check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
@@ -141,7 +141,7 @@ traces: ## write the traces in the modes' pages anew, as real servers show them
 	@$(test_path); export PATH; go test -count=1 -run '^TestTraces$$' ./cmd/shop -update && go generate ./cmd/shop
 
 .PHONY: bench
-bench: build ## Go benchmarks against private servers: bench=Lock count=6 packages=./internal/lock
+bench: build ## Go benchmarks against private servers: bench=Lock count=6 packages=./internal/lock/handoff
 	@$(test_path); export PATH; exec bin/shop with-stack -- \
 		go test -run '^$$' -bench '$(or $(bench),.)' -benchmem -count $(or $(count),1) -timeout 60m $(packages)
 

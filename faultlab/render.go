@@ -23,7 +23,7 @@ var notOnTheWire = []struct {
 	test string
 }{
 	{api.Text{En: "interleavings without a command in between: a process's own mutex", Zh: "中间没有任何命令的交错：进程内的互斥锁"}, "internal/lock.TestMutex"},
-	{api.Text{En: "a replica's own queue in front of the lock, and how often it may pass a lease on", Zh: "锁前面的本地队列，以及一次租约最多转手几回"}, "internal/lock.TestEngineCohortIsBounded"},
+	{api.Text{En: "a replica's own queue in front of the lock, and how often it may pass a lease on", Zh: "锁前面的本地队列，以及一次租约最多转手几回"}, "internal/lock/handoff.TestEngineCohortIsBounded"},
 	{api.Text{En: "which requests share a batch", Zh: "哪些请求会合并到同一批"}, "internal/stock.TestQueueCommitsTogether"},
 	{api.Text{En: "the same key twice in one batch", Zh: "同一批里出现两次同一个幂等键"}, "internal/stock.TestQueueRepeatsWithinABatch"},
 	{api.Text{En: "a panic between the read and the write: nothing is lost, the lock is released, the answer is 500", Zh: "读和写之间发生 panic：什么都不丢，锁已释放，答复 500"}, "internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},

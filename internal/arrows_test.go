@@ -25,29 +25,37 @@ var arrows = map[string][]string{
 	"internal/api":         {},
 	"internal/audit":       {"internal/api"},
 	"internal/backend":     {"internal/store", "migrations"},
-	"internal/handler":     {"internal/stock", "internal/idempotency", "internal/step", "internal/audit", "internal/api", "web"},
+	"internal/handler":     {"internal/stock", "internal/idempotency", "internal/step", "internal/audit", "internal/api"},
 	"internal/idempotency": {},
 	"internal/localstack":  {"internal/api"},
 	"internal/lock":        {"internal/step"},
+	"internal/lock/lease":  {"internal/lock", "internal/step"},
 	"internal/step":        {},
-	"internal/stock":       {"internal/lock", "internal/store", "internal/idempotency", "internal/step"},
-	"internal/store":       {"internal/idempotency"},
-	"internal/wire":        {},
+	"internal/stock": {"internal/lock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook",
+		"internal/store", "internal/idempotency", "internal/step"},
+	"internal/store": {"internal/idempotency"},
+	"internal/wire":  {},
+
+	// The kinds of locks. None of them imports another.
+	"internal/lock/coord":    {"internal/lock", "internal/lock/lease", "internal/step"},
+	"internal/lock/handoff":  {"internal/lock", "internal/lock/lease", "internal/step"},
+	"internal/lock/sqllock":  {"internal/lock", "internal/lock/lease", "internal/step"},
+	"internal/lock/textbook": {"internal/lock", "internal/lock/lease", "internal/step"},
 
 	"faultlab":       {"internal/api", "internal/audit", "internal/localstack", "faultlab/fault", "faultlab/rig"},
 	"faultlab/fault": {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "faultlab/rig"},
 	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
-	"loadtest":       {"internal/api", "internal/audit", "internal/localstack"},
+	"loadtest":       {"internal/api", "internal/audit"},
 	"migrations":     {},
 	"web":            {},
 
 	// For tests only; see testOnly.
 	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
-	"internal/stock/stocktest": {"internal/stock", "internal/lock", "internal/store", "internal/idempotency", "internal/step", "internal/testenv"},
-	"internal/testenv":         {"internal/backend", "internal/localstack", "migrations"},
+	"internal/stock/stocktest": {"internal/stock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
+	"internal/testenv":         {"internal/backend", "internal/localstack"},
 	"internal/testenv/need":    {},
-	"internal/exhibits":        {"internal/lock"}, // tests of what others have written
-	"internal":                 {},                // this file
+	"internal/exhibits":        {"internal/lock", "internal/lock/textbook"}, // tests of what others have written
+	"internal":                 {},                                          // this file
 	"deploy":                   {},
 }
 
@@ -61,7 +69,7 @@ var (
 // foreign packages that a package must not import, by prefix.
 var banned = map[string][]string{
 	"internal/stock": {"github.com/gin-gonic/"},
-	"internal/lock":  {"github.com/gin-gonic/"},
+	"internal/lock":  {"github.com/"}, // whoever imports the contract gets no client with it
 	"internal/handler": {
 		"github.com/redis/", "database/sql", "gorm.io/", "github.com/go-sql-driver/", "github.com/glebarez/", "modernc.org/",
 		"go.etcd.io/", "github.com/go-zookeeper/", "github.com/samuel/go-zookeeper", "github.com/hashicorp/consul",
@@ -83,7 +91,7 @@ var (
 		"github.com/twmb/franz-go/pkg/kgo": {"NewClient"},
 	}
 	// The lab has a connection of its own to the databases that it harms.
-	dialers = []string{"internal/backend", "internal/testenv", "faultlab/rig"}
+	dialers = []string{"internal/backend", "internal/testenv", "internal/lock/locktest", "faultlab/rig"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.
@@ -167,7 +175,7 @@ func TestArrows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	seen, used := map[string]bool{}, map[string]bool{}
 	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -192,6 +200,9 @@ func TestArrows(t *testing.T) {
 		for _, w := range wrong {
 			t.Error(w)
 		}
+		for _, to := range ours(name, src) {
+			used[path.Dir(name)+" -> "+to] = true
+		}
 		return err
 	})
 	if err != nil {
@@ -199,6 +210,45 @@ func TestArrows(t *testing.T) {
 	}
 	if !seen["cmd/shop"] || !seen["internal/stock"] {
 		t.Errorf("saw the packages %v: this test looked in the wrong place", seen)
+	}
+	for _, a := range unused(used) {
+		t.Errorf("nobody uses the arrow %s: delete it from the table", a)
+	}
+}
+
+// ours lists the packages of the module that a source file imports.
+func ours(name string, src any) (all []string) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ImportsOnly)
+	if err != nil {
+		return nil
+	}
+	for _, spec := range file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		if to, ok := strings.CutPrefix(imported, module+"/"); ok {
+			all = append(all, to)
+		}
+	}
+	return all
+}
+
+// unused lists the arrows of the table, "from -> to", that are not among the used.
+func unused(used map[string]bool) (all []string) {
+	for from, allowed := range arrows {
+		for _, to := range allowed {
+			if arrow := from + " -> " + to; to != "*" && !used[arrow] {
+				all = append(all, arrow)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// A permission that nobody uses is found.
+func TestArrowsAreUsed(t *testing.T) {
+	if all := unused(map[string]bool{"internal/lock -> internal/step": true}); slices.Contains(all, "internal/lock -> internal/step") ||
+		!slices.Contains(all, "internal/audit -> internal/api") {
+		t.Errorf("unused = %v, want all but the one that is used", all)
 	}
 }
 
@@ -227,11 +277,14 @@ func TestArrowsCatch(t *testing.T) {
 		"loadtest imports audit":   {"loadtest/x.go", `import _ "lastitem/internal/audit"`, ""},
 		"faultlab imports lock":    {"faultlab/fault/x.go", `import _ "lastitem/internal/lock"`, "must not import internal/lock"},
 		"lock imports step":        {"internal/lock/x.go", `import _ "lastitem/internal/step"`, ""},
+		"textbook imports handoff": {"internal/lock/textbook/x.go", `import _ "lastitem/internal/lock/handoff"`, "must not import internal/lock/handoff"},
+		"lock imports a room":      {"internal/lock/x.go", `import _ "lastitem/internal/lock/lease"`, "must not import internal/lock/lease"},
 		"lock imports store":       {"internal/lock/x.go", `import _ "lastitem/internal/store"`, "must not import internal/store"},
-		"lock uses an etcd client": {"internal/lock/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ clientv3.Client`, ""},
+		"coord uses etcd":          {"internal/lock/coord/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ clientv3.Client`, ""},
+		"lock uses a client":       {"internal/lock/x.go", `import _ "github.com/redis/go-redis/v9"`, "must not import github.com/redis"},
 		"lock dials etcd":          {"internal/lock/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ = clientv3.New`, "must not dial: clientv3.New"},
-		"lock dials zookeeper":     {"internal/lock/x.go", `import "github.com/go-zookeeper/zk"; var _ = zk.Connect`, "must not dial: zk.Connect"},
-		"lock dials consul":        {"internal/lock/x.go", `import "github.com/hashicorp/consul/api"; var _ = api.NewClient`, "must not dial: api.NewClient"},
+		"coord dials zookeeper":    {"internal/lock/coord/x.go", `import "github.com/go-zookeeper/zk"; var _ = zk.Connect`, "must not dial: zk.Connect"},
+		"coord dials consul":       {"internal/lock/coord/x.go", `import "github.com/hashicorp/consul/api"; var _ = api.NewClient`, "must not dial: api.NewClient"},
 		"stock dials kafka":        {"internal/stock/x.go", `import "github.com/twmb/franz-go/pkg/kgo"; var _ = kgo.NewClient`, "must not dial: kgo.NewClient"},
 		"stock imports gin":        {"internal/stock/x.go", `import _ "github.com/gin-gonic/gin"`, "must not import github.com/gin-gonic/gin"},
 		"handler imports redis":    {"internal/handler/x.go", `import _ "github.com/redis/go-redis/v9"`, "must not import github.com/redis"},

@@ -16,6 +16,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/textbook"
 )
 
 // family says what a contender is there for.
@@ -73,9 +75,9 @@ var contenders = []contender{
 	{name: "rueidislock-1-loop", family: library, hot: true, open: openRueidis(1, false),
 		what: "rueidislock, KeyMajority 1, its own invalidations not suppressed: more changes of the owner"},
 	{name: "watchdog", family: ours, open: openWatchdog, what: "Redisson's scheme: reentrant hash, watchdog, broadcast wake-ups"},
-	{name: "fair", family: ours, open: openEngine((*lock.Engine).Fair),
+	{name: "fair", family: ours, open: openEngine((*handoff.Engine).Fair),
 		what: "engine, exact order over all processes"},
-	{name: "handoff", family: ours, open: openEngine((*lock.Engine).Handoff),
+	{name: "handoff", family: ours, open: openEngine((*handoff.Engine).Handoff),
 		what: "engine, handed on inside a process and between them"},
 	{name: ceilingName, family: bound, alone: true, open: openMutex,
 		what: "ceiling: a process mutex, all goroutines in one process"},
@@ -198,17 +200,17 @@ func (h rueidisHeld) Release(context.Context) error {
 
 func openWatchdog(e *environment) (*opened, error) {
 	c := e.client()
-	wakeups := lock.NewWakeups(c)
-	return leases(lock.NewWatchdog(c, leaseTTL, wakeups, nil), func() {
+	wakeups := textbook.NewWakeups(c)
+	return leases(textbook.NewWatchdog(c, leaseTTL, wakeups, nil), func() {
 		_ = wakeups.Close()
 		_ = c.Close()
 	}), nil
 }
 
-func openEngine(of func(*lock.Engine) lock.Locker) func(*environment) (*opened, error) {
+func openEngine(of func(*handoff.Engine) lock.Locker) func(*environment) (*opened, error) {
 	return func(e *environment) (*opened, error) {
 		c := e.client()
-		engine, err := lock.NewEngine(c, lock.EngineOptions{TTL: leaseTTL})
+		engine, err := handoff.New(c, handoff.Options{TTL: leaseTTL})
 		if err != nil {
 			return nil, err
 		}

@@ -8,18 +8,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
 
 // newEngine makes the lock engine of this process as c says, its metrics registered in r.
-func newEngine(client redis.UniversalClient, c config, steps *step.Stream, r prometheus.Registerer) (*lock.Engine, error) {
+func newEngine(client redis.UniversalClient, c config, steps *step.Stream, r prometheus.Registerer) (*handoff.Engine, error) {
 	m, err := engineMetrics(r)
 	if err != nil {
 		return nil, err
 	}
-	return lock.NewEngine(client, lock.EngineOptions{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m})
+	return handoff.New(client, handoff.Options{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m})
 }
 
 // engineBuckets, in seconds, reach from a lock that is passed on within the process to the longest wait for one.
@@ -32,25 +34,25 @@ var engineBuckets = []float64{
 //	shop_lock_engine_waiting, shop_lock_engine_held
 //	shop_lock_engine_wait_seconds, shop_lock_engine_hold_seconds, shop_lock_engine_handoff_seconds
 //	shop_lock_engine_acquired_total and _contended_total, _timed_out_total, _lost_total, _renew_failed_total, _skipped_total
-func engineMetrics(r prometheus.Registerer) (lock.EngineMetrics, error) {
+func engineMetrics(r prometheus.Registerer) (handoff.Metrics, error) {
 	const prefix = "shop_lock_engine_"
 	var errs []error
-	gauge := func(name, help string) lock.Adder {
+	gauge := func(name, help string) handoff.Adder {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
 		errs = append(errs, r.Register(g))
 		return g
 	}
-	seconds := func(name, help string) lock.Observer {
+	seconds := func(name, help string) handoff.Observer {
 		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + name + "_seconds", Help: help, Buckets: engineBuckets})
 		errs = append(errs, r.Register(h))
 		return h
 	}
-	counter := func(name, help string) lock.Adder {
+	counter := func(name, help string) handoff.Adder {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name + "_total", Help: help})
 		errs = append(errs, r.Register(c))
 		return c
 	}
-	m := lock.EngineMetrics{
+	m := handoff.Metrics{
 		Waiting:     gauge("waiting", "Callers that are waiting for a lock."),
 		Held:        gauge("held", "Locks held by this process."),
 		Wait:        seconds("wait", "Time from asking for a lock to holding it, of those that got it."),
@@ -73,7 +75,7 @@ const settleGrace = 12 * time.Second
 // engineGrace bounds the closing of the engine: what it cannot release by then expires.
 const engineGrace = 3 * time.Second
 
-func closeEngine(e *lock.Engine) error {
+func closeEngine(e *handoff.Engine) error {
 	ctx, cancel := context.WithTimeout(context.Background(), engineGrace)
 	defer cancel()
 	return e.Close(ctx)
@@ -83,22 +85,22 @@ func closeEngine(e *lock.Engine) error {
 func (r *replica) serviceLocks(c config, deps *stock.Deps) {
 	closing := func(what string, f func() error) { r.closing = append(r.closing, closer{what, f}) }
 	if len(r.set.Redlock) > 0 {
-		o := lock.RedlockOptions{TTL: c.LockTTL, RestartGuard: c.RedlockGuard}
+		o := textbook.RedlockOptions{TTL: c.LockTTL, RestartGuard: c.RedlockGuard}
 		for _, n := range r.set.Redlock {
-			o.Nodes = append(o.Nodes, lock.RedlockNode{Name: n.Name, Client: n.Client})
+			o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 		}
-		deps.Redlock = lock.NewRedlock(o, deps.Steps)
+		deps.Redlock = textbook.NewRedlock(o, deps.Steps)
 	}
 	if r.set.ZooKeeper != nil {
-		deps.ZooKeeper = lock.NewZooKeeper(r.set.ZooKeeper, zooKeeperRoot, c.LockTTL, deps.Steps)
+		deps.ZooKeeper = coord.NewZooKeeper(r.set.ZooKeeper, zooKeeperRoot, c.LockTTL, deps.Steps)
 		closing("ZooKeeper locks", deps.ZooKeeper.Close)
 	}
 	if r.set.Etcd != nil {
-		deps.Etcd = lock.NewEtcd(r.set.Etcd, c.LockTTL, deps.Steps)
+		deps.Etcd = coord.NewEtcd(r.set.Etcd, c.LockTTL, deps.Steps)
 		closing("etcd locks", deps.Etcd.Close)
 	}
 	if r.set.Consul != nil {
-		deps.Consul = lock.NewConsul(r.set.Consul, lock.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, deps.Steps)
+		deps.Consul = coord.NewConsul(r.set.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, deps.Steps)
 		closing("Consul locks", deps.Consul.Close)
 	}
 }

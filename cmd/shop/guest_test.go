@@ -20,6 +20,8 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
 )
 
@@ -57,16 +59,16 @@ func (u userServers) hold(prefix string) {
 		u.t.Fatal(err)
 	}
 	u.t.Cleanup(func() { _ = set.Close() })
-	o := lock.RedlockOptions{TTL: guestTTL}
+	o := textbook.RedlockOptions{TTL: guestTTL}
 	for _, n := range set.Redlock {
-		o.Nodes = append(o.Nodes, lock.RedlockNode{Name: n.Name, Client: n.Client})
+		o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 	}
-	etcd, zookeeper := lock.NewEtcd(set.Etcd, guestTTL, nil), lock.NewZooKeeper(set.ZooKeeper, zooKeeperRoot, guestTTL, nil)
-	consul := lock.NewConsul(set.Consul, lock.ConsulOptions{TTL: guestTTL}, nil)
+	etcd, zookeeper := coord.NewEtcd(set.Etcd, guestTTL, nil), coord.NewZooKeeper(set.ZooKeeper, zooKeeperRoot, guestTTL, nil)
+	consul := coord.NewConsul(set.Consul, coord.ConsulOptions{TTL: guestTTL}, nil)
 	u.t.Cleanup(func() {
 		_ = errors.Join(etcd.Close(), zookeeper.Close(), consul.Close())
 	})
-	for _, l := range []lock.Locker{lock.NewRedlock(o, nil), etcd, zookeeper, consul} {
+	for _, l := range []lock.Locker{textbook.NewRedlock(o, nil), etcd, zookeeper, consul} {
 		if _, err := l.Acquire(u.t.Context(), prefix+"lock:{101}"); err != nil {
 			u.t.Fatalf("%T: %v", l, err)
 		}

@@ -39,7 +39,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "a release without compare",
-		edits: []edit{{"internal/lock/lua/release.lua", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if ARGV[1] then"}},
+		edits: []edit{{"internal/lock/textbook/lua/release.lua", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if ARGV[1] then"}},
 		mode:  "lua-lock", store: "redis", fault: "late", letters: "O",
 	},
 	{
@@ -63,7 +63,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "an ended lease handed out",
-		edits: []edit{{"internal/lock/watchdog.go", "late := err == nil && ttl <= 0 && tooLate(sent, l.ttl)", "late := false"}},
+		edits: []edit{{"internal/lock/textbook/watchdog.go", "late := err == nil && ttl <= 0 && lease.TooLate(sent, l.ttl)", "late := false"}},
 		mode:  "watchdog", store: "redis", fault: "slow", letters: "O", pairs: true,
 	},
 }

@@ -15,7 +15,8 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/handler"
-	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
@@ -62,8 +63,8 @@ type replica struct {
 	*handler.Handler
 	log     *slog.Logger
 	set     *backend.Set
-	wakeups *lock.Wakeups // nil without Redis, like engine
-	engine  *lock.Engine
+	wakeups *textbook.Wakeups // nil without Redis, like engine
+	engine  *handoff.Engine
 	shop    *stock.Shop
 
 	closing []closer // the locks on other services
@@ -94,7 +95,7 @@ func (r *replica) build(c config) (err error) {
 		return err
 	}
 	if r.set.Client != nil {
-		r.wakeups = lock.NewWakeups(r.set.Client)
+		r.wakeups = textbook.NewWakeups(r.set.Client)
 		if r.engine, err = newEngine(r.set.Client, c, steps, registry); err != nil {
 			return err
 		}

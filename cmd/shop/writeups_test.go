@@ -115,12 +115,12 @@ func TestGuidesAgree(t *testing.T) {
 // TestLockListings: the Go code of docs/locks.md stands, line for line, in an example that is run.
 func TestLockListings(t *testing.T) {
 	var example strings.Builder
-	for line := range strings.Lines(readDoc(t, "internal/lock/engine_examples_test.go")) {
+	for line := range strings.Lines(readDoc(t, "internal/lock/handoff/examples_test.go")) {
 		example.WriteString(strings.TrimSpace(line) + "\n")
 	}
 	listings := 0
 	for _, code := range outlineOf(readDoc(t, "docs/locks.md")).Code {
-		if strings.Contains(code, "lock.") {
+		if strings.Contains(code, "lock.") || strings.Contains(code, "handoff.") {
 			listings++
 			if !strings.Contains(example.String(), code+"\n") {
 				t.Errorf("docs/locks.md: no example has this:\n%s", code)
@@ -226,8 +226,11 @@ func TestWriteUpCurls(t *testing.T) {
 
 // folderOf is where a package of that name is.
 func folderOf(pkg string) string {
-	if pkg == "loadtest" {
+	switch pkg {
+	case "loadtest":
 		return pkg
+	case "coord", "handoff", "lease", "sqllock", "textbook":
+		return "internal/lock/" + pkg
 	}
 	return "internal/" + pkg
 }

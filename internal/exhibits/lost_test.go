@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
 )
 
@@ -29,7 +30,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	cut := redis.NewClient(&far)
 	t.Cleanup(func() { _ = cut.Close() })
 	const ttl = time.Second
-	a, b := lock.NewWatchdog(cut, ttl, nil, nil), lock.NewWatchdog(server.Client, ttl, nil, nil)
+	a, b := textbook.NewWatchdog(cut, ttl, nil, nil), textbook.NewWatchdog(server.Client, ttl, nil, nil)
 	key := server.Prefix + "lock"
 	held, err := a.Acquire(lock.WithWait(t.Context(), soon), key)
 	if err != nil {

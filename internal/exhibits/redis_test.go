@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/textbook"
 )
 
 // "Redis is single-threaded, so a read and a write need no lock."
@@ -72,7 +73,7 @@ func TestFinallyOfTheLoser(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	server, _ := s.redis()
-	l := lock.NewSetNXFinally(server, nil)
+	l := textbook.NewSetNXFinally(server, nil)
 	enters := func(who, want string) {
 		t.Helper()
 		got := "entered"

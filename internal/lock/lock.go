@@ -1,11 +1,10 @@
-// Package lock holds the ways of being the only one: a process-local mutex, the textbook Redis locks, an engine that is
-// better than these, and locks on ZooKeeper, etcd, Consul and SQL.
+// Package lock says what a lock is: the contract of [Locker] and [Lease], its errors, and [WithWait]. Of the locks themselves it has the
+// [Mutex] of one process, and [AcquireAll], which takes several keys of any locker.
 //
-// A client of Redis must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself.
-//
-// All of them keep one contract, [Locker] and [Lease], and pass one conformance suite (locktest). The naive ones are
-// exhibits and say in one line what breaks them. Start with this file, then mutex.go, setnx.go and its rungs, lua.go and
-// watchdog.go; then engine.go, lua/engine_pass.lua and engine_line.go. docs/locks.md says when to use which.
+// The other locks are in rooms of their own, none of which imports another: textbook has the Redis locks of every write-up, with what
+// breaks each of them; handoff the engine that is better than these; coord the locks of etcd, Consul and ZooKeeper; sqllock those of a
+// database. All of them keep the contract and pass one conformance suite, locktest. What a new one needs is in lease.
+// docs/locks.md says when to use which.
 package lock
 
 import (

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/step"
 )
 
-func TestMain(m *testing.M) { runTests(m) }
+func TestMain(m *testing.M) { locktest.Main(m) }
 
 func TestMutex(t *testing.T) {
 	t.Parallel()

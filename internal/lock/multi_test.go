@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
 )
 
 // locker is a Locker made of a function.
@@ -63,13 +64,13 @@ func TestAcquireAllSortsAndDropsDuplicates(t *testing.T) {
 
 func TestAcquireAllIsAllOrNothing(t *testing.T) {
 	l := lock.NewMutex(nil)
-	held := take(t, l, "b")
+	held := locktest.Take(t, l, "b")
 	m, err := lock.AcquireAll(lock.WithWait(t.Context(), 0), l, "c", "b", "a")
 	if !errors.Is(err, lock.ErrBusy) || m != nil {
 		t.Fatalf("AcquireAll with one key held = %v, want ErrBusy", err)
 	}
 	for _, key := range []string{"a", "c"} {
-		if !enters(t, l, key) {
+		if !locktest.Enters(t, l, key) {
 			t.Errorf("%q was left locked", key)
 		}
 	}

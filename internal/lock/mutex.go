@@ -44,13 +44,13 @@ func (t *turnstile) take(ctx context.Context) error {
 		return nil
 	default:
 	}
-	limit, stop := waitContext(ctx)
+	limit, stop := WaitContext(ctx)
 	defer stop()
 	select {
 	case t.slot <- struct{}{}:
 		return nil
 	case <-limit.Done():
-		return gaveUp(ctx)
+		return GaveUp(ctx)
 	}
 }
 

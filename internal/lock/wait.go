@@ -15,21 +15,21 @@ func WithWait(ctx context.Context, wait time.Duration) context.Context {
 }
 
 // waitUntil returns until when an Acquire under ctx may wait, and false where its [WithWait] does not say so.
-func waitUntil(ctx context.Context) (until time.Time, bounded bool) {
+func WaitUntil(ctx context.Context) (until time.Time, bounded bool) {
 	until, bounded = ctx.Value(waitKey{}).(time.Time)
 	return until, bounded
 }
 
 // waitContext is ctx, ended also when its WithWait has run out.
-func waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if until, ok := waitUntil(ctx); ok {
+func WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if until, ok := WaitUntil(ctx); ok {
 		return context.WithDeadline(ctx, until)
 	}
 	return context.WithCancel(ctx)
 }
 
 // gaveUp is the error of a wait that has ended: ErrBusy, with the cause of ctx where it was ctx that ended it.
-func gaveUp(ctx context.Context) error {
+func GaveUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
 	}

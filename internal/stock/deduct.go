@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )
@@ -225,6 +226,6 @@ func lockKeys(d Deps, product int64, segments int) []string {
 
 // keysOfLock lists a lock's key, and what the engine keeps beside it. The fencing counter stays: it must never go back.
 func keysOfLock(key string) []string {
-	k := lock.KeysOf(key)
+	k := handoff.KeysOf(key)
 	return []string{k.Lock, k.Queue, k.LastReleaser, k.Readers}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
 	"lastitem/internal/store"
 )
 
@@ -26,7 +27,7 @@ var (
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write
 	ErrLockUnavailable = lock.ErrUnavailable
-	ErrLockClosed      = lock.ErrClosed                 // the process is shutting down
+	ErrLockClosed      = handoff.ErrClosed              // the process is shutting down
 	ErrContended       = errors.New("stock: contended") // lost a race that the store decided
 	ErrUnavailable     = store.ErrUnavailable
 	ErrModeUnavailable = errors.New("stock: mode unavailable")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )
@@ -41,7 +42,7 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 		return Receipt{}, err
 	}
 	defer d.release(ctx, held)
-	lease, ok := held.(*lock.EtcdLease)
+	lease, ok := held.(*coord.EtcdLease)
 	if !ok {
 		return Receipt{}, fmt.Errorf("stock: etcd-txn: a lease of type %T", held)
 	}
@@ -70,7 +71,7 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 // count's own revision as well would refuse those who write without the lock, and there are none; to compare it instead would
 // be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given up and gone is
 // refused too, because the release has deleted the key.
-func (d Deps) writeEtcd(ctx context.Context, lease *lock.EtcdLease, remaining int64, o store.Order) error {
+func (d Deps) writeEtcd(ctx context.Context, lease *coord.EtcdLease, remaining int64, o store.Order) error {
 	if err := begin(ctx); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/handoff"
+)
 
 // fair is the lock engine without the shortcut of handoff: every request stands in the queue in Redis, and all of them, of all
 // replicas, are served in the order in which they came. That order costs a round trip for each.
@@ -17,7 +19,7 @@ var fair = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.engine((*lock.Engine).Fair)
+		l, err := d.engine((*handoff.Engine).Fair)
 		return locked{d, "fair", l}, err
 	},
 }

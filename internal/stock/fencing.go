@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )
@@ -42,7 +43,7 @@ type fencedDeductor struct {
 type fencedRead func(ctx context.Context, product int64, fence uint64) (row store.Row, ok bool, err error)
 
 func (d Deps) fenced(mode string, read fencedRead) Deductor {
-	return fencedDeductor{d, mode, lock.NewLuaFenced(d.Client, d.LockTTL, d.Steps), read}
+	return fencedDeductor{d, mode, textbook.NewLuaFenced(d.Client, d.LockTTL, d.Steps), read}
 }
 
 func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {

@@ -4,15 +4,16 @@ import (
 	"errors"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
 )
 
-// handoff is the lock engine: who waits stands in a queue in Redis and sends nothing; the script that releases makes the first
+// handoffMode is the lock engine: who waits stands in a queue in Redis and sends nothing; the script that releases makes the first
 // of the queue the owner and tells its process. Requests of one replica share one place in that queue, and pass the lock on
 // among themselves, eight in a row at most. Renewed like watchdog, and broken by what breaks watchdog: a process that stops.
 //
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── B, without a command: GET 8 ── SET 7 ── order ── release: to C
 //	replica 2   C: queued ··································································· told ── GET 7 ── ...
-var handoff = Mode{
+var handoffMode = Mode{
 	Name:   "handoff",
 	Title:  Text{"Our lock engine: a queue, ownership handed over by the release", "自研锁引擎：Redis 里排队，释放时直接把锁交给下一个"},
 	Needs:  []Backend{NeedRedis},
@@ -28,10 +29,10 @@ var handoff = Mode{
 }
 
 // handoff is the lock of this mode, and of the modes whose lesson is not the lock.
-func (d Deps) handoff() (lock.Locker, error) { return d.engine((*lock.Engine).Handoff) }
+func (d Deps) handoff() (lock.Locker, error) { return d.engine((*handoff.Engine).Handoff) }
 
 // engine is one of the locks of the engine.
-func (d Deps) engine(pick func(*lock.Engine) lock.Locker) (lock.Locker, error) {
+func (d Deps) engine(pick func(*handoff.Engine) lock.Locker) (lock.Locker, error) {
 	if d.Engine == nil {
 		return nil, errors.New("no lock engine: Deps has none")
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
@@ -18,7 +18,7 @@ var byEngine = map[string]stock.Store{
 }
 
 // engineShop is a shop whose engine has the options o.
-func engineShop(t *testing.T, o lock.EngineOptions) (*stock.Shop, *lock.Engine) {
+func engineShop(t *testing.T, o handoff.Options) (*stock.Shop, *handoff.Engine) {
 	t.Helper()
 	r := testenv.Miniredis(t)
 	set, err := backend.Open(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Prefix: r.Prefix, Conns: 8})
@@ -60,7 +60,7 @@ func wantNothingDone(t *testing.T, shop *stock.Shop, want error) {
 
 func TestEngineClosed(t *testing.T) {
 	t.Parallel()
-	shop, e := engineShop(t, lock.EngineOptions{})
+	shop, e := engineShop(t, handoff.Options{})
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatalf("Close() = %v", err)
 	}
@@ -70,6 +70,6 @@ func TestEngineClosed(t *testing.T) {
 // A lock that too few replicas have confirmed is no lock. Miniredis has no replica, and cannot say that it has one.
 func TestEngineWithoutItsReplicas(t *testing.T) {
 	t.Parallel()
-	shop, _ := engineShop(t, lock.EngineOptions{Replicas: 1})
+	shop, _ := engineShop(t, handoff.Options{Replicas: 1})
 	wantNothingDone(t, shop, stock.ErrLockUnavailable)
 }

@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // lockInTx is mutex-in-tx with Redisson's lock in the place of the mutex: the commonest bug of published code that is called
 // safe. Over however many replicas, everybody waits for the lock; and who gets it reads what was there before the last holder,
@@ -15,6 +17,6 @@ var lockInTx = Mode{
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return lockedInTx{d, "lock-in-tx", lock.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
+		return lockedInTx{d, "lock-in-tx", textbook.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
 	},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/textbook"
 )
 
 // lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That finds every loss but the one between the
@@ -21,13 +22,13 @@ var lockThenCheck = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return lockThenCheckDeductor{d, lock.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
+		return lockThenCheckDeductor{d, textbook.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }
 
 type lockThenCheckDeductor struct {
 	deps   Deps
-	locker *lock.Lua
+	locker *textbook.Lua
 }
 
 func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {

@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It
 // releases nobody else's lock; but it cannot know that its own has expired while it worked.
@@ -17,6 +19,6 @@ var luaLock = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "lua-lock", lock.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, "lua-lock", textbook.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

@@ -19,7 +19,7 @@ func Modes() []Mode {
 		luaLock,
 		lockThenCheck,
 		watchdog,
-		handoff,
+		handoffMode,
 		fair,
 		rwlock,
 		globalLock,

@@ -1,6 +1,9 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+)
 
 // rwlock deducts under the write lock, and lets the product be read under the read lock: GET /products/{id}?mode=rwlock. Readers
 // share; none of them comes between the count and the order of a deduction.
@@ -19,10 +22,10 @@ var rwlock = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.engine(func(e *lock.Engine) lock.Locker { return e.ReadWrite().Write() })
+		l, err := d.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Write() })
 		return locked{d, "rwlock", l}, err
 	},
 	Readers: func(d Deps) (lock.Locker, error) {
-		return d.engine(func(e *lock.Engine) lock.Locker { return e.ReadWrite().Read() })
+		return d.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Read() })
 	},
 }

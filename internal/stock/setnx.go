@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // setnx is the first distributed lock of every write-up: SETNX, work, DEL, losers sleep 50 ms. Naive on purpose: without an
 // expiry, one crash of a holder and nobody ever sells again.
@@ -17,6 +19,6 @@ var setnx = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx", lock.NewSetNX(d.Client, d.Steps)}, nil
+		return locked{d, "setnx", textbook.NewSetNX(d.Client, d.Steps)}, nil
 	},
 }

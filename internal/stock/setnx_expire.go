@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the product for
 // ever, unless it dies between the two. And what expires can now expire too early.
@@ -18,6 +20,6 @@ var setnxExpire = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-expire", lock.NewSetNXExpire(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, "setnx-expire", textbook.NewSetNXExpire(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // setnxFinally moves the DEL into a finally, so that no way out of the work forgets it. The way out of those who did not get
 // the lock leads through it too, and deletes the key of the one who did.
@@ -15,6 +17,6 @@ var setnxFinally = Mode{
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{Redis: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-finally", lock.NewSetNXFinally(d.Client, d.Steps)}, nil
+		return locked{d, "setnx-finally", textbook.NewSetNXFinally(d.Client, d.Steps)}, nil
 	},
 }

@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // setnxOwner writes down whose key it is, and asks before it deletes. Asking and deleting are two commands, and the key may
 // change hands between them.
@@ -18,6 +20,6 @@ var setnxOwner = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-owner", lock.NewSetNXOwner(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, "setnx-owner", textbook.NewSetNXOwner(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

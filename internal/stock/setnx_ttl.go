@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not ask whose key it is: who
 // comes late deletes the lock of a rival, and a third one is in beside him.
@@ -18,6 +20,6 @@ var setnxTTL = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-ttl", lock.NewSetNXTTL(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, "setnx-ttl", textbook.NewSetNXTTL(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

@@ -16,6 +16,9 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )
@@ -29,16 +32,16 @@ type Deps struct {
 	Client redis.UniversalClient
 	Prefix string
 	// Wakeups tells waiting lockers that a lock was released; nil = they poll.
-	Wakeups *lock.Wakeups
+	Wakeups *textbook.Wakeups
 	// Engine is the lock of handoff, fair and rwlock, and of the modes whose lesson is not the lock, one per process; nil makes
 	// them unavailable. Whoever made it closes it, after the last Deduct and before Client.
-	Engine *lock.Engine
+	Engine *handoff.Engine
 	// The locks on services of their own, one of each per process; nil makes their modes unavailable. Whoever made them closes
 	// them, after Shop.Close.
-	Redlock   *lock.Redlock
-	ZooKeeper *lock.ZooKeeper
-	Etcd      *lock.Etcd
-	Consul    *lock.Consul
+	Redlock   *textbook.Redlock
+	ZooKeeper *coord.ZooKeeper
+	Etcd      *coord.Etcd
+	Consul    *coord.Consul
 	// Kafka makes a client of the brokers, which whoever asked closes; nil makes the mode kafka unavailable.
 	Kafka      func(...kgo.Opt) (*kgo.Client, error)
 	KafkaGroup KafkaGroup

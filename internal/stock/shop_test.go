@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
@@ -159,9 +159,9 @@ func TestValidate(t *testing.T) {
 }
 
 // engine is a lock engine of the test's own on a set of backends.
-func engine(t *testing.T, set *backend.Set, o lock.EngineOptions) *lock.Engine {
+func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 	t.Helper()
-	e, err := lock.NewEngine(set.Client, o)
+	e, err := handoff.New(set.Client, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestUnavailableModes(t *testing.T) {
 		t.Cleanup(func() { set.Close() })
 		deps := stock.Deps{Redis: set.Redis, SQL: set.SQL, Client: set.Client, Prefix: r.Prefix, LockTTL: stocktest.Patience}
 		if set.Client != nil {
-			deps.Engine = engine(t, set, lock.EngineOptions{})
+			deps.Engine = engine(t, set, handoff.Options{})
 		}
 		return deps
 	}
@@ -310,7 +310,7 @@ func TestCheckSaysWhatIsDown(t *testing.T) {
 	t.Cleanup(func() { set.Close() })
 	down := errors.New("no route to it")
 	shop, err := stock.NewShop(stock.Deps{
-		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience, Engine: engine(t, set, lock.EngineOptions{}),
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience, Engine: engine(t, set, handoff.Options{}),
 		Check: func(b stock.Backend) error {
 			if b == stock.NeedSQL {
 				return down
@@ -415,7 +415,7 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 	}
 	t.Cleanup(func() { set.Close() })
 	shop, err := stock.NewShop(stock.Deps{
-		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience, Engine: engine(t, set, lock.EngineOptions{}),
+		Redis: set.Redis, SQL: set.SQL, Client: set.Client, LockTTL: stocktest.Patience, Engine: engine(t, set, handoff.Options{}),
 	}, stock.Modes())
 	if err != nil {
 		t.Fatal(err)

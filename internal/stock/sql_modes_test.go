@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/lock"
+	"lastitem/internal/lock/sqllock"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
@@ -140,7 +140,7 @@ func TestSQLVersionOvertaken(t *testing.T) {
 func TestSQLUniqueHolderDies(t *testing.T) {
 	onEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
-		crashed, err := lock.NewSQLUnique(h.Replicas[0].Deps.SQL.DB(), nil)
+		crashed, err := sqllock.NewUnique(h.Replicas[0].Deps.SQL.DB(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

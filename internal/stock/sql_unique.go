@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/sqllock"
+)
 
 // sqlUnique is the lock of who has a database and nothing else: INSERT a row under a unique index, work, DELETE it. It has no
 // expiry: nothing is ever lost to a rival, and nothing is ever freed for one when the holder dies.
@@ -16,7 +18,7 @@ var sqlUnique = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := lock.NewSQLUnique(d.SQL.DB(), d.Steps)
+		l, err := sqllock.NewUnique(d.SQL.DB(), d.Steps)
 		return locked{d, "sql-unique", l}, err
 	},
 }

@@ -1,6 +1,8 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock/textbook"
+)
 
 // watchdog is the Redisson way: a reentrant lock, renewed every third of its TTL for as long as the work takes, its waiters
 // woken by a broadcast. Slow work is safe with it. A process that stops as a whole is not: its watchdog stops too.
@@ -17,6 +19,6 @@ var watchdog = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "watchdog", lock.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
+		return locked{d, "watchdog", textbook.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
 	},
 }

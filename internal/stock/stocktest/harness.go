@@ -19,7 +19,9 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
@@ -130,8 +132,8 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
-	steps, wakeups := &step.Stream{}, lock.NewWakeups(set.Client)
-	engine, err := lock.NewEngine(set.Client, lock.EngineOptions{TTL: lockTTL, Steps: steps})
+	steps, wakeups := &step.Stream{}, textbook.NewWakeups(set.Client)
+	engine, err := handoff.New(set.Client, handoff.Options{TTL: lockTTL, Steps: steps})
 	if err != nil {
 		t.Fatalf("NewEngine: %v", err)
 	}
@@ -178,22 +180,22 @@ const (
 // services makes the locks on what else is configured, and returns what closes them.
 func services(set *backend.Set, deps *stock.Deps) (closers []func() error) {
 	if len(set.Redlock) > 0 {
-		o := lock.RedlockOptions{TTL: lockTTL}
+		o := textbook.RedlockOptions{TTL: lockTTL}
 		for _, n := range set.Redlock {
-			o.Nodes = append(o.Nodes, lock.RedlockNode{Name: n.Name, Client: n.Client})
+			o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 		}
-		deps.Redlock = lock.NewRedlock(o, deps.Steps)
+		deps.Redlock = textbook.NewRedlock(o, deps.Steps)
 	}
 	if set.ZooKeeper != nil {
-		deps.ZooKeeper = lock.NewZooKeeper(set.ZooKeeper, "/"+strings.Trim(deps.Prefix, ":"), sessionTTL, deps.Steps)
+		deps.ZooKeeper = coord.NewZooKeeper(set.ZooKeeper, "/"+strings.Trim(deps.Prefix, ":"), sessionTTL, deps.Steps)
 		closers = append(closers, deps.ZooKeeper.Close)
 	}
 	if set.Etcd != nil {
-		deps.Etcd = lock.NewEtcd(set.Etcd, sessionTTL, deps.Steps)
+		deps.Etcd = coord.NewEtcd(set.Etcd, sessionTTL, deps.Steps)
 		closers = append(closers, deps.Etcd.Close)
 	}
 	if set.Consul != nil {
-		deps.Consul = lock.NewConsul(set.Consul, lock.ConsulOptions{TTL: sessionTTL, LockDelay: consulDelay}, deps.Steps)
+		deps.Consul = coord.NewConsul(set.Consul, coord.ConsulOptions{TTL: sessionTTL, LockDelay: consulDelay}, deps.Steps)
 		closers = append(closers, deps.Consul.Close)
 	}
 	return closers

@@ -1,0 +1,287 @@
+// Package coord has the locks of coordination services, whose leases and sessions end with their process: [Etcd], [Consul] and [ZooKeeper].
+package coord
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// Consul is the lock of Consul's sessions: a key that one session at a time may hold, a session that ends with its TTL, and a
+// lock-delay, for which a key whose session was taken away is given to nobody, so that its holder hears of it first.
+//
+// All holds of a process share one session, and a session may take a key that it has already: in front of each key stands
+// a turnstile, which also sends one contender per process. Across processes all of those are woken by each release, there
+// is no queue.
+//
+// What breaks it: a process that stops as a whole for longer than TTL and lock-delay. A rival enters; and when it wakes up it
+// finishes its write. A write to Consul itself can be guarded, see [ConsulLease.IsOwner]; any other, with the fence.
+type Consul struct {
+	c        *api.Client
+	opts     ConsulOptions
+	steps    *step.Stream
+	local    *lock.Mutex
+	sessions *lease.Sessions
+}
+
+// ConsulOptions are the times of a session.
+type ConsulOptions struct {
+	// TTL is for how long a session lives without renewal, 10 s (or the agent's session_ttl_min) to 24 h; 0 = 10 s. Consul lets
+	// it live up to twice as long.
+	TTL time.Duration
+	// LockDelay is for how long a key stays shut after its session was invalidated, not released; 0 = Consul's 15 s, at most
+	// 60 s. Less than a third of TTL, the time between two renewals, and a rival may be in before the holder is told.
+	LockDelay time.Duration
+}
+
+// NewConsul returns the lock on c. Close it.
+func NewConsul(c *api.Client, opts ConsulOptions, steps *step.Stream) *Consul {
+	opts.TTL = cmp.Or(opts.TTL, 10*time.Second)
+	l := &Consul{c: c, opts: opts, steps: steps, local: lock.NewMutex(nil)}
+	l.sessions = lease.NewSessions(l.open)
+	return l
+}
+
+// Close destroys the process's session; what is still held is lost, and nothing can be acquired any more.
+func (l *Consul) Close() error { return l.sessions.Close() }
+
+// open makes a session that depends on nothing but its renewal: with the node's health check, Consul's default, a short
+// fault of the agent's network would take the locks of living processes away.
+func (l *Consul) open(ctx context.Context) (*lease.Session, error) {
+	sent := time.Now()
+	id, _, err := l.c.Session().CreateNoChecks(&api.SessionEntry{
+		Name: "lastitem", TTL: l.opts.TTL.String(), LockDelay: l.opts.LockDelay, Behavior: api.SessionBehaviorDelete,
+	}, (&api.WriteOptions{}).WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("%w: consul: session: %w", lock.ErrUnavailable, err)
+	}
+	s := &lease.Session{
+		Name: id,
+		Renew: func(ctx context.Context) error {
+			entry, _, err := l.c.Session().Renew(id, (&api.WriteOptions{}).WithContext(ctx))
+			if err == nil && entry == nil {
+				return lock.ErrLost
+			}
+			return err
+		},
+		End: func(ctx context.Context) error {
+			_, err := l.c.Session().Destroy(id, (&api.WriteOptions{}).WithContext(ctx))
+			return err
+		},
+	}
+	return s.Start(sent, l.opts.TTL), nil
+}
+
+// Acquire waits for its turn in this process, and then for the key.
+func (l *Consul) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	l.steps.At(ctx, step.Waiting, key)
+	turn, err := l.local.Acquire(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.sessions.Get(ctx)
+	if err != nil {
+		return nil, errors.Join(err, turn.Release(ctx))
+	}
+	h := &consulHold{l: l, s: s, key: key, turn: turn}
+	if err := h.enter(ctx); err != nil {
+		s.Leave()
+		return nil, err
+	}
+	lease := &ConsulLease{lease.SessionLease{Session: s, Kind: "consul", Key: key, Num: h.index, Steps: l.steps, Free: h.free}}
+	lease.Bind(ctx)
+	l.steps.At(ctx, step.Locked, key)
+	return lease, nil
+}
+
+// consulHold is a hold of a key, or an attempt at one. It stands in the turnstile of its process until it is certain that it
+// holds nothing: any hold of the key by our session is this one until then, and none is after that.
+type consulHold struct {
+	l    *Consul
+	s    *lease.Session
+	key  string
+	turn lock.Lease
+
+	mu     sync.Mutex      // releases may be repeated while one is under way
+	passed bool            // the turnstile
+	index  uint64          // that the key was given by this acquire
+	over   <-chan struct{} // closed when the last acquire has an answer, or is given up
+}
+
+// The random sleep before a try after a wake-up, which all waiting processes hear at once; while a key is shut it doubles up
+// to consulShut.
+const (
+	consulSpread = 5 * time.Millisecond
+	consulShut   = 250 * time.Millisecond
+	consulPoll   = 10 * time.Second // the longest blocking query
+)
+
+// enter tries to take the key, and after each loss waits for it to be free. With an error it has left nothing behind that
+// is not owed.
+func (h *consulHold) enter(ctx context.Context) error {
+	limit, stop := h.s.Waiting(ctx)
+	defer stop()
+	spread := consulSpread
+	for {
+		ok, err := h.try(ctx)
+		if err == nil && h.s.Lost() { // the answer was long in coming: the session may be gone, and the key with it
+			err = lock.ErrLost
+		}
+		if err != nil {
+			h.s.Tidy(ctx, h.takeBack)
+			return h.s.Failed(ctx, ctx, "consul", err)
+		}
+		if ok {
+			return nil
+		}
+		waited, err := h.wait(ctx, limit)
+		if err == nil {
+			if spread = min(2*spread, consulShut); waited {
+				spread = consulSpread
+			}
+			err = lease.Pause(ctx, rand.N(spread), h.s.Context().Done())
+		}
+		if err != nil {
+			h.pass(ctx)
+			return err
+		}
+	}
+}
+
+// try sends one acquire, as a transaction because its answer then tells the index.
+func (h *consulHold) try(ctx context.Context) (bool, error) {
+	index, over, err := lease.Send(ctx, func(ctx context.Context) (uint64, error) {
+		ok, res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.Name})
+		if err != nil || !ok {
+			return 0, err
+		}
+		return res.Results[0].KV.ModifyIndex, nil
+	})
+	h.index, h.over = index, over
+	return index > 0, err
+}
+
+// wait returns when the key looks free, and whether it had to wait for that; or an error when limit has ended.
+func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
+	if !lease.MayWait(ctx) {
+		return false, lock.GaveUp(ctx)
+	}
+	for seen := uint64(0); ; {
+		q := (&api.QueryOptions{WaitIndex: seen, WaitTime: consulPoll, RequireConsistent: true}).WithContext(limit)
+		pair, meta, err := h.l.c.KV().Get(h.key, q)
+		switch {
+		case err != nil:
+			return waited, h.s.Failed(ctx, limit, "consul", err)
+		case pair == nil || pair.Session == "":
+			return waited, nil
+		case meta.LastIndex == 0:
+			return waited, fmt.Errorf("%w: consul: a blocking query without an index", lock.ErrUnavailable)
+		}
+		seen, waited = meta.LastIndex, true
+	}
+}
+
+// takeBack undoes an acquire whose outcome is unknown, after that acquire, which it must not overtake.
+func (h *consulHold) takeBack(ctx context.Context) error {
+	if err := lease.Await(ctx, h.over); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	pair, err := h.ours(ctx)
+	if err == nil && pair != nil {
+		_, err = h.remove(ctx, pair.ModifyIndex)
+	}
+	if err == nil {
+		h.leave(ctx)
+	}
+	return err
+}
+
+// free gives the key up if it is still the one that this hold acquired.
+func (h *consulHold) free(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.passed {
+		return lock.ErrLost // by an earlier run
+	}
+	ok, err := h.remove(ctx, h.index)
+	if err == nil && !ok { // gone; or still ours, and written to by somebody who does not keep to the lock
+		var pair *api.KVPair
+		if pair, err = h.ours(ctx); err == nil && pair != nil {
+			ok, err = h.remove(ctx, pair.ModifyIndex)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	h.leave(ctx)
+	if !ok {
+		return lock.ErrLost
+	}
+	return nil
+}
+
+// ours reads the key; nil when our session does not hold it.
+func (h *consulHold) ours(ctx context.Context) (*api.KVPair, error) {
+	pair, _, err := h.l.c.KV().Get(h.key, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	if err != nil || pair == nil || pair.Session != h.s.Name {
+		return nil, err
+	}
+	return pair, nil
+}
+
+// remove deletes the key if its index is the one given. Deleting opens the lock at once, without a lock-delay, and leaves no
+// key behind; the index keeps a delete that is repeated, or late, from opening another's.
+func (h *consulHold) remove(ctx context.Context, index uint64) (bool, error) {
+	ok, _, err := h.txn(ctx, consulIsOwner(h.key, index), &api.KVTxnOp{Verb: api.KVDelete, Key: h.key})
+	return ok, err
+}
+
+// pass lets the next contender of this process through, after an attempt that holds nothing.
+func (h *consulHold) pass(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leave(ctx)
+}
+
+func (h *consulHold) leave(ctx context.Context) {
+	h.passed = true
+	_ = h.turn.Release(ctx) // a mutex's: it cannot fail, and may be repeated
+}
+
+func consulIsOwner(key string, index uint64) *api.KVTxnOp {
+	return &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: index}
+}
+
+// txn runs operations on keys; false without an error is a refusal, none of them applied.
+func (h *consulHold) txn(ctx context.Context, ops ...*api.KVTxnOp) (bool, *api.TxnResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	defer cancel()
+	all := make(api.TxnOps, len(ops))
+	for i, op := range ops {
+		all[i] = &api.TxnOp{KV: op}
+	}
+	ok, res, _, err := h.l.c.Txn().Txn(all, (&api.QueryOptions{}).WithContext(ctx))
+	return ok, res, err
+}
+
+// ConsulLease is the [lock.Lease] of a [Consul]. Its fence is the index that its acquire gave the key: Consul counts them over all
+// writes, so it rises with every hold. (LockIndex does not: it starts anew with each key.)
+type ConsulLease struct{ lease.SessionLease }
+
+// IsOwner is refused by the server unless the lock is held by this lease. In a transaction it guards a write to Consul
+// against a holder whose session ended without its knowledge.
+func (l *ConsulLease) IsOwner() *api.KVTxnOp {
+	return consulIsOwner(l.Key, l.Num)
+}

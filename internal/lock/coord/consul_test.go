@@ -1,0 +1,223 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+// Sessions without a lock-delay to speak of: one whose loss is noticed soon, and one that no lock comes free by the end of.
+var (
+	promptly = coord.ConsulOptions{LockDelay: time.Millisecond}
+	long     = coord.ConsulOptions{LockDelay: time.Millisecond, TTL: time.Minute}
+)
+
+func newConsul(t *testing.T, c *api.Client, o coord.ConsulOptions, s *step.Stream) *coord.Consul {
+	t.Helper()
+	l := coord.NewConsul(c, o, s)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestConsul(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	locktest.Run(t, locktest.Kind{
+		Name: "consul", Key: locktest.KeysUnder(s.Prefix),
+		Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			return newConsul(t, s.ConsulClient(t), coord.ConsulOptions{}, st)
+		},
+		Late: &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			far := *s
+			far.Addr = through(s.Addr)
+			return newConsul(t, far.ConsulClient(t), coord.ConsulOptions{TTL: time.Second, LockDelay: time.Millisecond}, nil)
+		}},
+	})
+}
+
+// destroySession ends the session that holds key.
+func destroySession(t *testing.T, c *api.Client, key string) {
+	t.Helper()
+	pair, _, err := c.KV().Get(key, nil)
+	if err != nil || pair == nil || pair.Session == "" {
+		t.Fatalf("KV.Get(%s) = %v, %v, want a session", key, pair, err)
+	}
+	if _, err := c.Session().Destroy(pair.Session, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConsulSessionDestroyed(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	holder, rival := newConsul(t, c, promptly, nil), newConsul(t, s.ConsulClient(t), promptly, nil)
+	locktest.SessionEnds(t, holder, rival, key, 10*time.Second, func() { destroySession(t, c, key) })
+}
+
+// With a lock-delay longer than the time between two renewals the holder is told before a rival is let in.
+func TestConsulLockDelay(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	slow := coord.ConsulOptions{LockDelay: 6 * time.Second}
+	lease := locktest.Obtain(t, newConsul(t, c, slow, nil), key)
+	destroySession(t, c, key)
+	start := time.Now()
+	rival := newConsul(t, s.ConsulClient(t), slow, nil)
+	second := locktest.Obtain(t, rival, key)
+	if took := time.Since(start); took < 5*time.Second {
+		t.Errorf("the rival was let in after %s of a lock-delay of %s", took, slow.LockDelay)
+	}
+	locktest.WantLost(t, lease, 0)
+	locktest.Release(t, second)
+}
+
+func TestConsulIsOwner(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	write := func(lease lock.Lease, value string) bool {
+		ok, _, _, err := c.Txn().Txn(api.TxnOps{
+			{KV: lease.(*coord.ConsulLease).IsOwner()},
+			{KV: &api.KVTxnOp{Verb: api.KVSet, Key: s.Prefix + "stock", Value: []byte(value)}},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	first := locktest.Obtain(t, newConsul(t, c, promptly, nil), key)
+	if !write(first, "4999") {
+		t.Error("the owner's write was refused")
+	}
+	destroySession(t, c, key)
+	second := locktest.Obtain(t, newConsul(t, c, promptly, nil), key)
+	if write(first, "4999") {
+		t.Error("the write of a holder whose session is gone went through")
+	}
+	if !write(second, "4998") {
+		t.Error("the second owner's write was refused")
+	}
+	if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("stale Release = %v, want ErrLost", err)
+	}
+	if !write(second, "4997") {
+		t.Error("the stale release took the second owner's key away")
+	}
+	locktest.Release(t, second)
+	if pair, _, err := c.KV().Get(key, nil); pair != nil || err != nil {
+		t.Errorf("the key is still there: %v, %v", pair, err)
+	}
+}
+
+func TestConsulFencesRise(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	locktest.FencesRise(t, s.Prefix+"k", newConsul(t, s.ConsulClient(t), promptly, nil), newConsul(t, s.ConsulClient(t), promptly, nil))
+}
+
+// A wait that ends holds nothing: never a lease of nil without an error (Vitess issue 8309).
+func TestConsulWaitEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	key := s.Prefix + "k"
+	lease := locktest.Obtain(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
+	waiter := newConsul(t, s.ConsulClient(t), promptly, nil)
+	locktest.Warm(t, waiter, s.Prefix+"another") // the session is open: what follows is a wait
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	got, err := waiter.Acquire(ctx, key)
+	if got != nil || !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, %v, want ErrBusy with the cause", got, err)
+	}
+	if took := time.Since(start); took > locktest.Soon {
+		t.Errorf("a wait of 100 ms took %s", took)
+	}
+	locktest.Release(t, lease)
+}
+
+// A lost answer must not leave the lock to a session that lives on.
+func TestConsulUnreachable(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	r := locktest.NewRelay(t, s.Addr)
+	key := s.Prefix + "k"
+	l := newConsul(t, (&testenv.Coordination{Addr: r.Addr().String()}).ConsulClient(t), long, nil)
+	locktest.Warm(t, l, key)
+	lease := locktest.Obtain(t, l, s.Prefix+"held")
+	r.Cut.Store(true)
+	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want unknown", err)
+	}
+	r.Cut.Store(false)
+	near := newConsul(t, s.ConsulClient(t), promptly, nil)
+	locktest.Warm(t, near, key)
+	locktest.Warm(t, near, s.Prefix+"held") // released in the background
+}
+
+// Locks of Consul are advisory: somebody may write to a key that is held. Its holder must be able to release it all the same.
+func TestConsulKeyWrittenTo(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	l := newConsul(t, c, promptly, nil)
+	lease := locktest.Obtain(t, l, key)
+	if _, err := c.KV().Put(&api.KVPair{Key: key, Value: []byte("by hand")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	locktest.Release(t, lease)
+	wantFree := newConsul(t, s.ConsulClient(t), promptly, nil)
+	locktest.Warm(t, wantFree, key)
+}
+
+// The acquire arrives when its caller has left: it must not be held by a session that nobody knows to hold it.
+func TestConsulLateAcquire(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	late, key := newDetained("txn"), s.Prefix+"k"
+	l := newConsul(t, meddledConsul(t, s, late.meddle), long, nil)
+	locktest.Warm(t, l, key)
+	late.leavesTooEarly(t, l, key)
+	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
+	locktest.Warm(t, l, key)
+}
+
+func TestConsulLostAnswers(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	lost := &locktest.LostAnswers{Name: "txn"}
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	l := newConsul(t, meddledConsul(t, s, losingTo(lost)), long, nil)
+	locktest.Warm(t, l, key)
+	lost.Left.Store(1)
+	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	locktest.Eventually(t, "the key that the lost answer granted is gone", func() bool {
+		pair, _, err := c.KV().Get(key, nil)
+		return pair == nil && err == nil
+	})
+	lease := locktest.Obtain(t, l, key)
+	lost.Left.Store(1)
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want unknown", err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release repeated = %v, want nil", err)
+	}
+	locktest.Warm(t, newConsul(t, c, promptly, nil), key)
+}

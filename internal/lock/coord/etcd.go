@@ -1,0 +1,213 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// Etcd is the lock of etcd's concurrency package, mended: a key per hold under the lock's name, attached to a lease; the
+// oldest key holds the lock, and every other waits for the one before it only, first come first served.
+//
+// All holds of a process share one lease, so that a hold costs two round trips and keeping it none. A key has a random
+// name: two goroutines of a process exclude each other, which they do not where the lease's number is the name.
+//
+// What breaks it: a process that stops as a whole for longer than the TTL. Its lease expires, a rival enters; and when it
+// wakes up it finishes its write. A write to etcd itself can be guarded, see [EtcdLease.IsOwner]; any other, with the fence.
+type Etcd struct {
+	c        *clientv3.Client
+	ttl      time.Duration
+	steps    *step.Stream
+	sessions *lease.Sessions
+}
+
+// NewEtcd returns the lock on c, whose lease lives for ttl (whole seconds, at least what the server allows: one and a half
+// election time-outs) when the process dies. Close it before c.
+func NewEtcd(c *clientv3.Client, ttl time.Duration, steps *step.Stream) *Etcd {
+	e := &Etcd{c: c, ttl: ttl, steps: steps}
+	e.sessions = lease.NewSessions(e.open)
+	return e
+}
+
+// Close gives the process's lease back; what is still held is lost, and nothing can be acquired any more.
+func (e *Etcd) Close() error { return e.sessions.Close() }
+
+// open gets a lease. The client's own KeepAlive says when an answer came, not when its question was sent, from which a
+// lease must be counted: hence KeepAliveOnce.
+func (e *Etcd) open(ctx context.Context) (*lease.Session, error) {
+	sent := time.Now()
+	g, err := e.c.Grant(ctx, max(1, int64(e.ttl/time.Second)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: etcd: lease: %w", lock.ErrUnavailable, err)
+	}
+	s := &lease.Session{
+		Num: int64(g.ID),
+		Renew: func(ctx context.Context) error {
+			_, err := e.c.KeepAliveOnce(ctx, g.ID)
+			return noLease(err)
+		},
+		End: func(ctx context.Context) error {
+			_, err := e.c.Revoke(ctx, g.ID)
+			if err = noLease(err); errors.Is(err, lock.ErrLost) {
+				return nil
+			}
+			return err
+		},
+	}
+	return s.Start(sent, time.Duration(g.TTL)*time.Second), nil
+}
+
+// noLease tells a lease that is gone from a server that did not answer.
+func noLease(err error) error {
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return lock.ErrLost
+	}
+	return err
+}
+
+// Acquire puts a key of its own and waits until it is the oldest.
+func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	e.steps.At(ctx, step.Waiting, key)
+	s, err := e.sessions.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := &etcdHold{e: e, s: s, prefix: segment(key) + "/"}
+	h.node = h.prefix + lease.NewOwner()
+	if err := h.enter(ctx); err != nil {
+		s.Tidy(ctx, h.leave) // nobody else can have a key of this name
+		s.Leave()
+		return nil, err
+	}
+	l := &EtcdLease{lease.SessionLease{Session: s, Kind: "etcd", Key: key, Num: uint64(h.revision), Steps: e.steps, Free: h.free}, h.node}
+	l.Bind(ctx)
+	e.steps.At(ctx, step.Locked, key)
+	return l, nil
+}
+
+// etcdHold is a hold, or a place in the queue: a key and the revision that created it.
+type etcdHold struct {
+	e            *Etcd
+	s            *lease.Session
+	prefix, node string
+	revision     int64
+	over         <-chan struct{} // closed when the put has an answer, or is given up
+}
+
+// enter puts the key, and in the same transaction reads which one was the youngest before: the one to wait for.
+func (h *etcdHold) enter(ctx context.Context) error {
+	res, over, err := lease.Send(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return h.e.c.Txn(ctx).Then(
+			clientv3.OpGet(h.prefix, append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...),
+			clientv3.OpPut(h.node, "", clientv3.WithLease(clientv3.LeaseID(h.s.Num))),
+		).Commit()
+	})
+	h.over = over
+	if err != nil {
+		if errors.Is(noLease(err), lock.ErrLost) {
+			h.s.Lose()
+		}
+		return h.s.Failed(ctx, ctx, "etcd", err)
+	}
+	h.revision = res.Header.Revision
+	before := res.Responses[0].GetResponseRange().Kvs
+	switch {
+	case h.s.Lost(): // the answer was long in coming, and the key may be gone with the lease
+		return h.s.Failed(ctx, ctx, "etcd", lock.ErrLost)
+	case len(before) == 0:
+		return nil
+	case !lease.MayWait(ctx):
+		return lock.GaveUp(ctx)
+	}
+	return h.wait(ctx, string(before[0].Key))
+}
+
+// wait waits for the keys before ours to go, watching the last of them. When that one goes its place may have been in the
+// queue only, and it looks again. It watches first and looks then: a watch from now on answers at once, one that starts
+// in the past is served by etcd's catch-up loop, every 100 ms.
+func (h *etcdHold) wait(ctx context.Context, before string) error {
+	limit, stop := h.s.Waiting(ctx)
+	defer stop()
+	for {
+		watch, unwatch := context.WithCancel(clientv3.WithRequireLeader(limit))
+		events := h.e.c.Watch(watch, before, clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
+		<-events // created, failed or, with limit, closed
+		last, err := h.before(limit)
+		if err == nil && last == before {
+			<-events // it went; or limit ended, or the watch failed, which the next look finds out
+		}
+		unwatch()
+		switch {
+		case err != nil || limit.Err() != nil || h.s.Lost():
+			return h.s.Failed(ctx, limit, "etcd", err)
+		case last == "":
+			return nil
+		}
+		before = last
+	}
+}
+
+// before returns the youngest key older than ours, "" when there is none. It is a transaction on our own key still being
+// there: a lease that ended during the wait holds nothing, although nobody may be before us (etcd issue 11456).
+func (h *etcdHold) before(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	defer cancel()
+	older := append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(h.revision-1), clientv3.WithKeysOnly())
+	res, err := h.e.c.Txn(ctx).If(h.isOwner()).Then(clientv3.OpGet(h.prefix, older...)).Commit()
+	if err != nil {
+		return "", err
+	}
+	if !res.Succeeded {
+		return "", errors.New("our key vanished while waiting")
+	}
+	if kvs := res.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		return string(kvs[0].Key), nil
+	}
+	return "", nil
+}
+
+func (h *etcdHold) isOwner() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(h.node), "=", h.revision)
+}
+
+// leave takes an attempt back whose revision may not be known, after its put, which it must not overtake.
+func (h *etcdHold) leave(ctx context.Context) error {
+	if err := lease.Await(ctx, h.over); err != nil {
+		return err
+	}
+	_, err := h.e.c.Delete(ctx, h.node)
+	return err
+}
+
+// free deletes the key if it is the one that this hold created.
+func (h *etcdHold) free(ctx context.Context) error {
+	res, err := h.e.c.Txn(ctx).If(h.isOwner()).Then(clientv3.OpDelete(h.node)).Commit()
+	if err != nil {
+		return err
+	}
+	if !res.Succeeded {
+		return lock.ErrLost
+	}
+	return nil
+}
+
+// EtcdLease is the [lock.Lease] of an [Etcd]. Its fence is the revision that created its key: etcd counts them over all keys, so it
+// rises with every hold.
+type EtcdLease struct {
+	lease.SessionLease
+	node string
+}
+
+// IsOwner is true at the server while the lock is held by this lease. In the If of a transaction it guards a write to etcd
+// against a holder whose lease ended without its knowledge; nothing that a client checks before writing can.
+func (l *EtcdLease) IsOwner() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(l.node), "=", int64(l.Num))
+}

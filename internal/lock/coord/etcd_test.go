@@ -1,0 +1,258 @@
+package coord_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+func newEtcd(t *testing.T, c *clientv3.Client, ttl time.Duration, s *step.Stream) *coord.Etcd {
+	t.Helper()
+	l := coord.NewEtcd(c, ttl, s)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestEtcd(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	locktest.Run(t, locktest.Kind{
+		Name: "etcd", Key: locktest.KeysUnder(s.Prefix),
+		Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			return newEtcd(t, s.EtcdClient(t), 30*time.Second, st)
+		},
+		Late: &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			far := *s
+			far.Addr = through(s.Addr)
+			return newEtcd(t, far.EtcdClient(t), time.Second, nil)
+		}},
+	})
+}
+
+// etcdLeases are those of the keys below a prefix, by age.
+func etcdLeases(t *testing.T, c *clientv3.Client, prefix string) []clientv3.LeaseID {
+	t.Helper()
+	res, err := c.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []clientv3.LeaseID
+	for _, kv := range res.Kvs {
+		all = append(all, clientv3.LeaseID(kv.Lease))
+	}
+	return all
+}
+
+func TestEtcdLeaseRevoked(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	c := s.EtcdClient(t)
+	const ttl = 3 * time.Second
+	holder, rival := newEtcd(t, c, ttl, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
+	locktest.SessionEnds(t, holder, rival, s.Prefix+"k", ttl, func() {
+		if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[0]); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The holder hears nothing any more: its own clock tells it before the server lets the rival in.
+func TestEtcdCutOff(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String()}
+	holder, rival := newEtcd(t, far.EtcdClient(t), 2*time.Second, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
+	key := s.Prefix + "k"
+	lease := locktest.Obtain(t, holder, key)
+	r.Cut.Store(true)
+	second := locktest.Obtain(t, rival, key)
+	locktest.WantLost(t, lease, 0)
+	if err := lease.Release(t.Context()); err == nil {
+		t.Error("Release without a network = nil")
+	}
+	locktest.WantBusy(t, rival, key, "after a release that could not be sent")
+	locktest.Release(t, second)
+}
+
+// A stale holder's write is refused by the server, and so is its stale release; the owner's goes through.
+func TestEtcdIsOwner(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	c := s.EtcdClient(t)
+	key, stock := s.Prefix+"k", s.Prefix+"stock"
+	write := func(lease lock.Lease, value string) bool {
+		owner := lease.(*coord.EtcdLease).IsOwner()
+		res, err := c.Txn(t.Context()).If(owner).Then(clientv3.OpPut(stock, value)).Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Succeeded
+	}
+	first := locktest.Obtain(t, newEtcd(t, c, time.Minute, nil), key)
+	if !write(first, "4999") {
+		t.Error("the owner's write was refused")
+	}
+	if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix+"k")[0]); err != nil {
+		t.Fatal(err)
+	}
+	second := locktest.Obtain(t, newEtcd(t, c, time.Minute, nil), key)
+	if write(first, "4999") {
+		t.Error("the write of a holder whose lease is gone went through")
+	}
+	if !write(second, "4998") {
+		t.Error("the second owner's write was refused")
+	}
+	if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("stale Release = %v, want ErrLost", err)
+	}
+	if !write(second, "4997") {
+		t.Error("the stale release took the second owner's key away")
+	}
+	locktest.Release(t, second)
+}
+
+func TestEtcdFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	c := s.EtcdClient(t)
+	key := s.Prefix + "k"
+	order := fifo(t, newEtcd(t, c, 10*time.Second, nil), key, 8, func(n int) {
+		locktest.Eventually(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
+	})
+	if !slices.IsSorted(order) {
+		t.Errorf("served in the order %v", order)
+	}
+	if left := etcdLeases(t, c, s.Prefix); len(left) != 0 {
+		t.Errorf("%d keys left behind", len(left))
+	}
+}
+
+// A waiter that dies is watched by the next one, which must not take its going for the holder's.
+func TestEtcdDeadWaiterAdmitsNobody(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	c := s.EtcdClient(t)
+	key := s.Prefix + "k"
+	holder := locktest.Obtain(t, newEtcd(t, c, 10*time.Second, nil), key)
+	dead, next := newEtcd(t, s.EtcdClient(t), 6*time.Second, nil), newEtcd(t, s.EtcdClient(t), 10*time.Second, nil)
+	queued := func(n int) {
+		locktest.Eventually(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
+	}
+	died, got := make(chan error, 1), make(chan lock.Lease, 1)
+	go func() {
+		_, err := dead.Acquire(t.Context(), key)
+		died <- err
+	}()
+	queued(2)
+	go func() {
+		lease, err := next.Acquire(t.Context(), key)
+		if err != nil {
+			t.Errorf("the next waiter: %v", err)
+		}
+		got <- lease
+	}()
+	queued(3)
+	if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("the waiter without a session: %v, want ErrUnavailable", err)
+	}
+	queued(2)
+	select {
+	case <-got:
+		t.Fatal("the death of a waiter admitted the next one")
+	case <-time.After(200 * time.Millisecond):
+	}
+	locktest.Release(t, holder)
+	locktest.Release(t, <-got)
+}
+
+func TestEtcdFencesRise(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	locktest.FencesRise(t, s.Prefix+"k", newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), newEtcd(t, s.EtcdClient(t), 10*time.Second, nil))
+}
+
+// A server that does not answer must not hold a caller forever, nor its clean-up (etcd issue 18082).
+func TestEtcdUnreachable(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String()}
+	l := newEtcd(t, far.EtcdClient(t), 10*time.Second, nil)
+	locktest.Warm(t, l, s.Prefix+"k")
+	r.Cut.Store(true)
+	start := time.Now()
+	if _, err := l.Acquire(t.Context(), s.Prefix+"k"); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	if took := time.Since(start); took > locktest.Soon {
+		t.Errorf("Acquire took %s", took)
+	}
+	r.Heal() // what the attempt may have left behind is deleted once the server can be reached again
+	locktest.Warm(t, newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), s.Prefix+"k")
+}
+
+// The answer to the put is lost: the key is deleted again, although the lease that it hangs on lives on. The answer to the
+// release is lost: it may be repeated, and is nil.
+func TestEtcdLostAnswers(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	lost := &locktest.LostAnswers{Name: "Txn"}
+	c, key := s.EtcdClient(t), s.Prefix+"k"
+	l := newEtcd(t, meddledEtcd(t, s, losingTo(lost)), time.Minute, nil)
+	locktest.Warm(t, l, key)
+	lost.Left.Store(1)
+	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	locktest.Eventually(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
+	lease := locktest.Obtain(t, l, key)
+	lost.Left.Store(1)
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want unknown", err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release repeated = %v, want nil", err)
+	}
+	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
+}
+
+// The put arrives when its caller has left and was to be tidied up after: whatever was to delete the key must come after it.
+func TestEtcdLatePut(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	late, c, key := newDetained("Txn"), s.EtcdClient(t), s.Prefix+"k"
+	l := newEtcd(t, meddledEtcd(t, s, late.meddle), time.Minute, nil)
+	locktest.Warm(t, l, key)
+	late.leavesTooEarly(t, l, key)
+	locktest.Eventually(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
+	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
+}
+
+// Close gives everything back at once, and holders are told.
+func TestEtcdClose(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	l := newEtcd(t, s.EtcdClient(t), time.Minute, nil)
+	lease := locktest.Obtain(t, l, s.Prefix+"k")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	locktest.WantLost(t, lease, 0)
+	locktest.Warm(t, newEtcd(t, s.EtcdClient(t), time.Minute, nil), s.Prefix+"k")
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want ErrLost", err)
+	}
+}

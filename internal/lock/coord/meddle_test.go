@@ -1,0 +1,129 @@
+package coord_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"path"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// meddle decides when a call is sent, and what its caller is told.
+type meddle func(ctx context.Context, call string, send func(context.Context) error) error
+
+// losingTo loses the answers that s takes.
+func losingTo(s *locktest.LostAnswers) meddle {
+	return func(ctx context.Context, call string, send func(context.Context) error) error {
+		taken := s.Take(call)
+		err := send(ctx)
+		if taken {
+			err = status.Error(codes.Unavailable, "the connection broke")
+		}
+		return err
+	}
+}
+
+// detained is one call of a name that arrives late, when the gate opens, whether or not its caller still waits for it.
+type detained struct {
+	name        string
+	armed       atomic.Bool
+	asked, gate chan struct{}
+	landed      chan error
+}
+
+func newDetained(name string) *detained {
+	return &detained{name: name, asked: make(chan struct{}), gate: make(chan struct{}), landed: make(chan error, 1)}
+}
+
+func (d *detained) meddle(ctx context.Context, call string, send func(context.Context) error) error {
+	if call != d.name || !d.armed.CompareAndSwap(true, false) {
+		return send(ctx)
+	}
+	close(d.asked)
+	answered := make(chan error, 1)
+	go func() {
+		<-d.gate
+		err := send(context.WithoutCancel(ctx))
+		d.landed <- err
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leavesTooEarly has a caller leave while its acquire is detained, and lets that arrive when the caller has gone.
+func (d *detained) leavesTooEarly(t *testing.T, l lock.Locker, key string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d.armed.Store(true)
+	left := make(chan error, 1)
+	go func() {
+		_, err := l.Acquire(ctx, key)
+		left <- err
+	}()
+	<-d.asked
+	cancel()
+	locktest.WantGaveUp(t, <-left)
+	close(d.gate)
+	if err := <-d.landed; err != nil {
+		t.Fatalf("the late acquire failed (%v): nothing is shown", err)
+	}
+}
+
+// meddledEtcd returns a client of etcd whose unary calls pass through f.
+func meddledEtcd(t *testing.T, s *testenv.Coordination, f meddle) *clientv3.Client {
+	t.Helper()
+	return s.EtcdClient(t, grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+		) error {
+			return f(ctx, path.Base(method), func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) })
+		}))
+}
+
+// meddledConsul returns a client of Consul whose requests pass through f.
+func meddledConsul(t *testing.T, s *testenv.Coordination, f meddle) *api.Client {
+	t.Helper()
+	return s.ConsulClient(t, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			answer := make(chan *http.Response, 1)
+			err := f(req.Context(), path.Base(req.URL.Path), func(ctx context.Context) error {
+				res, err := next.RoundTrip(req.WithContext(ctx))
+				if err == nil {
+					answer <- res
+				}
+				return err
+			})
+			if err == nil {
+				return <-answer, nil
+			}
+			select {
+			case res := <-answer: // lost
+				_ = res.Body.Close()
+				err = io.ErrUnexpectedEOF
+			default:
+			}
+			return nil, err
+		})
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

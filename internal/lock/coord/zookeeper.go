@@ -1,0 +1,261 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// ZooKeeper is the lock of ZooKeeper's recipes: an ephemeral sequential node per hold under the lock's node; the lowest number
+// holds the lock, and every other waits for the one before it only, first come first served.
+// https://zookeeper.apache.org/doc/current/recipes.html#sc_recipes_Locks
+//
+// All holds of a process share its connection's session. A node's name begins with a random value, as Curator's "protected"
+// nodes do: where the answer to a create is lost, the node is found again by it, instead of blocking the lock for as long as
+// this process lives.
+//
+// The lock's node is a container (ZooKeeper 3.5): the server deletes it some time after the last hold.
+//
+// The fence is the number of the transaction that created the node: ZooKeeper counts them over all nodes, so it rises with
+// every hold.
+//
+// What breaks it: a process that stops as a whole for longer than the session time-out. Its nodes go, a rival enters; and
+// when it wakes up it finishes its write. Only the fence, checked where the data is, refuses that.
+type ZooKeeper struct {
+	c        zkClient
+	root     string
+	timeout  time.Duration
+	steps    *step.Stream
+	sessions *lease.Sessions
+}
+
+// NewZooKeeper returns the lock on c, whose nodes are made below root ("/locks", made when missing). timeout is the session
+// time-out that c was made with; the server must grant it, which by default it does between two and twenty of its ticks:
+// 4 to 40 s. Close the lock before c.
+func NewZooKeeper(c *zk.Conn, root string, timeout time.Duration, steps *step.Stream) *ZooKeeper {
+	l := &ZooKeeper{c: zkClient{c}, root: path.Clean("/" + root), timeout: timeout, steps: steps}
+	l.sessions = lease.NewSessions(l.open)
+	return l
+}
+
+// Close stops watching the session, whose holds count as lost from here on; nothing can be acquired any more. The session
+// itself ends with the connection.
+func (l *ZooKeeper) Close() error { return l.sessions.Close() }
+
+// open waits for the connection to have a session. The client pings by itself, but only tells that the session is lost when it
+// has spoken to a server again; and then it opens another by itself. So a question of our own, and the session's
+// number after its answer, tell until when this session can be trusted.
+func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
+	sent := time.Now()
+	if err := l.c.ping(ctx); err != nil {
+		return nil, fmt.Errorf("%w: zookeeper: session: %w", lock.ErrUnavailable, err)
+	}
+	s := &lease.Session{Num: l.c.SessionID()}
+	s.Renew = func(ctx context.Context) error {
+		err := l.c.ping(ctx)
+		if id := l.c.SessionID(); errors.Is(err, zk.ErrSessionExpired) || err == nil && id != s.Num {
+			return lock.ErrLost
+		}
+		return err
+	}
+	return s.Start(sent, l.timeout), nil
+}
+
+// Acquire makes a node of its own and waits until it is the lowest.
+func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	l.steps.At(ctx, step.Waiting, key)
+	s, err := l.sessions.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := &zkHold{l: l, s: s, parent: path.Join(l.root, strings.ReplaceAll(segment(key), ".", "%2E")), id: lease.NewOwner()}
+	fence, err := h.enter(ctx)
+	if err != nil {
+		s.Tidy(ctx, h.leave)
+		s.Leave()
+		return nil, err
+	}
+	lease := &lease.SessionLease{Session: s, Kind: "zookeeper", Key: key, Num: fence, Steps: l.steps, Free: h.free}
+	lease.Bind(ctx)
+	l.steps.At(ctx, step.Locked, key)
+	return lease, nil
+}
+
+// zkHold is a hold, or a place in the queue.
+type zkHold struct {
+	l      *ZooKeeper
+	s      *lease.Session
+	parent string
+	id     string // random, the beginning of the node's name
+	node   string // the path of the node
+
+	answered <-chan struct{} // closed when the client has ended with our last create
+}
+
+// enter makes the node, waits for those before it, and returns the fence.
+func (h *zkHold) enter(ctx context.Context) (uint64, error) {
+	limit, stop := h.s.Waiting(ctx)
+	defer stop()
+	ask, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	defer cancel()
+	if err := h.create(ask); err != nil {
+		return 0, h.s.Failed(ctx, ctx, "zookeeper", err)
+	}
+	before, err := h.before(ask)
+	if err != nil {
+		return 0, h.s.Failed(ctx, ctx, "zookeeper", err)
+	}
+	if before != "" {
+		if !lease.MayWait(ctx) {
+			return 0, lock.GaveUp(ctx)
+		}
+		if err := h.wait(limit, before); err != nil {
+			return 0, h.s.Failed(ctx, limit, "zookeeper", err)
+		}
+	}
+	return h.confirm(ctx)
+}
+
+// wait waits for the nodes before ours to go, watching the last of them. When that one goes its place may have been in the
+// queue only, and it looks again: the death of a waiter admits nobody.
+func (h *zkHold) wait(ctx context.Context, before string) error {
+	for before != "" {
+		events, err := h.l.c.watch(ctx, before)
+		if err != nil {
+			return err
+		}
+		if events != nil {
+			select {
+			case <-events:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if before, err = h.before(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes the node, and the parents where they are missing. After a connection that broke it first looks for a node
+// that an unanswered create has made.
+func (h *zkHold) create(ctx context.Context) error {
+	for {
+		err := h.send(ctx)
+		switch {
+		case errors.Is(err, zk.ErrNoNode): // never used, or emptied a moment ago
+			err = h.l.c.makeParents(ctx, h.parent)
+		case zkTransient(err):
+			var found []string
+			if found, err = h.find(ctx); len(found) > 0 {
+				h.node = found[0]
+				return nil
+			}
+		default:
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// send sends one create. Where ctx ends before the answer, leave must wait for it: the client may not even have sent it.
+func (h *zkHold) send(ctx context.Context) error {
+	answered := make(chan struct{})
+	h.answered = answered
+	node, err := zkCall(ctx, func() (string, error) {
+		defer close(answered)
+		return h.l.c.Create(path.Join(h.parent, h.id+"-"), nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	})
+	h.node = node
+	return err
+}
+
+// find returns the nodes of this attempt. The sync before it is for a server that lags behind the one which made them.
+func (h *zkHold) find(ctx context.Context) ([]string, error) {
+	h.l.c.sync(ctx)
+	names, err := h.l.c.children(ctx, h.parent)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	var found []string
+	for _, name := range names {
+		if strings.HasPrefix(name, h.id) {
+			found = append(found, path.Join(h.parent, name))
+		}
+	}
+	return found, err
+}
+
+// zkSequence is the number that the server has appended to a node's name.
+func zkSequence(name string) (n int, ok bool) {
+	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	return n, err == nil
+}
+
+// before returns the node with the highest number below ours, "" when there is none.
+func (h *zkHold) before(ctx context.Context) (string, error) {
+	names, err := h.l.c.children(ctx, h.parent)
+	if err != nil {
+		return "", err
+	}
+	mine, _ := zkSequence(h.node)
+	best, before, present := -1, "", false
+	for _, name := range names {
+		n, ok := zkSequence(name)
+		switch {
+		case strings.HasPrefix(name, h.id):
+			present = true
+		case ok && n < mine && n > best:
+			best, before = n, path.Join(h.parent, name)
+		}
+	}
+	if !present {
+		return "", errors.New("our node vanished while waiting")
+	}
+	return before, nil
+}
+
+// confirm returns the fence of a node that nobody is before. The node must be of the session that is watched: the client may
+// have opened another meanwhile (Curator issue 604).
+func (h *zkHold) confirm(ctx context.Context) (uint64, error) {
+	ask, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	defer cancel()
+	stat, err := h.l.c.stat(ask, h.node)
+	if err == nil && (stat.EphemeralOwner != h.s.Num || h.s.Lost()) {
+		err = errors.New("the session has changed")
+	}
+	if err != nil {
+		return 0, h.s.Failed(ctx, ctx, "zookeeper", err)
+	}
+	return uint64(stat.Czxid), nil
+}
+
+// leave takes an attempt back: every node that bears its name, after the last create can make no more of them.
+func (h *zkHold) leave(ctx context.Context) error {
+	if err := lease.Await(ctx, h.answered); err != nil {
+		return err
+	}
+	found, err := h.find(ctx)
+	for _, node := range found {
+		if failed := h.l.c.remove(ctx, node); !errors.Is(failed, lock.ErrLost) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// free deletes the node. Its path is no other hold's, ever: a release that is late or repeated hits nobody.
+func (h *zkHold) free(ctx context.Context) error { return h.l.c.remove(ctx, h.node) }

@@ -1,0 +1,360 @@
+package coord_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"path"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+// newZooKeeper returns a lock on a connection of its own, which is returned as well.
+func newZooKeeper(t *testing.T, s *testenv.Coordination, session time.Duration, st *step.Stream) (*coord.ZooKeeper, *zk.Conn) {
+	t.Helper()
+	c := s.ZooKeeperConn(t, session)
+	l := coord.NewZooKeeper(c, s.Prefix, session, st)
+	t.Cleanup(func() { _ = l.Close() })
+	return l, c
+}
+
+func zooKeeperLock(t *testing.T, s *testenv.Coordination, session time.Duration) *coord.ZooKeeper {
+	t.Helper()
+	l, _ := newZooKeeper(t, s, session, nil)
+	return l
+}
+
+func TestZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	locktest.Run(t, locktest.Kind{
+		Name: "zookeeper", Key: locktest.KeysUnder("a/b."),
+		Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			l, _ := newZooKeeper(t, s, 30*time.Second, st)
+			return l
+		},
+		Late: &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			far := *s
+			far.Addr = through(s.Addr)
+			return zooKeeperLock(t, &far, time.Second)
+		}},
+	})
+}
+
+// zkNodes are those of the only lock below the test's root.
+func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
+	t.Helper()
+	locks, _, err := c.Children(root)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && len(locks) == 0 {
+		return nil
+	}
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("locks %v, %v, want one", locks, err)
+	}
+	names, _, err := c.Children(path.Join(root, locks[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// closeSession ends another client's session: it joins it with the number and password that the server gave to that client,
+// and closes it. hello is that answer: length, protocol, time-out, number, length of the password, password.
+func closeSession(t *testing.T, addr string, hello []byte) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	be := binary.BigEndian
+	join := be.AppendUint32(nil, 44)                    // length
+	join = be.AppendUint32(join, 0)                     // protocol
+	join = be.AppendUint64(join, 0)                     // last transaction seen
+	join = append(join, hello[8:12]...)                 // time-out
+	join = append(join, hello[12:40]...)                // number and password
+	join = append(join, 0, 0, 0, 8, 0, 0, 0, 1)         // a request of 8 bytes, number 1
+	join = be.AppendUint32(join, uint32(0xffffffff-10)) // closeSession is -11
+	if _, err := c.Write(join); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(c); err != nil { // until the server closes the connection
+		t.Logf("read: %v", err)
+	}
+}
+
+func TestZooKeeperSessionClosed(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	const session = 6 * time.Second
+	holder, rival := zooKeeperLock(t, far, session), zooKeeperLock(t, s, 30*time.Second)
+	locktest.SessionEnds(t, holder, rival, "k", session, func() { closeSession(t, s.Addr, <-r.Hello) })
+}
+
+func TestZooKeeperCutOff(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	holder, rival := zooKeeperLock(t, far, 2*time.Second), zooKeeperLock(t, s, 30*time.Second)
+	lease := locktest.Obtain(t, holder, "k")
+	r.Cut.Store(true)
+	second := locktest.Obtain(t, rival, "k")
+	locktest.WantLost(t, lease, 0)
+	if err := lease.Release(t.Context()); err == nil {
+		t.Error("Release without a network = nil")
+	}
+	locktest.WantBusy(t, rival, "k", "after a release that could not be sent")
+	locktest.Release(t, second)
+	r.Heal() // so that the connection can be closed
+}
+
+// The numbers of ZooKeeper's operations.
+const (
+	zkCreate     = 1
+	zkDelete     = 2
+	zkExists     = 3
+	zkGetData    = 4
+	zkSync       = 9
+	zkSetWatches = 101
+)
+
+// zkFrames are what one write contains: each is led by its length, a question's begins with its number and operation, and
+// an answer's with the number of its question.
+func zkFrames(b []byte) (frames [][]byte) {
+	for len(b) >= 4 {
+		n := min(4+int(binary.BigEndian.Uint32(b)), len(b))
+		frames, b = append(frames, b[4:n]), b[n:]
+	}
+	return frames
+}
+
+// zkAnswerTo finds the answer to the next operation of a kind.
+func zkAnswerTo(operation uint32) func(sent []byte) func(received []byte) bool {
+	be := binary.BigEndian
+	return func(sent []byte) func([]byte) bool {
+		for _, q := range zkFrames(sent) {
+			if len(q) >= 8 && be.Uint32(q) != 0 && be.Uint32(q[4:]) == operation {
+				number := be.Uint32(q)
+				return func(received []byte) bool {
+					return slices.ContainsFunc(zkFrames(received), func(a []byte) bool { return len(a) >= 4 && be.Uint32(a) == number })
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// The answer to the create is lost with its connection: the node is there and nobody knows its name.
+func TestZooKeeperFindsItsOrphan(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	l, see := zooKeeperLock(t, far, 20*time.Second), s.ZooKeeperConn(t, 20*time.Second)
+	locktest.Warm(t, l, "k")
+	create := r.Losing(false, zkAnswerTo(zkCreate))
+	lease := locktest.Obtain(t, l, "k")
+	create.Happened(t)
+	if left := zkNodes(t, see, s.Prefix); len(left) != 1 {
+		t.Errorf("nodes %v, want one", left)
+	}
+	locktest.Release(t, lease)
+	if left := zkNodes(t, see, s.Prefix); len(left) != 0 {
+		t.Errorf("nodes %v left behind", left)
+	}
+}
+
+// The same, and there is no connection for longer than a caller may be kept: the session owes the deletion.
+func TestZooKeeperDeletesItsOrphan(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	l, see := zooKeeperLock(t, far, 30*time.Second), s.ZooKeeperConn(t, 30*time.Second)
+	locktest.Warm(t, l, "k")
+	create := r.Losing(true, zkAnswerTo(zkCreate))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := l.Acquire(ctx, "k")
+		failed <- err
+	}()
+	create.Happened(t)
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("Acquire = %v, want it to end with its context", err)
+	}
+	if left := zkNodes(t, see, s.Prefix); len(left) != 1 {
+		t.Errorf("nodes %v, want the orphan: this test shows nothing", left)
+	}
+	r.Heal()
+	locktest.Eventually(t, "the orphan is gone", func() bool { return len(zkNodes(t, see, s.Prefix)) == 0 })
+	locktest.Warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
+}
+
+func TestZooKeeperFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	order := fifo(t, zooKeeperLock(t, s, 20*time.Second), "k", 8, func(n int) {
+		locktest.Eventually(t, "another node in the queue", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+	})
+	if !slices.IsSorted(order) {
+		t.Errorf("served in the order %v", order)
+	}
+	if left := zkNodes(t, see, s.Prefix); len(left) != 0 {
+		t.Errorf("nodes %v left behind", left)
+	}
+}
+
+// A waiter that dies is watched by the next one, which must not take its going for the holder's.
+func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	holder := locktest.Obtain(t, zooKeeperLock(t, s, 20*time.Second), "k")
+	dead, conn := newZooKeeper(t, s, 2*time.Second, nil)
+	queued := func(n int) {
+		locktest.Eventually(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+	}
+	died, got := make(chan error, 1), make(chan lock.Lease, 1)
+	go func() {
+		_, err := dead.Acquire(t.Context(), "k")
+		died <- err
+	}()
+	queued(2)
+	next := zooKeeperLock(t, s, 20*time.Second)
+	go func() {
+		lease, err := next.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Errorf("the next waiter: %v", err)
+		}
+		got <- lease
+	}()
+	queued(3)
+	conn.Close()
+	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("the waiter without a session: %v, want ErrUnavailable", err)
+	}
+	queued(2)
+	select {
+	case <-got:
+		t.Fatal("the death of a waiter admitted the next one")
+	case <-time.After(200 * time.Millisecond):
+	}
+	locktest.Release(t, holder)
+	locktest.Release(t, <-got)
+}
+
+// The lock's node is a container, which the server deletes: numbers start anew with the next, fences do not.
+func TestZooKeeperFencesRise(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	l := zooKeeperLock(t, s, 20*time.Second)
+	locktest.FencesRise(t, "k", l, zooKeeperLock(t, s, 20*time.Second))
+	before := locktest.Obtain(t, l, "k")
+	locktest.Release(t, before)
+	locks, _, err := see.Children(s.Prefix)
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("locks %v, %v, want one", locks, err)
+	}
+	if err := see.Delete(path.Join(s.Prefix, locks[0]), -1); err != nil { // as the server will
+		t.Fatal(err)
+	}
+	after := locktest.Obtain(t, l, "k")
+	if after.Fence() <= before.Fence() {
+		t.Errorf("fence %d after %d", after.Fence(), before.Fence())
+	}
+	locktest.Release(t, after)
+}
+
+// The answer to the delete is lost with its connection: the lock asks again, and knows that "gone" was its own doing.
+func TestZooKeeperLostRelease(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	lease := locktest.Obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
+	remove := r.Losing(false, zkAnswerTo(zkDelete))
+	if err := lease.Release(t.Context()); errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want nil, or unknown and then nil", err)
+	}
+	locktest.Release(t, lease)
+	remove.Happened(t)
+	locktest.Warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
+}
+
+// The node to wait for goes just before it is watched. No watch on it may stay behind: its name never comes again, and every
+// such watch would be kept by client and server, and set anew after each reconnect.
+func TestZooKeeperLeavesNoWatches(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	l := zooKeeperLock(t, far, 30*time.Second)
+	locktest.Warm(t, l, "k")
+	held := locktest.Obtain(t, zooKeeperLock(t, s, 30*time.Second), "k")
+	var gone, left atomic.Bool
+	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing; it looks at what is asked, before the server does
+		for _, q := range zkFrames(sent) {
+			if len(q) < 8 {
+				continue
+			}
+			switch op := binary.BigEndian.Uint32(q[4:]); {
+			case op == zkSetWatches:
+				left.Store(true)
+			case (op == zkExists || op == zkGetData) && q[len(q)-1] == 1 && gone.CompareAndSwap(false, true): // 1 = and watch
+				if err := held.Release(context.Background()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+		}
+		return nil
+	})
+	locktest.Warm(t, l, "k")
+	if !gone.Load() {
+		t.Fatal("nothing was watched: this test shows nothing")
+	}
+	r.CloseAll()
+	locktest.Warm(t, l, "k")
+	if left.Load() {
+		t.Error("a watch was left behind")
+	}
+}
+
+// A session is trusted on the leader's word. A server that is cut off from it answers reads all the same.
+func TestZooKeeperAsksTheLeader(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	lease := locktest.Obtain(t, zooKeeperLock(t, far, 6*time.Second), "k")
+	var asked atomic.Bool
+	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing
+		for _, q := range zkFrames(sent) {
+			if len(q) >= 8 && binary.BigEndian.Uint32(q[4:]) == zkSync {
+				asked.Store(true)
+			}
+		}
+		return nil
+	})
+	locktest.Eventually(t, "a renewal by the leader", asked.Load)
+	locktest.Release(t, lease)
+}

@@ -1,0 +1,177 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// ask sends the acquire for l's token. The mutex is held.
+func (e *Engine) ask(l *line) {
+	if e.closed {
+		return
+	}
+	patient := slices.ContainsFunc(l.waiters, func(w *waiter) bool { return !w.overdue })
+	queue := patient && e.posts.listening(l.key) // who does not listen would be passed over
+	flag := "0"
+	if queue {
+		flag = "1"
+	}
+	c := e.newCall(l.mode.scripts().acquire, l.mode, l.key, l.token).add(flag, decimal(l.fences()))
+	c.asks, c.token, c.queue = l, l.token, queue
+	if e.o.Replicas == 0 {
+		e.wire.send(c)
+		return
+	}
+	e.spawn(func() {
+		e.sendReplicated(l.key, c)
+		e.replied(c)
+	})
+}
+
+// replied takes the answer to an acquire. What it takes to send it again goes on on a goroutine of its own.
+func (e *Engine) replied(c *call) {
+	l, token := c.asks, c.token
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that was faster
+		return
+	}
+	again := func(wait func() error) {
+		e.spawn(func() {
+			err := wait()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if l.token != token || l.phase != asking {
+				return
+			}
+			if err != nil {
+				e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err), true)
+				return
+			}
+			e.ask(l)
+		})
+	}
+	if l.tries++; !lasting(c.err) && l.tries < tries {
+		l.strays = true
+		rest := retryAfter(int(l.tries))
+		again(func() error { return lease.Pause(context.Background(), rest, nil) })
+	} else if !e.answered(l, e.parse(c.reply, c.sent, c.err), c.queue) {
+		l.tries = 0
+		again(func() error {
+			ctx, cancel := lease.Detached(context.Background())
+			defer cancel()
+			return e.posts.join(ctx, l.key)
+		})
+	}
+}
+
+// answered takes an answer about l's token. It is false when l is not queued yet, and must listen first. The mutex is held.
+func (e *Engine) answered(l *line, a answer, queue bool) bool {
+	switch {
+	case a.err != nil:
+		e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+	case a.verdict < 0:
+		e.forget(l)
+		e.bid(l)
+		e.ask(l)
+	case a.verdict == 1 && l.mode == writing:
+		e.drain(l, a, e.o.TTL)
+	case a.verdict > 0 && trust(a.sent, e.o.TTL)-e.now() < e.claim/4, a.verdict == 0 && queue && l.repeat:
+		l.repeat = false // slow, or overtaken by a message: ask again, which renews
+		e.ask(l)
+	case a.verdict > 0:
+		e.grant(l, a.fence, a.sent, e.o.TTL)
+	case queue:
+		l.phase, l.asked, l.serverTime = queued, a.sent, a.time
+		if e.expel(l, true); len(l.waiters) > 0 {
+			e.lookOut(l, a.ttl)
+		}
+	default:
+		e.expel(l, l.strays) // an earlier one may yet take the lock
+		return len(l.waiters) == 0
+	}
+	return true
+}
+
+// engineKey finds, in a context, an engine's hold of one key; the value is a *holding.
+type engineKey struct {
+	e   *Engine
+	key string
+}
+
+// acquire enters the hold that ctx carries, or waits in line for one.
+func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, error) {
+	e.o.Steps.At(ctx, step.Waiting, key)
+	if h, ok := ctx.Value(engineKey{e, key}).(*holding); ok {
+		if !h.l.mode.covers(m) {
+			return nil, ErrUpgrade
+		}
+		return h.enter(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, lock.GaveUp(ctx)
+	}
+	w := &waiter{ctx: ctx, ready: make(chan struct{}), next: newHolding(ctx, e), began: e.now()}
+	var limit time.Duration
+	until, bounded := lock.WaitUntil(ctx)
+	if bounded {
+		limit = time.Until(until)
+		w.overdue = limit <= 0
+	}
+	add(e.m.Waiting, 1)
+	defer add(e.m.Waiting, -1)
+	l, err := e.join(w, key, m)
+	if err == nil {
+		err = e.await(l, w, bounded && limit > 0, limit)
+	}
+	if err != nil {
+		if errors.Is(err, lock.ErrBusy) {
+			add(e.m.TimedOut, 1)
+		}
+		return nil, err
+	}
+	e.o.Steps.At(ctx, step.Locked, key)
+	return &w.hold.first, nil
+}
+
+// await waits until w is served, or gives up. The first attempt is not cut off by the wait running out, only by ctx.
+func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) error {
+	var late <-chan time.Time
+	if bounded {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		late = t.C
+	}
+	for {
+		select {
+		case <-w.ready:
+			return w.err
+		case <-w.ctx.Done():
+			if h := e.leave(l, w); h != nil { // granted a moment ago: pass it on
+				e.mu.Lock()
+				e.spawn(func() { _ = h.once.Do(func() error { return h.free(context.Background()) }) })
+				e.mu.Unlock()
+			}
+			return lock.GaveUp(w.ctx)
+		case <-late:
+			e.mu.Lock()
+			w.overdue = true
+			first := l.phase == asking
+			e.mu.Unlock()
+			if late = nil; first {
+				continue
+			}
+			if h := e.leave(l, w); h == nil {
+				return lock.GaveUp(w.ctx)
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package handoff_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock/handoff"
+)
+
+// wire is the network of one process inside a synctest bubble, which can be broken.
+type wire struct {
+	m       *miniredis.Miniredis
+	down    atomic.Bool  // no connection can be made
+	replies atomic.Bool  // answers and messages are lost
+	calls   atomic.Bool  // requests are lost
+	deaf    atomic.Bool  // messages are lost, answers are not
+	slow    atomic.Int64 // what the server sends takes so long, as a time.Duration
+	keep    atomic.Bool  // scripts that are sent are kept back, see deliver
+	writes  atomic.Int64 // of clients
+	mu      sync.Mutex
+	conns   []*socket
+	kept    [][]byte
+}
+
+// network is a server and the wires to it, in a bubble.
+func network(t *testing.T, processes int) (*miniredis.Miniredis, []*wire) {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(func() {
+		m.Close()
+		time.Sleep(10 * time.Second) // a closed client goes on dialing for a while, and a bubble must end empty
+	})
+	first, err := m.Dial() // which starts it
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Close()
+	wires := make([]*wire, processes)
+	for i := range wires {
+		wires[i] = &wire{m: m}
+	}
+	return m, wires
+}
+
+// process is an engine on a wire of its own, closed with the test.
+func (w *wire) process(t *testing.T, o handoff.Options) *handoff.Engine {
+	t.Helper()
+	return w.processOn(t, w.client(), o)
+}
+
+// processOn is process with a client of the test's. The wire is whole again when the engine is closed: the client connects
+// anew with a mutex locked, and a goroutine that waits for a mutex stops the clock of the bubble, and so the connecting.
+func (w *wire) processOn(t *testing.T, c *redis.Client, o handoff.Options) *handoff.Engine {
+	t.Helper()
+	t.Cleanup(func() { _ = c.Close() })
+	e := engine(t, c, o)
+	t.Cleanup(func() {
+		w.heal()
+		time.Sleep(3 * time.Second)
+	})
+	return e
+}
+
+func (w *wire) client() *redis.Client { return w.retrying(-1) }
+
+// retrying is a client that repeats commands on its own; -1 is never. It never waits for a connection: the timers of who does
+// are shared with clients outside the bubble.
+func (w *wire) retrying(retries int) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", PoolSize: 1000, MaxRetries: retries, ContextTimeoutEnabled: true, Dialer: w.dial,
+		ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond, DialTimeout: 200 * time.Millisecond,
+	})
+}
+
+func (w *wire) dial(context.Context, string, string) (net.Conn, error) {
+	if w.down.Load() {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
+	}
+	up, back := newStream(), newStream()
+	peer := &socket{w: w, in: up, out: back, server: true}
+	w.m.Server().ServeConn(peer)
+	c := &socket{w: w, in: back, out: up, peer: peer}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns = append(w.conns, c)
+	return c, nil
+}
+
+// cut breaks every connection that there is.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+}
+
+// deafen has the connections that there are lose messages from now on, as one does that only one of its sides believes in.
+func (w *wire) deafen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.peer.deaf.Store(true)
+	}
+}
+
+// forsake has the server give up the connections that listen, whose clients hear nothing of it.
+func (w *wire) forsake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		if c.listens.Load() {
+			c.peer.silent.Store(true)
+			c.out.close()
+		}
+	}
+}
+
+// heal ends all that is broken, except for connections.
+func (w *wire) heal() {
+	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls, &w.deaf, &w.keep} {
+		broken.Store(false)
+	}
+	w.slow.Store(0)
+}
+
+// deliver brings to the server what was kept back, as a network does that lost its first packets and sent them again later.
+// It returns how much there was; nobody reads the answers.
+func (w *wire) deliver() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.kept {
+		up, back := newStream(), newStream()
+		peer := &socket{w: w, in: up, out: back, server: true}
+		w.m.Server().ServeConn(peer)
+		w.conns = append(w.conns, &socket{w: w, in: back, out: up, peer: peer})
+		_ = up.write(p, 0)
+	}
+	n := len(w.kept)
+	w.kept = nil
+	return n
+}
+
+// die ends every word from the process and to it; its connections stay, as those of a machine that lost its power.
+func (w *wire) die() {
+	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls} {
+		broken.Store(true)
+	}
+}
+
+// stream is one direction of a connection. Unlike net.Pipe it buffers, as a socket does: a server that waits for a reader
+// would stop the bubble's clock.
+type stream struct {
+	mu       sync.Mutex
+	changed  *sync.Cond
+	buffer   []byte
+	due      time.Time // when the buffer arrives
+	deadline time.Time
+	closed   bool
+	// It calls back and has no channel: timers with channels that fire in a bubble, several at a time, corrupt the memory
+	// of the race detector (Go 1.26), which then crashes.
+	timer *time.Timer
+}
+
+func newStream() *stream {
+	s := &stream{}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+// wake has the reader look again at at. The mutex is held.
+func (s *stream) wake(at time.Time) {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timer = time.AfterFunc(time.Until(at), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})
+}
+
+func (s *stream) read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		now := time.Now()
+		arrived := !now.Before(s.due)
+		switch {
+		case len(s.buffer) > 0 && arrived:
+			n := copy(p, s.buffer)
+			s.buffer = s.buffer[n:]
+			return n, nil
+		case s.closed:
+			return 0, io.EOF
+		case !s.deadline.IsZero() && !now.Before(s.deadline):
+			return 0, os.ErrDeadlineExceeded
+		case !arrived && (s.deadline.IsZero() || s.due.Before(s.deadline)):
+			s.wake(s.due)
+		case !s.deadline.IsZero():
+			s.wake(s.deadline)
+		}
+		s.changed.Wait()
+	}
+}
+
+func (s *stream) write(p []byte, slow time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return io.ErrClosedPipe
+	}
+	if slow > 0 {
+		s.due = time.Now().Add(slow)
+	}
+	s.buffer = append(s.buffer, p...)
+	s.changed.Broadcast()
+	return nil
+}
+
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.changed.Broadcast()
+}
+
+// socket is one end of a connection that loses what its wire says.
+type socket struct {
+	w       *wire
+	in, out *stream
+	server  bool
+	peer    *socket     // the server's end, of a client's
+	deaf    atomic.Bool // messages are lost here
+	silent  atomic.Bool // its end is not heard of
+	listens atomic.Bool // a client's, that has subscribed
+}
+
+func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
+
+func (c *socket) Write(p []byte) (int, error) {
+	if !c.server {
+		c.w.writes.Add(1)
+		if strings.Contains(string(p), "\r\nsubscribe") {
+			c.listens.Store(true)
+		}
+	}
+	lost, slow := c.w.calls.Load(), time.Duration(0)
+	if c.server {
+		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") || strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
+		lost, slow = c.w.replies.Load() || (c.w.deaf.Load() || c.deaf.Load()) && message, time.Duration(c.w.slow.Load())
+	}
+	if !c.server && c.w.keep.Load() && strings.Contains(string(p), "\r\neval") {
+		c.w.mu.Lock()
+		defer c.w.mu.Unlock()
+		c.w.kept = append(c.w.kept, bytes.Clone(p))
+		return len(p), nil
+	}
+	if lost {
+		return len(p), nil
+	}
+	return len(p), c.out.write(p, slow)
+}
+
+func (c *socket) Close() error {
+	c.in.close()
+	if !c.silent.Load() {
+		c.out.close()
+	}
+	return nil
+}
+
+func (c *socket) SetReadDeadline(t time.Time) error {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	c.in.deadline = t
+	c.in.changed.Broadcast()
+	return nil
+}
+
+func (c *socket) SetWriteDeadline(time.Time) error { return nil } // a write never waits
+
+func (c *socket) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+
+func (c *socket) LocalAddr() net.Addr  { return &net.TCPAddr{} }
+func (c *socket) RemoteAddr() net.Addr { return &net.TCPAddr{} }

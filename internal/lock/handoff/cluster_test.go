@@ -1,0 +1,349 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// cluster makes a Redis Cluster of three masters without replicas.
+func cluster(t *testing.T) *redis.ClusterOptions {
+	t.Helper()
+	nodes := testenv.RedisNodes(t, 3, "cluster-enabled yes")
+	const slots = 16384
+	all := &redis.ClusterOptions{ContextTimeoutEnabled: true}
+	for i, n := range nodes {
+		o, ctx := options(t, n), t.Context()
+		if i == 0 {
+			all.Username, all.Password = o.Username, o.Password
+		}
+		c := connect(t, o)
+		p := c.Pipeline()
+		p.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/len(nodes), slots*(i+1)/len(nodes)-1)
+		if i > 0 {
+			host, port, _ := net.SplitHostPort(all.Addrs[0])
+			p.ClusterMeet(ctx, host, port)
+		}
+		p.ConfigSet(ctx, "requirepass", all.Password) // a client of a cluster has one for all
+		if _, err := p.Exec(ctx); err != nil {
+			t.Fatalf("node %d: %v", i, err)
+		}
+		all.Addrs = append(all.Addrs, o.Addr)
+	}
+	for _, addr := range all.Addrs {
+		c := connect(t, &redis.Options{Addr: addr, Username: all.Username, Password: all.Password})
+		locktest.Eventually(t, "a cluster", func() bool {
+			info := c.ClusterInfo(t.Context()).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
+		})
+	}
+	return all
+}
+
+// In a cluster messages go through the shard of their key: hand-offs, contention and renewals over keys of all masters.
+func TestEngineCluster(t *testing.T) {
+	t.Parallel()
+	o := cluster(t)
+	process := func(t *testing.T, e handoff.Options) *handoff.Engine {
+		own := *o
+		c := redis.NewClusterClient(&own)
+		t.Cleanup(func() { _ = c.Close() })
+		return engine(t, c, e)
+	}
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run("contention/"+name, func(t *testing.T) {
+			clusterContention(t, pick(process(t, handoff.Options{}), name), pick(process(t, handoff.Options{}), name))
+		})
+		t.Run("hand-off/"+name, func(t *testing.T) {
+			a, b := pick(process(t, handoff.Options{}), name), pick(process(t, handoff.Options{}), name)
+			clusterHandoff(t, a, b)
+		})
+	}
+	t.Run("channels", func(t *testing.T) {
+		short := handoff.Options{TTL: time.Second} // long enough for a busy machine: what nobody uses is left after five
+		a, b := process(t, short), process(t, short)
+		clusterHandoff(t, a.Fair(), b.Fair())
+		locktest.Eventually(t, "a process that no longer waits, and does not listen", func() bool { return listeners(t, o) == 0 })
+		locktest.Eventually(t, "a connection to each master that has been left", func() bool { return listening(t, o) == 0 })
+		clusterHandoff(t, a.Fair(), b.Fair())
+	})
+	t.Run("renewal", func(t *testing.T) {
+		l := process(t, handoff.Options{TTL: 3 * time.Second}).Handoff()
+		var leases []lock.Lease
+		for i := range 60 { // two with each tag, and as many without any
+			leases = append(leases, holds(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), holds(t, l, fmt.Sprintf("renewed-%d", i)))
+		}
+		time.Sleep(4 * time.Second) // there is nothing to wait for: they must not end
+		for _, lease := range leases {
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatalf("Release = %v", err)
+			}
+		}
+	})
+}
+
+// listeners counts the shard channels that somebody has subscribed to.
+func listeners(t *testing.T, o *redis.ClusterOptions) (n int) {
+	t.Helper()
+	for _, addr := range o.Addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
+		all, err := c.PubSubShardChannels(t.Context(), "").Result()
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		n += len(all)
+	}
+	return n
+}
+
+// listening counts the connections that are there to listen.
+func listening(t *testing.T, o *redis.ClusterOptions) (n int) {
+	t.Helper()
+	for _, addr := range o.Addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
+		all, err := c.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(all, "\n")
+	}
+	return n
+}
+
+// clusterContention has two processes fight for keys of several masters, and checks exclusion and fences.
+func clusterContention(t *testing.T, ls ...lock.Locker) {
+	var wg sync.WaitGroup
+	for k := range 6 {
+		key, inside, fence := fmt.Sprintf("fought-for-%d", k), new(atomic.Int64), uint64(0)
+		for g := range 6 {
+			wg.Go(func() {
+				for range 20 {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					lease, err := ls[g%len(ls)].Acquire(ctx, key)
+					if err != nil {
+						cancel()
+						t.Errorf("Acquire: %v", err)
+						return
+					}
+					if n := inside.Add(1); n != 1 || lease.Fence() <= fence {
+						t.Errorf("%s: %d holders at once, fence %d after %d", key, n, lease.Fence(), fence)
+					}
+					fence = lease.Fence()
+					inside.Add(-1)
+					if err := lease.Release(ctx); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+					cancel()
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// clusterHandoff passes locks from a to b, by messages: by look-outs alone it would take two seconds each time.
+func clusterHandoff(t *testing.T, a, b lock.Locker) {
+	const keys, rounds = 6, 5
+	var took []time.Duration
+	for k := range keys {
+		key := fmt.Sprintf("handed-%d", k)
+		for range rounds {
+			held := holds(t, a, key)
+			got := make(chan error, 1)
+			waiting := make(chan struct{})
+			go func() {
+				close(waiting)
+				lease, err := b.Acquire(t.Context(), key)
+				if err == nil {
+					err = lease.Release(context.Background())
+				}
+				got <- err
+			}()
+			<-waiting
+			if _, err := a.Acquire(lock.WithWait(t.Context(), 20*time.Millisecond), key); !errors.Is(err, lock.ErrBusy) {
+				t.Fatalf("Acquire of a held lock = %v, want ErrBusy", err)
+			}
+			start := time.Now()
+			if err := held.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+			took = append(took, time.Since(start))
+		}
+	}
+	locktest.WantTold(t, took)
+}
+
+// A cluster that does not answer holds up nobody for longer than his context lasts.
+func TestEngineClusterDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	const never = 10 * time.Minute
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1, ReadTimeout: never})
+	e, err := handoff.New(c, handoff.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := e.Fair().Acquire(ctx, "k")
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire = %v, want DeadlineExceeded", err)
+		}
+	case <-time.After(testenv.Still):
+		t.Error("Acquire outlived its context")
+	}
+	_ = l.Close()
+	if err := errors.Join(e.Close(t.Context()), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// clusterPair are two processes on a cluster, its nodes, and keys of several slots of the first one.
+type clusterPair struct {
+	a, b  lock.Locker
+	nodes []*redis.Client
+	keys  []string
+}
+
+func newClusterPair(t *testing.T, o *redis.ClusterOptions) clusterPair {
+	t.Helper()
+	process := func() lock.Locker {
+		own := *o
+		c := redis.NewClusterClient(&own)
+		t.Cleanup(func() { _ = c.Close() })
+		return engine(t, c, handoff.Options{}).Fair()
+	}
+	p := clusterPair{a: process(), b: process()}
+	for _, addr := range o.Addrs {
+		p.nodes = append(p.nodes, connect(t, &redis.Options{Addr: addr, Username: o.Username, Password: o.Password}))
+	}
+	for i := 0; len(p.keys) < 3; i++ {
+		if key := fmt.Sprintf("of-the-first-%d", i); p.slot(t, key) < 5000 {
+			p.keys = append(p.keys, key)
+		}
+	}
+	return p
+}
+
+func (p clusterPair) slot(t *testing.T, key string) int64 {
+	t.Helper()
+	slot, err := p.nodes[0].ClusterKeySlot(t.Context(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slot
+}
+
+// waits has b wait for what a holds; n is the node that has the key.
+func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, released chan error) {
+	t.Helper()
+	held, released = holds(t, p.a, key), make(chan error, 1)
+	go func() {
+		lease, err := p.b.Acquire(lock.WithWait(t.Context(), patience), key)
+		if err == nil {
+			err = lease.Release(t.Context())
+		}
+		released <- err
+	}()
+	locktest.Eventually(t, "a waiter", func() bool {
+		return len(released) > 0 || p.nodes[n].ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1
+	})
+	return held, released
+}
+
+// handsOff passes every key from a to b.
+func (p clusterPair) handsOff(t *testing.T, n int, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		held, released := p.waits(t, n, key)
+		locktest.Release(t, held)
+		if err := <-released; err != nil {
+			t.Errorf("%s: the waiter got %v", key, err)
+		}
+	}
+}
+
+// A connection that listens to channels of several slots and is lost is made anew, with all of them.
+func TestEngineClusterListenerReconnects(t *testing.T) {
+	t.Parallel()
+	p := newClusterPair(t, cluster(t))
+	p.handsOff(t, 0, p.keys...)
+	if err := p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		p.handsOff(t, 0, p.keys...)
+	}
+}
+
+// A slot moves to another node while a lock of it is held and waited for: its waiter goes along, and those of other locks are
+// not disturbed, although the old node refuses to have the moved one's channel.
+func TestEngineClusterSlotMoves(t *testing.T) {
+	t.Parallel()
+	o := cluster(t)
+	p := newClusterPair(t, o)
+	p.handsOff(t, 0, p.keys...)
+	moved := p.keys[0]
+	held, released := p.waits(t, 0, moved)
+	p.move(t, o, moved)
+	locktest.Release(t, held)
+	if err := <-released; err != nil {
+		t.Errorf("whose slot moved got %v", err)
+	}
+	for range 2 {
+		p.handsOff(t, 0, p.keys[1:]...)
+		p.handsOff(t, 1, moved)
+	}
+}
+
+// move brings the slot of key from the first node to the second.
+func (p clusterPair) move(t *testing.T, o *redis.ClusterOptions, key string) {
+	t.Helper()
+	slot, ids := p.slot(t, key), make([]string, len(p.nodes))
+	do := func(n int, args ...any) {
+		t.Helper()
+		if err := p.nodes[n].Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, n := range p.nodes {
+		ids[i] = n.ClusterMyID(t.Context()).Val()
+	}
+	do(1, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+	do(0, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+	host, port, _ := net.SplitHostPort(o.Addrs[1])
+	migrate := []any{"MIGRATE", host, port, "", 0, (10 * time.Second).Milliseconds(), "AUTH", o.Password, "KEYS"}
+	for _, k := range p.nodes[0].ClusterGetKeysInSlot(t.Context(), int(slot), 100).Val() {
+		migrate = append(migrate, k)
+	}
+	do(0, migrate...)
+	for _, n := range []int{1, 0, 2} {
+		do(n, "CLUSTER", "SETSLOT", slot, "NODE", ids[1])
+	}
+}

@@ -1,0 +1,162 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// A message that was held up on its way until the lock had gone to somebody else, and its waiter had queued again.
+func TestEngineStaleMessage(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	held := holds(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
+	got := make(chan lock.Lease, 1)
+	other := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
+	go func() {
+		lease, _ := other.Acquire(t.Context(), key)
+		got <- lease
+	}()
+	var token string
+	for start := time.Now(); token == ""; time.Sleep(time.Millisecond) {
+		token = strings.Join(s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, -1).Val(), " ")
+		if time.Since(start) > testenv.Still {
+			t.Fatal("nobody queued")
+		}
+	}
+	process, _, _ := strings.Cut(token, ".")
+	old := s.Client.Time(t.Context()).Val().Add(-4 * time.Second).UnixMilli()
+	s.Client.Publish(t.Context(), "lock:engine:"+process, fmt.Sprintf("%s 1 %d %s", token, old, key))
+	select {
+	case lease := <-got:
+		t.Errorf("an old message let somebody in with fence %d beside %d", lease.Fence(), held.Fence())
+	case <-time.After(300 * time.Millisecond): // what must not happen
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if lease := <-got; lease == nil || lease.Release(t.Context()) != nil {
+		t.Error("the waiter did not get in after the release")
+	}
+}
+
+// A key, and the same in braces, are two locks: who waits for the one is not let in by the other's release.
+func TestEngineKeyInBraces(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		l := pick(wires[0].process(t, handoff.Options{}), name)
+		bare, held := holds(t, l, "a"), holds(t, l, "{a}")
+		got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "{a}")
+		_ = bare.Release(t.Context())
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Errorf("fence %d was let in beside %d", (<-got).Fence(), held.Fence())
+		}
+		_ = held.Release(t.Context())
+		_ = (<-got).Release(t.Context())
+	})
+}
+
+// A context that carries a hold and was detached from it ends with it all the same.
+func TestEngineDetachedReentry(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: 300 * time.Millisecond}).Handoff()
+	outer := holds(t, l, key)
+	inner, err := l.Acquire(context.WithoutCancel(outer.Context()), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Client.Del(t.Context(), key)
+	select {
+	case <-inner.Context().Done():
+	case <-time.After(testenv.Still):
+		t.Fatal("the inner context outlived the lost lock")
+	}
+	if cause := context.Cause(inner.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("cause %v, want ErrLost", cause)
+	}
+}
+
+// Two engines on two databases: the hold of one does not hide that of the other.
+func TestEngineReentryThroughAnother(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	a := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
+	b := engine(t, locktest.RedisClient(t, testenv.Miniredis(t)), handoff.Options{}).Fair()
+	outer := holds(t, a, key)
+	middle, err := b.Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := a.Acquire(lock.WithWait(middle.Context(), 0), key)
+	if err != nil {
+		t.Fatalf("re-entry = %v", err)
+	}
+	for _, lease := range []lock.Lease{inner, middle, outer} {
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A release that nobody answered is made up for, whatever the patience of its context.
+func TestEngineFailedReleaseIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	c, refused := locktest.RedisClient(t, s), &refuse{}
+	ctx := lock.WithWait(t.Context(), 0)
+	lease, err := engine(t, c, handoff.Options{}).Handoff().Acquire(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.AddHook(refused)
+	refused.down.Store(true)
+	start := time.Now()
+	if err := lease.Release(ctx); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release without a server = %v, want unknown", err)
+	}
+	if took := time.Since(start); took < 20*time.Millisecond {
+		t.Errorf("gave up after %s: it did not pause between its tries", took)
+	}
+	refused.down.Store(false)
+	left(t, s, key)
+}
+
+// refuse is a client hook that lets no command through while it is down.
+type refuse struct{ down atomic.Bool }
+
+func (r *refuse) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *refuse) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !r.down.Load() {
+			return next(ctx, cmd)
+		}
+		err := &net.OpError{Op: "read", Err: io.EOF}
+		cmd.SetErr(err)
+		return err
+	}
+}

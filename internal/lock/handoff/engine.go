@@ -1,0 +1,222 @@
+// Package handoff is a lock on Redis whose release gives it to the next waiter, in the same script, and tells that waiter's process. So a
+// waiter sends nothing while it waits, and a free lock costs two commands.
+//
+// Start with [New] and [Engine], then lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process. acquire.go
+// sends an attempt and takes its answer, poll.go looks after waiters whose message was lost, lease.go is what a holder has, timers.go
+// renews it, pubsub.go and subscriber.go receive the messages, batch.go sends scripts together, readwrite.go is the read-write lock.
+package handoff
+
+import (
+	"container/heap"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// The errors that only the engine has.
+var (
+	// ErrClosed: the engine was closed while the caller waited, or before. The caller holds nothing.
+	ErrClosed = errors.New("lock: engine closed")
+	// ErrReplicas: too few replicas confirmed the lock in time; it was released again. It comes with [lock.ErrUnavailable].
+	ErrReplicas = errors.New("lock: not enough replicas")
+)
+
+// EngineOptions says how an engine's locks behave. The zero value of a field is its default.
+type Options struct {
+	// TTL is how long a holder that no longer renews keeps the lock; default 30 s, at least 50 ms.
+	TTL time.Duration
+	// Cohort and CohortTime bound how many holders of one process follow each other before the lock goes on to the next
+	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff]. A grant reserves Cohort fences:
+	// with hundreds a counter that was lost may begin below what it gave out (see [Keys]).
+	Cohort     int
+	CohortTime time.Duration
+	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
+	MaxHold time.Duration
+	// Replicas must confirm every acquire within ReplicasTimeout (default 1 s, in whole milliseconds), else [ErrReplicas].
+	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
+	Replicas        int
+	ReplicasTimeout time.Duration
+	// Steps and Metrics are told what happens; both may be left out.
+	Steps   *step.Stream
+	Metrics Metrics
+}
+
+// Engine is the lock of one process on one Redis deployment: [Engine.Handoff], [Engine.Fair], [Engine.Fenced] and
+// [Engine.ReadWrite].
+//
+// A free lock costs two commands. A held one has a queue in Redis; the script that releases it makes the first of the queue
+// the owner, and tells its process by a message, so that waiting costs nothing and the next holder sends nothing. One
+// connection listens, one timer renews and expires, for all locks: there is no goroutine per lock. A message may be
+// lost: every process looks after its waiters every two seconds, in one command per key.
+//
+// What it rests on: the clocks of this process and of the Redis server run at the same speed within 1 %. What it does not
+// give: protection from a holder that stops as a whole and goes on writing afterwards. Check its [lock.Lease.Fence] at the data;
+// fences go back only with their Redis, and those of [Engine.Fenced] not even then.
+type Engine struct {
+	c       redis.UniversalClient
+	o       Options
+	id      string
+	publish string // PUBLISH, or SPUBLISH where the client is a cluster's
+	ttl     string // in ms
+	claim   time.Duration
+	resends bool // the client repeats commands on its own, so that any answer may be the second
+	epoch   time.Time
+	posts   posts
+	wire    wire
+	m       meter
+
+	mu      sync.Mutex // guards all below, and every line and hold
+	last    uint64
+	lines   map[string]*line    // the local queues of Handoff, by key
+	bids    map[uint64]*line    // lines by the number of their token, from the first command to the last
+	rooms   map[string]*lookout // keys with somebody in the queue of Redis
+	alarms  alarms
+	debts   []debt
+	debt    alarm // when they are sent again
+	timer   *time.Timer
+	armed   time.Duration // when timer fires; 0 = it does not
+	closed  bool
+	running sync.WaitGroup
+}
+
+// The bounds of a TTL, and what a grant by message may take at most to be answered. The look-out comes more often than that.
+const (
+	minTTL   = 50 * time.Millisecond
+	maxClaim = 2500 * time.Millisecond
+)
+
+// NewEngine returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
+// +@write +@scripting +@pubsub +time +wait and the channels lock:engine:*, in a cluster +cluster as well.
+//
+// Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1: the engine repeats what was not answered, and
+// can tell a repeated release from a lost lease. A client that repeats by itself hides that: Release then says nil where
+// the lock was deleted by hand.
+func New(c redis.UniversalClient, o Options) (*Engine, error) {
+	setDefault(&o.TTL, 30*time.Second)
+	setDefault(&o.Cohort, 16)
+	setDefault(&o.CohortTime, 50*time.Millisecond)
+	setDefault(&o.ReplicasTimeout, time.Second)
+	switch {
+	case c == nil:
+		return nil, errors.New("lock: engine: no client")
+	case o.TTL < minTTL:
+		return nil, fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
+	case o.Cohort < 1 || o.CohortTime < 0 || o.MaxHold < 0 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond:
+		return nil, errors.New("lock: engine: a bound is negative")
+	}
+	e := &Engine{
+		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()),
+		claim: min(o.TTL, maxClaim), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
+	}
+	switch c := c.(type) {
+	case *redis.Client:
+		e.resends = c.Options().MaxRetries > 0
+	case *redis.ClusterClient:
+		e.resends = true       // it follows redirections
+		e.publish = "SPUBLISH" // in a cluster a server knows only who listens at it
+	case *redis.Ring:
+		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
+	}
+	e.posts.init(e)
+	e.wire.init(e)
+	return e, nil
+}
+
+func setDefault[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// Handoff is the lock for throughput: waiters of this process queue here, and pass the lock on among themselves, at most
+// [Options.Cohort] in a row. Processes are served in turn, and the waiters of each in the order in which they came.
+func (e *Engine) Handoff() lock.Locker { return modeLocker{e, handingOff} }
+
+// Fair is the lock that serves every waiter of every process in the order in which Redis saw them come. It is the same
+// lock as [Engine.Handoff] where keys are the same.
+func (e *Engine) Fair() lock.Locker { return modeLocker{e, exclusive} }
+
+// modeLocker is the engine as a locker of one mode.
+type modeLocker struct {
+	e *Engine
+	m mode
+}
+
+func (l modeLocker) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	return l.e.acquire(ctx, key, l.m)
+}
+
+// now is the engine's clock: monotonic, and half the size of a time.Time.
+func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
+
+// trust is until when an ownership confirmed at sent may be believed in, for a TTL.
+func trust(sent, ttl time.Duration) time.Duration { return sent + lease.ValidFor(ttl) }
+
+// spawn runs f unless the engine is closed. It is called with the mutex held.
+func (e *Engine) spawn(f func()) {
+	if !e.closed {
+		e.running.Go(f)
+	}
+}
+
+func (e *Engine) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
+// Close fails every waiter with [ErrClosed], releases every hold, whose context ends, and stops listening. ctx bounds it; on
+// an error of ctx what was not released expires. It may be repeated.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	var held []*holding
+	for _, l := range e.bids {
+		if l.hold != nil {
+			held = append(held, l.hold)
+			l.hold.finish(l.until, context.Canceled) // now: what is released late may have expired by then
+		}
+		if len(l.waiters) > 0 {
+			e.empty(l, ErrClosed, true)
+		}
+	}
+	e.closed = true
+	for len(e.alarms) > 0 {
+		a, _ := heap.Pop(&e.alarms).(*alarm)
+		a.index = 0
+	}
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	e.mu.Unlock()
+	failed := make([]error, len(held))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var wg sync.WaitGroup
+		for i, h := range held {
+			wg.Go(func() { failed[i] = h.once.Do(func() error { return h.free(ctx) }) })
+			if i%64 == 63 {
+				wg.Wait()
+			}
+		}
+		wg.Wait()
+		e.running.Wait()
+		e.wire.close()
+		e.posts.close()
+	}()
+	select {
+	case <-done:
+		return errors.Join(failed...)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,425 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// engine returns an engine that is closed with the test, before its client.
+func engine(t testing.TB, c redis.UniversalClient, o handoff.Options) *handoff.Engine {
+	t.Helper()
+	e, err := handoff.New(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Still)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			t.Errorf("Engine.Close: %v", err)
+		}
+	})
+	return e
+}
+
+func TestNewEngineRefuses(t *testing.T) {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer c.Close()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	defer ring.Close()
+	for why, test := range map[string]struct {
+		c redis.UniversalClient
+		o handoff.Options
+	}{
+		"no client":     {},
+		"redis.Ring":    {c: ring},
+		"TTL 49ms":      {c: c, o: handoff.Options{TTL: 49 * time.Millisecond}},
+		"bound is nega": {c: c, o: handoff.Options{MaxHold: -1}},
+	} {
+		if _, err := handoff.New(test.c, test.o); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("NewEngine = %v, want an error that says %q", err, why)
+		}
+	}
+}
+
+// pick returns one of the engine's locks.
+func pick(e *handoff.Engine, name string) lock.Locker {
+	switch name {
+	case "fair":
+		return e.Fair()
+	case "rw-write":
+		return e.ReadWrite().Write()
+	case "rw-read":
+		return e.ReadWrite().Read()
+	default:
+		return e.Handoff()
+	}
+}
+
+// spy is a client hook that counts scripts as they are sent, and sends them again where it is told to.
+type spy struct {
+	scripts atomic.Int64
+	again   atomic.Bool
+}
+
+func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !isScript(cmd) {
+			return next(ctx, cmd)
+		}
+		s.scripts.Add(1)
+		err := next(ctx, cmd)
+		if s.again.Load() {
+			err = next(ctx, cmd)
+		}
+		return err
+	}
+}
+
+func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		scripts := 0
+		for _, cmd := range cmds {
+			if isScript(cmd) {
+				scripts++
+			}
+		}
+		s.scripts.Add(int64(scripts))
+		err := next(ctx, cmds)
+		if scripts > 0 && s.again.Load() {
+			err = next(ctx, cmds)
+		}
+		return err
+	}
+}
+
+func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
+
+func TestEngineFreeLockCostsTwoCommands(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			c, counted := locktest.RedisClient(t, s), &spy{}
+			l, key := pick(engine(t, c, handoff.Options{}), name), s.Prefix+name+"{1}"
+			locktest.Warm(t, l, key)
+			c.AddHook(counted)
+			const rounds = 50
+			for range rounds {
+				locktest.Warm(t, l, key)
+			}
+			if got := counted.scripts.Load(); got != 2*rounds {
+				t.Errorf("%d commands for %d acquisitions of a free lock, want %d", got, rounds, 2*rounds)
+			}
+		})
+	}
+}
+
+// fight lets goroutines of four engines take a lock in turns, and checks exclusion, fences and that everybody comes.
+func fight(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Client, o handoff.Options) {
+	t.Helper()
+	key := s.Prefix + t.Name() + "{1}"
+	const engines, perEngine, rounds = 4, 8, 50
+	var inside atomic.Int64
+	var fence uint64
+	var wg sync.WaitGroup
+	for range engines {
+		l := pick(engine(t, c(), o), name)
+		for range perEngine {
+			wg.Go(func() {
+				for range rounds {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					lease, err := l.Acquire(ctx, key)
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						cancel()
+						return
+					}
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d holders at once", n)
+					}
+					if lease.Fence() <= fence {
+						t.Errorf("fence %d after %d, want it to rise", lease.Fence(), fence)
+					}
+					fence = lease.Fence()
+					s.Client.Ping(ctx)
+					inside.Add(-1)
+					if err := lease.Release(ctx); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+					cancel()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	left(t, s, key)
+}
+
+// left fails when a free lock leaves an owner or a queue behind for more than a moment.
+func left(t *testing.T, s *testenv.RedisServer, key string) {
+	t.Helper()
+	keys := handoff.KeysOf(key)
+	for start := time.Now(); s.Client.Exists(t.Context(), keys.Lock, keys.Queue).Val() != 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > testenv.Still {
+			t.Fatalf("left behind: owner %q, queue %v", s.Client.Get(t.Context(), keys.Lock).Val(), s.Client.ZRange(t.Context(), keys.Queue, 0, -1).Val())
+		}
+	}
+}
+
+func TestEngineContendedCommands(t *testing.T) {
+	s := testenv.Redis(t)
+	for name, most := range map[string]float64{"handoff": 0.30, "fair": 2.05} {
+		t.Run(name, func(t *testing.T) {
+			counted := &spy{}
+			// A slow machine must not cut the cohort short by the clock: the count is what is tested.
+			fight(t, s, name, func() *redis.Client {
+				c := locktest.RedisClient(t, s)
+				c.AddHook(counted)
+				return c
+			}, handoff.Options{CohortTime: time.Minute})
+			got := float64(counted.scripts.Load()) / (4 * 8 * 50)
+			t.Logf("%.3f commands for each acquisition", got)
+			if got > most {
+				t.Errorf("%.3f commands for each acquisition, want at most %.2f", got, most)
+			}
+		})
+	}
+}
+
+// Every script arrives twice, and the second answer is the one that counts.
+func TestEngineScriptsSentTwice(t *testing.T) {
+	t.Parallel()
+	for server, give := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		for _, name := range []string{"handoff", "fair"} {
+			t.Run(server+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s, twice := give(t), &spy{}
+				twice.again.Store(true)
+				fight(t, s, name, func() *redis.Client {
+					o, err := redis.ParseURL(s.URL)
+					if err != nil {
+						t.Fatal(err)
+					}
+					o.MaxRetries = 1 // says that an answer may be the second
+					c := redis.NewClient(o)
+					t.Cleanup(func() { _ = c.Close() })
+					c.AddHook(twice)
+					return c
+				}, handoff.Options{})
+			})
+		}
+	}
+}
+
+func TestEngineLostAnswers(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			c, lost, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, s.Prefix+name+"{1}"
+			l := pick(engine(t, c, handoff.Options{}), name)
+			locktest.Warm(t, l, key)
+			c.AddHook(lost)
+			for n := range int64(3) { // of an acquire, then of a release, all but the last
+				lost.Left.Store(n)
+				lease, err := l.Acquire(t.Context(), key)
+				if err != nil {
+					t.Fatalf("Acquire with %d answers lost = %v", n, err)
+				}
+				lost.Left.Store(n)
+				if err := lease.Release(t.Context()); err != nil {
+					t.Errorf("Release with %d answers lost = %v, want nil", n, err)
+				}
+			}
+			lost.Left.Store(3)
+			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+				t.Errorf("Acquire with all answers lost = %v, want ErrUnavailable", err)
+			}
+			left(t, s, key)
+			// Another process: what this one sends to clean up would have its answers lost in place of the release.
+			c, lost = locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}
+			lease := holds(t, pick(engine(t, c, handoff.Options{}), name), key)
+			c.AddHook(lost)
+			lost.Left.Store(3)
+			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+				t.Errorf("Release with all answers lost = %v, want unknown", err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("Release repeated = %v, want nil", err)
+			}
+		})
+	}
+}
+
+func TestEngineReentry(t *testing.T) {
+	s := testenv.Redis(t)
+	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
+	e := engine(t, c, handoff.Options{})
+	c.AddHook(counted)
+	outer, err := e.Handoff().Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := counted.scripts.Load()
+	inner, err := e.Fair().Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inner.Fence() != outer.Fence() {
+		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
+	}
+	if err := outer.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := inner.Context().Err(); err != nil {
+		t.Errorf("the outer release ended the inner lease: %v", err)
+	}
+	if got := counted.scripts.Load() - before; got != 0 {
+		t.Errorf("re-entry cost %d commands", got)
+	}
+	if err := inner.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Handoff().Acquire(outer.Context(), key); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
+	}
+	left(t, s, key)
+}
+
+func TestEngineReplicasShort(t *testing.T) {
+	s := testenv.Redis(t)
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{Replicas: 1, ReplicasTimeout: time.Millisecond}).Handoff()
+	_, err := l.Acquire(t.Context(), s.Prefix+"{1}")
+	if !errors.Is(err, handoff.ErrReplicas) || !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire without a replica = %v, want ErrReplicas and ErrUnavailable", err)
+	}
+	left(t, s, s.Prefix+"{1}")
+}
+
+func TestEngineClose(t *testing.T) {
+	s := testenv.Redis(t)
+	e, err := handoff.New(locktest.RedisClient(t, s), handoff.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := s.Prefix + "{1}"
+	lease, err := e.Handoff().Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 2)
+	for _, l := range []lock.Locker{e.Handoff(), e.Fair()} {
+		go func() {
+			_, err := l.Acquire(context.Background(), key)
+			failed <- err
+		}()
+	}
+	for s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 0 {
+		runtime.Gosched()
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	for range 2 {
+		if err := <-failed; !errors.Is(err, handoff.ErrClosed) {
+			t.Errorf("a waiter got %v, want ErrClosed", err)
+		}
+	}
+	if lease.Context().Err() == nil {
+		t.Error("the hold outlived its engine")
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release after Close = %v, want nil", err)
+	}
+	if _, err := e.Fair().Acquire(t.Context(), key); !errors.Is(err, handoff.ErrClosed) {
+		t.Errorf("Acquire after Close = %v, want ErrClosed", err)
+	}
+	left(t, s, key)
+}
+
+// Who closes an engine whose server does not answer has holds that end nevertheless, before others could have the lock.
+func TestEngineCloseWithoutServer(t *testing.T) {
+	t.Parallel()
+	c := connect(t, options(t, testenv.RedisNodes(t, 1)[0]))
+	e, err := handoff.New(c, handoff.Options{TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leases []lock.Lease
+	for i := range 100 { // more than it releases at a time
+		leases = append(leases, holds(t, e.Fair(), strconv.Itoa(i)))
+	}
+	if err := c.Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := e.Close(ctx); err == nil {
+		t.Error("Close = nil, but nothing was released")
+	}
+	for _, lease := range leases {
+		if lease.Context().Err() == nil {
+			t.Error("a hold outlived its engine")
+		}
+	}
+}
+
+// Five thousand held locks: no goroutine of their own, and little memory.
+func TestEngineHeldLocksAreCheap(t *testing.T) {
+	s := testenv.Redis(t)
+	// No renewal may be on its way when the memory is measured.
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Hour}).Handoff()
+	locktest.Warm(t, l, s.Prefix+"{0}")
+	const locks = 5000
+	keys, leases := make([]string, locks), make([]lock.Lease, locks)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s{%d}", s.Prefix, i)
+	}
+	ctx := context.Background()
+	before, heap := runtime.NumGoroutine(), heapInUse()
+	for i, key := range keys {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases[i] = lease
+	}
+	if after := runtime.NumGoroutine(); after > before+10 {
+		t.Errorf("%d goroutines with %d locks held, %d with none", after, locks, before)
+	}
+	bytes := (heapInUse() - heap) / locks
+	t.Logf("%d bytes for each held lock", bytes)
+	if bytes > 600 {
+		t.Errorf("%d bytes for each held lock, want at most 600", bytes)
+	}
+	for _, lease := range leases {
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// heapInUse is what remains reachable.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

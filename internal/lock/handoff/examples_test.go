@@ -1,0 +1,122 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+)
+
+// exampleEngine returns an engine on an embedded Redis.
+func exampleEngine() (e *handoff.Engine, stop func()) {
+	_, client, end := locktest.EmbeddedRedis()
+	e, err := handoff.New(client, handoff.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return e, func() {
+		_ = e.Close(context.Background())
+		end()
+	}
+}
+
+// sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.
+func sell(ctx context.Context, log *slog.Logger, locker lock.Locker, deduct func(ctx context.Context, fence uint64) error) error {
+	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := lease.Release(ctx); err != nil {
+			log.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
+		}
+	}()
+	return deduct(lease.Context(), lease.Fence())
+}
+
+// What docs/locks.md shows: an engine for the whole process, and a section under one of its locks.
+func ExampleEngine() {
+	server, _, stop := locktest.EmbeddedRedis()
+	defer stop()
+	addr := server.Addr()
+
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	engine, err := handoff.New(client, handoff.Options{TTL: 10 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	defer engine.Close(context.Background())
+
+	var seen uint64 // in the row
+	log := slog.New(slog.DiscardHandler)
+	for range 2 {
+		err := sell(context.Background(), log, engine.Handoff(), func(_ context.Context, fence uint64) error {
+			if fence <= seen {
+				return errors.New("too late: refused by the row")
+			}
+			seen = fence
+			return nil
+		})
+		fmt.Println("sold:", err)
+	}
+	// Output:
+	// sold: <nil>
+	// sold: <nil>
+}
+
+// The lease's context goes to whatever is done under the lock, and an Acquire with it re-enters.
+func ExampleEngine_Handoff() {
+	engine, stop := exampleEngine()
+	defer stop()
+	locker := engine.Handoff()
+	lease, _ := locktest.TryOnce(locker, "lock:{101}")
+	_, err := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("somebody else:", err)
+	inner, err := locker.Acquire(lease.Context(), "lock:{101}")
+	fmt.Println("the holder again:", err, inner.Release(context.Background()))
+	fmt.Println("released:", lease.Release(context.Background()), lease.Release(context.Background()))
+	// Output:
+	// somebody else: lock: busy
+	// the holder again: <nil> <nil>
+	// released: <nil> <nil>
+}
+
+// First come, first served: whoever queued first is the next holder, and has the next fence.
+func ExampleEngine_Fair() {
+	engine, stop := exampleEngine()
+	defer stop()
+	locker := engine.Fair()
+	lease, _ := locktest.TryOnce(locker, "lock:{101}")
+	next := make(chan lock.Lease)
+	go func() {
+		lease, _ := locker.Acquire(context.Background(), "lock:{101}")
+		next <- lease
+	}()
+	fmt.Println("released:", lease.Release(context.Background()))
+	second := <-next
+	fmt.Println("the next fence:", second.Fence()-lease.Fence() == 1)
+	_ = second.Release(context.Background())
+	// Output:
+	// released: <nil>
+	// the next fence: true
+}
+
+// The table that checks the fence has seen one that Redis knows nothing of: it was given out by a master that is gone.
+func ExampleEngine_Fenced() {
+	engine, stop := exampleEngine()
+	defer stop()
+	const high = 5_000_000_000_000_000
+	seen := func(context.Context, string) (uint64, error) { return high, nil } // SELECT fence FROM product_stock WHERE id = 101
+	lease, _ := locktest.TryOnce(engine.Fenced(seen), "lock:{101}")
+	fmt.Println("fence:", lease.Fence()) // UPDATE ... SET fence = ? WHERE id = 101 AND fence <= ?
+	_ = lease.Release(context.Background())
+	// Output: fence: 5000000000000001
+}

@@ -1,0 +1,128 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// The counter may go at any time, expired, evicted or flushed: fences rise all the same (invariant 3).
+func TestEngineFenceWithoutItsCounter(t *testing.T) {
+	s := testenv.Redis(t)
+	for name, turns := range map[string][]string{
+		"handoff":    {"handoff", "handoff", "handoff"},
+		"fair":       {"fair", "fair", "fair"},
+		"read-write": {"rw-write", "rw-read", "rw-write", "rw-read", "rw-read", "rw-write", "rw-write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for how, wait := range map[string]time.Duration{"at once": 0, "queueing": patience} {
+				e, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}), s.Prefix+"{"+name+how+"}"
+				var last uint64
+				for i, turn := range turns {
+					if s.Client.Del(t.Context(), handoff.KeysOf(key).Fence).Val() == 0 && i > 0 {
+						t.Fatal("there is no counter")
+					}
+					lease, err := pick(e, turn).Acquire(lock.WithWait(t.Context(), wait), key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if lease.Fence() <= last {
+						t.Errorf("%s, %s: fence %d after %d, want it to rise", how, turn, lease.Fence(), last)
+					}
+					last = lease.Fence()
+					released(t, lease)
+				}
+			}
+		})
+	}
+}
+
+// The same where the lock goes from one process to the next, which asks nothing.
+func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair", "rw-write"} {
+		t.Run(name, func(t *testing.T) {
+			key := s.Prefix + "{" + name + "}"
+			held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+			next := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
+			s.Client.HDel(t.Context(), handoff.KeysOf(key).Fence, "fence")
+			released(t, held)
+			lease := served(t, "who waited", next)
+			if lease.Fence() <= held.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
+			}
+			released(t, lease)
+			last := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+			if last.Fence() <= lease.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", last.Fence(), lease.Fence())
+			}
+			released(t, last)
+		})
+	}
+}
+
+// The fencing counter outlives its last use by six days, however long it has been used.
+func TestEngineFenceOutlivesIdleDays(t *testing.T) {
+	s := testenv.Redis(t)
+	ctx, key := t.Context(), s.Prefix+"{1}"
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Handoff()
+	const day = 24 * time.Hour
+	fence := handoff.KeysOf(key).Fence
+	for _, left := range []time.Duration{0, time.Hour, 6*day - time.Minute, 6*day + time.Minute} {
+		if left > 0 && !s.Client.PExpire(ctx, fence, left).Val() {
+			t.Fatal("there is no fence")
+		}
+		locktest.Warm(t, l, key)
+		if got := s.Client.PTTL(ctx, fence).Val(); got < 6*day || got > 7*day {
+			t.Errorf("used with %s to live, it has %s, want six to seven days", left, got)
+		}
+	}
+}
+
+// The counter is lost, or goes back, between any two holds; the resource remembers.
+func TestEngineFenced(t *testing.T) {
+	s := testenv.Redis(t)
+	e, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}), s.Prefix+"{1}"
+	var last atomic.Uint64
+	last.Store(1000)
+	l := e.Fenced(func(context.Context, string) (uint64, error) { return last.Load(), nil })
+	fences := handoff.KeysOf(key).Fence
+	for i := range 6 {
+		switch i {
+		case 2:
+			s.Client.Del(t.Context(), fences)
+		case 4:
+			s.Client.HSet(t.Context(), fences, "fence", 7)
+		}
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := l.Acquire(lease.Context(), key)
+		if err != nil || inner.Fence() != lease.Fence() {
+			t.Errorf("re-entry: fence %v, %v, want the hold's %d", inner, err, lease.Fence())
+		}
+		if err := inner.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if lease.Fence() <= last.Load() {
+			t.Fatalf("fence %d, want more than %d", lease.Fence(), last.Load())
+		}
+		last.Store(lease.Fence())
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := e.Fenced(func(context.Context, string) (uint64, error) { return 0, errors.New("no answer") })
+	if _, err := broken.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire where the resource does not answer = %v, want ErrUnavailable", err)
+	}
+	left(t, s, key)
+}

@@ -1,0 +1,370 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+)
+
+// lateContext ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.
+type lateContext struct {
+	context.Context
+	asked atomic.Bool
+	grant func()
+}
+
+func (c *lateContext) Done() <-chan struct{} {
+	if c.asked.CompareAndSwap(false, true) {
+		c.grant()
+	}
+	return c.Context.Done()
+}
+
+// A grant that races with the end of its waiter's context goes to the waiter or is passed on; it is never nobody's
+// (invariant 5). Which of the two is chance, so that there are many rounds.
+func TestEngineGrantRacesWithCancel(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		holder := pick(wires[0].process(t, handoff.Options{}), name)
+		l := pick(wires[1].process(t, handoff.Options{}), name)
+		gaveUp := 0
+		for range 40 {
+			held := holds(t, holder, "k{1}")
+			inner, cancel := context.WithCancel(t.Context())
+			ctx := &lateContext{Context: inner, grant: func() {
+				time.Sleep(100 * time.Millisecond) // until it is queued
+				_ = held.Release(context.Background())
+				time.Sleep(100 * time.Millisecond) // until the message has come
+				cancel()
+			}}
+			lease, err := l.Acquire(ctx, "k{1}")
+			if err == nil {
+				err = lease.Release(t.Context())
+			} else if gaveUp++; errors.Is(err, lock.ErrBusy) && errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			nothingLeft(t, m, "k{1}")
+		}
+		if gaveUp == 0 {
+			t.Error("no waiter gave up after its grant")
+		}
+	})
+}
+
+// Who is granted the lock after it has gone, and whose cancel was lost, passes the grant on as soon as it hears of it
+// (invariant 5).
+func TestEngineGrantOfSomebodyGone(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 3)
+		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		ctx, cancel := context.WithCancel(t.Context())
+		_, failed := waits(ctx, pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{1}")
+		wires[1].calls.Store(true)
+		cancel()
+		<-failed
+		time.Sleep(2400 * time.Millisecond) // the cancel is given up for now
+		wires[1].heal()
+		start := time.Now()
+		_ = held.Release(t.Context())
+		lease := <-next
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("the next one entered after %s", took)
+		}
+		_ = lease.Release(t.Context())
+		time.Sleep(2 * time.Second)
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+// A cancel that was lost is sent again, within two seconds of the network's return (invariant 5).
+func TestEngineCancelIsSentAgain(t *testing.T) {
+	for _, outage := range []time.Duration{300 * time.Millisecond, 2400 * time.Millisecond, time.Minute} {
+		t.Run(outage.String(), func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, wires := network(t, 2)
+				holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+				l := pick(wires[1].process(t, handoff.Options{}), name)
+				var ends []context.CancelFunc
+				var failures []chan error
+				for range 3 {
+					ctx, cancel := context.WithCancel(t.Context())
+					_, failed := waits(ctx, l, "k{1}")
+					ends, failures = append(ends, cancel), append(failures, failed)
+				}
+				if queued(m, "k{1}") == 0 {
+					t.Fatal("nobody has queued")
+				}
+				wires[1].calls.Store(true)
+				for i, cancel := range ends {
+					cancel()
+					<-failures[i]
+				}
+				time.Sleep(outage)
+				wires[1].heal()
+				time.Sleep(2 * time.Second)
+				if n := queued(m, "k{1}"); n != 0 {
+					t.Errorf("%d in the queue whose waiters have gone", n)
+				}
+			})
+		})
+	}
+}
+
+// A listener that was cut off asks as soon as it listens again, and does not wait for the next look-out (invariant 6).
+func TestEngineReconnectLooksAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+		wires[1].down.Store(true)
+		wires[1].cut()
+		_ = held.Release(t.Context())
+		time.Sleep(20 * time.Millisecond)
+		wires[1].heal()
+		start := time.Now()
+		<-got
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("the waiter entered %s after its connection was back", took)
+		}
+	})
+}
+
+// A grant whose message is lost, of a waiter that then gives up while its cancel is lost as well, holds the others up for a
+// claim at most, and not for a TTL (invariant 6).
+func TestEngineGrantIsClaimedOrExpires(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 3)
+		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{1}")
+		wires[1].die()
+		start := time.Now()
+		_ = held.Release(t.Context())
+		<-next
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("the next one entered after %s, want a claim of 2.5 s at most", took)
+		}
+	})
+}
+
+// Waiters that vanish from the queue, as after a FLUSHALL or a failover, find their place again, and the lock that is
+// free meanwhile (invariant 6).
+func TestEngineQueueVanishes(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		lost := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(wires[1].process(t, handoff.Options{}), name)
+		got, _ := waits(t.Context(), l, "k{1}")
+		also, _ := waits(t.Context(), l, "k{1}")
+		keys := handoff.KeysOf("k{1}")
+		for _, k := range []string{keys.Lock, keys.Queue} {
+			m.Del(k)
+		}
+		start := time.Now()
+		lease := <-got
+		_ = lease.Release(t.Context())
+		<-also
+		if took := time.Since(start); took > 2500*time.Millisecond {
+			t.Errorf("the waiters entered after %s, want 2.5 s at most", took)
+		}
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of what vanished = %v, want ErrLost", err)
+		}
+	})
+}
+
+// Those who wait behind a lease that is lost bid anew, and get in (invariant 6).
+func TestEngineLossLetsWaitersIn(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 1)
+		l := pick(wires[0].process(t, handoff.Options{}), name)
+		lost := holds(t, l, "k{1}")
+		first, _ := waits(t.Context(), l, "k{1}")
+		second, _ := waits(t.Context(), l, "k{1}")
+		keys := handoff.KeysOf("k{1}")
+		for _, k := range []string{keys.Lock, keys.Queue} {
+			m.Del(k)
+		}
+		start := time.Now()
+		_ = (<-first).Release(t.Context())
+		_ = (<-second).Release(t.Context())
+		if took := time.Since(start); took > locktest.TTL/2 {
+			t.Errorf("the waiters entered after %s, the next renewal was due after %s", took, locktest.TTL*2/5)
+		}
+		<-lost.Context().Done()
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+	})
+}
+
+// A process that has only had waiters of its own does not listen yet. When its release queues behind another process, it
+// begins to, and is told like any other.
+func TestEngineListensBeforeItQueues(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		l := pick(wires[0].process(t, handoff.Options{Cohort: 1}), name)
+		held := holds(t, l, "k{1}")
+		var own chan lock.Lease
+		if name == "handoff" { // which waits here, and sends nothing
+			own, _ = waits(t.Context(), l, "k{1}")
+		}
+		other, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+		if name == "fair" { // which queues at once
+			own, _ = waits(t.Context(), l, "k{1}")
+		}
+		_ = held.Release(t.Context())
+		lease := <-other
+		time.Sleep(10 * time.Millisecond)
+		start := time.Now()
+		_ = lease.Release(t.Context())
+		_ = (<-own).Release(t.Context())
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("told after %s", took)
+		}
+	})
+}
+
+// Who listens to all channels, to look what happens, does not stand in for a waiter whose process has gone.
+func TestEngineSkipsTheDeadWhoeverLooksOn(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 4)
+		c := wires[3].client()
+		t.Cleanup(func() { _ = c.Close() })
+		all := c.PSubscribe(t.Context(), "*")
+		t.Cleanup(func() { _ = all.Close() })
+		if _, err := all.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		ctx, gone := context.WithCancel(t.Context())
+		_, failed := waits(ctx, pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{1}")
+		wires[1].down.Store(true)
+		wires[1].cut()
+		synctest.Wait()
+		start := time.Now()
+		_ = held.Release(t.Context())
+		_ = (<-next).Release(t.Context())
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("the next one entered after %s", took)
+		}
+		gone()
+		<-failed
+	})
+}
+
+// A process that believes that it listens where its server does not is passed over. It comes to know by the look-out that
+// finds its waiter gone from the queue, and is served however many others there are.
+func TestEngineReplacesAForsakenConnection(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 3)
+		others := []lock.Locker{pick(wires[0].process(t, handoff.Options{}), name), pick(wires[1].process(t, handoff.Options{}), name)}
+		l := pick(wires[2].process(t, handoff.Options{}), name)
+		listens(t, l, others[0])
+		wires[2].forsake()
+		var wg sync.WaitGroup
+		ctx, stop := context.WithCancel(t.Context())
+		for _, other := range others {
+			for range 2 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						if lease, err := other.Acquire(lock.WithWait(ctx, patience), "k{1}"); err == nil {
+							time.Sleep(100 * time.Millisecond)
+							_ = lease.Release(ctx)
+						}
+					}
+				})
+			}
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		lease, err := l.Acquire(lock.WithWait(t.Context(), time.Minute), "k{1}")
+		if took := time.Since(start); err != nil || took > 10*time.Second {
+			t.Errorf("Acquire = %v after %s, want it within 10 s", err, took)
+		} else {
+			_ = lease.Release(t.Context())
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// A connection that has missed a message is replaced: the second hand-off does not wait for a look-out again.
+func TestEngineReplacesADeafConnection(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		holder := pick(wires[0].process(t, handoff.Options{}), name)
+		l := pick(wires[1].process(t, handoff.Options{}), name)
+		listens(t, l, holder)
+		wires[1].deafen()
+		for round, most := range []time.Duration{2500 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond} {
+			held := holds(t, holder, "k{1}")
+			got, _ := waits(t.Context(), l, "k{1}")
+			start := time.Now()
+			_ = held.Release(t.Context())
+			_ = (<-got).Release(t.Context())
+			if took := time.Since(start); took > most {
+				t.Errorf("round %d: told after %s, want %s at most", round, took, most)
+			}
+			time.Sleep(3 * time.Second) // its goroutine looks every two seconds whether the connection is doubted
+		}
+	})
+}
+
+// What a look-out finds gone from the queue because it was served meanwhile is no message that was missed.
+func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, wires := network(t, 2)
+		other := wires[0].process(t, handoff.Options{}).Fair()
+		var late atomic.Bool
+		kept, goOn := make(chan struct{}), make(chan struct{})
+		c := wires[1].client()
+		c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+			if late.CompareAndSwap(true, false) {
+				close(kept)
+				<-goOn
+			}
+			return send()
+		}})
+		l := wires[1].processOn(t, c, handoff.Options{}).Fair()
+		listens(t, l, other)
+		held := holds(t, other, "k{1}")
+		first, _ := waits(t.Context(), l, "k{1}")
+		between, _ := waits(t.Context(), other, "k{1}")
+		last, _ := waits(t.Context(), l, "k{1}")
+		late.Store(true)
+		<-kept // the look-out for both
+		_ = held.Release(t.Context())
+		_ = (<-first).Release(t.Context())
+		held = <-between
+		close(goOn)
+		time.Sleep(5 * time.Second)
+		wires[1].mu.Lock()
+		n := 0
+		for _, c := range wires[1].conns {
+			if c.listens.Load() {
+				n++
+			}
+		}
+		wires[1].mu.Unlock()
+		if n != 1 {
+			t.Errorf("%d connections have listened, want the one that missed nothing", n)
+		}
+		_ = held.Release(t.Context())
+		_ = (<-last).Release(t.Context())
+	})
+}

@@ -1,0 +1,213 @@
+package handoff_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// Nothing grows with the number of keys that were ever locked: no memory and no goroutine here, and in Redis nothing without
+// an expiry (invariant 10).
+func TestEngineForgets(t *testing.T) {
+	s := testenv.Redis(t)
+	e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+	round := func(from, to int) {
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				l := pick(e, []string{"handoff", "fair"}[g%2])
+				for i := from; i < to; i++ {
+					key := fmt.Sprintf("%s{%d}", s.Prefix, i)
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					lease, err := l.Acquire(lock.WithWait(ctx, time.Duration(g/2)*10*time.Second), key)
+					if err == nil {
+						err = lease.Release(ctx)
+					}
+					if cancel(); err != nil && g > 1 {
+						t.Errorf("Acquire and Release: %v", err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	const keys = 1000
+	round(0, keys)
+	goroutines := runtime.NumGoroutine()
+	// A round may open connections, whose buffers stay. What grows with the keys grows in every round.
+	grown := int64(math.MaxInt64)
+	for n := 1; n <= 5 && grown > keys*100; n++ {
+		heap := heapInUse()
+		round(n*keys, (n+1)*keys)
+		grown = min(grown, int64(heapInUse())-int64(heap))
+	}
+	locktest.Eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
+	if grown > keys*100 {
+		t.Errorf("%d bytes more for each key that was locked once", grown/keys)
+	}
+	lasting(t, s)
+}
+
+// lasting fails where a key of the test has no expiry.
+func lasting(t *testing.T, s *testenv.RedisServer) {
+	t.Helper()
+	ctx := t.Context()
+	all, keys := s.Client.Scan(ctx, 0, s.Prefix+"*", 5000).Iterator(), []string(nil)
+	for all.Next(ctx) {
+		keys = append(keys, all.Val())
+	}
+	if len(keys) == 0 {
+		t.Error("no key at all was found")
+	}
+	ttls := make([]*redis.DurationCmd, len(keys))
+	_, _ = s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			ttls[i] = p.PTTL(ctx, key)
+		}
+		return nil
+	})
+	for i, key := range keys {
+		if ttl := ttls[i].Val(); ttl == -1 || ttl > 7*24*time.Hour {
+			t.Errorf("%s expires in %s", key, ttl)
+		}
+	}
+}
+
+// Keys expire while they are used, too, and no waiter or cancel leaves one that does not.
+func TestEngineKeysExpireInUse(t *testing.T) {
+	s := testenv.Redis(t)
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
+	held := holds(t, l, s.Prefix+"{1}")
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() { _, _ = l.Acquire(ctx, s.Prefix+"{1}") })
+	}
+	queue := handoff.KeysOf(s.Prefix + "{1}").Queue
+	locktest.Eventually(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
+	lasting(t, s)
+	cancel()
+	wg.Wait()
+	locktest.Eventually(t, "an empty queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 0 })
+	lasting(t, s)
+	_ = held.Release(t.Context())
+	lasting(t, s)
+}
+
+// What the server does for a hand-off does not depend on how many wait (invariant 9).
+func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	s := &testenv.RedisServer{URL: node.URL}
+	admin := locktest.RedisClient(t, s)
+	cost := map[int]int{}
+	for _, waiting := range []int{10, 500} {
+		// Two engines: an own waiter of the releaser's would be another case.
+		holder, l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
+		key := fmt.Sprintf("k{%d}", waiting)
+		held := holds(t, holder, key)
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan lock.Lease, waiting)
+		var wg sync.WaitGroup
+		for range waiting {
+			wg.Go(func() {
+				if lease, err := l.Acquire(ctx, key); err == nil {
+					got <- lease
+				}
+			})
+		}
+		locktest.Eventually(t, "all in the queue", func() bool { return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting) })
+		before := calls(t, admin)
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease := <-got
+		cost[waiting] = calls(t, admin) - before
+		cancel()
+		wg.Wait()
+		_ = lease.Release(t.Context())
+	}
+	t.Logf("commands for a hand-off, those inside of scripts too: %v", cost)
+	if few, many := cost[10], cost[500]; many > few+3 { // a look-out may come in between
+		t.Errorf("a hand-off costs %d commands with 500 waiters and %d with 10", many, few)
+	}
+}
+
+var callsOf = regexp.MustCompile(`cmdstat_([a-z|_]+):calls=(\d+)`)
+
+// calls is how many commands the server has run, those inside of scripts too, and the caller's own not.
+func calls(t *testing.T, c *redis.Client) (n int) {
+	t.Helper()
+	info, err := c.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range callsOf.FindAllStringSubmatch(info, -1) {
+		if m[1] == "info" || m[1] == "zcard" || strings.HasPrefix(m[1], "client") || m[1] == "hello" || m[1] == "auth" {
+			continue
+		}
+		v, _ := strconv.Atoi(m[2])
+		n += v
+	}
+	return n
+}
+
+// absolute is a number as long as a time of day in milliseconds.
+var absolute = regexp.MustCompile(`^\d{12,}$`)
+
+// timeless is a client hook that fails where an absolute time is sent: server time comes from PX and TIME (invariant 11).
+type timeless struct{ t *testing.T }
+
+func (h timeless) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h timeless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.check(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h timeless) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			h.check(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (h timeless) check(cmd redis.Cmder) {
+	for _, arg := range cmd.Args() {
+		if absolute.MatchString(fmt.Sprint(arg)) {
+			h.t.Errorf("%s was sent an absolute time: %v", cmd.Name(), arg)
+		}
+	}
+}
+
+func TestEngineSendsNoTimeOfDay(t *testing.T) {
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			s := testenv.Redis(t)
+			fight(t, s, name, func() *redis.Client {
+				c := locktest.RedisClient(t, s)
+				c.AddHook(timeless{t})
+				return c
+			}, handoff.Options{})
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package handoff
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+
+	"lastitem/internal/lock/lease"
+)
+
+// Keys are what the engine keeps for one lock in Redis. Deleting them is harmless while nobody holds or waits, but for Fence: a counter
+// that is missing goes on from the server's clock, in microseconds, which is above what it gave out before unless that clock went back.
+//
+// A cancelled attempt leaves a tombstone besides, for a minute; a read leaves one, for ten seconds, where its acquire may have been sent
+// twice: always, with a client that repeats commands by itself.
+type Keys struct {
+	Lock         string // the owner's token, for as long as the lock is held
+	Queue        string // the waiters' tokens; lasts a week after somebody joined it
+	Fence        string // the fencing counter and the last ticket; lasts at least six days after the lock was last granted
+	LastReleaser string // the token of the last release; lasts a TTL or a minute at most
+	Readers      string // the readers' tokens; lasts no longer than the last of them
+}
+
+// KeysOf returns the keys of the lock that is called key.
+func KeysOf(key string) Keys {
+	tag, dot := lease.KeyTag(key)
+	return Keys{Lock: key, Queue: tag + dot + "queue", Fence: tag + dot + "fence", LastReleaser: tag + dot + "last", Readers: tag + dot + "readers"}
+}
+
+// scriptKeys are those of [Keys] that every script has, and the tombstone of a token.
+func scriptKeys(key, token string) [5]string {
+	const queue, fence, last, ended = "queue", "fence", "last", "ended:"
+	tag, dot := lease.KeyTag(key)
+	all := tag + dot + queue + tag + dot + fence + tag + dot + last + tag + dot + ended + token // in one allocation
+	n := len(tag) + len(dot)
+	a := n + len(queue)
+	b := a + n + len(fence)
+	c := b + n + len(last)
+	return [5]string{key, all[:a], all[a:b], all[b:c], all[c:]}
+}
+
+func readersKey(key string) string {
+	return lease.BesideKey(key, "readers")
+}
+
+// hashed is what Redis Cluster hashes of a key.
+func hashed(key string) string {
+	if tag := lease.HashTag(key); tag != "" {
+		return tag
+	}
+	return key
+}
+
+// token names one attempt of this process: who to tell, a number that is never used twice, how many fencing tokens a grant
+// reserves, and how many milliseconds a grant by message may stay unanswered.
+func (e *Engine) token(number uint64, fences int) string {
+	b := make([]byte, 0, 56)
+	b = append(append(b, e.id...), '.')
+	b = append(strconv.AppendUint(b, number, 36), '.')
+	b = append(strconv.AppendInt(b, int64(fences), 10), '.')
+	return string(strconv.AppendInt(b, e.claim.Milliseconds(), 10))
+}
+
+// numberOf reads the number back, 0 when the token is not one of this process.
+func (e *Engine) numberOf(token string) uint64 {
+	rest, ours := strings.CutPrefix(token, e.id+".")
+	number, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.ParseUint(number, 36, 64)
+	if !ours || err != nil {
+		return 0
+	}
+	return n
+}

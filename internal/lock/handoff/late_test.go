@@ -1,0 +1,327 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+)
+
+// A request that arrives long after its caller has given up has no effect any more (invariants 4 and 5).
+func TestEngineAcquireArrivesLate(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		t.Run(fmt.Sprintf("held %t", held), func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, wires := network(t, 2)
+				other := pick(wires[0].process(t, handoff.Options{}), name)
+				l := pick(wires[1].process(t, handoff.Options{}), name)
+				locktest.Warm(t, l, "k{1}")
+				listens(t, l, other)
+				var holder lock.Lease
+				if held {
+					holder = holds(t, other, "k{1}")
+				}
+				wires[1].keep.Store(true)
+				ctx, cancel := context.WithCancel(t.Context())
+				_, failed := waits(ctx, l, "k{1}")
+				wires[1].keep.Store(false)
+				cancel()
+				if err := <-failed; !errors.Is(err, lock.ErrBusy) {
+					t.Errorf("Acquire = %v, want ErrBusy", err)
+				}
+				time.Sleep(2 * time.Second)
+				if n := wires[1].deliver(); n == 0 {
+					t.Error("no request was kept back")
+				}
+				synctest.Wait()
+				if n := queued(m, "k{1}"); n != 0 {
+					t.Errorf("%d in the queue after a late request", n)
+				}
+				if held {
+					_ = holder.Release(t.Context())
+				}
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
+}
+
+// The same, of a request that was sent again, granted and released meanwhile; once, to a waiter, or several times since.
+func TestEngineGrantedAcquireArrivesLate(t *testing.T) {
+	since := map[string]func(l, other lock.Locker, held lock.Lease) (end func()){
+		"free since": func(_, _ lock.Locker, held lock.Lease) func() {
+			_ = held.Release(context.Background())
+			return func() {}
+		},
+		"passed on": func(_, other lock.Locker, held lock.Lease) func() {
+			got, _ := waits(context.Background(), other, "k{1}")
+			_ = held.Release(context.Background())
+			next := <-got
+			return func() { _ = next.Release(context.Background()) }
+		},
+		"held by another since": func(_, other lock.Locker, held lock.Lease) func() {
+			_ = held.Release(context.Background())
+			next, _ := other.Acquire(context.Background(), "k{1}")
+			_ = next.Release(context.Background())
+			return func() {}
+		},
+		"held twice since": func(l, other lock.Locker, held lock.Lease) func() {
+			_ = held.Release(context.Background())
+			for _, l := range []lock.Locker{other, l} {
+				next, _ := l.Acquire(context.Background(), "k{1}")
+				_ = next.Release(context.Background())
+			}
+			return func() {}
+		},
+	}
+	for when, happens := range since {
+		t.Run(when, func(t *testing.T) {
+			both(t, func(t *testing.T, name string) { lateAcquire(t, name, -1, happens) })
+		})
+	}
+	// A client that repeats by itself does not tell: then the last releaser is remembered, and no other.
+	for _, when := range []string{"free since", "passed on"} {
+		t.Run(when+", client that repeats", func(t *testing.T) {
+			both(t, func(t *testing.T, name string) { lateAcquire(t, name, 1, since[when]) })
+		})
+	}
+}
+
+// listens has the process of l wait for a lock of the other's, so that from then on its first request for a lock may queue.
+func listens(t *testing.T, l, other lock.Locker) {
+	t.Helper()
+	held := holds(t, other, "k{0}")
+	got, _ := waits(t.Context(), l, "k{0}")
+	_ = held.Release(t.Context())
+	_ = (<-got).Release(t.Context())
+}
+
+// lateAcquire has an acquire arrive after it was repeated and granted, and something else happened.
+func lateAcquire(t *testing.T, name string, retries int, happens func(l, other lock.Locker, held lock.Lease) (end func())) {
+	m, wires := network(t, 2)
+	other := pick(wires[0].process(t, handoff.Options{}), name)
+	l := pick(wires[1].processOn(t, wires[1].retrying(retries), handoff.Options{}), name)
+	locktest.Warm(t, l, "k{1}")
+	listens(t, l, other)
+	wires[1].keep.Store(true)
+	got, _ := waits(t.Context(), l, "k{1}")
+	wires[1].keep.Store(false)
+	end := happens(l, other, <-got)
+	time.Sleep(time.Second)
+	if n := wires[1].deliver(); n == 0 {
+		t.Error("no request was kept back")
+	}
+	synctest.Wait()
+	if n := queued(m, "k{1}"); n != 0 {
+		t.Errorf("%d in the queue after a late request", n)
+	}
+	end()
+	synctest.Wait()
+	nothingLeft(t, m, "k{1}")
+}
+
+// A look-out that arrives after its waiter has given up does not queue for it again (invariants 4 and 5).
+func TestEngineLookOutArrivesLate(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(wires[1].process(t, handoff.Options{}), name)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, failed := waits(ctx, l, "k{1}")
+		wires[1].keep.Store(true)
+		time.Sleep(2100 * time.Millisecond) // past one look-out
+		wires[1].keep.Store(false)
+		cancel()
+		<-failed
+		time.Sleep(2 * time.Second)
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no look-out was kept back")
+		}
+		synctest.Wait()
+		if n := queued(m, "k{1}"); n != 0 {
+			t.Errorf("%d in the queue after a late look-out", n)
+		}
+	})
+}
+
+// The same, of a look-out that was repeated, and whose waiter has had the lock since.
+func TestEngineGrantedLookOutArrivesLate(t *testing.T) {
+	for when, since := range map[string]time.Duration{"granted after the repetition": time.Second, "granted before it": 0} {
+		t.Run(when, func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, wires := network(t, 2)
+				held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+				got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+				wires[1].keep.Store(true)
+				time.Sleep(2100 * time.Millisecond) // past one look-out
+				wires[1].keep.Store(false)
+				time.Sleep(since)
+				_ = held.Release(t.Context())
+				if err := (<-got).Release(t.Context()); err != nil {
+					t.Errorf("Release = %v", err)
+				}
+				time.Sleep(2 * time.Second)
+				if n := wires[1].deliver(); n == 0 {
+					t.Error("no look-out was kept back")
+				}
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
+}
+
+// An acquire that arrives twice keeps the place that the first one had (invariants 4 and 8).
+func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 3)
+		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(wires[1].process(t, handoff.Options{}), name)
+		listens(t, l, pick(wires[2].process(t, handoff.Options{}), name))
+		wires[1].keep.Store(true)
+		first, _ := waits(t.Context(), l, "k{1}")
+		wires[1].keep.Store(false)
+		time.Sleep(time.Second) // it was sent again, and has queued
+		second, _ := waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{1}")
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		_ = held.Release(t.Context())
+		synctest.Wait()
+		if len(first) != 1 || len(second) != 0 {
+			t.Errorf("%d of the first and %d of the second have it, want the first", len(first), len(second))
+		}
+	})
+}
+
+// The same, of an acquire whose lease was lost meanwhile.
+func TestEngineLostAcquireArrivesLate(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		other := pick(wires[0].process(t, handoff.Options{}), name)
+		l := pick(wires[1].process(t, handoff.Options{}), name)
+		locktest.Warm(t, l, "k{1}")
+		wires[1].keep.Store(true)
+		got, _ := waits(t.Context(), l, "k{1}")
+		wires[1].keep.Store(false)
+		lost := <-got
+		m.Del("k{1}")
+		<-lost.Context().Done()
+		locktest.Warm(t, other, "k{1}")
+		time.Sleep(time.Second)
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+	})
+}
+
+// The same, of an acquire that follows a release whose answers were lost, and that had queued for the next one here: a message
+// was faster.
+func TestEngineAcquireAfterLostReleaseArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, wires := network(t, 2)
+		other := wires[0].process(t, handoff.Options{}).Handoff()
+		c, lost := wires[1].client(), &loseThenKeep{LostAnswers: locktest.LostAnswers{Name: "evalsha"}, w: wires[1]}
+		c.AddHook(lost)
+		l := wires[1].processOn(t, c, handoff.Options{Cohort: 1}).Handoff()
+		listens(t, l, other)
+		held := holds(t, l, "k{1}")
+		own, _ := waits(t.Context(), l, "k{1}")
+		got, _ := waits(t.Context(), other, "k{1}")
+		lost.Left.Store(tries)
+		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want unknown", err)
+		}
+		_ = (<-got).Release(t.Context())
+		lease := <-own
+		wires[1].keep.Store(false)
+		_ = lease.Release(t.Context())
+		locktest.Warm(t, other, "k{1}")
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+// tries is how often the engine sends a call.
+const tries = 3
+
+// loseThenKeep keeps back what is sent after the last answer that it loses.
+type loseThenKeep struct {
+	locktest.LostAnswers
+	w *wire
+}
+
+func (h *loseThenKeep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	swallowed := h.LostAnswers.ProcessHook(next)
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		last := h.Left.Load() == 1
+		err := swallowed(ctx, cmd)
+		if last {
+			h.w.keep.Store(true)
+		}
+		return err
+	}
+}
+
+// The same, of an acquire that was repeated for somebody who would not wait, and was told that the lock was held.
+func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, wires := network(t, 2)
+		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(wires[1].process(t, handoff.Options{}), name)
+		wires[1].keep.Store(true)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}")
+			failed <- err
+		}()
+		synctest.Wait()
+		wires[1].keep.Store(false)
+		if err := <-failed; !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire = %v, want ErrBusy", err)
+		}
+		_ = held.Release(t.Context())
+		time.Sleep(time.Second)
+		if n := wires[1].deliver(); n == 0 {
+			t.Error("no request was kept back")
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+// What became of a lost lease after its attempt was cancelled is not what its holder released.
+func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		other := pick(wires[0].process(t, handoff.Options{}), name)
+		l := pick(wires[1].process(t, handoff.Options{MaxHold: locktest.TTL}), name)
+		wires[1].keep.Store(true)
+		got, _ := waits(t.Context(), l, "k{1}")
+		wires[1].keep.Store(false)
+		lost := <-got
+		<-lost.Context().Done()
+		holds(t, other, "k{1}")
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release after somebody else was let in = %v, want ErrLost", err)
+		}
+	})
+}

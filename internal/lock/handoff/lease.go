@@ -1,0 +1,273 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// holding is one ownership of the lock by one caller. Its leases are that caller's, and the re-entries'.
+type holding struct {
+	once    lease.ReleaseOnce // the release
+	e       *Engine
+	l       *line
+	token   string
+	parent  context.Context
+	making  sync.Mutex      // guards the next three; whoever has the engine's may take it, not the other way round
+	ctx     context.Context // made when it is asked for
+	cancel  context.CancelCauseFunc
+	cause   error // why the hold has ended, unless its caller's context had before
+	fence   uint64
+	since   time.Duration
+	until   time.Duration // set when it ends
+	first   engineLease
+	entries int32
+	lost    bool
+	ended   bool
+	unsure  bool // a release was sent whose answer was lost
+	undone  bool // lost, and its attempt cancelled in case that a request for it may yet arrive
+}
+
+// carrier is the context between a caller's and its hold's: it carries the hold without an allocation of its own.
+type carrier holding
+
+func (c *carrier) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+func (c *carrier) Done() <-chan struct{}       { return c.parent.Done() }
+func (c *carrier) Err() error                  { return c.parent.Err() }
+func (c *carrier) Value(key any) any {
+	if k, ok := key.(engineKey); ok && k.e == c.e && k.key == c.l.key {
+		return (*holding)(c)
+	}
+	return c.parent.Value(key)
+}
+
+// newHolding prepares what a waiter will hold, so that whoever passes the lock on to it has nothing left to make.
+func newHolding(ctx context.Context, e *Engine) *holding {
+	h := &holding{e: e, parent: ctx, entries: 1}
+	h.first.h = h
+	return h
+}
+
+// context is that of the hold.
+func (h *holding) context() context.Context {
+	h.making.Lock()
+	defer h.making.Unlock()
+	if h.ctx == nil {
+		parent := context.Context((*carrier)(h))
+		if h.cause != nil {
+			parent = context.WithoutCancel(parent) // whose end came later, or not at all
+		}
+		if h.ctx, h.cancel = context.WithCancelCause(parent); h.cause != nil {
+			h.cancel(h.cause)
+		}
+	}
+	return h.ctx
+}
+
+// end is when the hold of l must no longer be believed in.
+func (l *line) end() time.Duration {
+	if most := l.e.o.MaxHold; most > 0 && l.hold != nil {
+		return min(l.until, l.hold.since+most)
+	}
+	return l.until
+}
+
+// enter is re-entry: counted here, and free of charge.
+func (h *holding) enter(ctx context.Context) (lock.Lease, error) {
+	h.e.mu.Lock()
+	over := h.entries == 0 || h.ended
+	if !over {
+		h.entries++
+	}
+	h.e.mu.Unlock()
+	if over {
+		return nil, lock.ErrLost
+	}
+	h.e.o.Steps.At(ctx, step.Locked, h.l.key)
+	outer := h.context()
+	if ctx.Done() == outer.Done() {
+		return &engineLease{h: h, ctx: ctx}, nil
+	}
+	// It may carry the hold and be detached from it: then the end of the hold is brought to it.
+	inner, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })
+	return &engineLease{h: h, ctx: inner, end: func() { stop(); cancel(context.Canceled) }}, nil
+}
+
+// lose ends a hold that can no longer be trusted, and lets the other waiters of the line bid anew. The mutex is held.
+func (e *Engine) lose(l *line) {
+	h := l.hold
+	h.lost = true
+	h.finish(l.until, lock.ErrLost)
+	add(e.m.Lost, 1)
+	if h.undone = l.strays; h.undone {
+		e.spawn(func() { e.sendCancel(l.key, h.token) })
+	}
+	e.forget(l)
+	e.again(l)
+}
+
+// again bids anew for those who wait in l, or ends it.
+func (e *Engine) again(l *line) {
+	if len(l.waiters) == 0 {
+		e.drop(l)
+		return
+	}
+	e.bid(l)
+	e.ask(l)
+}
+
+// finish ends the hold's context, once. The mutex is held.
+func (h *holding) finish(until time.Duration, cause error) {
+	if h.ended {
+		return
+	}
+	h.ended, h.until = true, until
+	h.making.Lock()
+	if h.parent.Err() == nil {
+		h.cause = cause
+	}
+	cancel := h.cancel
+	h.making.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+	add(h.e.m.Held, -1)
+	observe(h.e.m.Hold, h.e.now()-h.since)
+}
+
+// free gives the lock up: to the next waiter here, or with a command to whoever is next in Redis.
+func (h *holding) free(ctx context.Context) error {
+	e, l := h.e, h.l
+	ctx = context.WithoutCancel(ctx)
+	e.o.Steps.At(ctx, step.Releasing, l.key)
+	e.mu.Lock()
+	next, passed, strays := "", false, false
+	if l.hold == h { // else it was lost, or this is a repetition
+		now := e.now()
+		if passed = l.mayPass(now); passed {
+			e.serve(l, now) // first of all: what else there is to do has time
+		}
+		h.finish(l.until, context.Canceled)
+		if !passed {
+			// From here on no renewal includes it: first disarm, then release.
+			strays = l.strays && l.mode != reading // a read's release remembers by itself
+			e.forget(l)
+			switch {
+			case len(l.waiters) == 0:
+				e.drop(l)
+			case e.posts.listening(l.key):
+				e.bid(l)
+				next = l.token
+			default: // who does not listen would be passed over
+				e.again(l)
+			}
+		}
+	}
+	e.mu.Unlock()
+	if passed {
+		runtime.Gosched() // the next holder has work to do now; what is left to do here has time
+		e.o.Steps.At(ctx, step.Released, l.key)
+		return nil
+	}
+	err := h.release(ctx, next)
+	if strays { // the last releaser is remembered, and that is soon another
+		e.sendCancel(l.key, h.token)
+	}
+	return err
+}
+
+// mayPass bounds the cohort, and leaves the next holder some time to be trusted.
+func (l *line) mayPass(now time.Duration) bool {
+	return len(l.waiters) > 0 && l.fence <= l.last && now-l.granted < l.e.o.CohortTime && l.until-now > l.e.claim/4
+}
+
+// release sends the release, with which the line bids again under the token next where that is not "".
+func (h *holding) release(ctx context.Context, next string) error {
+	e, l := h.e, h.l
+	released, a := e.sendRelease(l, h.token, next)
+	if next != "" {
+		e.mu.Lock()
+		switch {
+		case l.token != next || l.phase != asking: // granted by a message that was faster, or given up
+		case a.err != nil || a.verdict < 0 || a.verdict > 0 && e.o.Replicas > 0:
+			l.anew = true // the release may have queued already
+			e.ask(l)
+		default:
+			e.answered(l, a, true)
+		}
+		e.mu.Unlock()
+	}
+	switch {
+	case a.err != nil:
+		h.unsure = true
+		e.owe(debt{l.key, h.token}) // else the lock would stay for what is left of its TTL
+		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
+	case h.undone: // the cancel is remembered as a release, and came when others could be let in
+		return lock.ErrLost
+	case released == 1:
+		e.o.Steps.At(ctx, step.Released, l.key)
+		return nil
+	case (h.unsure || a.resent) && !h.lost && e.now() < h.until: // nobody else can have ended it
+		return nil
+	case h.unsure || a.resent && !h.lost:
+		return errors.New("lock: engine: release unknown: it was sent, and the lease has run out since")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !h.lost { // nobody has noticed before
+		h.lost = true
+		add(e.m.Lost, 1)
+	}
+	return lock.ErrLost
+}
+
+// engineLease is one entry into a hold.
+type engineLease struct {
+	h    *holding
+	ctx  context.Context // of a re-entry
+	end  func()          // of a context of its own
+	left bool
+}
+
+// Context ends with ErrLost when the lock was not renewed in time, or held for too long. An Acquire with it re-enters.
+func (l *engineLease) Context() context.Context {
+	if l.ctx != nil {
+		return l.ctx
+	}
+	return l.h.context()
+}
+
+// Fence rises with every hold; entries of one hold have the same.
+func (l *engineLease) Fence() uint64 { return l.h.fence }
+
+// Release leaves the hold; the last to leave releases it. Nil also says: it was passed on within this process.
+func (l *engineLease) Release(ctx context.Context) error {
+	h := l.h
+	h.e.mu.Lock()
+	if !l.left {
+		l.left = true
+		h.entries--
+	}
+	inner, lost := h.entries > 0, h.lost
+	h.e.mu.Unlock()
+	if l.end != nil {
+		l.end()
+	}
+	if !inner {
+		return h.once.Do(func() error { return h.free(ctx) })
+	}
+	h.e.o.Steps.At(ctx, step.Releasing, h.l.key)
+	if lost {
+		return lock.ErrLost
+	}
+	h.e.o.Steps.At(ctx, step.Released, h.l.key)
+	return nil
+}

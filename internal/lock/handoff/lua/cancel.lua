@@ -1,0 +1,10 @@
+-- Undoes an attempt whatever has become of it: queued, granted, not yet arrived (its tombstone refuses it then).
+-- KEYS, ARGV[1..3]: see pass.lua
+-- Returns {1 when it had been granted, and was passed on, else 0; skipped}.
+-- include pass.lua
+redis.call('SET', KEYS[5], 1, 'PX', memory)
+redis.call('ZREM', KEYS[2], ARGV[1])
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0} end
+redis.call('SET', KEYS[4], ARGV[1], 'PX', memory)
+pass({})
+return {1, skipped}

@@ -1,0 +1,169 @@
+package handoff
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+)
+
+// lookout looks after the lines of this process that are in the queue of one key, in case a message is lost.
+type lookout struct {
+	lines  []*line // in the order in which they queued
+	alarm  alarm
+	key    string
+	failed int
+	busy   bool
+}
+
+// look-outs come so often, and never when the owner's time has run out without one. It is less than a claim, so that a grant
+// whose message was lost is found in time.
+func (e *Engine) lookAfter(ttl time.Duration) time.Duration {
+	d := e.claim * 4 / 5
+	if ttl > 0 {
+		d = min(d, ttl+rand.N(ttl/8+10*time.Millisecond))
+	}
+	return max(d, 10*time.Millisecond)
+}
+
+// lookOut adds a line that has queued; ttl is the owner's.
+func (e *Engine) lookOut(l *line, ttl time.Duration) {
+	k := e.rooms[l.key]
+	if k == nil {
+		k = &lookout{key: l.key}
+		k.alarm.look = k
+		e.rooms[l.key] = k
+	}
+	k.lines = append(k.lines, l)
+	if at := e.now() + e.lookAfter(ttl); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
+		e.schedule(&k.alarm, at)
+	}
+}
+
+func (e *Engine) unlook(l *line) {
+	k := e.rooms[l.key]
+	if k == nil {
+		return
+	}
+	if i := slices.Index(k.lines, l); i >= 0 {
+		k.lines = slices.Delete(k.lines, i, i+1)
+	}
+	if len(k.lines) == 0 {
+		e.unschedule(&k.alarm)
+		delete(e.rooms, l.key)
+	}
+}
+
+// lookAll looks after all keys: after a reconnect, messages may have been missed.
+func (e *Engine) lookAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, k := range e.rooms {
+		e.look(k)
+	}
+}
+
+// lookSize bounds the waiters of one look-out.
+const lookSize = 500
+
+// look sends one command for all lines of a key. The mutex is held.
+func (e *Engine) look(k *lookout) {
+	if k.busy {
+		return
+	}
+	k.busy = true
+	e.unschedule(&k.alarm)
+	// The rest, if any, has its turn when some of these have had theirs: Lua takes only so many values at once.
+	lines := slices.Clone(k.lines[:min(len(k.lines), lookSize)])
+	tokens := make([]string, len(lines))
+	for i, l := range lines {
+		tokens[i] = l.token
+	}
+	e.spawn(func() {
+		ctx, cancel := lease.Detached(context.Background())
+		defer cancel()
+		c := newCall(enginePoll)
+		for i, token := range tokens {
+			if keys := scriptKeys(k.key, token); i == 0 {
+				c.key(keys[:]...)
+			} else {
+				c.key(keys[4])
+			}
+		}
+		if slices.ContainsFunc(lines, func(l *line) bool { return l.mode.shares() }) {
+			c.script = engineRWPoll
+			c.key(readersKey(k.key))
+		}
+		c.add(tokens[0], e.ttl, e.publish).add(tokens[1:]...)
+		if c.err = e.posts.join(ctx, k.key); c.err == nil {
+			e.call(c)
+		}
+		a := e.parse(c.reply, c.sent, c.err)
+		a.resent = c.tries > 1
+		e.looked(k, lines, tokens, a)
+	})
+}
+
+// looked takes what a look-out found: one of the lines may have the lock.
+func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k.busy = false
+	if k.failed++; a.err == nil {
+		k.failed = 0
+	}
+	has, gone := strings.Fields(a.token), uint64(0)
+	for i, l := range lines {
+		if l.token != tokens[i] || l.phase != queued {
+			gone++ // served meanwhile, or given up: it may be one of those that had vanished from the queue
+		}
+	}
+	for i, l := range lines {
+		switch {
+		case a.err != nil || a.resent:
+			e.stray(l, k.key, tokens[i])
+		case l.token != tokens[i]: // its release may have come before the look-out, which then queued for nobody
+			e.spawn(func() { e.sendCancel(k.key, tokens[i]) })
+		}
+		switch {
+		case l.token != tokens[i] || l.phase != queued:
+		case k.failed >= tries:
+			e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+		case a.err == nil && slices.Contains(has, l.token):
+			e.missed(l)
+			e.askAgain(l) // which renews, and does all that a grant needs
+		case a.err == nil:
+			if len(has) == 0 && a.fence > gone { // or it was passed over, as one that does not listen
+				e.missed(l)
+			}
+			l.asked, l.serverTime = a.sent, a.time
+		}
+	}
+	if e.rooms[k.key] == k {
+		if n := len(lines); len(k.lines) > n { // the others next time
+			k.lines = append(slices.Clone(k.lines[n:]), k.lines[:n]...)
+		}
+		e.schedule(&k.alarm, e.now()+e.lookAfter(a.ttl))
+	}
+}
+
+// missed says that a message for l went astray, since it was seen in the queue. The mutex is held.
+func (e *Engine) missed(l *line) {
+	key, since := l.key, l.asked
+	e.spawn(func() { e.posts.missed(key, since) })
+}
+
+// stray notes that a look-out for a token may yet arrive, and queue for it: for l, or for what was l's attempt when it was sent.
+// That one is buried later, when its release is over. The mutex is held.
+func (e *Engine) stray(l *line, key, token string) {
+	if l.token == token {
+		l.strays = true
+		return
+	}
+	e.spawn(func() { e.owe(debt{key, token}) })
+}

@@ -1,0 +1,106 @@
+package handoff_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// sentinel is a master with a replica and a sentinel that makes the replica the master when the other one is gone. It returns
+// who are watched, the first of them the master, and clients that find it.
+func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Client) {
+	t.Helper()
+	const password = "of both"
+	nodes = testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
+	master := options(t, nodes[0])
+	host, port, _ := net.SplitHostPort(master.Addr)
+	for i, n := range nodes {
+		c := connect(t, options(t, n))
+		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", password).Err(), c.ConfigSet(t.Context(), "requirepass", password).Err()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			continue
+		}
+		if err := c.ReplicaOf(t.Context(), host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+		locktest.Eventually(t, "a replica", func() bool {
+			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
+		})
+	}
+	watch := options(t, testenv.RedisSentinel(t,
+		fmt.Sprintf("sentinel monitor shop %s %s 1", host, port), fmt.Sprintf("sentinel auth-pass shop %q", password),
+		"sentinel down-after-milliseconds shop 1000", "sentinel failover-timeout shop 10000"))
+	watching := redis.NewSentinelClient(watch)
+	t.Cleanup(func() { _ = watching.Close() })
+	locktest.Eventually(t, "a sentinel that knows the replica", func() bool {
+		replicas, err := watching.Replicas(t.Context(), "shop").Result()
+		return err == nil && len(replicas) == 1 && replicas[0]["flags"] == "slave"
+	})
+	return nodes, func() *redis.Client {
+		c := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: "shop", SentinelAddrs: []string{watch.Addr}, SentinelPassword: watch.Password, Password: password,
+			MaxRetries: -1, ContextTimeoutEnabled: true,
+		})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+}
+
+// The master goes while its lock is held and waited for. What had reached the replica is as it was: the holder holds on, the
+// waiter is served by the new master, and fences rise.
+func TestEngineSentinelFailsOver(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"handoff", "fair", "rw-write"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes, client := sentinel(t)
+			c := client()
+			a, b := pick(engine(t, c, handoff.Options{}), name), pick(engine(t, client(), handoff.Options{}), name)
+			held := holds(t, a, "k")
+			got := make(chan lock.Lease, 1)
+			go func() {
+				if lease, err := b.Acquire(lock.WithWait(t.Context(), patience), "k"); err == nil {
+					got <- lease
+				} else {
+					t.Errorf("Acquire = %v", err)
+				}
+			}()
+			locktest.Eventually(t, "a waiter", func() bool { return c.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
+			conn := c.Conn()
+			if err := conn.Set(t.Context(), "last", 1, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := conn.Wait(t.Context(), 1, locktest.Soon).Result(); n != 1 || err != nil {
+				t.Fatalf("%d replicas have it all, %v, want one", n, err)
+			}
+			_ = conn.Close()
+			nodes[0].Kill()
+			locktest.Eventually(t, "a new master", func() bool { return c.Set(t.Context(), "last", 2, 0).Err() == nil })
+			if len(got) > 0 || held.Context().Err() != nil {
+				t.Errorf("the holder has lost it: %v, or somebody else has it", held.Context().Err())
+			}
+			locktest.Release(t, held)
+			lease := served(t, "who waited", got)
+			if lease.Fence() <= held.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
+			}
+			locktest.Release(t, lease)
+			next := holds(t, a, "k")
+			if next.Fence() <= lease.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
+			}
+			locktest.Release(t, next)
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"lastitem/internal/lock"
+)
+
+// settled remembers how a release ended, so that it may be repeated: nil and ErrLost are final, anything else is tried
+// again.
+type ReleaseOnce struct {
+	mu    sync.Mutex
+	final bool
+	err   error
+}
+
+// settle runs release unless an earlier run was final. Runs do not overlap.
+func (s *ReleaseOnce) Do(release func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.final {
+		return s.err
+	}
+	s.err = release()
+	s.final = s.err == nil || errors.Is(s.err, lock.ErrLost)
+	return s.err
+}
+
+// expiry ends a lease's context, by this process's own monotonic clock, before the server can give the lock away: at the
+// moment the last successful acquire or renewal was sent, plus the TTL, less a margin. It does not depend on a message.
+type Expiry struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	ttl    time.Duration
+	sent   atomic.Pointer[time.Time] // of the last successful acquire or renewal
+}
+
+// newExpiry starts the clock of a lease whose acquire was sent at sent.
+func NewExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *Expiry {
+	e := &Expiry{ttl: ttl}
+	e.sent.Store(&sent)
+	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	e.timer = time.AfterFunc(left(sent, ttl), e.Lose)
+	return e
+}
+
+// left is how long a lease of ttl, confirmed by a request that was sent at sent, can still be trusted.
+func left(sent time.Time, ttl time.Duration) time.Duration {
+	return time.Until(sent.Add(ValidFor(ttl)))
+}
+
+// validFor is for how long after the moment at which it was sent a request confirms a lease of ttl. The margin covers the drift between
+// two clocks that run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
+func ValidFor(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
+
+// tooLate says whether the grant of a request that was sent at sent arrived after the end of its lease: the server may have granted the
+// lock to a rival, so Acquire must not return it.
+func TooLate(sent time.Time, ttl time.Duration) bool { return left(sent, ttl) <= 0 }
+
+// extend restarts the clock after a renewal that was sent at sent and succeeded.
+func (e *Expiry) Extend(sent time.Time) {
+	e.sent.Store(&sent)
+	e.timer.Reset(left(sent, e.ttl))
+}
+
+// over says whether the lease can no longer be trusted. It reads the clock, since a process that was stopped may see an answer before its
+// timers fire.
+func (e *Expiry) over() bool {
+	if e.ctx.Err() == nil && TooLate(*e.sent.Load(), e.ttl) {
+		e.Lose()
+	}
+	return errors.Is(context.Cause(e.ctx), lock.ErrLost)
+}
+
+// context is the lease's: it ends with ErrLost when the lease can no longer be trusted.
+func (e *Expiry) Context() context.Context { return e.ctx }
+
+// lose ends the context with ErrLost.
+func (e *Expiry) Lose() { e.cancel(lock.ErrLost) }
+
+// stop ends the clock of a lease that is being released.
+func (e *Expiry) Stop() {
+	e.timer.Stop()
+	e.cancel(context.Canceled)
+}
+
+// newOwner returns a random value that proves ownership of one hold.
+func NewOwner() string { return uuid.NewString() }

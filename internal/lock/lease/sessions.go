@@ -1,0 +1,92 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// sessions holds the one session of a process, made with the first hold and again when it was lost.
+type Sessions struct {
+	open     func(context.Context) (*Session, error)
+	slot     chan struct{} // full while somebody looks at the fields below
+	now      *Session
+	all      map[*Session]bool // also those that are lost but still owe
+	failed   error             // of the last attempt to open one, which ended at failedAt
+	failedAt time.Time
+	closed   bool
+}
+
+// errClosed comes with [lock.ErrUnavailable]: a session opened after the end nobody would close.
+var errClosed = errors.New("lock: closed")
+
+func NewSessions(open func(context.Context) (*Session, error)) *Sessions {
+	return &Sessions{open: open, slot: make(chan struct{}, 1), all: map[*Session]bool{}}
+}
+
+// get returns the session, opening one where there is none that can be trusted. The caller has joined it, and leaves it when it
+// can owe nothing more. Those who wait while that fails fail with it: one after the other would each wait for a server that
+// does not answer.
+func (p *Sessions) Get(ctx context.Context) (*Session, error) {
+	came := time.Now()
+	select {
+	case p.slot <- struct{}{}:
+		defer func() { <-p.slot }()
+	case <-ctx.Done():
+		return nil, lock.GaveUp(ctx)
+	}
+	switch {
+	case p.closed:
+		return nil, fmt.Errorf("%w: %w", lock.ErrUnavailable, errClosed)
+	case p.now != nil && !p.now.Lost() && p.now.join():
+		return p.now, nil
+	case p.failed != nil && came.Before(p.failedAt):
+		return nil, p.failed
+	}
+	for s := range p.all {
+		select {
+		case <-s.done:
+			delete(p.all, s)
+		default:
+		}
+	}
+	ask, cancel := context.WithTimeout(ctx, CommandTimeout)
+	defer cancel()
+	s, err := p.open(ask)
+	switch {
+	case err == nil:
+		p.now, p.all[s], p.failed = s, true, nil
+		s.join()
+		return s, nil
+	case Ended(ctx): // the caller's own end, which is nobody else's
+		return nil, lock.GaveUp(ctx)
+	}
+	p.failed, p.failedAt = err, time.Now()
+	return nil, err
+}
+
+// close ends the sessions here and at the server; holds that are left are lost. It takes a few seconds at most.
+func (p *Sessions) Close() error {
+	p.slot <- struct{}{}
+	defer func() { <-p.slot }()
+	for s := range p.all {
+		s.halt() // all at once: each may be waiting for an answer
+	}
+	for s := range p.all {
+		s.Stop()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), CleanupTimeout)
+	defer cancel()
+	var errs []error
+	for s := range p.all {
+		if s.End != nil {
+			errs = append(errs, s.End(ctx))
+		}
+		s.pay(ctx) // with the session's end all is free, at the server; local waiters are to know
+	}
+	p.now, p.all, p.closed = nil, map[*Session]bool{}, true
+	return errors.Join(errs...)
+}

@@ -1,0 +1,147 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// What a process leaves behind that dies, which here means that nothing it sends arrives any more: while it holds, while it
+// waits, and after each command of its acquire. And what one leaves behind that lives on while its callers come and go.
+
+// deaths plays them all, each in a world of its own.
+func Deaths(t *testing.T, make func(*testing.T) *World) {
+	run := func(name string, f func(w *World, t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(make(t), t)
+		})
+	}
+	run("holding", (*World).diesHolding)
+	run("waiting", (*World).diesWaiting)
+	run("acquiring", (*World).diesAcquiring)
+	run("callers leave", (*World).callersLeave)
+}
+
+// mortalTTL is the TTL of a process that dies.
+const MortalTTL = 2 * time.Second
+
+// world is a lock's store with one key, and processes.
+type World struct {
+	Key string
+	// lives makes a process that lives on.
+	Lives func(t *testing.T) lock.Locker
+	// mortal makes one with a short TTL, on a network of its own.
+	Mortal func(t *testing.T) (lock.Locker, *Relay)
+	// dying makes processes that die in their next acquire, by the last thing that the server did for them.
+	Dying map[string]func(t *testing.T) lock.Locker
+	// traces counts what holders and waiters have at the server.
+	Traces func(t *testing.T, key string) int
+	// queue says that a waiter leaves a trace.
+	Queue bool
+}
+
+func (w *World) none(t *testing.T, key string) {
+	t.Helper()
+	Eventually(t, "nothing is left at the server", func() bool { return w.Traces(t, key) == 0 })
+}
+
+func (w *World) diesHolding(t *testing.T) {
+	l, net := w.Mortal(t)
+	lease := Obtain(t, l, w.Key)
+	net.Cut.Store(true)
+	next := Obtain(t, w.Lives(t), w.Key)
+	WantLost(t, lease, 0)
+	Release(t, next)
+	w.none(t, w.Key)
+}
+
+// The dead waiter admits nobody while the holder lives, and blocks nobody after that.
+func (w *World) diesWaiting(t *testing.T) {
+	holder := Obtain(t, w.Lives(t), w.Key)
+	l, net := w.Mortal(t)
+	Warm(t, l, w.Key+" before") // so that all it asks from here on is for this lock
+	asked := net.Asked.Load()
+	died := make(chan error, 1)
+	go func() {
+		_, err := l.Acquire(t.Context(), w.Key)
+		died <- err
+	}()
+	Eventually(t, "the mortal waits", func() bool { return net.Asked.Load() > asked+1 && (!w.Queue || w.Traces(t, w.Key) == 2) })
+	got := make(chan lock.Lease, 1)
+	behind := w.Lives(t)
+	go func() {
+		lease, err := behind.Acquire(t.Context(), w.Key)
+		if err != nil {
+			t.Errorf("the waiter behind the dead one: %v", err)
+		}
+		got <- lease
+	}()
+	if w.Queue {
+		Eventually(t, "another waits behind it", func() bool { return w.Traces(t, w.Key) == 3 })
+	}
+	net.Cut.Store(true)
+	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("the dead waiter's Acquire = %v, want ErrUnavailable", err)
+	}
+	if w.Queue {
+		Eventually(t, "the dead one's place is gone", func() bool { return w.Traces(t, w.Key) == 2 })
+	}
+	WantBusy(t, w.Lives(t), w.Key, "after the death of a waiter")
+	select {
+	case <-got:
+		t.Fatal("the death of a waiter admitted the one behind it")
+	default:
+	}
+	Release(t, holder)
+	Release(t, <-got)
+	w.none(t, w.Key)
+}
+
+func (w *World) diesAcquiring(t *testing.T) {
+	for name, dying := range w.Dying {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key := w.Key + " " + name
+			if lease, err := dying(t).Acquire(t.Context(), key); err == nil {
+				t.Fatalf("acquired with fence %d: it did not die", lease.Fence())
+			}
+			Warm(t, w.Lives(t), key)
+			w.none(t, key)
+		})
+	}
+}
+
+// Contexts end at any moment of an acquire, of a lock that is free and of one that is held; the process lives on.
+func (w *World) callersLeave(t *testing.T) {
+	l, other := w.Lives(t), w.Lives(t)
+	start := time.Now()
+	Warm(t, l, w.Key)
+	usual := time.Since(start)
+	for i := range 60 {
+		var holder lock.Lease
+		if i%2 == 1 {
+			holder = Obtain(t, other, w.Key)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*usual))
+		lease, err := l.Acquire(ctx, w.Key)
+		switch {
+		case err == nil && holder != nil:
+			t.Fatal("two holders")
+		case err == nil:
+			Release(t, lease)
+		case !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.DeadlineExceeded):
+			t.Errorf("Acquire = %v, want ErrBusy with the cause", err)
+		}
+		cancel()
+		if holder != nil {
+			Release(t, holder)
+		}
+	}
+	Warm(t, other, w.Key)
+	w.none(t, w.Key)
+}

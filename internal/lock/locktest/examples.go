@@ -1,0 +1,60 @@
+package locktest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+)
+
+// exampleRedis returns an embedded Redis, whose clock an example may turn, and a client of it.
+func EmbeddedRedis() (server *miniredis.Miniredis, c *redis.Client, stop func()) {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	c = redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
+	return server, c, func() {
+		_ = c.Close()
+		server.Close()
+	}
+}
+
+// tryOnce acquires without waiting.
+func TryOnce(l lock.Locker, key string) (lock.Lease, error) {
+	return l.Acquire(lock.WithWait(context.Background(), 0), key)
+}
+
+// printed runs f and returns what it printed, as the testing package does with examples that have an output.
+func printed(t *testing.T, f func()) string {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	func() {
+		usual := os.Stdout
+		os.Stdout = file
+		defer func() { os.Stdout = usual }()
+		f()
+	}()
+	text, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// wantPrinted fails where an example does not print what it should.
+func WantPrinted(t *testing.T, example func(), want string) {
+	t.Helper()
+	if got := printed(t, example); got != want {
+		t.Errorf("the example printed\n%swant\n%s", got, want)
+	}
+}

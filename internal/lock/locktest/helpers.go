@@ -1,0 +1,158 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/testenv"
+)
+
+// keysUnder returns a source of keys below a prefix. They look like paths, which must not matter.
+func KeysUnder(prefix string) func() string {
+	var n atomic.Int64
+	return func() string { return fmt.Sprintf("%slock:{%d}", prefix, n.Add(1)) }
+}
+
+// soon is how long a test waits for what must happen.
+const Soon = testenv.Still
+
+// obtain acquires a lock that is free, or will be soon.
+func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
+	t.Helper()
+	lease, err := l.Acquire(lock.WithWait(t.Context(), Soon), key)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return lease
+}
+
+// letGo releases. What a busy machine leaves unknown may be asked again.
+func Release(t *testing.T, lease lock.Lease) {
+	t.Helper()
+	err := lease.Release(t.Context())
+	for end := time.Now().Add(Soon); errors.Is(err, context.DeadlineExceeded) && time.Now().Before(end); {
+		err = lease.Release(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+// warm acquires and releases, so that the scripts are loaded, or a session is open, and the commands that follow are the ones a
+// test counts on; and fails where the lock cannot be had.
+func Warm(t *testing.T, l lock.Locker, key string) {
+	t.Helper()
+	Release(t, Obtain(t, l, key))
+}
+
+// wantBusy fails unless the lock is held.
+func WantBusy(t *testing.T, l lock.Locker, key, why string) {
+	t.Helper()
+	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
+	if err == nil {
+		_ = lease.Release(t.Context())
+	}
+	if !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("%s: Acquire = %v, want ErrBusy", why, err)
+	}
+}
+
+// wantGaveUp fails unless an Acquire ended with its context.
+func WantGaveUp(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
+		t.Errorf("Acquire = %v, want ErrBusy with the cause", err)
+	}
+}
+
+// wantLost waits for the end of a lease's context, for no longer than within and what a busy machine adds.
+func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
+	t.Helper()
+	select {
+	case <-lease.Context().Done():
+	case <-time.After(within + Soon):
+		t.Fatalf("the holder was not told within %s", within+Soon)
+	}
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("cause = %v, want ErrLost", cause)
+	}
+}
+
+// sessionEnds is what every lock on a session must do when the session of its holder is ended at the server: tell the holder,
+// let the rival in with a higher fence, and leave the rival's lock alone when the old holder releases.
+func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within time.Duration, end func()) {
+	t.Helper()
+	lease := Obtain(t, holder, key)
+	end()
+	WantLost(t, lease, within)
+	second := Obtain(t, rival, key)
+	if second.Fence() <= lease.Fence() {
+		t.Errorf("the rival's fence is %d, after %d", second.Fence(), lease.Fence())
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("late Release = %v, want ErrLost", err)
+	}
+	WantBusy(t, holder, key, "after the late Release, with a new session")
+	Release(t, second)
+	Warm(t, holder, key)
+}
+
+// fencesRise takes and releases a key and wants every fence to be higher than the one before.
+func FencesRise(t *testing.T, key string, all ...lock.Locker) {
+	t.Helper()
+	var last uint64
+	for i := range 20 {
+		lease := Obtain(t, all[i%len(all)], key)
+		if lease.Fence() <= last {
+			t.Fatalf("fence %d after %d", lease.Fence(), last)
+		}
+		last = lease.Fence()
+		Release(t, lease)
+	}
+}
+
+// eventually polls until ok.
+func Eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Soon); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s", Soon, what)
+		}
+	}
+}
+
+// wantTold fails where hand-offs took as long as if every waiter had polled, every two seconds, and nobody had been told. It
+// takes the middle one: a busy machine delays some, but where no message comes all wait for their poll.
+func WantTold(t *testing.T, took []time.Duration) {
+	t.Helper()
+	slices.Sort(took)
+	if middle := took[len(took)/2]; middle > 1500*time.Millisecond {
+		t.Errorf("%d hand-offs took %s in the middle: as if no message had come", len(took), middle)
+	}
+}
+
+// take acquires a lock that is free.
+func Take(t *testing.T, l lock.Locker, key string) lock.Lease {
+	t.Helper()
+	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
+	if err != nil {
+		t.Fatalf("Acquire of a free lock = %v", err)
+	}
+	return lease
+}
+
+// enters says whether somebody who does not wait gets in.
+func Enters(t *testing.T, l lock.Locker, key string) bool {
+	t.Helper()
+	_, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
+	if err != nil && !errors.Is(err, lock.ErrBusy) {
+		t.Fatalf("Acquire = %v", err)
+	}
+	return err == nil
+}

@@ -1,0 +1,63 @@
+package locktest
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// swallow is a client hook that lets commands of one name reach the server and loses the next n answers.
+type LostAnswers struct {
+	Name string
+	Left atomic.Int64
+}
+
+// takes says whether the answer to this command is to be lost.
+func (s *LostAnswers) Take(name string) bool {
+	return strings.EqualFold(name, s.Name) && s.Left.Add(-1) >= 0
+}
+
+func (s *LostAnswers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *LostAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *LostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		taken := s.Take(cmd.Name()) // when it is sent: what was sent before is not meant, however late its answer is
+		err := next(ctx, cmd)
+		if taken {
+			err = &net.OpError{Op: "read", Err: io.EOF}
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+// around is a client hook that decides how commands of one name are sent; "" is every command. What is sent arrives, however late.
+type SendHook struct {
+	Name string
+	Send func(ctx context.Context, send func() error) error
+}
+
+func (a SendHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a SendHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a SendHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if a.Name != "" && !strings.EqualFold(cmd.Name(), a.Name) {
+			return next(ctx, cmd)
+		}
+		err := a.Send(ctx, func() error { return next(context.WithoutCancel(ctx), cmd) })
+		cmd.SetErr(err)
+		return err
+	}
+}

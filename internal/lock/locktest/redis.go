@@ -1,0 +1,133 @@
+package locktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"net"
+	"net/url"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
+)
+
+// runTests runs the tests of a package for its TestMain, and fails where they leave goroutines behind.
+func Main(m *testing.M) {
+	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel of the caller wins.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(dialled{m}, testenv.IgnoreServers())
+}
+
+// dialled ends when the pools of go-redis have stopped dialling. A pool whose server cannot be reached tries once a second, in a
+// goroutine that learns after its sleep that the pool was closed; goleak waits for half a second only. One that does not
+// end is a leak, and is found.
+type dialled struct{ *testing.M }
+
+func (m dialled) Run() int {
+	code := m.M.Run()
+	stacks := make([]byte, 1<<20)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		n := runtime.Stack(stacks, true)
+		if !bytes.Contains(stacks[:n], []byte("/internal/pool.(*ConnPool).tryDial(")) {
+			break
+		}
+	}
+	return code
+}
+
+// redisProcess makes a locker on a client of its own.
+type RedisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker
+
+// redisKind is a kind of lock on s.
+func RedisKind(s *testenv.RedisServer, name string, key func() string, process RedisProcess) Kind {
+	const lateTTL = 600 * time.Millisecond
+	return Kind{
+		Name: name, Key: key,
+		Process: func(t *testing.T, st *step.Stream) lock.Locker {
+			return process(t, RedisClient(t, s), 30*time.Second, st)
+		},
+		Late: &Late{TTL: lateTTL, Process: func(t *testing.T, through func(string) string) lock.Locker {
+			return process(t, RedisClient(t, &testenv.RedisServer{URL: Redirected(t, s.URL, through)}), lateTTL, nil)
+		}},
+	}
+}
+
+// redirected is a URL with another host and port.
+func Redirected(t *testing.T, address string, through func(string) string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = through(u.Host)
+	return u.String()
+}
+
+// neverEnds is why no grant of some kinds can come too late.
+const NeverEnds = "no lease of this kind ends by itself"
+
+// client returns a connection pool of its own, as another process would have.
+func RedisClient(t *testing.T, s *testenv.RedisServer) *redis.Client {
+	t.Helper()
+	opt, err := redis.ParseURL(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
+	c := redis.NewClient(opt)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail from
+// then on.
+func Bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) {
+	t.Helper()
+	m = miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	var mu sync.Mutex // several goroutines may dial at once
+	var dead bool
+	var conns []net.Conn
+	c = redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true,
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if dead {
+				return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
+			}
+			conn, err := m.Dial()
+			if err != nil {
+				return nil, err
+			}
+			conns = append(conns, conn)
+			return conn, nil
+		},
+	})
+	t.Cleanup(func() {
+		_ = c.Close()
+		m.Close()
+	})
+	return c, m, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		dead = true
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+}
+
+const TTL = 30 * time.Second

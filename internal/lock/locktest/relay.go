@@ -1,0 +1,166 @@
+package locktest
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// relay is a TCP relay to one server. Cut, it swallows what comes and refuses nothing, as a network that drops packets does.
+// hello is the server's first answer.
+type Relay struct {
+	net.Listener
+	Cut   atomic.Bool
+	Slow  atomic.Int64 // nanoseconds by which answers are late
+	Asked atomic.Int64 // questions seen
+	Hello chan []byte
+	Lose  atomic.Pointer[loss]
+	wg    sync.WaitGroup
+	mu    sync.Mutex
+	all   []net.Conn
+}
+
+// loss is an answer that a relay is to swallow, and to close its connection.
+type loss struct {
+	// question looks at what a client sends, until it returns a function that knows the answer. Whatever else the server says
+	// before that (to a ping of the client's own) is let through: it is not what a test wants to have lost.
+	question func(sent []byte) func(received []byte) bool
+	andCut   bool          // nor is there a network from then on
+	lost     chan struct{} // closed when it is
+}
+
+// losing has the relay lose an answer.
+func (r *Relay) Losing(andCut bool, question func([]byte) func([]byte) bool) *loss {
+	l := &loss{question: question, andCut: andCut, lost: make(chan struct{})}
+	r.Lose.Store(l)
+	return l
+}
+
+// happened waits for it: without it a test shows nothing.
+func (l *loss) Happened(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.lost:
+	case <-time.After(Soon):
+		t.Fatalf("no answer was lost within %s", Soon)
+	}
+}
+
+func NewRelay(t *testing.T, to string) *Relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Relay{Listener: l, Hello: make(chan []byte, 1)}
+	r.wg.Go(func() { r.serve(to) })
+	t.Cleanup(func() {
+		_ = l.Close()
+		r.CloseAll()
+		r.wg.Wait()
+	})
+	return r
+}
+
+// heal ends the cut, and the connections of that time, whose ends each wait for the other.
+func (r *Relay) Heal() {
+	r.Cut.Store(false)
+	r.CloseAll()
+}
+
+func (r *Relay) CloseAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.all {
+		_ = c.Close()
+	}
+	r.all = nil
+}
+
+func (r *Relay) serve(to string) {
+	for {
+		client, err := r.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", to)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		r.mu.Lock()
+		r.all = append(r.all, client, server)
+		r.mu.Unlock()
+		c := &relayed{r: r, client: client, server: server}
+		r.wg.Go(c.questions)
+		r.wg.Go(c.answers)
+	}
+}
+
+// relayed is one connection through a relay.
+type relayed struct {
+	r              *Relay
+	client, server net.Conn
+	waiting        atomic.Pointer[awaited]
+}
+
+// awaited is the answer to a question that was seen.
+type awaited struct {
+	*loss
+	answer func([]byte) bool
+}
+
+func (c *relayed) questions() {
+	c.pump(c.server, c.client, func(sent []byte) bool {
+		c.r.Asked.Add(1)
+		if l := c.r.Lose.Load(); l != nil {
+			if answer := l.question(sent); answer != nil && c.r.Lose.CompareAndSwap(l, nil) {
+				c.waiting.Store(&awaited{l, answer})
+			}
+		}
+		return true
+	})
+}
+
+func (c *relayed) answers() {
+	c.pump(c.client, c.server, func(received []byte) bool {
+		select {
+		case c.r.Hello <- append([]byte(nil), received...):
+		default:
+		}
+		if w := c.waiting.Load(); w != nil && w.answer(received) {
+			c.r.Cut.Store(w.andCut)
+			c.close()
+			close(w.lost)
+			return false
+		}
+		time.Sleep(time.Duration(c.r.Slow.Load()))
+		return true
+	})
+}
+
+func (c *relayed) close() { _, _ = c.client.Close(), c.server.Close() }
+
+// pump relays until a connection ends, or look says so.
+func (c *relayed) pump(to, from net.Conn, look func([]byte) bool) {
+	defer func() {
+		if !c.r.Cut.Load() { // what is dropped includes the end of the connection
+			c.close()
+		}
+	}()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil || !look(buf[:n]) {
+			return
+		}
+		if c.r.Cut.Load() {
+			continue
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// ErrNoConnection comes with [lock.ErrBusy]: the wait was not for the lock but for a connection of the pool.
+var ErrNoConnection = errors.New("lock: no free connection in the pool")
+
+// SQLForUpdate is a named row that a transaction locks and holds: SELECT ... FOR UPDATE, work, COMMIT. The lock is
+// the connection's: when that ends, for whatever reason, the server gives it to the next.
+//
+// It has no fence: a number counted in the transaction that holds the row would be rolled back with it, and given out again.
+//
+// What breaks it: as many holders and waiters as the pool has connections, of whatever keys. Everybody else then waits for a
+// connection, and a holder that needs one more for its work waits forever. Give the lock a pool of its own. And a connection that
+// is killed: the server lets the next one in at once, and the holder hears of it when it next uses the connection, a third of ttl
+// later at most.
+type ForUpdate struct {
+	t     table
+	ttl   time.Duration
+	steps *step.Stream
+}
+
+// NewSQLForUpdate returns the lock on rows of the table record_lock of db, which must be MySQL or MariaDB (10.3 for NOWAIT). ttl,
+// in whole seconds, is for how long the server keeps the transaction of a process of which it hears nothing any more;
+// the connection is used three times as often. Keys are at most 255 bytes long.
+func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdate, error) {
+	t, err := newTable(db)
+	if err == nil && t.dialect != "mysql" {
+		err = fmt.Errorf("lock: sql-for-update: %s has no row locks", t.dialect)
+	}
+	return &ForUpdate{t, max(ttl.Truncate(time.Second), time.Second), steps}, err
+}
+
+// Acquire waits for a connection and then for the row. Waits of a second and more are left to the server, which wakes the
+// waiter at once and knows whole seconds only; what is left below that is polled.
+func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	l.steps.At(ctx, step.Waiting, key)
+	c, err := l.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := c.lock(ctx, key)
+	if err == nil && lease.TooLate(sent, l.ttl) { // the server may have ended the connection, and the next one is in
+		err = fmt.Errorf("%w: sql-for-update: the row was granted for %s, and that is over", lock.ErrBusy, l.ttl)
+	}
+	if err != nil {
+		back, cancel := lease.Detached(ctx)
+		defer cancel()
+		_ = c.end(back, "ROLLBACK")
+		return nil, err
+	}
+	s := (&lease.Session{Renew: c.alive}).Start(sent, l.ttl)
+	hold := &lease.SessionLease{Session: s, Kind: "sql-for-update", Key: key, Steps: l.steps}
+	hold.Free = func(ctx context.Context) error {
+		s.Stop()
+		if s.Lost() {
+			c.discard()
+			return lock.ErrLost
+		}
+		ctx, cancel := lease.Detached(ctx) // what the renewal under way took does not count
+		defer cancel()
+		return c.end(ctx, "COMMIT")
+	}
+	hold.Bind(ctx)
+	l.steps.At(ctx, step.Locked, key)
+	return hold, nil
+}
+
+// conn takes a connection of the pool. Where one is free, or may be opened, that belongs to the first attempt; else it is part of
+// the wait, also for who finds out on the way that others were quicker.
+func (l *ForUpdate) conn(ctx context.Context) (*sql.Conn, error) {
+	for {
+		limit, stop := context.WithTimeout(ctx, lease.CommandTimeout)
+		waits := l.exhausted()
+		if waits {
+			stop()
+			limit, stop = lock.WaitContext(ctx)
+		}
+		conn, err := l.t.pool.Conn(limit)
+		late := lease.Ended(limit)
+		stop()
+		switch {
+		case err == nil:
+			return conn, nil
+		case lease.Ended(ctx):
+			return nil, fmt.Errorf("%w: %w", lock.GaveUp(ctx), ErrNoConnection)
+		case late && (waits || l.exhausted()):
+			if waits || !lease.MayWait(ctx) {
+				return nil, fmt.Errorf("%w: %w", lock.ErrBusy, ErrNoConnection)
+			}
+		default:
+			return nil, fmt.Errorf("%w: sql-for-update: %w", lock.ErrUnavailable, err)
+		}
+	}
+}
+
+func (l *ForUpdate) exhausted() bool {
+	st := l.t.pool.Stats()
+	return st.MaxOpenConnections > 0 && st.InUse >= st.MaxOpenConnections
+}
+
+// connect makes a connection of the pool one for this hold alone.
+func (l *ForUpdate) connect(ctx context.Context) (*rowConn, error) {
+	conn, err := l.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &rowConn{t: l.t, conn: conn}
+	// The server ends a connection that is idle for longer, and with it the transaction: that makes a lease of it. Without
+	// autocommit every statement is in a transaction: an error that ends one, such as a time-out with
+	// innodb_rollback_on_timeout, does not have the next read its row without holding it.
+	err = c.exec(ctx, fmt.Sprintf("SET @lastitem_wait = @@wait_timeout, @lastitem_lock = @@innodb_lock_wait_timeout, "+
+		"@lastitem_auto = @@autocommit, wait_timeout = %d, innodb_lock_wait_timeout = 1, autocommit = 0", int(l.ttl/time.Second)))
+	if err != nil {
+		c.discard()
+		return nil, c.failed(ctx, err)
+	}
+	return c, nil
+}
+
+// rowConn is a connection that holds a row, or waits for it.
+type rowConn struct {
+	t    table
+	conn *sql.Conn // nil once it was given back
+}
+
+func (c *rowConn) exec(ctx context.Context, statement string) error {
+	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	defer cancel()
+	_, err := c.conn.ExecContext(ctx, statement)
+	return err
+}
+
+// alive uses the connection. One that has failed is closed by the driver, and the row is free.
+func (c *rowConn) alive(ctx context.Context) error {
+	if err := c.exec(ctx, "DO 1"); err != nil {
+		return fmt.Errorf("%w: %w", lock.ErrLost, err)
+	}
+	return nil
+}
+
+// The longest wait that is left to the server at a stretch: a waiter that dies is in its queue for so long.
+const rowWait = 5 * time.Second
+
+// lock locks the row, in a transaction that begins with that. sent is when its last statement was sent.
+func (c *rowConn) lock(ctx context.Context, key string) (sent time.Time, err error) {
+	for wait := time.Duration(0); ; { // the first attempt waits for nothing
+		sent = time.Now()
+		err := c.row(ctx, key, wait)
+		switch {
+		case err == nil && wait > 0: // the answer was long in coming, and the time to trust it is counted from a question
+			sent = time.Now()
+			if err = c.exec(ctx, "DO 1"); err == nil {
+				return sent, nil
+			}
+		case err == nil:
+			return sent, nil
+		case errors.Is(err, sql.ErrNoRows):
+			err = c.make(ctx, key)
+		case sqlTaken(err) || sqlDeadlock(err):
+			err = nil
+			if wait = c.share(ctx); wait == 0 {
+				err = lease.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil)
+			}
+		}
+		if err != nil {
+			return sent, c.failed(ctx, err)
+		}
+	}
+}
+
+// share is how long the server may wait at a stretch: whole seconds, 0 when there is less than one left.
+func (c *rowConn) share(ctx context.Context) time.Duration {
+	until, bounded := lock.WaitUntil(ctx)
+	if !bounded {
+		return rowWait
+	}
+	return max(0, min(rowWait, time.Until(until).Truncate(time.Second)))
+}
+
+// row reads the row with a lock.
+func (c *rowConn) row(ctx context.Context, key string, wait time.Duration) error {
+	statement := c.t.statements["for_update"]
+	if wait > 0 {
+		statement = strings.TrimSuffix(statement, " NOWAIT")
+		if err := c.exec(ctx, fmt.Sprintf("SET innodb_lock_wait_timeout = %d", int(wait/time.Second))); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait+lease.CommandTimeout)
+	defer cancel()
+	var got []byte
+	return c.conn.QueryRowContext(ctx, statement, []byte(key)).Scan(&got)
+}
+
+// make makes the row, in a transaction of its own: one that is inserted and not committed nobody else can see, and the read
+// that missed it has locked the gap, in which two that missed it could insert nothing. Where somebody has made it meanwhile,
+// and perhaps locked it, that is fine as well.
+func (c *rowConn) make(ctx context.Context, key string) error {
+	if err := c.exec(ctx, "ROLLBACK"); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	defer cancel()
+	_, err := c.conn.ExecContext(bounded, c.t.statements["make"], []byte(key))
+	if err != nil && !sqlDuplicate(err) && !sqlTaken(err) && !sqlDeadlock(err) {
+		return err
+	}
+	return c.exec(ctx, "COMMIT")
+}
+
+// failed is the error of an attempt that ended with err.
+func (c *rowConn) failed(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, lock.ErrBusy):
+		return err
+	case lease.Ended(ctx):
+		return lock.GaveUp(ctx)
+	}
+	return fmt.Errorf("%w: sql-for-update: %w", lock.ErrUnavailable, err)
+}
+
+// end ends the transaction and gives the connection back to the pool, as it was. A connection that fails is closed, which ends the
+// transaction too, when the server notices.
+func (c *rowConn) end(ctx context.Context, how string) error {
+	if c.conn == nil {
+		return lock.ErrLost // ended before, or closed
+	}
+	if err := c.exec(ctx, how); err != nil {
+		c.discard()
+		if errors.Is(err, driver.ErrBadConn) { // it was closed before this was sent
+			return lock.ErrLost
+		}
+		return err
+	}
+	if err := c.exec(ctx, "SET wait_timeout = @lastitem_wait, innodb_lock_wait_timeout = @lastitem_lock, autocommit = @lastitem_auto"); err != nil {
+		c.discard()
+		return nil //nolint:nilerr // the lock is released; only the connection is lost
+	}
+	_ = c.conn.Close()
+	c.conn = nil
+	return nil
+}
+
+// discard closes the connection.
+func (c *rowConn) discard() {
+	if c.conn == nil {
+		return
+	}
+	_ = c.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = c.conn.Close()
+	c.conn = nil
+}

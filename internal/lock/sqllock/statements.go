@@ -1,0 +1,116 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/glebarez/go-sqlite"
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"lastitem/internal/lock/lease"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// sqlNow is the database's own clock in microseconds since the epoch, by dialect; independent of time zones and their changes.
+// SQLite's counts milliseconds.
+var sqlNow = map[string]string{
+	"mysql":  "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+	"sqlite": "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+}
+
+// sqlTable is the access to record_lock: a pool, past gorm, and the statements of its dialect by the names of their files.
+type table struct {
+	pool       *sql.DB
+	dialect    string
+	statements map[string]string
+}
+
+func newTable(db *gorm.DB) (table, error) {
+	t := table{dialect: db.Name(), statements: map[string]string{}}
+	if sqlNow[t.dialect] == "" {
+		return t, fmt.Errorf("lock: sql: unknown dialect %q", t.dialect)
+	}
+	var err error
+	if t.pool, err = db.DB(); err != nil {
+		return t, fmt.Errorf("lock: sql: %w", err)
+	}
+	files, err := sqlFiles.ReadDir("sql")
+	for _, f := range files {
+		text, readErr := sqlFiles.ReadFile("sql/" + f.Name())
+		err = errors.Join(err, readErr)
+		t.statements[strings.TrimSuffix(f.Name(), ".sql")] = t.statement(string(text))
+	}
+	return t, err
+}
+
+// statement drops the comments and writes the dialect's clock for NOW_US.
+func (t table) statement(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			kept = append(kept, strings.TrimSpace(line))
+		}
+	}
+	return strings.ReplaceAll(strings.Join(kept, " "), "NOW_US", sqlNow[t.dialect])
+}
+
+// bounded is ctx with a limit for one statement. SQLite's is detached: under a context that has ended its driver may skip a
+// statement and report success.
+func (t table) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.dialect == "sqlite" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return context.WithTimeout(ctx, lease.CommandTimeout)
+}
+
+// exec runs one statement on its own and returns how many rows it changed. One that a deadlock ended did not happen and is
+// sent again: an INSERT that finds the key locks it, and two of those and a DELETE already make a circle.
+func (t table) exec(ctx context.Context, name string, args ...any) (int64, error) {
+	ctx, cancel := t.bounded(ctx)
+	defer cancel()
+	for {
+		res, err := t.pool.ExecContext(ctx, t.statements[name], args...)
+		switch {
+		case sqlDeadlock(err):
+			continue
+		case err != nil:
+			return 0, err
+		}
+		return res.RowsAffected()
+	}
+}
+
+// The numbers by which MySQL, MariaDB and SQLite tell what a lock must know.
+const (
+	erDuplicate       = 1062
+	erLockDeadlock    = 1213
+	erLockWaitTimeout = 1205 // and MariaDB's answer to NOWAIT
+	erLockNoWait      = 3572 // MySQL's
+	sqliteConstraint  = 19   // in the lower eight bits, with its kind above them
+)
+
+// sqlDuplicate says that an INSERT failed because the key is there.
+func sqlDuplicate(err error) bool {
+	var m *mysql.MySQLError
+	var s *sqlite.Error
+	return errors.As(err, &m) && m.Number == erDuplicate || errors.As(err, &s) && s.Code()&0xff == sqliteConstraint
+}
+
+// sqlDeadlock says that the server has ended a statement, and its transaction, to break a circle of waits.
+func sqlDeadlock(err error) bool {
+	var m *mysql.MySQLError
+	return errors.As(err, &m) && m.Number == erLockDeadlock
+}
+
+// sqlTaken says that a locking read failed because another transaction has the row.
+func sqlTaken(err error) bool {
+	var m *mysql.MySQLError
+	return errors.As(err, &m) && (m.Number == erLockWaitTimeout || m.Number == erLockNoWait)
+}

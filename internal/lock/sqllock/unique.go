@@ -1,0 +1,248 @@
+// Package sqllock has the locks of a database: a row under a unique index ([Unique]), the same with an owner, an end and renewal
+// ([LeaseRow]), and a row that is locked for as long as a transaction lasts ([ForUpdate]).
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"gorm.io/gorm"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// SQLUnique is the database lock of every write-up: INSERT a row under a unique index, work, DELETE it. The row names its
+// owner, so that nobody deletes another's.
+//
+// What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again until somebody deletes the row by
+// hand. [LeaseRow] is the same, repaired. A key belongs to one of the two: the row of the repaired one stays.
+type Unique struct {
+	t     table
+	steps *step.Stream
+}
+
+// NewSQLUnique returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys
+// are at most 255 bytes long.
+func NewUnique(db *gorm.DB, steps *step.Stream) (*Unique, error) {
+	t, err := newTable(db)
+	return &Unique{t, steps}, err
+}
+
+// sqlRetry is the longest sleep between two tries, or two looks; each is random, so that losers do not march in step.
+const sqlRetry = 50 * time.Millisecond
+
+// Acquire tries to insert the row, sleeping 1 to 50 ms between tries.
+func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	l.steps.At(ctx, step.Waiting, key)
+	owner := lease.NewOwner()
+	for {
+		ok, err := l.try(ctx, key, owner)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			l.steps.At(ctx, step.Locked, key)
+			return &uniqueLease{l: l, key: key, owner: owner, ctx: ctx}, nil
+		}
+		if err := lease.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// try sends one INSERT, which is not cut off with ctx: the server might go on with it. When its answer is lost, or the caller has
+// gone, the row is deleted again; should this fail too, it stays: the lock's own weakness.
+func (l *Unique) try(ctx context.Context, key, owner string) (bool, error) {
+	whole, cancel := lease.Detached(ctx)
+	defer cancel()
+	_, err := l.t.exec(whole, "insert", []byte(key), []byte(owner))
+	switch {
+	case err == nil && ctx.Err() == nil:
+		return true, nil
+	case sqlDuplicate(err):
+		return false, nil
+	}
+	back, cancel := lease.Detached(ctx)
+	defer cancel()
+	_, _ = l.t.exec(back, "delete", []byte(key), []byte(owner))
+	if lease.Ended(ctx) {
+		return false, lock.GaveUp(ctx)
+	}
+	return false, fmt.Errorf("%w: sql-unique: %w", lock.ErrUnavailable, err)
+}
+
+type uniqueLease struct {
+	l          *Unique
+	key, owner string
+	ctx        context.Context
+	done       lease.ReleaseOnce
+	sent       bool // a release was sent whose answer was lost
+}
+
+// Context never ends early: this lock has no expiry, and would not notice a loss.
+func (u *uniqueLease) Context() context.Context { return u.ctx }
+
+// Fence is 0: this lock issues no fencing token.
+func (u *uniqueLease) Fence() uint64 { return 0 }
+
+// Release deletes the row if it is still ours. ErrLost when it is not.
+func (u *uniqueLease) Release(ctx context.Context) error {
+	return u.done.Do(func() error {
+		u.l.steps.At(ctx, step.Releasing, u.key)
+		ctx, cancel := lease.Detached(ctx)
+		defer cancel()
+		n, err := u.l.t.exec(ctx, "delete", []byte(u.key), []byte(u.owner))
+		if err != nil {
+			u.sent = true
+			return fmt.Errorf("lock: sql-unique: release unknown: %w", err)
+		}
+		u.l.steps.At(ctx, step.Released, u.key)
+		if n == 0 && !u.sent { // after a lost answer, "gone" may be our own doing
+			return lock.ErrLost
+		}
+		return nil
+	})
+}
+
+// SQLLease is [Unique] repaired: a row with an owner, an expiry by the database's clock, renewal every third of the TTL,
+// takeover when it has expired, and a fence that the takeover raises in the same statement. One row per key stays for
+// ever: the fence must not start anew.
+//
+// What breaks it: a process that stops as a whole for longer than the TTL, and a database whose clock jumps. A rival enters,
+// and the first holder finishes its write unless the fence, checked where the data is, refuses it.
+type LeaseRow struct {
+	t     table
+	ttl   time.Duration
+	steps *step.Stream
+}
+
+// NewSQLLease returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys are
+// at most 255 bytes long.
+func NewLeaseRow(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*LeaseRow, error) {
+	t, err := newTable(db)
+	return &LeaseRow{t, ttl, steps}, err
+}
+
+// Acquire takes the row, or looks at it every 1 to 50 ms until it is free or has expired and then tries again. Looking locks
+// nothing, so the holder's own statements do not wait for the losers'.
+func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	l.steps.At(ctx, step.Waiting, key)
+	owner := lease.NewOwner()
+	for {
+		sent := time.Now()
+		got, over, err := lease.Send(ctx, func(ctx context.Context) (sqlHold, error) { return l.try(ctx, key, owner) })
+		if err == nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		late := got.ours && lease.TooLate(sent, l.ttl)
+		if err != nil || late {
+			l.takeBack(ctx, over, key, owner)
+		}
+		switch {
+		case err != nil && lease.Ended(ctx):
+			return nil, lock.GaveUp(ctx)
+		case err != nil:
+			return nil, fmt.Errorf("%w: sql-lease: %w", lock.ErrUnavailable, err)
+		case got.ours && !late:
+			l.steps.At(ctx, step.Locked, key)
+			return l.hold(ctx, sent, key, owner, got.fence), nil
+		}
+		if err := l.wait(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// try sends the takeover and reads what came of it; that it is ours, even when an earlier answer was lost, is for the owner
+// to say and not for a number of rows.
+func (l *LeaseRow) try(ctx context.Context, key, owner string) (sqlHold, error) {
+	if _, err := l.t.exec(ctx, "take", []byte(owner), l.ttl.Microseconds(), []byte(key)); err != nil {
+		return sqlHold{}, err
+	}
+	r, err := l.look(ctx, key)
+	if errors.Is(err, sql.ErrNoRows) { // the key's first use; the next try takes the row
+		if _, err = l.t.exec(ctx, "make", []byte(key)); err == nil || sqlDuplicate(err) {
+			return l.try(ctx, key, owner)
+		}
+	}
+	return sqlHold{r.fence, err == nil && r.owner == owner}, err
+}
+
+// sqlHold is what a try has come to.
+type sqlHold struct {
+	fence uint64
+	ours  bool
+}
+
+// sqlRow is what a look sees.
+type sqlRow struct {
+	owner string
+	fence uint64
+	left  sql.NullInt64 // microseconds; NULL = it has no end
+}
+
+func (l *LeaseRow) look(ctx context.Context, key string) (r sqlRow, err error) {
+	ctx, cancel := l.t.bounded(ctx)
+	defer cancel()
+	err = l.t.pool.QueryRowContext(ctx, l.t.statements["look"], []byte(key)).Scan(&r.owner, &r.fence, &r.left)
+	return r, err
+}
+
+// wait returns when the row looks free.
+func (l *LeaseRow) wait(ctx context.Context, key string) error {
+	for {
+		if err := lease.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil); err != nil {
+			return err
+		}
+		r, err := l.look(ctx, key)
+		switch {
+		case lease.Ended(ctx):
+			return lock.GaveUp(ctx)
+		case errors.Is(err, sql.ErrNoRows):
+			return nil // deleted by hand; the next try makes it again
+		case err != nil:
+			return fmt.Errorf("%w: sql-lease: %w", lock.ErrUnavailable, err)
+		case r.left.Valid && r.left.Int64 <= 0:
+			return nil
+		}
+	}
+}
+
+// takeBack gives up what a try may have been granted, after its statements, which it must not overtake. Where that fails, it
+// expires.
+func (l *LeaseRow) takeBack(ctx context.Context, over <-chan struct{}, key, owner string) {
+	back, cancel := lease.Detached(ctx)
+	defer cancel()
+	if lease.Await(back, over) == nil {
+		_, _ = l.t.exec(back, "release", []byte(key), []byte(owner))
+	}
+}
+
+// hold makes the lease of a row that was taken by a statement sent at sent, and renews it.
+func (l *LeaseRow) hold(ctx context.Context, sent time.Time, name, owner string, fence uint64) lock.Lease {
+	key := []byte(name)
+	own := func(n int64, err error) error {
+		if err == nil && n == 0 {
+			err = lock.ErrLost
+		}
+		return err
+	}
+	s := (&lease.Session{Renew: func(ctx context.Context) error {
+		return own(l.t.exec(ctx, "renew", l.ttl.Microseconds(), key, []byte(owner)))
+	}}).Start(sent, l.ttl)
+	hold := &lease.SessionLease{Session: s, Kind: "sql-lease", Key: name, Num: fence, Steps: l.steps}
+	hold.Free = func(ctx context.Context) error {
+		s.Stop() // first the renewal, then the lock: with a time-out that begins when the renewal under way is over
+		ctx, cancel := lease.Detached(ctx)
+		defer cancel()
+		return own(l.t.exec(ctx, "release", key, []byte(owner)))
+	}
+	hold.Bind(ctx)
+	return hold
+}

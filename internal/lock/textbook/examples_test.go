@@ -1,0 +1,193 @@
+package textbook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/lock/textbook"
+)
+
+// exampleMasters returns several of them, which know nothing of each other.
+func exampleMasters(names ...string) (servers []*miniredis.Miniredis, nodes []textbook.RedlockNode, stop func()) {
+	var stops []func()
+	for _, name := range names {
+		server, c, stop := locktest.EmbeddedRedis()
+		servers, nodes, stops = append(servers, server), append(nodes, textbook.RedlockNode{Name: name, Client: c}), append(stops, stop)
+	}
+	return servers, nodes, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// SETNX without an expiry: its holder dies, and a day later nobody has got in.
+func ExampleNewSetNX() {
+	server, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewSetNX(client, nil)
+	_, _ = locktest.TryOnce(locker, "lock:{101}") // and its holder dies
+	server.FastForward(24 * time.Hour)
+	_, err := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("a day later:", err)
+	// Output: a day later: lock: busy
+}
+
+// The expiry as a second command: a holder that lives long enough to send it blocks nobody forever.
+func ExampleNewSetNXExpire() {
+	server, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewSetNXExpire(client, 10*time.Second, nil)
+	_, _ = locktest.TryOnce(locker, "lock:{101}") // and its holder dies after PEXPIRE; just before it, the key would stay
+	server.FastForward(10 * time.Second)
+	_, err := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("a TTL later:", err)
+	// Output: a TTL later: <nil>
+}
+
+// A blind DEL: the release of a holder that was too slow lets a third one in beside the second.
+func ExampleNewSetNXTTL() {
+	server, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewSetNXTTL(client, 10*time.Second, nil)
+	slow, _ := locktest.TryOnce(locker, "lock:{101}")
+	server.FastForward(10 * time.Second)
+	_, second := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("the second is in:", second == nil)
+	fmt.Println("the late release:", slow.Release(context.Background()))
+	_, third := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("the third is in:", third == nil)
+	// Output:
+	// the second is in: true
+	// the late release: <nil>
+	// the third is in: true
+}
+
+// With an owner value a late release is refused, unless the key changes hands between its GET and its DEL.
+func ExampleNewSetNXOwner() {
+	server, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewSetNXOwner(client, 10*time.Second, nil)
+	slow, _ := locktest.TryOnce(locker, "lock:{101}")
+	server.FastForward(10 * time.Second)
+	_, second := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("the second is in:", second == nil)
+	fmt.Println("the late release:", slow.Release(context.Background()))
+	_, third := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("the third:", third)
+	// Output:
+	// the second is in: true
+	// the late release: lock: lease lost
+	// the third: lock: busy
+}
+
+// The loser passes the finally too: it takes two to have two inside.
+func ExampleNewSetNXFinally() {
+	_, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewSetNXFinally(client, nil)
+	_, first := locktest.TryOnce(locker, "lock:{101}")
+	_, second := locktest.TryOnce(locker, "lock:{101}")
+	_, third := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println(first, second, third)
+	// Output: <nil> lock: busy <nil>
+}
+
+// Compare and delete in one script: the textbook lock.
+func ExampleLua() {
+	server, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewLua(client, 10*time.Second, nil)
+	lease, err := locker.Acquire(context.Background(), "lock:{101}")
+	fmt.Println("acquired:", err)
+	_, err = locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println("a rival:", errors.Is(err, lock.ErrBusy))
+	server.FastForward(10 * time.Second)
+	fmt.Println("a late release:", lease.Release(context.Background()))
+	// Output:
+	// acquired: <nil>
+	// a rival: true
+	// a late release: lock: lease lost
+}
+
+// A fencing token with it: the data refuses what is older than the newest that it has seen.
+func ExampleNewLuaFenced() {
+	server, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewLuaFenced(client, 10*time.Second, nil)
+	slow, _ := locker.Acquire(context.Background(), "lock:{101}")
+	server.FastForward(10 * time.Second)
+	rival, _ := locktest.TryOnce(locker, "lock:{101}")
+	fmt.Println(slow.Fence(), rival.Fence())
+	// Output: 1 2
+}
+
+// Polling with backoff: wait a second at most for a holder that gives the lock up meanwhile.
+func ExampleSpin() {
+	_, client, stop := locktest.EmbeddedRedis()
+	defer stop()
+	locker := textbook.NewSpin(client, 10*time.Second, nil)
+	ctx := context.Background()
+	holder, _ := locktest.TryOnce(locker, "lock:{101}")
+	go func() { _ = holder.Release(ctx) }()
+	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
+	fmt.Println("acquired:", err)
+	fmt.Println("released:", lease.Release(ctx))
+	// Output:
+	// acquired: <nil>
+	// released: <nil>
+}
+
+// Three independent masters, one of which is down: two are a quorum, one is not.
+func ExampleRedlock() {
+	servers, nodes, stop := exampleMasters("a", "b", "c")
+	defer stop()
+	ctx := context.Background()
+	locker := textbook.NewRedlock(textbook.RedlockOptions{Nodes: nodes, TTL: 10 * time.Second, NodeTimeout: time.Second}, nil)
+	servers[0].SetError("out of service")
+	lease, err := locker.Acquire(ctx, "lock:{101}")
+	fmt.Println("two of three:", err)
+	fmt.Println("released:", lease.Release(ctx))
+	servers[1].SetError("out of service")
+	_, err = locker.Acquire(ctx, "lock:{101}")
+	fmt.Println("one of three:", errors.Is(err, lock.ErrUnavailable))
+	// Output:
+	// two of three: <nil>
+	// released: <nil>
+	// one of three: true
+}
+
+// The watchdog lock around a section: wait at most a second, renewed while it is held, re-entered through the context.
+func ExampleWatchdog() {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
+	defer client.Close()
+	wakeups := textbook.NewWakeups(client)
+	defer wakeups.Close()
+	ctx := context.Background()
+
+	locker := textbook.NewWatchdog(client, 10*time.Second, wakeups, nil)
+	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
+	if errors.Is(err, lock.ErrBusy) {
+		fmt.Println("somebody else is at it")
+	}
+	inner, err := locker.Acquire(lease.Context(), "lock:{101}")
+	fmt.Println("re-entered:", err == nil)
+	fmt.Println("inner released:", inner.Release(ctx))
+	fmt.Println("outer released:", lease.Release(ctx))
+	// Output:
+	// re-entered: true
+	// inner released: <nil>
+	// outer released: <nil>
+}

@@ -1,0 +1,215 @@
+package textbook_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testenv"
+)
+
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	for name, c := range map[string]struct {
+		acquire string // the command that acquires
+		make    func(*redis.Client) lock.Locker
+	}{
+		"lua":      {"set", func(c *redis.Client) lock.Locker { return textbook.NewLua(c, time.Minute, nil) }},
+		"watchdog": {"evalsha", func(c *redis.Client) lock.Locker { return textbook.NewWatchdog(c, time.Minute, nil, nil) }},
+	} {
+		t.Run(name+"/acquire", func(t *testing.T) {
+			cl, key := locktest.RedisClient(t, s), s.Prefix+t.Name()
+			l := c.make(cl)
+			locktest.Warm(t, l, key)
+			lost := &locktest.LostAnswers{Name: c.acquire}
+			cl.AddHook(lost)
+			lost.Left.Store(1)
+			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+				t.Fatalf("Acquire with its answer lost = %v, want ErrUnavailable", err)
+			}
+			if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+				t.Error("the lock that the lost answer granted was not taken back")
+			}
+			locktest.Warm(t, l, key)
+		})
+		t.Run(name+"/release", func(t *testing.T) {
+			cl, key := locktest.RedisClient(t, s), s.Prefix+t.Name()
+			l := c.make(cl)
+			locktest.Warm(t, l, key)
+			lost := &locktest.LostAnswers{Name: "evalsha"}
+			cl.AddHook(lost)
+			lease, err := l.Acquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost.Left.Store(1)
+			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+				t.Fatalf("Release with its answer lost = %v, want unknown", err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("Release repeated = %v, want nil", err)
+			}
+			if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+				t.Error("the lock is still there")
+			}
+		})
+	}
+}
+
+// subscribed waits until somebody listens for the release of a key.
+func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
+	t.Helper()
+	channel := key + ":released"
+	locktest.Eventually(t, "the waiter subscribes", func() bool {
+		return s.Client.PubSubNumSub(t.Context(), channel).Val()[channel] > 0
+	})
+}
+
+// Waiters are told of a release by message, and do not wait for their next poll.
+func TestWatchdogIsWokenByBroadcast(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	a, b := locktest.RedisClient(t, s), locktest.RedisClient(t, s)
+	holder := textbook.NewWatchdog(a, time.Minute, wakeups(t, a), nil)
+	waiter := textbook.NewWatchdog(b, time.Minute, wakeups(t, b), nil)
+	key := s.Prefix + "woken"
+	locktest.Warm(t, waiter, key)
+	var tries atomic.Int64
+	b.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+		defer tries.Add(1)
+		return send()
+	}})
+	var took []time.Duration
+	for range 10 {
+		lease := locktest.Obtain(t, holder, key)
+		tries.Store(0)
+		got := make(chan error, 1)
+		go func() {
+			l, err := waiter.Acquire(t.Context(), key)
+			if err == nil {
+				err = l.Release(context.Background())
+			}
+			got <- err
+		}()
+		subscribed(t, s, key)
+		// Its try at first, one before it waits, and the one for which the subscription wakes it: after that it sleeps.
+		locktest.Eventually(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
+		start := time.Now()
+		locktest.Release(t, lease)
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+	}
+	locktest.WantTold(t, took)
+}
+
+// A message lost with its connection must not strand a waiter: it polls as well.
+func TestWatchdogSurvivesLostMessages(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	a, b := locktest.RedisClient(t, s), locktest.RedisClient(t, s)
+	holder := textbook.NewWatchdog(a, time.Minute, nil, nil)
+	w := wakeups(t, b)
+	waiter := textbook.NewWatchdog(b, time.Minute, w, nil)
+	key := s.Prefix + "silent"
+	lease, err := holder.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		l, err := waiter.Acquire(t.Context(), key)
+		if err == nil {
+			err = l.Release(context.Background())
+		}
+		got <- err
+	}()
+	subscribed(t, s, key)
+	if err := s.Client.Del(t.Context(), key).Err(); err != nil { // released without a word
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(locktest.Soon):
+		t.Fatal("the waiter relied on a message that never came")
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want ErrLost", err)
+	}
+}
+
+// The answer to the release of an inner entry is lost, and it is released again: the outer entry is still there.
+func TestWatchdogInnerReleaseRepeated(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	cl, key := locktest.RedisClient(t, s), s.Prefix+"inner"
+	l := textbook.NewWatchdog(cl, time.Minute, nil, nil)
+	locktest.Warm(t, l, key)
+	lost := &locktest.LostAnswers{Name: "evalsha"}
+	cl.AddHook(lost)
+	outer, err := l.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := l.Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost.Left.Store(1)
+	if err := inner.Release(t.Context()); err == nil {
+		t.Fatal("Release with its answer lost = nil, want unknown")
+	}
+	if err := inner.Release(t.Context()); err != nil {
+		t.Errorf("Release repeated = %v, want nil", err)
+	}
+	if n := s.Client.Exists(t.Context(), key).Val(); n != 1 {
+		t.Error("the outer entry is gone")
+	}
+	if err := outer.Release(t.Context()); err != nil {
+		t.Errorf("outer Release = %v, want nil", err)
+	}
+	if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+		t.Error("the lock is still there")
+	}
+}
+
+// A renewal that gets no answer, on a connection that is dead, must not use up the time that a release has.
+func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	cl, key := locktest.RedisClient(t, s), s.Prefix+"hung"
+	l := textbook.NewWatchdog(cl, 9*time.Second, nil, nil) // a third of which is what a renewal may take
+	locktest.Warm(t, l, key)
+	lease := locktest.Obtain(t, l, key)
+	var first atomic.Bool
+	hung := make(chan struct{})
+	cl.AddHook(locktest.SendHook{Name: "evalsha", Send: func(ctx context.Context, send func() error) error {
+		if first.CompareAndSwap(false, true) {
+			close(hung)
+			<-ctx.Done()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return send()
+	}})
+	<-hung
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v, want nil", err)
+	}
+	if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+		t.Error("the lock is still there")
+	}
+}

@@ -1,0 +1,65 @@
+package textbook_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/lock/textbook"
+)
+
+func TestLuaFencedTokensRise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := locktest.Bubble(t)
+		l := textbook.NewLuaFenced(c, locktest.TTL, nil)
+		first := locktest.Take(t, l, "k{1}")
+		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire of a held lock = %v, want ErrBusy", err)
+		}
+		time.Sleep(locktest.TTL)
+		second := locktest.Take(t, l, "k{1}")
+		if first.Fence() != 1 || second.Fence() != 2 {
+			t.Errorf("fences %d and %d, want 1 and 2: a refused try takes none", first.Fence(), second.Fence())
+		}
+		if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("late Release = %v, want ErrLost", err)
+		}
+		if err := second.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
+		}
+		if counter := lease.BesideKey("k{1}", "fence"); !m.Exists(counter) || m.TTL(counter) != 0 {
+			t.Errorf("the counter %s expires in %s, want that it stays", counter, m.TTL(counter))
+		}
+	})
+}
+
+func TestLuaHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, cut := locktest.Bubble(t)
+		l := textbook.NewLua(c, locktest.TTL, nil)
+		lease := locktest.Take(t, l, "k")
+		holds := func(want bool) {
+			t.Helper()
+			if got, err := l.Holds(t.Context(), lease); err != nil || got != want {
+				t.Errorf("Holds() = %t, %v, want %t", got, err, want)
+			}
+		}
+		holds(true)
+		time.Sleep(locktest.TTL)
+		holds(false)
+		rival := locktest.Take(t, l, "k")
+		holds(false)
+		if got, err := l.Holds(t.Context(), rival); err != nil || !got {
+			t.Errorf("Holds() of the rival = %t, %v, want true", got, err)
+		}
+		cut()
+		if _, err := l.Holds(context.Background(), rival); !errors.Is(err, lock.ErrUnavailable) {
+			t.Errorf("Holds() without the server = %v, want ErrUnavailable", err)
+		}
+	})
+}

@@ -1,0 +1,9 @@
+package textbook_test
+
+import (
+	"testing"
+
+	"lastitem/internal/lock/locktest"
+)
+
+func TestMain(m *testing.M) { locktest.Main(m) }

@@ -1,0 +1,259 @@
+package textbook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// Redlock is the lock that Redis documents under "Distributed Locks with Redis": the key is taken on N independent masters
+// at once, and is held when a majority granted it within the time for which the grants are good. It survives the loss of
+// a minority. No fence, no renewal.
+//
+// What breaks it: work that takes longer than the TTL, as [Lua]; and a master that forgets, by a restart without its data or
+// by a clock that jumps, since the majorities of two holders share but one node. See [RedlockOptions] for a guard
+// against the first.
+type Redlock struct {
+	o      RedlockOptions
+	quorum int
+	steps  *step.Stream
+}
+
+// RedlockNode is one of the masters. They must not replicate each other, and are single servers, not clusters.
+type RedlockNode struct {
+	Name string // for errors
+	// Client must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself. With
+	// ContextTimeoutEnabled a node that hangs costs fewer goroutines.
+	Client redis.UniversalClient
+}
+
+// RedlockOptions says where a Redlock lives. Nodes and TTL are required.
+type RedlockOptions struct {
+	Nodes []RedlockNode
+	// TTL is how long a node keeps a grant, at least 10 ms.
+	TTL time.Duration
+	// NodeTimeout is how long a node is waited for; what it answers later is taken back. 0 is a twentieth of the TTL, and at
+	// least 50 ms: long enough for a stall, short enough to leave most of the TTL. Two seconds is the most that has an effect.
+	NodeTimeout time.Duration
+	// RestartGuard, when not 0, is the longest TTL that anybody uses on these nodes. A node then grants nothing before this
+	// time has passed since it was first met, empty, restarted or promoted: all that it may have forgotten has expired by then.
+	// It is the "delayed restarts" of the Redis page, kept by the node itself, in the key "lock:redlock:boot".
+	//
+	// It costs that time after each restart, first start included, and an INFO per grant. It does not help against a clock
+	// that jumps, or a mark restored by hand; and where INFO is refused (an ACL, an emulator), only against an empty node.
+	RestartGuard time.Duration
+}
+
+// ErrRestarted is the refusal of a node under its restart guard; it comes in a [NodeError].
+var ErrRestarted = errors.New("lock: node restarted less than the longest TTL ago")
+
+// NodeError is what went wrong on one node of a Redlock. They are joined, under [lock.ErrUnavailable] when no quorum was left.
+type NodeError struct {
+	Node string
+	Err  error
+}
+
+// Error names the node.
+func (e *NodeError) Error() string { return "node " + e.Node + ": " + e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// NewRedlock returns the lock on the nodes of o, of which there should be an odd number, commonly five.
+func NewRedlock(o RedlockOptions, steps *step.Stream) *Redlock {
+	if o.NodeTimeout == 0 {
+		o.NodeTimeout = max(o.TTL/20, 50*time.Millisecond)
+	}
+	return &Redlock{o: o, quorum: len(o.Nodes)/2 + 1, steps: steps}
+}
+
+// Two contenders may split the nodes so that neither has a majority; the random delay lets one come first the next time.
+const (
+	redlockRetryLeast = 5 * time.Millisecond
+	redlockRetryMost  = 50 * time.Millisecond
+)
+
+// Acquire asks all nodes at once, and again after a random delay while too many of them are held by others.
+func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	l.steps.At(ctx, step.Waiting, key)
+	if lease.Ended(ctx) { // what is asked for on behalf of nobody has to be taken back from five servers
+		return nil, lock.GaveUp(ctx)
+	}
+	for {
+		hold, err := l.try(ctx, key)
+		if err == nil {
+			l.steps.At(ctx, step.Locked, key)
+			return hold, nil
+		}
+		if !errors.Is(err, lock.ErrBusy) {
+			return nil, err
+		}
+		if gone := lease.Pause(ctx, redlockRetryLeast+rand.N(redlockRetryMost-redlockRetryLeast), nil); gone != nil {
+			return nil, fmt.Errorf("%w; last try: %w", gone, err)
+		}
+	}
+}
+
+// try asks each node once. When it fails it takes everything back: what was granted, what may have been, and, in the
+// background, what will yet be.
+func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
+	start := time.Now() // before the first command: the TTL of the first grant runs from here at the earliest
+	s := &redlockLease{l: l, key: key}
+	asked := l.ask(ctx, key, &s.claims)
+	yes, failed := l.tally(ctx, s.claims, asked, l.decided)
+	if yes >= l.quorum {
+		s.expiry = lease.NewExpiry(ctx, start, l.o.TTL)
+		if !lease.TooLate(start, l.o.TTL) { // validity: the TTL, less the time it took, less the drift between clocks
+			return s, nil
+		}
+		s.expiry.Stop()
+	}
+	freed := s.free(ctx)
+	if ctx.Err() == nil { // who has left does not wait for the clean-up
+		l.tally(ctx, s.claims, freed, l.cleaned)
+	}
+	return nil, l.refused(yes, failed)
+}
+
+// Delete takes a lock from whoever holds it, on every node that answers within the node timeout: for an operator, and for what a
+// holder that is gone has left behind. It fails with [lock.ErrUnavailable] where the nodes that it reached are no quorum.
+func (l *Redlock) Delete(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, l.o.NodeTimeout)
+	defer cancel()
+	answers := make(chan error, len(l.o.Nodes))
+	for _, n := range l.o.Nodes {
+		go func() {
+			err := n.Client.Del(ctx, key).Err()
+			if err != nil {
+				err = &NodeError{n.Name, err}
+			}
+			answers <- err
+		}()
+	}
+	var failed []error
+	for range l.o.Nodes {
+		if err := <-answers; err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if n := len(l.o.Nodes); n-len(failed) < l.quorum {
+		return fmt.Errorf("%w: redlock: delete: %d of %d nodes failed: %w", lock.ErrUnavailable, len(failed), n, errors.Join(failed...))
+	}
+	return nil
+}
+
+// refused is the error of a try. It is [lock.ErrBusy], and worth another try, unless so many nodes failed that the others are no
+// quorum. The failures come with it either way.
+func (l *Redlock) refused(yes int, failed []error) error {
+	n := len(l.o.Nodes)
+	why := fmt.Errorf("%w: redlock: %d of %d nodes granted it, the quorum is %d", lock.ErrBusy, yes, n, l.quorum)
+	switch {
+	case yes >= l.quorum:
+		why = fmt.Errorf("%w: redlock: the grants came too late for a TTL of %s", lock.ErrBusy, l.o.TTL)
+	case n-len(failed) < l.quorum:
+		why = fmt.Errorf("%w: redlock: %d of %d nodes failed, the quorum is %d", lock.ErrUnavailable, len(failed), n, l.quorum)
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%w: %w", why, errors.Join(failed...))
+	}
+	return why
+}
+
+// decided is when the answers to an acquire say what became of it: a quorum granted it, or so many refused, or failed, that the
+// others are none. Refusals and failures do not add up: two nodes that keep a dead holder's grant, and one that is down, would
+// look like a lock that is held where the other two are down as well and nobody can hold it.
+func (l *Redlock) decided(yes, failed int, open map[*claim]bool) bool {
+	n := len(l.o.Nodes)
+	most := n - l.quorum
+	return yes >= l.quorum || failed > most || n-yes-failed-len(open) > most || len(open) == 0
+}
+
+// cleaned is when a release has seen every node that is known to have granted. The others, which failed or have not even
+// answered the acquire, are released in the background.
+func (l *Redlock) cleaned(_, _ int, open map[*claim]bool) bool {
+	for c := range open {
+		select {
+		case <-c.settled:
+			if c.granted {
+				return false
+			}
+		default:
+		}
+	}
+	return true
+}
+
+// tally counts the answers until done says that they decide, ctx ends, or the node timeout is over: who has not answered by
+// then has failed too.
+func (l *Redlock) tally(ctx context.Context, claims []*claim, answers <-chan vote,
+	done func(yes, failed int, open map[*claim]bool) bool,
+) (yes int, failed []error) {
+	open := make(map[*claim]bool, len(claims))
+	for _, c := range claims {
+		open[c] = true
+	}
+	timeout := time.NewTimer(l.o.NodeTimeout)
+	defer timeout.Stop()
+	for !done(yes, len(failed), open) {
+		select {
+		case a := <-answers:
+			delete(open, a.from)
+			switch {
+			case a.err != nil:
+				failed = append(failed, &NodeError{a.from.node.Name, a.err})
+			case a.yes:
+				yes++
+			}
+		case <-timeout.C:
+			for c := range open {
+				failed = append(failed, &NodeError{c.node.Name, context.DeadlineExceeded})
+			}
+			return yes, failed
+		case <-ctx.Done():
+			return yes, failed
+		}
+	}
+	return yes, failed
+}
+
+type redlockLease struct {
+	l      *Redlock
+	key    string
+	claims []*claim
+	expiry *lease.Expiry
+	done   lease.ReleaseOnce
+}
+
+// Context ends with ErrLost when the validity of the grants does.
+func (s *redlockLease) Context() context.Context { return s.expiry.Context() }
+
+// Fence is 0: N independent masters have no common order, which is why Redlock issues no fencing token.
+func (s *redlockLease) Fence() uint64 { return 0 }
+
+// Release deletes the key on every node where it is ours. ErrLost when it was no longer ours on a majority.
+func (s *redlockLease) Release(ctx context.Context) error {
+	s.expiry.Stop()
+	return s.done.Do(func() error {
+		ctx := context.WithoutCancel(ctx)
+		s.l.steps.At(ctx, step.Releasing, s.key)
+		yes, failed := s.l.tally(ctx, s.claims, s.free(ctx), func(yes, failed int, open map[*claim]bool) bool {
+			return len(open) == 0 || yes >= s.l.quorum && s.l.cleaned(yes, failed, open)
+		})
+		if yes < s.l.quorum && yes+len(failed) >= s.l.quorum {
+			return fmt.Errorf("lock: redlock: release unknown: %w", errors.Join(failed...))
+		}
+		s.l.steps.At(ctx, step.Released, s.key)
+		if yes < s.l.quorum {
+			return lock.ErrLost
+		}
+		return nil
+	})
+}
