@@ -325,3 +325,38 @@ func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 		}
 	})
 }
+
+// A release that queues again arrives late, when the waiter for whom it queues has given up: nobody holds the lock from then on
+// (invariants 4 and 5), and the next contender gets in with the next poll, not after a TTL.
+func TestEngineReleaseArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, wires := network(t, 2)
+		other := wires[0].process(t, handoff.Options{}).Handoff()
+		l := wires[1].process(t, handoff.Options{Cohort: 1}).Handoff() // so that each release goes to Redis
+		locktest.Warm(t, l, "k{1}")
+		listens(t, l, other)
+		held := holds(t, l, "k{1}")
+		ctx, cancel := context.WithCancel(t.Context())
+		_, failed := waits(ctx, l, "k{1}")
+		wires[1].keep.Store(true)
+		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+			t.Fatalf("Release without an answer = %v, want unknown", err)
+		}
+		wires[1].keep.Store(false)
+		cancel()
+		<-failed
+		time.Sleep(500 * time.Millisecond) // the cancel of the waiter has arrived
+		if n := wires[1].deliver(); n == 0 {
+			t.Fatal("no request was kept back")
+		}
+		synctest.Wait()
+		start := time.Now()
+		next := holds(t, other, "k{1}")
+		if took := time.Since(start); took > 2500*time.Millisecond {
+			t.Errorf("the next contender got in after %s, want 2.5 s at most", took)
+		}
+		_ = next.Release(t.Context())
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}

@@ -169,7 +169,7 @@ func (e *Engine) sendRelease(l *line, token, next string) (released int64, a ans
 	if l.mode == reading && (l.strays || e.resends) {
 		next = rememberRead
 	}
-	c := e.newCall(l.mode.scripts().release, l.mode, l.key, token).add(next)
+	c := e.newRelease(l, token, next)
 	e.call(c)
 	v, _ := c.reply.([]any)
 	if c.err != nil || len(v) == 0 {
@@ -178,6 +178,16 @@ func (e *Engine) sendRelease(l *line, token, next string) (released int64, a ans
 	a = e.parse(v[1:], c.sent, nil)
 	a.resent = e.resends || c.tries > 1
 	return number(v[0]), a
+}
+
+// newRelease is the release of token. The tombstone that goes with it is that of next, the token that it queues.
+func (e *Engine) newRelease(l *line, token, next string) *call {
+	s := l.mode.scripts().release
+	if next == "" || l.mode.shares() {
+		return e.newCall(s, l.mode, l.key, token).add(next)
+	}
+	k := scriptKeys(l.key, next)
+	return newCall(s, k[:]...).add(token, e.ttl, e.publish, next)
 }
 
 // sendCancel undoes an attempt, later where it fails.
