@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -79,8 +80,7 @@ func (c *call) add(args ...string) *call {
 }
 
 // So many batches may be under way: few where an answer comes soon, as many as keep sends slotGap apart where the server is
-// far away, and one more for each that is late, as where a connection is stuck or a node of a cluster: calls do not wait for
-// that. A batch is a share of all calls, of which there are spare fewer than slots: an incomplete one finds room too. It has
+// far away, and one more for each that is late, as where a connection is stuck: calls do not wait for that. A batch is a share of all calls, of which there are spare fewer than slots: an incomplete one finds room too. It has
 // at most batchSize calls: that holds the server up for about 0.3 ms.
 const (
 	slotGap   = 50 * time.Microsecond
@@ -95,8 +95,19 @@ func (w *wire) late() time.Duration { return max(4*w.trip, time.Millisecond) }
 
 func (w *wire) init(e *Engine) { w.e, w.idle.L, w.work.L = e, &w.mu, &w.mu }
 
-// send sends c, and returns before it is answered.
+// direct says that calls go one by one, past the batches: in a cluster a batch would be as slow as its slowest node, and what waits for a
+// slot would wait for nodes that hang. There the client's pools bound what is under way, for each node on its own.
+func (w *wire) direct() bool { return w.e.publish == "SPUBLISH" }
+
+// send sends c, and returns before it is answered. The engine's mutex is held.
 func (w *wire) send(c *call) {
+	if w.direct() {
+		w.e.spawn(func() {
+			w.exec([]*call{c}, lease.CleanupTimeout)
+			w.e.replied(c)
+		})
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting = append(w.waiting, c)
@@ -107,8 +118,8 @@ func (w *wire) send(c *call) {
 
 // do sends c, on the caller's goroutine where it completes a batch, and returns when it is answered, as is what went with it.
 func (w *wire) do(c *call) {
-	if c.limit > 0 {
-		w.exec([]*call{c}, c.limit)
+	if c.limit > 0 || w.direct() {
+		w.exec([]*call{c}, cmp.Or(c.limit, lease.CleanupTimeout))
 		return
 	}
 	c.ready.Add(1)
@@ -131,9 +142,6 @@ func (w *wire) do(c *call) {
 func (w *wire) next(gathered bool) (b *batch) {
 	slots := w.slots()
 	n := min((w.sent+len(w.waiting)-1)/(slots-spare)+1, batchSize)
-	if w.e.publish == "SPUBLISH" {
-		n = 1 // in a cluster a batch would be as slow as its slowest node
-	}
 	if gathered {
 		n = min(n, len(w.waiting))
 	}
