@@ -27,8 +27,14 @@ func Main(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
+	redis.SetLogger(quiet{}) // before any client reads it
 	goleak.VerifyTestMain(dialled{m}, testenv.IgnoreServers())
 }
+
+// quiet is a logger: the clients of killed nodes would report every attempt to dial.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // dialled ends when the pools of go-redis have stopped dialling. A pool whose server cannot be reached tries once a second, in a
 // goroutine that learns after its sleep that the pool was closed; goleak waits for half a second only. One that does not

@@ -19,13 +19,6 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// quiet is a logger: the clients of killed nodes would report every attempt to dial.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
-func init() { redis.SetLogger(quiet{}) } // before any client reads it
-
 // masters are the nodes of a Redlock as one process sees them, with clients of its own.
 func masters(t *testing.T, nodes []*testenv.RedisNode) (all []textbook.RedlockNode, clients []*redis.Client) {
 	t.Helper()
