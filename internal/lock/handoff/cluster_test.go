@@ -73,7 +73,7 @@ func TestEngineCluster(t *testing.T) {
 		})
 	}
 	t.Run("channels", func(t *testing.T) {
-		short := handoff.Options{TTL: time.Second} // long enough for a busy machine: what nobody uses is left after five
+		short := handoff.Options{TTL: 2500 * time.Millisecond} // long enough for a busy machine: what nobody uses is left after five
 		a, b := process(t, short), process(t, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
 		locktest.Eventually(t, "a process that no longer waits, and does not listen", func() bool { return listeners(t, o) == 0 })
