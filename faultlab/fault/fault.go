@@ -164,13 +164,24 @@ func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, 
 	if err := pass(); err != nil {
 		return err
 	}
-	p.Settle(ctx, p.Lane.A, a)
+	held, cancel := p.whileRivalHolds(ctx)
+	defer cancel()
+	p.Settle(held, p.Lane.A, a)
 	c := p.Ask(p.Lane.C, p.NewKey())
-	p.Settle(ctx, p.Lane.C, c)
+	p.Settle(held, p.Lane.C, c)
 	if inside != nil {
 		p.pass(rival, inside)
 	}
 	return p.meet(ctx, a, b, c)
+}
+
+// whileRivalHolds bounds how long a held rival waits for the others. A service that decides by itself how long a request waits for a lock would
+// keep C waiting until the rival's lock has expired too, which is no finding about the victim. lastitem's own modes fail at once instead.
+func (p *Play) whileRivalHolds(ctx context.Context) (context.Context, context.CancelFunc) {
+	if p.Lane.Service.Waits {
+		return context.WithTimeout(ctx, p.Lane.TTL/2)
+	}
+	return context.WithCancel(ctx)
 }
 
 // next has C ask until it is served.
