@@ -42,7 +42,8 @@ var programs = map[string]program{
 		}
 		return ""
 	}},
-	Consul: {names: []string{"consul"}, install: "a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)"},
+	Compiler: {names: []string{"cc", "gcc", "clang"}, install: "apt-get install gcc libc6-dev"},
+	Consul:   {names: []string{"consul"}, install: "a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)"},
 }
 
 // extraDirs are where Debian and others put servers although they are not on a user's PATH.

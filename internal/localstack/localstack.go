@@ -141,6 +141,7 @@ type Stack struct {
 	parts   map[string]part // what runs, by name
 	ports   sync.Map        // addresses handed out
 	lacking sync.Map        // backend -> why, for the user
+	clocks  clockLibrary
 	done    chan struct{}
 	once    sync.Once
 	err     error // set before done is closed

@@ -13,6 +13,7 @@ type SQLServer struct {
 	Name    string   // unique in the stack
 	Schemas []string // schemas to create
 	Conf    []string // added to its command line
+	Env     []string // on top of ours; see [Clock.Env]
 }
 
 // RunningSQL is a database server that was started. It may be killed: committed data survives, and [RunningSQL.Restart] starts it again on the
@@ -44,6 +45,7 @@ func (s *Stack) SpawnSQL(ctx context.Context, o SQLServer) (*RunningSQL, error) 
 	}
 	r := &RunningSQL{s: s, sv: own.mysqlServer(path, "", true)}
 	r.sv.name, r.sv.mortal = o.Name, true
+	r.sv.env = func(string) []string { return o.Env }
 	err = r.start(ctx)
 	return r, err
 }
