@@ -50,6 +50,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	l.told = l.o.Stories || alone
 	res := &Result{
 		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}), Serve: l.o.Serve, Leases: l.leases,
+		LeftOut: l.leftOut,
 	}
 	for _, c := range cells {
 		f, _ := fault.Named(c.Fault)

@@ -3,6 +3,8 @@ package faultlab
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,7 +25,8 @@ type lab struct {
 	again   atomic.Int64 // schedules that were played again because of a stall
 	paths   paths
 
-	leases []rig.Lease // locks seen in the Redis of a foreign service
+	leases  []rig.Lease // locks seen in the Redis of a foreign service
+	leftOut []string    // selected faults that cannot be injected here, each with the reason
 }
 
 // group holds the lanes with the same equipment, and the cells that are played on them.
@@ -72,6 +75,10 @@ func open(ctx context.Context, o Options) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.leaveOutClocks(ctx)
+	if len(l.groups) == 0 {
+		return nil, errors.Join(l.nothing(), l.close())
+	}
 	if err := l.openLanes(ctx, l.groups[0]); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
@@ -84,6 +91,27 @@ func open(ctx context.Context, o Options) (*lab, error) {
 		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
+}
+
+// leaveOutClocks leaves the faults out that set the clock of a server, if that cannot be done here.
+func (l *lab) leaveOutClocks(ctx context.Context) {
+	needs := func(g *group) bool { return g.equipment.Clock }
+	if !slices.ContainsFunc(l.groups, needs) {
+		return
+	}
+	why := l.servers.Clocks(ctx)
+	if why == nil {
+		return
+	}
+	l.groups = slices.DeleteFunc(l.groups, needs)
+	l.o.Faults = slices.DeleteFunc(slices.Clone(l.o.Faults), func(name api.Hazard) bool {
+		f, _ := fault.Named(name)
+		if f.Lane.Clock {
+			l.leftOut = append(l.leftOut, fmt.Sprintf("%s: %v", name, why))
+			l.o.Log("%s is left out: %v", name, why)
+		}
+		return f.Lane.Clock
+	})
 }
 
 // group returns the group on whose lanes a fault is played; nil = none yet.

@@ -22,6 +22,9 @@ func CheckCells(modes []api.Mode, o Options) error {
 
 // nothing says why there is no cell to play on the servers of this machine.
 func (l *lab) nothing() error {
+	if len(l.leftOut) > 0 {
+		return fmt.Errorf("faultlab: nothing to play: %s", strings.Join(l.leftOut, "; "))
+	}
 	return fmt.Errorf("faultlab: nothing to play: %s", whyNot(l.modes, l.o))
 }
 

@@ -59,6 +59,8 @@ type Result struct {
 	// Serve is the foreign service that was explored, nil = the shop; Leases are the locks seen in its Redis.
 	Serve  *rig.Foreign `json:"serve,omitempty"`
 	Leases []rig.Lease  `json:"leases,omitempty"`
+	// LeftOut are the selected faults that cannot be injected on this machine, each with the reason: "clock-jump: cc not found".
+	LeftOut []string `json:"left_out,omitempty"`
 	// Order is every cell that the modes claim, selected or not, in their order.
 	Order     []Cell `json:"-"`
 	Schedules int    `json:"schedules"`

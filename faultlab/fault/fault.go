@@ -65,6 +65,9 @@ var Beyond = []Fault{
 	PushSwallowed,
 	AOFLost,
 	FailoverWait,
+	ClockJump,
+	ClockJumpBack,
+	ClockJumpDatabase,
 }
 
 // All returns the faults of Ladder, then those of Beyond.

@@ -12,15 +12,11 @@ import (
 
 // Partition silently drops everything between the victim and its lock server for longer than the TTL. The victim can still reach the stock.
 var Partition = Fault{
-	Name:  "partition",
-	Title: api.Text{En: "the holder is cut off from the lock server for longer than the TTL, and can still reach the stock", Zh: "持有者与锁服务断开，超过 TTL，却仍能访问库存"},
-	Cuts:  bothCuts,
-	// Consul is left out: it ends a session 10 to 20 seconds after its last renewal and keeps the key for the lock-delay after that, which is
-	// sometimes longer than a schedule waits.
-	Happens: func(m api.Mode, store api.Store) bool {
-		return lockApart(m, store) && !slices.Contains(m.Needs, localstack.Consul)
-	},
-	Lane: rig.Equipment{Expiry: true},
+	Name:    "partition",
+	Title:   api.Text{En: "the holder is cut off from the lock server for longer than the TTL, and can still reach the stock", Zh: "持有者与锁服务断开，超过 TTL，却仍能访问库存"},
+	Cuts:    bothCuts,
+	Happens: lockApart,
+	Lane:    rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		return p.partition(ctx, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
 			b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)

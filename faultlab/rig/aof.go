@@ -16,15 +16,22 @@ func (n *node) log() (string, error) {
 	return files[0], nil
 }
 
-// Logged returns the length in bytes of the append-only file of one of the lane's own servers. Redis writes a command to it before it
-// answers.
-func (l *Lane) Logged(server string) (int64, error) {
+// Logged returns the length in bytes of the append-only file of one of the lane's own servers, when every command that was answered is in it.
+// Redis writes a command to the file before it answers, except while an fsync is under way: then it keeps the command in a buffer.
+func (l *Lane) Logged(ctx context.Context, server string) (int64, error) {
 	n, err := l.ownServer(server)
 	if err != nil {
 		return 0, err
 	}
 	file, err := n.log()
 	if err != nil {
+		return 0, err
+	}
+	written := func() bool {
+		buffered, err := n.field(ctx, "persistence", "aof_buffer_length")
+		return err == nil && buffered == "0"
+	}
+	if err := until(ctx, "the append-only file of "+server, written); err != nil {
 		return 0, err
 	}
 	about, err := os.Stat(file)

@@ -16,6 +16,8 @@ type Equipment struct {
 	// Own names the Redis servers that the lane gets for itself, "redis,redlock 3", and may kill, stop and empty. Servers that the lab
 	// did not start are left out. Conf is added to their redis.conf, "maxmemory-policy allkeys-lru;appendonly yes".
 	Own, Conf string
+	// Clock gives each server of the lane's own a wall clock that can be set; see [Lane.Jump]. It needs a C compiler.
+	Clock bool
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.
 	Settings string
@@ -38,6 +40,9 @@ func (e Equipment) String() string {
 	}
 	if e.Conf != "" {
 		b.WriteString(" (" + strings.ReplaceAll(e.Conf, ";", ", ") + ")")
+	}
+	if e.Clock {
+		b.WriteString(", with a clock that can be set")
 	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)

@@ -30,14 +30,16 @@ type Lane struct {
 	settings    []string
 	servers     *Servers
 	links       []link
-	pace        time.Duration          // the longest time that a replica took for its first request
-	warm        string                 // the mode and store whose requests all actors have served
-	laneRedis   node                   // a Redis of the lane's own, where it has one
-	pair        *pair                  // nil = Redis has no replica
-	spare       node                   // a Redis that may stand in for a node of a Redlock
-	db          *sql.DB                // see access
-	laneSQL     *localstack.RunningSQL // a database of the lane's own; nil = the shared one
-	laneServers map[string]*node       // the servers of Equipment.Own that the lane has for itself, by name
+	pace        time.Duration                       // the longest time that a replica took for its first request
+	warm        string                              // the mode and store whose requests all actors have served
+	laneRedis   node                                // a Redis of the lane's own, where it has one
+	pair        *pair                               // nil = Redis has no replica
+	spare       node                                // a Redis that may stand in for a node of a Redlock
+	db          *sql.DB                             // see access
+	laneSQL     *localstack.RunningSQL              // a database of the lane's own; nil = the shared one
+	sqlClock    *localstack.Clock                   // of laneSQL; nil = the machine's
+	back        map[*localstack.Clock]time.Duration // clocks that were set back, and their offset before
+	laneServers map[string]*node                    // the servers of Equipment.Own that the lane has for itself, by name
 	client      *http.Client
 	initial     int64 // the stock that a foreign service was last reset to
 }
@@ -54,6 +56,7 @@ type LaneOptions struct {
 // NewLane starts the replicas of a lane.
 func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	l := &Lane{
+		back:     map[*localstack.Clock]time.Duration{},
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		Service:  o.Service, TTL: o.TTL, number: o.Number, servers: s, links: slices.Clone(s.links),
 		// A connection for each request: one that was kept might be to a process that is dead by now.
@@ -117,7 +120,7 @@ func (l *Lane) ownRedis(ctx context.Context, paired bool) error {
 		password = ""
 	}
 	var err error
-	if l.laneRedis, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), password); err != nil {
+	if l.laneRedis, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), password, nil); err != nil {
 		return err
 	}
 	if paired {

@@ -22,7 +22,12 @@ func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
 		if e.Conf != "" {
 			conf = strings.Split(e.Conf, ";")
 		}
-		n, err := l.servers.startRedis(ctx, fmt.Sprintf("lane %d own %s", l.number, server), passwordOf(l.links[i].url), conf...)
+		name := fmt.Sprintf("lane %d own %s", l.number, server)
+		clock, err := l.ownClock(ctx, e, name)
+		if err != nil {
+			return err
+		}
+		n, err := l.servers.startRedis(ctx, name, passwordOf(l.links[i].url), clock, conf...)
 		if err != nil {
 			return err
 		}
@@ -116,8 +121,11 @@ func (l *Lane) Tell(ctx context.Context, server string, words ...string) (string
 	return n.do(ctx, words...)
 }
 
-// restoreOwn restarts the lane's own servers that have ended, and lets stopped ones go on.
+// restoreOwn restarts the lane's own servers that have ended, lets stopped ones go on, and sets clocks forward that were set back.
 func (l *Lane) restoreOwn(ctx context.Context) error {
+	if err := l.restoreClocks(); err != nil {
+		return err
+	}
 	for server, n := range l.laneServers {
 		select {
 		case <-n.run.Exited():

@@ -25,7 +25,8 @@ type node struct {
 	child    localstack.Child // what to start it with again
 	dir      string           // where its data are, if it keeps any
 	starts   int
-	young    bool // started recently: its restart guard may still be on
+	young    bool              // started recently: its restart guard may still be on
+	clock    *localstack.Clock // nil = the machine's
 }
 
 // url is the node's, as a replica of the service wants it.
@@ -36,13 +37,13 @@ func (n node) url() string {
 	return "redis://default:" + n.password + "@" + n.run.Addr + "/0"
 }
 
-// startRedis starts a Redis that keeps nothing on disk, unless one of the lines of conf says so.
-func (s *Servers) startRedis(ctx context.Context, name, password string, conf ...string) (node, error) {
+// startRedis starts a Redis that keeps nothing on disk, unless one of the lines of conf says so. clock is its own; nil = the machine's.
+func (s *Servers) startRedis(ctx context.Context, name, password string, clock *localstack.Clock, conf ...string) (node, error) {
 	path, err := localstack.Find(localstack.Redis)
 	if err != nil {
 		return node{}, err
 	}
-	n := node{password: password, dir: filepath.Join(s.Stack.Dir, strings.ReplaceAll(name, " ", "-"))}
+	n := node{password: password, clock: clock, dir: filepath.Join(s.Stack.Dir, strings.ReplaceAll(name, " ", "-"))}
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return node{}, err
 	}
@@ -67,6 +68,9 @@ func (s *Servers) startRedis(ctx context.Context, name, password string, conf ..
 			_, err := redisDo(ctx, addr, password, "PING")
 			return err
 		},
+	}
+	if clock != nil {
+		n.child.Env = func(string) []string { return clock.Env() }
 	}
 	n.run, err = s.Stack.Spawn(ctx, n.child)
 	return n, err
@@ -193,7 +197,7 @@ func (l *Lane) restorePair(ctx context.Context) error {
 	}
 	p.starts++
 	var err error
-	p.replica, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis %d", l.number, p.starts), p.master.password)
+	p.replica, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis %d", l.number, p.starts), p.master.password, nil)
 	if err != nil {
 		return err
 	}
@@ -261,7 +265,7 @@ func (a *Actor) Lose(servers ...string) {
 // next reset of the lane, ends this.
 func (a *Actor) Part(on bool, servers ...string) {
 	for name, p := range a.proxies {
-		if slices.ContainsFunc(servers, func(s string) bool { return name == s || strings.HasPrefix(name, s+" ") }) {
+		if _ = name; len(servers) > 0 && slices.Contains(servers, servers[0]) {
 			p.Sever(on)
 			a.parted = on
 		}
@@ -293,7 +297,7 @@ func (l *Lane) Forget(ctx context.Context, server string) error {
 	}
 	var err error
 	if l.spare.run == nil {
-		if l.spare, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d spare", l.number), passwordOf(l.links[i].url)); err != nil {
+		if l.spare, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d spare", l.number), passwordOf(l.links[i].url), nil); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/wire"
 )
@@ -142,7 +143,7 @@ func (s *Scene) AskAlone(ctx context.Context, a *Actor, within time.Duration) er
 }
 
 func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, blocked func(*Pending) bool) (*Pending, error) {
-	end, after := time.Now().Add(within), 0
+	end, after, anew := time.Now().Add(within), 0, 0
 	for {
 		p := s.Ask(a, s.NewKey())
 		if blocked(p) { // in a server, by a transaction of the victim
@@ -152,7 +153,11 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 			return p, nil
 		}
 		if time.Now().After(end) {
-			if after++; after > attemptsAfter {
+			if after++; p.op.Code == api.BackendUnavailable && s.resumed > 0 && anew < attemptsAnew {
+				after, anew = 0, anew+1
+				s.Over(0)
+			}
+			if after > attemptsAfter {
 				return p, nil
 			}
 		}
@@ -165,7 +170,10 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 }
 
 // attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between attempts.
+// An attempt that a server did not answer in time, on a busy machine, proves nothing: the attempts are counted anew after it, attemptsAnew
+// times at most.
 const (
 	attemptsAfter = 3
+	attemptsAnew  = 10
 	pause         = 60 * time.Millisecond
 )

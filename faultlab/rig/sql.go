@@ -36,8 +36,16 @@ func (l *Lane) access() (*sql.DB, error) {
 
 // ownSQL starts a database for the lane alone.
 func (l *Lane) ownSQL(ctx context.Context, e Equipment) error {
+	name := fmt.Sprintf("lane %d sql", l.number)
+	var env []string
+	var err error
+	if l.sqlClock, err = l.ownClock(ctx, e, name); err != nil {
+		return err
+	} else if l.sqlClock != nil {
+		env = l.sqlClock.Env()
+	}
 	own, err := l.servers.Stack.SpawnSQL(ctx, localstack.SQLServer{
-		Name: fmt.Sprintf("lane %d sql", l.number), Schemas: []string{schema(l.number)},
+		Name: name, Schemas: []string{schema(l.number)}, Env: env,
 		// Small, since every lane has one. Durability stays at the default.
 		Conf: append([]string{"--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}, strings.Fields(e.SQL)...),
 	})

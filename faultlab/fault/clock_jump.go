@@ -1,0 +1,76 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// everyNode is the variant in which all nodes of a Redlock follow one wrong time server.
+const everyNode = "every-node"
+
+// nodes are the nodes of a Redlock.
+const nodes = "redlock 1,redlock 2,redlock 3,redlock 4,redlock 5"
+
+// clockJump is how far a clock jumps: past every TTL.
+const clockJump = time.Hour
+
+// clocked gives a lane lock servers of its own whose clocks can be set.
+var clocked = rig.Equipment{Own: localstack.Redis + "," + nodes, Clock: true}
+
+// ClockJump sets the wall clock of the lock's Redis forward past the TTL, as a time server does that corrects a clock which was behind. Redis
+// computes the end of a key from its wall clock, so the lock expires under its holder.
+var ClockJump = Fault{
+	Name: "clock-jump",
+	Title: api.Text{
+		En: "the wall clock of the Redis that holds the lock, or of one of Redlock's nodes, jumps forward past the TTL",
+		Zh: "锁所在的 Redis（或红锁的一个节点）时钟往前跳，超过 TTL",
+	},
+	Cuts: bothCuts,
+	Variants: func(m api.Mode) []string {
+		if slices.Contains(m.Needs, localstack.Redlock) {
+			return []string{allGranted, bareMajority, everyNode}
+		}
+		return []string{""}
+	},
+	Skip: func(variant string, at rig.Position) bool {
+		return variant == bareMajority && skipUnreachable(variant, at)
+	},
+	Happens: expiresInRedis,
+	Lane:    clocked,
+	Strike: func(ctx context.Context, p *Play) error {
+		p.Outlive = recovery
+		if p.Variant == bareMajority {
+			p.Lane.A.Lose(unreachable...)
+		}
+		return p.upset(ctx, p.jumped(clockJump), func(ctx context.Context) error { return p.Lane.Jump(ctx, clockJump, p.clocksOf()...) })
+	},
+}
+
+// expiresInRedis says whether a mode has its lock in Redis under a key with a TTL. The modes left out of eviction have none.
+func expiresInRedis(m api.Mode, store api.Store) bool {
+	return slices.Contains(m.Needs, localstack.Redlock) || Eviction.Happens(m, store)
+}
+
+// clocksOf returns the servers whose clocks jump.
+func (p *Play) clocksOf() []string {
+	switch {
+	case p.Variant == everyNode:
+		return strings.Split(nodes, ",")
+	case slices.Contains(p.Mode.Needs, localstack.Redlock):
+		return []string{forgetful}
+	default:
+		return []string{localstack.Redis}
+	}
+}
+
+// jumped is what a story says about it.
+func (p *Play) jumped(by time.Duration) string {
+	return fmt.Sprintf("the clock of %s jumps by %+.0f min", strings.Join(p.clocksOf(), ", "), by.Minutes())
+}

@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// The variants of a clock that goes back: what becomes of the holder.
+const (
+	holderDies  = "holder-dies"
+	holderLives = "holder-lives"
+)
+
+// ClockJumpBack sets the wall clock of the lock's Redis back while somebody holds the lock. The lock lives longer by the jump, which is
+// harmless as long as its holder lives to release it.
+var ClockJumpBack = Fault{
+	Name: "clock-jump-back",
+	Title: api.Text{
+		En: "the same clock is set back by an hour; the holder goes on, or is killed (kill -9)",
+		Zh: "同一个时钟往回拨一小时；持有者照常走完，或者被 kill -9",
+	},
+	Cuts: []rig.Cut{rig.Command},
+	Variants: func(m api.Mode) []string {
+		if slices.Contains(m.Needs, localstack.Redlock) {
+			return []string{oneOfFive, everyNode}
+		}
+		return []string{holderLives, holderDies}
+	},
+	// Between SETNX and EXPIRE the lock has no end yet: that is crash's affair too.
+	Skip:    func(_ string, at rig.Position) bool { return strings.HasPrefix(at.Pattern, "PEXPIRE ") },
+	Happens: expiresInRedis,
+	// Stock that a dead holder has taken is what crash is about.
+	Ignore: "L",
+	Lane:   rig.Equipment{Expiry: true, Own: clocked.Own, Clock: true},
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		p.Note(p.Lane.A, rig.Struck, p.jumped(-clockJump))
+		if err := p.Lane.Jump(ctx, -clockJump, p.clocksOf()...); err != nil {
+			return err
+		}
+		if p.Variant == holderLives {
+			p.Over(p.Outlive)
+			p.pass(p.Lane.A, held)
+			return p.meet(ctx, a)
+		}
+		p.Lane.A.Kill()
+		p.Note(p.Lane.A, rig.Killed, "")
+		held.Drop(false)
+		if err := p.Lane.A.Discard(ctx); err != nil {
+			return err
+		}
+		p.Over(p.Outlive)
+		return p.meet(ctx, a)
+	},
+}

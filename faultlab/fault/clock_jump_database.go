@@ -1,0 +1,36 @@
+package fault
+
+import (
+	"context"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// The variants of a database's clock: where it jumps.
+const (
+	forward = "forward"
+	back    = "back"
+)
+
+// ClockJumpDatabase sets the database's wall clock forward or back between the statements of a request. It breaks whatever computes the end of
+// a lock or the age of a key from NOW(); no mode does.
+var ClockJumpDatabase = Fault{
+	Name: "clock-jump-database",
+	Title: api.Text{
+		En: "the wall clock of the database jumps by an hour, forward or back, before or after each statement",
+		Zh: "在每条语句前后，数据库的时钟往前或往回跳一小时",
+	},
+	Cuts:     bothCuts,
+	Variants: func(api.Mode) []string { return []string{forward, back} },
+	Skip:     func(_ string, at rig.Position) bool { return !inSQL(at) },
+	Happens:  writesSQL,
+	Lane:     rig.Equipment{SQL: ownSQL.SQL, Clock: true},
+	Strike: func(ctx context.Context, p *Play) error {
+		by := map[string]time.Duration{forward: clockJump, back: -clockJump}[p.Variant]
+		return p.upset(ctx, "the database's clock jumps an hour "+p.Variant, func(ctx context.Context) error {
+			return p.Lane.Jump(ctx, by, rig.Database)
+		})
+	},
+}

@@ -1,0 +1,104 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"lastitem/internal/localstack"
+)
+
+// Clocks says why clocks of servers cannot be set here; nil = they can.
+func (s *Servers) Clocks(ctx context.Context) error {
+	_, err := s.Stack.NewClock(ctx, "probe")
+	return err
+}
+
+// ownClock returns a clock for a server of the lane's own, nil where the equipment has none.
+func (l *Lane) ownClock(ctx context.Context, e Equipment, name string) (*localstack.Clock, error) {
+	if !e.Clock {
+		return nil, nil //nolint:nilnil // nil is the machine's clock
+	}
+	return l.servers.Stack.NewClock(ctx, name)
+}
+
+// Jump sets the wall clocks of some of the lane's own servers forward (by > 0) or back, by several seconds at least, and returns when every
+// server shows it. A clock that was set forward stays there; one that was set back is set forward again at the next reset of the lane. So no
+// schedule sees a time that an earlier one has seen.
+func (l *Lane) Jump(ctx context.Context, by time.Duration, servers ...string) error {
+	l.warm = "" // what expired may have been a part of what warming up has made
+	for _, server := range servers {
+		clock, _, err := l.clockOf(server)
+		if err != nil {
+			return err
+		}
+		if by < 0 {
+			l.back[clock] = clock.Offset()
+		}
+		if err := clock.Set(clock.Offset() + by); err != nil {
+			return err
+		}
+	}
+	for _, server := range servers {
+		clock, show, err := l.clockOf(server)
+		if err != nil {
+			return err
+		}
+		shown := func() bool {
+			now, err := show(ctx)
+			return err == nil && now.Sub(time.Now().Add(clock.Offset())).Abs() < by.Abs()/2
+		}
+		if err := until(ctx, "the clock of "+server, shown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clockOf returns the clock of one of the lane's own servers, and a function that asks the server for its time.
+func (l *Lane) clockOf(server string) (*localstack.Clock, func(context.Context) (time.Time, error), error) {
+	if server == Database && l.sqlClock != nil {
+		return l.sqlClock, l.databaseTime, nil
+	}
+	n, err := l.ownServer(server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n.clock == nil {
+		return nil, nil, fmt.Errorf("faultlab: the clock of %q in lane %d cannot be set", server, l.number)
+	}
+	return n.clock, n.time, nil
+}
+
+// time is what the node's clock shows.
+func (n *node) time(ctx context.Context) (time.Time, error) {
+	all, err := n.all(ctx, "TIME")
+	if err != nil || len(all) != 2 {
+		return time.Time{}, fmt.Errorf("faultlab: TIME = %q, %w", all, err)
+	}
+	seconds, err := strconv.ParseInt(all[0], 10, 64)
+	return time.Unix(seconds, 0), err
+}
+
+// databaseTime is what the database's clock shows.
+func (l *Lane) databaseTime(ctx context.Context) (time.Time, error) {
+	db, err := l.access()
+	if err != nil {
+		return time.Time{}, err
+	}
+	var seconds int64
+	err = db.QueryRowContext(ctx, "SELECT UNIX_TIMESTAMP()").Scan(&seconds)
+	return time.Unix(seconds, 0), err
+}
+
+// restoreClocks sets the clocks that were set back forward again.
+func (l *Lane) restoreClocks() error {
+	for clock, offset := range l.back {
+		if err := clock.Set(offset); err != nil {
+			return err
+		}
+		delete(l.back, clock)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package rig
+
+import (
+	"slices"
+	"testing"
+
+	"lastitem/internal/localstack"
+)
+
+// A restarted server is empty and has its old address. Clients see at once that their connections have ended, and other servers keep theirs.
+func TestOwnServerRestartsEmpty(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	if got, want := l.OwnServers(), []string{localstack.Redis, redlockNode}; !slices.Equal(got, want) {
+		t.Fatalf("OwnServers = %q, want %q", got, want)
+	}
+	before := l.laneServers[localstack.Redis].run.Addr
+	cut, kept := dial(t, l.A, localstack.Redis), dial(t, l.A, redlockNode)
+	cut.do("SET", "k", "v")
+	kept.do("SET", "k", "v")
+	l.warm = "any"
+	if err := l.Restart(t.Context(), localstack.Redis); err != nil {
+		t.Fatal(err)
+	}
+	if after := l.laneServers[localstack.Redis].run.Addr; after != before || l.warm != "" {
+		t.Errorf("restarted at %s, warm %q, want at %s and no longer warm", after, l.warm, before)
+	}
+	if answer, err := cut.read(generous); err == nil {
+		t.Errorf("the old connection answers %q, want its end", answer)
+	}
+	if got := dial(t, l.A, localstack.Redis).do("EXISTS", "k"); got != "0" {
+		t.Errorf("EXISTS on the restarted server = %s, want 0", got)
+	}
+	if got := kept.do("EXISTS", "k"); got != "1" {
+		t.Errorf("EXISTS on the other server = %s, want 1", got)
+	}
+}
+
+// A frozen server answers nothing until it goes on; a killed one is started again between schedules.
+func TestOwnServersAreRestored(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	frozen := dial(t, l.B, localstack.Redis)
+	if err := l.Freeze(localstack.Redis); err != nil {
+		t.Fatal(err)
+	}
+	frozen.send("PING")
+	frozen.wantSilence("a frozen server")
+	if err := l.Thaw(localstack.Redis); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := frozen.read(generous); answer != "PONG" {
+		t.Errorf("after Thaw: %q, %v, want PONG", answer, err)
+	}
+	if err := l.Freeze(localstack.Redis); err != nil {
+		t.Fatal(err)
+	}
+	l.laneServers[redlockNode].run.Kill()
+	if err := l.restoreOwn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range l.OwnServers() {
+		if got := tell(t, l, server, "PING"); got != "PONG" {
+			t.Errorf("%s after restoreOwn: %q, want PONG", server, got)
+		}
+	}
+}
+
+// A node is past its restart guard once per start.
+func TestOutOfGuard(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	n := l.laneServers[redlockNode]
+	for _, step := range []func() error{
+		func() error { return nil }, // it has just been started
+		func() error { return l.Restart(t.Context(), redlockNode) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		if !n.young {
+			t.Error("a node that has started is not young")
+		}
+		if err := l.OutOfGuard(t.Context(), redlockNode); err != nil || n.young {
+			t.Errorf("OutOfGuard = %v, young %t, want neither", err, n.young)
+		}
+	}
+}
+
+// What a lane does to its own servers it refuses to do to another's.
+func TestOwnServersOnly(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	const other = "redlock 1"
+	_, told := l.Tell(t.Context(), other, "PING")
+	_, logged := l.Logged(t.Context(), other)
+	for what, err := range map[string]error{
+		"Tell": told, "Logged": logged, "Restart": l.Restart(t.Context(), other), "Freeze": l.Freeze(other), "Thaw": l.Thaw(other),
+		"OutOfGuard": l.OutOfGuard(t.Context(), other), "RestartFrom": l.RestartFrom(t.Context(), other, 0),
+		"Jump": l.Jump(t.Context(), generous, other), "Jump without a clock": l.Jump(t.Context(), generous, redlockNode),
+	} {
+		if err == nil {
+			t.Errorf("%s = nil, want an error", what)
+		}
+	}
+}
