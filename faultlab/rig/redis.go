@@ -265,7 +265,7 @@ func (a *Actor) Lose(servers ...string) {
 // next reset of the lane, ends this.
 func (a *Actor) Part(on bool, servers ...string) {
 	for name, p := range a.proxies {
-		if _ = name; len(servers) > 0 && slices.Contains(servers, servers[0]) {
+		if slices.ContainsFunc(servers, func(s string) bool { return name == s || strings.HasPrefix(name, s+" ") }) {
 			p.Sever(on)
 			a.parted = on
 		}
