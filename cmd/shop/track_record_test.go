@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,6 +110,11 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 			if _, err := localstack.Find(service); err != nil {
 				need.Missing(t, service, err)
 			}
+		}
+	}
+	if slices.Contains(args, "clock-jump") {
+		if _, err := localstack.Find(localstack.Compiler); err != nil {
+			need.Missing(t, localstack.Compiler, err)
 		}
 	}
 	out, code := runShop(t, shop, append(args, "--json")...)
