@@ -14,13 +14,13 @@ func WithWait(ctx context.Context, wait time.Duration) context.Context {
 	return context.WithValue(ctx, waitKey{}, time.Now().Add(wait))
 }
 
-// waitUntil returns until when an Acquire under ctx may wait, and false where its [WithWait] does not say so.
+// WaitUntil returns until when an Acquire under ctx may wait, and false where its [WithWait] does not say so.
 func WaitUntil(ctx context.Context) (until time.Time, bounded bool) {
 	until, bounded = ctx.Value(waitKey{}).(time.Time)
 	return until, bounded
 }
 
-// waitContext is ctx, ended also when its WithWait has run out.
+// WaitContext is ctx, ended also when its WithWait has run out.
 func WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if until, ok := WaitUntil(ctx); ok {
 		return context.WithDeadline(ctx, until)
@@ -28,7 +28,7 @@ func WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// gaveUp is the error of a wait that has ended: ErrBusy, with the cause of ctx where it was ctx that ended it.
+// GaveUp is the error of a wait that has ended: ErrBusy, with the cause of ctx where it was ctx that ended it.
 func GaveUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))

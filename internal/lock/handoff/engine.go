@@ -30,7 +30,7 @@ var (
 	ErrReplicas = errors.New("lock: not enough replicas")
 )
 
-// EngineOptions says how an engine's locks behave. The zero value of a field is its default.
+// Options says how an engine's locks behave. The zero value of a field is its default.
 type Options struct {
 	// TTL is how long a holder that no longer renews keeps the lock; default 30 s, at least 50 ms.
 	TTL time.Duration
@@ -94,7 +94,7 @@ const (
 	maxClaim = 2500 * time.Millisecond
 )
 
-// NewEngine returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
+// New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
 // +@write +@scripting +@pubsub +time +wait and the channels lock:engine:*, in a cluster +cluster as well.
 //
 // Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1: the engine repeats what was not answered, and

@@ -8,7 +8,7 @@ type Adder interface{ Add(float64) }
 // An Observer is a histogram of seconds.
 type Observer interface{ Observe(float64) }
 
-// EngineMetrics are told what an engine does; each may be nil. They are per engine and not per key: keys are many.
+// Metrics are told what an engine does; each may be nil. They are per engine and not per key: keys are many.
 // They are told under the engine's mutex, and must not call it.
 type Metrics struct {
 	// Waiting and Held are gauges: callers waiting in Acquire, and leases held.

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/lock"
 )
 
-// settled remembers how a release ended, so that it may be repeated: nil and ErrLost are final, anything else is tried
+// ReleaseOnce remembers how a release ended, so that it may be repeated: nil and ErrLost are final, anything else is tried
 // again.
 type ReleaseOnce struct {
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ type ReleaseOnce struct {
 	err   error
 }
 
-// settle runs release unless an earlier run was final. Runs do not overlap.
+// Do runs release unless an earlier run was final. Runs do not overlap.
 func (s *ReleaseOnce) Do(release func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *ReleaseOnce) Do(release func() error) error {
 	return s.err
 }
 
-// expiry ends a lease's context, by this process's own monotonic clock, before the server can give the lock away: at the
+// Expiry ends a lease's context, by this process's own monotonic clock, before the server can give the lock away: at the
 // moment the last successful acquire or renewal was sent, plus the TTL, less a margin. It does not depend on a message.
 type Expiry struct {
 	ctx    context.Context
@@ -42,7 +42,7 @@ type Expiry struct {
 	sent   atomic.Pointer[time.Time] // of the last successful acquire or renewal
 }
 
-// newExpiry starts the clock of a lease whose acquire was sent at sent.
+// NewExpiry starts the clock of a lease whose acquire was sent at sent.
 func NewExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *Expiry {
 	e := &Expiry{ttl: ttl}
 	e.sent.Store(&sent)
@@ -56,15 +56,15 @@ func left(sent time.Time, ttl time.Duration) time.Duration {
 	return time.Until(sent.Add(ValidFor(ttl)))
 }
 
-// validFor is for how long after the moment at which it was sent a request confirms a lease of ttl. The margin covers the drift between
+// ValidFor is for how long after the moment at which it was sent a request confirms a lease of ttl. The margin covers the drift between
 // two clocks that run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
 func ValidFor(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
-// tooLate says whether the grant of a request that was sent at sent arrived after the end of its lease: the server may have granted the
+// TooLate says whether the grant of a request that was sent at sent arrived after the end of its lease: the server may have granted the
 // lock to a rival, so Acquire must not return it.
 func TooLate(sent time.Time, ttl time.Duration) bool { return left(sent, ttl) <= 0 }
 
-// extend restarts the clock after a renewal that was sent at sent and succeeded.
+// Extend restarts the clock after a renewal that was sent at sent and succeeded.
 func (e *Expiry) Extend(sent time.Time) {
 	e.sent.Store(&sent)
 	e.timer.Reset(left(sent, e.ttl))
@@ -79,17 +79,17 @@ func (e *Expiry) over() bool {
 	return errors.Is(context.Cause(e.ctx), lock.ErrLost)
 }
 
-// context is the lease's: it ends with ErrLost when the lease can no longer be trusted.
+// Context is the lease's: it ends with ErrLost when the lease can no longer be trusted.
 func (e *Expiry) Context() context.Context { return e.ctx }
 
-// lose ends the context with ErrLost.
+// Lose ends the context with ErrLost.
 func (e *Expiry) Lose() { e.cancel(lock.ErrLost) }
 
-// stop ends the clock of a lease that is being released.
+// Stop ends the clock of a lease that is being released.
 func (e *Expiry) Stop() {
 	e.timer.Stop()
 	e.cancel(context.Canceled)
 }
 
-// newOwner returns a random value that proves ownership of one hold.
+// NewOwner returns a random value that proves ownership of one hold.
 func NewOwner() string { return uuid.NewString() }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// keyTag is what the names of all keys of a lock begin with, which has the key's hash tag, and what follows it, so that they
+// KeyTag is what the names of all keys of a lock begin with, which has the key's hash tag, and what follows it, so that they
 // are not the same for "a" as for "{a}".
 func KeyTag(key string) (tag, dot string) {
 	if HashTag(key) == "" {
@@ -14,13 +14,13 @@ func KeyTag(key string) (tag, dot string) {
 	return key, ":"
 }
 
-// besideKey names a key that is kept beside a lock's, in the same slot of a Redis Cluster: "{a}.name" for "a", "x{a}:name" for "x{a}".
+// BesideKey names a key that is kept beside a lock's, in the same slot of a Redis Cluster: "{a}.name" for "a", "x{a}:name" for "x{a}".
 func BesideKey(key, name string) string {
 	tag, dot := KeyTag(key)
 	return tag + dot + name
 }
 
-// hashTag is the part of a key that Redis Cluster hashes, "" where it hashes all of it.
+// HashTag is the part of a key that Redis Cluster hashes, "" where it hashes all of it.
 func HashTag(key string) string {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, closed := strings.Cut(rest, "}"); closed {

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/step"
 )
 
-// session is what a holder must keep alive at a server: etcd's lease, Consul's or ZooKeeper's session, which all holds of a
+// Session is what a holder must keep alive at a server: etcd's lease, Consul's or ZooKeeper's session, which all holds of a
 // process share, or one hold's row or connection. One goroutine renews it every third of its TTL.
 //
 // A renewal that fails is tried again; whether the session can still be trusted is for its expiry to say, which ends by this
@@ -41,7 +41,7 @@ type Session struct {
 // debtRetry is the time between two attempts at what is owed.
 const debtRetry = 200 * time.Millisecond
 
-// start begins to keep s, confirmed by a request that was sent at sent, alive.
+// Start begins to keep s, confirmed by a request that was sent at sent, alive.
 func (s *Session) Start(sent time.Time, ttl time.Duration) *Session {
 	s.Expiry = NewExpiry(context.Background(), sent, ttl)
 	s.done, s.dunn = make(chan struct{}), make(chan struct{}, 1)
@@ -91,7 +91,7 @@ func (s *Session) join() bool {
 	return true
 }
 
-// leave ends a use: whatever it owes it has said.
+// Leave ends a use: whatever it owes it has said.
 func (s *Session) Leave() {
 	s.mu.Lock()
 	s.users--
@@ -132,10 +132,10 @@ func (s *Session) beat(ctx context.Context) error {
 	return err
 }
 
-// lost says whether the session can no longer be trusted.
+// Lost says whether the session can no longer be trusted.
 func (s *Session) Lost() bool { return s.over() }
 
-// stop ends the goroutine; nothing is renewed or paid any more.
+// Stop ends the goroutine; nothing is renewed or paid any more.
 func (s *Session) Stop() {
 	s.halt()
 	<-s.done
@@ -169,7 +169,7 @@ func (s *Session) pay(ctx context.Context) int {
 	return len(s.debts)
 }
 
-// tidy runs a clean-up that outlives ctx, within bounds, and owes it when that fails.
+// Tidy runs a clean-up that outlives ctx, within bounds, and owes it when that fails.
 func (s *Session) Tidy(ctx context.Context, f func(context.Context) error) {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
@@ -178,14 +178,14 @@ func (s *Session) Tidy(ctx context.Context, f func(context.Context) error) {
 	}
 }
 
-// waiting is the context of a wait under ctx: it ends with it, when its WithWait has run out, and with the session.
+// Waiting is the context of a wait under ctx: it ends with it, when its WithWait has run out, and with the session.
 func (s *Session) Waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit, stop := lock.WaitContext(ctx)
 	unhook := context.AfterFunc(s.ctx, stop)
 	return limit, func() { unhook(); stop() }
 }
 
-// failed is the error of an Acquire that could not go on because of err: ctx, or the wait that limit bounds, has ended, or
+// Failed is the error of an Acquire that could not go on because of err: ctx, or the wait that limit bounds, has ended, or
 // the session has, or the server failed.
 func (s *Session) Failed(ctx, limit context.Context, kind string, err error) error {
 	switch {
@@ -199,7 +199,7 @@ func (s *Session) Failed(ctx, limit context.Context, kind string, err error) err
 	return fmt.Errorf("%w: %s: %w", lock.ErrUnavailable, kind, err)
 }
 
-// send runs f, which asks the server to do something, and stops waiting for it when ctx ends, but does not cut it off then: a
+// Send runs f, which asks the server to do something, and stops waiting for it when ctx ends, but does not cut it off then: a
 // request that is given up may still be carried out, and after whatever was to undo it. That has to wait until over is
 // closed: f has an answer, or none came within commandTimeout.
 func Send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, over <-chan struct{}, err error) {
@@ -220,7 +220,7 @@ func Send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, 
 	}
 }
 
-// await waits for over, no longer than ctx allows.
+// Await waits for over, no longer than ctx allows.
 func Await(ctx context.Context, over <-chan struct{}) error {
 	select {
 	case <-over:
@@ -230,7 +230,7 @@ func Await(ctx context.Context, over <-chan struct{}) error {
 	}
 }
 
-// sessionLease is one hold under a session.
+// SessionLease is one hold under a session.
 type SessionLease struct {
 	Session *Session
 	Kind    string
@@ -245,7 +245,7 @@ type SessionLease struct {
 	sent   bool // a release was sent whose answer was lost
 }
 
-// bind makes the context of the hold: ctx, ended with ErrLost when the session is.
+// Bind makes the context of the hold: ctx, ended with ErrLost when the session is.
 func (l *SessionLease) Bind(ctx context.Context) {
 	held, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(l.Session.ctx, func() { cancel(lock.ErrLost) })

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/lock"
 )
 
-// sessions holds the one session of a process, made with the first hold and again when it was lost.
+// Sessions holds the one session of a process, made with the first hold and again when it was lost.
 type Sessions struct {
 	open     func(context.Context) (*Session, error)
 	slot     chan struct{} // full while somebody looks at the fields below
@@ -27,7 +27,7 @@ func NewSessions(open func(context.Context) (*Session, error)) *Sessions {
 	return &Sessions{open: open, slot: make(chan struct{}, 1), all: map[*Session]bool{}}
 }
 
-// get returns the session, opening one where there is none that can be trusted. The caller has joined it, and leaves it when it
+// Get returns the session, opening one where there is none that can be trusted. The caller has joined it, and leaves it when it
 // can owe nothing more. Those who wait while that fails fail with it: one after the other would each wait for a server that
 // does not answer.
 func (p *Sessions) Get(ctx context.Context) (*Session, error) {
@@ -68,7 +68,7 @@ func (p *Sessions) Get(ctx context.Context) (*Session, error) {
 	return nil, err
 }
 
-// close ends the sessions here and at the server; holds that are left are lost. It takes a few seconds at most.
+// Close ends the sessions here and at the server; holds that are left are lost. It takes a few seconds at most.
 func (p *Sessions) Close() error {
 	p.slot <- struct{}{}
 	defer func() { <-p.slot }()

@@ -10,13 +10,13 @@ import (
 	"lastitem/internal/lock"
 )
 
-// mayWait says whether an Acquire under ctx that has found the lock held may wait for it at all.
+// MayWait says whether an Acquire under ctx that has found the lock held may wait for it at all.
 func MayWait(ctx context.Context) bool {
 	until, bounded := lock.WaitUntil(ctx)
 	return ctx.Err() == nil && (!bounded || time.Now().Before(until))
 }
 
-// ended says whether ctx has ended. A network that was given the deadline of ctx may say so first, a moment before the timer of ctx
+// Ended says whether ctx has ended. A network that was given the deadline of ctx may say so first, a moment before the timer of ctx
 // goes off; what it says then is no failure of the server's.
 func Ended(ctx context.Context) bool {
 	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
@@ -25,7 +25,7 @@ func Ended(ctx context.Context) bool {
 	return ctx.Err() != nil
 }
 
-// pause waits for d or for a wake-up (wake may be nil); it returns an error when the time to wait, or ctx, has ended.
+// Pause waits for d or for a wake-up (wake may be nil); it returns an error when the time to wait, or ctx, has ended.
 func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	limit, stop := lock.WaitContext(ctx)
 	defer stop()
@@ -46,13 +46,13 @@ func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	}
 }
 
-// cleanupTimeout bounds a release or a take-back. Its context is detached: the request's is often what just died.
+// CleanupTimeout bounds a release or a take-back. Its context is detached: the request's is often what just died.
 const CleanupTimeout = 2 * time.Second
 
-// detached is ctx without its end, with a time-out of [CleanupTimeout].
+// Detached is ctx without its end, with a time-out of [CleanupTimeout].
 func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), CleanupTimeout)
 }
 
-// commandTimeout is what a single question to a server may take.
+// CommandTimeout is what a single question to a server may take.
 const CommandTimeout = 3 * time.Second

@@ -13,7 +13,7 @@ import (
 // What a process leaves behind that dies, which here means that nothing it sends arrives any more: while it holds, while it
 // waits, and after each command of its acquire. And what one leaves behind that lives on while its callers come and go.
 
-// deaths plays them all, each in a world of its own.
+// Deaths plays them all, each in a world of its own.
 func Deaths(t *testing.T, make func(*testing.T) *World) {
 	run := func(name string, f func(w *World, t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
@@ -27,10 +27,10 @@ func Deaths(t *testing.T, make func(*testing.T) *World) {
 	run("callers leave", (*World).callersLeave)
 }
 
-// mortalTTL is the TTL of a process that dies.
+// MortalTTL is the TTL of a process that dies.
 const MortalTTL = 2 * time.Second
 
-// world is a lock's store with one key, and processes.
+// World is a lock's store with one key, and processes.
 type World struct {
 	Key string
 	// lives makes a process that lives on.

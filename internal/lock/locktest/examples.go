@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/lock"
 )
 
-// exampleRedis returns an embedded Redis, whose clock an example may turn, and a client of it.
+// EmbeddedRedis returns an embedded Redis, whose clock an example may turn, and a client of it.
 func EmbeddedRedis() (server *miniredis.Miniredis, c *redis.Client, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -25,7 +25,7 @@ func EmbeddedRedis() (server *miniredis.Miniredis, c *redis.Client, stop func())
 	}
 }
 
-// tryOnce acquires without waiting.
+// TryOnce acquires without waiting.
 func TryOnce(l lock.Locker, key string) (lock.Lease, error) {
 	return l.Acquire(lock.WithWait(context.Background(), 0), key)
 }
@@ -51,7 +51,7 @@ func printed(t *testing.T, f func()) string {
 	return string(text)
 }
 
-// wantPrinted fails where an example does not print what it should.
+// WantPrinted fails where an example does not print what it should.
 func WantPrinted(t *testing.T, example func(), want string) {
 	t.Helper()
 	if got := printed(t, example); got != want {

@@ -13,16 +13,16 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// keysUnder returns a source of keys below a prefix. They look like paths, which must not matter.
+// KeysUnder returns a source of keys below a prefix. They look like paths, which must not matter.
 func KeysUnder(prefix string) func() string {
 	var n atomic.Int64
 	return func() string { return fmt.Sprintf("%slock:{%d}", prefix, n.Add(1)) }
 }
 
-// soon is how long a test waits for what must happen.
+// Soon is how long a test waits for what must happen.
 const Soon = testenv.Still
 
-// obtain acquires a lock that is free, or will be soon.
+// Obtain acquires a lock that is free, or will be soon.
 func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	t.Helper()
 	lease, err := l.Acquire(lock.WithWait(t.Context(), Soon), key)
@@ -32,7 +32,7 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	return lease
 }
 
-// letGo releases. What a busy machine leaves unknown may be asked again.
+// Release releases. What a busy machine leaves unknown may be asked again.
 func Release(t *testing.T, lease lock.Lease) {
 	t.Helper()
 	err := lease.Release(t.Context())
@@ -44,14 +44,14 @@ func Release(t *testing.T, lease lock.Lease) {
 	}
 }
 
-// warm acquires and releases, so that the scripts are loaded, or a session is open, and the commands that follow are the ones a
+// Warm acquires and releases, so that the scripts are loaded, or a session is open, and the commands that follow are the ones a
 // test counts on; and fails where the lock cannot be had.
 func Warm(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	Release(t, Obtain(t, l, key))
 }
 
-// wantBusy fails unless the lock is held.
+// WantBusy fails unless the lock is held.
 func WantBusy(t *testing.T, l lock.Locker, key, why string) {
 	t.Helper()
 	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
@@ -63,7 +63,7 @@ func WantBusy(t *testing.T, l lock.Locker, key, why string) {
 	}
 }
 
-// wantGaveUp fails unless an Acquire ended with its context.
+// WantGaveUp fails unless an Acquire ended with its context.
 func WantGaveUp(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
@@ -71,7 +71,7 @@ func WantGaveUp(t *testing.T, err error) {
 	}
 }
 
-// wantLost waits for the end of a lease's context, for no longer than within and what a busy machine adds.
+// WantLost waits for the end of a lease's context, for no longer than within and what a busy machine adds.
 func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	t.Helper()
 	select {
@@ -84,7 +84,7 @@ func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	}
 }
 
-// sessionEnds is what every lock on a session must do when the session of its holder is ended at the server: tell the holder,
+// SessionEnds is what every lock on a session must do when the session of its holder is ended at the server: tell the holder,
 // let the rival in with a higher fence, and leave the rival's lock alone when the old holder releases.
 func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within time.Duration, end func()) {
 	t.Helper()
@@ -103,7 +103,7 @@ func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within tim
 	Warm(t, holder, key)
 }
 
-// fencesRise takes and releases a key and wants every fence to be higher than the one before.
+// FencesRise takes and releases a key and wants every fence to be higher than the one before.
 func FencesRise(t *testing.T, key string, all ...lock.Locker) {
 	t.Helper()
 	var last uint64
@@ -117,7 +117,7 @@ func FencesRise(t *testing.T, key string, all ...lock.Locker) {
 	}
 }
 
-// eventually polls until ok.
+// Eventually polls until ok.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Soon); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -127,7 +127,7 @@ func Eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// wantTold fails where hand-offs took as long as if every waiter had polled, every two seconds, and nobody had been told. It
+// WantTold fails where hand-offs took as long as if every waiter had polled, every two seconds, and nobody had been told. It
 // takes the middle one: a busy machine delays some, but where no message comes all wait for their poll.
 func WantTold(t *testing.T, took []time.Duration) {
 	t.Helper()
@@ -137,7 +137,7 @@ func WantTold(t *testing.T, took []time.Duration) {
 	}
 }
 
-// take acquires a lock that is free.
+// Take acquires a lock that is free.
 func Take(t *testing.T, l lock.Locker, key string) lock.Lease {
 	t.Helper()
 	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
@@ -147,7 +147,7 @@ func Take(t *testing.T, l lock.Locker, key string) lock.Lease {
 	return lease
 }
 
-// enters says whether somebody who does not wait gets in.
+// Enters says whether somebody who does not wait gets in.
 func Enters(t *testing.T, l lock.Locker, key string) bool {
 	t.Helper()
 	_, err := l.Acquire(lock.WithWait(t.Context(), 0), key)

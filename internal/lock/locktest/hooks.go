@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// swallow is a client hook that lets commands of one name reach the server and loses the next n answers.
+// LostAnswers is a client hook that lets commands of one name reach the server and loses the next n answers.
 type LostAnswers struct {
 	Name string
 	Left atomic.Int64
 }
 
-// takes says whether the answer to this command is to be lost.
+// Take says whether the answer to this command is to be lost.
 func (s *LostAnswers) Take(name string) bool {
 	return strings.EqualFold(name, s.Name) && s.Left.Add(-1) >= 0
 }
@@ -39,7 +39,7 @@ func (s *LostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// around is a client hook that decides how commands of one name are sent; "" is every command. What is sent arrives, however late.
+// SendHook is a client hook that decides how commands of one name are sent; "" is every command. What is sent arrives, however late.
 type SendHook struct {
 	Name string
 	Send func(ctx context.Context, send func() error) error

@@ -21,7 +21,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// runTests runs the tests of a package for its TestMain, and fails where they leave goroutines behind.
+// Main runs the tests of a package for its TestMain, and fails where they leave goroutines behind.
 func Main(m *testing.M) {
 	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel of the caller wins.
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -53,10 +53,10 @@ func (m dialled) Run() int {
 	return code
 }
 
-// redisProcess makes a locker on a client of its own.
+// RedisProcess makes a locker on a client of its own.
 type RedisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker
 
-// redisKind is a kind of lock on s.
+// RedisKind is a kind of lock on s.
 func RedisKind(s *testenv.RedisServer, name string, key func() string, process RedisProcess) Kind {
 	const lateTTL = 600 * time.Millisecond
 	return Kind{
@@ -70,7 +70,7 @@ func RedisKind(s *testenv.RedisServer, name string, key func() string, process R
 	}
 }
 
-// redirected is a URL with another host and port.
+// Redirected is a URL with another host and port.
 func Redirected(t *testing.T, address string, through func(string) string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -81,10 +81,10 @@ func Redirected(t *testing.T, address string, through func(string) string) strin
 	return u.String()
 }
 
-// neverEnds is why no grant of some kinds can come too late.
+// NeverEnds is why no grant of some kinds can come too late.
 const NeverEnds = "no lease of this kind ends by itself"
 
-// client returns a connection pool of its own, as another process would have.
+// RedisClient returns a connection pool of its own, as another process would have.
 func RedisClient(t *testing.T, s *testenv.RedisServer) *redis.Client {
 	t.Helper()
 	opt, err := redis.ParseURL(s.URL)
@@ -97,7 +97,7 @@ func RedisClient(t *testing.T, s *testenv.RedisServer) *redis.Client {
 	return c
 }
 
-// bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail from
+// Bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail from
 // then on.
 func Bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) {
 	t.Helper()

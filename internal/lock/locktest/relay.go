@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// relay is a TCP relay to one server. Cut, it swallows what comes and refuses nothing, as a network that drops packets does.
+// Relay is a TCP relay to one server. Cut, it swallows what comes and refuses nothing, as a network that drops packets does.
 // hello is the server's first answer.
 type Relay struct {
 	net.Listener
@@ -31,14 +31,14 @@ type loss struct {
 	lost     chan struct{} // closed when it is
 }
 
-// losing has the relay lose an answer.
+// Losing has the relay lose an answer.
 func (r *Relay) Losing(andCut bool, question func([]byte) func([]byte) bool) *loss {
 	l := &loss{question: question, andCut: andCut, lost: make(chan struct{})}
 	r.Lose.Store(l)
 	return l
 }
 
-// happened waits for it: without it a test shows nothing.
+// Happened waits for it: without it a test shows nothing.
 func (l *loss) Happened(t *testing.T) {
 	t.Helper()
 	select {
@@ -48,6 +48,7 @@ func (l *loss) Happened(t *testing.T) {
 	}
 }
 
+// NewRelay returns a relay to a server, closed with the test.
 func NewRelay(t *testing.T, to string) *Relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,12 +65,13 @@ func NewRelay(t *testing.T, to string) *Relay {
 	return r
 }
 
-// heal ends the cut, and the connections of that time, whose ends each wait for the other.
+// Heal ends the cut, and the connections of that time, whose ends each wait for the other.
 func (r *Relay) Heal() {
 	r.Cut.Store(false)
 	r.CloseAll()
 }
 
+// CloseAll closes the connections that there are.
 func (r *Relay) CloseAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

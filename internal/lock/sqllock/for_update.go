@@ -20,7 +20,7 @@ import (
 // ErrNoConnection comes with [lock.ErrBusy]: the wait was not for the lock but for a connection of the pool.
 var ErrNoConnection = errors.New("lock: no free connection in the pool")
 
-// SQLForUpdate is a named row that a transaction locks and holds: SELECT ... FOR UPDATE, work, COMMIT. The lock is
+// ForUpdate is a named row that a transaction locks and holds: SELECT ... FOR UPDATE, work, COMMIT. The lock is
 // the connection's: when that ends, for whatever reason, the server gives it to the next.
 //
 // It has no fence: a number counted in the transaction that holds the row would be rolled back with it, and given out again.
@@ -35,7 +35,7 @@ type ForUpdate struct {
 	steps *step.Stream
 }
 
-// NewSQLForUpdate returns the lock on rows of the table record_lock of db, which must be MySQL or MariaDB (10.3 for NOWAIT). ttl,
+// NewForUpdate returns the lock on rows of the table record_lock of db, which must be MySQL or MariaDB (10.3 for NOWAIT). ttl,
 // in whole seconds, is for how long the server keeps the transaction of a process of which it hears nothing any more;
 // the connection is used three times as often. Keys are at most 255 bytes long.
 func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdate, error) {

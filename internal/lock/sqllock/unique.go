@@ -17,7 +17,7 @@ import (
 	"lastitem/internal/step"
 )
 
-// SQLUnique is the database lock of every write-up: INSERT a row under a unique index, work, DELETE it. The row names its
+// Unique is the database lock of every write-up: INSERT a row under a unique index, work, DELETE it. The row names its
 // owner, so that nobody deletes another's.
 //
 // What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again until somebody deletes the row by
@@ -27,7 +27,7 @@ type Unique struct {
 	steps *step.Stream
 }
 
-// NewSQLUnique returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys
+// NewUnique returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys
 // are at most 255 bytes long.
 func NewUnique(db *gorm.DB, steps *step.Stream) (*Unique, error) {
 	t, err := newTable(db)
@@ -110,7 +110,7 @@ func (u *uniqueLease) Release(ctx context.Context) error {
 	})
 }
 
-// SQLLease is [Unique] repaired: a row with an owner, an expiry by the database's clock, renewal every third of the TTL,
+// LeaseRow is [Unique] repaired: a row with an owner, an expiry by the database's clock, renewal every third of the TTL,
 // takeover when it has expired, and a fence that the takeover raises in the same statement. One row per key stays for
 // ever: the fence must not start anew.
 //
@@ -122,7 +122,7 @@ type LeaseRow struct {
 	steps *step.Stream
 }
 
-// NewSQLLease returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys are
+// NewLeaseRow returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys are
 // at most 255 bytes long.
 func NewLeaseRow(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*LeaseRow, error) {
 	t, err := newTable(db)
