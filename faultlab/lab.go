@@ -51,7 +51,7 @@ func lanesFor(e rig.Equipment, o Options) int {
 	switch {
 	case e.Expiry:
 		return o.Lanes
-	case e.Pair, e.SQL != "", e.Own != "":
+	case e.Pair != "", e.SQL != "", e.Own != "":
 		return min(pairs, o.Lanes)
 	default:
 		return fewLanes

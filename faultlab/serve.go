@@ -36,7 +36,7 @@ func (l *lab) service() rig.Service {
 // lanes, except those that need a pair of Redis servers.
 func (l *lab) equipment(f fault.Fault) rig.Equipment {
 	e := f.Lane
-	if l.o.Serve != nil && !l.o.Serve.TakesTTL() && !e.Pair {
+	if l.o.Serve != nil && !l.o.Serve.TakesTTL() && e.Pair == "" {
 		e.Expiry = true
 	}
 	return e
@@ -99,7 +99,7 @@ func theirs(f *rig.Foreign) api.Mode {
 	for _, x := range fault.Ladder {
 		switch {
 		case x.Name == api.Retry && (!f.HasKey() || f.Anonymous()):
-		case x.Lane.Pair && !f.UsesRedis():
+		case x.Lane.Pair != "" && !f.UsesRedis():
 		default:
 			claims[x.Name] = Unclaimed
 		}

@@ -14,22 +14,43 @@ var DatabaseKilled = Fault{
 	Title:   api.Text{En: "kill -9 of the database before or after each statement, COMMIT included, and a restart on the same data", Zh: "在每条语句（包括 COMMIT）前后 kill -9 数据库，再用原有数据重启"},
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
+	AtEnd:   true,
+	Happens: writesSQL,
+	Lane:    ownSQL,
+	Strike:  func(ctx context.Context, p *Play) error { return p.killDatabase(ctx) },
+}
+
+// DatabaseUnflushed is DatabaseKilled with innodb_flush_log_at_trx_commit=0: the control. What was answered in the last second is lost.
+var DatabaseUnflushed = Fault{
+	Name:    "database-killed-unflushed",
+	Title:   api.Text{En: "the same with innodb_flush_log_at_trx_commit=0: COMMIT is answered before the log is written", Zh: "同上，但 innodb_flush_log_at_trx_commit=0：日志还没写，COMMIT 就已答复"},
+	Cuts:    bothCuts,
+	Skip:    DatabaseKilled.Skip,
+	AtEnd:   true,
 	Happens: writesSQL,
 	Lane:    ownSQL,
 	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
+		if err := p.Lane.Unflushed(ctx); err != nil {
 			return err
 		}
-		p.Note(p.Lane.A, rig.DatabaseKilled, "")
-		p.Lane.KillDatabase()
-		p.pass(p.Lane.A, held)
-		if err := p.Lane.StartDatabase(ctx); err != nil {
-			return err
-		}
-		p.Note(p.Lane.A, rig.DatabaseBack, "")
-		return p.freed(ctx, a)
+		return p.killDatabase(ctx)
 	},
+}
+
+// killDatabase kills the database while the victim is held, or when it is done, and restarts it.
+func (p *Play) killDatabase(ctx context.Context) error {
+	a, pass, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	p.Note(p.Lane.A, rig.DatabaseKilled, "")
+	p.Lane.KillDatabase()
+	pass()
+	if err := p.Lane.StartDatabase(ctx); err != nil {
+		return err
+	}
+	p.Note(p.Lane.A, rig.DatabaseBack, "")
+	return p.freed(ctx, a)
 }
 
 // ownSQL gives each lane a durable database of its own, in which a wait for a row lock ends after one second.

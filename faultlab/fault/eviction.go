@@ -26,13 +26,18 @@ var Eviction = Fault{
 
 // EvictionAll is Eviction under a policy that evicts any key, also a lock without a TTL. The stock is in SQL.
 var EvictionAll = Fault{
-	Name:    "eviction-allkeys",
-	Title:   api.Text{En: "Redis runs out of memory and evicts every key (allkeys-lru), the lock included; the stock is in SQL", Zh: "Redis 内存用尽，淘汰所有键（allkeys-lru），锁也在其中；库存在 SQL 里"},
-	Cuts:    bothCuts,
-	Happens: func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
-	Lane:    rig.Equipment{Own: lockServers},
-	Ignore:  catchingUp,
-	Strike:  func(ctx context.Context, p *Play) error { return p.evict(ctx, "allkeys-lru") },
+	Name:     "eviction-allkeys",
+	Title:    api.Text{En: "Redis runs out of memory and evicts every key (allkeys-lru), the lock included; the stock is in SQL", Zh: "Redis 内存用尽，淘汰所有键（allkeys-lru），锁也在其中；库存在 SQL 里"},
+	Cuts:     bothCuts,
+	Happens:  func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
+	Lane:     rig.Equipment{Own: lockServers},
+	Variants: counters,
+	Strike: func(ctx context.Context, p *Play) error {
+		if err := p.setCounter(ctx); err != nil {
+			return err
+		}
+		return p.evict(ctx, "allkeys-lru")
+	},
 }
 
 // evict holds the victim and makes Redis evict keys under the policy.
@@ -41,8 +46,13 @@ func (p *Play) evict(ctx context.Context, policy string) error {
 	return p.upset(ctx, "redis evicts, "+policy, func(ctx context.Context) error { return p.outOfMemory(ctx, policy) })
 }
 
-// outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the limit.
+// outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the limit. ErrNothing: there was
+// no such key.
 func (p *Play) outOfMemory(ctx context.Context, policy string) error {
+	before, err := p.Lane.Evicted(ctx, localstack.Redis)
+	if err != nil {
+		return err
+	}
 	for _, words := range [][]string{
 		{"CONFIG", "SET", "maxmemory-policy", policy},
 		{"CONFIG", "SET", "maxmemory-eviction-tenacity", "100"}, // without a limit in time
@@ -54,5 +64,9 @@ func (p *Play) outOfMemory(ctx context.Context, policy string) error {
 			return fmt.Errorf("faultlab: %q: %w", words, err)
 		}
 	}
-	return nil
+	after, err := p.Lane.Evicted(ctx, localstack.Redis)
+	if err == nil && after == before {
+		err = rig.ErrNothing
+	}
+	return err
 }

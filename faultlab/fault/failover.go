@@ -37,7 +37,7 @@ var Failover = Fault{
 		return variant == nodeForgets && slices.Contains(unreachable, at.Server)
 	},
 	AtEnd: true,
-	Lane:  rig.Equipment{Pair: true},
+	Lane:  rig.Equipment{Pair: localstack.Redis},
 	// A lock that was replicated is free when its TTL ends; nobody waits for that here.
 	Ignore: "X",
 	Strike: func(ctx context.Context, p *Play) error {
@@ -52,16 +52,21 @@ var Failover = Fault{
 		if err := p.failover(ctx); err != nil {
 			return err
 		}
-		b := p.Ask(p.Lane.B, p.NewKey())
-		p.Settle(ctx, p.Lane.B, b)
-		pass()
-		for _, one := range []*rig.Pending{a, b} {
-			if err := one.Wait(ctx); err != nil {
-				return err
-			}
-		}
-		return p.Ask(p.Lane.C, p.NewKey()).Wait(ctx)
+		return p.afterFailover(ctx, a, pass)
 	},
+}
+
+// afterFailover has B ask the promoted node while A is held, lets A go on, and has C ask when both have their answers.
+func (p *Play) afterFailover(ctx context.Context, a *rig.Pending, pass func()) error {
+	b := p.Ask(p.Lane.B, p.NewKey())
+	p.Settle(ctx, p.Lane.B, b)
+	pass()
+	for _, one := range []*rig.Pending{a, b} {
+		if err := one.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return p.Ask(p.Lane.C, p.NewKey()).Wait(ctx)
 }
 
 // prepareFailover does what must be done before the request begins.
@@ -93,7 +98,7 @@ func (p *Play) cutReplication(ctx context.Context) error {
 	if err := p.Lane.Replicated(ctx); err != nil {
 		return err
 	}
-	return p.Lane.CutReplication(ctx)
+	return p.Lane.CutReplication(ctx, 1)
 }
 
 // begin sends the victim's request and holds it, or waits for its answer where it is not to be held.

@@ -45,11 +45,14 @@ var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retr
 // Beyond lists the hazards about which no mode makes a claim. matrix.json holds what the lab found.
 var Beyond = []Fault{
 	LostReply,
+	LostReplySilence,
+	LostReplyRepeated,
 	SIGTERM,
 	ConnectionKilled,
 	SessionEnd,
 	LateLock,
 	DatabaseKilled,
+	DatabaseUnflushed,
 	LockWaitTimeout,
 	DeadlockVictim,
 	ReadOnly,
@@ -68,6 +71,11 @@ var Beyond = []Fault{
 	ClockJump,
 	ClockJumpBack,
 	ClockJumpDatabase,
+	FailoverMinReplicas,
+	FailoverSentinel,
+	RedlockPromoted,
+	NginxRetry,
+	NginxOnce,
 }
 
 // All returns the faults of Ladder, then those of Beyond.

@@ -15,19 +15,39 @@ var LostReply = Fault{
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike:  func(ctx context.Context, p *Play) error { return p.lostReply(ctx, true) },
+}
+
+// LostReplySilence is LostReply with a connection that stays open: nothing comes any more, until the client's own deadline.
+var LostReplySilence = Fault{
+	Name:    "lost-reply-silence",
+	Title:   api.Text{En: "a server executes a command, and its answer never arrives: the connection stays open and silent until the client's deadline", Zh: "服务器已执行命令，答复却一直不来：连接没断，也没有任何数据，直到客户端自己超时"},
+	Cuts:    []rig.Cut{rig.Answer},
+	Happens: always,
+	Lane:    rig.Equipment{Expiry: true, Settings: shortPatience},
+	Strike:  func(ctx context.Context, p *Play) error { return p.lostReply(ctx, false) },
+}
+
+// shortPatience makes the replicas' clients give up soon, and a request go on for longer than that.
+const shortPatience = "SHOP_REDIS_TIMEOUT=2s SHOP_SQL_TIMEOUT=2s SHOP_SETTLE_TIMEOUT=2s SHOP_ETCD_TIMEOUT=2s SHOP_CONSUL_TIMEOUT=2s SHOP_WORK_TIMEOUT=10s"
+
+// lostReply drops the held answer: with a reset of the connection, or in silence.
+func (p *Play) lostReply(ctx context.Context, reset bool) error {
+	a, held, err := p.victim(ctx, p.NewKey())
+	if err != nil {
+		return err
+	}
+	if reset {
 		p.Note(p.Lane.A, rig.Broken, "")
-		held.Drop(true)
-		if err := a.Wait(ctx); err != nil {
-			return err
-		}
-		p.Over(p.Outlive)
-		return p.meet(ctx, a)
-	},
+	} else {
+		p.Note(p.Lane.A, rig.Struck, "the answer never comes")
+	}
+	held.Drop(reset)
+	if err := a.Wait(ctx); err != nil {
+		return err
+	}
+	p.Over(p.Outlive)
+	return p.meet(ctx, a)
 }
 
 // always is Happens of the hazards that can happen to every mode.

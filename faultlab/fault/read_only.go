@@ -37,6 +37,9 @@ var ReadOnly = Fault{
 		if err := p.Lane.SetReadOnly(ctx, false); err != nil {
 			return err
 		}
+		if !p.Failed(p.Lane.A, rig.ReadOnlyError) && !p.Failed(p.Lane.B, rig.ReadOnlyError) {
+			return rig.ErrNothing
+		}
 		return p.repeated(ctx, a, key)
 	},
 }

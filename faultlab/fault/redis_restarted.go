@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"strings"
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
@@ -10,20 +11,48 @@ import (
 
 // RedisRestarted kills the Redis that holds the lock and restarts it without its data.
 var RedisRestarted = Fault{
-	Name:   "redis-restarted-empty",
-	Title:  api.Text{En: "Redis is killed and restarts empty: the lock is lost; the stock is in SQL", Zh: "Redis 被杀，重启后数据为空：锁丢了，库存在 SQL 里"},
-	Cuts:   bothCuts,
-	AtEnd:  true,
-	Ignore: catchingUp,
+	Name:     "redis-restarted-empty",
+	Title:    api.Text{En: "Redis is killed and restarts empty: the lock is lost; the stock is in SQL", Zh: "Redis 被杀，重启后数据为空：锁丢了，库存在 SQL 里"},
+	Cuts:     bothCuts,
+	AtEnd:    true,
+	Variants: counters,
 	// With the stock in Redis nothing could be judged: initial stock, orders and remaining stock are lost together.
 	Happens: func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
 	Lane:    rig.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {
+		if err := p.setCounter(ctx); err != nil {
+			return err
+		}
 		p.Outlive = recovery // no lock is left to wait for
 		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error { return p.Lane.Restart(ctx, localstack.Redis) })
 	},
 }
 
-// catchingUp is ignored where Redis loses its counters: fencing tokens then restart below the highest token in the row, and every holder is
-// refused until the counter has passed it. How many holders that are depends on the counter's old value.
-const catchingUp = "X"
+// The variants of a fencing counter that is lost with the lock: how far it had come. A counter that begins again gives the same tokens once more.
+// If the row has seen many, every holder is refused until the counter has passed them.
+const (
+	firstToken  = "first-token"
+	highCounter = "high-counter"
+)
+
+// highest is the last token that was given in highCounter.
+const highest = 1_000_000
+
+// counters are the variants of a mode whose tokens come from a counter beside the lock.
+func counters(m api.Mode) []string {
+	if strings.HasPrefix(m.Name, "fencing") {
+		return []string{firstToken, highCounter}
+	}
+	return []string{""}
+}
+
+// setCounter sets the fencing counter, and the highest token that the row has seen, as the variant says.
+func (p *Play) setCounter(ctx context.Context) error {
+	switch p.Variant {
+	case firstToken:
+		return p.Lane.SetFence(ctx, 0)
+	case highCounter:
+		return p.Lane.SetFence(ctx, highest)
+	}
+	return nil
+}

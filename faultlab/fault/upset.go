@@ -23,7 +23,8 @@ func (p *Play) upset(ctx context.Context, note string, harm func(context.Context
 	}
 	p.Note(p.Lane.A, rig.Struck, note)
 	if err := harm(ctx); err != nil {
-		return err
+		pass()
+		return errors.Join(err, a.Wait(ctx))
 	}
 	p.Over(p.Outlive)
 	b, err := p.rivalAfter(ctx)

@@ -1,23 +1,31 @@
 package rig
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Equipment is what a lane has besides three replicas on the shared servers. Lanes with equal equipment can play the same faults.
 type Equipment struct {
 	// Expiry gives locks a short TTL, for faults that wait until a lock expires. Otherwise the TTL is so long that no lock expires.
 	Expiry bool
-	// Pair makes Redis a master with a replica of the lane's own; see [Lane.Failover].
-	Pair bool
+	// Pair names a Redis server, "redis" or "redlock 3", that is a master with replicas of the lane's own; see [Lane.Failover]. "" = none.
+	// Replicas is their number, 0 = one. Sentinel has a redis-sentinel watch them; see [Lane.SentinelFailover].
+	Pair     string
+	Replicas int
+	Sentinel bool
 	// SQL gives the lane a durable database of its own; the text is added to its command line, "--NAME=value --NAME=value". "" = the shared
 	// database.
 	SQL string
 	// Plain makes the replicas use an account of the lane's own database that has privileges on its schema only.
 	Plain bool
 	// Own names the Redis servers that the lane gets for itself, "redis,redlock 3", and may kill, stop and empty. Servers that the lab
-	// did not start are left out. Conf is added to their redis.conf, "maxmemory-policy allkeys-lru;appendonly yes".
+	// did not start are left out. Conf is added to their redis.conf and to that of the Pair, "maxmemory-policy allkeys-lru;appendonly yes".
 	Own, Conf string
 	// Clock gives each server of the lane's own a wall clock that can be set; see [Lane.Jump]. It needs a C compiler.
 	Clock bool
+	// Nginx puts an nginx before A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
+	Nginx string
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.
 	Settings string
@@ -29,8 +37,11 @@ func (e Equipment) String() string {
 	if e.Expiry {
 		b.WriteString(", locks that expire")
 	}
-	if e.Pair {
-		b.WriteString(", Redis with a replica")
+	if e.Pair != "" {
+		b.WriteString(", " + e.Pair + " with " + strconv.Itoa(max(e.Replicas, 1)) + " replica(s)")
+	}
+	if e.Sentinel {
+		b.WriteString(" and a sentinel")
 	}
 	if e.SQL != "" {
 		b.WriteString(", a database of their own")
@@ -44,8 +55,19 @@ func (e Equipment) String() string {
 	if e.Clock {
 		b.WriteString(", with a clock that can be set")
 	}
+	if e.Nginx != "" {
+		b.WriteString(", an nginx that " + strings.ReplaceAll(e.Nginx, "-", " "))
+	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)
 	}
 	return b.String()
+}
+
+// conf returns the lines of Conf.
+func (e Equipment) conf() []string {
+	if e.Conf == "" {
+		return nil
+	}
+	return strings.Split(e.Conf, ";")
 }

@@ -33,7 +33,9 @@ type Lane struct {
 	pace        time.Duration                       // the longest time that a replica took for its first request
 	warm        string                              // the mode and store whose requests all actors have served
 	laneRedis   node                                // a Redis of the lane's own, where it has one
-	pair        *pair                               // nil = Redis has no replica
+	nginx       string                              // see Equipment.Nginx
+	edge        edge                                // its nginx
+	pair        *pair                               // nil = no server has replicas
 	spare       node                                // a Redis that may stand in for a node of a Redlock
 	db          *sql.DB                             // see access
 	laneSQL     *localstack.RunningSQL              // a database of the lane's own; nil = the shared one
@@ -58,14 +60,13 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	l := &Lane{
 		back:     map[*localstack.Clock]time.Duration{},
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
+		nginx:    o.Equipment.Nginx,
 		Service:  o.Service, TTL: o.TTL, number: o.Number, servers: s, links: slices.Clone(s.links),
 		// A connection for each request: one that was kept might be to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience},
 	}
-	if o.Equipment.Pair || o.Service.Alone {
-		if err := l.ownRedis(ctx, o.Equipment.Pair); err != nil {
-			return nil, err
-		}
+	if err := l.startRedis(ctx, o.Equipment); err != nil {
+		return nil, err
 	}
 	if o.Equipment.SQL != "" {
 		if err := l.ownSQL(ctx, o.Equipment); err != nil {
@@ -95,6 +96,17 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	return l, nil
 }
 
+// startRedis starts the Redis servers of the lane's own that are no [Equipment.Own].
+func (l *Lane) startRedis(ctx context.Context, e Equipment) error {
+	switch {
+	case e.Pair != "":
+		return l.startPair(ctx, e)
+	case l.Service.Alone:
+		return l.ownRedis(ctx)
+	}
+	return nil
+}
+
 // startAll starts the replicas: first A alone, which creates the tables, then B and C.
 func (l *Lane) startAll(ctx context.Context) error {
 	if err := l.A.start(ctx); err != nil {
@@ -107,35 +119,6 @@ func (l *Lane) startAll(ctx context.Context) error {
 	}
 	wg.Wait()
 	return errors.Join(errs[:]...)
-}
-
-// ownRedis starts a Redis for the lane alone, if the service uses Redis.
-func (l *Lane) ownRedis(ctx context.Context, paired bool) error {
-	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == localstack.Redis })
-	if i < 0 {
-		return nil
-	}
-	password := passwordOf(l.links[i].url)
-	if l.Service.Open {
-		password = ""
-	}
-	var err error
-	if l.laneRedis, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis", l.number), password, nil); err != nil {
-		return err
-	}
-	if paired {
-		l.pair = &pair{master: l.laneRedis}
-	}
-	l.links[i].addr, l.links[i].url = l.laneRedis.run.Addr, l.laneRedis.url()
-	return nil
-}
-
-// redis returns the lane's own Redis: of a pair the current master.
-func (l *Lane) redis() node {
-	if l.pair != nil {
-		return l.pair.master
-	}
-	return l.laneRedis
 }
 
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
@@ -157,8 +140,12 @@ func (l *Lane) Close() {
 		}
 		a.close()
 	}
+	l.edge.end()
 	if l.laneSQL != nil {
 		l.laneSQL.Kill()
+	}
+	if l.pair != nil && l.pair.link != nil {
+		l.pair.link.Close()
 	}
 }
 

@@ -18,16 +18,12 @@ func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
 		if i < 0 {
 			continue
 		}
-		var conf []string
-		if e.Conf != "" {
-			conf = strings.Split(e.Conf, ";")
-		}
 		name := fmt.Sprintf("lane %d own %s", l.number, server)
 		clock, err := l.ownClock(ctx, e, name)
 		if err != nil {
 			return err
 		}
-		n, err := l.servers.startRedis(ctx, name, passwordOf(l.links[i].url), clock, conf...)
+		n, err := l.servers.startRedis(ctx, name, passwordOf(l.links[i].url), clock, e.conf()...)
 		if err != nil {
 			return err
 		}
@@ -143,3 +139,12 @@ func (l *Lane) restoreOwn(ctx context.Context) error {
 
 // OwnServers returns the names of the lane's own servers, sorted.
 func (l *Lane) OwnServers() []string { return slices.Sorted(maps.Keys(l.laneServers)) }
+
+// Evicted returns how many keys one of the lane's own servers has evicted since it started.
+func (l *Lane) Evicted(ctx context.Context, server string) (string, error) {
+	n, err := l.ownServer(server)
+	if err != nil {
+		return "", err
+	}
+	return n.field(ctx, "stats", "evicted_keys")
+}

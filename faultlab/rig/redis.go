@@ -169,12 +169,6 @@ func passwordOf(from string) string {
 	return password
 }
 
-// pair is a Redis master of the lane's own and its replica.
-type pair struct {
-	master, replica node
-	starts          int
-}
-
 // field reads a field of INFO.
 func (n node) field(ctx context.Context, section, name string) (string, error) {
 	info, err := n.do(ctx, "INFO", section)
@@ -187,67 +181,6 @@ func (n node) field(ctx context.Context, section, name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("faultlab: INFO %s has no %s", section, name)
-}
-
-// restorePair gives the lane's master a replica, where it has none.
-func (l *Lane) restorePair(ctx context.Context) error {
-	p := l.pair
-	if p == nil || p.replica.run != nil {
-		return nil
-	}
-	p.starts++
-	var err error
-	p.replica, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d redis %d", l.number, p.starts), p.master.password, nil)
-	if err != nil {
-		return err
-	}
-	host, port, _ := net.SplitHostPort(p.master.run.Addr)
-	if _, err := p.replica.do(ctx, "REPLICAOF", host, port); err != nil {
-		return err
-	}
-	return until(ctx, "the replica of Redis", func() bool {
-		state, err := p.replica.field(ctx, "replication", "master_link_status")
-		return err == nil && state == "up"
-	})
-}
-
-// Replicate gives the lane's master a replica if it has none, without waiting for the next reset of the lane.
-func (l *Lane) Replicate(ctx context.Context) error { return l.restorePair(ctx) }
-
-// Replicated waits until the replica has everything that the master has.
-func (l *Lane) Replicated(ctx context.Context) error {
-	want, err := l.pair.master.field(ctx, "replication", "master_repl_offset")
-	if err != nil {
-		return err
-	}
-	return until(ctx, "the replica of Redis", func() bool {
-		has, err := l.pair.replica.field(ctx, "replication", "slave_repl_offset")
-		if err != nil {
-			return false
-		}
-		w, _ := strconv.ParseInt(want, 10, 64)
-		h, _ := strconv.ParseInt(has, 10, 64)
-		return h >= w
-	})
-}
-
-// CutReplication makes the replica ask a dead address for its data, so that it learns nothing more from its master.
-func (l *Lane) CutReplication(ctx context.Context) error {
-	_, err := l.pair.replica.do(ctx, "REPLICAOF", "127.0.0.1", "1")
-	return err
-}
-
-// Failover kills the master and promotes the replica, to which all actors then connect.
-func (l *Lane) Failover(ctx context.Context) error {
-	l.pair.master.run.Kill()
-	if _, err := l.pair.replica.do(ctx, "REPLICAOF", "NO", "ONE"); err != nil {
-		return err
-	}
-	l.pair.master, l.pair.replica = l.pair.replica, node{}
-	for _, a := range l.actors() {
-		a.proxies[localstack.Redis].Turn(l.pair.master.run.Addr)
-	}
-	return nil
 }
 
 // nowhere is an address at which nobody listens.
@@ -317,7 +250,7 @@ func (a *Actor) turnBack() {
 		return
 	}
 	for _, link := range a.lane.links {
-		if a.lane.pair == nil || link.server != localstack.Redis {
+		if a.lane.pair == nil || link.server != a.lane.pair.server {
 			a.proxies[link.server].Turn(link.addr)
 		}
 	}

@@ -34,6 +34,11 @@ func (s *Scene) Ask(a *Actor, key string) *Pending { return s.AskWithin(a, key, 
 
 // AskWithin sends a request that waits for a lock.
 func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
+	return s.askAt(a.URL, a, key, wait)
+}
+
+// askAt is AskWithin by way of a URL that leads to the actor.
+func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pending {
 	ask := s.ask
 	ask.Key, ask.Wait = key, wait
 	p := &Pending{done: make(chan struct{})}
@@ -43,7 +48,7 @@ func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 	s.mu.Unlock()
 	s.Note(a, Asked, "")
 	go func() {
-		op := s.send(a, ask)
+		op := s.send(to, ask)
 		op.Client, op.Call, op.ProductID, op.Quantity, op.Key = p.op.Client, p.op.Call, p.op.ProductID, p.op.Quantity, key
 		op.Return = int64(s.now())
 		s.mu.Lock()
@@ -56,9 +61,9 @@ func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 }
 
 // send returns what the client learns.
-func (s *Scene) send(a *Actor, ask Ask) audit.Op {
+func (s *Scene) send(to string, ask Ask) audit.Op {
 	unknown := audit.Op{Outcome: audit.Unknown}
-	req, err := s.Lane.Service.Request(a.URL, ask)
+	req, err := s.Lane.Service.Request(to, ask)
 	if err != nil {
 		return unknown
 	}
@@ -97,22 +102,28 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 		return nil, nil, err
 	}
 	p := s.AskWithin(a, key, wait)
+	hold, err = s.reached(ctx, a, at.String(), p, hold)
+	return p, hold, err
+}
+
+// reached waits until a request is held. ErrNotReached: it came to its end before that.
+func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, hold *wire.Hold) (*wire.Hold, error) {
 	select {
 	case <-hold.Reached():
-		s.Note(a, Held, at.String())
-		return p, hold, nil
+		s.Note(a, Held, at)
+		return hold, nil
 	case <-p.done:
 		if s.Lane.Service.Waits && reachedWithin(ctx, hold, afterAnswer) {
-			s.Note(a, Held, at.String())
-			return p, hold, nil
+			s.Note(a, Held, at)
+			return hold, nil
 		}
 	case <-ctx.Done():
 	}
 	hold.Cancel()
 	if ctx.Err() != nil {
-		return p, nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
+		return nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
 	}
-	return p, nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
+	return nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
 }
 
 // afterAnswer is how long after the answer a foreign service may still send the command at which it is to be held: some clean up beside the

@@ -38,9 +38,10 @@ type Rows struct {
 const (
 	lockWaitTimeout = 1205
 	lockNoWait      = 3572 // MySQL; MariaDB says 1205
-	// LockWaitTimeout and Deadlock are the numbers as [wire.Call] has them.
+	// LockWaitTimeout, Deadlock and ReadOnlyError are the numbers as [wire.Call] has them.
 	LockWaitTimeout = "1205"
 	Deadlock        = "1213"
+	ReadOnlyError   = "1290"
 )
 
 // LockRows locks the lane's rows of a table in a transaction of the lab. ErrNothing: another transaction has locked them. The caller unlocks.

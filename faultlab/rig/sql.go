@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	_ "github.com/go-sql-driver/mysql" // the driver
@@ -82,6 +83,33 @@ func (l *Lane) SetReadOnly(ctx context.Context, on bool) error {
 	}
 	if _, err := db.ExecContext(ctx, "SET GLOBAL read_only = ?", on); err != nil {
 		return fmt.Errorf("faultlab: %w", err)
+	}
+	return nil
+}
+
+// SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's row has seen.
+func (l *Lane) SetFence(ctx context.Context, token int64) error {
+	db, err := l.access()
+	if err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token, l.Product()); err != nil {
+		return fmt.Errorf("faultlab: %w", err)
+	}
+	_, err = l.Tell(ctx, localstack.Redis, "SET", fmt.Sprintf("%sfencing:{%d}:fence", l.prefix(), l.Product()), strconv.FormatInt(token, 10))
+	return err
+}
+
+// Unflushed makes the lane's own database answer COMMIT before its log is on disk, and write the log rarely, until it is started again.
+func (l *Lane) Unflushed(ctx context.Context) error {
+	db, err := l.access()
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{"SET GLOBAL innodb_flush_log_at_timeout = 2700", "SET GLOBAL innodb_flush_log_at_trx_commit = 0"} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("faultlab: %w", err)
+		}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 // NginxCheck writes the private nginx's configuration into dir and returns the command that checks it.
 func NginxCheck(path, dir string) (argv []string, err error) {
-	conf, err := renderNginx("127.0.0.1:20000", []string{"127.0.0.1:1", "127.0.0.1:2"}, false)
+	conf, err := renderNginx(edge{listen: "127.0.0.1:20000", targets: []string{"127.0.0.1:1", "127.0.0.1:2"}})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package localstack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -71,7 +72,7 @@ func (s *Stack) nginxServer(path string, targets []string) server {
 		url:  func(addr string) string { return "http://" + addr },
 		setup: func(addr string) ([]string, error) {
 			file := filepath.Join(s.Dir, "nginx.conf")
-			conf, err := renderNginx(addr, targets, s.opts.KeepFailing)
+			conf, err := renderNginx(edge{listen: addr, targets: targets, keepFailing: s.opts.KeepFailing})
 			if err != nil {
 				return nil, err
 			}
@@ -99,15 +100,26 @@ func nginxArgv(path, version, dir, file string) []string {
 	return argv
 }
 
+// edge says what an nginx does.
+type edge struct {
+	listen      string
+	targets     []string // host:port, or "host:port backup"
+	keepFailing bool     // see Options.KeepFailing
+	again       string   // when a POST goes to the next replica; "" = only when it was not sent, the rule of 'shop up'
+	read        string   // how long a replica may take; "" = 60s
+}
+
 // renderNginx writes the configuration.
-func renderNginx(listen string, targets []string, keepFailing bool) ([]byte, error) {
+func renderNginx(e edge) ([]byte, error) {
 	data := struct {
 		Listen   string
 		Targets  []string
 		MaxFails int
+		Again    string
+		Read     string
 		Problems []edgeProblem
-	}{Listen: listen, Targets: targets, MaxFails: 1}
-	if keepFailing {
+	}{Listen: e.listen, Targets: e.targets, MaxFails: 1, Again: cmp.Or(e.again, "error timeout"), Read: cmp.Or(e.read, "60s")}
+	if e.keepFailing {
 		data.MaxFails = 0
 	}
 	for _, e := range edgeStatuses {

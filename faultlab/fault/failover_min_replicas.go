@@ -1,0 +1,80 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// The variants of a failover of a master that refuses writes for want of replicas.
+const (
+	// inTheWindow: the link is silent when the request begins, and the replica's last word is younger than min-replicas-max-lag.
+	inTheWindow = "in-the-window"
+	// afterTheLag: the link is silent from when the request was held, and the request goes on when the master refuses writes.
+	afterTheLag = "after-the-lag"
+)
+
+// FailoverMinReplicas is Failover with a master that refuses writes if no replica has been heard of for min-replicas-max-lag. The stock is in
+// SQL.
+var FailoverMinReplicas = Fault{
+	Name: "failover-min-replicas",
+	Title: api.Text{
+		En: "a failover of a master with min-replicas-to-write 1: the link to its replica falls silent, the master refuses writes after the lag, the replica is promoted; the stock is in SQL",
+		Zh: "主从切换，主节点设了 min-replicas-to-write 1：到从节点的链路静默丢包，超过 max-lag 后主节点拒绝写入，从节点被提升；库存在 SQL 里",
+	},
+	Cuts:     []rig.Cut{rig.Answer},
+	Variants: func(api.Mode) []string { return []string{inTheWindow, afterTheLag} },
+	AtEnd:    true,
+	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },
+	Lane:     rig.Equipment{Pair: localstack.Redis, Conf: "min-replicas-to-write 1;min-replicas-max-lag 10"},
+	Strike: func(ctx context.Context, p *Play) error {
+		if p.Variant == inTheWindow {
+			return p.failoverInWindow(ctx)
+		}
+		a, pass, err := p.begin(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.silence(ctx); err != nil {
+			return err
+		}
+		if err := p.Lane.AwaitRefusal(ctx); err != nil {
+			return err
+		}
+		p.Note(p.Lane.A, rig.Struck, "the master refuses writes (NOREPLICAS)")
+		pass()
+		if err := a.Wait(ctx); err != nil {
+			return err
+		}
+		if err := p.Ask(p.Lane.A, p.NewKey()).Wait(ctx); err != nil { // the old master grants no lock now
+			return err
+		}
+		p.Note(p.Lane.A, rig.FailedOver, p.Variant)
+		return p.replaceMaster(ctx, a, func() {})
+	},
+}
+
+// failoverInWindow has the victim take its lock when the link is silent and the master does not refuse yet.
+func (p *Play) failoverInWindow(ctx context.Context) error {
+	if err := p.silence(ctx); err != nil {
+		return err
+	}
+	a, pass, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	p.Note(p.Lane.A, rig.FailedOver, p.Variant)
+	return p.replaceMaster(ctx, a, pass)
+}
+
+// silence makes the link between the master and its replica drop everything, when all that happened is on both.
+func (p *Play) silence(ctx context.Context) error {
+	if err := p.Lane.Replicated(ctx); err != nil {
+		return err
+	}
+	p.Lane.SilenceReplication()
+	p.Note(p.Lane.A, rig.Struck, "the link to the replica falls silent")
+	return nil
+}

@@ -1,0 +1,81 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// splitBrain: the master is alive, and so is the victim's connection to it, but Sentinel, the replica and the other clients cannot reach it.
+const splitBrain = "split-brain"
+
+// FailoverSentinel is a failover that a real redis-sentinel makes: it detects that the master is down, elects itself, promotes the replica and
+// publishes +switch-master. The lab's proxies follow that message, as a TCP proxy does that stands before Redis: a client that asks Sentinel for
+// the address would connect to it past the proxies. The stock is in SQL.
+var FailoverSentinel = Fault{
+	Name: "failover-sentinel",
+	Title: api.Text{
+		En: "a failover by a real redis-sentinel: the master dies, or is cut off from Sentinel and alive; the stock is in SQL",
+		Zh: "由真正的 redis-sentinel 做的主从切换：主节点宕机，或者只是与 Sentinel 失联、自己还活着；库存在 SQL 里",
+	},
+	Cuts:     []rig.Cut{rig.Answer},
+	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, splitBrain} },
+	AtEnd:    true,
+	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },
+	Lane:     rig.Equipment{Pair: localstack.Redis, Sentinel: true},
+	Strike: func(ctx context.Context, p *Play) error {
+		await, err := p.Lane.AwaitSwitch(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.prepareSwitch(ctx); err != nil {
+			return err
+		}
+		a, pass, err := p.begin(ctx)
+		if err != nil {
+			return err
+		}
+		followers := []*rig.Actor{p.Lane.B, p.Lane.C}
+		if p.Variant != splitBrain {
+			followers = append(followers, p.Lane.A)
+			if err := p.killMaster(ctx); err != nil {
+				return err
+			}
+		}
+		if err := await.Done(ctx, followers...); err != nil {
+			return err
+		}
+		p.Note(p.Lane.B, rig.FailedOver, "Sentinel has promoted the replica")
+		p.Over(p.Outlive) // a lock that was replicated is free when its TTL ends; nobody waits for that here
+		return p.afterFailover(ctx, a, pass)
+	},
+}
+
+// prepareSwitch does what must be done before the request begins.
+func (p *Play) prepareSwitch(ctx context.Context) error {
+	if err := p.Lane.Replicated(ctx); err != nil {
+		return err
+	}
+	switch p.Variant {
+	case nothingReplicated:
+		return p.Lane.RefuseReplication(ctx)
+	case splitBrain:
+		p.Lane.SilenceReplication()
+		p.Note(p.Lane.A, rig.Struck, "Sentinel and the replica cannot reach the master; A can")
+	}
+	return nil
+}
+
+// killMaster kills the master; the replica has everything, where the variant says so.
+func (p *Play) killMaster(ctx context.Context) error {
+	if p.Variant == replicatedSoFar {
+		if err := p.Lane.Replicated(ctx); err != nil {
+			return err
+		}
+	}
+	p.Note(p.Lane.A, rig.Struck, "the master is killed")
+	p.Lane.KillMaster()
+	return nil
+}

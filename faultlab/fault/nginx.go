@@ -1,0 +1,171 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/wire"
+)
+
+// The variants of a replica that does not answer nginx, each also for a client without an idempotency key.
+const (
+	dies  = "dies"  // it is killed
+	hangs = "hangs" // it stands still for longer than proxy_read_timeout (SIGSTOP), or its answer is held
+	noKey = "no-key"
+)
+
+// NginxRetry has the victim die or hang when it has committed, behind an nginx that sends a POST again.
+var NginxRetry = Fault{
+	Name: "nginx-retry",
+	Title: api.Text{
+		En: "the replica dies or hangs after its commit, and nginx sends the POST to the next one (proxy_next_upstream ... non_idempotent)",
+		Zh: "副本提交之后宕机或卡住，nginx 把这个 POST 再发给下一个副本（proxy_next_upstream ... non_idempotent）",
+	},
+	Cuts:     []rig.Cut{rig.Command},
+	Finished: true,
+	Variants: behindNginx,
+	AtEnd:    true,
+	Happens:  always,
+	Lane:     rig.Equipment{Expiry: true, Nginx: rig.Resends},
+	Strike:   func(ctx context.Context, p *Play) error { return p.behindNginx(ctx, "B") },
+}
+
+// NginxOnce is NginxRetry with the rule of the shop's own nginx: what was sent to a replica is not sent again.
+var NginxOnce = Fault{
+	Name: "nginx-no-retry",
+	Title: api.Text{
+		En: "the same with the shop's own rule: nginx does not send again what it has sent, and answers 502 or 504, outcome unknown",
+		Zh: "同上，但用商店自己的规则：nginx 发出去过的请求不再重发，答 502 或 504，结果未知",
+	},
+	Cuts:     NginxRetry.Cuts,
+	Finished: true,
+	Variants: behindNginx,
+	AtEnd:    true,
+	Happens:  always,
+	Lane:     rig.Equipment{Expiry: true, Nginx: rig.SendsOnce},
+	Strike:   func(ctx context.Context, p *Play) error { return p.behindNginx(ctx, "") },
+}
+
+// behindNginx are the variants of a mode. Only a mode that takes a key and can do without is played without.
+func behindNginx(m api.Mode) []string {
+	all := []string{dies, hangs}
+	if keyOptional(m) {
+		all = append(all, dies+"-"+noKey, hangs+"-"+noKey)
+	}
+	return all
+}
+
+// keyOptional says whether a mode honours idempotency keys and serves requests without one. Without a key it is as good as the others.
+func keyOptional(m api.Mode) bool { return slices.Contains([]string{"redis-lua", "queue"}, m.Name) }
+
+// lockWait is how long a request waits for a lock behind nginx: longer than the TTL, and less than nginx waits.
+const lockWait = rig.ReadTimeout * 9 / 10
+
+// behindNginx sends the request to nginx and harms A when it has committed. answers is the replica whose answer nginx must pass on; "" = none.
+func (p *Play) behindNginx(ctx context.Context, answers string) error {
+	key := p.keyOf()
+	a, held, err := p.heldBehindNginx(ctx, key)
+	if err != nil {
+		return err
+	}
+	over, err := p.silenced(ctx, held)
+	if err != nil {
+		return err
+	}
+	if err := a.Wait(ctx); err != nil {
+		return err
+	}
+	if err := over(); err != nil {
+		return err
+	}
+	if by := a.Op().Replica; by != answers {
+		return fmt.Errorf("faultlab: nginx passed on an answer of replica %q, want %q", by, answers)
+	}
+	if a.Op().Outcome == audit.Declined {
+		if err := p.insist(ctx, key); err != nil {
+			return err
+		}
+	}
+	p.Over(p.Outlive)
+	if err := p.next(ctx); err != nil {
+		return err
+	}
+	return p.countKeyless(ctx)
+}
+
+// keyOf is the key of the victim's request, "" in a variant without.
+func (p *Play) keyOf() string {
+	if strings.HasSuffix(p.Variant, noKey) {
+		return ""
+	}
+	return p.NewKey()
+}
+
+// heldBehindNginx returns when A is held at its position, or its answer is.
+func (p *Play) heldBehindNginx(ctx context.Context, key string) (*rig.Pending, *wire.Hold, error) {
+	if p.A != nil {
+		return p.HoldEdge(ctx, *p.A, key, lockWait)
+	}
+	return p.HoldEdgeAnswer(ctx, key, lockWait)
+}
+
+// silenced kills or stops A. over lets a stopped one go on.
+func (p *Play) silenced(ctx context.Context, held *wire.Hold) (over func() error, err error) {
+	a := p.Lane.A
+	if strings.HasPrefix(p.Variant, dies) {
+		a.Kill()
+		p.Note(a, rig.Killed, "")
+		held.Drop(true)
+		return func() error { return nil }, a.Discard(ctx)
+	}
+	if p.A == nil {
+		return func() error { p.pass(a, held); return nil }, nil
+	}
+	if err := a.Pause(ctx); err != nil {
+		return nil, err
+	}
+	p.Note(a, rig.Paused, "")
+	return func() error {
+		p.Note(a, rig.Resumed, "")
+		p.pass(a, held)
+		return a.Resume()
+	}, nil
+}
+
+// insist repeats a request with its key until it is not turned away as busy any more, for as long as a lock may outlive its holder. Its client was
+// told that nothing had happened.
+func (p *Play) insist(ctx context.Context, key string) error {
+	for end := time.Now().Add(p.Outlive); ; {
+		again := p.AskWithin(p.Lane.B, key, lockWait)
+		if err := again.Wait(ctx); err != nil {
+			return err
+		}
+		if again.Op().Outcome != audit.Declined || time.Now().After(end) {
+			return nil
+		}
+	}
+}
+
+// countKeyless reports a double charge that no key shows: several orders without a key, of one request.
+func (p *Play) countKeyless(ctx context.Context) error {
+	if !strings.HasSuffix(p.Variant, noKey) {
+		return nil
+	}
+	if err := p.Lane.Quiesce(ctx); err != nil {
+		return err
+	}
+	ledger, err := p.Lane.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(slices.DeleteFunc(ledger.Orders, func(o api.Order) bool { return o.Key != "" })); n > 1 {
+		p.Accuse("D", fmt.Sprintf("one client that wanted one unit, without a key, has %d orders", n))
+	}
+	return nil
+}

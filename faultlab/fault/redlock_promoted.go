@@ -1,0 +1,46 @@
+package fault
+
+import (
+	"context"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+)
+
+// RedlockPromoted kills one of the five masters of a Redlock, which has a replica, and promotes the replica.
+var RedlockPromoted = Fault{
+	Name: "redlock-promoted",
+	Title: api.Text{
+		En: "one of the five masters of a Redlock dies, and its replica is promoted, which has the lock or has not",
+		Zh: "红锁五个主节点之一宕机，它的从节点被提升，可能有那把锁，也可能没有",
+	},
+	Cuts: bothCuts,
+	// With all five granted, four still know the lock. With a bare majority one that has not replicated is one too many.
+	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, bareReplicated} },
+	Skip:     skipUnreachable,
+	AtEnd:    true,
+	Happens:  needs(localstack.Redlock),
+	Lane:     rig.Equipment{Pair: forgetful},
+	Strike: func(ctx context.Context, p *Play) error {
+		if p.Variant != allGranted {
+			p.Lane.A.Lose(unreachable...)
+		}
+		if p.Variant != bareReplicated {
+			if err := p.cutReplication(ctx); err != nil {
+				return err
+			}
+		}
+		return p.upset(ctx, forgetful+" dies, and its replica is promoted", func(ctx context.Context) error {
+			if p.Variant == bareReplicated {
+				if err := p.cutReplication(ctx); err != nil {
+					return err
+				}
+			}
+			return p.Lane.Failover(ctx)
+		})
+	},
+}
+
+// bareReplicated is bareMajority with a replica that has all that its master had when the victim was held: the control.
+const bareReplicated = "bare-majority-replicated"

@@ -1,0 +1,107 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
+)
+
+// The rules of a lane's nginx; see [Equipment.Nginx].
+const (
+	// Resends: proxy_next_upstream error timeout non_idempotent.
+	Resends = "resends"
+	// SendsOnce is the shop's own rule: nothing that was sent to a replica is sent again.
+	SendsOnce = "sends-once"
+)
+
+// edge is the lane's nginx. It sends every request to A, by way of a proxy, and knows B as the next replica.
+type edge struct {
+	run    *localstack.Running
+	proxy  *wire.Proxy // before A
+	before [2]string   // the URLs of A and B for which it was started
+	starts int
+}
+
+// ReadTimeout is how long the lane's nginx waits for an answer of a replica.
+const ReadTimeout = time.Second
+
+// Edge returns the URL of the lane's nginx. It starts nginx again if A or B has a new address.
+func (l *Lane) Edge(ctx context.Context) (string, error) {
+	e := &l.edge
+	if now := [2]string{l.A.URL, l.B.URL}; e.before != now {
+		if err := l.startEdge(ctx, now); err != nil {
+			return "", err
+		}
+	}
+	return "http://" + e.run.Addr, nil
+}
+
+func (l *Lane) startEdge(ctx context.Context, replicas [2]string) (err error) {
+	e := &l.edge
+	e.end()
+	first, next := strings.TrimPrefix(replicas[0], "http://"), strings.TrimPrefix(replicas[1], "http://")
+	if e.proxy, err = wire.NewProxy("replica A", first, wire.HTTP); err != nil {
+		return err
+	}
+	e.starts++
+	e.run, err = l.servers.Stack.SpawnNginx(ctx, localstack.NginxServer{
+		Name: fmt.Sprintf("lane %d nginx %d", l.number, e.starts), First: e.proxy.Addr, Next: next, Resend: l.nginx == Resends, Read: ReadTimeout,
+	})
+	if err == nil {
+		e.before = replicas
+	}
+	return err
+}
+
+// end ends nginx and the proxy.
+func (e *edge) end() {
+	if e.run != nil {
+		e.run.Kill()
+	}
+	if e.proxy != nil {
+		e.proxy.Close()
+	}
+	*e = edge{starts: e.starts}
+}
+
+// AskEdge sends a request to the lane's nginx that waits for a lock.
+func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*Pending, error) {
+	edge, err := s.Lane.Edge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.askAt(edge, s.Lane.A, key, wait), nil
+}
+
+// HoldEdge sends a request to the lane's nginx and returns when A is held at the position. ErrNotReached: it was answered before that.
+func (s *Scene) HoldEdge(ctx context.Context, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+	hold, err := s.Lane.A.Arm(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := s.AskEdge(ctx, key, wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	hold, err = s.reached(ctx, s.Lane.A, at.String(), p, hold)
+	return p, hold, err
+}
+
+// HoldEdgeAnswer sends a request to the lane's nginx and returns when A has answered it, and the answer is held before nginx.
+func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+	if _, err := s.Lane.Edge(ctx); err != nil {
+		return nil, nil, err
+	}
+	hold := s.Lane.edge.proxy.Add(wire.Rule{Answer: true})
+	s.Lane.A.holds = append(s.Lane.A.holds, hold)
+	p, err := s.AskEdge(ctx, key, wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	hold, err = s.reached(ctx, s.Lane.A, "on the way of the answer", p, hold)
+	return p, hold, err
+}

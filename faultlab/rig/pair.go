@@ -1,0 +1,265 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
+)
+
+// pair is a Redis master of the lane's own and its replicas.
+type pair struct {
+	server   string // its name as the actors know it: "redis", "redlock 3"
+	master   node
+	old      node // the master that a failover has replaced; it may be alive
+	replicas []node
+	link     *wire.Proxy // before the master; the replicas, and a sentinel, reach it by way of it
+	want     int         // number of replicas
+	conf     []string    // of all nodes
+	sentinel *sentinel   // nil = none
+	starts   int
+}
+
+// startPair makes one of the lane's servers a master with replicas, in place of the shared server. The replicas start with the first
+// [Lane.Reset].
+func (l *Lane) startPair(ctx context.Context, e Equipment) error {
+	master, err := l.replaceRedis(ctx, e.Pair, e.conf()...)
+	if err != nil || master.run == nil {
+		return err
+	}
+	l.pair = &pair{server: e.Pair, master: master, want: max(e.Replicas, 1), conf: e.conf()}
+	if e.Sentinel {
+		if l.pair.sentinel, err = l.startSentinel(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceRedis starts a Redis for the lane alone in place of a shared one. It does nothing if the service does not use that server.
+func (l *Lane) replaceRedis(ctx context.Context, server string, conf ...string) (node, error) {
+	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
+	if i < 0 {
+		return node{}, nil
+	}
+	password := passwordOf(l.links[i].url)
+	if l.Service.Open {
+		password = ""
+	}
+	n, err := l.servers.startRedis(ctx, fmt.Sprintf("lane %d %s", l.number, server), password, nil, conf...)
+	if err != nil {
+		return node{}, err
+	}
+	l.links[i].addr, l.links[i].url = n.run.Addr, n.url()
+	return n, nil
+}
+
+// restorePair gives the lane's master the replicas that it should have, and waits until all of them have what it has.
+func (l *Lane) restorePair(ctx context.Context) error {
+	p := l.pair
+	if p == nil {
+		return nil
+	}
+	if p.master.ended() { // a schedule did not come to its end
+		if err := l.promote(ctx); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(p.heal(ctx), p.openLink()); err != nil {
+		return err
+	}
+	for _, a := range l.actors() {
+		if p.old.run != nil { // some are still with it
+			a.proxies[p.server].Turn(p.master.run.Addr)
+		}
+	}
+	p.old = node{}
+	for len(p.replicas) < p.want {
+		p.starts++
+		n, err := l.servers.startRedis(ctx, fmt.Sprintf("lane %d %s replica %d", l.number, p.server, p.starts), p.master.password, nil, p.conf...)
+		if err != nil {
+			return err
+		}
+		p.replicas = append(p.replicas, n)
+	}
+	host, port, _ := net.SplitHostPort(p.link.Addr)
+	for _, n := range p.replicas {
+		if _, err := n.do(ctx, "REPLICAOF", host, port); err != nil {
+			return err
+		}
+	}
+	if err := until(ctx, "the replicas of "+p.server, func() bool { return p.complete(ctx) }); err != nil || p.sentinel == nil {
+		return err
+	}
+	return p.sentinel.monitor(ctx, p)
+}
+
+// heal takes back what a schedule that did not come to its end may have done to the master, and ends a master that was replaced.
+func (p *pair) heal(ctx context.Context) error {
+	if p.old.run != nil {
+		p.old.run.Kill()
+	}
+	for _, words := range [][]string{{"ACL", "SETUSER", "default", "+psync", "+sync"}, {"CONFIG", "SET", "min-replicas-max-lag", "10"}} {
+		if _, err := p.master.do(ctx, words...); err != nil {
+			return err
+		}
+	}
+	// A reset of the stock clears the locks of its product. The lock of all products may have outlived its schedule.
+	left, err := p.master.all(ctx, "KEYS", "*:lock:*{all}*")
+	if err == nil && len(left) > 0 {
+		_, err = p.master.do(ctx, append([]string{"DEL"}, left...)...)
+	}
+	return err
+}
+
+// openLink makes the link lead to the master, undisturbed.
+func (p *pair) openLink() (err error) {
+	if p.link != nil {
+		p.link.Sever(false)
+		return nil
+	}
+	p.link, err = wire.NewProxy(p.server+" link", p.master.run.Addr, wire.Raw)
+	return err
+}
+
+// complete says whether the master counts all its replicas as online and good, and each has heard from it.
+func (p *pair) complete(ctx context.Context) bool {
+	info, err := p.master.do(ctx, "INFO", "replication")
+	if err != nil || strings.Count(info, "state=online") < p.want {
+		return false
+	}
+	if good, err := p.master.field(ctx, "replication", "min_slaves_good_slaves"); err == nil && good != strconv.Itoa(p.want) {
+		return false
+	}
+	return !slices.ContainsFunc(p.replicas, func(n node) bool {
+		state, err := n.field(ctx, "replication", "master_link_status")
+		return err != nil || state != "up"
+	})
+}
+
+// Replicate gives the lane's master the replicas that it should have, without waiting for the next reset of the lane.
+func (l *Lane) Replicate(ctx context.Context) error { return l.restorePair(ctx) }
+
+// Replicated waits until every replica has everything that the master has.
+func (l *Lane) Replicated(ctx context.Context) error {
+	want, err := l.pair.master.field(ctx, "replication", "master_repl_offset")
+	if err != nil {
+		return err
+	}
+	w, _ := strconv.ParseInt(want, 10, 64)
+	return until(ctx, "the replicas of Redis", func() bool {
+		return !slices.ContainsFunc(l.pair.replicas, func(n node) bool {
+			has, err := n.field(ctx, "replication", "slave_repl_offset")
+			h, _ := strconv.ParseInt(has, 10, 64)
+			return err != nil || h < w
+		})
+	})
+}
+
+// CutReplication makes the last n replicas ask a dead address for their data, so that they learn nothing more from their master.
+func (l *Lane) CutReplication(ctx context.Context, n int) error {
+	all := l.pair.replicas
+	for _, replica := range all[len(all)-n:] {
+		if _, err := replica.do(ctx, "REPLICAOF", "127.0.0.1", "1"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RefuseReplication makes the master refuse to replicate, and ends the connections of its replicas. They go on trying, as Sentinel sees.
+func (l *Lane) RefuseReplication(ctx context.Context) error {
+	for _, words := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
+		if _, err := l.pair.master.do(ctx, words...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SilenceReplication drops everything between the master and its replicas, in both directions. Their connections stay open.
+func (l *Lane) SilenceReplication() { l.pair.link.Sever(true) }
+
+// last is the replica that a failover promotes.
+func (p *pair) last() node { return p.replicas[len(p.replicas)-1] }
+
+// Failover kills the master and promotes the last replica, to which all actors then connect. The other replicas are left; [Lane.Replicate]
+// makes them follow the new master.
+func (l *Lane) Failover(ctx context.Context) error {
+	l.pair.master.run.Kill()
+	return l.promote(ctx)
+}
+
+func (l *Lane) promote(ctx context.Context) error {
+	if _, err := l.pair.last().do(ctx, "REPLICAOF", "NO", "ONE"); err != nil {
+		return err
+	}
+	l.follow(l.pair.last(), l.actors())
+	return nil
+}
+
+// follow makes a replica the lane's master, to which the actors then connect.
+func (l *Lane) follow(promoted node, actors []*Actor) {
+	p := l.pair
+	p.old, p.master = p.master, promoted
+	p.replicas = slices.DeleteFunc(p.replicas, func(n node) bool { return n.run == promoted.run })
+	p.link.Close()
+	p.link = nil
+	for _, a := range actors {
+		a.proxies[p.server].Turn(promoted.run.Addr)
+	}
+}
+
+// errAccepted: a master that should have refused a write has accepted it.
+var errAccepted = errors.New("faultlab: the master accepts writes")
+
+// AwaitRefusal sets min-replicas-max-lag of the master to a second, and returns when the master refuses writes for want of replicas.
+func (l *Lane) AwaitRefusal(ctx context.Context) error {
+	m := l.pair.master
+	if _, err := m.do(ctx, "CONFIG", "SET", "min-replicas-max-lag", "1"); err != nil {
+		return err
+	}
+	return until(ctx, "the master to refuse writes", func() bool { return m.refusal(ctx) == nil })
+}
+
+// refusal returns nil if the node refuses a write for want of replicas.
+func (n node) refusal(ctx context.Context) error {
+	_, err := n.do(ctx, "SET", "lab:written", "1")
+	switch {
+	case err == nil:
+		return errAccepted
+	case strings.Contains(err.Error(), "NOREPLICAS"):
+		return nil
+	}
+	return err
+}
+
+// ended says whether the node's process is gone.
+func (n node) ended() bool {
+	select {
+	case <-n.run.Exited():
+		return true
+	default:
+		return false
+	}
+}
+
+// ownRedis starts a Redis for the lane alone, if the service uses Redis.
+func (l *Lane) ownRedis(ctx context.Context) (err error) {
+	l.laneRedis, err = l.replaceRedis(ctx, localstack.Redis)
+	return err
+}
+
+// redis returns the lane's own Redis: of a pair the current master.
+func (l *Lane) redis() node {
+	if l.pair != nil && l.pair.server == localstack.Redis {
+		return l.pair.master
+	}
+	return l.laneRedis
+}
