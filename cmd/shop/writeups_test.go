@@ -74,6 +74,7 @@ func testsIn(t *testing.T, dir string) []string {
 var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
 	goTest   = regexp.MustCompile(`^go test (?:-v )?-run '\^(\w+)\$' \./(\S+)`)
+	faultIn  = regexp.MustCompile(`bin/shop lab .*--fault ([a-z,-]+)`)
 	modeIn   = regexp.MustCompile(`(?:MODE=|--mode |deduct_stock/)([a-z,-]+)`)
 	subtest  = regexp.MustCompile(`\bPASS: (Test\w+)/(\w+)`)
 )
@@ -87,6 +88,13 @@ func wantRuns(t *testing.T, doc, command string) {
 			t.Errorf("%s: %s: want one test of one package", doc, command)
 		} else if !slices.Contains(testsIn(t, call[2]), call[1]) {
 			t.Errorf("%s: %s: no such test", doc, command)
+		}
+	}
+	for _, names := range faultIn.FindAllStringSubmatch(command, -1) {
+		for name := range strings.SplitSeq(names[1], ",") {
+			if !slices.Contains(faultNames(), name) {
+				t.Errorf("%s: %s: no fault %q", doc, command, name)
+			}
 		}
 	}
 	known := modeNames(t)

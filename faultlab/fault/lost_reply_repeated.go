@@ -23,17 +23,15 @@ var LostReplyRepeated = Fault{
 		}
 		return []string{""}
 	},
+	// Without a key other commands come, except the last one.
+	Skip:    func(variant string, at rig.Position) bool { return variant == noKey && at.Pattern != "COMMIT" },
+	AtEnd:   true, // the answer to the client is lost
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		key := p.keyOf()
-		a, held, err := p.victim(ctx, key)
+		a, err := p.unanswered(ctx, key)
 		if err != nil {
-			return err
-		}
-		p.Note(p.Lane.A, rig.Broken, "")
-		held.Drop(true)
-		if err := a.Wait(ctx); err != nil {
 			return err
 		}
 		if a.Op().Outcome == audit.OK {
@@ -48,4 +46,24 @@ var LostReplyRepeated = Fault{
 		}
 		return p.countKeyless(ctx)
 	},
+}
+
+// unanswered sends the victim's request, loses the answer at its position, or the one to the client, and returns when the client has given up.
+func (p *Play) unanswered(ctx context.Context, key string) (*rig.Pending, error) {
+	if p.A == nil {
+		a := p.Ask(p.Lane.A, key)
+		if err := a.Wait(ctx); err != nil {
+			return nil, err
+		}
+		p.GiveUp(a)
+		p.Note(p.Lane.A, rig.Lost, "")
+		return a, nil
+	}
+	a, held, err := p.victim(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	p.Note(p.Lane.A, rig.Broken, "")
+	held.Drop(true)
+	return a, a.Wait(ctx)
 }

@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ type edge struct {
 }
 
 // ReadTimeout is how long the lane's nginx waits for an answer of a replica.
-const ReadTimeout = time.Second
+const ReadTimeout = 2 * time.Second
 
 // Edge returns the URL of the lane's nginx. It starts nginx again if A or B has a new address.
 func (l *Lane) Edge(ctx context.Context) (string, error) {
@@ -104,4 +105,9 @@ func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Durati
 	}
 	hold, err = s.reached(ctx, s.Lane.A, "on the way of the answer", p, hold)
 	return p, hold, err
+}
+
+// Touched says whether the actor has sent a command of a request in this schedule.
+func (s *Scene) Touched(a *Actor) bool {
+	return slices.ContainsFunc(a.Calls(s.since), func(c wire.Call) bool { return !c.Setup && !c.Poll })
 }

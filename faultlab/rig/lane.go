@@ -234,7 +234,7 @@ func (l *Lane) Heal(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	return errors.Join(append(errs, l.restorePair(ctx))...)
+	return errors.Join(append(errs, l.resetPair(ctx))...)
 }
 
 // Quiesce waits until no server owes a replica an answer.

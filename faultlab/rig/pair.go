@@ -94,8 +94,11 @@ func (l *Lane) restorePair(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := until(ctx, "the replicas of "+p.server, func() bool { return p.complete(ctx) }); err != nil || p.sentinel == nil {
+	if err := until(ctx, "the replicas of "+p.server, func() bool { return p.complete(ctx) }); err != nil {
 		return err
+	}
+	if p.sentinel == nil {
+		return nil
 	}
 	return p.sentinel.monitor(ctx, p)
 }
@@ -110,7 +113,19 @@ func (p *pair) heal(ctx context.Context) error {
 			return err
 		}
 	}
-	// A reset of the stock clears the locks of its product. The lock of all products may have outlived its schedule.
+	return nil
+}
+
+// resetPair is restorePair before a schedule: locks that have outlived the one before are deleted as well.
+func (l *Lane) resetPair(ctx context.Context) error {
+	if err := l.restorePair(ctx); err != nil || l.pair == nil {
+		return err
+	}
+	return l.pair.unlockAll(ctx)
+}
+
+// unlockAll deletes what is left of locks for all products: a reset of the stock clears the locks of its product only.
+func (p *pair) unlockAll(ctx context.Context) error {
 	left, err := p.master.all(ctx, "KEYS", "*:lock:*{all}*")
 	if err == nil && len(left) > 0 {
 		_, err = p.master.do(ctx, append([]string{"DEL"}, left...)...)
