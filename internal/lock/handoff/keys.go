@@ -1,7 +1,6 @@
 package handoff
 
 import (
-	_ "embed"
 	"strconv"
 	"strings"
 

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	_ "embed"
 	"strings"
 )
 

@@ -23,6 +23,7 @@ type Sessions struct {
 // errClosed comes with [lock.ErrUnavailable]: a session opened after the end nobody would close.
 var errClosed = errors.New("lock: closed")
 
+// NewSessions returns the sessions of a process, made by open.
 func NewSessions(open func(context.Context) (*Session, error)) *Sessions {
 	return &Sessions{open: open, slot: make(chan struct{}, 1), all: map[*Session]bool{}}
 }

@@ -14,11 +14,11 @@ import (
 // waits, and after each command of its acquire. And what one leaves behind that lives on while its callers come and go.
 
 // Deaths plays them all, each in a world of its own.
-func Deaths(t *testing.T, make func(*testing.T) *World) {
+func Deaths(t *testing.T, world func(*testing.T) *World) {
 	run := func(name string, f func(w *World, t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f(make(t), t)
+			f(world(t), t)
 		})
 	}
 	run("holding", (*World).diesHolding)

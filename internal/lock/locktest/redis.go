@@ -136,4 +136,5 @@ func Bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) 
 	}
 }
 
+// TTL is that of the leases in a bubble.
 const TTL = 30 * time.Second

@@ -16,14 +16,14 @@ type Relay struct {
 	Slow  atomic.Int64 // nanoseconds by which answers are late
 	Asked atomic.Int64 // questions seen
 	Hello chan []byte
-	Lose  atomic.Pointer[loss]
+	Lose  atomic.Pointer[Loss]
 	wg    sync.WaitGroup
 	mu    sync.Mutex
 	all   []net.Conn
 }
 
-// loss is an answer that a relay is to swallow, and to close its connection.
-type loss struct {
+// Loss is an answer that a relay is to swallow, and to close its connection.
+type Loss struct {
 	// question looks at what a client sends, until it returns a function that knows the answer. Whatever else the server says
 	// before that (to a ping of the client's own) is let through: it is not what a test wants to have lost.
 	question func(sent []byte) func(received []byte) bool
@@ -32,14 +32,14 @@ type loss struct {
 }
 
 // Losing has the relay lose an answer.
-func (r *Relay) Losing(andCut bool, question func([]byte) func([]byte) bool) *loss {
-	l := &loss{question: question, andCut: andCut, lost: make(chan struct{})}
+func (r *Relay) Losing(andCut bool, question func([]byte) func([]byte) bool) *Loss {
+	l := &Loss{question: question, andCut: andCut, lost: make(chan struct{})}
 	r.Lose.Store(l)
 	return l
 }
 
 // Happened waits for it: without it a test shows nothing.
-func (l *loss) Happened(t *testing.T) {
+func (l *Loss) Happened(t *testing.T) {
 	t.Helper()
 	select {
 	case <-l.lost:
@@ -110,7 +110,7 @@ type relayed struct {
 
 // awaited is the answer to a question that was seen.
 type awaited struct {
-	*loss
+	*Loss
 	answer func([]byte) bool
 }
 
