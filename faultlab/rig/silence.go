@@ -40,6 +40,9 @@ func silence(events []Event, sent map[string][]time.Duration) (longest time.Dura
 		at := slices.Sorted(slices.Values(sent[actor]))
 		for _, h := range spans {
 			last := h.from
+			if !slices.ContainsFunc(at, func(t time.Duration) bool { return t > h.from && t < h.to }) {
+				continue // it renews nothing: it has no watchdog, or does not know yet that it has the lock
+			}
 			for _, t := range append(slices.Clone(at), h.to) {
 				if t > last && t <= h.to {
 					longest, last = max(longest, t-last), t
