@@ -77,12 +77,26 @@ func memory() int64 {
 		}
 	}
 	var sum int64
-	for family := []int{os.Getpid()}; len(family) > 0; {
-		pid := family[0]
-		family = append(family[1:], children[pid]...)
+	for _, pid := range descendants(os.Getpid(), children) {
 		sum += pages(pid)
 	}
 	return sum
+}
+
+// descendants lists a process and all that come from it, each once. Pids are used again while /proc is read, so that a process can seem to
+// be a descendant of its own.
+func descendants(pid int, children map[int][]int) []int {
+	seen := map[int]bool{pid: true}
+	family := []int{pid}
+	for i := 0; i < len(family); i++ {
+		for _, child := range children[family[i]] {
+			if !seen[child] {
+				seen[child] = true
+				family = append(family, child)
+			}
+		}
+	}
+	return family
 }
 
 // parent returns the pid of a process's parent, the second field after the name in parentheses; 0 = the process is gone.
