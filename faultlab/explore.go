@@ -98,7 +98,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 			return nil, err
 		case err != nil: // the other cells go on
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
-			return func() error { done(c, nil); return nil }, nil
+			return func() error { done(c, nil); return nil }, nil //nolint:nilerr // the cell carries it
 		}
 		wait, err := l.start(ctx, g, plans, c.witnessed)
 		return func() error {

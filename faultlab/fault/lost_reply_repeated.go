@@ -65,5 +65,6 @@ func (p *Play) unanswered(ctx context.Context, key string) (*rig.Pending, error)
 	}
 	p.Note(p.Lane.A, rig.Broken, "")
 	held.Drop(true)
-	return a, a.Wait(ctx)
+	err = a.Wait(ctx)
+	return a, err
 }

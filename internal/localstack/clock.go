@@ -48,7 +48,8 @@ func (s *Stack) NewClock(ctx context.Context, name string) (*Clock, error) {
 		return nil, s.clocks.err
 	}
 	c := &Clock{file: filepath.Join(s.Dir, strings.ReplaceAll(name, " ", "-")+".clock"), shared: s.clocks.file}
-	return c, c.write()
+	err := c.write()
+	return c, err
 }
 
 // buildClock compiles the library into the private directory.
