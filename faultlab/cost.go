@@ -83,8 +83,8 @@ func memory() int64 {
 	return sum
 }
 
-// descendants lists a process and all that come from it, each once. Pids are used again while /proc is read, so that a process can seem to
-// be a descendant of its own.
+// descendants lists a process and all its descendants, each once. The system may reuse a pid while /proc is read, so a process can seem to be
+// its own descendant.
 func descendants(pid int, children map[int][]int) []int {
 	seen := map[int]bool{pid: true}
 	family := []int{pid}

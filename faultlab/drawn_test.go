@@ -6,7 +6,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// Only a letter, or a schedule that could not be played, counts as broken; a hazard that found nothing to strike at is not even told.
+// Only a letter, or a schedule that could not be played, counts as broken; a hazard that had nothing to strike is not even reported.
 func TestDrawnAdd(t *testing.T) {
 	t.Parallel()
 	d := &Drawn{Outcomes: map[api.Outcomes]int{}}

@@ -96,7 +96,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		switch {
 		case ctx.Err() != nil:
 			return nil, err
-		case err != nil: // the other cells go on
+		case err != nil: // the other cells are still played
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
 			return func() error { done(c, nil); return nil }, nil //nolint:nilerr // the cell carries it
 		}
@@ -202,7 +202,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 	}
 	return func() ([]Played, error) {
 		running.Wait()
-		return played, errors.Join(append(errs, err)...) // with err not all of them have been played
+		return played, errors.Join(append(errs, err)...) // if err is not nil, some schedules have not been played
 	}, err
 }
 
@@ -238,9 +238,9 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness 
 	}
 }
 
-// stalled returns for how long the machine kept a process waiting, if a lock may have expired for that reason alone and the schedule broke
-// something: the lab's own process (machine), or a replica that was held. 0 = the finding is sound. A witness that shows a letter that
-// the mode claims is sound in any case.
+// stalled returns for how long the machine kept a process waiting, if the schedule broke something and a lock may have expired for that
+// reason alone. The process may be the lab's own (machine) or a replica that was held. 0 = the finding is sound. A witness that shows a
+// letter that the mode claims is always sound.
 func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness bool) time.Duration {
 	f, _ := fault.Named(p.Schedule.Fault)
 	switch p.Outcome {
@@ -260,8 +260,8 @@ func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness b
 	}
 }
 
-// unclaimed says that a schedule, which broke something, showed a letter that the mode does not claim. Only faults of the ladder have claims; a
-// foreign service has none, and need not renew its locks.
+// unclaimed says whether a schedule that broke something showed a letter that the mode does not claim. Only the faults of the ladder have claims;
+// a foreign service makes none, and need not renew its locks.
 func unclaimed(m api.Mode, p Played) bool {
 	claim := string(m.Claims[p.Schedule.Store][p.Schedule.Fault])
 	return claim != "" && claim != string(Unclaimed) && strings.Trim(string(p.Outcome), claim) != ""

@@ -93,7 +93,7 @@ func open(ctx context.Context, o Options) (*lab, error) {
 	return l, nil
 }
 
-// leaveOutClocks leaves the faults out that set the clock of a server, if that cannot be done here.
+// leaveOutClocks removes the faults that set the clock of a server, if this machine cannot do that.
 func (l *lab) leaveOutClocks(ctx context.Context) {
 	needs := func(g *group) bool { return g.equipment.Clock }
 	if !slices.ContainsFunc(l.groups, needs) {

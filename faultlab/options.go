@@ -13,8 +13,8 @@ type Options struct {
 	Modes  []string
 	Stores []api.Store
 	Faults []api.Hazard
-	// All plays every schedule. Otherwise a cell that is known to be broken gets the committed witnesses of its letters, an exact
-	// one of Redis and SQL alone all its schedules, and one that needs a service a sample of them.
+	// All plays every schedule. Otherwise the lab plays the committed witnesses of a cell that is known to be broken, all schedules of an
+	// exact cell that uses only Redis and SQL, and a sample of the schedules of an exact cell that needs another service.
 	All bool
 	// Pairs adds the schedules with two preemptions: the victim and the rival are both held, each at each of its commands.
 	Pairs bool
@@ -33,7 +33,7 @@ type Options struct {
 	Serve *rig.Foreign
 	// Binary is the shop; "" is the running program.
 	Binary string
-	// Log is told what is started, a line at a time; Progress of every cell when it is done. nil = nobody.
+	// Log receives a line for everything that is started, Progress every cell when it is done. nil = neither is called.
 	Log      func(format string, args ...any)
 	Progress func(Cell)
 }
@@ -53,7 +53,7 @@ type Result struct {
 	Worst *Played `json:"worst,omitempty"`
 	// Played are the schedules with their stories, where Options.Stories asks for them.
 	Played []Played `json:"played,omitempty"`
-	// Servers says what it was seen on, by name: "redis-server 7.0.15". TTL is that of the locks where leases expire.
+	// Servers are the versions that the lab ran on, by name: "redis-server 7.0.15". TTL is that of the locks in faults where leases expire.
 	Servers map[string]string `json:"servers"`
 	TTL     time.Duration     `json:"ttl_ns"`
 	// Serve is the foreign service that was explored, nil = the shop; Leases are the locks seen in its Redis.
@@ -64,8 +64,8 @@ type Result struct {
 	// Order is every cell that the modes claim, selected or not, in their order.
 	Order     []Cell `json:"-"`
 	Schedules int    `json:"schedules"`
-	// Again counts schedules that were played once more, because the machine stood still while a lock could expire, or the victim was
-	// turned away before its position.
+	// Again counts schedules that were played once more, because the machine stood still while a lock could expire, or because the
+	// victim was refused before it reached its position.
 	Again int64         `json:"again,omitempty"`
 	Took  time.Duration `json:"took_ns"`
 	Cost  Cost          `json:"cost"`

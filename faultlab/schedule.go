@@ -44,7 +44,7 @@ func (s Schedule) String() string {
 	return text
 }
 
-// Check returns what makes it impossible to play the schedule, whatever it is played on; nil = nothing. It is for schedules from files.
+// Check returns an error if the schedule cannot be played on any servers; nil = it can. It is for schedules that were read from files.
 func (s Schedule) Check() error {
 	f, known := fault.Named(s.Fault)
 	switch {

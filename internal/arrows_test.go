@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 	"internal/stock/stocktest": {"internal/stock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack"},
 	"internal/testenv/need":    {},
-	"internal/exhibits":        {"internal/lock", "internal/lock/textbook"}, // tests of what others have written
+	"internal/exhibits":        {"internal/lock", "internal/lock/textbook"}, // tests of listings from other people's write-ups
 	"internal":                 {},                                          // this file
 	"deploy":                   {},
 }
@@ -69,7 +69,7 @@ var (
 // foreign packages that a package must not import, by prefix.
 var banned = map[string][]string{
 	"internal/stock": {"github.com/gin-gonic/"},
-	"internal/lock":  {"github.com/"}, // whoever imports the contract gets no client with it
+	"internal/lock":  {"github.com/"}, // so that a package that imports the contract does not get a client with it
 	"internal/handler": {
 		"github.com/redis/", "database/sql", "gorm.io/", "github.com/go-sql-driver/", "github.com/glebarez/", "modernc.org/",
 		"go.etcd.io/", "github.com/go-zookeeper/", "github.com/samuel/go-zookeeper", "github.com/hashicorp/consul",
@@ -231,7 +231,7 @@ func ours(name string, src any) (all []string) {
 	return all
 }
 
-// unused lists the arrows of the table, "from -> to", that are not among the used.
+// unused lists the arrows of the table, as "from -> to", that no source file uses.
 func unused(used map[string]bool) (all []string) {
 	for from, allowed := range arrows {
 		for _, to := range allowed {
@@ -244,7 +244,7 @@ func unused(used map[string]bool) (all []string) {
 	return all
 }
 
-// A permission that nobody uses is found.
+// The test finds permitted imports that no package uses.
 func TestArrowsAreUsed(t *testing.T) {
 	if all := unused(map[string]bool{"internal/lock -> internal/step": true}); slices.Contains(all, "internal/lock -> internal/step") ||
 		!slices.Contains(all, "internal/audit -> internal/api") {

@@ -288,7 +288,7 @@ func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	return nil
 }
 
-// storyOf reads a file of --replay and checks that its schedule can be played.
+// storyOf reads a file for --replay and checks that its schedule can be played.
 func storyOf(text []byte) (told faultlab.Result, err error) {
 	if err := json.Unmarshal(text, &told); err != nil {
 		return told, fmt.Errorf("is no JSON as 'shop lab --mode M --fault F --json' writes it: %w", err)

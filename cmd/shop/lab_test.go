@@ -96,7 +96,7 @@ func runShop(t *testing.T, shop string, args ...string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// A command line, or a file of --replay, with which nothing can be played is refused before a server is started.
+// A command line or a --replay file that leaves nothing to play is refused before a server is started.
 func TestLabUsage(t *testing.T) {
 	t.Parallel()
 	story := func(text string) string {

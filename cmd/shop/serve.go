@@ -63,7 +63,7 @@ type replica struct {
 	*handler.Handler
 	log     *slog.Logger
 	set     *backend.Set
-	wakeups *textbook.Wakeups // nil without Redis, like engine
+	wakeups *textbook.Wakeups // nil if there is no Redis, as engine is
 	engine  *handoff.Engine
 	shop    *stock.Shop
 

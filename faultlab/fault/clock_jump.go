@@ -24,8 +24,8 @@ const clockJump = time.Hour
 // clocked gives a lane lock servers of its own whose clocks can be set.
 var clocked = rig.Equipment{Own: localstack.Redis + "," + nodes, Clock: true}
 
-// ClockJump sets the wall clock of the lock's Redis forward past the TTL, as a time server does that corrects a clock which was behind. Redis
-// computes the end of a key from its wall clock, so the lock expires under its holder.
+// ClockJump sets the wall clock of the lock's Redis forward past the TTL, as happens when a time server corrects a clock that was slow. Redis
+// computes the expiry of a key from its wall clock, so the lock expires while its holder works.
 var ClockJump = Fault{
 	Name: "clock-jump",
 	Title: api.Text{
@@ -53,7 +53,7 @@ var ClockJump = Fault{
 	},
 }
 
-// expiresInRedis says whether a mode has its lock in Redis under a key with a TTL. The modes left out of eviction have none.
+// expiresInRedis says whether a mode has its lock in Redis under a key with a TTL. The modes that the eviction hazards leave out have no such key.
 func expiresInRedis(m api.Mode, store api.Store) bool {
 	return slices.Contains(m.Needs, localstack.Redlock) || Eviction.Happens(m, store)
 }
@@ -70,7 +70,7 @@ func (p *Play) clocksOf() []string {
 	}
 }
 
-// jumped is what a story says about it.
+// jumped is the sentence about the jump in a story.
 func (p *Play) jumped(by time.Duration) string {
 	return fmt.Sprintf("the clock of %s jumps by %+.0f min", strings.Join(p.clocksOf(), ", "), by.Minutes())
 }

@@ -10,14 +10,14 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// The variants of a clock that goes back: what becomes of the holder.
+// The variants of a clock that goes back: whether the holder lives or dies.
 const (
 	holderDies  = "holder-dies"
 	holderLives = "holder-lives"
 )
 
-// ClockJumpBack sets the wall clock of the lock's Redis back while somebody holds the lock. The lock lives longer by the jump, which is
-// harmless as long as its holder lives to release it.
+// ClockJumpBack sets the wall clock of the lock's Redis back while somebody holds the lock. The jump prolongs the lock's life, which is
+// harmless as long as the holder lives to release the lock.
 var ClockJumpBack = Fault{
 	Name: "clock-jump-back",
 	Title: api.Text{
@@ -31,10 +31,10 @@ var ClockJumpBack = Fault{
 		}
 		return []string{holderLives, holderDies}
 	},
-	// Between SETNX and EXPIRE the lock has no end yet: that is crash's affair too.
+	// Between SETNX and PEXPIRE the lock has no expiry yet, so the clock does not matter; the fault crash covers a death there.
 	Skip:    func(_ string, at rig.Position) bool { return strings.HasPrefix(at.Pattern, "PEXPIRE ") },
 	Happens: expiresInRedis,
-	// Stock that a dead holder has taken is what crash is about.
+	// Stock that a dead holder has taken without an order is the subject of the fault crash.
 	Ignore: "L",
 	Lane:   rig.Equipment{Expiry: true, Own: clocked.Own, Clock: true},
 	Strike: func(ctx context.Context, p *Play) error {

@@ -14,8 +14,8 @@ const (
 	back    = "back"
 )
 
-// ClockJumpDatabase sets the database's wall clock forward or back between the statements of a request. It breaks whatever computes the end of
-// a lock or the age of a key from NOW(); no mode does.
+// ClockJumpDatabase sets the database's wall clock forward or back between the statements of a request. A mode that
+// computes the expiry of a lock or the age of a key from NOW() would break; none of the shop's modes does so.
 var ClockJumpDatabase = Fault{
 	Name: "clock-jump-database",
 	Title: api.Text{

@@ -20,7 +20,8 @@ var DatabaseKilled = Fault{
 	Strike:  func(ctx context.Context, p *Play) error { return p.killDatabase(ctx) },
 }
 
-// DatabaseUnflushed is DatabaseKilled with innodb_flush_log_at_trx_commit=0: the control. What was answered in the last second is lost.
+// DatabaseUnflushed is DatabaseKilled with innodb_flush_log_at_trx_commit=0: the control. Commits that were
+// answered in the last second are lost.
 var DatabaseUnflushed = Fault{
 	Name:    "database-killed-unflushed",
 	Title:   api.Text{En: "the same with innodb_flush_log_at_trx_commit=0: COMMIT is answered before the log is written", Zh: "同上，但 innodb_flush_log_at_trx_commit=0：日志还没写，COMMIT 就已答复"},

@@ -46,8 +46,8 @@ func (p *Play) evict(ctx context.Context, policy string) error {
 	return p.upset(ctx, "redis evicts, "+policy, func(ctx context.Context) error { return p.outOfMemory(ctx, policy) })
 }
 
-// outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the limit. ErrNothing: there was
-// no such key.
+// outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the limit. ErrNothing: Redis
+// had no key that the policy allows it to evict.
 func (p *Play) outOfMemory(ctx context.Context, policy string) error {
 	before, err := p.Lane.Evicted(ctx, localstack.Redis)
 	if err != nil {

@@ -56,7 +56,7 @@ var Failover = Fault{
 	},
 }
 
-// afterFailover has B ask the promoted node while A is held, lets A go on, and has C ask when both have their answers.
+// afterFailover makes B ask the promoted node while A is held, then lets A go on, and makes C ask when A and B have their answers.
 func (p *Play) afterFailover(ctx context.Context, a *rig.Pending, pass func()) error {
 	b := p.Ask(p.Lane.B, p.NewKey())
 	p.Settle(ctx, p.Lane.B, b)

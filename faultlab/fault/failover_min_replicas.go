@@ -8,15 +8,15 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// The variants of a failover of a master that refuses writes for want of replicas.
+// The variants of a failover of a master that refuses writes when it has too few replicas: when the link to the replica falls silent.
 const (
-	// inTheWindow: the link is silent when the request begins, and the replica's last word is younger than min-replicas-max-lag.
+	// inTheWindow: the link falls silent before the request begins, less than min-replicas-max-lag ago, so the master still accepts writes.
 	inTheWindow = "in-the-window"
-	// afterTheLag: the link is silent from when the request was held, and the request goes on when the master refuses writes.
+	// afterTheLag: the link falls silent when the request is held, and the request goes on once the master refuses writes.
 	afterTheLag = "after-the-lag"
 )
 
-// FailoverMinReplicas is Failover with a master that refuses writes if no replica has been heard of for min-replicas-max-lag. The stock is in
+// FailoverMinReplicas is Failover with a master that refuses writes if it has heard from no replica for min-replicas-max-lag. The stock is in
 // SQL.
 var FailoverMinReplicas = Fault{
 	Name: "failover-min-replicas",
@@ -56,7 +56,7 @@ var FailoverMinReplicas = Fault{
 	},
 }
 
-// failoverInWindow has the victim take its lock when the link is silent and the master does not refuse yet.
+// failoverInWindow lets the victim take its lock while the link is silent and the master does not refuse writes yet.
 func (p *Play) failoverInWindow(ctx context.Context) error {
 	if err := p.silence(ctx); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *Play) failoverInWindow(ctx context.Context) error {
 	return p.replaceMaster(ctx, a, pass)
 }
 
-// silence makes the link between the master and its replica drop everything, when all that happened is on both.
+// silence waits until the replica has everything that the master has, and then makes the link between them drop everything.
 func (p *Play) silence(ctx context.Context) error {
 	if err := p.Lane.Replicated(ctx); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 const splitBrain = "split-brain"
 
 // FailoverSentinel is a failover that a real redis-sentinel makes: it detects that the master is down, elects itself, promotes the replica and
-// publishes +switch-master. The lab's proxies follow that message, as a TCP proxy does that stands before Redis: a client that asks Sentinel for
-// the address would connect to it past the proxies. The stock is in SQL.
+// publishes +switch-master. The lab's proxies follow that message, as a TCP proxy in front of Redis would: a client that asked Sentinel for
+// the address would bypass the lab's proxies. The stock is in SQL.
 var FailoverSentinel = Fault{
 	Name: "failover-sentinel",
 	Title: api.Text{
@@ -68,7 +68,7 @@ func (p *Play) prepareSwitch(ctx context.Context) error {
 	return nil
 }
 
-// killMaster kills the master; the replica has everything, where the variant says so.
+// killMaster kills the master. If the variant says so, it first waits until the replica has everything.
 func (p *Play) killMaster(ctx context.Context) error {
 	if p.Variant == replicatedSoFar {
 		if err := p.Lane.Replicated(ctx); err != nil {

@@ -40,7 +40,7 @@ var FailoverWait = Fault{
 	},
 }
 
-// cutOff cuts off as many replicas as the variant says, when all that happened is on both.
+// cutOff waits until all replicas have everything, and then cuts off as many of them as the variant says.
 func (p *Play) cutOff(ctx context.Context, replicas map[string]int) error {
 	n := replicas[p.Variant]
 	if n == 0 {

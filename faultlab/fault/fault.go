@@ -187,7 +187,7 @@ func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, 
 }
 
 // whileRivalHolds bounds how long a held rival waits for the others. A service that decides by itself how long a request waits for a lock would
-// keep C waiting until the rival's lock has expired too, which is no finding about the victim. lastitem's own modes fail at once instead.
+// keep C waiting until the rival's lock has expired too, and that would prove nothing about the victim. lastitem's own modes fail at once instead.
 func (p *Play) whileRivalHolds(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.Lane.Service.Waits {
 		return context.WithTimeout(ctx, p.Lane.TTL/2)

@@ -18,7 +18,7 @@ var LostReply = Fault{
 	Strike:  func(ctx context.Context, p *Play) error { return p.lostReply(ctx, true) },
 }
 
-// LostReplySilence is LostReply with a connection that stays open: nothing comes any more, until the client's own deadline.
+// LostReplySilence is LostReply with a connection that stays open: the client receives nothing more until its own deadline.
 var LostReplySilence = Fault{
 	Name:    "lost-reply-silence",
 	Title:   api.Text{En: "a server executes a command, and its answer never arrives: the connection stays open and silent until the client's deadline", Zh: "服务器已执行命令，答复却一直不来：连接没断，也没有任何数据，直到客户端自己超时"},
@@ -28,7 +28,7 @@ var LostReplySilence = Fault{
 	Strike:  func(ctx context.Context, p *Play) error { return p.lostReply(ctx, false) },
 }
 
-// shortPatience makes the replicas' clients give up soon, and a request go on for longer than that.
+// shortPatience gives the replicas' clients short time-outs, and requests a longer one.
 const shortPatience = "SHOP_REDIS_TIMEOUT=2s SHOP_SQL_TIMEOUT=2s SHOP_SETTLE_TIMEOUT=2s SHOP_ETCD_TIMEOUT=2s SHOP_CONSUL_TIMEOUT=2s SHOP_WORK_TIMEOUT=10s"
 
 // lostReply drops the held answer: with a reset of the connection, or in silence.

@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/audit"
 )
 
-// LostReplyRepeated is LostReply with a client that does not take "unknown" for an answer: it sends its request again, with its key or, where
-// there is none, without.
+// LostReplyRepeated is LostReply with a client that is told "outcome unknown" and sends its request again: with its idempotency key or, in one
+// variant, without a key.
 var LostReplyRepeated = Fault{
 	Name: "lost-reply-repeated",
 	Title: api.Text{
@@ -23,7 +23,7 @@ var LostReplyRepeated = Fault{
 		}
 		return []string{""}
 	},
-	// Without a key other commands come, except the last one.
+	// A request without a key sends other commands than the traced one; only the last, COMMIT, is the same.
 	Skip:    func(variant string, at rig.Position) bool { return variant == noKey && at.Pattern != "COMMIT" },
 	AtEnd:   true, // the answer to the client is lost
 	Happens: always,
@@ -48,7 +48,8 @@ var LostReplyRepeated = Fault{
 	},
 }
 
-// unanswered sends the victim's request, loses the answer at its position, or the one to the client, and returns when the client has given up.
+// unanswered sends the victim's request, drops the server's answer at the position or the answer to the client, and returns when the client
+// has given up.
 func (p *Play) unanswered(ctx context.Context, key string) (*rig.Pending, error) {
 	if p.A == nil {
 		a := p.Ask(p.Lane.A, key)

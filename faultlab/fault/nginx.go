@@ -13,14 +13,14 @@ import (
 	"lastitem/internal/wire"
 )
 
-// The variants of a replica that does not answer nginx, each also for a client without an idempotency key.
+// The variants of a replica that does not answer nginx. There is one more of each for a client without an idempotency key.
 const (
-	dies  = "dies"  // it is killed
-	hangs = "hangs" // it stands still for longer than proxy_read_timeout (SIGSTOP), or its answer is held
+	dies  = "dies"  // the replica is killed
+	hangs = "hangs" // the replica is stopped (SIGSTOP) for longer than proxy_read_timeout, or its answer is held
 	noKey = "no-key"
 )
 
-// NginxRetry has the victim die or hang when it has committed, behind an nginx that sends a POST again.
+// NginxRetry makes the victim die or hang after its commit. The nginx in front of it sends a POST again to the next replica.
 var NginxRetry = Fault{
 	Name: "nginx-retry",
 	Title: api.Text{
@@ -36,7 +36,7 @@ var NginxRetry = Fault{
 	Strike:   func(ctx context.Context, p *Play) error { return p.behindNginx(ctx, true) },
 }
 
-// NginxOnce is NginxRetry with the rule of the shop's own nginx: what was sent to a replica is not sent again.
+// NginxOnce is NginxRetry with the rule of the shop's own nginx: a request that was sent to a replica is not sent again.
 var NginxOnce = Fault{
 	Name: "nginx-no-retry",
 	Title: api.Text{
@@ -52,7 +52,7 @@ var NginxOnce = Fault{
 	Strike:   func(ctx context.Context, p *Play) error { return p.behindNginx(ctx, false) },
 }
 
-// behindNginx are the variants of a mode. Only a mode that takes a key and can do without is played without.
+// behindNginx returns the variants of a mode. Those without a key are only for modes that accept a key and do not require one.
 func behindNginx(m api.Mode) []string {
 	all := []string{dies, hangs}
 	if keyOptional(m) {
@@ -61,13 +61,14 @@ func behindNginx(m api.Mode) []string {
 	return all
 }
 
-// keyOptional says whether a mode honours idempotency keys and serves requests without one. Without a key it is as good as the others.
+// keyOptional says whether a mode honours idempotency keys and serves requests without one. Without a key such a mode
+// behaves like the modes that have no keys.
 func keyOptional(m api.Mode) bool { return slices.Contains([]string{"redis-lua", "queue"}, m.Name) }
 
 // lockWait is how long a request waits for a lock behind nginx: longer than the TTL, and less than nginx waits.
 const lockWait = rig.ReadTimeout / 2
 
-// behindNginx sends the request to nginx and harms A when it has committed. again says whether nginx must send the request to B then.
+// behindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then send the request to B.
 func (p *Play) behindNginx(ctx context.Context, again bool) error {
 	key := p.keyOf()
 	a, held, err := p.heldBehindNginx(ctx, key)
@@ -107,7 +108,7 @@ func (p *Play) keyOf() string {
 	return p.NewKey()
 }
 
-// heldBehindNginx returns when A is held at its position, or its answer is.
+// heldBehindNginx returns when A is held at its position, or when A's answer is held.
 func (p *Play) heldBehindNginx(ctx context.Context, key string) (*rig.Pending, *wire.Hold, error) {
 	if p.A != nil {
 		return p.HoldEdge(ctx, *p.A, key, lockWait)
@@ -115,7 +116,7 @@ func (p *Play) heldBehindNginx(ctx context.Context, key string) (*rig.Pending, *
 	return p.HoldEdgeAnswer(ctx, key, lockWait)
 }
 
-// silenced kills or stops A. over lets a stopped one go on.
+// silenced kills or stops A. over lets A go on if it was stopped.
 func (p *Play) silenced(ctx context.Context, held *wire.Hold) (over func() error, err error) {
 	a := p.Lane.A
 	if strings.HasPrefix(p.Variant, dies) {
@@ -138,8 +139,8 @@ func (p *Play) silenced(ctx context.Context, held *wire.Hold) (over func() error
 	}, nil
 }
 
-// insist repeats a request with its key until it is not turned away as busy any more, for as long as a lock may outlive its holder. Its client was
-// told that nothing had happened.
+// insist repeats a request with its key until the answer is no longer "busy", for as long as a lock may outlive its holder. A "busy" answer
+// tells the client that nothing has happened, so the client may repeat the request.
 func (p *Play) insist(ctx context.Context, key string) error {
 	for end := time.Now().Add(p.Outlive); ; {
 		again := p.AskWithin(p.Lane.B, key, lockWait)
@@ -152,7 +153,7 @@ func (p *Play) insist(ctx context.Context, key string) error {
 	}
 }
 
-// countKeyless reports a double charge that no key shows: several orders without a key, of one request.
+// countKeyless reports a double charge that no idempotency key reveals: one request has several orders without a key.
 func (p *Play) countKeyless(ctx context.Context) error {
 	if !strings.HasSuffix(p.Variant, noKey) {
 		return nil

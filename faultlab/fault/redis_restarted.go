@@ -28,14 +28,14 @@ var RedisRestarted = Fault{
 	},
 }
 
-// The variants of a fencing counter that is lost with the lock: how far it had come. A counter that begins again gives the same tokens once more.
-// If the row has seen many, every holder is refused until the counter has passed them.
+// The variants of a fencing counter that is lost with the lock: how high it was. A counter that begins again gives out the same tokens once more.
+// If the row has seen high tokens, every holder is refused until the counter has passed them.
 const (
 	firstToken  = "first-token"
 	highCounter = "high-counter"
 )
 
-// highest is the last token that was given in highCounter.
+// highest is the last token that was given out before the loss, in the variant highCounter.
 const highest = 1_000_000
 
 // counters are the variants of a mode whose tokens come from a counter beside the lock.

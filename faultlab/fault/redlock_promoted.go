@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// RedlockPromoted kills one of the five masters of a Redlock, which has a replica, and promotes the replica.
+// RedlockPromoted kills one of the five masters of a Redlock and promotes the replica of that master.
 var RedlockPromoted = Fault{
 	Name: "redlock-promoted",
 	Title: api.Text{
@@ -16,7 +16,7 @@ var RedlockPromoted = Fault{
 		Zh: "红锁五个主节点之一宕机，它的从节点被提升，可能有那把锁，也可能没有",
 	},
 	Cuts: bothCuts,
-	// With all five granted, four still know the lock. With a bare majority one that has not replicated is one too many.
+	// If all five granted the lock, four still know it. After a bare majority, one promoted replica that lacks the lock is enough to lose it.
 	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, bareReplicated} },
 	Skip:     skipUnreachable,
 	AtEnd:    true,
@@ -42,5 +42,5 @@ var RedlockPromoted = Fault{
 	},
 }
 
-// bareReplicated is bareMajority with a replica that has all that its master had when the victim was held: the control.
+// bareReplicated is the control: bareMajority with a replica that has everything its master had when the victim was held.
 const bareReplicated = "bare-majority-replicated"

@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// upset holds the victim, harms a server, has a rival ask, and lets the victim go on when the rival is answered or blocked. ErrNotReached: all
-// this took longer than the TTL, so that the rival may have got a lock that simply expired.
+// upset holds the victim, harms a server, makes a rival ask, and lets the victim go on when the rival is answered or blocked. ErrNotReached: all
+// this took longer than the TTL, so the lock that the rival got may simply have expired.
 func (p *Play) upset(ctx context.Context, note string, harm func(context.Context) error) error {
 	began := time.Now()
 	a, pass, err := p.begin(ctx)

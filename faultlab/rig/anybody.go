@@ -48,8 +48,8 @@ type Foreign struct {
 	anonymous bool // see Anonymous
 }
 
-// Anonymous says, after [Foreign.Try], that neither answers nor orders tell which order a key belongs to: answers have no id of an order, orders
-// no key. Nobody could then tell whether a repeated request was sold twice.
+// Anonymous says, after [Foreign.Try], whether nothing connects a key with its order: answers contain no order id, and orders no key. In that
+// case the lab cannot find out whether a repeated request was sold twice.
 func (f *Foreign) Anonymous() bool { return f.anonymous }
 
 // Meaning says which answers have one outcome: those with one of the HTTP statuses whose body matches the regular expression Body ("" = any).

@@ -136,8 +136,8 @@ func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit
 	return f.answer(res, body), fmt.Sprintf("%s %s answered %s: %.300s", req.Method, req.URL.RequestURI(), res.Status, bytes.TrimSpace(body)), err
 }
 
-// soldTwice says whether one key was answered with two orders. The lab has seen both answers, also one that the client gave up; the ledger shows it
-// only if orders have keys.
+// soldTwice says whether one key was answered with two orders. The lab has seen both answers, even one for which the client no longer
+// waited; the ledger shows the second order only if orders have keys.
 func soldTwice(seen []audit.Op) bool {
 	orders := map[string]string{}
 	for _, op := range seen {

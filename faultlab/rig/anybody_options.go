@@ -18,7 +18,7 @@ func (f *Foreign) Check() error {
 	}
 	for _, err := range errs {
 		if err != nil {
-			return err // only the first: it is to be corrected first
+			return err // one mistake at a time
 		}
 	}
 	return f.checkSources()
@@ -91,7 +91,7 @@ func (f *Foreign) checkReset() error {
 	return nil
 }
 
-// checkSources returns an error if Redis or SQL is to be read or reset that the service does not use.
+// checkSources returns an error if an option reads or resets Redis or SQL although the service does not use that server.
 func (f *Foreign) checkSources() error {
 	if (f.Stock.Redis != "" || f.Orders.Redis != "" || len(f.ResetRedis) > 0) && !f.UsesRedis() {
 		return errors.New("--serve has no {{redis}}: the lab has no Redis to read or to reset")

@@ -16,7 +16,8 @@ func (n *node) log() (string, error) {
 	return files[0], nil
 }
 
-// Logged returns the length in bytes of the append-only file of one of the lane's own servers, when every command that was answered is in it.
+// Logged waits until the append-only file of one of the lane's own servers contains every command that was answered, and returns its length in
+// bytes.
 // Redis writes a command to the file before it answers, except while an fsync is under way: then it keeps the command in a buffer.
 func (l *Lane) Logged(ctx context.Context, server string) (int64, error) {
 	n, err := l.ownServer(server)

@@ -6,7 +6,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Cutting the append-only file back loses what was written since its length was read, and nothing before.
+// Cutting the append-only file back to an earlier length loses the writes since then, and no earlier ones.
 func TestRestartFrom(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{Conf: "appendonly yes;appendfsync everysec"})

@@ -15,7 +15,7 @@ func (s *Servers) Clocks(ctx context.Context) error {
 	return err
 }
 
-// ownClock returns a clock for a server of the lane's own, nil where the equipment has none.
+// ownClock returns a clock for one of the lane's own servers; nil = the equipment has no clocks.
 func (l *Lane) ownClock(ctx context.Context, e Equipment, name string) (*localstack.Clock, error) {
 	if !e.Clock {
 		return nil, nil //nolint:nilnil // nil is the machine's clock
@@ -27,7 +27,7 @@ func (l *Lane) ownClock(ctx context.Context, e Equipment, name string) (*localst
 // server shows it. A clock that was set forward stays there; one that was set back is set forward again at the next reset of the lane. So no
 // schedule sees a time that an earlier one has seen.
 func (l *Lane) Jump(ctx context.Context, by time.Duration, servers ...string) error {
-	l.warm = "" // what expired may have been a part of what warming up has made
+	l.warm = "" // keys that the warm-up made may have expired
 	for _, server := range servers {
 		clock, _, err := l.clockOf(server)
 		if err != nil {

@@ -15,14 +15,14 @@ import (
 const (
 	// Resends: proxy_next_upstream error timeout non_idempotent.
 	Resends = "resends"
-	// SendsOnce is the shop's own rule: nothing that was sent to a replica is sent again.
+	// SendsOnce is the shop's own rule: a request that was sent to a replica is not sent again.
 	SendsOnce = "sends-once"
 )
 
 // edge is the lane's nginx. It sends every request to A, by way of a proxy, and knows B as the next replica.
 type edge struct {
 	run    *localstack.Running
-	proxy  *wire.Proxy // before A
+	proxy  *wire.Proxy // in front of A
 	before [2]string   // the URLs of A and B for which it was started
 	starts int
 }
@@ -69,7 +69,7 @@ func (e *edge) end() {
 	*e = edge{starts: e.starts}
 }
 
-// AskEdge sends a request to the lane's nginx that waits for a lock.
+// AskEdge sends the lane's nginx a request that waits for a lock.
 func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*Pending, error) {
 	edge, err := s.Lane.Edge(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Scene) HoldEdge(ctx context.Context, at Position, key string, wait time
 	return p, hold, err
 }
 
-// HoldEdgeAnswer sends a request to the lane's nginx and returns when A has answered it, and the answer is held before nginx.
+// HoldEdgeAnswer sends a request to the lane's nginx and returns when A has answered it and the answer is held on its way to nginx.
 func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
 	if _, err := s.Lane.Edge(ctx); err != nil {
 		return nil, nil, err

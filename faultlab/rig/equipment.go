@@ -10,7 +10,7 @@ type Equipment struct {
 	// Expiry gives locks a short TTL, for faults that wait until a lock expires. Otherwise the TTL is so long that no lock expires.
 	Expiry bool
 	// Pair names a Redis server, "redis" or "redlock 3", that is a master with replicas of the lane's own; see [Lane.Failover]. "" = none.
-	// Replicas is their number, 0 = one. Sentinel has a redis-sentinel watch them; see [Lane.SentinelFailover].
+	// Replicas is their number, 0 = one. Sentinel makes a redis-sentinel watch them; see [Lane.AwaitSwitch].
 	Pair     string
 	Replicas int
 	Sentinel bool
@@ -24,7 +24,7 @@ type Equipment struct {
 	Own, Conf string
 	// Clock gives each server of the lane's own a wall clock that can be set; see [Lane.Jump]. It needs a C compiler.
 	Clock bool
-	// Nginx puts an nginx before A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
+	// Nginx puts an nginx in front of A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
 	Nginx string
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.

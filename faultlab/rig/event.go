@@ -7,7 +7,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Event is something that happened to a replica, beside its commands.
+// Event is something that happened to a replica, apart from its commands.
 type Event struct {
 	At    time.Duration `json:"at_ns"` // since the scene began
 	Actor string        `json:"actor"`
@@ -21,8 +21,8 @@ type What string
 // The events of a scene.
 const (
 	Asked      What = "asked"    // a client sent a request
-	Answered   What = "answered" // it has its answer: outcome and code
-	Held       What = "held"     // at a position
+	Answered   What = "answered" // the client has its answer: outcome and code
+	Held       What = "held"     // a request is held at a position
 	Passed     What = "passed"   // the held message goes on
 	Blocked    What = "blocked"  // a rival waits in a server, or in its process
 	Paused     What = "paused"   // SIGSTOP
@@ -32,7 +32,7 @@ const (
 	Lost       What = "lost"     // the answer, on its way to the client
 	FailedOver What = "failover"
 	Terminated What = "terminated" // SIGTERM
-	HasEnded   What = "ended"      // by itself
+	HasEnded   What = "ended"      // the process ended by itself
 	// SessionEnded is a session that a server ended while its client is alive.
 	SessionEnded What = "session-ended"
 	// DatabaseKilled and DatabaseBack are SIGKILL of the database, and its restart.
@@ -63,7 +63,7 @@ func (s *Scene) Events() []Event {
 
 // Call is a command of the scene, as it passed the proxy.
 type Call struct {
-	At     time.Duration // when it reached the server, or came to the proxy where it never did
+	At     time.Duration // when it reached the server; for a command that never did, when it reached the proxy
 	Actor  string
 	Server string
 	Text   string

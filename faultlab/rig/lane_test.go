@@ -49,7 +49,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 	return l
 }
 
-// tell sends a command to one of the lane's own servers, past the proxies.
+// tell sends a command to one of the lane's own servers, bypassing the proxies.
 func tell(t *testing.T, l *Lane, server string, words ...string) string {
 	t.Helper()
 	answer, err := l.Tell(t.Context(), server, words...)
@@ -98,7 +98,7 @@ func (c *client) read(within time.Duration) (string, error) {
 	return strings.Join(all, " "), err
 }
 
-// generous is how long anything may take that must happen; moment how long a test looks at what must not.
+// generous is how long a test waits for something that must happen; moment is how long it watches for something that must not.
 const (
 	generous = 30 * time.Second
 	moment   = 200 * time.Millisecond

@@ -87,7 +87,7 @@ func TestOutOfGuard(t *testing.T) {
 	}
 }
 
-// What a lane does to its own servers it refuses to do to another's.
+// A lane refuses to do to shared servers what it does to its own.
 func TestOwnServersOnly(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})

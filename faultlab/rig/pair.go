@@ -15,11 +15,11 @@ import (
 
 // pair is a Redis master of the lane's own and its replicas.
 type pair struct {
-	server   string // its name as the actors know it: "redis", "redlock 3"
+	server   string // the master's name as the actors know it: "redis", "redlock 3"
 	master   node
 	old      node // the master that a failover has replaced; it may be alive
 	replicas []node
-	link     *wire.Proxy // before the master; the replicas, and a sentinel, reach it by way of it
+	link     *wire.Proxy // in front of the master: its replicas and a sentinel reach it through this proxy
 	want     int         // number of replicas
 	conf     []string    // of all nodes
 	sentinel *sentinel   // nil = none
@@ -60,13 +60,13 @@ func (l *Lane) replaceRedis(ctx context.Context, server string, conf ...string) 
 	return n, nil
 }
 
-// restorePair gives the lane's master the replicas that it should have, and waits until all of them have what it has.
+// restorePair gives the lane's master the replicas that it should have, and waits until all of them have the master's data.
 func (l *Lane) restorePair(ctx context.Context) error {
 	p := l.pair
 	if p == nil {
 		return nil
 	}
-	if p.master.ended() { // a schedule did not come to its end
+	if p.master.ended() { // a schedule was broken off
 		if err := l.promote(ctx); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (l *Lane) restorePair(ctx context.Context) error {
 		return err
 	}
 	for _, a := range l.actors() {
-		if p.old.run != nil { // some are still with it
+		if p.old.run != nil { // some replicas still follow the old master
 			a.proxies[p.server].Turn(p.master.run.Addr)
 		}
 	}
@@ -103,7 +103,7 @@ func (l *Lane) restorePair(ctx context.Context) error {
 	return p.sentinel.monitor(ctx, p)
 }
 
-// heal takes back what a schedule that did not come to its end may have done to the master, and ends a master that was replaced.
+// heal undoes what a schedule that was broken off may have done to the master, and ends a master that was replaced.
 func (p *pair) heal(ctx context.Context) error {
 	if p.old.run != nil {
 		p.old.run.Kill()
@@ -116,7 +116,7 @@ func (p *pair) heal(ctx context.Context) error {
 	return nil
 }
 
-// resetPair is restorePair before a schedule: locks that have outlived the one before are deleted as well.
+// resetPair is restorePair before a schedule. It also deletes locks that have outlived the schedule before.
 func (l *Lane) resetPair(ctx context.Context) error {
 	if err := l.restorePair(ctx); err != nil || l.pair == nil {
 		return err
@@ -143,7 +143,7 @@ func (p *pair) openLink() (err error) {
 	return err
 }
 
-// complete says whether the master counts all its replicas as online and good, and each has heard from it.
+// complete says whether the master counts all its replicas as online and good, and each replica has heard from the master.
 func (p *pair) complete(ctx context.Context) bool {
 	info, err := p.master.do(ctx, "INFO", "replication")
 	if err != nil || strings.Count(info, "state=online") < p.want {
@@ -188,7 +188,8 @@ func (l *Lane) CutReplication(ctx context.Context, n int) error {
 	return nil
 }
 
-// RefuseReplication makes the master refuse to replicate, and ends the connections of its replicas. They go on trying, as Sentinel sees.
+// RefuseReplication makes the master refuse to replicate, and ends the connections of its replicas. The replicas keep trying
+// to reconnect, and Sentinel sees that they do.
 func (l *Lane) RefuseReplication(ctx context.Context) error {
 	for _, words := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
 		if _, err := l.pair.master.do(ctx, words...); err != nil {
@@ -234,7 +235,7 @@ func (l *Lane) follow(promoted node, actors []*Actor) {
 // errAccepted: a master that should have refused a write has accepted it.
 var errAccepted = errors.New("faultlab: the master accepts writes")
 
-// AwaitRefusal sets min-replicas-max-lag of the master to a second, and returns when the master refuses writes for want of replicas.
+// AwaitRefusal sets min-replicas-max-lag of the master to a second, and returns when the master refuses writes because it has too few replicas.
 func (l *Lane) AwaitRefusal(ctx context.Context) error {
 	m := l.pair.master
 	if _, err := m.do(ctx, "CONFIG", "SET", "min-replicas-max-lag", "1"); err != nil {
@@ -243,7 +244,7 @@ func (l *Lane) AwaitRefusal(ctx context.Context) error {
 	return until(ctx, "the master to refuse writes", func() bool { return m.refusal(ctx) == nil })
 }
 
-// refusal returns nil if the node refuses a write for want of replicas.
+// refusal returns nil if the node refuses a write because it has too few replicas.
 func (n node) refusal(ctx context.Context) error {
 	_, err := n.do(ctx, "SET", "lab:written", "1")
 	switch {
@@ -271,7 +272,7 @@ func (l *Lane) ownRedis(ctx context.Context) (err error) {
 	return err
 }
 
-// redis returns the lane's own Redis: of a pair the current master.
+// redis returns the lane's own Redis; if it is a pair, the current master.
 func (l *Lane) redis() node {
 	if l.pair != nil && l.pair.server == localstack.Redis {
 		return l.pair.master

@@ -13,10 +13,10 @@ import (
 	"lastitem/internal/wire"
 )
 
-// ErrNotReached says that a request has come to its end, or to a standstill, without its position.
+// ErrNotReached says that a request has ended, or come to a standstill, before it reached its position.
 var ErrNotReached = errors.New("faultlab: the position was not reached")
 
-// Pending is a request on its way.
+// Pending is a request in flight.
 type Pending struct {
 	done    chan struct{}
 	op      audit.Op
@@ -29,10 +29,10 @@ func (s *Scene) NewKey() string {
 	return fmt.Sprintf("lab-%d-%d-%d", s.Lane.number, s.began.UnixNano(), s.keys)
 }
 
-// Ask sends a request to an actor, which fails at once where a lock is held.
+// Ask sends an actor a request that fails at once if a lock is held.
 func (s *Scene) Ask(a *Actor, key string) *Pending { return s.AskWithin(a, key, 0) }
 
-// AskWithin sends a request that waits for a lock.
+// AskWithin sends an actor a request that waits for a lock, for at most the given time.
 func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 	return s.askAt(a.URL, a, key, wait)
 }
@@ -60,7 +60,7 @@ func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pend
 	return p
 }
 
-// send returns what the client learns.
+// send sends a request and returns what the client learns from the answer.
 func (s *Scene) send(to string, ask Ask) audit.Op {
 	unknown := audit.Op{Outcome: audit.Unknown}
 	req, err := s.Lane.Service.Request(to, ask)
@@ -82,7 +82,7 @@ func (s *Scene) send(to string, ask Ask) audit.Op {
 // Done is closed when the answer has come.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Op is what the client knows; to be read after Done.
+// Op is what the client knows; read it after Done is closed.
 func (p *Pending) Op() audit.Op { return p.op }
 
 // Wait waits for the answer.
@@ -95,7 +95,7 @@ func (p *Pending) Wait(ctx context.Context) error {
 	}
 }
 
-// Hold sends a request to an actor and returns when it is held at the position. ErrNotReached: it came to its end before that.
+// Hold sends a request to an actor and returns when the request is held at the position. ErrNotReached: it ended before that.
 func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
 	hold, err := a.Arm(at)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 	return p, hold, err
 }
 
-// reached waits until a request is held. ErrNotReached: it came to its end before that.
+// reached waits until a request is held. ErrNotReached: the request ended before that.
 func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, hold *wire.Hold) (*wire.Hold, error) {
 	select {
 	case <-hold.Reached():
@@ -126,8 +126,8 @@ func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, ho
 	return nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
 }
 
-// afterAnswer is how long after the answer a foreign service may still send the command at which it is to be held: some clean up beside the
-// answer. lastitem's own modes answer after their last command.
+// afterAnswer is how long after its answer a foreign service may still send the command at which it is to be held: some services clean up while
+// they answer. lastitem's own modes answer after their last command.
 const afterAnswer = time.Second
 
 func reachedWithin(ctx context.Context, hold *wire.Hold, within time.Duration) bool {
@@ -141,13 +141,13 @@ func reachedWithin(ctx context.Context, hold *wire.Hold, within time.Duration) b
 }
 
 // AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for the judge to call
-// the product stuck. A request that is blocked in a server is left on its way, and returned.
+// the product stuck. If a request is blocked in a server, it is left in flight and returned.
 func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Duration) (*Pending, error) {
 	end := time.Now().Add(within)
 	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.served(ctx, a, p, end) })
 }
 
-// AskAlone is AskUntilServed for when no other request is under way: it waits for every answer, however slow the machine is.
+// AskAlone is AskUntilServed if no other request is in flight: it waits for every answer, however slow the machine is.
 func (s *Scene) AskAlone(ctx context.Context, a *Actor, within time.Duration) error {
 	_, err := s.askAgain(ctx, a, within, func(p *Pending) bool { return p.Wait(ctx) != nil })
 	return err

@@ -101,7 +101,7 @@ func (s *Scene) History() []audit.Op {
 	return ops
 }
 
-// seen returns what was answered, also what clients have given up.
+// seen returns all answers, including those for which the client no longer waited.
 func (s *Scene) seen() []audit.Op {
 	ops := s.History()
 	s.mu.Lock()
@@ -114,7 +114,7 @@ func (s *Scene) seen() []audit.Op {
 	return ops
 }
 
-// GiveUp makes the client's knowledge of an answer unknown: it was lost on its way.
+// GiveUp makes the outcome of a request unknown to its client, as if the answer had been lost on its way.
 func (s *Scene) GiveUp(p *Pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

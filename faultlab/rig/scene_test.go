@@ -32,7 +32,7 @@ func judged(t *testing.T, accuse func(s *Scene)) audit.Report {
 	return r
 }
 
-// Accuse adds a letter, and its reason, to what the judge finds; without it nothing is found.
+// Accuse adds a letter, and its reason, to what the judge finds; without Accuse the judge finds nothing in this scene.
 func TestAccuse(t *testing.T) {
 	t.Parallel()
 	if r := judged(t, func(*Scene) {}); r.Verdict != audit.Exact || r.Found != "" {

@@ -19,8 +19,8 @@ import (
 // sentinel is a redis-sentinel that watches the lane's pair.
 type sentinel struct {
 	node
-	number  int    // of watches, since each has a name of its own
-	watched string // name of the current one; "" = none
+	number  int    // how many watches there were: each gets a name of its own
+	watched string // the name of the current watch; "" = none
 }
 
 // downAfter is how long a server may be silent before Sentinel takes it for dead. A busy machine must not take a living server for dead.
@@ -57,7 +57,7 @@ func (l *Lane) startSentinel(ctx context.Context) (*sentinel, error) {
 	return s, err
 }
 
-// monitor makes Sentinel watch the master of a pair, by way of its link, and returns when it knows all the replicas.
+// monitor makes Sentinel watch the master of a pair through the pair's link, and returns when Sentinel knows all replicas.
 func (s *sentinel) monitor(ctx context.Context, p *pair) error {
 	if err := s.forget(ctx); err != nil {
 		return err
@@ -80,7 +80,8 @@ func (s *sentinel) monitor(ctx context.Context, p *pair) error {
 	if err != nil {
 		return err
 	}
-	// Only now: before it had the password it heard errors only, and would have taken the master for dead. The default is 30 s.
+	// The short down-after is set only now: before Sentinel had the password it received only errors, and would have taken the master for
+	// dead. The default is 30 s.
 	return s.tell(ctx, "SET", s.watched, "failover-timeout", "3000", "down-after-milliseconds", strconv.FormatInt(downAfter.Milliseconds(), 10))
 }
 
@@ -100,10 +101,10 @@ func (s *sentinel) forget(ctx context.Context) error {
 	return s.tell(ctx, "REMOVE", name)
 }
 
-// errSwitched: Sentinel has promoted a replica although nothing was wrong with the master, as on a machine that stood still.
+// errSwitched: Sentinel has promoted a replica although nothing was wrong with the master, as can happen if the machine stood still.
 var errSwitched = errors.New("faultlab: Sentinel has promoted a replica by itself")
 
-// Switch is a failover by Sentinel that is awaited.
+// Switch is a failover by Sentinel for which the lab waits.
 type Switch struct {
 	lane      *Lane
 	published *subscription
@@ -127,7 +128,7 @@ func (l *Lane) AwaitSwitch(ctx context.Context) (*Switch, error) {
 }
 
 // Done returns when Sentinel has detected that the master is down, elected itself, promoted a replica and published +switch-master. The
-// actors' proxies then lead to the new master, as a TCP proxy does that follows Sentinel.
+// actors' proxies then lead to the new master, like a TCP proxy that follows Sentinel.
 func (s *Switch) Done(ctx context.Context, actors ...*Actor) error {
 	defer func() { _ = s.published.Close() }()
 	told, err := s.published.next()

@@ -6,8 +6,8 @@ import (
 )
 
 // Silence is the longest time for which a process that was held, and not stopped, sent nothing that could be a renewal: nothing to any
-// server but the database, health checks aside. While a lock with a watchdog is held, that is a third of the TTL. Where it is most of a
-// TTL, the lock expired because the machine gave somebody no processor, whatever the mode does.
+// server but the database, apart from health checks. While a process renews a lock, that is about a third of the TTL. If it is most of a
+// TTL, the lock expired because the process got no processor time, which proves nothing about the mode.
 func (s *Scene) Silence() time.Duration {
 	sent := map[string][]time.Duration{}
 	for _, a := range s.Lane.actors() {
@@ -33,7 +33,7 @@ func silence(events []Event, sent map[string][]time.Duration) (longest time.Dura
 				all[len(all)-1].to = e.At
 			}
 		case Paused, Killed, Terminated:
-			delete(held, e.Actor) // nothing is expected of it
+			delete(held, e.Actor) // a stopped or dead process is not expected to renew
 		}
 	}
 	for actor, spans := range held {
@@ -41,7 +41,7 @@ func silence(events []Event, sent map[string][]time.Duration) (longest time.Dura
 		for _, h := range spans {
 			last := h.from
 			if !slices.ContainsFunc(at, func(t time.Duration) bool { return t > h.from && t < h.to }) {
-				continue // it renews nothing: it has no watchdog, or does not know yet that it has the lock
+				continue // the process renews nothing: it has no watchdog, or does not know yet that it has the lock
 			}
 			for _, t := range append(slices.Clone(at), h.to) {
 				if t > last && t <= h.to {

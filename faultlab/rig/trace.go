@@ -89,8 +89,8 @@ func (l *Lane) doneBefore(ctx context.Context, ask Ask, at Position) (bool, erro
 // its TTL to get a majority answers backend_unavailable.
 const traceTries = 10
 
-// calmTrace traces a request again until it succeeds within a quarter of the TTL: a longer one may contain renewals, which come every third
-// of it. If none was so short, it returns the shortest.
+// calmTrace traces a request again until it succeeds within a quarter of the TTL: a longer trace may contain renewals, which come every third
+// of the TTL. If no trace was that short, calmTrace returns the shortest.
 func (l *Lane) calmTrace(ctx context.Context, ask Ask) (shortest []Position, err error) {
 	least := time.Duration(math.MaxInt64)
 	for range traceTries {
@@ -113,7 +113,7 @@ func (l *Lane) calmTrace(ctx context.Context, ask Ask) (shortest []Position, err
 	return shortest, nil
 }
 
-// trace deducts once, and returns the commands of it and how long it took.
+// trace sends one deduction, and returns its commands and how long it took.
 func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.Duration, err error) {
 	s, err := l.NewScene(ctx, ask)
 	if err != nil {
@@ -148,7 +148,7 @@ func positions(calls []wire.Call) []Position {
 	return all
 }
 
-// common is what stands in all runs, in the order of the last one.
+// common returns the positions that occur in all runs, in the order of the last run.
 func common(runs [][]Position) []Position {
 	return slices.DeleteFunc(slices.Clone(runs[len(runs)-1]), func(p Position) bool {
 		return slices.ContainsFunc(runs, func(run []Position) bool { return !slices.Contains(run, p) })

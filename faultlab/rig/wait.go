@@ -12,7 +12,7 @@ import (
 )
 
 // Settle waits until the request has its answer, or is blocked: a server that may block owes an answer for a while, or nothing moves
-// at all. It is no bound on anything: a rival that was only slow is given way to a little early.
+// at all. This wait guarantees nothing: if the rival was only slow, the victim just goes on a little early.
 func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool) {
 	last, moved := s.progress(a), time.Now()
 	for {

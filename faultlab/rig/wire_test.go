@@ -7,7 +7,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// An actor that is cut off from a service reaches none of its nodes, and nothing that it says is delivered later. Other services, and other
+// An actor that is cut off from a service reaches none of its nodes, and nothing that it sends is delivered later. Other services, and other
 // actors, are not cut off.
 func TestPart(t *testing.T) {
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// HoldMessage holds one message to one subscriber: what other subscribers get, and the answers to commands, pass.
+// HoldMessage holds one message to one subscriber. Messages to other subscribers, and the answers to commands, pass.
 func TestHoldMessage(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})

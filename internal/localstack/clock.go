@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Compiler is the C compiler that builds the library of a [Clock]. It is no server, but [Find] finds it.
+// Compiler is the C compiler that builds the library of a [Clock]. It is not a server, but [Find] finds it too.
 const Compiler = "cc"
 
 // envClock names the file with a clock's offset; the library reads it.
@@ -65,14 +65,14 @@ func (s *Stack) buildClock(ctx context.Context) (string, error) {
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
 		return "", fmt.Errorf("localstack: %w", err)
 	}
-	// -z defs: what is missing in the C library must be an error here, not in the server.
+	// -z defs: a function that the C library lacks must be an error here, not in the server.
 	return library, s.leash.run(ctx, "clock build", []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source})
 }
 
-// Env is the environment of a process that shall have this clock.
+// Env returns the environment variables for a process that is to use this clock.
 func (c *Clock) Env() []string { return []string{"LD_PRELOAD=" + c.shared, envClock + "=" + c.file} }
 
-// Offset is what the clock is ahead of the machine's; negative = behind.
+// Offset returns how far the clock is ahead of the machine's clock; negative = behind.
 func (c *Clock) Offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

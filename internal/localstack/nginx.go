@@ -106,7 +106,7 @@ type edge struct {
 	targets     []string // host:port, or "host:port backup"
 	keepFailing bool     // see Options.KeepFailing
 	again       string   // when a POST goes to the next replica; "" = only when it was not sent, the rule of 'shop up'
-	read        string   // how long a replica may take; "" = 60s
+	read        string   // how long a replica may take to answer; "" = 60s
 }
 
 // renderNginx writes the configuration.

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// NginxServer describes an nginx that runs besides the parts of a stack, before two replicas.
+// NginxServer describes an nginx that runs in addition to the parts of a stack, in front of two replicas.
 type NginxServer struct {
 	Name string // unique in the stack
-	// First gets every request. Next gets those for which First failed, where the configuration lets nginx send them again: host:port each.
+	// First gets every request. If First fails, Next gets the request again, provided that the
+	// configuration lets nginx send it again. Both are host:port.
 	First, Next string
 	// Resend makes nginx send a POST again that it has already sent (proxy_next_upstream ... non_idempotent). Otherwise it has the rule of
 	// 'shop up': a POST goes to the next replica only if nothing was sent to the first.

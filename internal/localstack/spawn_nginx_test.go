@@ -13,7 +13,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// A replica that hangs up in the middle of a POST: nginx sends the POST to the next one where the rule says so, and answers 502 itself elsewhere.
+// A replica that hangs up in the middle of a POST: with the rule Resend, nginx sends the POST to
+// the next one; otherwise it answers 502 itself.
 func TestSpawnNginxSendsAgain(t *testing.T) {
 	t.Parallel()
 	testenv.Nginx(t)

@@ -1,9 +1,9 @@
-// Package lock says what a lock is: the contract of [Locker] and [Lease], its errors, and [WithWait]. Of the locks themselves it has the
-// [Mutex] of one process, and [AcquireAll], which takes several keys of any locker.
+// Package lock says what a lock is: the contract of [Locker] and [Lease], its errors, and [WithWait]. It also contains
+// [Mutex], the lock within one process, and [AcquireAll], which acquires several keys of any locker.
 //
-// The other locks are in rooms of their own, none of which imports another: textbook has the Redis locks of every write-up, with what
-// breaks each of them; handoff the engine that is better than these; coord the locks of etcd, Consul and ZooKeeper; sqllock those of a
-// database. All of them keep the contract and pass one conformance suite, locktest. What a new one needs is in lease.
+// The other locks are in packages below this one, none of which imports another: textbook has the Redis locks that every write-up shows,
+// each with what breaks it; handoff is the lock engine, which improves on them; coord has the locks of etcd, Consul and ZooKeeper; sqllock has
+// those of a database. All of them keep the contract and pass one conformance suite, locktest. The parts for a new lock are in lease.
 // docs/locks.md says when to use which.
 package lock
 

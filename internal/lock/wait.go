@@ -14,7 +14,7 @@ func WithWait(ctx context.Context, wait time.Duration) context.Context {
 	return context.WithValue(ctx, waitKey{}, time.Now().Add(wait))
 }
 
-// WaitUntil returns until when an Acquire under ctx may wait, and false where its [WithWait] does not say so.
+// WaitUntil returns the time until which an Acquire under ctx may wait; false means that [WithWait] set no bound.
 func WaitUntil(ctx context.Context) (until time.Time, bounded bool) {
 	until, bounded = ctx.Value(waitKey{}).(time.Time)
 	return until, bounded
@@ -28,7 +28,7 @@ func WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// GaveUp is the error of a wait that has ended: ErrBusy, with the cause of ctx where it was ctx that ended it.
+// GaveUp is the error of a wait that has ended: ErrBusy, joined with the cause of ctx if it was ctx that ended the wait.
 func GaveUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))

@@ -77,7 +77,7 @@ func (d Deps) forget(ctx context.Context, lease lock.Lease, key string) {
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	_ = d.Client.Del(ctx, handoff.KeysOf(key).Fence).Err() // else it stays for those days
+	_ = d.Client.Del(ctx, handoff.KeysOf(key).Fence).Err() // otherwise the counter stays for those days
 }
 
 // keyLock names the lock on an idempotency key: its hash, since a key may be any bytes.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What only keeps a session alive is a poll: it may come in the middle of any request.
+// A command that only keeps a session alive counts as a poll: it may come in the middle of any request.
 func TestRenewalsArePolls(t *testing.T) {
 	t.Parallel()
 	zk := func(op uint32, path string) string {

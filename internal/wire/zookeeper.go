@@ -80,7 +80,7 @@ func (s *zooKeeperSession) command(p []byte) (message, error) {
 	default:
 		number = signed(body)
 		k.Text, k.Pattern = zooKeeperText(signed(body[4:]), body[8:])
-		// Clients send pings by themselves; a sync of the root is how a session is renewed that trusts only the leader.
+		// Clients send pings by themselves. A session that trusts only the leader is renewed by a sync of the root.
 		k.Poll = number == zooKeeperPing || k.Text == "sync /"
 		k.Setup = number < 0 && !k.Poll || signed(body[4:]) == zooKeeperClose
 		k.quiet = number < 0

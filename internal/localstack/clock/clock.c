@@ -3,8 +3,8 @@
  * nanoseconds in the file that LASTITEM_CLOCK names; the file is mapped into memory, so a change of it takes effect at once.
  *
  * Only CLOCK_REALTIME moves. CLOCK_MONOTONIC does not, as with a real clock that is set: event loops and relative time-outs stay as they
- * are. It allocates no memory and calls the kernel itself, since an allocator may read the clock before it can serve anyone (Debian's
- * redis-server with jemalloc: https://github.com/wolfcw/libfaketime/issues/130).
+ * are. The library allocates no memory and calls the kernel itself, since an allocator may read the clock before it can allocate
+ * (Debian's redis-server with jemalloc: https://github.com/wolfcw/libfaketime/issues/130).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define SECOND 1000000000LL
 
-static const volatile int64_t *offset; /* NULL until the file is open, and where there is none */
+static const volatile int64_t *offset; /* NULL until the file is mapped, and if there is no file */
 
 __attribute__((constructor)) static void open_clock(void) {
   const char *path = getenv("LASTITEM_CLOCK");

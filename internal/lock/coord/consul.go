@@ -134,7 +134,7 @@ func (h *consulHold) enter(ctx context.Context) error {
 	spread := consulSpread
 	for {
 		ok, err := h.try(ctx)
-		if err == nil && h.s.Lost() { // the answer was long in coming: the session may be gone, and the key with it
+		if err == nil && h.s.Lost() { // the answer came late: the session may be gone, and the key with it
 			err = lock.ErrLost
 		}
 		if err != nil {
@@ -213,7 +213,7 @@ func (h *consulHold) free(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.passed {
-		return lock.ErrLost // by an earlier run
+		return lock.ErrLost // an earlier run has already given the lock up
 	}
 	ok, err := h.remove(ctx, h.index)
 	if err == nil && !ok { // gone; or still ours, and written to by somebody who does not keep to the lock

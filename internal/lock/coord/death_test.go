@@ -29,7 +29,7 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// after cuts the network when the server has done what a call asks, whose answer is lost.
+// after cuts the network when the server has carried out a call, so that the answer is lost.
 func after(r *locktest.Relay, name string) meddle {
 	return func(ctx context.Context, call string, send func(context.Context) error) error {
 		err := send(ctx)

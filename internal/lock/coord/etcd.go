@@ -120,7 +120,7 @@ func (h *etcdHold) enter(ctx context.Context) error {
 	h.revision = res.Header.Revision
 	before := res.Responses[0].GetResponseRange().Kvs
 	switch {
-	case h.s.Lost(): // the answer was long in coming, and the key may be gone with the lease
+	case h.s.Lost(): // the answer came late, and the key may be gone with the lease
 		return h.s.Failed(ctx, ctx, "etcd", lock.ErrLost)
 	case len(before) == 0:
 		return nil

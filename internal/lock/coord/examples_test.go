@@ -16,7 +16,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// exampleServer is where the examples without an embedded server find one. They have no output for the go command to check, which
+// exampleServer is the address of the server for examples that have no embedded one. They have no output for the go command to check, which
 // would run them without a server; TestServerExamples runs them.
 var exampleServer struct{ etcd, zooKeeper, consul string }
 

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/lock/locktest"
 )
 
-// fifo starts waiters one after the other behind a held lock and returns the order in which they got it. queued waits until n of
+// fifo starts waiters for a held lock one after the other and returns the order in which they got it. queued waits until n of
 // them stand in the queue.
 func fifo(t *testing.T, l lock.Locker, key string, n int, queued func(n int)) []int {
 	t.Helper()

@@ -18,7 +18,7 @@ func (e *Engine) ask(l *line) {
 		return
 	}
 	patient := slices.ContainsFunc(l.waiters, func(w *waiter) bool { return !w.overdue })
-	queue := patient && e.posts.listening(l.key) // who does not listen would be passed over
+	queue := patient && e.posts.listening(l.key) // a process without a subscriber would be skipped
 	flag := "0"
 	if queue {
 		flag = "1"
@@ -35,12 +35,12 @@ func (e *Engine) ask(l *line) {
 	})
 }
 
-// replied takes the answer to an acquire. What it takes to send it again goes on on a goroutine of its own.
+// replied takes the answer to an acquire. If the acquire must be sent again, a goroutine of its own does that.
 func (e *Engine) replied(c *call) {
 	l, token := c.asks, c.token
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that was faster
+	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that came before the answer
 		return
 	}
 	again := func(wait func() error) {
@@ -72,7 +72,7 @@ func (e *Engine) replied(c *call) {
 	}
 }
 
-// answered takes an answer about l's token. It is false when l is not queued yet, and must listen first. The mutex is held.
+// answered takes an answer about l's token. It returns false if l is not queued yet, and must subscribe first. The mutex is held.
 func (e *Engine) answered(l *line, a answer, queue bool) bool {
 	switch {
 	case a.err != nil:
@@ -84,7 +84,7 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 	case a.verdict == 1 && l.mode == writing:
 		e.drain(l, a, e.o.TTL)
 	case a.verdict > 0 && trust(a.sent, e.o.TTL)-e.now() < e.claim/4, a.verdict == 0 && queue && l.repeat:
-		l.repeat = false // slow, or overtaken by a message: ask again, which renews
+		l.repeat = false // the answer was slow, or a message overtook it: ask again, which also renews
 		e.ask(l)
 	case a.verdict > 0:
 		e.grant(l, a.fence, a.sent, e.o.TTL)

@@ -79,9 +79,10 @@ func (c *call) add(args ...string) *call {
 	return c
 }
 
-// So many batches may be under way: few where an answer comes soon, as many as keep sends slotGap apart where the server is
-// far away, and one more for each that is late, as where a connection is stuck: calls do not wait for that. A batch is a share of all calls, of which there are spare fewer than slots: an incomplete one finds room too. It has
-// at most batchSize calls: that holds the server up for about 0.3 ms.
+// The constants bound the batches in flight. There are few if answers come soon; if the server is far away, there are as many as keep sends
+// slotGap apart. For each batch that is late, as on a connection that is stuck, there is one more, so that calls do not wait for it. The calls
+// are divided into spare fewer batches than there are slots, so that an incomplete batch finds a slot too. A batch has at most batchSize calls:
+// that occupies the server for about 0.3 ms.
 const (
 	slotGap   = 50 * time.Microsecond
 	minSlots  = 6
@@ -95,8 +96,8 @@ func (w *wire) late() time.Duration { return max(4*w.trip, time.Millisecond) }
 
 func (w *wire) init(e *Engine) { w.e, w.idle.L, w.work.L = e, &w.mu, &w.mu }
 
-// direct says that calls go one by one, past the batches: in a cluster a batch would be as slow as its slowest node, and what waits for a
-// slot would wait for nodes that hang. There the client's pools bound what is under way, for each node on its own.
+// direct says whether calls are sent one by one and not in batches. That is so in a cluster: a batch would be as slow as its slowest node, and
+// calls that wait for a slot would wait for nodes that hang. There the client's pools bound the calls in flight, for each node separately.
 func (w *wire) direct() bool { return w.e.publish == "SPUBLISH" }
 
 // send sends c, and returns before it is answered. The engine's mutex is held.

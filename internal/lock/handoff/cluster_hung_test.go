@@ -21,7 +21,7 @@ import (
 // hanging makes nodes of a cluster hang: a script that is sent to one is never answered.
 type hanging struct {
 	nodes   sync.Map     // address -> true
-	scripts atomic.Int64 // sent in vain
+	scripts atomic.Int64 // scripts that will get no answer
 	waiting atomic.Int64 // connections that wait for an answer now
 }
 
@@ -88,7 +88,7 @@ func nodeOf(t *testing.T, c *redis.ClusterClient, key string) string {
 	return node.Options().Addr
 }
 
-// Calls to a node that hangs hold up nobody who wants a lock of another node.
+// Calls to a node that hangs do not hold up a caller that wants a lock of another node.
 func TestEngineClusterHungNode(t *testing.T) {
 	t.Parallel()
 	const callers, cycles = 24, 5
@@ -131,7 +131,7 @@ func TestEngineClusterHungNode(t *testing.T) {
 	}
 }
 
-// What a process has under way in a cluster is bounded by its pool.
+// In a cluster a process has no more calls in flight than its pools allow.
 func TestEngineClusterCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	const callers, want = 48, 30

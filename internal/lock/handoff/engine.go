@@ -1,8 +1,8 @@
-// Package handoff is a lock on Redis whose release gives it to the next waiter, in the same script, and tells that waiter's process. So a
-// waiter sends nothing while it waits, and a free lock costs two commands.
+// Package handoff is the lock engine: a lock on Redis whose release script also gives the lock to the next waiter and sends a message to that
+// waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
 //
 // Start with [New] and [Engine], then lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process. acquire.go
-// sends an attempt and takes its answer, poll.go looks after waiters whose message was lost, lease.go is what a holder has, timers.go
+// sends an attempt and takes its answer, poll.go serves waiters whose message was lost, lease.go is the lease of a holder, timers.go
 // renews it, pubsub.go and subscriber.go receive the messages, batch.go sends scripts together, readwrite.go is the read-write lock.
 package handoff
 
@@ -36,7 +36,7 @@ type Options struct {
 	TTL time.Duration
 	// Cohort and CohortTime bound how many holders of one process follow each other before the lock goes on to the next
 	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff]. A grant reserves Cohort fences:
-	// with hundreds a counter that was lost may begin below what it gave out (see [Keys]).
+	// with hundreds a counter that was lost may begin below the tokens that it gave out before (see [Keys]).
 	Cohort     int
 	CohortTime time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
@@ -59,7 +59,7 @@ type Options struct {
 // lost: every process looks after its waiters every two seconds, in one command per key.
 //
 // What it rests on: the clocks of this process and of the Redis server run at the same speed within 1 %. What it does not
-// give: protection from a holder that stops as a whole and goes on writing afterwards. Check its [lock.Lease.Fence] at the data;
+// give: protection from a holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data;
 // fences go back only with their Redis, and those of [Engine.Fenced] not even then.
 type Engine struct {
 	c       redis.UniversalClient
@@ -158,7 +158,7 @@ func (l modeLocker) Acquire(ctx context.Context, key string) (lock.Lease, error)
 // now is the engine's clock: monotonic, and half the size of a time.Time.
 func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
 
-// trust is until when an ownership confirmed at sent may be believed in, for a TTL.
+// trust returns the time until which an ownership of a TTL can be trusted, if a request that was sent at sent has confirmed it.
 func trust(sent, ttl time.Duration) time.Duration { return sent + lease.ValidFor(ttl) }
 
 // spawn runs f unless the engine is closed. It is called with the mutex held.

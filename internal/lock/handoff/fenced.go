@@ -21,7 +21,7 @@ type fencedLocker struct {
 	seen func(context.Context, string) (uint64, error)
 }
 
-// Acquire is as [lock.Locker] says. Where the resource could not be asked, its error is joined with [lock.ErrUnavailable].
+// Acquire does what [lock.Locker] says. If the resource could not be asked, the resource's error is joined with [lock.ErrUnavailable].
 func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	lease, err := f.e.acquire(ctx, key, handingOff)
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// Keys are what the engine keeps for one lock in Redis. Deleting them is harmless while nobody holds or waits, but for Fence: a counter
-// that is missing goes on from the server's clock, in microseconds, which is above what it gave out before unless that clock went back.
+// Keys are the keys that the engine keeps for one lock in Redis. While nobody holds the lock or waits for it, deleting them is harmless, with
+// one exception, Fence: a counter that is missing goes on from the server's clock, in microseconds. That is above the tokens it gave out
+// before, unless the clock went back.
 //
-// A cancelled attempt leaves a tombstone besides, for a minute; a read leaves one, for ten seconds, where its acquire may have been sent
-// twice: always, with a client that repeats commands by itself.
+// There are also tombstones. A cancelled attempt leaves one for a minute. A read lock leaves one for ten seconds if its acquire may have been
+// sent twice; with a client that repeats commands by itself, that is always.
 type Keys struct {
 	Lock         string // the owner's token, for as long as the lock is held
-	Queue        string // the waiters' tokens; lasts a week after somebody joined it
+	Queue        string // the waiters' tokens; lasts a week after the last waiter joined it
 	Fence        string // the fencing counter and the last ticket; lasts at least six days after the lock was last granted
 	LastReleaser string // the token of the last release; lasts a TTL or a minute at most
 	Readers      string // the readers' tokens; lasts no longer than the last of them
@@ -26,7 +27,7 @@ func KeysOf(key string) Keys {
 	return Keys{Lock: key, Queue: tag + dot + "queue", Fence: tag + dot + "fence", LastReleaser: tag + dot + "last", Readers: tag + dot + "readers"}
 }
 
-// scriptKeys are those of [Keys] that every script has, and the tombstone of a token.
+// scriptKeys returns the [Keys] that every script gets, and the tombstone of a token.
 func scriptKeys(key, token string) [5]string {
 	const queue, fence, last, ended = "queue", "fence", "last", "ended:"
 	tag, dot := lease.KeyTag(key)
@@ -42,7 +43,7 @@ func readersKey(key string) string {
 	return lease.BesideKey(key, "readers")
 }
 
-// hashed is what Redis Cluster hashes of a key.
+// hashed is the part of a key that Redis Cluster hashes.
 func hashed(key string) string {
 	if tag := lease.HashTag(key); tag != "" {
 		return tag
@@ -50,7 +51,7 @@ func hashed(key string) string {
 	return key
 }
 
-// token names one attempt of this process: who to tell, a number that is never used twice, how many fencing tokens a grant
+// token names one attempt of this process: the process to notify, a number that is never used twice, how many fencing tokens a grant
 // reserves, and how many milliseconds a grant by message may stay unanswered.
 func (e *Engine) token(number uint64, fences int) string {
 	b := make([]byte, 0, 56)

@@ -326,8 +326,8 @@ func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 	})
 }
 
-// A release that queues again arrives late, when the waiter for whom it queues has given up: nobody holds the lock from then on
-// (invariants 4 and 5), and the next contender gets in with the next poll, not after a TTL.
+// A release that also queues its process again arrives late, after the waiter for which it queues has given up: nobody holds the lock from
+// then on (invariants 4 and 5), and the next contender gets in with the next poll, not after a TTL.
 func TestEngineReleaseArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, wires := network(t, 2)

@@ -13,9 +13,9 @@ import (
 // would be forever: two readers that both want to write wait for each other. Release the read, write, and check again.
 var ErrUpgrade = errors.New("lock: a read cannot become a write")
 
-// ReadWrite is a lock that many readers share, or one writer has. Its two [lock.Locker]s serve everybody of every process in the
-// order in which Redis saw them come; readers that follow each other enter together. A writer that waits is passed by
-// nobody, so that a stream of readers does not starve it.
+// ReadWrite is a lock that many readers share, or one writer has. Its two [lock.Locker]s serve the callers of all processes in the
+// order in which they reached Redis; readers that follow each other enter together. Nobody overtakes a writer that
+// waits, so a stream of readers does not starve it.
 //
 //	reader A  acquire: in              ... release: the last one out tells B's process
 //	writer B     acquire: takes the gate, A is in: waits .. in ... release: the next ones, C and D, are let in

@@ -58,7 +58,7 @@ func include(source, name, part string) string {
 	return strings.Replace(source, "-- include "+name+"\n", part, 1)
 }
 
-// engineScript puts pass.lua where source asks for it: after what a free lock needs, which is most of the traffic.
+// engineScript puts pass.lua where source includes it: after the commands for a free lock, which are most of the traffic.
 func engineScript(source string) *script {
 	return newScript(include(include(source, "pass.lua", enginePassSource), "fence.lua", engineFenceSource))
 }
@@ -180,7 +180,7 @@ func (e *Engine) sendRelease(l *line, token, next string) (released int64, a ans
 	return number(v[0]), a
 }
 
-// newRelease is the release of token. The tombstone that goes with it is that of next, the token that it queues.
+// newRelease makes the release of token. The tombstone key that it passes is that of next, the token that the release queues.
 func (e *Engine) newRelease(l *line, token, next string) *call {
 	s := l.mode.scripts().release
 	if next == "" || l.mode.shares() {

@@ -237,7 +237,7 @@ func TestEngineListenerIsRefused(t *testing.T) {
 	}
 }
 
-// A user that may do no more than what [handoff.New] asks for.
+// A Redis user with only the permissions that [handoff.New] asks for.
 func TestEngineUnderACL(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// A program of another module, which has nothing of ours but what the script copies.
+// A program of another module, which uses only the packages that the script copies.
 const takenProgram = `package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 }
 `
 
-// The engine can be taken away: copied to a module of another name it builds, and locks at a real server.
+// The engine can be taken away: it builds in a module of another name, and locks on a real server.
 func TestEngineCanBeTakenAway(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

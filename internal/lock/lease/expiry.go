@@ -56,7 +56,7 @@ func left(sent time.Time, ttl time.Duration) time.Duration {
 	return time.Until(sent.Add(ValidFor(ttl)))
 }
 
-// ValidFor is for how long after the moment at which it was sent a request confirms a lease of ttl. The margin covers the drift between
+// ValidFor returns for how long a request confirms a lease of ttl, counted from the moment at which the request was sent. The margin covers the drift between
 // two clocks that run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
 func ValidFor(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
@@ -79,7 +79,7 @@ func (e *Expiry) over() bool {
 	return errors.Is(context.Cause(e.ctx), lock.ErrLost)
 }
 
-// Context is the lease's: it ends with ErrLost when the lease can no longer be trusted.
+// Context is the lease's context: it ends with ErrLost when the lease can no longer be trusted.
 func (e *Expiry) Context() context.Context { return e.ctx }
 
 // Lose ends the context with ErrLost.

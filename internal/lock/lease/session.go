@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/step"
 )
 
-// Session is what a holder must keep alive at a server: etcd's lease, Consul's or ZooKeeper's session, which all holds of a
-// process share, or one hold's row or connection. One goroutine renews it every third of its TTL.
+// Session is something that a holder must keep alive at a server: etcd's lease or Consul's or ZooKeeper's session, which all holds of a
+// process share, or the row or connection of a single hold. One goroutine renews it every third of its TTL.
 //
 // A renewal that fails is tried again; whether the session can still be trusted is for its expiry to say, which ends by this
 // process's own clock before the server can end the session, and never comes back.
@@ -38,10 +38,10 @@ type Session struct {
 	dunn  chan struct{} // there is a new debt, or one user less of a lost session
 }
 
-// debtRetry is the time between two attempts at what is owed.
+// debtRetry is the time between two attempts at a clean-up that is owed.
 const debtRetry = 200 * time.Millisecond
 
-// Start begins to keep s, confirmed by a request that was sent at sent, alive.
+// Start begins to keep s alive. A request that was sent at sent has confirmed s.
 func (s *Session) Start(sent time.Time, ttl time.Duration) *Session {
 	s.Expiry = NewExpiry(context.Background(), sent, ttl)
 	s.done, s.dunn = make(chan struct{}), make(chan struct{}, 1)
@@ -80,7 +80,7 @@ func (s *Session) run(ctx context.Context) {
 	}
 }
 
-// join counts a user; false when nobody would pay any more for what it may come to owe.
+// join counts a user. It returns false if the goroutine that would carry out the user's clean-up has ended.
 func (s *Session) join() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Session) join() bool {
 	return true
 }
 
-// Leave ends a use: whatever it owes it has said.
+// Leave ends a use. The user has already reported every clean-up that it owes.
 func (s *Session) Leave() {
 	s.mu.Lock()
 	s.users--
@@ -101,7 +101,7 @@ func (s *Session) Leave() {
 	}
 }
 
-// unused says that nothing is owed and nobody is left who could come to owe something; from then on nobody joins.
+// unused says whether no clean-up is owed and no user is left who could come to owe one; once it has returned true, nobody can join.
 func (s *Session) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Session) beat(ctx context.Context) error {
 // Lost says whether the session can no longer be trusted.
 func (s *Session) Lost() bool { return s.over() }
 
-// Stop ends the goroutine; nothing is renewed or paid any more.
+// Stop ends the goroutine; from then on it renews nothing and carries out no clean-up.
 func (s *Session) Stop() {
 	s.halt()
 	<-s.done
@@ -169,7 +169,7 @@ func (s *Session) pay(ctx context.Context) int {
 	return len(s.debts)
 }
 
-// Tidy runs a clean-up that outlives ctx, within bounds, and owes it when that fails.
+// Tidy runs a clean-up f, which outlives ctx for a bounded time. If f fails, the session owes the clean-up and repeats it.
 func (s *Session) Tidy(ctx context.Context, f func(context.Context) error) {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
@@ -178,15 +178,15 @@ func (s *Session) Tidy(ctx context.Context, f func(context.Context) error) {
 	}
 }
 
-// Waiting is the context of a wait under ctx: it ends with it, when its WithWait has run out, and with the session.
+// Waiting returns the context of a wait under ctx: it ends with ctx, when the WithWait of ctx has run out, and with the session.
 func (s *Session) Waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit, stop := lock.WaitContext(ctx)
 	unhook := context.AfterFunc(s.ctx, stop)
 	return limit, func() { unhook(); stop() }
 }
 
-// Failed is the error of an Acquire that could not go on because of err: ctx, or the wait that limit bounds, has ended, or
-// the session has, or the server failed.
+// Failed returns the error of an Acquire that could not go on because of err: ctx, the wait that limit bounds, or the session has
+// ended, or the server has failed.
 func (s *Session) Failed(ctx, limit context.Context, kind string, err error) error {
 	switch {
 	case Ended(ctx):
@@ -200,8 +200,8 @@ func (s *Session) Failed(ctx, limit context.Context, kind string, err error) err
 }
 
 // Send runs f, which asks the server to do something, and stops waiting for it when ctx ends, but does not cut it off then: a
-// request that is given up may still be carried out, and after whatever was to undo it. That has to wait until over is
-// closed: f has an answer, or none came within commandTimeout.
+// request that is given up may still be carried out, even after the command that was to undo it. That command must wait until over is
+// closed, which means that f has its answer, or that none came within CommandTimeout.
 func Send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, over <-chan struct{}, err error) {
 	done := make(chan struct{})
 	var got T
@@ -220,7 +220,7 @@ func Send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, 
 	}
 }
 
-// Await waits for over, no longer than ctx allows.
+// Await waits until over is closed, no longer than ctx allows.
 func Await(ctx context.Context, over <-chan struct{}) error {
 	select {
 	case <-over:
@@ -245,11 +245,11 @@ type SessionLease struct {
 	sent   bool // a release was sent whose answer was lost
 }
 
-// Bind makes the context of the hold: ctx, ended with ErrLost when the session is.
+// Bind makes the context of the hold: ctx, which also ends with ErrLost when the session is lost.
 func (l *SessionLease) Bind(ctx context.Context) {
 	held, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(l.Session.ctx, func() { cancel(lock.ErrLost) })
-	if l.Session.Lost() { // while it was acquired: the hook runs soon, but its holder looks now
+	if l.Session.Lost() { // lost during the acquire: the hook would run soon, but the holder looks now
 		cancel(lock.ErrLost)
 	}
 	l.ctx, l.unbind = held, func() { unhook(); cancel(context.Canceled) }
@@ -267,7 +267,7 @@ func (l *SessionLease) Release(ctx context.Context) error {
 	l.unbind()
 	return l.done.Do(func() error {
 		if !l.sent {
-			defer l.Session.Leave() // it is over then, or owed
+			defer l.Session.Leave() // by then the release has ended, or the session owes it
 		}
 		l.Steps.At(context.WithoutCancel(ctx), step.Releasing, l.Key)
 		ctx, cancel := Detached(ctx)

@@ -12,15 +12,15 @@ import (
 // Sessions holds the one session of a process, made with the first hold and again when it was lost.
 type Sessions struct {
 	open     func(context.Context) (*Session, error)
-	slot     chan struct{} // full while somebody looks at the fields below
+	slot     chan struct{} // guards the fields below; full while a goroutine uses them
 	now      *Session
-	all      map[*Session]bool // also those that are lost but still owe
+	all      map[*Session]bool // also lost sessions that still owe a clean-up
 	failed   error             // of the last attempt to open one, which ended at failedAt
 	failedAt time.Time
 	closed   bool
 }
 
-// errClosed comes with [lock.ErrUnavailable]: a session opened after the end nobody would close.
+// errClosed comes with [lock.ErrUnavailable]. After Close no session is opened, since nobody would close it.
 var errClosed = errors.New("lock: closed")
 
 // NewSessions returns the sessions of a process, made by open.
@@ -28,9 +28,9 @@ func NewSessions(open func(context.Context) (*Session, error)) *Sessions {
 	return &Sessions{open: open, slot: make(chan struct{}, 1), all: map[*Session]bool{}}
 }
 
-// Get returns the session, opening one where there is none that can be trusted. The caller has joined it, and leaves it when it
-// can owe nothing more. Those who wait while that fails fail with it: one after the other would each wait for a server that
-// does not answer.
+// Get returns the session; if there is none that can be trusted, it opens one. The caller has joined the session, and leaves it when it
+// can owe no further clean-up. If opening fails, all callers that wait for it fail too: otherwise each in turn would wait for a server
+// that does not answer.
 func (p *Sessions) Get(ctx context.Context) (*Session, error) {
 	came := time.Now()
 	select {
@@ -62,14 +62,14 @@ func (p *Sessions) Get(ctx context.Context) (*Session, error) {
 		p.now, p.all[s], p.failed = s, true, nil
 		s.join()
 		return s, nil
-	case Ended(ctx): // the caller's own end, which is nobody else's
+	case Ended(ctx): // this caller's context has ended; the other callers do not fail because of it
 		return nil, lock.GaveUp(ctx)
 	}
 	p.failed, p.failedAt = err, time.Now()
 	return nil, err
 }
 
-// Close ends the sessions here and at the server; holds that are left are lost. It takes a few seconds at most.
+// Close ends the sessions in this process and at the server; holds that are not released yet are lost. It takes a few seconds at most.
 func (p *Sessions) Close() error {
 	p.slot <- struct{}{}
 	defer func() { <-p.slot }()

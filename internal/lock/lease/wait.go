@@ -16,8 +16,8 @@ func MayWait(ctx context.Context) bool {
 	return ctx.Err() == nil && (!bounded || time.Now().Before(until))
 }
 
-// Ended says whether ctx has ended. A network that was given the deadline of ctx may say so first, a moment before the timer of ctx
-// goes off; what it says then is no failure of the server's.
+// Ended says whether ctx has ended. A network call that was given the deadline of ctx may time out a moment before the timer of ctx
+// fires; that is no failure of the server.
 func Ended(ctx context.Context) bool {
 	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
 		<-ctx.Done()
@@ -46,13 +46,13 @@ func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	}
 }
 
-// CleanupTimeout bounds a release or a take-back. Its context is detached: the request's is often what just died.
+// CleanupTimeout bounds a release or a take-back. Its context is detached, because the request's own context has often just ended.
 const CleanupTimeout = 2 * time.Second
 
-// Detached is ctx without its end, with a time-out of [CleanupTimeout].
+// Detached returns ctx without its cancellation and deadline, but with a time-out of [CleanupTimeout].
 func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), CleanupTimeout)
 }
 
-// CommandTimeout is what a single question to a server may take.
+// CommandTimeout bounds a single command to a server.
 const CommandTimeout = 3 * time.Second

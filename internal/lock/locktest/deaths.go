@@ -10,10 +10,11 @@ import (
 	"lastitem/internal/lock"
 )
 
-// What a process leaves behind that dies, which here means that nothing it sends arrives any more: while it holds, while it
-// waits, and after each command of its acquire. And what one leaves behind that lives on while its callers come and go.
+// These tests check what a process leaves at the server when it dies: while it holds the lock, while it waits, and after each command of its
+// acquire. To die means here that nothing the process sends arrives any more. One more test checks what a living process leaves when its
+// callers give up.
 
-// Deaths plays them all, each in a world of its own.
+// Deaths runs all these tests, each in a World of its own.
 func Deaths(t *testing.T, world func(*testing.T) *World) {
 	run := func(name string, f func(w *World, t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
@@ -30,18 +31,18 @@ func Deaths(t *testing.T, world func(*testing.T) *World) {
 // MortalTTL is the TTL of a process that dies.
 const MortalTTL = 2 * time.Second
 
-// World is a lock's store with one key, and processes.
+// World is the store of a lock with one key, and the processes that use it.
 type World struct {
 	Key string
-	// lives makes a process that lives on.
+	// Lives makes a process that does not die.
 	Lives func(t *testing.T) lock.Locker
-	// mortal makes one with a short TTL, on a network of its own.
+	// Mortal makes a process with a short TTL, on a network of its own that can be cut.
 	Mortal func(t *testing.T) (lock.Locker, *Relay)
-	// dying makes processes that die in their next acquire, by the last thing that the server did for them.
+	// Dying makes processes that die in their next acquire. Its key is the last command that the server carries out for the process.
 	Dying map[string]func(t *testing.T) lock.Locker
-	// traces counts what holders and waiters have at the server.
+	// Traces counts what holders and waiters have at the server.
 	Traces func(t *testing.T, key string) int
-	// queue says that a waiter leaves a trace.
+	// Queue says whether a waiter leaves a trace.
 	Queue bool
 }
 
@@ -64,7 +65,7 @@ func (w *World) diesHolding(t *testing.T) {
 func (w *World) diesWaiting(t *testing.T) {
 	holder := Obtain(t, w.Lives(t), w.Key)
 	l, net := w.Mortal(t)
-	Warm(t, l, w.Key+" before") // so that all it asks from here on is for this lock
+	Warm(t, l, w.Key+" before") // so that every command from here on is for this lock
 	asked := net.Asked.Load()
 	died := make(chan error, 1)
 	go func() {
@@ -116,7 +117,7 @@ func (w *World) diesAcquiring(t *testing.T) {
 	}
 }
 
-// Contexts end at any moment of an acquire, of a lock that is free and of one that is held; the process lives on.
+// Contexts end at any moment of an acquire, with a lock that is free and with one that is held; the process lives on.
 func (w *World) callersLeave(t *testing.T) {
 	l, other := w.Lives(t), w.Lives(t)
 	start := time.Now()

@@ -19,7 +19,7 @@ func KeysUnder(prefix string) func() string {
 	return func() string { return fmt.Sprintf("%slock:{%d}", prefix, n.Add(1)) }
 }
 
-// Soon is how long a test waits for what must happen.
+// Soon is how long a test waits for something that must happen.
 const Soon = testenv.Still
 
 // Obtain acquires a lock that is free, or will be soon.
@@ -32,7 +32,7 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	return lease
 }
 
-// Release releases. What a busy machine leaves unknown may be asked again.
+// Release releases a lease. If the outcome is unknown, as on a busy machine, it asks again.
 func Release(t *testing.T, lease lock.Lease) {
 	t.Helper()
 	err := lease.Release(t.Context())
@@ -44,8 +44,8 @@ func Release(t *testing.T, lease lock.Lease) {
 	}
 }
 
-// Warm acquires and releases, so that the scripts are loaded, or a session is open, and the commands that follow are the ones a
-// test counts on; and fails where the lock cannot be had.
+// Warm acquires and releases a lock, so that scripts are loaded or a session is open, and later commands are only those that the test
+// expects. It fails if the lock cannot be acquired.
 func Warm(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	Release(t, Obtain(t, l, key))
@@ -71,7 +71,7 @@ func WantGaveUp(t *testing.T, err error) {
 	}
 }
 
-// WantLost waits for the end of a lease's context, for no longer than within and what a busy machine adds.
+// WantLost waits for the end of a lease's context, for no longer than within plus a margin for busy machines.
 func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	t.Helper()
 	select {
@@ -117,7 +117,7 @@ func FencesRise(t *testing.T, key string, all ...lock.Locker) {
 	}
 }
 
-// Eventually polls until ok.
+// Eventually polls until ok returns true, and fails after Soon.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Soon); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -127,8 +127,8 @@ func Eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// WantTold fails where hand-offs took as long as if every waiter had polled, every two seconds, and nobody had been told. It
-// takes the middle one: a busy machine delays some, but where no message comes all wait for their poll.
+// WantTold fails if hand-offs took as long as if no message had come and every waiter had waited for its poll, every two seconds. It
+// looks at the median: a busy machine delays some hand-offs, but without messages all of them wait for a poll.
 func WantTold(t *testing.T, took []time.Duration) {
 	t.Helper()
 	slices.Sort(took)
@@ -147,7 +147,7 @@ func Take(t *testing.T, l lock.Locker, key string) lock.Lease {
 	return lease
 }
 
-// Enters says whether somebody who does not wait gets in.
+// Enters says whether an Acquire that does not wait gets the lock.
 func Enters(t *testing.T, l lock.Locker, key string) bool {
 	t.Helper()
 	_, err := l.Acquire(lock.WithWait(t.Context(), 0), key)

@@ -21,18 +21,18 @@ func (s *LostAnswers) Take(name string) bool {
 	return strings.EqualFold(name, s.Name) && s.Left.Add(-1) >= 0
 }
 
-// DialHook is that of redis.Hook.
+// DialHook implements redis.Hook.
 func (s *LostAnswers) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessPipelineHook is that of redis.Hook.
+// ProcessPipelineHook implements redis.Hook.
 func (s *LostAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// ProcessHook is that of redis.Hook.
+// ProcessHook implements redis.Hook.
 func (s *LostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		taken := s.Take(cmd.Name()) // when it is sent: what was sent before is not meant, however late its answer is
+		taken := s.Take(cmd.Name()) // decided when the command is sent: earlier commands keep their answers, however late these come
 		err := next(ctx, cmd)
 		if taken {
 			err = &net.OpError{Op: "read", Err: io.EOF}
@@ -48,15 +48,15 @@ type SendHook struct {
 	Send func(ctx context.Context, send func() error) error
 }
 
-// DialHook is that of redis.Hook.
+// DialHook implements redis.Hook.
 func (a SendHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessPipelineHook is that of redis.Hook.
+// ProcessPipelineHook implements redis.Hook.
 func (a SendHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// ProcessHook is that of redis.Hook.
+// ProcessHook implements redis.Hook.
 func (a SendHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if a.Name != "" && !strings.EqualFold(cmd.Name(), a.Name) {

@@ -21,9 +21,9 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// Main runs the tests of a package for its TestMain, and fails where they leave goroutines behind.
+// Main runs the tests of a package for its TestMain, and fails if they leave goroutines running.
 func Main(m *testing.M) {
-	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel of the caller wins.
+	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel flag on the command line wins.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -31,14 +31,14 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(dialled{m}, testenv.IgnoreServers())
 }
 
-// quiet is a logger: the clients of killed nodes would report every attempt to dial.
+// quiet is a logger that drops everything: the clients of killed nodes would report every attempt to dial.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
 // dialled ends when the pools of go-redis have stopped dialling. A pool whose server cannot be reached tries once a second, in a
-// goroutine that learns after its sleep that the pool was closed; goleak waits for half a second only. One that does not
-// end is a leak, and is found.
+// goroutine that learns after its sleep that the pool was closed; goleak waits for half a second only. A pool that does not
+// stop is a leak, and is still found.
 type dialled struct{ *testing.M }
 
 func (m dialled) Run() int {
@@ -70,7 +70,7 @@ func RedisKind(s *testenv.RedisServer, name string, key func() string, process R
 	}
 }
 
-// Redirected is a URL with another host and port.
+// Redirected replaces the host and port of a URL.
 func Redirected(t *testing.T, address string, through func(string) string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -81,7 +81,7 @@ func Redirected(t *testing.T, address string, through func(string) string) strin
 	return u.String()
 }
 
-// NeverEnds is why no grant of some kinds can come too late.
+// NeverEnds is the reason why, for some kinds of locks, no grant can come too late.
 const NeverEnds = "no lease of this kind ends by itself"
 
 // RedisClient returns a connection pool of its own, as another process would have.
@@ -136,5 +136,5 @@ func Bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) 
 	}
 }
 
-// TTL is that of the leases in a bubble.
+// TTL is the TTL of the leases in a bubble.
 const TTL = 30 * time.Second

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Relay is a TCP relay to one server. Cut, it swallows what comes and refuses nothing, as a network that drops packets does.
-// hello is the server's first answer.
+// Relay is a TCP relay to one server. While it is cut, it swallows everything and refuses nothing, like a network that drops packets.
+// Hello receives the server's first answer.
 type Relay struct {
 	net.Listener
 	Cut   atomic.Bool
-	Slow  atomic.Int64 // nanoseconds by which answers are late
+	Slow  atomic.Int64 // nanoseconds by which answers are delayed
 	Asked atomic.Int64 // questions seen
 	Hello chan []byte
 	Lose  atomic.Pointer[Loss]
@@ -22,23 +22,23 @@ type Relay struct {
 	all   []net.Conn
 }
 
-// Loss is an answer that a relay is to swallow, and to close its connection.
+// Loss is an answer that a relay will swallow before it closes the connection.
 type Loss struct {
 	// question looks at what a client sends, until it returns a function that knows the answer. Whatever else the server says
 	// before that (to a ping of the client's own) is let through: it is not what a test wants to have lost.
 	question func(sent []byte) func(received []byte) bool
-	andCut   bool          // nor is there a network from then on
-	lost     chan struct{} // closed when it is
+	andCut   bool          // the network is cut from then on as well
+	lost     chan struct{} // closed when the answer is lost
 }
 
-// Losing has the relay lose an answer.
+// Losing makes the relay lose one answer.
 func (r *Relay) Losing(andCut bool, question func([]byte) func([]byte) bool) *Loss {
 	l := &Loss{question: question, andCut: andCut, lost: make(chan struct{})}
 	r.Lose.Store(l)
 	return l
 }
 
-// Happened waits for it: without it a test shows nothing.
+// Happened waits until the answer is lost; without the loss a test shows nothing.
 func (l *Loss) Happened(t *testing.T) {
 	t.Helper()
 	select {
@@ -65,13 +65,13 @@ func NewRelay(t *testing.T, to string) *Relay {
 	return r
 }
 
-// Heal ends the cut, and the connections of that time, whose ends each wait for the other.
+// Heal ends the cut. It also closes the connections of that time, since both of their ends wait for each other.
 func (r *Relay) Heal() {
 	r.Cut.Store(false)
 	r.CloseAll()
 }
 
-// CloseAll closes the connections that there are.
+// CloseAll closes all open connections.
 func (r *Relay) CloseAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *relayed) close() { _, _ = c.client.Close(), c.server.Close() }
 // pump relays until a connection ends, or look says so.
 func (c *relayed) pump(to, from net.Conn, look func([]byte) bool) {
 	defer func() {
-		if !c.r.Cut.Load() { // what is dropped includes the end of the connection
+		if !c.r.Cut.Load() { // a cut relay also drops the end of the connection
 			c.close()
 		}
 	}()

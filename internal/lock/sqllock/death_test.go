@@ -28,7 +28,7 @@ func TestSQLDeaths(t *testing.T) {
 // rowLock makes a lock of rows with a TTL.
 type rowLock func(*testing.T, *gorm.DB, time.Duration) lock.Locker
 
-// sqlWorld is the part that the locks of rows share. In dying are pieces of statements.
+// sqlWorld is the part of a World that all row locks share. The keys of dying are pieces of SQL statements.
 func sqlWorld(t *testing.T, dsn string, locker rowLock, dying map[string]string) *locktest.World {
 	openSQL(t, dsn, 1)
 	far := func(t *testing.T) (lock.Locker, *locktest.Relay) {

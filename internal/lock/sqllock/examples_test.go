@@ -16,7 +16,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// exampleMySQL is where the example without an embedded server finds one. It has no output for the go command to check, which would
+// exampleMySQL is the address of the server for the example that has no embedded one. It has no output for the go command to check, which would
 // run it without a server; TestSQLServerExample runs it.
 var exampleMySQL string
 
@@ -43,7 +43,7 @@ func exampleDB(dsn string) (db *gorm.DB, stop func()) {
 	return db, func() { _ = pool.Close() }
 }
 
-// exampleSQLite returns one in a file.
+// exampleSQLite returns a SQLite database in a file.
 func exampleSQLite() (db *gorm.DB, stop func()) {
 	dir, err := os.MkdirTemp("", "lock-example-")
 	if err != nil {
@@ -56,7 +56,7 @@ func exampleSQLite() (db *gorm.DB, stop func()) {
 	}
 }
 
-// A row under a unique index: whoever inserts it holds the lock, forever if he dies.
+// A row under a unique index: the client that inserts the row holds the lock, forever if it dies.
 func ExampleUnique() {
 	db, stop := exampleSQLite()
 	defer stop()
@@ -91,7 +91,7 @@ func ExampleLeaseRow() {
 	// released: <nil>
 }
 
-// A row that a transaction locks: a rival waits at the server, in line.
+// A row that a transaction locks: rivals wait in the server's queue.
 func ExampleForUpdate() {
 	db, stop := exampleDB(exampleMySQL)
 	defer stop()

@@ -55,7 +55,7 @@ func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error)
 		return nil, err
 	}
 	sent, err := c.lock(ctx, key)
-	if err == nil && lease.TooLate(sent, l.ttl) { // the server may have ended the connection, and the next one is in
+	if err == nil && lease.TooLate(sent, l.ttl) { // the server may have ended the connection and granted the row to the next client
 		err = fmt.Errorf("%w: sql-for-update: the row was granted for %s, and that is over", lock.ErrBusy, l.ttl)
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error)
 			c.discard()
 			return lock.ErrLost
 		}
-		ctx, cancel := lease.Detached(ctx) // what the renewal under way took does not count
+		ctx, cancel := lease.Detached(ctx) // the time-out begins here, after the renewal in flight
 		defer cancel()
 		return c.end(ctx, "COMMIT")
 	}
@@ -239,7 +239,7 @@ func (c *rowConn) failed(ctx context.Context, err error) error {
 // transaction too, when the server notices.
 func (c *rowConn) end(ctx context.Context, how string) error {
 	if c.conn == nil {
-		return lock.ErrLost // ended before, or closed
+		return lock.ErrLost // the transaction has ended before, or the lock was closed
 	}
 	if err := c.exec(ctx, how); err != nil {
 		c.discard()

@@ -1,5 +1,5 @@
-// Package sqllock has the locks of a database: a row under a unique index ([Unique]), the same with an owner, an end and renewal
-// ([LeaseRow]), and a row that is locked for as long as a transaction lasts ([ForUpdate]).
+// Package sqllock has the locks of a database: a row under a unique index ([Unique]), the same with an owner, an expiry and renewal
+// ([LeaseRow]), and a row that stays locked as long as a transaction lasts ([ForUpdate]).
 package sqllock
 
 import (

@@ -45,7 +45,7 @@ func ExampleNewSetNXExpire() {
 	server, client, stop := locktest.EmbeddedRedis()
 	defer stop()
 	locker := textbook.NewSetNXExpire(client, 10*time.Second, nil)
-	_, _ = locktest.TryOnce(locker, "lock:{101}") // and its holder dies after PEXPIRE; just before it, the key would stay
+	_, _ = locktest.TryOnce(locker, "lock:{101}") // and its holder dies after the PEXPIRE; if it died before, the key would stay
 	server.FastForward(10 * time.Second)
 	_, err := locktest.TryOnce(locker, "lock:{101}")
 	fmt.Println("a TTL later:", err)

@@ -190,7 +190,7 @@ func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	cl, key := locktest.RedisClient(t, s), s.Prefix+"hung"
-	l := textbook.NewWatchdog(cl, 9*time.Second, nil, nil) // a third of which is what a renewal may take
+	l := textbook.NewWatchdog(cl, 9*time.Second, nil, nil) // a renewal may take a third of this TTL
 	locktest.Warm(t, l, key)
 	lease := locktest.Obtain(t, l, key)
 	var first atomic.Bool

@@ -43,8 +43,8 @@ func NewLua(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Lua
 	return &Lua{name: "lua", c: c, ttl: ttl, steps: steps}
 }
 
-// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also counts up a counter beside it, named
-// as [handoff.Keys].Fence is, which never expires. It is the lock service of Kleppmann's "How to do distributed locking" (2016),
+// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also increments a counter beside it,
+// which is named like the Fence of [handoff.Keys] and never expires. It is the lock service of Kleppmann's "How to do distributed locking" (2016),
 // and renews nothing, like the one there.
 //
 // What breaks it: what breaks [NewLua], wherever the data does not check the token; and a Redis that loses its counter, or goes

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// Whichever of the keys is lost, the hold of all ends.
+// If any one of the keys is lost, the hold of all keys ends.
 func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 	for _, lost := range []string{"a", "b", "c"} {
 		t.Run(lost, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 	}
 }
 
-// A key that is lost while another one is waited for ends the wait.
+// If a key is lost while AcquireAll waits for another one, the wait ends.
 func TestAcquireAllDoesNotWaitOnALostKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _ := locktest.Bubble(t)

@@ -84,7 +84,7 @@ const (
 // Acquire asks all nodes at once, and again after a random delay while too many of them are held by others.
 func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	l.steps.At(ctx, step.Waiting, key)
-	if lease.Ended(ctx) { // what is asked for on behalf of nobody has to be taken back from five servers
+	if lease.Ended(ctx) { // a lock for a caller that has left would have to be released again on five servers
 		return nil, lock.GaveUp(ctx)
 	}
 	for {

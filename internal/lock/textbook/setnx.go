@@ -1,7 +1,7 @@
-// Package textbook has the Redis locks that every write-up on distributed locks shows, in the order in which it repairs them. Each says in
-// one line what breaks it. Start with setnx.go and its rungs, then lua.go, watchdog.go and redlock.go.
+// Package textbook has the Redis locks that every write-up on distributed locks shows, in the order in which write-ups repair them. The
+// comment of each lock says what breaks it. Start with setnx.go and the setnx_*.go files, then read lua.go, watchdog.go and redlock.go.
 //
-// A client of Redis must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself.
+// The Redis client must not repeat commands (MaxRetries -1): if a SET NX is sent twice, the first one makes Redis refuse the second.
 package textbook
 
 import (

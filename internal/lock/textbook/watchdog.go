@@ -223,7 +223,7 @@ func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case ttl > 0 || lease.TooLate(sent, h.l.ttl): // somebody else has it, or may have
+	case ttl > 0 || lease.TooLate(sent, h.l.ttl): // another client has the lock, or may have it
 		h.expiry.Lose()
 		return nil, lock.ErrLost
 	}
@@ -269,7 +269,7 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 	}
 	h.l.steps.At(ctx, step.Releasing, h.key)
-	ctx, cancel := lease.Detached(ctx) // from here on: a renewal under way may have taken longer
+	ctx, cancel := lease.Detached(ctx) // the time-out begins here: a renewal in flight may have taken longer
 	defer cancel()
 	held, err := h.l.leave(ctx, h.key, h.owner, h.entries)
 	if err != nil {
