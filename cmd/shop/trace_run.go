@@ -213,8 +213,8 @@ func (t *tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Tim
 	}
 }
 
-// sentAll says whether a mode has sent also what its answer does not wait for: the commit of an offset, and the releases of those nodes
-// of a Redlock that are not needed for a majority.
+// sentAll says whether a mode has also sent what its answer does not wait for: the commit of an offset, and, once a Redlock has asked one
+// node, the question to every other node and every release. The answer comes when a majority has granted the lock and released it.
 func sentAll(m stock.Mode, calls []wire.Call) bool {
 	if slices.Contains(m.Needs, stock.NeedKafka) && !slices.ContainsFunc(calls, func(c wire.Call) bool { return aside(c.Text) }) {
 		return false
@@ -224,6 +224,9 @@ func sentAll(m stock.Mode, calls []wire.Call) bool {
 		if strings.HasPrefix(c.Server, localstack.Redlock+" ") && !background(c.Text) {
 			last[c.Server] = c
 		}
+	}
+	if len(last) > 0 && len(last) < redlockNodes {
+		return false // a node is still to be asked
 	}
 	for _, c := range last {
 		if !strings.HasPrefix(c.Text, "EVAL") {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -181,10 +182,15 @@ func TestSettle(t *testing.T) {
 	commit := wire.Call{Text: "OffsetCommit shop", Sent: began.Add(1), Answered: began.Add(1)}
 	open := commit
 	open.Answered = time.Time{}
-	locked := wire.Call{Server: "redlock 1", Text: "SET lock token NX", Sent: began, Answered: began}
-	released := wire.Call{Server: "redlock 1", Text: "EVALSHA release", Sent: began.Add(1), Answered: began.Add(1)}
-	other := locked
-	other.Server = "redlock 2"
+	var redlock []wire.Call // every node is asked, and then released
+	for _, text := range []string{"SET lock token NX", "EVALSHA release"} {
+		for node := range redlockNodes {
+			at := began.Add(time.Duration(len(redlock)))
+			redlock = append(redlock, wire.Call{Server: fmt.Sprintf("redlock %d", node+1), Text: text, Sent: at, Answered: at})
+		}
+	}
+	unreleased := redlock[:len(redlock)-1]
+	unasked := slices.DeleteFunc(slices.Clone(redlock), func(c wire.Call) bool { return c.Server == "redlock 5" })
 	for _, c := range []struct {
 		name     string
 		needs    []stock.Backend
@@ -194,8 +200,9 @@ func TestSettle(t *testing.T) {
 		{"sql", []stock.Backend{stock.NeedSQL}, []wire.Call{produce, open}, true},
 		{"sql, not answered", []stock.Backend{stock.NeedSQL}, []wire.Call{{Text: "COMMIT", Sent: began}}, false},
 		{"kafka", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, commit}, true},
-		{"redlock", []stock.Backend{stock.NeedRedlock}, []wire.Call{locked, released}, true},
-		{"redlock, one node not released", []stock.Backend{stock.NeedRedlock}, []wire.Call{locked, released, other}, false},
+		{"redlock", []stock.Backend{stock.NeedRedlock}, redlock, true},
+		{"redlock, one node not released", []stock.Backend{stock.NeedRedlock}, unreleased, false},
+		{"redlock, one node not asked yet", []stock.Backend{stock.NeedRedlock}, unasked, false},
 		{"kafka, not sent", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce}, false},
 		{"kafka, not answered", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, open}, false},
 	} {

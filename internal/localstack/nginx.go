@@ -2,7 +2,6 @@ package localstack
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -109,16 +108,14 @@ type edge struct {
 	read        string   // how long a replica may take to answer; "" = 60s
 }
 
-// renderNginx writes the configuration.
+// renderNginx writes the configuration. The template has the rules of 'shop up' in plain words; again and read replace theirs.
 func renderNginx(e edge) ([]byte, error) {
 	data := struct {
 		Listen   string
 		Targets  []string
 		MaxFails int
-		Again    string
-		Read     string
 		Problems []edgeProblem
-	}{Listen: e.listen, Targets: e.targets, MaxFails: 1, Again: cmp.Or(e.again, "error timeout"), Read: cmp.Or(e.read, "60s")}
+	}{Listen: e.listen, Targets: e.targets, MaxFails: 1}
 	if e.keepFailing {
 		data.MaxFails = 0
 	}
@@ -137,5 +134,18 @@ func renderNginx(e edge) ([]byte, error) {
 	if err := nginxConf.Execute(&conf, data); err != nil {
 		return nil, err
 	}
-	return conf.Bytes(), nil
+	out := conf.Bytes()
+	for rule, other := range map[string]string{
+		"proxy_next_upstream error timeout;": e.again, "proxy_read_timeout 60s;": e.read,
+	} {
+		if other == "" {
+			continue
+		}
+		if bytes.Count(out, []byte(rule)) != 1 {
+			return nil, fmt.Errorf("localstack: nginx.conf.tmpl has no line %q to replace", rule)
+		}
+		directive, _, _ := strings.Cut(rule, " ")
+		out = bytes.Replace(out, []byte(rule), []byte(directive+" "+other+";"), 1)
+	}
+	return out, nil
 }
