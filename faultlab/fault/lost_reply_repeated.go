@@ -13,7 +13,7 @@ import (
 var LostReplyRepeated = Fault{
 	Name: "lost-reply-repeated",
 	Title: api.Text{
-		En: "the same, and the client, who is told \"outcome unknown\", sends the request again, with its idempotency key or without one",
+		En: "the same; the client is told \"outcome unknown\" and sends the request again, with its idempotency key or without one",
 		Zh: "同上，客户端得到“结果未知”后又把请求发了一遍，带着幂等键，或者没有幂等键",
 	},
 	Cuts: []rig.Cut{rig.Answer},

@@ -154,7 +154,7 @@ func (s *Scene) AskAlone(ctx context.Context, a *Actor, within time.Duration) er
 }
 
 func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, blocked func(*Pending) bool) (*Pending, error) {
-	end, after, anew := time.Now().Add(within), 0, 0
+	end, after, restarts := time.Now().Add(within), 0, 0
 	for {
 		p := s.Ask(a, s.NewKey())
 		if blocked(p) { // in a server, by a transaction of the victim
@@ -164,8 +164,8 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 			return p, nil
 		}
 		if time.Now().After(end) {
-			if after++; p.op.Code == api.BackendUnavailable && s.resumed > 0 && anew < attemptsAnew {
-				after, anew = 0, anew+1
+			if after++; p.op.Code == api.BackendUnavailable && s.resumed > 0 && restarts < mostRestarts {
+				after, restarts = 0, restarts+1
 				s.Over(0)
 			}
 			if after > attemptsAfter {
@@ -181,10 +181,10 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 }
 
 // attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between attempts.
-// An attempt that a server did not answer in time, on a busy machine, proves nothing: the attempts are counted anew after it, attemptsAnew
+// An attempt that a server did not answer in time, on a busy machine, proves nothing: the count of attempts starts again after it, mostRestarts
 // times at most.
 const (
 	attemptsAfter = 3
-	attemptsAnew  = 10
+	mostRestarts  = 10
 	pause         = 60 * time.Millisecond
 )
