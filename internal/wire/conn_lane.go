@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lane is one direction of a connection: what has come and has not gone on.
+// lane is one direction of a connection. It holds the messages that have arrived and have not been passed on yet.
 type lane struct {
 	up      bool // to the server
 	queue   []item

@@ -196,8 +196,8 @@ func stateMachine(t *testing.T) (runs int) {
 	return runs
 }
 
-// onlyIf ends a step that is not possible now, before it has done anything: rapid draws another one, and fails where none is
-// left to draw. No test is skipped.
+// onlyIf rejects a step that is not possible now, before the step has done anything. In an action of rapid, SkipNow skips no test: it makes
+// rapid draw another action, and rapid fails the test if every action it draws is rejected.
 func onlyIf(t *rapid.T, possible bool) {
 	if !possible {
 		t.SkipNow()

@@ -116,8 +116,8 @@ func (s *Session) wake() {
 	}
 }
 
-// beat sends one renewal. It is not cut off by the end of the goroutine, which waits for it: what was sent may be answered, and
-// a connection is closed by a question that is given up.
+// beat sends one renewal. The goroutine waits for the answer even if it is told to end: the server may still answer, and abandoning a
+// command closes its connection.
 func (s *Session) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.ttl/3, CommandTimeout))
 	defer cancel()

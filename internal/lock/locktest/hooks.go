@@ -42,7 +42,8 @@ func (s *LostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// SendHook is a client hook that decides how commands of one name are sent; "" is every command. What is sent arrives, however late.
+// SendHook is a client hook that decides how commands with the name Name are sent; "" stands for every command. A command that is sent
+// always arrives, though perhaps late.
 type SendHook struct {
 	Name string
 	Send func(ctx context.Context, send func() error) error
