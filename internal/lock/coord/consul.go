@@ -112,10 +112,11 @@ type consulHold struct {
 	key  string
 	turn lock.Lease
 
-	mu     sync.Mutex      // releases may be repeated while one is under way
-	passed bool            // the turnstile
-	index  uint64          // that the key was given by this acquire
-	over   <-chan struct{} // closed when the last acquire has an answer, or is given up
+	mu         sync.Mutex      // releases may be repeated while one is under way
+	passed     bool            // the turnstile
+	index      uint64          // that the key was given by this acquire
+	over       <-chan struct{} // closed when the last acquire has an answer, or is given up
+	unanswered bool            // that acquire may yet arrive; valid once over is closed
 }
 
 // The random sleep before a try after a wake-up, which all waiting processes hear at once; while a key is shut it doubles up
@@ -127,7 +128,7 @@ const (
 )
 
 // enter tries to take the key, and after each loss waits for it to be free. With an error it has left nothing behind that
-// is not owed.
+// is not handed to the session as a cleanup.
 func (h *consulHold) enter(ctx context.Context) error {
 	limit, stop := h.s.Waiting(ctx)
 	defer stop()
@@ -162,6 +163,7 @@ func (h *consulHold) enter(ctx context.Context) error {
 func (h *consulHold) try(ctx context.Context) (bool, error) {
 	index, over, err := lease.Send(ctx, func(ctx context.Context) (uint64, error) {
 		ok, res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.Name})
+		h.unanswered = err != nil
 		if err != nil || !ok {
 			return 0, err
 		}
@@ -191,19 +193,30 @@ func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
 	}
 }
 
-// takeBack undoes an acquire whose outcome is unknown, after that acquire, which it must not overtake.
+// takeBack undoes an acquire whose outcome is unknown, after that acquire, which it must not overtake. An acquire without an answer may
+// arrive even after that: its session retires before this process's next contender for the key opens another.
 func (h *consulHold) takeBack(ctx context.Context) error {
 	if err := lease.Await(ctx, h.over); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	err := h.removeOurs(ctx)
+	if err != nil {
+		return err
+	}
+	if h.unanswered {
+		h.s.Retire(h.removeOurs)
+	}
+	h.leave(ctx)
+	return nil
+}
+
+// removeOurs deletes the key if our session holds it, whichever acquire took it.
+func (h *consulHold) removeOurs(ctx context.Context) error {
 	pair, err := h.ours(ctx)
 	if err == nil && pair != nil {
 		_, err = h.remove(ctx, pair.ModifyIndex)
-	}
-	if err == nil {
-		h.leave(ctx)
 	}
 	return err
 }

@@ -196,6 +196,27 @@ func TestConsulLateAcquire(t *testing.T) {
 	locktest.Warm(t, l, key)
 }
 
+// The acquire arrives when its process, which lives on, has undone it already: the key must not stay for as long as the process.
+func TestConsulAcquireAfterCleanup(t *testing.T) {
+	t.Parallel()
+	for name, holds := range map[string]bool{"idle process": false, "process that holds another lock": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testenv.Consul(t)
+			late, key := newDetained("txn"), s.Prefix+"k"
+			l := newConsul(t, meddledConsul(t, s, late.meddle), promptly, nil)
+			locktest.Warm(t, l, key)
+			if holds {
+				other := locktest.Obtain(t, l, s.Prefix+"other")
+				defer locktest.Release(t, other)
+			}
+			late.arrivesAfterCleanup(t, l, key)
+			locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
+			locktest.Warm(t, l, key)
+		})
+	}
+}
+
 func TestConsulLostAnswers(t *testing.T) {
 	t.Parallel()
 	s := testenv.Consul(t)

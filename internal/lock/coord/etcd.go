@@ -100,15 +100,18 @@ type etcdHold struct {
 	prefix, node string
 	revision     int64
 	over         <-chan struct{} // closed when the put has an answer, or is given up
+	unanswered   bool            // the put may yet arrive; valid once over is closed
 }
 
 // enter puts the key, and in the same transaction reads which one was the youngest before: the one to wait for.
 func (h *etcdHold) enter(ctx context.Context) error {
 	res, over, err := lease.Send(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return h.e.c.Txn(ctx).Then(
+		res, err := h.e.c.Txn(ctx).Then(
 			clientv3.OpGet(h.prefix, append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...),
 			clientv3.OpPut(h.node, "", clientv3.WithLease(clientv3.LeaseID(h.s.Num))),
 		).Commit()
+		h.unanswered = err != nil
+		return res, err
 	})
 	h.over = over
 	if err != nil {
@@ -178,11 +181,20 @@ func (h *etcdHold) isOwner() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(h.node), "=", h.revision)
 }
 
-// leave takes an attempt back whose revision may not be known, after its put, which it must not overtake.
+// leave takes an attempt back whose revision may not be known, after its put, which it must not overtake. A put without an answer may
+// arrive even after that, and would last as long as the lease it hangs on.
 func (h *etcdHold) leave(ctx context.Context) error {
-	if err := lease.Await(ctx, h.over); err != nil {
-		return err
+	err := lease.Await(ctx, h.over)
+	if err == nil {
+		err = h.remove(ctx)
 	}
+	if err == nil && h.unanswered {
+		h.s.Retire(h.remove)
+	}
+	return err
+}
+
+func (h *etcdHold) remove(ctx context.Context) error {
 	_, err := h.e.c.Delete(ctx, h.node)
 	return err
 }

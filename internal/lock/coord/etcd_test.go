@@ -241,6 +241,27 @@ func TestEtcdLatePut(t *testing.T) {
 	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
 }
 
+// The put arrives when its process, which lives on, has deleted its key already: the key must not stay for as long as the process.
+func TestEtcdPutAfterCleanup(t *testing.T) {
+	t.Parallel()
+	for name, holds := range map[string]bool{"idle process": false, "process that holds another lock": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testenv.Etcd(t)
+			late, key := newDetained("Txn"), s.Prefix+"k"
+			l := newEtcd(t, meddledEtcd(t, s, late.meddle), 3*time.Second, nil)
+			locktest.Warm(t, l, key)
+			if holds {
+				other := locktest.Obtain(t, l, s.Prefix+"other")
+				defer locktest.Release(t, other)
+			}
+			late.arrivesAfterCleanup(t, l, key)
+			locktest.Warm(t, newEtcd(t, s.EtcdClient(t), time.Minute, nil), key)
+			locktest.Warm(t, l, key)
+		})
+	}
+}
+
 // Close gives everything back at once, and holders are told.
 func TestEtcdClose(t *testing.T) {
 	t.Parallel()

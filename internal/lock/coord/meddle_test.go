@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"path"
@@ -34,9 +35,11 @@ func losingTo(s *locktest.LostAnswers) meddle {
 	}
 }
 
-// detained is one call of a name that arrives late, when the gate opens, whether or not its caller still waits for it.
+// detained is one call of a name that arrives late, when the gate opens, whether or not its caller still waits for it. If broken is
+// set the caller is told at once that the connection broke.
 type detained struct {
 	name        string
+	broken      bool
 	armed       atomic.Bool
 	asked, gate chan struct{}
 	landed      chan error
@@ -58,12 +61,29 @@ func (d *detained) meddle(ctx context.Context, call string, send func(context.Co
 		d.landed <- err
 		answered <- err
 	}()
+	if d.broken {
+		return status.Error(codes.Unavailable, "the connection broke")
+	}
 	select {
 	case err := <-answered:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// arrivesAfterCleanup has the connection break under an acquire of l, waits until its process has undone the acquire, and then lets it
+// arrive. Whether the process holds other locks meanwhile decides how long its session lives on.
+func (d *detained) arrivesAfterCleanup(t *testing.T, l lock.Locker, key string) {
+	t.Helper()
+	d.broken = true
+	d.armed.Store(true)
+	_, err := l.Acquire(t.Context(), key)
+	if !errors.Is(err, lock.ErrUnavailable) {
+		t.Fatalf("Acquire = %v, want ErrUnavailable", err)
+	}
+	close(d.gate)
+	<-d.landed // refused if the session has ended
 }
 
 // leavesTooEarly has a caller leave while its acquire is detained, and lets that arrive when the caller has gone.
@@ -102,26 +122,41 @@ func meddledConsul(t *testing.T, s *testenv.Coordination, f meddle) *api.Client 
 	t.Helper()
 	return s.ConsulClient(t, func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			answer := make(chan *http.Response, 1)
+			answer, gone := make(chan *http.Response, 1), make(chan struct{})
 			err := f(req.Context(), path.Base(req.URL.Path), func(ctx context.Context) error {
 				res, err := next.RoundTrip(req.WithContext(ctx))
-				if err == nil {
-					answer <- res
+				if err != nil {
+					return err
 				}
-				return err
+				answer <- res
+				select {
+				case <-gone: // nobody waits for an answer that comes so late
+					lose(answer)
+				default:
+				}
+				return nil
 			})
 			if err == nil {
 				return <-answer, nil
 			}
-			select {
-			case res := <-answer: // lost
-				_ = res.Body.Close()
+			close(gone)
+			if lose(answer) {
 				err = io.ErrUnexpectedEOF
-			default:
 			}
 			return nil, err
 		})
 	})
+}
+
+// lose closes an answer if there is one.
+func lose(answer <-chan *http.Response) bool {
+	select {
+	case res := <-answer:
+		_ = res.Body.Close()
+		return true
+	default:
+		return false
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -96,13 +96,13 @@ func TestSessionHearsOfItsEndAtTheNextRenewal(t *testing.T) {
 	})
 }
 
-// What is owed is tried until it is paid, also by a session that is lost meanwhile, and for no longer.
-func TestSessionPaysWhatItOwes(t *testing.T) {
+// A cleanup is repeated until it succeeds, also by a session that is lost meanwhile, and no longer.
+func TestSessionRepeatsItsCleanups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed, tried int
 		s := (&Session{Renew: func(context.Context) error { renewed++; return errUnknown }}).Start(time.Now(), sessionTTL)
 		start := time.Now()
-		s.owe(func(context.Context) error {
+		s.retryLater(func(context.Context) error {
 			tried++
 			if time.Since(start) < 3*sessionTTL {
 				return errUnknown
@@ -111,24 +111,24 @@ func TestSessionPaysWhatItOwes(t *testing.T) {
 		})
 		lives(t, s)
 		<-s.done
-		if took := time.Since(start); took < 3*sessionTTL || took > 3*sessionTTL+2*debtRetry {
-			t.Errorf("ended after %s, the debt could be paid after %s", took, 3*sessionTTL)
+		if took := time.Since(start); took < 3*sessionTTL || took > 3*sessionTTL+2*cleanupRetry {
+			t.Errorf("ended after %s, the cleanup could succeed after %s", took, 3*sessionTTL)
 		}
 		if renewed < 8 {
 			t.Errorf("%d renewals: what is to be undone may have been kept alive by them", renewed)
 		}
-		if most := int(3*sessionTTL/(debtRetry/2)) + 2; tried > most {
+		if most := int(3*sessionTTL/(cleanupRetry/2)) + 2; tried > most {
 			t.Errorf("%d tries, want at most %d", tried, most)
 		}
 	})
 }
 
-// A debt that turns out to be lost is paid: the session's end has freed what it was for.
-func TestSessionForgetsALostDebt(t *testing.T) {
+// A cleanup of a lost hold is over: the session's end has freed the lock.
+func TestSessionForgetsACleanupOfALostHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
 		s := (&Session{Renew: func(context.Context) error { return nil }}).Start(time.Now(), sessionTTL)
-		s.owe(func(context.Context) error { tried++; return lock.ErrLost })
+		s.retryLater(func(context.Context) error { tried++; return lock.ErrLost })
 		time.Sleep(sessionTTL)
 		s.Stop()
 		if tried != 1 {
@@ -137,10 +137,10 @@ func TestSessionForgetsALostDebt(t *testing.T) {
 	})
 }
 
-// A holder that releases long after the loss of its session, while the server still does not answer, is paid for all the same:
-// in Consul its debt keeps the contenders of this process out, in ZooKeeper everybody. Meanwhile nothing is renewed, and
+// A holder that releases long after the loss of its session, while the server still does not answer, has its cleanup all the same:
+// without it Consul's local contenders would stay out, with ZooKeeper everybody. Meanwhile nothing is renewed, and
 // after it the session is over.
-func TestSessionPaysForALateRelease(t *testing.T) {
+func TestSessionRepeatsALateRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed atomic.Int64
 		p := NewSessions(func(context.Context) (*Session, error) {
@@ -151,12 +151,12 @@ func TestSessionPaysForALateRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var healed, paid atomic.Bool
+		var healed, cleaned atomic.Bool
 		lease := &SessionLease{Session: s, Free: func(context.Context) error {
 			if !healed.Load() {
 				return errUnknown
 			}
-			paid.Store(true)
+			cleaned.Store(true)
 			return lock.ErrLost
 		}}
 		lease.Bind(t.Context())
@@ -165,7 +165,7 @@ func TestSessionPaysForALateRelease(t *testing.T) {
 		before := renewed.Load()
 		time.Sleep(10 * sessionTTL)
 		if n := renewed.Load() - before; n != 0 {
-			t.Errorf("a lost session that owed nothing was renewed %d times", n)
+			t.Errorf("a lost session that had no cleanup was renewed %d times", n)
 		}
 		if err := lease.Release(t.Context()); !errors.Is(err, errUnknown) {
 			t.Errorf("Release = %v, want unknown", err)
@@ -173,13 +173,13 @@ func TestSessionPaysForALateRelease(t *testing.T) {
 		time.Sleep(10 * sessionTTL)
 		healed.Store(true)
 		time.Sleep(time.Second)
-		if !paid.Load() {
-			t.Error("nobody paid for it")
+		if !cleaned.Load() {
+			t.Error("its cleanup was not repeated")
 		}
 		select {
 		case <-s.done:
 		default:
-			t.Error("the session goes on, with nobody left who could owe anything")
+			t.Error("the session goes on, with nobody left who could need a cleanup")
 		}
 	})
 }

@@ -9,12 +9,12 @@ import (
 	"lastitem/internal/lock"
 )
 
-// Sessions holds the one session of a process, made with the first hold and again when it was lost.
+// Sessions holds the one session of a process, made with the first hold and again when it was lost or retired.
 type Sessions struct {
 	open     func(context.Context) (*Session, error)
 	slot     chan struct{} // guards the fields below; full while a goroutine uses them
 	now      *Session
-	all      map[*Session]bool // also lost sessions that still owe a clean-up
+	all      map[*Session]bool // also those lost or retired that still have users or cleanups
 	failed   error             // of the last attempt to open one, which ended at failedAt
 	failedAt time.Time
 	closed   bool
@@ -29,7 +29,7 @@ func NewSessions(open func(context.Context) (*Session, error)) *Sessions {
 }
 
 // Get returns the session; if there is none that can be trusted, it opens one. The caller has joined the session, and leaves it when it
-// can owe no further clean-up. If opening fails, all callers that wait for it fail too: otherwise each in turn would wait for a server
+// needs no further cleanup. If opening fails, all callers that wait for it fail too: otherwise each in turn would wait for a server
 // that does not answer.
 func (p *Sessions) Get(ctx context.Context) (*Session, error) {
 	came := time.Now()
@@ -86,7 +86,7 @@ func (p *Sessions) Close() error {
 		if s.End != nil {
 			errs = append(errs, s.End(ctx))
 		}
-		s.pay(ctx) // with the session's end all is free, at the server; local waiters are to know
+		s.retryCleanups(ctx) // with the session's end all is free, at the server; local waiters are to know
 	}
 	p.now, p.all, p.closed = nil, map[*Session]bool{}, true
 	return errors.Join(errs...)
