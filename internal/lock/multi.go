@@ -45,12 +45,34 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 }
 
 // Context ends, with cause [ErrLost], as soon as one of the leases can no longer be trusted. It carries them all.
-func (m *Multi) Context() context.Context { return multiContext{m.ctx, slices.Clip(m.leases)} }
+func (m *Multi) Context() context.Context {
+	return multiContext{m.ctx, slices.Clip(m.leases), m.cancel}
+}
 
-// multiContext is a context that carries what several leases do.
+// multiContext is a context that carries what several leases do. Like theirs it looks at the clock before it says that it has not ended.
 type multiContext struct {
 	context.Context
 	leases []Lease
+	cancel context.CancelCauseFunc
+}
+
+func (c multiContext) Done() <-chan struct{} {
+	c.look()
+	return c.Context.Done()
+}
+
+func (c multiContext) Err() error {
+	c.look()
+	return c.Context.Err()
+}
+
+// look ends the context if one of the leases has ended: the watch over that lease may not have run yet.
+func (c multiContext) look() {
+	for _, lease := range c.leases {
+		if ctx := lease.Context(); ctx.Err() != nil {
+			c.cancel(context.Cause(ctx))
+		}
+	}
 }
 
 // Value asks the leases last: what the context package keeps in a context for itself must be that of this one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"lastitem/internal/lock"
@@ -95,5 +96,47 @@ func TestMultiReleaseAttemptsAll(t *testing.T) {
 	}
 	if len(released) != 3 {
 		t.Errorf("released %v: it stopped at the first error", released)
+	}
+}
+
+// late is a context that has ended, and tells nobody who does not ask.
+type late struct {
+	context.Context
+	ended *atomic.Bool
+}
+
+func (c late) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A lease of several may know by the clock that it has ended before its watch runs: the context of them all knows too.
+func TestAcquireAllLooksAtItsLeases(t *testing.T) {
+	var released []string
+	var ended atomic.Bool
+	l := locker(func(ctx context.Context, key string) (lock.Lease, error) {
+		return scripted{ctx: late{ctx, &ended}, key: key, released: &released}, nil
+	})
+	m, err := lock.AcquireAll(t.Context(), l, "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := m.Context()
+	if err := ctx.Err(); err != nil {
+		t.Fatalf("Err() = %v, want nil", err)
+	}
+	ended.Store(true)
+	if err := ctx.Err(); err == nil {
+		t.Error("Err() = nil, although a lease has ended")
+	}
+	select {
+	case <-ctx.Done():
+	default:
+		t.Error("Done() is open, although a lease has ended")
+	}
+	if err := m.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

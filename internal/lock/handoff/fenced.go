@@ -57,7 +57,7 @@ func (h *holding) raise(seen uint64) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.hold != h || h.ended {
+	if l.hold != h || h.over() {
 		return lock.ErrLost
 	}
 	followers := l.last + 1 - l.fence

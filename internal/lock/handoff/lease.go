@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lastitem/internal/lock"
@@ -26,6 +27,7 @@ type holding struct {
 	cause   error // why the hold has ended, unless its caller's context had before
 	fence   uint64
 	since   time.Duration
+	ends    atomic.Int64  // until when it can be trusted, on the engine's clock; expired once its context has ended for that
 	until   time.Duration // set when it ends
 	first   engineLease
 	entries int32
@@ -64,11 +66,48 @@ func (h *holding) context() context.Context {
 		if h.cause != nil {
 			parent = context.WithoutCancel(parent) // whose end came later, or not at all
 		}
-		if h.ctx, h.cancel = context.WithCancelCause(parent); h.cause != nil {
-			h.cancel(h.cause)
+		ended, cancel := context.WithCancelCause(parent)
+		h.ctx, h.cancel = lease.Clocked(ended, h.look), cancel
+		if h.cause != nil {
+			cancel(h.cause)
 		}
 	}
 	return h.ctx
+}
+
+// expired is the value of ends after the holder was told that its time is over.
+const expired = 0
+
+// look ends the hold's context if its time is over, however late the timer is; the engine follows when the timer fires. It takes no mutex: a
+// context's Err may be called under the engine's, if another hold's context descends from this one.
+func (h *holding) look() {
+	for {
+		ends := h.ends.Load()
+		if ends != expired && h.e.now() < time.Duration(ends) {
+			return
+		}
+		if ends == expired || h.ends.CompareAndSwap(ends, expired) {
+			h.cancel(lock.ErrLost) // without effect on a hold that has ended otherwise
+			return
+		}
+	}
+}
+
+// over says whether the hold has ended, or its time has run out. The mutex is held.
+func (h *holding) over() bool { return h.ended || int64(h.e.now()) >= h.ends.Load() }
+
+// extend has l trusted until then. It is false if the holder was told a moment ago that its time was over. The mutex is held.
+func (l *line) extend(until time.Duration) bool {
+	l.until = until
+	for {
+		ends := l.hold.ends.Load()
+		if ends == expired {
+			return false
+		}
+		if l.hold.ends.CompareAndSwap(ends, int64(l.end())) {
+			return true
+		}
+	}
 }
 
 // end is when the hold of l must no longer be believed in.
@@ -82,7 +121,7 @@ func (l *line) end() time.Duration {
 // enter is re-entry: counted here, and free of charge.
 func (h *holding) enter(ctx context.Context) (lock.Lease, error) {
 	h.e.mu.Lock()
-	over := h.entries == 0 || h.ended
+	over := h.entries == 0 || h.over()
 	if !over {
 		h.entries++
 	}
@@ -97,8 +136,14 @@ func (h *holding) enter(ctx context.Context) (lock.Lease, error) {
 	}
 	// It may carry the hold and be detached from it: then the end of the hold is brought to it.
 	inner, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })
-	return &engineLease{h: h, ctx: inner, end: func() { stop(); cancel(context.Canceled) }}, nil
+	bring := func() { cancel(context.Cause(outer)) }
+	stop := context.AfterFunc(outer, bring)
+	looked := lease.Clocked(inner, func() {
+		if outer.Err() != nil {
+			bring()
+		}
+	})
+	return &engineLease{h: h, ctx: looked, end: func() { stop(); cancel(context.Canceled) }}, nil
 }
 
 // lose ends a hold that can no longer be trusted, and lets the other waiters of the line bid anew. The mutex is held.
@@ -237,7 +282,8 @@ type engineLease struct {
 	left bool
 }
 
-// Context ends with ErrLost when the lock was not renewed in time, or held for too long. An Acquire with it re-enters.
+// Context ends with ErrLost when the lock was not renewed in time, or held for too long. Its Err and Done compare the clock with that end, and
+// do not rely on a timer. An Acquire with it re-enters.
 func (l *engineLease) Context() context.Context {
 	if l.ctx != nil {
 		return l.ctx

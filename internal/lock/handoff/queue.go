@@ -118,6 +118,7 @@ func (e *Engine) serve(l *line, since time.Duration) {
 	now := e.now()
 	l.hold = w.next
 	l.hold.l, l.hold.token, l.hold.fence, l.hold.since = l, l.token, l.fence, now
+	l.hold.ends.Store(int64(l.end()))
 	l.fence++
 	add(e.m.Acquired, 1)
 	add(e.m.Held, 1)

@@ -194,11 +194,10 @@ func (e *Engine) sendRenewal(batch []*line, tokens []string, limit time.Duration
 		case c.err != nil || i >= len(v):
 			add(e.m.RenewFailed, 1)
 			e.schedule(&l.alarm, min(e.now()+e.o.TTL/10, l.end()))
-		case number(v[i]) == 0:
+		case number(v[i]) == 0 || !l.extend(trust(c.sent, e.o.TTL)):
 			e.lose(l)
 			continue
 		default:
-			l.until = trust(c.sent, e.o.TTL)
 			e.schedule(&l.alarm, min(c.sent+e.o.TTL*2/5, l.end()))
 		}
 		l.renewing = false

@@ -46,9 +46,34 @@ type Expiry struct {
 func NewExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *Expiry {
 	e := &Expiry{ttl: ttl}
 	e.sent.Store(&sent)
-	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	ended, cancel := context.WithCancelCause(ctx)
+	e.ctx, e.cancel = Clocked(ended, e.look), cancel
 	e.timer = time.AfterFunc(left(sent, ttl), e.Lose)
 	return e
+}
+
+// Clocked returns a context of a lease whose Err and Done call look first. look compares the clock with the end of the lease, and ends ctx if
+// it has passed. A process that was stopped past this end may run its holder before its timers; so the holder still never sees a live context.
+// look must not block: Err may be called under any mutex.
+//
+// A context derived from this one ends when this one does, which a timer or anybody's look brings about. Its own Err does not look.
+func Clocked(ctx context.Context, look func()) context.Context { return &clocked{ctx, look} }
+
+type clocked struct {
+	context.Context
+	look func()
+}
+
+// Done looks at the clock, and returns the channel of the context within.
+func (c *clocked) Done() <-chan struct{} {
+	c.look()
+	return c.Context.Done()
+}
+
+// Err looks at the clock, and returns the error of the context within.
+func (c *clocked) Err() error {
+	c.look()
+	return c.Context.Err()
 }
 
 // left is how long a lease of ttl, confirmed by a request that was sent at sent, can still be trusted.
@@ -70,16 +95,17 @@ func (e *Expiry) Extend(sent time.Time) {
 	e.timer.Reset(left(sent, e.ttl))
 }
 
-// over says whether the lease can no longer be trusted. It reads the clock, since a process that was stopped may see an answer before its
-// timers fire.
-func (e *Expiry) over() bool {
-	if e.ctx.Err() == nil && TooLate(*e.sent.Load(), e.ttl) {
+// look ends the context if the lease can no longer be trusted.
+func (e *Expiry) look() {
+	if TooLate(*e.sent.Load(), e.ttl) {
 		e.Lose()
 	}
-	return errors.Is(context.Cause(e.ctx), lock.ErrLost)
 }
 
-// Context is the lease's context: it ends with ErrLost when the lease can no longer be trusted.
+// over says whether the lease can no longer be trusted.
+func (e *Expiry) over() bool { return errors.Is(context.Cause(e.ctx), lock.ErrLost) }
+
+// Context is the lease's context: it ends with ErrLost when the lease can no longer be trusted. Its Err and Done look at the clock: see [Clocked].
 func (e *Expiry) Context() context.Context { return e.ctx }
 
 // Lose ends the context with ErrLost.

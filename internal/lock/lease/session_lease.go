@@ -28,10 +28,12 @@ type SessionLease struct {
 func (l *SessionLease) Bind(ctx context.Context) {
 	held, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(l.Session.ctx, func() { cancel(lock.ErrLost) })
-	if l.Session.Lost() { // lost during the acquire: the hook would run soon, but the holder looks now
-		cancel(lock.ErrLost)
-	}
-	l.ctx, l.unbind = held, func() { unhook(); cancel(context.Canceled) }
+	l.ctx = Clocked(held, func() {
+		if l.Session.Lost() { // the hook would run soon, but the holder looks now
+			cancel(lock.ErrLost)
+		}
+	})
+	l.unbind = func() { unhook(); cancel(context.Canceled) }
 }
 
 // Context ends with ErrLost when the session can no longer be trusted.

@@ -85,7 +85,7 @@ func Redirected(t *testing.T, address string, through func(string) string) strin
 const NeverEnds = "no lease of this kind ends by itself"
 
 // RedisClient returns a connection pool of its own, as another process would have.
-func RedisClient(t *testing.T, s *testenv.RedisServer) *redis.Client {
+func RedisClient(t testing.TB, s *testenv.RedisServer) *redis.Client {
 	t.Helper()
 	opt, err := redis.ParseURL(s.URL)
 	if err != nil {

@@ -1,0 +1,86 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// gate is an Adder that blocks once, when it is shut. An engine tells its metrics under its mutex, so that none of its timers gets on.
+type gate struct {
+	shut          atomic.Bool
+	reached, open chan struct{}
+}
+
+func (g *gate) Add(float64) {
+	if g.shut.CompareAndSwap(true, false) {
+		close(g.reached)
+		<-g.open
+	}
+}
+
+// A process that was stopped may run its holder before its timers. Here the engine's timer cannot get on at all: still every context of the
+// hold has ended when anybody looks at it past the TTL, and so have those derived from it.
+func TestEngineContextEndsWithoutATimer(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		t.Run(name, func(t *testing.T) {
+			const ttl = 300 * time.Millisecond
+			g := &gate{reached: make(chan struct{}), open: make(chan struct{})}
+			e := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
+			l, key := pick(e, name), s.Prefix+"{"+name+"}"
+			lease := holds(t, l, key)
+			inner, err := l.Acquire(context.WithoutCancel(lease.Context()), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			derived, cancel := context.WithCancel(lease.Context())
+			defer cancel()
+			g.shut.Store(true)
+			other := make(chan lock.Lease)
+			go func() { other <- holds(t, l, key+"other") }()
+			<-g.reached
+			time.Sleep(ttl)
+			for which, ctx := range map[string]context.Context{"lease": lease.Context(), "detached re-entry": inner.Context()} {
+				if err := ctx.Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(ctx), lock.ErrLost) {
+					t.Errorf("%s: Err() = %v because of %v past the TTL, want ErrLost", which, err, context.Cause(ctx))
+				}
+				select {
+				case <-ctx.Done():
+				default:
+					t.Errorf("%s: Done() is open past the TTL", which)
+				}
+			}
+			if err := derived.Err(); err == nil {
+				t.Error("a derived context: Err() = nil after the lease's said that it has ended")
+			}
+			close(g.open)
+			for _, lease := range []lock.Lease{<-other, inner, lease} {
+				_ = lease.Release(t.Context()) // any of them may have been lost by now
+			}
+		})
+	}
+}
+
+// What a look at the clock costs the one who asks a lease's context.
+func BenchmarkContextErr(b *testing.B) {
+	s := testenv.Redis(b)
+	lease, err := engine(b, locktest.RedisClient(b, s), handoff.Options{}).Handoff().Acquire(b.Context(), s.Prefix+"{1}")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := lease.Context()
+	for b.Loop() {
+		if ctx.Err() != nil {
+			b.Fatal("it has ended")
+		}
+	}
+}
