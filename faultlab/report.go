@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"lastitem/faultlab/fault"
 	"lastitem/internal/api"
+	"lastitem/internal/columns"
 )
 
 // words of the report, by language.
@@ -85,18 +85,6 @@ func (r *Result) Write(w io.Writer, lang string) error {
 	return err
 }
 
-// pad fills text up to a width; a Chinese character is two columns wide.
-func pad(text string, width int) string {
-	columns := 0
-	for _, c := range text {
-		columns++
-		if utf8.RuneLen(c) == 3 && c > 0x2e80 {
-			columns++
-		}
-	}
-	return text + strings.Repeat(" ", max(0, width-columns))
-}
-
 // column is the width of a fault's column.
 func column(name api.Hazard) int { return max(10, len(name)) + 1 }
 
@@ -110,9 +98,9 @@ func (r *Result) writeTable(b *strings.Builder, t words) {
 			}
 		}
 	}
-	b.WriteString(pad(t.mode, 18) + pad(t.store, 6))
+	b.WriteString(columns.Left(t.mode, 18) + columns.Left(t.store, 6))
 	for _, name := range shown {
-		b.WriteString(pad(string(name), column(name)))
+		b.WriteString(columns.Left(string(name), column(name)))
 	}
 	b.WriteString("\n")
 	for i := 0; i < len(r.Cells); {
@@ -124,9 +112,9 @@ func (r *Result) writeTable(b *strings.Builder, t words) {
 				row[r.Cells[i].Fault] += " (!)"
 			}
 		}
-		b.WriteString(pad(first.Mode, 18) + pad(string(first.Store), 6))
+		b.WriteString(columns.Left(first.Mode, 18) + columns.Left(string(first.Store), 6))
 		for _, name := range shown {
-			b.WriteString(pad(row[name], column(name)))
+			b.WriteString(columns.Left(row[name], column(name)))
 		}
 		b.WriteString("\n")
 	}

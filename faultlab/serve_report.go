@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lastitem/internal/api"
+	"lastitem/internal/columns"
 )
 
 // serveWords are the texts of the report on a foreign service, in one language.
@@ -44,9 +45,9 @@ var serveTexts = map[string]serveWords{
 func (r *Result) WriteServe(w io.Writer, lang string) error {
 	t := serveTexts[lang]
 	var b strings.Builder
-	b.WriteString(pad(t.fault, 12) + pad(t.found, 8) + t.tried + "\n")
+	b.WriteString(columns.Left(t.fault, 12) + columns.Left(t.found, 8) + t.tried + "\n")
 	for _, c := range r.Cells {
-		b.WriteString(pad(string(c.Fault), 12) + pad(string(c.Found), 8) + fmt.Sprint(c.Tried) + "\n")
+		b.WriteString(columns.Left(string(c.Fault), 12) + columns.Left(string(c.Found), 8) + fmt.Sprint(c.Tried) + "\n")
 	}
 	if r.Broken() == 0 {
 		b.WriteString(t.holds)
@@ -55,7 +56,7 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 	}
 	for _, c := range r.Cells {
 		for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
-			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", pad(string(c.Fault), 10), letter, t.letters[letter[0]], c.Witnesses[letter].where())
+			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", columns.Left(string(c.Fault), 10), letter, t.letters[letter[0]], c.Witnesses[letter].where())
 		}
 	}
 	title := t.wrong
@@ -91,7 +92,7 @@ func (s Schedule) where() string {
 
 // ServeLine is the progress line of one fault of a foreign service, in lang "en" or "zh".
 func (c Cell) ServeLine(lang string) string {
-	line := pad(string(c.Fault), 12) + pad(string(c.Found), 8) + fmt.Sprint(c.Tried)
+	line := columns.Left(string(c.Fault), 12) + columns.Left(string(c.Found), 8) + fmt.Sprint(c.Tried)
 	if n := len(c.Wrong); n > 0 {
 		line += fmt.Sprintf(" (%s %d)", strings.Trim(serveTexts[lang].wrong, "\n:："), n)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/columns"
 )
 
 // Story is a schedule as it happened: what each replica did, in the order of time.
@@ -97,7 +98,7 @@ func (p Played) Write(w io.Writer, lang string) error {
 const laneWidth = 50
 
 func (s *Story) write(b *strings.Builder, t storyWords) {
-	fmt.Fprintf(b, "\n%8s  %s%s%s\n", "ms", pad("A", laneWidth), pad("B", laneWidth), "C")
+	fmt.Fprintf(b, "\n%8s  %s%s%s\n", "ms", columns.Left("A", laneWidth), columns.Left("B", laneWidth), "C")
 	lines := s.Lines
 	for len(lines) > 0 {
 		line := lines[0]

@@ -36,16 +36,19 @@ var arrows = map[string][]string{
 	"internal/store": {"internal/idempotency"},
 	"internal/wire":  {},
 
+	"internal/columns": {},
+	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/stock", "internal/wire"},
+
 	// The kinds of locks. None of them imports another.
 	"internal/lock/coord":    {"internal/lock", "internal/lock/lease", "internal/step"},
 	"internal/lock/handoff":  {"internal/lock", "internal/lock/lease", "internal/step"},
 	"internal/lock/sqllock":  {"internal/lock", "internal/lock/lease", "internal/step"},
 	"internal/lock/textbook": {"internal/lock", "internal/lock/lease", "internal/step"},
 
-	"faultlab":       {"internal/api", "internal/audit", "internal/localstack", "faultlab/fault", "faultlab/rig"},
+	"faultlab":       {"internal/api", "internal/audit", "internal/columns", "internal/localstack", "faultlab/fault", "faultlab/rig"},
 	"faultlab/fault": {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "faultlab/rig"},
 	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
-	"loadtest":       {"internal/api", "internal/audit"},
+	"loadtest":       {"internal/api", "internal/audit", "internal/columns"},
 	"migrations":     {},
 	"web":            {},
 

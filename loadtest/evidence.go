@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"lastitem/internal/audit"
+	"lastitem/internal/columns"
 )
 
 // How much evidence is printed; the JSON has all of it.
@@ -49,7 +50,7 @@ func capped(sentences []string, key, lang string) []string {
 func kept(sentence string) string {
 	parts := strings.Split(sentence, "; ")
 	for i, p := range parts {
-		parts[i] = unbroken(p)
+		parts[i] = columns.Unbroken(p)
 	}
 	return strings.Join(parts, "; ")
 }

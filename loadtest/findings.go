@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
+	"lastitem/internal/columns"
 )
 
 // writeFindings writes what became of the claims, and why anything is missing.
 func writeFindings(b *strings.Builder, c Comparison, style Style) {
 	lang := style.Lang
 	line := func(color, text string) {
-		lines := wrap(text, style.columns()-2)
+		lines := columns.Wrap(text, style.columns()-2)
 		for i, l := range lines {
 			if i > 0 {
 				l = "  " + l

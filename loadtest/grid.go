@@ -2,6 +2,8 @@ package loadtest
 
 import (
 	"strings"
+
+	"lastitem/internal/columns"
 )
 
 // Style says how a report is drawn.
@@ -49,6 +51,14 @@ type column struct {
 	right bool   // numbers align right
 }
 
+// pad fills text to n columns of the terminal, at the side where the column is not aligned.
+func (c column) pad(text string, n int) string {
+	if c.right {
+		return columns.Right(text, n)
+	}
+	return columns.Left(text, n)
+}
+
 // gridRow is a line of cells and the notes printed below it.
 type gridRow struct {
 	cells []gridCell
@@ -67,10 +77,10 @@ func (g grid) widths() []int {
 	w := make([]int, len(g.columns))
 	for i, c := range g.columns {
 		for line := range strings.SplitSeq(c.head, "\n") {
-			w[i] = max(w[i], displayWidth(line))
+			w[i] = max(w[i], columns.Width(line))
 		}
 		for _, r := range g.rows {
-			w[i] = max(w[i], displayWidth(r.cells[i].text))
+			w[i] = max(w[i], columns.Width(r.cells[i].text))
 		}
 	}
 	return w
@@ -95,7 +105,7 @@ func (g grid) write(b *strings.Builder, style Style) {
 			if i > 0 {
 				line.WriteString(gap)
 			}
-			line.WriteString(style.paint(pad(c.text, widths[i], g.columns[i].right), c.color))
+			line.WriteString(style.paint(g.columns[i].pad(c.text, widths[i]), c.color))
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 		for _, note := range r.notes {
@@ -121,7 +131,7 @@ func (g grid) writeHeads(b *strings.Builder, style Style, widths []int) {
 			if at := l - (lines - len(h)); at >= 0 {
 				text = h[at]
 			}
-			line.WriteString(pad(text, widths[i], g.columns[i].right))
+			line.WriteString(g.columns[i].pad(text, widths[i]))
 		}
 		b.WriteString(style.paint(strings.TrimRight(line.String(), " "), dim) + "\n")
 	}
@@ -130,7 +140,7 @@ func (g grid) writeHeads(b *strings.Builder, style Style, widths []int) {
 
 // writeNote writes text indented and wrapped to the style's width, its further lines indented deeper.
 func writeNote(b *strings.Builder, text string, style Style, indent string) {
-	for i, line := range wrap(text, style.columns()-len(indent)-2) {
+	for i, line := range columns.Wrap(text, style.columns()-len(indent)-2) {
 		if i > 0 {
 			b.WriteString("  ")
 		}

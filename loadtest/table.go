@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
+	"lastitem/internal/columns"
 )
 
 // WriteTable writes the comparison for people: a row per mode, the evidence under each broken one, then what became of
@@ -28,7 +29,7 @@ func WriteTable(w io.Writer, c Comparison, style Style) error {
 		b.WriteString("\n")
 	}
 	for _, text := range noiseLines(c, style.Lang) {
-		b.WriteString(style.paint(strings.Join(wrap(text, style.columns()), "\n  "), yellow) + "\n")
+		b.WriteString(style.paint(strings.Join(columns.Wrap(text, style.columns()), "\n  "), yellow) + "\n")
 	}
 	writeFindings(&b, c, style)
 	_, err := io.WriteString(w, b.String())

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/audit"
+	"lastitem/internal/columns"
 )
 
 func TestWriteTable(t *testing.T) {
@@ -45,7 +44,7 @@ func TestWriteTable(t *testing.T) {
 			}
 			golden(t, tt.name+".txt", b.String())
 			for line := range strings.Lines(b.String()) {
-				if w := displayWidth(stripColor(strings.TrimSuffix(line, "\n"))); w > tt.style.columns() {
+				if w := columns.Width(stripColor(strings.TrimSuffix(line, "\n"))); w > tt.style.columns() {
 					t.Errorf("line takes %d columns of %d: %s", w, tt.style.columns(), line)
 				}
 			}
@@ -92,34 +91,6 @@ func TestShares(t *testing.T) {
 	for _, tt := range tests {
 		if got := shares(tt.served, tt.replicas); got != tt.want {
 			t.Errorf("shares(%v, %d) = %q, want %q", tt.served, tt.replicas, got, tt.want)
-		}
-	}
-}
-
-func TestWrap(t *testing.T) {
-	tests := []struct {
-		text string
-		want []string
-	}{
-		{"", nil},
-		{"one two three", []string{"one two", "three"}},
-		{"exactly8 x", []string{"exactly8", "x"}},
-		{"muchlongerthaneight is whole", []string{"muchlongerthaneight", "is whole"}},
-		{"超卖，丢失；a b", []string{"超卖，", "丢失；a", "b"}},
-		{unbroken("a b c d e") + "; f", []string{"a b c d e;", "f"}},
-	}
-	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, wrap(tt.text, 8)); diff != "" {
-			t.Errorf("wrap(%q, 8) (-want +got):\n%s", tt.text, diff)
-		}
-	}
-}
-
-func TestDisplayWidth(t *testing.T) {
-	tests := map[string]int{"": 0, "abc": 3, "丢失更新": 8, "p50 毫秒": 8, "e\u0301": 1, "✓–…·▁": 5, "，": 2}
-	for s, want := range tests {
-		if got := displayWidth(s); got != want {
-			t.Errorf("displayWidth(%q) = %d, want %d", s, got, want)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/text/width"
 
+	"lastitem/internal/columns"
 	"lastitem/internal/stock"
 	"lastitem/loadtest"
 )
@@ -146,9 +146,9 @@ var modeWords = map[string]struct{ mode, store, needs, does, legend, stores, bas
 	},
 }
 
-// printModes draws the list for a terminal of so many columns; 0 = unknown, then it is as wide as it gets. A mode takes a
+// printModes draws the list for a terminal of wide columns; 0 = unknown, then it is as wide as it gets. A mode takes a
 // line per store; its title stands beside the first of them, or where that does not fit below the last.
-func printModes(w io.Writer, lang string, columns int) error {
+func printModes(w io.Writer, lang string, wide int) error {
 	words := modeWords[lang]
 	blocks := []modeBlock{{
 		rows:  [][]string{append(append([]string{words.mode, words.store}, stock.Hazards...), words.needs)},
@@ -162,22 +162,22 @@ func printModes(w io.Writer, lang string, columns int) error {
 	for _, block := range blocks {
 		for _, row := range block.rows {
 			for i, cell := range row {
-				widths[i] = max(widths[i], displayWidth(cell))
+				widths[i] = max(widths[i], columns.Width(cell))
 			}
 		}
-		titles = max(titles, displayWidth(block.title))
+		titles = max(titles, columns.Width(block.title))
 	}
 	whole := titles
 	for _, n := range widths {
 		whole += n + len(gap)
 	}
-	below := columns > 0 && whole > columns
+	below := wide > 0 && whole > wide
 	var b strings.Builder
 	for _, block := range blocks {
 		for i, row := range block.rows {
 			line := ""
 			for j, cell := range row {
-				line += cell + strings.Repeat(" ", widths[j]-displayWidth(cell)) + gap
+				line += columns.Left(cell, widths[j]) + gap
 			}
 			if i == 0 && !below {
 				line += block.title
@@ -325,17 +325,4 @@ func claimCells(m stock.Mode) []string {
 		cells[i] = strings.Join(each, " / ")
 	}
 	return cells
-}
-
-// displayWidth returns how many terminal columns s takes: two for each East Asian wide character.
-func displayWidth(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		switch width.LookupRune(r).Kind() {
-		case width.EastAsianWide, width.EastAsianFullwidth:
-			n++
-		}
-	}
-	return n
 }

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/internal/trace"
 )
 
 // traceFlags are the flags of 'shop trace'.
@@ -45,29 +48,29 @@ how long its answer took, when the server itself saw it and how long it worked o
 }
 
 // deduction checks the command line and says what is to be traced.
-func (f traceFlags) deduction(name string) (deduction, error) {
+func (f traceFlags) deduction(name string) (trace.Deduction, error) {
 	modes := stock.Modes()
 	i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == name })
 	switch {
 	case i < 0:
-		return deduction{}, noMode(name)
-	case f.quantity < 1 || f.quantity > traceStock:
-		return deduction{}, usage("--quantity %d: want 1 to %d", f.quantity, traceStock)
+		return trace.Deduction{}, noMode(name)
+	case f.quantity < 1 || f.quantity > trace.Stock:
+		return trace.Deduction{}, usage("--quantity %d: want 1 to %d", f.quantity, trace.Stock)
 	case f.key == "":
-		return deduction{}, usage("--key is empty")
+		return trace.Deduction{}, usage("--key is empty")
 	}
 	if err := checkBackendFlag(f.backend); err != nil {
-		return deduction{}, err
+		return trace.Deduction{}, err
 	}
-	d := deduction{mode: modes[i], quantity: f.quantity, key: f.key, store: stock.Store(f.store)}
-	if len(d.mode.Stores) > 0 && d.store == "" {
-		d.store = d.mode.Stores[0]
+	d := trace.Deduction{Mode: modes[i], Quantity: f.quantity, Key: f.key, Store: stock.Store(f.store)}
+	if len(d.Mode.Stores) > 0 && d.Store == "" {
+		d.Store = d.Mode.Stores[0]
 	}
-	if d.store != "" && !slices.Contains(d.mode.Stores, d.store) {
-		return deduction{}, usage("--store %s: the stores of %s are %q", f.store, name, d.mode.Stores)
+	if d.Store != "" && !slices.Contains(d.Mode.Stores, d.Store) {
+		return trace.Deduction{}, usage("--store %s: the stores of %s are %q", f.store, name, d.Mode.Stores)
 	}
-	if f.backend == localstack.Local && slices.Contains(d.mode.Needs, stock.NeedKafka) {
-		return deduction{}, usage("--backend local: %s needs Kafka, and the broker of this command is an embedded one", name)
+	if f.backend == localstack.Local && slices.Contains(d.Mode.Needs, stock.NeedKafka) {
+		return trace.Deduction{}, usage("--backend local: %s needs Kafka, and the broker of this command is an embedded one", name)
 	}
 	return d, checkLang(f.lang)
 }
@@ -85,26 +88,43 @@ func runTrace(cmd *cobra.Command, f traceFlags, name string) error {
 }
 
 // traceOnce starts the servers, traces, and prints.
-func traceOnce(cmd *cobra.Command, f traceFlags, d deduction) error {
+func traceOnce(cmd *cobra.Command, f traceFlags, d trace.Deduction) error {
 	var log stackLog // told with an error only: the table names the servers
-	t, err := newTracer(cmd.Context(), []stock.Mode{d.mode}, f.backend, log.to(io.Discard))
+	t, err := trace.New(cmd.Context(), tracing([]stock.Mode{d.Mode}, f.backend, log.to(io.Discard)))
 	if err != nil {
 		for _, line := range log.lines() {
 			err = fmt.Errorf("%w\n%s", err, line)
 		}
 		return err
 	}
-	defer t.close()
-	tr, err := t.deduct(cmd.Context(), d)
+	defer t.Close()
+	tr, err := t.Deduct(cmd.Context(), d)
 	if err != nil {
 		return err
 	}
 	switch w := cmd.OutOrStdout(); {
 	case f.json:
-		return printTraceJSON(w, t, tr)
+		return t.WriteJSON(w, tr)
 	case f.stable:
-		return printStable(w, tr)
+		return tr.WriteStable(w)
 	default:
-		return printTrace(w, t, tr, f.lang)
+		return t.WriteTable(w, tr, f.lang)
 	}
+}
+
+// tracing are the options of a tracer of modes, whose replica is composed as that of 'shop serve'.
+func tracing(modes []stock.Mode, backendKind string, log func(string, ...any)) trace.Options {
+	return trace.Options{Modes: modes, Backend: backendKind, Log: log, Advice: adviser("trace", backendKind, false), Start: startTraced}
+}
+
+func startTraced(s trace.Servers) (*trace.Replica, error) {
+	r, err := newReplica(config{
+		Replica: "1", Token: s.Token, DefaultMode: "lease-seq", Prefix: "lastitem:", LockTTL: 10 * time.Second, Conns: 16,
+		Redis: s.Redis, SQL: s.SQL, Redlock: s.Redlock, Etcd: s.Etcd, ZooKeeper: s.ZooKeeper, Consul: s.Consul, Kafka: s.Kafka,
+		kafkaDial: s.KafkaDial, Missing: s.Missing,
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	return &trace.Replica{Handler: r, Backends: r.set, Shop: r.shop, Close: r.close}, nil
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
+	"lastitem/internal/trace"
 )
 
 // serversFor names the programs that a mode's servers are made of.
@@ -47,12 +50,12 @@ func TestTraces(t *testing.T) {
 			modes = append(modes, m)
 		}
 	}
-	tracer, err := newTracer(t.Context(), modes, localstack.Auto, t.Logf)
+	tracer, err := trace.New(t.Context(), tracing(modes, localstack.Auto, t.Logf))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tracer.close()
-	traced := map[string]trace{}
+	defer tracer.Close()
+	traced := map[string]trace.Trace{}
 	for _, m := range stock.Modes() {
 		if len(m.Stores) == 0 {
 			continue
@@ -70,10 +73,10 @@ func TestTraces(t *testing.T) {
 }
 
 // testTraces holds the traces of a mode against its page, and keeps the first.
-func testTraces(t *testing.T, tracer *tracer, m stock.Mode, traced map[string]trace) {
+func testTraces(t *testing.T, tracer *trace.Tracer, m stock.Mode, traced map[string]trace.Trace) {
 	var text bytes.Buffer
 	for i, s := range m.Stores {
-		tr, err := tracer.deduct(t.Context(), deduction{mode: m, store: s, quantity: 1, key: "trace-1"})
+		tr, err := tracer.Deduct(t.Context(), trace.Deduction{Mode: m, Store: s, Quantity: 1, Key: "trace-1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +88,7 @@ func testTraces(t *testing.T, tracer *tracer, m stock.Mode, traced map[string]tr
 			text.WriteString("\n")
 		}
 		fmt.Fprintf(&text, "$ shop trace %s --store %s --stable\n", m.Name, s)
-		if err := printStable(&text, tr); err != nil {
+		if err := tr.WriteStable(&text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,27 +105,27 @@ func testTraces(t *testing.T, tracer *tracer, m stock.Mode, traced map[string]tr
 }
 
 // wantSamePatterns: the same deduction once more has the same positions. In which order several servers are asked at once is chance.
-func wantSamePatterns(t *testing.T, tracer *tracer, tr trace) {
+func wantSamePatterns(t *testing.T, tracer *trace.Tracer, tr trace.Trace) {
 	t.Helper()
-	d := tr.deduction
-	d.key = "trace-2" // as long as the first
-	again, err := tracer.deduct(t.Context(), d)
+	d := tr.Deduction
+	d.Key = "trace-2" // as long as the first
+	again, err := tracer.Deduct(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	positions := func(tr trace) (all []string) {
-		for _, s := range tr.steps {
-			all = append(all, s.server+" "+s.pattern)
+	positions := func(tr trace.Trace) (all []string) {
+		for _, s := range tr.Steps {
+			all = append(all, s.Server+" "+s.Pattern)
 		}
 		slices.Sort(all)
 		return all
 	}
 	if diff := cmp.Diff(positions(tr), positions(again)); diff != "" {
-		t.Errorf("%s: the positions of a second run (-first +second):\n%s", tr.mode.Name, diff)
+		t.Errorf("%s: the positions of a second run (-first +second):\n%s", tr.Mode.Name, diff)
 	}
-	for _, s := range tr.steps {
-		if s.pattern == "" || strings.ContainsAny(s.pattern, "0123456789") && !patternNumber.MatchString(s.pattern) {
-			t.Errorf("the pattern of %q is %q", s.text, s.pattern)
+	for _, s := range tr.Steps {
+		if s.Pattern == "" || strings.ContainsAny(s.Pattern, "0123456789") && !patternNumber.MatchString(s.Pattern) {
+			t.Errorf("the pattern of %q is %q", s.Text, s.Pattern)
 		}
 	}
 }
@@ -132,26 +135,26 @@ var patternNumber = regexp.MustCompile(`/v1/|getChildren2`)
 
 // wantBothSides: each command that passed a wire was seen by the server behind it, between being sent and being answered, all of it
 // before the answer to the client; but of several nodes a majority is waited for, and of Kafka only what a fetch brings.
-func wantBothSides(t *testing.T, tr trace) {
+func wantBothSides(t *testing.T, tr trace.Trace) {
 	t.Helper()
-	if tr.status != 200 || len(tr.steps) == 0 {
-		t.Fatalf("%s answers %d %s after %d commands", tr.target, tr.status, tr.answer, len(tr.steps))
+	if tr.Status != 200 || len(tr.Steps) == 0 {
+		t.Fatalf("%s answers %d %s after %d commands", tr.Target, tr.Status, tr.Answer, len(tr.Steps))
 	}
-	for _, s := range tr.steps {
-		kind, _, several := strings.Cut(s.server, " ")
-		late := several || kind == localstack.Kafka && !s.poll
-		if s.sent < 0 && !s.poll || s.took <= 0 || s.sent+s.took > tr.took && !late {
-			t.Errorf("%s: sent at %v, took %v, of %v in all", s.text, s.sent, s.took, tr.took)
+	for _, s := range tr.Steps {
+		kind, _, several := strings.Cut(s.Server, " ")
+		late := several || kind == localstack.Kafka && !s.Poll
+		if s.Sent < 0 && !s.Poll || s.Took <= 0 || s.Sent+s.Took > tr.Took && !late {
+			t.Errorf("%s: sent at %v, took %v, of %v in all", s.Text, s.Sent, s.Took, tr.Took)
 		}
 		if kind != "redis" && kind != "sql" {
 			continue
 		}
-		if s.seen < 0 || s.ran < 0 || s.seen > s.sent+s.took {
+		if s.Seen < 0 || s.Ran < 0 || s.Seen > s.Sent+s.Took {
 			t.Errorf("%s: sent at %v, answered at %v; %s saw it at %v, and took %v",
-				s.text, s.sent, s.sent+s.took, s.server, s.seen, s.ran)
+				s.Text, s.Sent, s.Sent+s.Took, s.Server, s.Seen, s.Ran)
 		}
-		if strings.HasPrefix(s.text, "EVALSHA ") && (s.about == "" || len(s.inside) == 0) {
-			t.Errorf("%s: a script that says %q of itself, and does %v", s.text, s.about, s.inside)
+		if strings.HasPrefix(s.Text, "EVALSHA ") && (s.About == "" || len(s.Inside) == 0) {
+			t.Errorf("%s: a script that says %q of itself, and does %v", s.Text, s.About, s.Inside)
 		}
 	}
 }
@@ -181,4 +184,87 @@ func TestTraceRefuses(t *testing.T) {
 			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", c.args, code, errOut, exitUsage, c.want)
 		}
 	}
+}
+
+// tracedStep is one of its commands.
+type tracedStep struct {
+	Server  string `json:"server"`
+	Command string `json:"command"`
+	SentUS  *int64 `json:"sent_us"`
+	TookUS  *int64 `json:"took_us"`
+	SeenUS  *int64 `json:"seen_us"`
+	RanUS   *int64 `json:"ran_us"`
+}
+
+// tracedJSON is what 'shop trace --json' prints.
+type tracedJSON struct {
+	Status  int               `json:"status"`
+	Servers map[string]string `json:"servers"`
+	Steps   []tracedStep      `json:"steps"`
+}
+
+// testTrace traces on embedded servers, where one side is all there is to see.
+func testTrace(t *testing.T, shop string) {
+	got := traceEmbedded(t, shop, "idempotent")
+	if !strings.Contains(got.Servers["redis"], "miniredis") {
+		t.Errorf("idempotent: %v", got.Servers)
+	}
+	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log", "COMMIT"}
+	if diff := cmp.Diff(want, beginnings(got, "sql")); diff != "" {
+		t.Errorf("statements of idempotent (-want +got):\n%s", diff)
+	}
+	got = traceEmbedded(t, shop, "kafka")
+	if !strings.Contains(got.Servers["kafka"], "kfake") {
+		t.Errorf("kafka: %v", got.Servers)
+	}
+	// The place of the OffsetCommit is chance.
+	words := slices.DeleteFunc(beginnings(got, "kafka"), func(text string) bool { return strings.HasPrefix(text, "OffsetCommit ") })
+	for i, w := range words {
+		words[i], _, _ = strings.Cut(w, "/")
+	}
+	want = []string{"Produce lastitem-requests", "Fetch lastitem-requests", "Produce lastitem-answers", "Fetch lastitem-answers"}
+	if diff := cmp.Diff(want, words); diff != "" {
+		t.Errorf("requests of kafka (-want +got):\n%s", diff)
+	}
+	for mode, want := range map[string]string{
+		"etcd":        "there is no embedded etcd: leave out --backend embedded\n",
+		"mutex-in-tx": "its lesson needs InnoDB: the embedded database is SQLite: leave out --backend embedded\n",
+	} {
+		cmd := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded")
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), want) {
+			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, cmd.ProcessState.ExitCode(), out, exitFailed, want)
+		}
+	}
+}
+
+// traceEmbedded traces a mode on embedded servers, in a process of its own.
+func traceEmbedded(t *testing.T, shop, mode string) (got tracedJSON) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "--json", "--quantity", "3").Output()
+	if err != nil {
+		t.Fatalf("shop trace %s: %v\n%s", mode, err, out)
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Status != 200 || !strings.Contains(got.Servers["sql"], "SQLite") {
+		t.Errorf("%s: %d, %v", mode, got.Status, got.Servers)
+	}
+	for _, s := range got.Steps {
+		if s.SentUS == nil || s.TookUS == nil || s.SeenUS != nil || s.RanUS != nil {
+			t.Errorf("%s: %s: want the times of the client's side alone", mode, s.Command)
+		}
+	}
+	return got
+}
+
+// beginnings are the first two words of what a server was sent.
+func beginnings(tr tracedJSON, server string) (all []string) {
+	for _, s := range tr.Steps {
+		if s.Server == server {
+			words := strings.Fields(s.Command)
+			all = append(all, strings.Join(words[:min(2, len(words))], " "))
+		}
+	}
+	return all
 }

@@ -1,12 +1,10 @@
-package main
+package trace
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +20,7 @@ import (
 func at(us int) time.Time { return time.UnixMicro(1_700_000_000_000_000 + int64(us)) }
 
 // aTrace is made of calls and views by hand: a script, a command that the server says nothing of, and the same to two nodes.
-func aTrace() trace {
+func aTrace() Trace {
 	const owner, sha = "27c9ba3e-dcf7-4a1e-af64-fa2ca7070ddc", "6b3179e1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	call := func(server, text string, sent, answered int) wire.Call {
 		return wire.Call{Server: server, Text: text, Sent: at(sent), Answered: at(answered)}
@@ -32,27 +30,27 @@ func aTrace() trace {
 			call("redis", "EVALSHA "+sha+" 1 lock {101#3} "+owner, 10, 30), call("redis", "GET stock", 40, 60), call("redis", "GET stock", 70, 90),
 			call("redis 2", "SET a 1", 100, 120), call("redis 1", "SET a 1", 101, 140), call("sql", "SELECT \xff 1", 150, 170),
 		},
-		[]seen{
+		[]observed{
 			{server: "redis", at: at(15), ran: 5 * time.Microsecond, text: "EVALSHA " + sha + " 1 lock {101#3} " + owner},
-			{server: "redis", at: at(16), ran: unknown, text: "DEL lock", script: true},
-			{server: "redis", at: at(45), ran: 1, text: "PING"}, {server: "redis", at: at(46), ran: unknown, text: "HGET of another", script: true},
+			{server: "redis", at: at(16), ran: Unknown, text: "DEL lock", script: true},
+			{server: "redis", at: at(45), ran: 1, text: "PING"}, {server: "redis", at: at(46), ran: Unknown, text: "HGET of another", script: true},
 			{server: "redis", at: at(45), ran: 2 * time.Microsecond, text: "GET stock"},
 			{server: "redis", at: at(80), ran: 3 * time.Microsecond, text: "GET stock"},
 			{server: "sql", at: at(155), ran: 9 * time.Microsecond, text: "SELECT \u00ff 1"},
 		}, at(0))
-	steps[0].about = "-- Deletes the lock."
-	return trace{
-		deduction: deduction{mode: stock.Mode{Name: "some", Needs: []stock.Backend{stock.NeedEtcd}}, store: "redis", quantity: 2},
-		target:    "/deduct_stock/some", status: 200, took: 200 * time.Microsecond, steps: steps,
-		answer: `{"order_id":"088b9a0a-1e8e-479a-80d1-73fc62fdfcb5","fence":16}`,
+	steps[0].About = "-- Deletes the lock."
+	return Trace{
+		Deduction: Deduction{Mode: stock.Mode{Name: "some", Needs: []stock.Backend{stock.NeedEtcd}}, Store: "redis", Quantity: 2},
+		Target:    "/deduct_stock/some", Status: 200, Took: 200 * time.Microsecond, Steps: steps,
+		Answer: `{"order_id":"088b9a0a-1e8e-479a-80d1-73fc62fdfcb5","fence":16}`,
 	}
 }
 
 func TestTraceTable(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	tr := &tracer{kinds: map[string]string{"redis": "redis-server 7"}}
-	if err := printTrace(&b, tr, aTrace(), "en"); err != nil {
+	tr := &Tracer{kinds: map[string]string{"redis": "redis-server 7"}}
+	if err := tr.WriteTable(&b, aTrace(), "en"); err != nil {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(b.String(), "\n\n")
@@ -74,7 +72,7 @@ func TestTraceTable(t *testing.T) {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 	b.Reset()
-	if err := printTrace(&b, tr, aTrace(), "zh"); err != nil || !strings.HasPrefix(b.String(), "some：单副本、无竞争，扣减 2 件，库存在 redis\n") {
+	if err := tr.WriteTable(&b, aTrace(), "zh"); err != nil || !strings.HasPrefix(b.String(), "some：单副本、无竞争，扣减 2 件，库存在 redis\n") {
 		t.Errorf("in Chinese: %v\n%s", err, &b)
 	}
 }
@@ -82,7 +80,7 @@ func TestTraceTable(t *testing.T) {
 func TestTraceStable(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := printStable(&b, aTrace()); err != nil {
+	if err := aTrace().WriteStable(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.TrimPrefix(`
@@ -127,7 +125,7 @@ func TestTraceBeside(t *testing.T) {
 	} {
 		tr := kafkaTrace(committed)
 		var table, stable bytes.Buffer
-		if err := errors.Join(printTrace(&table, &tracer{}, tr, "en"), printStable(&stable, tr)); err != nil {
+		if err := errors.Join(new(Tracer).WriteTable(&table, tr, "en"), tr.WriteStable(&stable)); err != nil {
 			t.Fatal(err)
 		}
 		_, got, _ := strings.Cut(table.String(), "\n\n")
@@ -146,17 +144,17 @@ func TestTraceBeside(t *testing.T) {
 		if diff := cmp.Diff(wantStable, stable.String()); diff != "" {
 			t.Errorf("stable, committed at %d (-want +got):\n%s", committed, diff)
 		}
-		if sent := stepsJSON(tr.steps)[1].SentUS; sent == nil || *sent != -500 {
+		if sent := stepsJSON(tr.Steps)[1].SentUS; sent == nil || *sent != -500 {
 			t.Errorf("JSON says that the poll was sent at %v, want -500", sent)
 		}
-		if at := tr.steps[1].at(); at != 30*time.Microsecond {
+		if at := tr.Steps[1].at(); at != 30*time.Microsecond {
 			t.Errorf("the poll stands at %v, want 30µs", at)
 		}
 	}
 }
 
 // kafkaTrace is made of calls by hand, the offset committed at some time.
-func kafkaTrace(committed int) trace {
+func kafkaTrace(committed int) Trace {
 	var r wire.Recorder
 	add := func(text string, poll bool, sent, answered int) {
 		r.Add(wire.Call{Server: "kafka", Text: text, Poll: poll, Sent: at(sent), Answered: at(answered)})
@@ -165,9 +163,9 @@ func kafkaTrace(committed int) trace {
 	add("Produce lastitem-answers/7", false, 70, 80)
 	add("Fetch lastitem-requests/2", true, -500, 30)
 	add("Produce lastitem-requests/2", false, 10, 35)
-	return trace{
-		target: "/deduct_stock/some", status: 200, answer: "{}", took: 100 * time.Microsecond,
-		steps: join(r.Between(at(0), at(1000)), nil, at(0)),
+	return Trace{
+		Target: "/deduct_stock/some", Status: 200, Answer: "{}", Took: 100 * time.Microsecond,
+		Steps: join(r.Between(at(0), at(1000)), nil, at(0)),
 	}
 }
 
@@ -206,7 +204,7 @@ func TestSettle(t *testing.T) {
 		{"kafka, not sent", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce}, false},
 		{"kafka, not answered", []stock.Backend{stock.NeedSQL, stock.NeedKafka}, []wire.Call{produce, open}, false},
 	} {
-		var tr tracer
+		var tr Tracer
 		for _, call := range c.calls {
 			tr.recorder.Add(call)
 		}
@@ -240,81 +238,8 @@ func TestStabilizer(t *testing.T) {
 			t.Errorf("%s becomes %s, want %s", text, got, want)
 		}
 	}
-	tr.mode.Needs = []stock.Backend{stock.NeedRedis} // its fences start at the same number each time
+	tr.Mode.Needs = []stock.Backend{stock.NeedRedis} // its fences start at the same number each time
 	if got := stabilize(tr).text(`"fence":16}`); got != `"fence":16}` {
 		t.Errorf("a fence of Redis becomes %s", got)
 	}
-}
-
-// tracedJSON is what 'shop trace --json' prints.
-type tracedJSON struct {
-	Status  int               `json:"status"`
-	Servers map[string]string `json:"servers"`
-	Steps   []stepJSON        `json:"steps"`
-}
-
-// testTrace traces on embedded servers, where one side is all there is to see.
-func testTrace(t *testing.T, shop string) {
-	got := traceEmbedded(t, shop, "idempotent")
-	if !strings.Contains(got.Servers["redis"], "miniredis") {
-		t.Errorf("idempotent: %v", got.Servers)
-	}
-	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log", "COMMIT"}
-	if diff := cmp.Diff(want, beginnings(got, "sql")); diff != "" {
-		t.Errorf("statements of idempotent (-want +got):\n%s", diff)
-	}
-	got = traceEmbedded(t, shop, "kafka")
-	if !strings.Contains(got.Servers["kafka"], "kfake") {
-		t.Errorf("kafka: %v", got.Servers)
-	}
-	// The place of the OffsetCommit is chance.
-	words := slices.DeleteFunc(beginnings(got, "kafka"), aside)
-	for i, w := range words {
-		words[i], _, _ = strings.Cut(w, "/")
-	}
-	want = []string{"Produce lastitem-requests", "Fetch lastitem-requests", "Produce lastitem-answers", "Fetch lastitem-answers"}
-	if diff := cmp.Diff(want, words); diff != "" {
-		t.Errorf("requests of kafka (-want +got):\n%s", diff)
-	}
-	for mode, want := range map[string]string{
-		"etcd":        "there is no embedded etcd: leave out --backend embedded\n",
-		"mutex-in-tx": "its lesson needs InnoDB: the embedded database is SQLite: leave out --backend embedded\n",
-	} {
-		cmd := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded")
-		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), want) {
-			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, cmd.ProcessState.ExitCode(), out, exitFailed, want)
-		}
-	}
-}
-
-// traceEmbedded traces a mode on embedded servers, in a process of its own.
-func traceEmbedded(t *testing.T, shop, mode string) (got tracedJSON) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "--json", "--quantity", "3").Output()
-	if err != nil {
-		t.Fatalf("shop trace %s: %v\n%s", mode, err, out)
-	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Status != 200 || !strings.Contains(got.Servers["sql"], "SQLite") {
-		t.Errorf("%s: %d, %v", mode, got.Status, got.Servers)
-	}
-	for _, s := range got.Steps {
-		if s.SentUS == nil || s.TookUS == nil || s.SeenUS != nil || s.RanUS != nil {
-			t.Errorf("%s: %s: want the times of the client's side alone", mode, s.Command)
-		}
-	}
-	return got
-}
-
-// beginnings are the first two words of what a server was sent.
-func beginnings(tr tracedJSON, server string) (all []string) {
-	for _, s := range tr.Steps {
-		if s.Server == server {
-			words := strings.Fields(s.Command)
-			all = append(all, strings.Join(words[:min(2, len(words))], " "))
-		}
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package main
+package trace
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 
 // watchSQLite notes the statements of the replica as it hands them to SQLite, which runs inside of it: there is no wire, and no
 // other side.
-func (t *tracer) watchSQLite() {
-	db := t.shop.set.DB
+func (t *Tracer) watchSQLite() {
+	db := t.replica.Backends.DB
 	db.Statement.ConnPool = notedPool{db.Statement.ConnPool, &t.recorder}
-	t.notes = append(t.notes, traceNote{
+	t.notes = append(t.notes, note{
 		"sql is embedded SQLite, which has no wire: its statements are noted as the replica hands them over.",
 		"sql 是嵌入式 SQLite，没有网络连接：语句在副本交给它时记录。",
 	})

@@ -1,10 +1,9 @@
-package main
+package trace
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,82 +17,109 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/wire"
-	"lastitem/loadtest"
 )
 
-// tracer is one replica on private servers, with a tap before each of them and a look at what the servers themselves see.
-type tracer struct {
+// Options are what a [Tracer] is made of.
+type Options struct {
+	Modes   []stock.Mode                // the modes that are to be traced: their servers are started
+	Backend string                      // localstack.Auto, Embedded or Local
+	Log     func(string, ...any)        // is told which servers are started
+	Advice  func(backend string) string // says what to do about a missing backend
+	Start   func(Servers) (*Replica, error)
+}
+
+// Servers are the addresses that the replica under observation shall use: the taps before its servers. "" = there is none.
+type Servers struct {
+	Token                                               string // of the administrator
+	Redis, SQL, Redlock, Etcd, ZooKeeper, Consul, Kafka string
+	KafkaDial                                           func(ctx context.Context, network, address string) (net.Conn, error)
+	Missing                                             map[stock.Backend]string // why there is no such server
+}
+
+// Replica is the replica under observation. It runs in this process, so that its clock is that of the taps.
+type Replica struct {
+	Handler  http.Handler
+	Backends *backend.Set
+	Shop     *stock.Shop
+	Close    func()
+}
+
+// Tracer is one replica on private servers, with a tap before each of them and a look at what the servers themselves see.
+type Tracer struct {
 	stacks   []*localstack.Stack
 	recorder wire.Recorder
 	taps     []*wire.Proxy
-	redises  []*redisEye
-	sql      *sqlEye // nil where the database is SQLite
-	notes    []traceNote
+	redises  []*redisObserver
+	mysql    *sqlObserver // nil where the database is SQLite
+	notes    []note
 	kinds    map[string]string // what each server is, by its name
-	shop     *replica
+	replica  *Replica
 	server   *http.Server
 	serving  sync.WaitGroup
+	client   http.Client
 	url      string
-	control  *loadtest.Control
+	token    string
 }
 
-// traceNote is something that the reader of a trace should know.
-type traceNote struct{ en, zh string }
+// note is something that the reader of a trace should know.
+type note struct{ en, zh string }
 
 // redlockNodes is how many masters the mode redlock is given.
 const redlockNodes = 5
 
-// newTracer starts the servers that the modes need, and the replica. The caller closes it.
-func newTracer(ctx context.Context, modes []stock.Mode, backendKind string, log func(string, ...any)) (*tracer, error) {
-	t := &tracer{kinds: map[string]string{}}
-	err := t.start(ctx, modes, localstack.Options{Backend: backendKind, Log: log, Advice: adviser("trace", backendKind, false)})
+// New starts the servers that the modes need, and the replica. The caller closes it.
+func New(ctx context.Context, o Options) (*Tracer, error) {
+	t := &Tracer{kinds: map[string]string{}, client: http.Client{Transport: &http.Transport{}}}
+	err := t.start(ctx, o)
 	if err != nil {
-		t.close()
+		t.Close()
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *tracer) start(ctx context.Context, modes []stock.Mode, o localstack.Options) error {
+func (t *Tracer) start(ctx context.Context, o Options) error {
 	needs := map[stock.Backend]bool{}
-	for _, m := range modes {
+	for _, m := range o.Modes {
 		for _, b := range m.Needs {
 			needs[b] = true
 		}
 	}
+	servers := localstack.Options{Backend: o.Backend, Log: o.Log, Advice: o.Advice}
 	// What every replica has, and then what the modes need besides.
-	o.Only = []string{localstack.Redis, localstack.MySQL}
+	servers.Only = []string{localstack.Redis, localstack.MySQL}
 	for _, name := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
 		if needs[stock.Backend(name)] {
-			o.Only = append(o.Only, name)
+			servers.Only = append(servers.Only, name)
 		}
 	}
-	stack, err := t.stack(ctx, o)
+	stack, err := t.stack(ctx, servers)
 	if err != nil {
 		return err
 	}
-	c := config{
-		Replica: "1", Token: stack.Token, DefaultMode: "lease-seq", Prefix: "lastitem:", LockTTL: 10 * time.Second, Conns: 16,
-		Missing: reasons{},
-	}
+	t.token = stack.Token
+	s := Servers{Token: stack.Token, Missing: map[stock.Backend]string{}}
 	for name, why := range stack.Missing() {
-		c.Missing[stock.Backend(name)] = why
+		s.Missing[stock.Backend(name)] = why
 	}
 	if err := errors.Join(
-		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack), t.tapKafka(ctx, &c, o, needs[stock.NeedKafka]),
+		t.tapRedis(ctx, &s, stack), t.tapSQL(ctx, &s, stack), t.tapCoordination(&s, stack), t.tapKafka(ctx, &s, servers, needs[stock.NeedKafka]),
 	); err != nil {
 		return err
 	}
 	if needs[stock.NeedRedlock] {
-		if err := t.tapRedlock(ctx, &c, o); err != nil {
+		if err := t.tapRedlock(ctx, &s, servers); err != nil {
 			return err
 		}
 	}
-	return t.serve(ctx, c)
+	if t.replica, err = o.Start(s); err != nil {
+		return err
+	}
+	return t.serve(ctx)
 }
 
 // stack starts servers, which end with the tracer.
-func (t *tracer) stack(ctx context.Context, o localstack.Options) (*localstack.Stack, error) {
+func (t *Tracer) stack(ctx context.Context, o localstack.Options) (*localstack.Stack, error) {
 	s, err := localstack.Start(ctx, o)
 	if err == nil {
 		t.stacks = append(t.stacks, s)
@@ -102,7 +128,7 @@ func (t *tracer) stack(ctx context.Context, o localstack.Options) (*localstack.S
 }
 
 // tap puts a proxy before a server, and returns its address.
-func (t *tracer) tap(name, kind, addr string, codec wire.Codec) (string, error) {
+func (t *Tracer) tap(name, kind, addr string, codec wire.Codec) (string, error) {
 	tap, err := t.recorder.Tap(name, addr, codec)
 	if err != nil {
 		return "", err
@@ -112,13 +138,13 @@ func (t *tracer) tap(name, kind, addr string, codec wire.Codec) (string, error) 
 	return tap.Addr, nil
 }
 
-func (t *tracer) tapRedis(ctx context.Context, c *config, s *localstack.Stack) (err error) {
+func (t *Tracer) tapRedis(ctx context.Context, c *Servers, s *localstack.Stack) (err error) {
 	c.Redis, err = t.tapOneRedis(ctx, "redis", s)
 	return err
 }
 
 // tapOneRedis puts a tap before a stack's Redis, has a look at what it sees, and returns the URL of the tap.
-func (t *tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Stack) (string, error) {
+func (t *Tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Stack) (string, error) {
 	addr, err := t.tap(name, s.Redis.Kind, s.Redis.Addr, wire.Redis)
 	if err != nil {
 		return "", err
@@ -126,7 +152,7 @@ func (t *tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Sta
 	eye, err := watchRedis(ctx, name, s.Redis.URL)
 	switch {
 	case errors.Is(err, errNoMonitor):
-		t.notes = append(t.notes, traceNote{
+		t.notes = append(t.notes, note{
 			name + " is " + s.Redis.Kind + ", which has no MONITOR: only the client's side is seen.",
 			name + " 是 " + s.Redis.Kind + "，没有 MONITOR 命令：只能看到客户端这一侧。",
 		})
@@ -138,7 +164,7 @@ func (t *tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Sta
 	return strings.Replace(s.Redis.URL, s.Redis.Addr, addr, 1), nil
 }
 
-func (t *tracer) tapRedlock(ctx context.Context, c *config, o localstack.Options) error {
+func (t *Tracer) tapRedlock(ctx context.Context, c *Servers, o localstack.Options) error {
 	o.Only = []string{localstack.Redis}
 	var urls []string
 	for i := range redlockNodes {
@@ -156,7 +182,7 @@ func (t *tracer) tapRedlock(ctx context.Context, c *config, o localstack.Options
 	return nil
 }
 
-func (t *tracer) tapSQL(ctx context.Context, c *config, s *localstack.Stack) error {
+func (t *Tracer) tapSQL(ctx context.Context, c *Servers, s *localstack.Stack) error {
 	if strings.HasPrefix(s.SQL.URL, "sqlite:") {
 		c.SQL = s.SQL.URL
 		t.kinds["sql"] = s.SQL.Kind
@@ -172,11 +198,11 @@ func (t *tracer) tapSQL(ctx context.Context, c *config, s *localstack.Stack) err
 	}
 	dsn.Addr = addr
 	c.SQL = dsn.FormatDSN()
-	t.sql, err = watchMySQL(ctx, s.SQL.URL)
+	t.mysql, err = watchMySQL(ctx, s.SQL.URL)
 	return err
 }
 
-func (t *tracer) tapCoordination(c *config, s *localstack.Stack) error {
+func (t *Tracer) tapCoordination(c *Servers, s *localstack.Stack) error {
 	for _, one := range []struct {
 		service localstack.Service
 		codec   wire.Codec
@@ -196,7 +222,7 @@ func (t *tracer) tapCoordination(c *config, s *localstack.Stack) error {
 
 // tapKafka has the replica dial the tap, whatever address the broker gives of itself: that is where a client of Kafka turns. The broker
 // is the embedded one: a trace is the same wherever it is taken.
-func (t *tracer) tapKafka(ctx context.Context, c *config, o localstack.Options, needed bool) error {
+func (t *Tracer) tapKafka(ctx context.Context, c *Servers, o localstack.Options, needed bool) error {
 	if !needed {
 		return nil
 	}
@@ -208,7 +234,7 @@ func (t *tracer) tapKafka(ctx context.Context, c *config, o localstack.Options, 
 	if err != nil {
 		return err
 	}
-	t.notes = append(t.notes, traceNote{
+	t.notes = append(t.notes, note{
 		"A Fetch waits in the broker until there is a record: it stands where its answer came. Where sent is negative, it was waiting\n" +
 			"before the request. Nobody waits for the OffsetCommit: it may pass after the answer to the client. Left out: heartbeats,\n" +
 			"metadata, and fetches that bring nothing.",
@@ -216,21 +242,19 @@ func (t *tracer) tapKafka(ctx context.Context, c *config, o localstack.Options, 
 			"没有谁在等 OffsetCommit：它可能晚于返回给客户端的应答。未列出：心跳、元数据，以及没有取到消息的 Fetch。",
 	})
 	c.Kafka = s.Kafka.URL
-	c.kafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{Timeout: traceTimeout}).DialContext(ctx, network, addr)
+	c.KafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)
 	}
 	return nil
 }
 
-// serve runs the replica in this process, so that its clock is that of the taps, behind a socket like any other.
-func (t *tracer) serve(ctx context.Context, c config) (err error) {
-	if t.shop, err = newReplica(c, slog.New(slog.DiscardHandler)); err != nil {
+// serve has the replica answer behind a socket like any other.
+func (t *Tracer) serve(ctx context.Context) error {
+	_, err := backend.Migrate(ctx, t.replica.Backends.DB)
+	if err != nil {
 		return err
 	}
-	if _, err := backend.Migrate(ctx, t.shop.set.DB); err != nil {
-		return err
-	}
-	if t.sql == nil {
+	if t.mysql == nil {
 		t.watchSQLite()
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -238,29 +262,26 @@ func (t *tracer) serve(ctx context.Context, c config) (err error) {
 		return err
 	}
 	t.url = (&url.URL{Scheme: "http", Host: l.Addr().String()}).String()
-	t.server = &http.Server{Handler: t.shop, ReadHeaderTimeout: 5 * time.Second}
+	t.server = &http.Server{Handler: t.replica.Handler, ReadHeaderTimeout: 5 * time.Second}
 	t.serving.Go(func() { _ = t.server.Serve(l) })
-	t.control, err = loadtest.NewControl(t.url, c.Token)
-	return err
+	return nil
 }
 
-// close ends everything, the replica before what it stands on.
-func (t *tracer) close() {
-	if t.control != nil {
-		t.control.Close()
-	}
+// Close ends everything, the replica before what it stands on.
+func (t *Tracer) Close() {
+	t.client.CloseIdleConnections()
 	if t.server != nil {
 		_ = t.server.Close()
 		t.serving.Wait()
 	}
-	if t.shop != nil {
-		t.shop.close()
+	if t.replica != nil {
+		t.replica.Close()
 	}
 	for _, eye := range t.redises {
 		eye.close()
 	}
-	if t.sql != nil {
-		t.sql.close()
+	if t.mysql != nil {
+		t.mysql.close()
 	}
 	for _, tap := range t.taps {
 		tap.Close()

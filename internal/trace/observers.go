@@ -1,4 +1,4 @@
-package main
+package trace
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ import (
 )
 
 // seen is a command as the server saw it.
-type seen struct {
+type observed struct {
 	server string
 	at     time.Time
 	ran    time.Duration // how long the server worked on it; may be unknown
@@ -30,7 +30,7 @@ type seen struct {
 }
 
 // redisEye looks at what a Redis does: MONITOR says what came and when, the slow log with a threshold of 0 how long it took.
-type redisEye struct {
+type redisObserver struct {
 	name   string
 	client redis.UniversalClient
 	conn   net.Conn
@@ -40,7 +40,7 @@ type redisEye struct {
 // errNoMonitor is a Redis that knows no MONITOR: the embedded one.
 var errNoMonitor = errors.New("MONITOR is not known there")
 
-func watchRedis(ctx context.Context, name, address string) (*redisEye, error) {
+func watchRedis(ctx context.Context, name, address string) (*redisObserver, error) {
 	o, err := redis.ParseURL(address)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func watchRedis(ctx context.Context, name, address string) (*redisEye, error) {
 		_ = client.Close()
 		return nil, err
 	}
-	e := &redisEye{name: name, client: client, conn: conn, lines: bufio.NewReader(conn)}
+	e := &redisObserver{name: name, client: client, conn: conn, lines: bufio.NewReader(conn)}
 	if err := e.begin(ctx, o.Username, o.Password); err != nil {
 		e.close()
 		return nil, err
@@ -63,7 +63,7 @@ func watchRedis(ctx context.Context, name, address string) (*redisEye, error) {
 }
 
 // begin turns the connection into a monitor.
-func (e *redisEye) begin(ctx context.Context, user, password string) error {
+func (e *redisObserver) begin(ctx context.Context, user, password string) error {
 	var commands []string
 	if password != "" {
 		commands = append(commands, "AUTH "+user+" "+password)
@@ -72,7 +72,7 @@ func (e *redisEye) begin(ctx context.Context, user, password string) error {
 		if _, err := e.conn.Write(respBytes(strings.Fields(c))); err != nil {
 			return err
 		}
-		line, err := e.line(time.Now().Add(traceTimeout))
+		line, err := e.line(time.Now().Add(timeout))
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func respBytes(words []string) []byte {
 	return []byte(text)
 }
 
-func (e *redisEye) line(deadline time.Time) (string, error) {
+func (e *redisObserver) line(deadline time.Time) (string, error) {
 	if err := e.conn.SetReadDeadline(deadline); err != nil {
 		return "", err
 	}
@@ -103,7 +103,7 @@ func (e *redisEye) line(deadline time.Time) (string, error) {
 }
 
 // forget begins a new look: what the server saw before is not reported.
-func (e *redisEye) forget(ctx context.Context) error {
+func (e *redisObserver) forget(ctx context.Context) error {
 	if _, err := e.read(ctx); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (e *redisEye) forget(ctx context.Context) error {
 }
 
 // look returns what the server has seen since forget. It has seen everything that it had answered before the call.
-func (e *redisEye) look(ctx context.Context) ([]seen, error) {
+func (e *redisObserver) look(ctx context.Context) ([]observed, error) {
 	all, err := e.read(ctx)
 	if err != nil {
 		return nil, err
@@ -141,13 +141,13 @@ func (e *redisEye) look(ctx context.Context) ([]seen, error) {
 var monitored = regexp.MustCompile(`^\+(\d+)\.(\d{6}) \[\d+ ([^\]]*)\] (.*)$`)
 
 // read returns what MONITOR has said so far, up to a command of our own.
-func (e *redisEye) read(ctx context.Context) ([]seen, error) {
+func (e *redisObserver) read(ctx context.Context) ([]observed, error) {
 	mark := rand.Text()
 	if err := e.client.Echo(ctx, mark).Err(); err != nil {
 		return nil, err
 	}
-	var all []seen
-	for deadline := time.Now().Add(traceTimeout); ; {
+	var all []observed
+	for deadline := time.Now().Add(timeout); ; {
 		line, err := e.line(deadline)
 		if err != nil {
 			return nil, fmt.Errorf("MONITOR of %s: %w", e.name, err)
@@ -165,27 +165,27 @@ func (e *redisEye) read(ctx context.Context) ([]seen, error) {
 		}
 		seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits, by the expression
 		micros, _ := strconv.ParseInt(m[2], 10, 64)
-		all = append(all, seen{
-			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: unknown, text: wire.RedisText(words), script: m[3] == "lua",
+		all = append(all, observed{
+			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: Unknown, text: wire.RedisText(words), script: m[3] == "lua",
 		})
 	}
 }
 
-func (e *redisEye) close() {
+func (e *redisObserver) close() {
 	_ = e.conn.Close()
 	_ = e.client.Close()
 }
 
 // sqlEye looks at what MySQL does: the general log says what came and when, the slow log with a threshold of 0 how long it took.
-type sqlEye struct{ db *gorm.DB }
+type sqlObserver struct{ db *gorm.DB }
 
 // watchMySQL switches both logs on, for the sessions that begin from now on.
-func watchMySQL(ctx context.Context, dsn string) (*sqlEye, error) {
+func watchMySQL(ctx context.Context, dsn string) (*sqlObserver, error) {
 	db, err := backend.OpenSQL(dsn, 1)
 	if err != nil {
 		return nil, err
 	}
-	e := &sqlEye{db}
+	e := &sqlObserver{db}
 	for _, statement := range []string{
 		"SET GLOBAL log_output = 'TABLE'", "SET GLOBAL long_query_time = 0",
 		"SET GLOBAL slow_query_log = ON", "SET GLOBAL general_log = ON",
@@ -199,7 +199,7 @@ func watchMySQL(ctx context.Context, dsn string) (*sqlEye, error) {
 }
 
 // forget begins a new look.
-func (e *sqlEye) forget(ctx context.Context) error {
+func (e *sqlObserver) forget(ctx context.Context) error {
 	return errors.Join(
 		e.db.WithContext(ctx).Exec("TRUNCATE TABLE mysql.general_log").Error,
 		e.db.WithContext(ctx).Exec("TRUNCATE TABLE mysql.slow_log").Error,
@@ -210,13 +210,13 @@ func (e *sqlEye) forget(ctx context.Context) error {
 const sqlLogging = 5 * time.Second
 
 // look returns what the server has seen in a time, by its clock, which is ours: it runs on this machine.
-func (e *sqlEye) look(ctx context.Context, from, to time.Time) ([]seen, error) {
+func (e *sqlObserver) look(ctx context.Context, from, to time.Time) ([]observed, error) {
 	for end := time.Now().Add(sqlLogging); ; {
 		all, err := e.read(ctx, from, to)
 		if err != nil {
 			return nil, err
 		}
-		if time.Now().After(end) || !slices.ContainsFunc(all, func(s seen) bool { return s.ran == unknown }) {
+		if time.Now().After(end) || !slices.ContainsFunc(all, func(s observed) bool { return s.ran == Unknown }) {
 			return all, nil
 		}
 		select {
@@ -228,7 +228,7 @@ func (e *sqlEye) look(ctx context.Context, from, to time.Time) ([]seen, error) {
 }
 
 // read matches the two logs, as far as they have been written.
-func (e *sqlEye) read(ctx context.Context, from, to time.Time) ([]seen, error) {
+func (e *sqlObserver) read(ctx context.Context, from, to time.Time) ([]observed, error) {
 	var rows []struct {
 		At   float64
 		Text string
@@ -247,9 +247,9 @@ func (e *sqlEye) read(ctx context.Context, from, to time.Time) ([]seen, error) {
 	if err := e.db.WithContext(ctx).Raw(slow).Scan(&took).Error; err != nil {
 		return nil, err
 	}
-	var all []seen
+	var all []observed
 	for _, r := range rows {
-		s := seen{server: "sql", at: time.UnixMicro(int64(r.At * 1e6)), ran: unknown, text: wire.SQLText(r.Text)}
+		s := observed{server: "sql", at: time.UnixMicro(int64(r.At * 1e6)), ran: Unknown, text: wire.SQLText(r.Text)}
 		if background(s.text) {
 			continue
 		}
@@ -267,7 +267,7 @@ func (e *sqlEye) read(ctx context.Context, from, to time.Time) ([]seen, error) {
 // unixTime is a time as the server's FROM_UNIXTIME takes it, to the microsecond.
 func unixTime(t time.Time) string { return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000) }
 
-func (e *sqlEye) close() {
+func (e *sqlObserver) close() {
 	if pool, err := e.db.DB(); err == nil {
 		_ = pool.Close()
 	}

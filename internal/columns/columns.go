@@ -1,4 +1,6 @@
-package loadtest
+// Package columns lays text out in the columns of a terminal, in which a Chinese character takes two: [Width], [Left] and [Right] for tables, [Wrap]
+// for paragraphs.
+package columns
 
 import (
 	"strings"
@@ -20,8 +22,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// displayWidth returns how many terminal columns s takes; s carries no control sequences.
-func displayWidth(s string) int {
+// Width returns how many terminal columns s takes; s carries no control sequences.
+func Width(s string) int {
 	n := 0
 	for _, r := range s {
 		n += runeWidth(r)
@@ -29,26 +31,25 @@ func displayWidth(s string) int {
 	return n
 }
 
-// pad fills s with blanks to n columns, on the left if right-aligned.
-func pad(s string, n int, right bool) string {
-	fill := strings.Repeat(" ", max(0, n-displayWidth(s)))
-	if right {
-		return fill + s
-	}
-	return s + fill
-}
+// Left puts s at the left of n columns.
+func Left(s string, n int) string { return s + blanks(s, n) }
 
-// unbroken returns s with blanks at which [wrap] does not break.
-func unbroken(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
+// Right puts s at the right of n columns.
+func Right(s string, n int) string { return blanks(s, n) + s }
 
-// wrap breaks s at blanks, and after the punctuation of Chinese, into lines of at most n columns; a longer word stays whole,
+func blanks(s string, n int) string { return strings.Repeat(" ", max(0, n-Width(s))) }
+
+// Unbroken returns s with blanks at which [Wrap] does not break.
+func Unbroken(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
+
+// Wrap breaks s at blanks, and after the punctuation of Chinese, into lines of at most n columns; a longer word stays whole,
 // so that an id can be copied.
-func wrap(s string, n int) []string {
+func Wrap(s string, n int) []string {
 	var lines []string
 	line, used := "", 0
 	for _, word := range words(s) {
-		w := displayWidth(word)
-		if line != "" && used+displayWidth(strings.TrimRight(word, " ")) > n {
+		w := Width(word)
+		if line != "" && used+Width(strings.TrimRight(word, " ")) > n {
 			lines = append(lines, strings.TrimRight(line, " "))
 			line, used = "", 0
 		}

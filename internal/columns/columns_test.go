@@ -1,0 +1,37 @@
+package columns_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/columns"
+)
+
+func TestWrap(t *testing.T) {
+	tests := []struct {
+		text string
+		want []string
+	}{
+		{"", nil},
+		{"one two three", []string{"one two", "three"}},
+		{"exactly8 x", []string{"exactly8", "x"}},
+		{"muchlongerthaneight is whole", []string{"muchlongerthaneight", "is whole"}},
+		{"超卖，丢失；a b", []string{"超卖，", "丢失；a", "b"}},
+		{columns.Unbroken("a b c d e") + "; f", []string{"a b c d e;", "f"}},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, columns.Wrap(tt.text, 8)); diff != "" {
+			t.Errorf("columns.Wrap(%q, 8) (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+func TestWidth(t *testing.T) {
+	tests := map[string]int{"": 0, "abc": 3, "丢失更新": 8, "p50 毫秒": 8, "e\u0301": 1, "✓–…·▁": 5, "，": 2}
+	for s, want := range tests {
+		if got := columns.Width(s); got != want {
+			t.Errorf("columns.Width(%q) = %d, want %d", s, got, want)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/columns"
+)
+
+// tableWords are the words of the table, by language.
+var tableWords = map[string]struct {
+	title, nobody                          string
+	sent, took, seen, ran, server, command string
+	legend, logs, leftOut                  string
+}{
+	"en": {
+		"%s: one deduction of %d, one replica, nobody else", ", stock in %s",
+		"sent µs", "took µs", "seen µs", "ran µs", "server", "command",
+		"sent, took: on the wire between replica and server: when the command passed, and how long until its answer had.\n" +
+			"seen, ran: by the server itself (Redis: MONITOR and slow log; MySQL: general and slow log): when it saw the command,\n" +
+			"and how long it worked. All times count from the beginning of the request; lines without a number are what a script\n" +
+			"does inside Redis.",
+		"Proxies, MONITOR and logs cost time as well: compare the lines with each other, not with another run.",
+		"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections.",
+	},
+	"zh": {
+		"%s：单副本、无竞争，扣减 %d 件", "，库存在 %s",
+		"发出 µs", "耗时 µs", "收到 µs", "执行 µs", "服务", "命令",
+		"发出、耗时：在副本与服务之间的线路上测得：命令何时经过，多久之后应答返回。\n" +
+			"收到、执行：服务自己的记录（Redis：MONITOR 与慢日志；MySQL：general log 与慢日志）：何时收到命令，执行了多久。\n" +
+			"时间都从请求开始算起；没有编号的行是脚本在 Redis 内部执行的命令。",
+		"代理、MONITOR 和日志本身也要花时间：各行之间可以比较，不要与其他运行比较。",
+		"未列出：健康检查的 ping，以及新连接的握手。在此之前已有一次请求建立了连接、加载了脚本。",
+	},
+}
+
+// WriteTable draws the table of a trace; lang is en or zh.
+func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
+	words := tableWords[lang]
+	rows := [][]string{
+		{"#", words.sent, words.took, words.seen, words.ran, words.server, words.command},
+		{"", "0", micros(tr.Took), "", "", "client", "POST " + tr.Target},
+	}
+	end := []string{"", micros(tr.Took), "", "", "", "client", fmt.Sprintf("%d %s", tr.Status, tr.Answer)}
+	for i, s := range tr.Steps {
+		if end != nil && s.at() > tr.Took {
+			rows, end = append(rows, end), nil
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(i + 1), micros(s.Sent), micros(s.Took), micros(s.Seen), micros(s.Ran), s.Server, shortSHA(s.Text),
+		})
+		if s.About != "" {
+			rows = append(rows, []string{"", "", "", "", "", "", "  " + s.About})
+		}
+		for _, in := range s.Inside {
+			rows = append(rows, []string{"", "", "", micros(in.Seen), "", "", "  " + in.Text})
+		}
+	}
+	if end != nil {
+		rows = append(rows, end)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, words.title, tr.Mode.Name, tr.Quantity)
+	if tr.Store != "" {
+		fmt.Fprintf(&b, words.nobody, tr.Store)
+	}
+	b.WriteString("\n")
+	for _, name := range t.serversOf(tr) {
+		fmt.Fprintf(&b, "%s: %s\n", name, t.kinds[name])
+	}
+	b.WriteString("\n" + align(rows, 5) + "\n" + words.legend + "\n" + words.logs + "\n" + words.leftOut + "\n")
+	for _, n := range t.notes {
+		b.WriteString(map[string]string{"en": n.en, "zh": n.zh}[lang] + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// serversOf names the servers that a trace met, in the order in which it did.
+func (t *Tracer) serversOf(tr Trace) []string {
+	var names []string
+	for _, s := range tr.Steps {
+		if !slices.Contains(names, s.Server) {
+			names = append(names, s.Server)
+		}
+	}
+	return names
+}
+
+// gap stands between two columns.
+const gap = "  "
+
+// align draws rows as columns, the first so many of them to the right.
+func align(rows [][]string, right int) string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], columns.Width(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			if i < right {
+				line += columns.Right(cell, widths[i]) + gap
+			} else {
+				line += columns.Left(cell, widths[i]) + gap
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// micros writes a duration in microseconds, "–" for an unknown one.
+func micros(d time.Duration) string {
+	if d == Unknown {
+		return "–"
+	}
+	return strconv.FormatInt(d.Microseconds(), 10)
+}
+
+// stepJSON is a tracedStep as 'shop trace --json' prints it; what is not known is left out.
+type stepJSON struct {
+	Server  string     `json:"server"`
+	Command string     `json:"command"`
+	Script  string     `json:"script,omitempty"`
+	SentUS  *int64     `json:"sent_us,omitempty"`
+	TookUS  *int64     `json:"took_us,omitempty"`
+	SeenUS  *int64     `json:"seen_us,omitempty"`
+	RanUS   *int64     `json:"ran_us,omitempty"`
+	Inside  []stepJSON `json:"inside,omitempty"`
+}
+
+func stepsJSON(steps []Step) []stepJSON {
+	known := func(d time.Duration) *int64 {
+		if d == Unknown {
+			return nil
+		}
+		n := d.Microseconds()
+		return &n
+	}
+	all := make([]stepJSON, 0, len(steps))
+	for _, s := range steps {
+		all = append(all, stepJSON{
+			Server: s.Server, Command: s.Text, Script: s.About, SentUS: known(s.Sent), TookUS: known(s.Took), SeenUS: known(s.Seen),
+			RanUS: known(s.Ran), Inside: stepsJSON(s.Inside),
+		})
+	}
+	return all
+}
+
+// WriteJSON prints a trace as JSON; the times are microseconds from the beginning of the request.
+func (t *Tracer) WriteJSON(w io.Writer, tr Trace) error {
+	servers := map[string]string{}
+	for _, name := range t.serversOf(tr) {
+		servers[name] = t.kinds[name]
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(map[string]any{
+		"mode": tr.Mode.Name, "store": tr.Store, "quantity": tr.Quantity, "key": tr.Key, "request": "POST " + tr.Target,
+		"status": tr.Status, "answer": tr.Answer, "took_us": tr.Took.Microseconds(), "servers": servers, "steps": stepsJSON(tr.Steps),
+	})
+}

@@ -1,0 +1,240 @@
+// Package trace deducts once on private servers, with a proxy before each of them, and lists the commands of that deduction as both sides saw
+// them: when a command passed the wire and when its answer did, when the server saw it, how long it ran, and what its scripts did.
+// Start with [New] and [Tracer.Deduct]; [Tracer.WriteTable], [Tracer.WriteJSON] and [Trace.WriteStable] print what it returns.
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/stock"
+	"lastitem/internal/wire"
+)
+
+const (
+	product = 101
+	timeout = 30 * time.Second
+)
+
+// Stock is how many units are there before the deduction.
+const Stock = 100
+
+// Deduction says what is traced.
+type Deduction struct {
+	Mode     stock.Mode
+	Store    stock.Store // "" for the baseline
+	Quantity int64       // 1 to [Stock]
+	Key      string      // the Idempotency-Key, not empty
+}
+
+// Trace is one deduction, from the request to its answer.
+type Trace struct {
+	Deduction
+	Target string // of the request: path and query
+	Status int
+	Answer string
+	Took   time.Duration
+	Steps  []Step
+}
+
+// Step is one command, from both sides of the wire. Times count from the beginning of the request, or are [Unknown].
+type Step struct {
+	Server     string
+	Text       string
+	Pattern    string        // the position's name in the fault lab
+	About      string        // what a script says of itself
+	Poll       bool          // stands where its answer came; it may have been sent before the request
+	Sent, Took time.Duration // on the wire
+	Seen, Ran  time.Duration // in the server
+	Inside     []Step        // what a script did
+}
+
+// Unknown is a time that nobody has told.
+const Unknown = time.Duration(math.MinInt64)
+
+// at is where the step stands.
+func (s Step) at() time.Duration {
+	if s.Poll {
+		return s.Sent + s.Took
+	}
+	return s.Sent
+}
+
+// Deduct sets the stock, deducts once so that connections are open and scripts are loaded, sets the stock again, and deducts
+// once more, under observation.
+func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	tr := Trace{Deduction: d}
+	query := url.Values{"product_id": {strconv.Itoa(product)}, "quantity": {strconv.FormatInt(d.Quantity, 10)}}
+	if d.Store != "" {
+		query.Set("store", string(d.Store))
+	}
+	tr.Target = "/deduct_stock/" + d.Mode.Name + "?" + query.Encode()
+	if err := t.prepare(ctx, tr); err != nil {
+		return tr, err
+	}
+	for _, eye := range t.redises {
+		if err := eye.forget(ctx); err != nil {
+			return tr, err
+		}
+	}
+	if t.mysql != nil {
+		if err := t.mysql.forget(ctx); err != nil {
+			return tr, err
+		}
+	}
+	began := time.Now()
+	if err := t.ask(ctx, &tr, d.Key); err != nil {
+		return tr, err
+	}
+	ended := time.Now()
+	tr.Took = ended.Sub(began)
+	settled, err := t.settle(ctx, d.Mode, began, ended)
+	if err != nil {
+		return tr, err
+	}
+	var views []observed
+	for _, eye := range t.redises {
+		view, err := eye.look(ctx)
+		if err != nil {
+			return tr, err
+		}
+		views = append(views, view...)
+	}
+	if t.mysql != nil {
+		view, err := t.mysql.look(ctx, began, ended)
+		if err != nil {
+			return tr, err
+		}
+		views = append(views, view...)
+	}
+	tr.Steps = join(t.calls(d.Mode, began, settled), views, began)
+	t.explain(tr.Steps)
+	return tr, nil
+}
+
+// prepare leads to the moment before the deduction, from empty stores.
+func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
+	if t.replica.Backends.Client != nil {
+		if err := t.replica.Backends.Client.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	if err := t.replica.Backends.DB.WithContext(ctx).Exec("DELETE FROM product_stock").Error; err != nil {
+		return err
+	}
+	if err := t.available(ctx, tr.Mode.Name); err != nil {
+		return err
+	}
+	if err := t.setStock(ctx, tr.Mode.Segments); err != nil {
+		return err
+	}
+	warm, began := tr, time.Now()
+	if err := t.ask(ctx, &warm, tr.Key+"-before"); err != nil {
+		return err
+	}
+	if warm.Status != http.StatusOK {
+		return fmt.Errorf("%s answers %d %s", tr.Target, warm.Status, warm.Answer)
+	}
+	if _, err := t.settle(ctx, tr.Mode, began, time.Now()); err != nil {
+		return err
+	}
+	if tr.Mode.Segments > 0 && t.replica.Backends.Client != nil {
+		// The segment is drawn: the counter of fences of the one that comes shall not be there by chance.
+		if err := t.replica.Backends.Client.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	return t.setStock(ctx, tr.Mode.Segments)
+}
+
+// available waits until the backends of a mode have been asked and have answered.
+func (t *Tracer) available(ctx context.Context, mode string) error {
+	for {
+		status, err := t.replica.Shop.Mode(mode)
+		if slices.Contains(status.Mode.Needs, stock.NeedMySQL) && !t.replica.Backends.SQL.MySQL() {
+			return fmt.Errorf("mode %s is not available on %s: %w", mode, t.kinds["sql"], status.Err)
+		}
+		if err == nil && status.Err == nil && t.replica.Backends.Ready() == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("mode %s is not available: %w", mode, errors.Join(err, status.Err, t.replica.Backends.Ready()))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ask sends the request and keeps the answer.
+func (t *Tracer) ask(ctx context.Context, tr *Trace, key string) (err error) {
+	tr.Status, tr.Answer, err = t.send(ctx, http.MethodPost, tr.Target, "", http.Header{"Idempotency-Key": {key}})
+	return err
+}
+
+// setStock begins a run: it also deletes the orders of the one before.
+func (t *Tracer) setStock(ctx context.Context, segments int) error {
+	body := fmt.Sprintf(`{"stock":%d,"segments":%d}`, Stock, segments)
+	if segments == 0 {
+		body = fmt.Sprintf(`{"stock":%d}`, Stock)
+	}
+	path := fmt.Sprintf("/products/%d/stock", product)
+	status, answer, err := t.send(ctx, http.MethodPut, path, body, http.Header{
+		"Authorization": {"Bearer " + t.token}, "Content-Type": {"application/json"},
+	})
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("PUT %s answers %d %s", path, status, answer)
+	}
+	return err
+}
+
+// send sends a request to the replica and returns the status and the body of its answer.
+func (t *Tracer) send(ctx context.Context, method, target, body string, header http.Header) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, t.url+target, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header = header
+	res, err := t.client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	answer, err := io.ReadAll(res.Body)
+	return res.StatusCode, strings.TrimSpace(string(answer)), err
+}
+
+// calls are the commands of the deduction, and nothing that goes on beside it: the mode kafka probes its consumers all the time.
+func (t *Tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
+	kafka := slices.Contains(m.Needs, stock.NeedKafka)
+	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool {
+		return background(c.Text) || c.Server == string(stock.NeedKafka) && !kafka
+	})
+}
+
+// background names what a replica sends without a request: the probes of its health checks, what keeps sessions alive, the first
+// words of a connection, and our own looks at the servers.
+func background(text string) bool {
+	for _, prefix := range []string{
+		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
+		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
+		"sync /", "setData /lastitem-health", // ZooKeeper
+		"KV.Txn compare:<result:LESS key:", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return strings.HasPrefix(text, "SET ") && strings.Contains(text, "health:{") || strings.HasPrefix(text, "PUT /v1/kv/") && strings.Contains(text, "health?cas=")
+}
