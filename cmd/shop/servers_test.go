@@ -36,8 +36,8 @@ var serverRows = []serverRow{
 	{
 		"newer",
 		map[string]string{
-			"en": "`make test-newer`: the tests of lock, store, backend and exhibits, and a demo",
-			"zh": "`make test-newer`：lock、store、backend、exhibits 的测试，外加一次 demo",
+			"en": "`make test-newer`: the tests of lock, store, backend and writeups, and a demo",
+			"zh": "`make test-newer`：lock、store、backend、writeups 的测试，外加一次 demo",
 		},
 		map[string]string{"en": "from Debian's development release", "zh": "来自 Debian 开发版"},
 	},

@@ -203,8 +203,8 @@ func TestWriteUps(t *testing.T) {
 			t.Errorf("no claim about the mode %s", m.Name)
 		}
 	}
-	for _, name := range testsIn(t, "internal/exhibits") {
-		if !tests["exhibits."+name] {
+	for _, name := range testsIn(t, "internal/writeups") {
+		if !tests["writeups."+name] {
 			t.Errorf("no claim that the exhibit %s is about", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package exhibits_test
+package writeups_test
 
 import (
 	"regexp"

@@ -1,9 +1,9 @@
-// Package exhibits_test shows, on real servers, what is wrong with listings and claims that are common in write-ups on deducting
+// Package writeups_test shows, on real servers, what is wrong with listings and claims that are common in write-ups on deducting
 // stock under a distributed lock. docs/write-ups.md says which claim each test belongs to.
 //
 // An exhibit sends real commands in a fixed order, as two or three clients would interleave, wants each answer, and tells
 // the story: run one with -v. Where docs/interview.md shows a story, it is held to what was told; -update writes it anew.
-package exhibits_test
+package writeups_test
 
 import (
 	"context"
@@ -91,7 +91,7 @@ var documents = struct {
 func (s *story) compare() {
 	documents.Lock()
 	defer documents.Unlock()
-	command := regexp.QuoteMeta("go test -v -run '^" + s.Name() + "$' ./internal/exhibits")
+	command := regexp.QuoteMeta("go test -v -run '^" + s.Name() + "$' ./internal/writeups")
 	shown := regexp.MustCompile("(?s)```sh\n" + command + "\n```\n\n```text\n(.*?)```\n")
 	for _, name := range documents.names {
 		text, err := os.ReadFile(name)
@@ -112,7 +112,7 @@ func (s *story) compare() {
 			continue
 		}
 		if diff := cmp.Diff(want, string(text[at[2]:at[3]])); diff != "" {
-			s.Errorf("%s: run 'go test ./internal/exhibits -update' (-told +shown):\n%s", name, diff)
+			s.Errorf("%s: run 'go test ./internal/writeups -update' (-told +shown):\n%s", name, diff)
 		}
 	}
 }
