@@ -23,7 +23,7 @@ func (e *Engine) ask(l *line) {
 	if queue {
 		flag = "1"
 	}
-	c := e.newCall(l.mode.scripts().acquire, l.mode, l.key, l.token).add(flag, decimal(l.fences()))
+	c := e.newCall(l.mode.scripts().acquire, l.mode, l.key, l.token).add(flag, decimal(l.fences()), e.keep)
 	c.asks, c.token, c.queue = l, l.token, queue
 	if e.o.Replicas == 0 {
 		e.wire.send(c)

@@ -45,6 +45,9 @@ type Options struct {
 	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
+	// FenceTTL is how long the fencing counter of a key outlives the last use of the lock; default 1 h, at least a minute. A counter
+	// that is missing goes on from the clock of Redis: see [Keys].
+	FenceTTL time.Duration
 	// Steps and Metrics are told what happens; both may be left out.
 	Steps   *step.Stream
 	Metrics Metrics
@@ -67,6 +70,7 @@ type Engine struct {
 	id      string
 	publish string // PUBLISH, or SPUBLISH where the client is a cluster's
 	ttl     string // in ms
+	keep    string // FenceTTL in ms
 	claim   time.Duration
 	resends bool // the client repeats commands on its own, so that any answer may be the second
 	epoch   time.Time
@@ -91,6 +95,7 @@ type Engine struct {
 // The bounds of a TTL, and what a grant by message may take at most to be answered. The look-out comes more often than that.
 const (
 	minTTL   = 50 * time.Millisecond
+	minFence = time.Minute // what waits is looked after much more often
 	maxClaim = 2500 * time.Millisecond
 )
 
@@ -105,16 +110,19 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	setDefault(&o.Cohort, 16)
 	setDefault(&o.CohortTime, 50*time.Millisecond)
 	setDefault(&o.ReplicasTimeout, time.Second)
+	setDefault(&o.FenceTTL, time.Hour)
 	switch {
 	case c == nil:
 		return nil, errors.New("lock: engine: no client")
 	case o.TTL < minTTL:
 		return nil, fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
+	case o.FenceTTL < minFence:
+		return nil, fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
 	case o.Cohort < 1 || o.CohortTime < 0 || o.MaxHold < 0 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond:
 		return nil, errors.New("lock: engine: a bound is negative")
 	}
 	e := &Engine{
-		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()),
+		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), keep: decimal(o.FenceTTL.Milliseconds()),
 		claim: min(o.TTL, maxClaim), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
 	}
 	switch c := c.(type) {

@@ -49,6 +49,7 @@ func TestNewEngineRefuses(t *testing.T) {
 		"no client":     {},
 		"redis.Ring":    {c: ring},
 		"TTL 49ms":      {c: c, o: handoff.Options{TTL: 49 * time.Millisecond}},
+		"FenceTTL 59s":  {c: c, o: handoff.Options{FenceTTL: 59 * time.Second}},
 		"bound is nega": {c: c, o: handoff.Options{MaxHold: -1}},
 	} {
 		if _, err := handoff.New(test.c, test.o); err == nil || !strings.Contains(err.Error(), why) {

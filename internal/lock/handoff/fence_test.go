@@ -68,21 +68,83 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 	}
 }
 
-// The fencing counter outlives its last use by six days, however long it has been used.
-func TestEngineFenceOutlivesIdleDays(t *testing.T) {
+// The fencing counter outlives its last use by half of FenceTTL at least, however long it has been used, and by FenceTTL at most, so that keys
+// that are used once do not stay for long.
+func TestEngineFenceTTL(t *testing.T) {
 	s := testenv.Redis(t)
-	ctx, key := t.Context(), s.Prefix+"{1}"
-	l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Handoff()
-	const day = 24 * time.Hour
-	fence := handoff.KeysOf(key).Fence
-	for _, left := range []time.Duration{0, time.Hour, 6*day - time.Minute, 6*day + time.Minute} {
-		if left > 0 && !s.Client.PExpire(ctx, fence, left).Val() {
-			t.Fatal("there is no fence")
+	ctx, c := t.Context(), locktest.RedisClient(t, s)
+	for _, test := range []struct {
+		o    handoff.Options
+		want time.Duration
+	}{{handoff.Options{}, time.Hour}, {handoff.Options{FenceTTL: 10 * time.Minute}, 10 * time.Minute}} {
+		for _, name := range []string{"handoff", "fair", "rw-write"} {
+			t.Run(name+" "+test.want.String(), func(t *testing.T) {
+				l, key := pick(engine(t, c, test.o), name), s.Prefix+"{"+t.Name()+"}"
+				fence := handoff.KeysOf(key).Fence
+				for _, left := range []time.Duration{0, time.Minute, test.want/2 - time.Minute, test.want/2 + time.Minute} {
+					if left > 0 && !s.Client.PExpire(ctx, fence, left).Val() {
+						t.Fatal("there is no fence")
+					}
+					locktest.Warm(t, l, key)
+					if got := s.Client.PTTL(ctx, fence).Val(); got < test.want/2 || got > test.want {
+						t.Errorf("used with %s to live, it has %s, want %s at most and half of it at least", left, got, test.want)
+					}
+				}
+			})
 		}
-		locktest.Warm(t, l, key)
-		if got := s.Client.PTTL(ctx, fence).Val(); got < 6*day || got > 7*day {
-			t.Errorf("used with %s to live, it has %s, want six to seven days", left, got)
-		}
+	}
+}
+
+// The tickets that order the queue stay for as long as somebody waits, however long the holder keeps the lock: else who comes later would be
+// the first. The fence rises too, although the counter began with the waiter's ticket.
+func TestEngineTicketsOutliveAWaiter(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key := s.Prefix + "{" + name + "}"
+			fence := handoff.KeysOf(key).Fence
+			held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
+			s.Client.Del(t.Context(), fence)
+			first := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
+			if got := s.Client.PTTL(t.Context(), fence).Val(); got < 30*time.Minute {
+				t.Errorf("with a waiter the tickets have %s to live, want an hour", got)
+			}
+			s.Client.PExpire(t.Context(), fence, 10*time.Minute)
+			locktest.Eventually(t, "the waiter's next poll keeps the tickets", func() bool {
+				return s.Client.PTTL(t.Context(), fence).Val() > 30*time.Minute
+			})
+			second := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key, 2)
+			released(t, held)
+			lease := served(t, "who came first", first)
+			if lease.Fence() <= held.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
+			}
+			released(t, lease)
+			released(t, served(t, "who came second", second))
+		})
+	}
+}
+
+// A counter of which only the tickets are left, as after a waiter that gave up, does not let the fence begin at one.
+func TestEngineFenceWhereOnlyTicketsAreLeft(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		t.Run(name, func(t *testing.T) {
+			key := s.Prefix + "{" + name + "}"
+			fence := handoff.KeysOf(key).Fence
+			l := pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name)
+			held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
+			released(t, held)
+			s.Client.Del(t.Context(), fence)
+			s.Client.HSet(t.Context(), fence, "ticket", 7)
+			s.Client.PExpire(t.Context(), fence, time.Hour)
+			lease := holds(t, l, key)
+			if lease.Fence() <= held.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
+			}
+			released(t, lease)
+		})
 	}
 }
 

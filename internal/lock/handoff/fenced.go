@@ -46,7 +46,7 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, erro
 func (h *holding) raise(seen uint64) error {
 	e, l := h.e, h.l
 	fences := uint64(l.fences())
-	c := e.newCall(engineRaise, l.mode, l.key, h.token).add(decimal(seen), decimal(fences))
+	c := e.newCall(engineRaise, l.mode, l.key, h.token).add(decimal(seen), decimal(fences), e.keep)
 	e.call(c)
 	last := uint64(number(c.reply))
 	switch {

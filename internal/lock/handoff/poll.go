@@ -99,7 +99,7 @@ func (e *Engine) look(k *lookout) {
 			c.script = engineRWPoll
 			c.key(readersKey(k.key))
 		}
-		c.add(tokens[0], e.ttl, e.publish).add(tokens[1:]...)
+		c.add(tokens[0], e.ttl, e.publish).add(tokens[1:]...).add(e.keep)
 		if c.err = e.posts.join(ctx, k.key); c.err == nil {
 			e.call(c)
 		}

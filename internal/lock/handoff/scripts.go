@@ -75,7 +75,8 @@ type answer struct {
 	err     error
 }
 
-// newCall is a call of a script with the pass function about a token: with its keys, and the arguments that all of them have.
+// newCall is a call of a script with the pass function about a token: with its keys, and the first arguments, which all of them have. The
+// caller adds the rest; the last one is always keep.
 func (e *Engine) newCall(s *script, m mode, key, token string) *call {
 	k := scriptKeys(key, token)
 	c := newCall(s, k[:s.keys]...)
@@ -184,16 +185,16 @@ func (e *Engine) sendRelease(l *line, token, next string) (released int64, a ans
 func (e *Engine) newRelease(l *line, token, next string) *call {
 	s := l.mode.scripts().release
 	if next == "" || l.mode.shares() {
-		return e.newCall(s, l.mode, l.key, token).add(next)
+		return e.newCall(s, l.mode, l.key, token).add(next, e.keep)
 	}
 	k := scriptKeys(l.key, next)
-	return newCall(s, k[:]...).add(token, e.ttl, e.publish, next)
+	return newCall(s, k[:]...).add(token, e.ttl, e.publish, next, e.keep)
 }
 
 // sendCancel undoes an attempt, later where it fails.
 func (e *Engine) sendCancel(key, token string) {
 	m := modeOf(token)
-	c := e.newCall(m.scripts().cancel, m, key, token).add(rememberCancel)
+	c := e.newCall(m.scripts().cancel, m, key, token).add(rememberCancel, e.keep)
 	e.call(c)
 	if c.err != nil {
 		e.owe(debt{key, token})

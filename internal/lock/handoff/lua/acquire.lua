@@ -6,13 +6,12 @@ local call = redis.call
 local released = call('GET', KEYS[4]) == ARGV[1]
 if not released and call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  local left, fences = call('PTTL', KEYS[3]), ARGV[5]
-  if left <= 0 then -- there is no counter: see begin in fence.lua
+  local fence = call('HINCRBY', KEYS[3], 'fence', ARGV[5])
+  if fence == tonumber(ARGV[5]) then -- there was no counter: see begin in fence.lua
     local t = call('TIME')
-    fences = string.format('%.0f', t[1] * 1000000 + t[2] + fences)
+    fence = call('HINCRBY', KEYS[3], 'fence', t[1] .. string.format('%06d', t[2]))
   end
-  local fence = call('HINCRBY', KEYS[3], 'fence', fences)
-  if left < 518400000 then call('PEXPIRE', KEYS[3], 604800000) end -- six days; a week again, once a day and not every time
+  if call('PTTL', KEYS[3]) < ARGV[#ARGV] / 2 then call('PEXPIRE', KEYS[3], ARGV[#ARGV]) end -- not every time
   return fence
 end
 local owner = call('GET', KEYS[1])

@@ -1,18 +1,24 @@
 -- Part of the engine's scripts: how a free lock goes to the first waiter whose process still listens.
 -- KEYS[1] lock: the owner's token, with PX   KEYS[2] queue: ZSET of tokens by ticket
 -- KEYS[3] hash: fence, ticket   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token, where the script needs it
--- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH
+-- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH   ARGV[#ARGV] how long (ms) the counters outlive their last use
 -- A token is "process.number.fences.claim": so many fencing tokens it reserves, so long (ms) it may take to answer a grant.
-local skipped, keep, memory = 0, 604800000, 60000 -- ms: a week for what must outlive any stall, a minute for re-sent calls
+local skipped, keep, memory = 0, ARGV[#ARGV], 60000 -- ms: memory is for calls that are sent again
 
 local function now()
   local t = redis.call('TIME')
   return string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
 end
 
+-- retain keeps the queue, and the tickets that order it, for as long as somebody waits.
+local function retain()
+  redis.call('PEXPIRE', KEYS[2], keep)
+  redis.call('PEXPIRE', KEYS[3], keep)
+end
+
 local function enqueue(token)
   redis.call('ZADD', KEYS[2], 'NX', redis.call('HINCRBY', KEYS[3], 'ticket', 1), token)
-  redis.call('PEXPIRE', KEYS[2], keep)
+  retain()
 end
 
 -- include fence.lua

@@ -13,7 +13,7 @@ for i = 1, #ended do
     vanished = vanished + 1
   end
 end
-redis.call('PEXPIRE', KEYS[2], keep)
+retain()
 if not owner then owner, fence = pass(mine) end
 if mine[owner] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -24,7 +24,7 @@ for i = 1, #KEYS - 5 do
     end
   end
 end
-redis.call('PEXPIRE', KEYS[2], keep)
+retain()
 if not gate then
   for token in pairs(admit(mine)) do found[#found + 1] = token end
 end

@@ -4,8 +4,8 @@
 -- ended; last fence; ms until the gate, or the first reader, expires; time; skipped}.
 local seen = redis.call('MGET', KEYS[1], KEYS[4], KEYS[5])
 local fresh = not seen[3] and seen[2] ~= ARGV[1]
-if not seen[1] and fresh and redis.call('EXISTS', KEYS[2], KEYS[#KEYS]) == 0 and redis.call('PTTL', KEYS[3]) > 0 then
-  redis.call('PEXPIRE', KEYS[3], 604800000)
+if not seen[1] and fresh and redis.call('EXISTS', KEYS[2], KEYS[#KEYS]) == 0 and redis.call('HEXISTS', KEYS[3], 'fence') == 1 then
+  redis.call('PEXPIRE', KEYS[3], ARGV[#ARGV])
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return {2, redis.call('HINCRBY', KEYS[3], 'fence', ARGV[5]), 0, '0', 0}
 end
