@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"lastitem/internal/lock"
@@ -17,8 +16,7 @@ func (e *Engine) ask(l *line) {
 	if e.closed {
 		return
 	}
-	patient := slices.ContainsFunc(l.waiters, func(w *waiter) bool { return !w.overdue })
-	queue := patient && e.posts.listening(l.key) // a process without a subscriber would be skipped
+	queue := l.patient() && e.posts.listening(l.key) // a process without a subscriber would be skipped
 	flag := "0"
 	if queue {
 		flag = "1"
@@ -90,12 +88,12 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 		e.grant(l, a.fence, a.sent, e.o.TTL)
 	case queue:
 		l.phase, l.asked, l.serverTime = queued, a.sent, a.time
-		if e.expel(l, true); len(l.waiters) > 0 {
+		if e.expel(l, true); l.waiters.size > 0 {
 			e.lookOut(l, a.ttl)
 		}
 	default:
 		e.expel(l, l.strays) // an earlier one may yet take the lock
-		return len(l.waiters) == 0
+		return l.waiters.size == 0
 	}
 	return true
 }
@@ -119,6 +117,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 		return nil, lock.GaveUp(ctx)
 	}
 	w := &waiter{ctx: ctx, ready: make(chan struct{}), next: newHolding(ctx, e), began: e.now()}
+	w.place.member = w
 	var limit time.Duration
 	until, bounded := lock.WaitUntil(ctx)
 	if bounded {

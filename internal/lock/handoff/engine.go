@@ -192,7 +192,7 @@ func (e *Engine) Close(ctx context.Context) error {
 			held = append(held, l.hold)
 			l.hold.finish(l.until, context.Canceled) // now: what is released late may have expired by then
 		}
-		if len(l.waiters) > 0 {
+		if l.waiters.size > 0 {
 			e.empty(l, ErrClosed, true)
 		}
 	}

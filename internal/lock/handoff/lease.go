@@ -161,7 +161,7 @@ func (e *Engine) lose(l *line) {
 
 // again bids anew for those who wait in l, or ends it.
 func (e *Engine) again(l *line) {
-	if len(l.waiters) == 0 {
+	if l.waiters.size == 0 {
 		e.drop(l)
 		return
 	}
@@ -206,7 +206,7 @@ func (h *holding) free(ctx context.Context) error {
 			strays = l.strays && l.mode != reading // a read's release remembers by itself
 			e.forget(l)
 			switch {
-			case len(l.waiters) == 0:
+			case l.waiters.size == 0:
 				e.drop(l)
 			case e.posts.listening(l.key):
 				e.bid(l)
@@ -231,7 +231,7 @@ func (h *holding) free(ctx context.Context) error {
 
 // mayPass bounds the cohort, and leaves the next holder some time to be trusted.
 func (l *line) mayPass(now time.Duration) bool {
-	return len(l.waiters) > 0 && l.fence <= l.last && now-l.granted < l.e.o.CohortTime && l.until-now > l.e.claim/4
+	return l.waiters.size > 0 && l.fence <= l.last && now-l.granted < l.e.o.CohortTime && l.until-now > l.e.claim/4
 }
 
 // release sends the release, with which the line bids again under the token next where that is not "".

@@ -14,7 +14,7 @@ import (
 
 // lookout looks after the lines of this process that are in the queue of one key, in case a message is lost.
 type lookout struct {
-	lines  []*line // in the order in which they queued
+	lines  fifo[line] // in the order in which they queued
 	alarm  alarm
 	key    string
 	failed int
@@ -39,7 +39,7 @@ func (e *Engine) lookOut(l *line, ttl time.Duration) {
 		k.alarm.look = k
 		e.rooms[l.key] = k
 	}
-	k.lines = append(k.lines, l)
+	k.lines.push(&l.place)
 	if at := e.now() + e.lookAfter(ttl); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
 		e.schedule(&k.alarm, at)
 	}
@@ -50,10 +50,8 @@ func (e *Engine) unlook(l *line) {
 	if k == nil {
 		return
 	}
-	if i := slices.Index(k.lines, l); i >= 0 {
-		k.lines = slices.Delete(k.lines, i, i+1)
-	}
-	if len(k.lines) == 0 {
+	k.lines.remove(&l.place)
+	if k.lines.size == 0 {
 		e.unschedule(&k.alarm)
 		delete(e.rooms, l.key)
 	}
@@ -79,10 +77,12 @@ func (e *Engine) look(k *lookout) {
 	k.busy = true
 	e.unschedule(&k.alarm)
 	// The rest, if any, has its turn when some of these have had theirs: Lua takes only so many values at once.
-	lines := slices.Clone(k.lines[:min(len(k.lines), lookSize)])
-	tokens := make([]string, len(lines))
-	for i, l := range lines {
-		tokens[i] = l.token
+	var lines []*line
+	var tokens []string
+	for l := range k.lines.all() {
+		if lines, tokens = append(lines, l), append(tokens, l.token); len(lines) == lookSize {
+			break
+		}
 	}
 	e.spawn(func() {
 		ctx, cancel := lease.Detached(context.Background())
@@ -145,8 +145,12 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 		}
 	}
 	if e.rooms[k.key] == k {
-		if n := len(lines); len(k.lines) > n { // the others next time
-			k.lines = append(slices.Clone(k.lines[n:]), k.lines[:n]...)
+		if k.lines.size > len(lines) { // the others next time
+			for _, l := range lines {
+				if k.lines.remove(&l.place) {
+					k.lines.push(&l.place)
+				}
+			}
 		}
 		e.schedule(&k.alarm, e.now()+e.lookAfter(a.ttl))
 	}

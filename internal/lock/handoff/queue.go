@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"lastitem/internal/lock"
@@ -21,8 +20,9 @@ type line struct {
 	key     string
 	token   string
 	number  uint64 // of the token
-	waiters []*waiter
-	hold    *holding // whoever has it; nil unless held
+	waiters fifo[waiter]
+	place   place[line] // among the lines that are queued for the key
+	hold    *holding    // whoever has it; nil unless held
 
 	fence, last uint64        // the next fencing token to give out, the last reserved
 	granted     time.Duration // when this process got it
@@ -59,6 +59,7 @@ type waiter struct {
 	began   time.Duration
 	overdue bool // waits only for the answer to the attempt that is under way
 	late    bool // had to wait for somebody
+	place   place[waiter]
 }
 
 func (w *waiter) settle(h *holding, err error) {
@@ -77,17 +78,28 @@ func (e *Engine) join(w *waiter, key string, m mode) (*line, error) {
 		if w.late = true; w.overdue && l.phase != asking {
 			return nil, lock.ErrBusy
 		}
-		l.waiters = append(l.waiters, w)
+		l.waiters.push(&w.place)
 		return l, nil
 	}
-	l := &line{e: e, key: key, mode: m, waiters: []*waiter{w}}
-	l.alarm.line = l
+	l := &line{e: e, key: key, mode: m}
+	l.alarm.line, l.place.member = l, l
+	l.waiters.push(&w.place)
 	if m == handingOff {
 		e.lines[key] = l
 	}
 	e.bid(l)
 	e.ask(l)
 	return l, nil
+}
+
+// patient says whether somebody in l waits for more than the answer to one attempt.
+func (l *line) patient() bool {
+	for w := range l.waiters.all() {
+		if !w.overdue {
+			return true
+		}
+	}
+	return false
 }
 
 // bid gives l a new token, and the phase that comes with it.
@@ -110,11 +122,7 @@ func (e *Engine) grant(l *line, fence uint64, sent, ttl time.Duration) {
 
 // serve lets the first waiter hold the lock.
 func (e *Engine) serve(l *line, since time.Duration) {
-	w := l.waiters[0]
-	l.waiters[0] = nil
-	if l.waiters = l.waiters[1:]; len(l.waiters) == 0 {
-		l.waiters = nil
-	}
+	w := l.waiters.pop()
 	now := e.now()
 	l.hold = w.next
 	l.hold.l, l.hold.token, l.hold.fence, l.hold.since = l, l.token, l.fence, now
@@ -147,7 +155,7 @@ func (e *Engine) pushed(token, mark string, fence uint64, serverTime int64, key 
 		at += max(0, time.Duration(serverTime-l.serverTime)*time.Millisecond)
 	}
 	now := e.now()
-	for _, w := range l.waiters {
+	for w := range l.waiters.all() {
 		w.late = true
 	}
 	// The acquire that is under way may come after the release: a second one, or one that a read's script would not know.
@@ -164,41 +172,30 @@ func (e *Engine) pushed(token, mark string, fence uint64, serverTime int64, key 
 func (e *Engine) leave(l *line, w *waiter) *holding {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if i := slices.Index(l.waiters, w); i >= 0 {
-		l.waiters = slices.Delete(l.waiters, i, i+1)
-		if len(l.waiters) == 0 && l.phase != held {
-			e.empty(l, nil, true)
-		}
+	if l.waiters.remove(&w.place) && l.waiters.size == 0 && l.phase != held {
+		e.empty(l, nil, true)
 	}
 	return w.hold
 }
 
 // expel fails the waiters that wanted no more than one attempt, and ends a line without waiters as empty does.
 func (e *Engine) expel(l *line, undo bool) {
-	kept := l.waiters[:0]
-	for _, w := range l.waiters {
-		if w.overdue {
+	for w := range l.waiters.all() {
+		if w.late = true; w.overdue {
+			l.waiters.remove(&w.place)
 			w.settle(nil, lock.ErrBusy)
-		} else {
-			w.late = true
-			kept = append(kept, w)
 		}
 	}
-	clear(l.waiters[len(kept):])
-	if l.waiters = kept; len(kept) == 0 {
-		l.waiters = nil
-		if l.phase != held {
-			e.empty(l, nil, undo)
-		}
+	if l.waiters.size == 0 && l.phase != held {
+		e.empty(l, nil, undo)
 	}
 }
 
 // empty fails all waiters of a line and ends its bid; where undo is true, on the server too.
 func (e *Engine) empty(l *line, err error, undo bool) {
-	for _, w := range l.waiters {
-		w.settle(nil, err)
+	for l.waiters.size > 0 {
+		l.waiters.pop().settle(nil, err)
 	}
-	l.waiters = nil
 	if l.phase == held {
 		return
 	}
