@@ -48,7 +48,9 @@ func sum(c Cell, played []Played) Cell {
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
-		c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
+		if p.Schedule.Expiry != Forced { // else no lease had to run out
+			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
+		}
 		if longer[p.Blocked] > longer[c.Blocked] {
 			c.Blocked = p.Blocked
 		}

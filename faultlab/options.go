@@ -18,6 +18,8 @@ type Options struct {
 	All bool
 	// Pairs adds the schedules with two preemptions: the victim and the rival are both held, each at each of its commands.
 	Pairs bool
+	// Expiry is how the locks of a stopped or dead holder expire in the faults that can force it, pause and crash; "" = Awaited.
+	Expiry Expiry
 	// Learn accepts every finding about the hazards of fault.Beyond as the expected one; it is set to update matrix.json.
 	Learn bool
 	// Extras are the services that are started beside Redis and SQL, localstack.Etcd and the like; a mode that needs another is left out.

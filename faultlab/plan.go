@@ -87,6 +87,9 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 		}
 	}
 	c.Left = len(all) - len(chosen)
+	for i := range chosen {
+		chosen[i] = chosen[i].expiring(l.o.Expiry)
+	}
 	return chosen, nil
 }
 

@@ -30,7 +30,8 @@ type Drawn struct {
 	Seed      uint64               `json:"seed"`
 	Cells     int                  `json:"cells"` // the cells that schedules were drawn from: those that must be exact
 	Schedules int                  `json:"schedules"`
-	Pairs     int                  `json:"pairs"` // the schedules in which the rival was held too
+	Pairs     int                  `json:"pairs"`  // the schedules in which the rival was held too
+	Thirds    int                  `json:"thirds"` // those of Pairs in which a third request was held as well
 	Outcomes  map[api.Outcomes]int `json:"outcomes"`
 	Broken    []Played             `json:"broken,omitempty"` // the schedules that showed a letter or could not be played
 	Servers   map[string]string    `json:"servers"`
@@ -38,9 +39,9 @@ type Drawn struct {
 	Took      time.Duration        `json:"took_ns"`
 }
 
-// Random plays random schedules of the cells that must be exact: a random mode, store, hazard, variant, position of the victim and often a
-// position of the rival. It finds a rare interleaving only by luck; [Explore] plays every position, but holds the rival only before a
-// command, while Random also holds it before an answer. Drawn is nil if the lab could not be started.
+// Random plays random schedules of the cells that must be exact: a random mode, store, hazard, variant, position of the victim, often a
+// position of the rival, and sometimes one of a third request with the order in which the three go on. It finds a rare interleaving only by luck;
+// [Explore] plays every position, but holds the rival only before a command and never a third request, while Random also holds them before an answer. Drawn is nil if the lab could not be started.
 func Random(ctx context.Context, o Options, r Randomly) (*Drawn, error) {
 	o.complete()
 	began := time.Now()
@@ -141,7 +142,7 @@ func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, err
 			continue
 		}
 		if s, ok := drawn(l.mode(c.Mode), c, path, rng); ok {
-			return s, nil
+			return s.expiring(l.o.Expiry), nil
 		}
 	}
 }
@@ -168,11 +169,19 @@ func drawn(m api.Mode, c Cell, path rig.Path, rng *rand.Rand) (Schedule, bool) {
 	a.Cut = pick(rng, f.Cuts)
 	s.A = &a
 	if f.Rival || f.Pairs && rng.IntN(2) == 0 {
-		b := pick(rng, path.Steps)
-		b.Cut = pick(rng, []rig.Cut{rig.Command, rig.Answer})
-		s.B = &b
+		s.B = rivalAt(path, rng)
+		if rng.IntN(3) == 0 {
+			s.C, s.Order = rivalAt(path, rng), pick(rng, fault.Orders)
+		}
 	}
 	return s, true
+}
+
+// rivalAt draws where a request other than the victim's is held.
+func rivalAt(path rig.Path, rng *rand.Rand) *rig.Position {
+	at := pick(rng, path.Steps)
+	at.Cut = pick(rng, rivalCuts)
+	return &at
 }
 
 func pick[T any](rng *rand.Rand, all []T) T { return all[rng.IntN(len(all))] }
@@ -183,6 +192,9 @@ func (d *Drawn) add(r Randomly, p Played) {
 	d.Outcomes[p.Outcome]++
 	if p.Schedule.B != nil {
 		d.Pairs++
+	}
+	if p.Schedule.C != nil {
+		d.Thirds++
 	}
 	switch p.Outcome {
 	case api.Exact, Idle:

@@ -23,7 +23,7 @@ func TestDrawn(t *testing.T) {
 		draw := func(n uint64) (Schedule, bool) {
 			return drawn(api.Mode{Name: "m"}, Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, path, rand.New(rand.NewPCG(7, n)))
 		}
-		kinds, none := map[string]bool{}, 0
+		kinds, orders, none := map[string]bool{}, map[string]bool{}, 0
 		for n := range uint64(400) {
 			s, ok := draw(n)
 			again, _ := draw(n)
@@ -42,11 +42,21 @@ func TestDrawn(t *testing.T) {
 				t.Errorf("%s: the victim has not finished: %s", f.Name, s)
 			case f.Rival && s.B == nil || s.B != nil && !f.Rival && !f.Pairs:
 				t.Errorf("%s: the rival: %s", f.Name, s)
+			case s.C != nil && s.B == nil || (s.C == nil) != (s.Order == ""):
+				t.Errorf("%s: the third request: %s", f.Name, s)
+			case s.Check() != nil:
+				t.Errorf("%s: %s: %v", f.Name, s, s.Check())
 			}
 			kinds[fmt.Sprint(s.A == nil, s.B == nil, s.Variant)] = true
+			if s.C != nil {
+				orders[s.Order] = true
+			}
 			if s.A != nil {
 				kinds[s.A.Pattern+string(s.A.Cut)] = true
 			}
+		}
+		if thirds := f.Pairs || f.Rival; thirds && len(orders) != len(fault.Orders) || !thirds && len(orders) > 0 {
+			t.Errorf("%s: orders of three in 400 draws: %v", f.Name, orders)
 		}
 		want := 3 * len(f.Cuts)
 		if f.Finished {

@@ -1,6 +1,8 @@
 package faultlab
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -20,9 +22,24 @@ func TestScheduleCheck(t *testing.T) {
 		`does not hold the victim at a cut "sidew`: {Fault: api.Pause, A: broken},
 		"needs the position of the rival":          {Fault: api.Late, A: held},
 		`a rival is not held at a cut "sideways"`:  {Fault: api.Pause, A: held, B: broken},
+		`a third request is not held at a cut "si`: {Fault: api.Pause, A: held, B: held, C: broken},
+		"crash does not hold a third request":      {Fault: api.Crash, A: held, B: held, C: held},
+		"pause does not hold a third request here": {Fault: api.Pause, A: held, C: held},
+		"there is no position c":                   {Fault: api.Pause, A: held, B: held, Order: "BAC"},
+		`the order "ABB" is none of A, B and C`:    {Fault: api.Pause, A: held, B: held, C: held, Order: "ABB"},
+		`locks do not expire "forced" in a sched`:  {Fault: api.Slow, A: held, Expiry: Forced},
+		`locks do not expire "now" in a schedule`:  {Fault: api.Pause, A: held, Expiry: "now"},
 	} {
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Check(%v) = %v, want %q", s, err, want)
+		}
+	}
+	for _, s := range []Schedule{
+		{Fault: api.Pause, A: held, B: held, C: held, Order: "CAB", Expiry: Forced}, {Fault: api.Late, A: held, B: held, C: held},
+		{Fault: api.Crash, A: held, Expiry: Forced}, {Fault: api.Pause, A: held, Expiry: Awaited},
+	} {
+		if err := s.Check(); err != nil {
+			t.Errorf("Check(%v) = %v, want nil", s, err)
 		}
 	}
 	matrix, err := Committed()
@@ -34,6 +51,26 @@ func TestScheduleCheck(t *testing.T) {
 			if err := s.Check(); err != nil {
 				t.Errorf("the witness of %s %s %s %s: %v", c.Mode, c.Store, c.Fault, letter, err)
 			}
+		}
+	}
+}
+
+// A file from before there were third requests and forced expiry says what it said; a new one keeps both.
+func TestScheduleFile(t *testing.T) {
+	t.Parallel()
+	const old = `{"mode":"lua-lock","store":"sql","fault":"pause","a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"},` +
+		`"b":{"server":"redis","pattern":"SET","nth":2,"cut":"answer"}}`
+	added := strings.TrimSuffix(old, "}") + `,"c":{"server":"sql","pattern":"COMMIT","nth":1,"cut":"command"},"order":"CBA","expiry":"forced"}`
+	for _, file := range []string{old, added} {
+		var s Schedule
+		if err := errors.Join(json.Unmarshal([]byte(file), &s), s.Check()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(s); err != nil || string(got) != file {
+			t.Errorf("written again: %s, %v; want %s", got, err, file)
+		}
+		if s.Order == "CBA" && !strings.HasSuffix(s.String(), "C before sql: COMMIT, on in the order CBA, expiry forced") {
+			t.Errorf("String() = %q", s)
 		}
 	}
 }

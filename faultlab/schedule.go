@@ -24,6 +24,29 @@ type Schedule struct {
 	// A is where the victim is held, B the rival; nil = the victim finishes, and the rival is not held.
 	A *rig.Position `json:"a,omitempty"`
 	B *rig.Position `json:"b,omitempty"`
+	// C is where a third request is held, beside A and B; nil = nowhere. Order is then the order in which the three go on: "BCA"; "" = "ABC".
+	C     *rig.Position `json:"c,omitempty"`
+	Order string        `json:"order,omitempty"`
+	// Expiry is how the holder's locks expire; "" = Awaited.
+	Expiry Expiry `json:"expiry,omitempty"`
+}
+
+// Expiry is how the locks of a holder that does not run (pause, crash) expire.
+type Expiry string
+
+const (
+	// Awaited waits until the TTL is over. The holder's clock then says so too.
+	Awaited Expiry = "awaited"
+	// Forced ends the locks at their servers at once. The holder's clock has not moved.
+	Forced Expiry = "forced"
+)
+
+// expiring is the schedule with its locks expiring in that way, where its fault can force that.
+func (s Schedule) expiring(how Expiry) Schedule {
+	if f, _ := fault.Named(s.Fault); how == Forced && f.Forcible {
+		s.Expiry = Forced
+	}
+	return s
 }
 
 func (s Schedule) String() string {
@@ -41,6 +64,15 @@ func (s Schedule) String() string {
 	if s.B != nil {
 		text += ", B " + s.B.String()
 	}
+	if s.C != nil {
+		text += ", C " + s.C.String()
+	}
+	if s.Order != "" {
+		text += ", on in the order " + s.Order
+	}
+	if s.Expiry == Forced {
+		text += ", expiry forced"
+	}
 	return text
 }
 
@@ -56,11 +88,33 @@ func (s Schedule) Check() error {
 		return fmt.Errorf("%s does not hold the victim at a cut %q", s.Fault, s.A.Cut)
 	case s.B == nil && f.Rival:
 		return fmt.Errorf("a schedule of %s needs the position of the rival, b", s.Fault)
-	case s.B != nil && !slices.Contains([]rig.Cut{rig.Command, rig.Answer}, s.B.Cut):
+	case s.B != nil && !slices.Contains(rivalCuts, s.B.Cut):
 		return fmt.Errorf("a rival is not held at a cut %q", s.B.Cut)
+	case s.Expiry != "" && s.Expiry != Awaited && (s.Expiry != Forced || !f.Forcible):
+		return fmt.Errorf("locks do not expire %q in a schedule of %s", s.Expiry, s.Fault)
+	}
+	return s.checkThird(f)
+}
+
+// checkThird checks what a schedule says about a third held request.
+func (s Schedule) checkThird(f fault.Fault) error {
+	switch {
+	case s.C == nil && s.Order != "":
+		return errors.New("an order is of three held requests, and there is no position c")
+	case s.C == nil:
+		return nil
+	case s.A == nil || s.B == nil || !f.Rival && !f.Pairs:
+		return fmt.Errorf("%s does not hold a third request here", s.Fault)
+	case !slices.Contains(rivalCuts, s.C.Cut):
+		return fmt.Errorf("a third request is not held at a cut %q", s.C.Cut)
+	case s.Order != "" && !slices.Contains(fault.Orders, s.Order):
+		return fmt.Errorf("the order %q is none of A, B and C", s.Order)
 	}
 	return nil
 }
+
+// rivalCuts are where requests other than the victim's are held.
+var rivalCuts = []rig.Cut{rig.Command, rig.Answer}
 
 // Played is a schedule and what became of it.
 type Played struct {
@@ -71,7 +125,8 @@ type Played struct {
 	Why    string        `json:"why,omitempty"`
 	Report audit.Report  `json:"report"`
 	Took   time.Duration `json:"-"`
-	// Blocked says until when A, paused, kept the others out; "" = A was not paused, or the rival was held too.
+	// Blocked says until when A, paused, kept the others out; "" = A was not paused, the rival was held too, or no
+	// lease had to run out.
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
 
@@ -109,7 +164,10 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 		return Played{}, err
 	}
 	played := Played{Schedule: s}
-	err = f.Strike(ctx, &fault.Play{Scene: scene, Mode: m, Variant: s.Variant, A: s.A, B: s.B, Outlive: outlive(m, lane.TTL)})
+	err = f.Strike(ctx, &fault.Play{
+		Scene: scene, Mode: m, Variant: s.Variant, A: s.A, B: s.B, C: s.C, Order: s.Order, Forced: s.Expiry == Forced,
+		Outlive: outlive(m, lane.TTL),
+	})
 	switch {
 	case errors.Is(err, rig.ErrNotReached):
 		played.Outcome, played.Why = Diverged, err.Error()
@@ -125,7 +183,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
 	}
 	played.Took, played.silence = time.Since(began), scene.Silence()
-	if s.B == nil {
+	if s.B == nil && s.Expiry != Forced {
 		played.Blocked = blockedFor(scene.Events())
 	}
 	played.Story = tell(scene, played)

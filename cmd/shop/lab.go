@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +26,7 @@ type labFlags struct {
 	modes, stores, faults             []string
 	all, pairs, beyond, json, stories bool
 	replay, update, docs, lang, ttl   string
+	expiry                            string
 	lanes, times                      int
 	random                            randomFlags
 	serve                             serveFlags
@@ -49,7 +48,14 @@ schedule of both. If one mode and one fault are selected, the lab prints the wor
 writes that schedule in the form that --replay reads.
 
 --random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
-schedules. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
+schedules. Where a fault can hold a rival, some of them also hold a third request, and the three go on in an order that is
+drawn too. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
+
+--expiry forced ends the locks of a stopped or killed holder (pause, crash) at their servers at once, instead of waiting for
+the TTL. That is faster, but the holder's own clock does not move: a holder that looks at its clock before it writes still
+trusts its lock, so the lab may break a mode that such a pause would not break; and whatever a holder does once its clock says
+that the lock is over is not tested. Therefore the default waits (awaited), and only awaited findings enter the matrix. See
+docs/lab.md.
 
 --serve tests your own service in the same way, in any language. The lab starts three replicas of it, with proxies between them
 and private Redis and MySQL servers. Your service makes no claims, so the lab reports everything that breaks it. See
@@ -59,7 +65,7 @@ Needs redis-server and mariadbd or mysqld on PATH.
 
 Exit codes: 0 every finding is as claimed, or nothing broke your service; 1 a finding is not as claimed, something broke your
 service, a schedule was vacuous, or a replay diverged; 2 the command line is wrong; 130 interrupted.`,
-		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json\n  shop lab --random --seed 7 --for 10m\n" +
+		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
 		Args: arguments(0, 0),
@@ -77,6 +83,7 @@ service, a schedule was vacuous, or a replay diverged; 2 the command line is wro
 	set.IntVar(&f.times, "times", 20, "how often --replay plays it")
 	set.IntVar(&f.lanes, "lanes", faultlab.DefaultLanes, "how many schedules that wait for a lock to expire are played side by side")
 	set.StringVar(&f.ttl, "ttl", faultlab.DefaultTTL.String(), "TTL of the locks where they shall expire")
+	set.StringVar(&f.expiry, "expiry", string(faultlab.Awaited), "how the locks of a stopped or killed holder expire: awaited, or forced at the servers")
 	set.BoolVar(&f.stories, "stories", false, "tell every schedule")
 	set.BoolVar(&f.json, "json", false, "print JSON")
 	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh")
@@ -84,6 +91,7 @@ service, a schedule was vacuous, or a replay diverged; 2 the command line is wro
 	set.StringVar(&f.docs, "docs", "", "write matrix.md in both languages into this directory, from the committed matrix; nothing is played")
 	f.random.add(cmd)
 	f.serve.register(set)
+	cmd.MarkFlagsMutuallyExclusive("expiry", "replay") // the file says how locks expire
 	return cmd
 }
 
@@ -185,6 +193,10 @@ func (f labFlags) options(log io.Writer) (faultlab.Options, error) {
 		return o, usage("--lanes %d: want 1 to 64", f.lanes)
 	case f.times < 1:
 		return o, usage("--times %d: want 1 or more", f.times)
+	case f.expiry != string(faultlab.Awaited) && f.expiry != string(faultlab.Forced):
+		return o, usage("--expiry %q: want awaited or forced", f.expiry)
+	case f.update != "" && f.expiry == string(faultlab.Forced):
+		return o, usage("--update and --expiry forced exclude each other: the matrix holds what real expiry shows")
 	case f.update != "" && !f.all:
 		return o, usage("--update needs --all: a matrix is made of every schedule")
 	}
@@ -192,7 +204,7 @@ func (f labFlags) options(log io.Writer) (faultlab.Options, error) {
 	if err != nil || ttl < 100*time.Millisecond || ttl > time.Minute {
 		return o, usage("--ttl %q: want 100ms to 1m", f.ttl)
 	}
-	o.TTL, o.Learn = ttl, f.update != ""
+	o.TTL, o.Learn, o.Expiry = ttl, f.update != "", faultlab.Expiry(f.expiry)
 	o.Log = func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) }
 	o.Extras = labExtras(f.modes, o.Log)
 	o.Binary, err = os.Executable()
@@ -244,98 +256,6 @@ func encode(w io.Writer, res *faultlab.Result) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(res)
-}
-
-// replayLab plays the worst schedule of a file again, and fails where it does not show what it showed.
-func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
-	text, err := os.ReadFile(f.replay)
-	if err != nil {
-		return usage("--replay: %v", err)
-	}
-	told, err := storyOf(text)
-	if err != nil {
-		return usage("--replay %s: %v", f.replay, err)
-	}
-	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
-		if o.Serve, err = equip(told.Serve); err != nil {
-			return err
-		}
-		if !cmd.Flags().Changed("lanes") {
-			o.Lanes = defaultServeLanes
-		}
-	}
-	if told.TTL > 0 {
-		o.TTL = told.TTL
-	}
-	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
-	if err != nil {
-		return err
-	}
-	same := 0
-	for _, p := range played {
-		if p.Outcome == told.Worst.Outcome {
-			same++
-			continue
-		}
-		if err := p.Write(cmd.OutOrStdout(), f.lang); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %d/%d\n", told.Worst.Schedule, told.Worst.Outcome, same, len(played))
-	if same < len(played) {
-		return &exitError{code: exitFailed, err: errors.New("the replay did not always show what the story tells")}
-	}
-	return nil
-}
-
-// storyOf reads a file for --replay and checks that its schedule can be played.
-func storyOf(text []byte) (told faultlab.Result, err error) {
-	if err := json.Unmarshal(text, &told); err != nil {
-		return told, fmt.Errorf("is no JSON as 'shop lab --mode M --fault F --json' writes it: %w", err)
-	}
-	if told.Worst == nil {
-		return told, errors.New("has no schedule in \"worst\": 'shop lab --json' writes it if one mode and one fault are selected")
-	}
-	s := told.Worst.Schedule
-	if told.Serve == nil && !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == s.Mode }) {
-		return told, fmt.Errorf("unknown mode %q", s.Mode)
-	}
-	return told, s.Check()
-}
-
-// updateMatrix merges what was explored into the file.
-func updateMatrix(file string, res *faultlab.Result) error {
-	var known faultlab.Matrix
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, &known); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	merged, err := known.Merge(res.Cells, res.Order).JSON()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, merged, 0o644) //nolint:gosec // a file of the repository
-}
-
-// writeMatrixPages renders the committed matrix.
-func writeMatrixPages(dir string) error {
-	matrix, err := faultlab.Committed()
-	if err != nil {
-		return err
-	}
-	modes, err := registry()
-	if err != nil {
-		return err
-	}
-	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(matrix.Markdown(lang, modes)), 0o644); err != nil { //nolint:gosec // a page of the repository
-			return err
-		}
-	}
-	return nil
 }
 
 // registry is this binary's modes as GET /modes lists them, without the baseline.

@@ -52,13 +52,13 @@ var randomTexts = map[string]struct{ seed, found, sum, right string }{
 	"en": {
 		"seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again",
 		"%s: %s: %s",
-		"seed %d: %d schedules of %d cells in %v, %d of the schedules with the rival held too: %s",
+		"seed %d: %d schedules of %d cells in %v, %d of them with the rival held too, %d with a third request held as well: %s",
 		"Everything that must be exact held. That is no proof: 'shop lab --all' plays every schedule.",
 	},
 	"zh": {
 		"种子 %d，时长 %v：'shop lab --random --seed %[1]d' 会抽出同样的调度",
 		"%s：%s：%s",
-		"种子 %d：%d 个调度，%d 个格子，用时 %v，其中 %d 个调度同时拦住了对手：%s",
+		"种子 %d：%d 个调度，%d 个格子，用时 %v，其中 %d 个调度同时拦住了对手，%d 个还拦住了第三个请求：%s",
 		"应当精确的都没有被打破。这不是证明，要穷举请用 'shop lab --all'。",
 	},
 }
@@ -96,7 +96,7 @@ func randomLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	for _, outcome := range slices.Sorted(maps.Keys(d.Outcomes)) {
 		outcomes = append(outcomes, fmt.Sprintf("%s %d", outcome, d.Outcomes[outcome]))
 	}
-	fmt.Fprintf(notes, text.sum+"\n", d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, strings.Join(outcomes, ", "))
+	fmt.Fprintf(notes, text.sum+"\n", d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, d.Thirds, strings.Join(outcomes, ", "))
 	switch {
 	case err != nil:
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/testenv/need"
@@ -71,9 +73,43 @@ func testLab(t *testing.T, shop string) {
 	if code != exitOK || !strings.Contains(out, "O 5/5") {
 		t.Errorf("replay: exit %d, want %d and O 5/5:\n%s", code, exitOK, out)
 	}
+	out, code = runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--expiry", "forced", "--lanes", "4", "--json")
+	if code != exitOK || !strings.Contains(out, `"found": "O"`) || !strings.Contains(out, "the locks expire at once (1 keys and sessions)") {
+		t.Errorf("lua-lock under pause, forced: exit %d, want %d, O and one lock that expires:\n%s", code, exitOK, out)
+	}
+	testThird(t, shop, out)
 	out, code = runShop(t, shop, "lab", "--mode", "lease-seq", "--fault", "replicas,pause", "--all", "--lanes", "4")
 	if code != exitOK || !strings.Contains(out, "Every outcome is as claimed.") {
 		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, exitOK, out)
+	}
+}
+
+// testThird: a file with a third held request, and an order in which the three go on, is played in that order.
+func testThird(t *testing.T, shop, story string) {
+	var told faultlab.Result
+	if err := json.Unmarshal([]byte(story), &told); err != nil {
+		t.Fatal(err)
+	}
+	s := &told.Worst.Schedule
+	s.B = &rig.Position{Server: "sql", Pattern: "COMMIT", Nth: 1, Cut: rig.Command}
+	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none" // so that the story is printed
+	text, err := json.Marshal(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "third.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, code := runShop(t, shop, "lab", "--replay", file, "--times", "1", "--lanes", "1")
+	var on []int // the columns of those that go on
+	for line := range strings.Lines(out) {
+		if before, _, ok := strings.Cut(line, "** let go on"); ok {
+			on = append(on, len(before)/50)
+		}
+	}
+	if code != exitFailed || !slices.Equal(on, []int{2, 1, 0}) {
+		t.Errorf("exit %d, they go on in the order %v, want %d and C, B, A:\n%s", code, on, exitFailed, out)
 	}
 }
 
@@ -113,6 +149,9 @@ func TestLabUsage(t *testing.T) {
 		"cannot happen":  {[]string{"--mode", "sql-atomic", "--fault", "slow"}, "sql-atomic (sql), slow: cannot happen to this mode"},
 		"broken before":  {[]string{"--mode", "unsafe", "--fault", "pause"}, "unsafe (redis), pause: threads breaks the mode already (O)"},
 		"no such store":  {[]string{"--mode", "sql-atomic", "--store", "redis"}, "sql-atomic keeps its count in sql, not in redis"},
+		"no such expiry": {[]string{"--expiry", "soon"}, "want awaited or forced"},
+		"not measured":   {[]string{"--expiry", "forced", "--all", "--update", "matrix.json"}, "--update and --expiry forced exclude each other"},
+		"as in the file": {[]string{"--expiry", "forced", "--replay", "story.json"}, "[expiry replay]"},
 		"no JSON":        {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
 		"no story":       {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
 		"unknown fault":  {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"none"}}}`)}, `unknown fault "none"`},

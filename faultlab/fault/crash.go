@@ -9,10 +9,11 @@ import (
 
 // Crash kills the holder by SIGKILL before each of its commands.
 var Crash = Fault{
-	Name:  api.Crash,
-	Title: api.Text{En: "kill -9 of the holder before each of its commands", Zh: "在持有者的每条命令之前 kill -9"},
-	Cuts:  []rig.Cut{rig.Command},
-	Lane:  rig.Equipment{Expiry: true},
+	Name:     api.Crash,
+	Title:    api.Text{En: "kill -9 of the holder before each of its commands", Zh: "在持有者的每条命令之前 kill -9"},
+	Cuts:     []rig.Cut{rig.Command},
+	Forcible: true,
+	Lane:     rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {
@@ -22,6 +23,9 @@ var Crash = Fault{
 		p.Note(p.Lane.A, rig.Killed, "")
 		held.Drop(false)
 		if err := p.Lane.A.Discard(ctx); err != nil {
+			return err
+		}
+		if err := p.expire(ctx); err != nil {
 			return err
 		}
 		p.Over(p.Outlive)

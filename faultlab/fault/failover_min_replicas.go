@@ -24,7 +24,7 @@ var FailoverMinReplicas = Fault{
 		En: "a failover of a master with min-replicas-to-write 1: the link to its replica falls silent, the master refuses writes after the lag, the replica is promoted; the stock is in SQL",
 		Zh: "主从切换，主节点设了 min-replicas-to-write 1：到从节点的链路静默丢包，超过 max-lag 后主节点拒绝写入，从节点被提升；库存在 SQL 里",
 	},
-	Cuts:     []rig.Cut{rig.Answer},
+	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{inTheWindow, afterTheLag} },
 	AtEnd:    true,
 	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },

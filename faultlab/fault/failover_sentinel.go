@@ -20,7 +20,7 @@ var FailoverSentinel = Fault{
 		En: "a failover by a real redis-sentinel: the master dies, or is cut off from Sentinel and alive; the stock is in SQL",
 		Zh: "由真正的 redis-sentinel 做的主从切换：主节点宕机，或者只是与 Sentinel 失联、自己还活着；库存在 SQL 里",
 	},
-	Cuts:     []rig.Cut{rig.Answer},
+	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, splitBrain} },
 	AtEnd:    true,
 	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },

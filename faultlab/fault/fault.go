@@ -22,6 +22,8 @@ type Fault struct {
 	// Rival says that the rival is always held as well: before each of its commands in turn. Pairs says that it can be: with two
 	// preemptions the rival is held, the victim goes on, C is served, and only then the rival goes on.
 	Rival, Pairs bool
+	// Forcible says that the fault may end the holder's locks at once instead of waiting for their TTL: no thread of the holder runs then.
+	Forcible bool
 	// Variants are the ways in which the fault strikes a mode at one position; nil = one.
 	Variants func(m api.Mode) []string
 	// Skip says where a variant cannot hold the victim; nil = nowhere.
@@ -109,6 +111,11 @@ type Play struct {
 	Mode    api.Mode
 	Variant string
 	A, B    *rig.Position // where the victim and the rival are held; nil = at the end, not at all
+	// C is where a third request is held, beside A and B; nil = nowhere. Order is then the order in which the three go on: "BCA", "" = "ABC".
+	C     *rig.Position
+	Order string
+	// Forced makes locks expire at once, by Expire, where the fault is Forcible.
+	Forced bool
 	// Outlive is how long a lock may outlive a holder that is gone: TTL, session and lock-delay.
 	Outlive time.Duration
 }
@@ -149,50 +156,6 @@ func (p *Play) meet(ctx context.Context, all ...*rig.Pending) error {
 		}
 	}
 	return p.next(ctx)
-}
-
-// overtake has B served while A is held, and then lets A go on. Where B has a position, B is held there until A has ended.
-func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) error {
-	if p.B != nil {
-		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, pass)
-	}
-	b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
-	if err != nil {
-		return err
-	}
-	if err := pass(); err != nil {
-		return err
-	}
-	return p.meet(ctx, a, b)
-}
-
-// rivalHeld lets the rival run up to its position, A go on to its end, and the rival after that: two preemptions.
-func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration, pass func() error) error {
-	b, inside, err := p.Hold(ctx, rival, *p.B, p.NewKey(), wait)
-	if err != nil && ctx.Err() != nil {
-		return err
-	} // else the rival was not let in, or did not come by there
-	if err := pass(); err != nil {
-		return err
-	}
-	held, cancel := p.whileRivalHolds(ctx)
-	defer cancel()
-	p.Settle(held, p.Lane.A, a)
-	c := p.Ask(p.Lane.C, p.NewKey())
-	p.Settle(held, p.Lane.C, c)
-	if inside != nil {
-		p.pass(rival, inside)
-	}
-	return p.meet(ctx, a, b, c)
-}
-
-// whileRivalHolds bounds how long a held rival waits for the others. A service that decides by itself how long a request waits for a lock would
-// keep C waiting until the rival's lock has expired too, and that would prove nothing about the victim. lastitem's own modes fail at once instead.
-func (p *Play) whileRivalHolds(ctx context.Context) (context.Context, context.CancelFunc) {
-	if p.Lane.Service.Waits {
-		return context.WithTimeout(ctx, p.Lane.TTL/2)
-	}
-	return context.WithCancel(ctx)
 }
 
 // next has C ask until it is served.

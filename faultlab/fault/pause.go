@@ -14,6 +14,7 @@ var Pause = Fault{
 	Cuts:     bothCuts,
 	Variants: enoughAndLast,
 	Pairs:    true,
+	Forcible: true,
 	Lane:     rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
@@ -24,6 +25,9 @@ var Pause = Fault{
 			return err
 		}
 		p.Note(p.Lane.A, rig.Paused, "")
+		if err := p.expire(ctx); err != nil {
+			return err
+		}
 		pass := func() error {
 			p.Note(p.Lane.A, rig.Resumed, "")
 			p.pass(p.Lane.A, held)

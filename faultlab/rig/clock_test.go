@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,13 +19,7 @@ func TestJump(t *testing.T) {
 			tell(t, l, server, "SET", "lock", "a", "NX", "PX", "60000")
 		}
 	}
-	left := func(server string) int64 {
-		ms, err := strconv.ParseInt(tell(t, l, server, "PTTL", "lock"), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ms
-	}
+	left := func(server string) int { return pttl(t, l, server, "lock") }
 	jump := func(by time.Duration) {
 		t.Helper()
 		if err := l.Jump(t.Context(), by, localstack.Redis); err != nil {

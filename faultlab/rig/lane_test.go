@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,16 @@ func tell(t *testing.T, l *Lane, server string, words ...string) string {
 		t.Fatalf("%q: %v", words, err)
 	}
 	return answer
+}
+
+// pttl returns how many milliseconds a key has left; -1 = it has no TTL, -2 = there is no such key.
+func pttl(t *testing.T, l *Lane, server, key string) int {
+	t.Helper()
+	ms, err := strconv.Atoi(tell(t, l, server, "PTTL", key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
 }
 
 // client is a connection through an actor's proxy.

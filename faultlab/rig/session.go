@@ -32,8 +32,10 @@ func (l *Lane) EndSession(ctx context.Context, service string) error {
 	return ErrNothing
 }
 
-// prefix is the common prefix of the lane's lock names, as shopEnv sets it.
-func (l *Lane) prefix() string { return fmt.Sprintf("lane%d:lock:", l.number) }
+// prefix is the common prefix of the lane's lock names, as shopEnv sets it; all keys of the lane begin with the part before lockPrefix.
+func (l *Lane) prefix() string { return fmt.Sprintf("lane%d:", l.number) + lockPrefix }
+
+const lockPrefix = "lock:"
 
 // linkTo returns the lane's link to a server; false = it has none.
 func (l *Lane) linkTo(server string) (link, bool) {

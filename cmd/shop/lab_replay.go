@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/faultlab"
+	"lastitem/internal/stock"
+)
+
+// replayLab plays the worst schedule of a file again, and fails where it does not show what it showed.
+func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
+	text, err := os.ReadFile(f.replay)
+	if err != nil {
+		return usage("--replay: %v", err)
+	}
+	told, err := storyOf(text)
+	if err != nil {
+		return usage("--replay %s: %v", f.replay, err)
+	}
+	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
+		if o.Serve, err = equip(told.Serve); err != nil {
+			return err
+		}
+		if !cmd.Flags().Changed("lanes") {
+			o.Lanes = defaultServeLanes
+		}
+	}
+	if told.TTL > 0 {
+		o.TTL = told.TTL
+	}
+	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
+	if err != nil {
+		return err
+	}
+	same := 0
+	for _, p := range played {
+		if p.Outcome == told.Worst.Outcome {
+			same++
+			continue
+		}
+		if err := p.Write(cmd.OutOrStdout(), f.lang); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %d/%d\n", told.Worst.Schedule, told.Worst.Outcome, same, len(played))
+	if same < len(played) {
+		return &exitError{code: exitFailed, err: errors.New("the replay did not always show what the story tells")}
+	}
+	return nil
+}
+
+// storyOf reads a file for --replay and checks that its schedule can be played.
+func storyOf(text []byte) (told faultlab.Result, err error) {
+	if err := json.Unmarshal(text, &told); err != nil {
+		return told, fmt.Errorf("is no JSON as 'shop lab --mode M --fault F --json' writes it: %w", err)
+	}
+	if told.Worst == nil {
+		return told, errors.New("has no schedule in \"worst\": 'shop lab --json' writes it if one mode and one fault are selected")
+	}
+	s := told.Worst.Schedule
+	if told.Serve == nil && !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == s.Mode }) {
+		return told, fmt.Errorf("unknown mode %q", s.Mode)
+	}
+	return told, s.Check()
+}

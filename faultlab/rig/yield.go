@@ -1,0 +1,70 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"lastitem/internal/wire"
+)
+
+// HoldOrYield sends a request to an actor that waits for a lock for at most wait, and returns when the request is held at the position, has been
+// answered, or waits for a request that is held: for a row that a transaction has locked, or inside its process. In the last case the
+// hold stays armed; [Scene.Yield] waits for it again. An error: the actor has no such server, or ctx has ended.
+func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+	hold, err := a.Arm(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := s.AskWithin(a, key, wait)
+	s.Yield(ctx, a, at, p, hold, wait)
+	if ctx.Err() != nil {
+		hold.Cancel()
+		return p, hold, fmt.Errorf("faultlab: waiting for %s to be held %s: %w", a.Name, at, context.Cause(ctx))
+	}
+	return p, hold, nil
+}
+
+// yieldAfter is how long the database may owe an answer before a request counts as waiting for a row lock. It is longer than blockedAfter: a
+// request that is taken to be waiting too early is not held at its position.
+const yieldAfter = 4 * blockedAfter
+
+// Yield returns when the request is held, has been answered, or waits for a request that is held. wait is how long it may wait for a lock in
+// its process without doing anything.
+func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
+	last, moved := s.progress(a), time.Now()
+	for {
+		select {
+		case <-hold.Reached():
+			s.Note(a, Held, at.String())
+			return
+		case <-p.done:
+			s.afterAnswer(ctx, a, at, hold)
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(look(moved)):
+		}
+		if now := s.progress(a); now != last {
+			last, moved = now, time.Now()
+		} else if idle := time.Since(moved); idle > yieldAfter && a.waitsForRow() || idle > wait+s.Lane.still() {
+			s.Note(a, Blocked, "")
+			return
+		}
+	}
+}
+
+// afterAnswer notes a request that is held after its answer, and ends the hold of one that is not.
+func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, hold *wire.Hold) {
+	if s.Lane.Service.Waits && reachedWithin(ctx, hold, afterAnswer) {
+		s.Note(a, Held, at.String())
+		return
+	}
+	hold.Cancel()
+}
+
+// waitsForRow says whether the database owes the actor an answer.
+func (a *Actor) waitsForRow() bool {
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return !c.Sent.IsZero() && c.Server == Database })
+}

@@ -1,0 +1,94 @@
+package rig
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/localstack"
+)
+
+// serving returns a scene whose actor B serves a request by calling do.
+func serving(t *testing.T, do func(b *Actor)) *Scene {
+	t.Helper()
+	l := serversOnly(t, Equipment{})
+	l.client = http.DefaultClient
+	l.Service = Service{
+		Request: func(replica string, _ Ask) (*http.Request, error) {
+			return http.NewRequest(http.MethodPost, replica, nil)
+		},
+		Answer: func(*http.Response, []byte) audit.Op { return audit.Op{Outcome: audit.OK} },
+	}
+	replica := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
+	t.Cleanup(replica.Close)
+	l.B.URL = replica.URL
+	return &Scene{Lane: l, began: time.Now()}
+}
+
+// beforeSet is where B is held, before its only command.
+var beforeSet = Position{Server: localstack.Redis, Pattern: "SET k", Nth: 1, Cut: Command}
+
+func (s *Scene) happened(what What) bool {
+	return slices.ContainsFunc(s.Events(), func(e Event) bool { return e.What == what })
+}
+
+// A request that comes to its position is held there.
+func TestHoldOrYieldHolds(t *testing.T) {
+	t.Parallel()
+	var conn *client
+	s := serving(t, func(*Actor) { conn.do("SET", "k", "v") })
+	conn = dial(t, s.Lane.B, localstack.Redis)
+	p, hold, err := s.HoldOrYield(t.Context(), s.Lane.B, beforeSet, "key", generous)
+	if err != nil || p.answered() || !s.happened(Held) {
+		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it held", err, p.answered(), s.Events())
+	}
+	if got := tell(t, s.Lane, localstack.Redis, "EXISTS", "k"); got != "0" {
+		t.Errorf("EXISTS while the SET is held = %s, want 0", got)
+	}
+	hold.Pass()
+	if err := p.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A request that is answered before its position is not held, and neither is what comes later.
+func TestHoldOrYieldAnswered(t *testing.T) {
+	t.Parallel()
+	s := serving(t, func(*Actor) {})
+	p, hold, err := s.HoldOrYield(t.Context(), s.Lane.B, beforeSet, "key", generous)
+	if err != nil || !p.answered() || s.happened(Held) {
+		t.Errorf("HoldOrYield = %v, answered %t, held %t; want it answered and not held", err, p.answered(), s.happened(Held))
+	}
+	if got := dial(t, s.Lane.B, localstack.Redis).do("SET", "k", "v"); got != "OK" {
+		t.Errorf("a later SET = %q, want OK", got)
+	}
+	hold.Pass()
+}
+
+// A request that waits inside its process yields, and is held when it gets to its position after all.
+func TestHoldOrYieldYields(t *testing.T) {
+	t.Parallel()
+	var conn *client
+	turn := make(chan struct{})
+	s := serving(t, func(*Actor) {
+		<-turn
+		conn.do("SET", "k", "v")
+	})
+	conn = dial(t, s.Lane.B, localstack.Redis)
+	p, hold, err := s.HoldOrYield(t.Context(), s.Lane.B, beforeSet, "key", 0)
+	if err != nil || p.answered() || !s.happened(Blocked) || s.happened(Held) {
+		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it blocked", err, p.answered(), s.Events())
+	}
+	close(turn)
+	s.Yield(t.Context(), s.Lane.B, beforeSet, p, hold, generous)
+	if !s.happened(Held) {
+		t.Errorf("events %v, want it held", s.Events())
+	}
+	hold.Pass()
+	if err := p.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
