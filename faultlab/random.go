@@ -170,7 +170,7 @@ func drawn(m api.Mode, c Cell, path rig.Path, rng *rand.Rand) (Schedule, bool) {
 	s.A = &a
 	if f.Rival || f.Pairs && rng.IntN(2) == 0 {
 		s.B = rivalAt(path, rng)
-		if rng.IntN(3) == 0 {
+		if f.Pairs && rng.IntN(3) == 0 {
 			s.C, s.Order = rivalAt(path, rng), pick(rng, fault.Orders)
 		}
 	}

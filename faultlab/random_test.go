@@ -55,7 +55,7 @@ func TestDrawn(t *testing.T) {
 				kinds[s.A.Pattern+string(s.A.Cut)] = true
 			}
 		}
-		if thirds := f.Pairs || f.Rival; thirds && len(orders) != len(fault.Orders) || !thirds && len(orders) > 0 {
+		if thirds := f.Pairs; thirds && len(orders) != len(fault.Orders) || !thirds && len(orders) > 0 {
 			t.Errorf("%s: orders of three in 400 draws: %v", f.Name, orders)
 		}
 		want := 3 * len(f.Cuts)

@@ -24,6 +24,7 @@ func TestScheduleCheck(t *testing.T) {
 		`a rival is not held at a cut "sideways"`:  {Fault: api.Pause, A: held, B: broken},
 		`a third request is not held at a cut "si`: {Fault: api.Pause, A: held, B: held, C: broken},
 		"crash does not hold a third request":      {Fault: api.Crash, A: held, B: held, C: held},
+		"late does not hold a third request":       {Fault: api.Late, A: held, B: held, C: held},
 		"pause does not hold a third request here": {Fault: api.Pause, A: held, C: held},
 		"there is no position c":                   {Fault: api.Pause, A: held, B: held, Order: "BAC"},
 		`the order "ABB" is none of A, B and C`:    {Fault: api.Pause, A: held, B: held, C: held, Order: "ABB"},
@@ -35,7 +36,7 @@ func TestScheduleCheck(t *testing.T) {
 		}
 	}
 	for _, s := range []Schedule{
-		{Fault: api.Pause, A: held, B: held, C: held, Order: "CAB", Expiry: Forced}, {Fault: api.Late, A: held, B: held, C: held},
+		{Fault: api.Pause, A: held, B: held, C: held, Order: "CAB", Expiry: Forced}, {Fault: api.Slow, A: held, B: held, C: held},
 		{Fault: api.Crash, A: held, Expiry: Forced}, {Fault: api.Pause, A: held, Expiry: Awaited},
 	} {
 		if err := s.Check(); err != nil {

@@ -48,8 +48,8 @@ schedule of both. If one mode and one fault are selected, the lab prints the wor
 writes that schedule in the form that --replay reads.
 
 --random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
-schedules. Where a fault can hold a rival, some of them also hold a third request, and the three go on in an order that is
-drawn too. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
+schedules. In threads, replicas, slow and pause some of them hold a rival and a third request as well, and the three go on in
+an order that is drawn too. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
 
 --expiry forced ends the locks of a stopped or killed holder (pause, crash) at their servers at once, instead of waiting for
 the TTL. That is faster, but the holder's own clock does not move: a holder that looks at its clock before it writes still

@@ -1,0 +1,100 @@
+package sqllock_test
+
+import (
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// jumpingSQL returns a database whose clock can be set: a way to open pools on it, and one to set it and wait until the database shows it.
+func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Duration)) {
+	t.Helper()
+	dsn, set := testenv.ClockedMySQL(t)
+	open = func() *gorm.DB { return openSQL(t, dsn, 4) }
+	db := open()
+	return open, func(offset time.Duration) {
+		t.Helper()
+		set(offset)
+		locktest.Eventually(t, "the database shows the clock", func() bool {
+			var seconds int64
+			err := db.Raw("SELECT UNIX_TIMESTAMP()").Scan(&seconds).Error
+			return err == nil && time.Unix(seconds, 0).Sub(time.Now().Add(offset)).Abs() < time.Minute
+		})
+	}
+}
+
+// The lease of a row is as good as the database's clock. A jump past the TTL lets a rival in beside a holder that lives and renews; the fence
+// rises, so that a write that checks it is refused to the first. A jump back makes the row of a dead holder last as much longer.
+func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
+	t.Parallel()
+	open, jumpTo := jumpingSQL(t)
+	db := open()
+	const ttl, jump = 10 * time.Minute, time.Hour
+	l := sqlLease(t, db, ttl, nil)
+
+	first := locktest.Obtain(t, l, "forward")
+	locktest.WantBusy(t, l, "forward", "before the jump")
+	jumpTo(jump)
+	second, err := locktest.TryOnce(l, "forward")
+	if err != nil {
+		t.Fatalf("a rival after a jump past the TTL: %v, want the lock", err)
+	}
+	if err := first.Context().Err(); err != nil {
+		t.Errorf("the first holder's context: %v, want nil: its own clock has not moved, and it renews every %v only", err, ttl/3)
+	}
+	if second.Fence() <= first.Fence() {
+		t.Errorf("fence %d after %d, want a higher one", second.Fence(), first.Fence())
+	}
+	if err := first.Release(t.Context()); err == nil {
+		t.Error("Release of the first holder = nil, want that it has lost the lock")
+	}
+	locktest.WantBusy(t, l, "forward", "the rival's, after the first holder's release")
+	locktest.Release(t, second)
+
+	dead := open()
+	gone := locktest.Obtain(t, sqlLease(t, dead, ttl, nil), "back")
+	if err := sqlPool(t, dead).Close(); err != nil { // it renews no more
+		t.Fatal(err)
+	}
+	if err := gone.Release(t.Context()); err == nil {
+		t.Error("Release without a database = nil")
+	}
+	alive := locktest.Obtain(t, l, "back, alive")
+	jumpTo(0)
+	locktest.WantBusy(t, l, "back", "a dead holder's, after a jump back")
+	if left := rowLeft(t, db, "back"); left < jump {
+		t.Errorf("the dead holder's row has %v left, want more than %v", left, jump)
+	}
+	locktest.Release(t, alive)
+	locktest.Release(t, locktest.Obtain(t, l, "back, alive")) // the holder lived to release it
+	jumpTo(2 * jump)
+	locktest.Release(t, locktest.Obtain(t, l, "back"))
+}
+
+// A holder whose row has expired by a jump, and that nobody has taken, is told at its next renewal: the row is not brought back to life.
+func TestSQLLeaseJumpWithoutRival(t *testing.T) {
+	t.Parallel()
+	open, jumpTo := jumpingSQL(t)
+	db := open()
+	lease := locktest.Obtain(t, sqlLease(t, db, 3*time.Second, nil), "k")
+	jumpTo(time.Hour)
+	locktest.WantLost(t, lease, 0)
+	if left := rowLeft(t, db, "k"); left > 0 {
+		t.Errorf("the row has %v left, want none", left)
+	}
+}
+
+// rowLeft is for how long a row is held, by the database's clock.
+func rowLeft(t *testing.T, db *gorm.DB, key string) time.Duration {
+	t.Helper()
+	var us int64
+	const left = "SELECT expires_us - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM record_lock WHERE lock_key = ?"
+	if err := db.Raw(left, []byte(key)).Scan(&us).Error; err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(us) * time.Microsecond
+}
