@@ -77,6 +77,7 @@ var Beyond = []Fault{
 	FailoverMinReplicas,
 	FailoverSentinel,
 	RedlockPromoted,
+	SecondWrite,
 	NginxRetry,
 	NginxOnce,
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	_ "github.com/go-sql-driver/mysql" // the driver
@@ -85,19 +84,6 @@ func (l *Lane) SetReadOnly(ctx context.Context, on bool) error {
 		return fmt.Errorf("faultlab: %w", err)
 	}
 	return nil
-}
-
-// SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's row has seen.
-func (l *Lane) SetFence(ctx context.Context, token int64) error {
-	db, err := l.access()
-	if err != nil {
-		return err
-	}
-	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token, l.Product()); err != nil {
-		return fmt.Errorf("faultlab: %w", err)
-	}
-	_, err = l.Tell(ctx, localstack.Redis, "SET", fmt.Sprintf("%sfencing:{%d}:fence", l.prefix(), l.Product()), strconv.FormatInt(token, 10))
-	return err
 }
 
 // Unflushed makes the lane's own database answer COMMIT before its log is on disk, and write the log rarely, until it is started again.

@@ -91,3 +91,25 @@ func TestSameTokenTwice(t *testing.T) {
 	b.exec("0 affected", "UPDATE product_stock SET fence = 7 WHERE id = 101 AND fence < 7")
 	s.note("a token that was seen is refused at the read")
 }
+
+// A holder that writes twice with one token. Where the row wants a higher token for each write, its second write is refused although nobody else
+// has the lock; where the same token will do, the second write passes also when a rival has the lock, until the rival has shown its own.
+func TestHolderWritesTwice(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql([]string{
+		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, fence INT NOT NULL)",
+		"INSERT INTO product_stock VALUES (101, 1, 0)",
+	}, "A", "B")
+	a, b := c[0], c[1]
+	a.exec("1 affected", "UPDATE product_stock SET fence = 100 WHERE id = 101 AND fence < 100")
+	a.exec("0 affected", "UPDATE product_stock SET stock = 0, fence = 100 WHERE id = 101 AND fence < 100")
+	s.note("100 is not above 100: the rightful holder is refused")
+	a.exec("1 affected", "UPDATE product_stock SET fence = 0 WHERE id = 101")
+	a.exec("1 affected", "UPDATE product_stock SET fence = 100 WHERE id = 101 AND fence <= 100")
+	s.note("A stops, and loses the lock; B gets it with token 101")
+	b.value("1", "SELECT stock FROM product_stock WHERE id = 101")
+	a.exec("1 affected", "UPDATE product_stock SET stock = 0, fence = 100 WHERE id = 101 AND fence <= 100")
+	b.exec("1 affected", "UPDATE product_stock SET stock = 0, fence = 101 WHERE id = 101 AND fence <= 101")
+	s.note("100 is not below 100: A passes as well, and the unit is sold twice")
+}

@@ -1,0 +1,50 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens: A has written once with its token, its process stops, its lock
+// expires, B gets the lock with a higher token, and A writes a second time with its old one, before or after B. No mode writes twice, so the lab
+// makes the first write for A, with A's token, when A comes to its own.
+var SecondWrite = Fault{
+	Name: "second-write",
+	Title: api.Text{
+		En: "a holder that has already written once with its fencing token stops past the TTL (SIGSTOP) and writes again with the same token, after a rival has got a higher one",
+		Zh: "持有者带着栅栏令牌已经写过一次，进程停住（SIGSTOP）超过 TTL，对手拿到更大的令牌之后，它又带着原来的令牌再写一次",
+	},
+	Cuts:  []rig.Cut{rig.Command},
+	Rival: true,
+	Skip: func(_ string, at rig.Position) bool {
+		return !strings.HasPrefix(at.Pattern, "UPDATE product_stock SET stock = ")
+	},
+	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(fenced, m.Name) },
+	Lane:    rig.Equipment{Expiry: true},
+	Strike: func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		if err := p.Lane.WriteFence(ctx); err != nil {
+			return p.spare(ctx, a, held, err)
+		}
+		p.Note(p.Lane.A, rig.Struck, "the row has seen A's token: A has written once")
+		if err := p.Lane.A.Pause(ctx); err != nil {
+			return err
+		}
+		p.Note(p.Lane.A, rig.Paused, "")
+		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, func() error {
+			p.Note(p.Lane.A, rig.Resumed, "")
+			p.pass(p.Lane.A, held)
+			return p.Lane.A.Resume()
+		})
+	},
+}
+
+// fenced are the modes whose tokens the row checks.
+var fenced = []string{"fencing", "fencing-read", "fencing-strict"}

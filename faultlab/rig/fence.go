@@ -1,0 +1,53 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"lastitem/internal/localstack"
+)
+
+// fenceKey is the fencing counter of the lane's product, whose value is the token that was granted last.
+func (l *Lane) fenceKey() string { return fmt.Sprintf("%sfencing:{%d}:fence", l.prefix(), l.Product()) }
+
+// SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's row has seen.
+func (l *Lane) SetFence(ctx context.Context, token int64) error {
+	db, err := l.access()
+	if err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token, l.Product()); err != nil {
+		return fmt.Errorf("faultlab: %w", err)
+	}
+	_, err = l.Tell(ctx, localstack.Redis, "SET", l.fenceKey(), strconv.FormatInt(token, 10))
+	return err
+}
+
+// WriteFence writes to the product's row with the token that was granted last, as its holder would: the row has then seen that token, and the
+// stock is as it was. ErrNothing: no token was granted, the row has seen a higher one, or another transaction has locked the row.
+func (l *Lane) WriteFence(ctx context.Context) error {
+	to, _ := l.linkTo(localstack.Redis)
+	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "GET", l.fenceKey())
+	if err != nil {
+		return err
+	}
+	token, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return ErrNothing
+	}
+	rows, err := l.LockRows(ctx, "product_stock")
+	if err != nil {
+		return err
+	}
+	res, err := rows.tx.ExecContext(ctx, "UPDATE product_stock SET fence = ?, version = version + 1 WHERE id = ? AND fence <= ?", token, l.Product(), token)
+	if err != nil {
+		rows.Unlock()
+		return fmt.Errorf("faultlab: %w", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		rows.Unlock()
+		return ErrNothing
+	}
+	return rows.tx.Commit()
+}
