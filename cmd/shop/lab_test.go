@@ -92,7 +92,7 @@ func testThird(t *testing.T, shop, story string) {
 	}
 	s := &told.Worst.Schedule
 	s.B = &rig.Position{Server: "sql", Pattern: "START TRANSACTION", Nth: 1, Cut: rig.Command} // no row is locked yet
-	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none" // so that the story is printed
+	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none"                                      // so that the story is printed
 	text, err := json.Marshal(told)
 	if err != nil {
 		t.Fatal(err)
