@@ -30,18 +30,20 @@ var arrows = map[string][]string{
 	"internal/localstack":  {"internal/api"},
 	"internal/lock":        {"internal/step"},
 	"internal/lock/lease":  {"internal/lock", "internal/step"},
+	"internal/redisbatch":  {},
 	"internal/step":        {},
 	"internal/stock": {"internal/lock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook",
 		"internal/store", "internal/idempotency", "internal/step"},
-	"internal/store": {"internal/idempotency"},
-	"internal/wire":  {},
+	"internal/redisbatch": {},
+	"internal/store":      {"internal/idempotency"},
+	"internal/wire":       {},
 
 	"internal/columns": {},
 	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/stock", "internal/wire"},
 
 	// The kinds of locks. None of them imports another.
 	"internal/lock/coord":    {"internal/lock", "internal/lock/lease", "internal/step"},
-	"internal/lock/handoff":  {"internal/lock", "internal/lock/lease", "internal/step"},
+	"internal/lock/handoff":  {"internal/lock", "internal/lock/lease", "internal/redisbatch", "internal/step"},
 	"internal/lock/sqllock":  {"internal/lock", "internal/lock/lease", "internal/step"},
 	"internal/lock/textbook": {"internal/lock", "internal/lock/lease", "internal/step"},
 

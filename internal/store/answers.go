@@ -102,7 +102,7 @@ func (r *Redis) answer(ctx context.Context, product int64, key []byte) (string, 
 func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
 	own := fmt.Sprintf("%d@%d", t.Orders[0].ProductID, time.Now().UnixMilli())
 	for !t.claimed {
-		reply, err := t.r.scripts.eval(claimScript, []string{t.r.claimKey(t.Key)}, []any{own, t.void, t.r.keep.Milliseconds()})
+		reply, err := t.r.eval(claimScript, []string{t.r.claimKey(t.Key)}, []any{own, t.void, t.r.keep.Milliseconds()})
 		if err != nil { // the claim may have been made, but no stock was deducted
 			return Sold{}, true, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/redisbatch"
 )
 
 // Redis keeps the count in a string and the orders in a list beside it.
@@ -28,7 +30,7 @@ import (
 type Redis struct {
 	c        redis.UniversalClient
 	prefix   string
-	scripts  *pipeline
+	scripts  *redisbatch.Batcher
 	sums     sums
 	refusing atomic.Bool // the last sale was refused
 	keep     time.Duration
@@ -38,10 +40,18 @@ type Redis struct {
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
 // (MaxRetries -1): a deduction whose answer was lost would be sent twice.
 func NewRedis(c redis.UniversalClient, prefix string) *Redis {
-	r := &Redis{c: c, prefix: prefix, scripts: newPipeline(c), keep: DefaultKeepAnswers}
+	r := &Redis{c: c, prefix: prefix, scripts: redisbatch.New(c, 0), keep: DefaultKeepAnswers}
 	_, cluster := c.(*redis.ClusterClient)
 	r.spread.Store(cluster)
 	return r
+}
+
+// eval runs a script and returns its reply. It does not end with the caller's context, because a script that was sent may run; the client's
+// time-outs bound it.
+func (r *Redis) eval(script *redis.Script, keys []string, args []any) (any, error) {
+	c := redisbatch.Call{Script: script, Keys: keys, Args: args}
+	r.scripts.Do(&c)
+	return c.Reply, c.Err
 }
 
 const segmentedMark = "segmented:"

@@ -98,7 +98,7 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		}
 	}
 	args, refused := t.args()
-	reply, err := t.r.scripts.eval(sellScript, t.keys(reach), args)
+	reply, err := t.r.eval(sellScript, t.keys(reach), args)
 	if err = sellError(err); err != nil {
 		again, err = t.failed(err, keyed, reach)
 		return Sold{}, again, err

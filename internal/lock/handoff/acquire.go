@@ -24,7 +24,7 @@ func (e *Engine) ask(l *line) {
 	c := e.newCall(l.mode.scripts().acquire, l.mode, l.key, l.token).add(flag, decimal(l.fences()), e.keep)
 	c.asks, c.token, c.queue = l, l.token, queue
 	if e.o.Replicas == 0 {
-		e.wire.send(c)
+		e.send(c)
 		return
 	}
 	e.spawn(func() {

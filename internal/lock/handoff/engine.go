@@ -3,7 +3,7 @@
 //
 // Start with [New] and [Engine], then lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process. acquire.go
 // sends an attempt and takes its answer, poll.go serves waiters whose message was lost, lease.go is the lease of a holder, timers.go
-// renews it, pubsub.go and subscriber.go receive the messages, batch.go sends scripts together, readwrite.go is the read-write lock.
+// renews it, pubsub.go and subscriber.go receive the messages, call.go sends scripts, readwrite.go is the read-write lock.
 package handoff
 
 import (
@@ -19,6 +19,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/lease"
+	"lastitem/internal/redisbatch"
 	"lastitem/internal/step"
 )
 
@@ -75,7 +76,7 @@ type Engine struct {
 	resends bool // the client repeats commands on its own, so that any answer may be the second
 	epoch   time.Time
 	posts   posts
-	wire    wire
+	batches *redisbatch.Batcher
 	m       meter
 
 	mu      sync.Mutex // guards all below, and every line and hold
@@ -135,7 +136,7 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
 	}
 	e.posts.init(e)
-	e.wire.init(e)
+	e.batches = redisbatch.New(c, lease.CleanupTimeout)
 	return e, nil
 }
 
@@ -218,7 +219,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		e.running.Wait()
-		e.wire.close()
+		e.batches.Wait()
 		e.posts.close()
 	}()
 	select {

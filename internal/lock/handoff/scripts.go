@@ -42,11 +42,11 @@ var (
 
 // script is one of the engine's.
 type script struct {
-	text, hash string
-	keys       int // of scriptKeys, where it takes those of one token
+	*redis.Script
+	keys int // of scriptKeys, where it takes those of one token
 }
 
-func newScript(text string) *script { return &script{text, redis.NewScript(text).Hash(), 5} }
+func newScript(text string) *script { return &script{redis.NewScript(text), 5} }
 
 // withoutTombstone is a script that does not ask for the last of scriptKeys.
 func (s *script) withoutTombstone() *script {
@@ -104,7 +104,7 @@ func lasting(err error) bool {
 func (e *Engine) call(c *call) {
 	for began := e.now(); ; {
 		c.tries++
-		e.wire.do(c)
+		e.do(c)
 		if lasting(c.err) || c.tries == tries || e.now()-began > lease.CleanupTimeout {
 			return
 		}
@@ -142,7 +142,8 @@ func (e *Engine) parse(reply any, sent time.Duration, err error) answer {
 // sendReplicated asks and, on the same connection, waits until replicas have what was written. WAIT answers for the
 // connection that it is sent on, and is refused inside a script.
 func (e *Engine) sendReplicated(key string, c *call) {
-	ctx := deadline{context.Background(), time.Now().Add(lease.CleanupTimeout + e.o.ReplicasTimeout)}
+	ctx, cancel := context.WithTimeout(context.Background(), lease.CleanupTimeout+e.o.ReplicasTimeout)
+	defer cancel()
 	var node redis.UniversalClient
 	if node, c.err = e.node(ctx, key); c.err != nil {
 		return
@@ -150,8 +151,7 @@ func (e *Engine) sendReplicated(key string, c *call) {
 	c.sent = e.now()
 	var asked, acked *redis.Cmd
 	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
-		asked = c.inFull(ctx)
-		_ = p.Process(ctx, asked)
+		asked = c.script.Eval(ctx, p, c.keys, c.args...)
 		acked = p.Do(ctx, "WAIT", e.o.Replicas, e.o.ReplicasTimeout.Milliseconds())
 		return nil
 	})

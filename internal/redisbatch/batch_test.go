@@ -1,0 +1,203 @@
+package redisbatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/redisbatch"
+	"lastitem/internal/testenv"
+)
+
+var (
+	echo   = redis.NewScript(`return KEYS[1] .. ARGV[1]`)
+	double = redis.NewScript(`return 2 * ARGV[1]`)
+	fail   = redis.NewScript(`return redis.error_reply('ERR no')`)
+)
+
+// trips is a client hook that notes the scripts of each round trip.
+type trips struct {
+	mu  sync.Mutex
+	all [][]string
+}
+
+func (h *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.note(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.note(cmds...)
+		return next(ctx, cmds)
+	}
+}
+
+func (h *trips) note(cmds ...redis.Cmder) {
+	var names []string
+	for _, cmd := range cmds {
+		names = append(names, cmd.Name())
+	}
+	if !strings.HasPrefix(names[0], "eval") { // it connects
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, names)
+}
+
+// client is a client of its own on the test's server, and the round trips that it makes.
+func client(t *testing.T, change func(*redis.Options)) (*redis.Client, *trips) {
+	t.Helper()
+	o := *testenv.Redis(t).Client.Options()
+	if change != nil {
+		change(&o)
+	}
+	c := redis.NewClient(&o)
+	t.Cleanup(func() { _ = c.Close() })
+	h := &trips{}
+	c.AddHook(h)
+	return c, h
+}
+
+// check fails unless the call has this answer.
+func check(t *testing.T, c *redisbatch.Call, want any) {
+	t.Helper()
+	if c.Err != nil || c.Reply != want || c.Sent.IsZero() {
+		t.Errorf("answer to %v %v = %v, %v, sent at %v, want %v", c.Keys, c.Args, c.Reply, c.Err, c.Sent, want)
+	}
+}
+
+// Every call gets its own answer, and a batch has at most so many calls.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	c, h := client(t, nil)
+	b := redisbatch.New(c, time.Minute)
+	const calls = 1000
+	waiting, told := make([]*redisbatch.Call, calls), make([]*redisbatch.Call, calls)
+	var wg sync.WaitGroup
+	for i := range calls {
+		waiting[i] = &redisbatch.Call{Script: echo, Keys: []string{fmt.Sprint("k", i)}, Args: []any{i}}
+		told[i] = &redisbatch.Call{Script: double, Args: []any{i}}
+		wg.Go(func() { b.Do(waiting[i]) })
+		wg.Add(1)
+		b.Go(told[i], wg.Done)
+	}
+	wg.Wait()
+	b.Wait()
+	for i := range calls {
+		check(t, waiting[i], fmt.Sprintf("k%d%d", i, i))
+		check(t, told[i], int64(2*i))
+	}
+	for _, trip := range h.all {
+		if len(trip) > redisbatch.Size {
+			t.Errorf("a batch of %d, want at most %d", len(trip), redisbatch.Size)
+		}
+	}
+}
+
+// An error of one call is its own.
+func TestErrorOfOneCall(t *testing.T) {
+	t.Parallel()
+	c, _ := client(t, nil)
+	batch := []*redisbatch.Call{{Script: echo, Keys: []string{"k"}, Args: []any{1}}, {Script: fail}, {Script: double, Args: []any{4}}}
+	redisbatch.New(c, 0).Exec(batch...)
+	check(t, batch[0], "k1")
+	check(t, batch[2], int64(8))
+	if err := batch[1].Err; err == nil || err.Error() != "ERR no" {
+		t.Errorf("error %v, want the script's", batch[1].Err)
+	}
+}
+
+// A server that has lost its scripts costs a batch one round trip, with each script's text sent once.
+func TestScriptFlush(t *testing.T) { // not parallel: the server is everybody's
+	c, h := client(t, nil)
+	b := redisbatch.New(c, time.Minute)
+	c.ScriptFlush(t.Context())
+	var batch []*redisbatch.Call
+	for i := range redisbatch.Size / 2 {
+		batch = append(batch, &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{i}}, &redisbatch.Call{Script: double, Args: []any{i}})
+	}
+	h.all = nil
+	b.Exec(batch...)
+	for i := range redisbatch.Size / 2 {
+		check(t, batch[2*i], fmt.Sprint("k", i))
+		check(t, batch[2*i+1], int64(2*i))
+	}
+	texts := 0
+	for _, trip := range h.all {
+		texts += len(trip) - len(slices.DeleteFunc(trip, func(name string) bool { return name == "eval" }))
+	}
+	if len(h.all) != 2 || texts != 2 {
+		t.Errorf("%d round trips with %d texts, want 2 with 2", len(h.all), texts)
+	}
+}
+
+// flushing is a client hook that makes the server lose its scripts before every command of a batch.
+type flushing struct {
+	trips
+	by *redis.Client
+}
+
+func (h *flushing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return h.trips.ProcessPipelineHook(func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			h.by.ScriptFlush(ctx)
+			_ = next(ctx, []redis.Cmder{cmd}) // which has the error
+		}
+		return nil
+	})
+}
+
+// A server that loses its scripts again and again costs two more round trips at most: the last one carries every text.
+func TestScriptFlushAgain(t *testing.T) { // not parallel: the server is everybody's
+	c, h := client(t, nil)
+	by, _ := client(t, nil)
+	again := &flushing{by: by}
+	c.AddHook(again)
+	batch := []*redisbatch.Call{{Script: double, Args: []any{1}}, {Script: double, Args: []any{2}}, {Script: double, Args: []any{3}}}
+	redisbatch.New(c, time.Minute).Exec(batch...)
+	for i, call := range batch {
+		check(t, call, int64(2*i+2))
+	}
+	if len(again.all) != 3 {
+		t.Errorf("%d round trips, want 3: %v; %v", len(again.all), again.all, h.all)
+	}
+}
+
+// A call that waits for a connection gives up at its limit, and not when the pool does.
+func TestLimitWhileThePoolIsEmpty(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]time.Duration{"of the batcher": 0, "of the call": 50 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := client(t, func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, time.Hour })
+			only := c.Conn()
+			if err := only.Ping(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			call := &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{1}, Limit: limit}
+			redisbatch.New(c, 50*time.Millisecond).Do(call) // or the test binary's own time-out ends it
+			if !errors.Is(call.Err, context.DeadlineExceeded) {
+				t.Errorf("error %v, want the limit's", call.Err)
+			}
+			if err := only.Close(); err != nil {
+				t.Fatal(err)
+			}
+			call = &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{1}, Limit: time.Minute}
+			redisbatch.New(c, 0).Do(call)
+			check(t, call, "k1")
+		})
+	}
+}
