@@ -11,34 +11,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// size is how many calls a batch may have: that many scripts occupy the server for about 0.3 ms.
-const size = 64
-
-// tuning bounds the batches under way. Few keep a server nearby and this process busy at the same time, and leave calls time to gather. A batch
-// that has no answer after late counts no more, because the server is far away or its connection is stuck, until there are most of them.
-type tuning struct {
-	few, most int
-	late      time.Duration
-	yield     bool // the goroutine that gathers lets others run first
-}
-
-var tuned = tuning{few: 4, most: 16, late: time.Millisecond, yield: true}
+// slots is how many batches may be under way, so that some go on where others are stuck on their connections. size is how many calls a batch may
+// have: that many scripts occupy the server for about 0.3 ms.
+const (
+	slots = 16
+	size  = 64
+)
 
 // Batcher sends calls, those that come at the same time in one write. Make it with [New].
 type Batcher struct {
 	c      redis.UniversalClient
 	limit  time.Duration
 	direct bool // every call goes by itself
-	tuning
+	hasty  bool // a batch is sent at once, also where other callers could run first; for the benchmark
 
 	mu        sync.Mutex
 	idle      sync.Cond // nothing is under way
 	waiting   []*Call
-	gathering bool        // somebody is about to take what waits
-	busy      []time.Time // when the batches under way were sent
-	alone     int         // calls of Go under way that share no write
-	timer     *time.Timer // looks again when a batch is late
-	watched   bool        // it is set
+	gathering bool // somebody is about to take what waits
+	busy      int  // batches under way
+	alone     int  // calls of Go under way that share no write
 }
 
 // New returns a batcher on c. limit bounds how long a call takes from the moment in which it is sent, with its wait for a connection; 0 leaves
@@ -47,7 +39,7 @@ type Batcher struct {
 // Only calls to a single server share writes. In a cluster each call goes by itself, and the pools of its node bound what is under way: a batch
 // would be as slow as its slowest node, and calls that wait for a slot would wait for a node that hangs.
 func New(c redis.UniversalClient, limit time.Duration) *Batcher {
-	b := &Batcher{c: c, limit: limit, tuning: tuned}
+	b := &Batcher{c: c, limit: limit}
 	b.idle.L = &b.mu
 	_, single := c.(*redis.Client)
 	b.direct = !single
@@ -98,7 +90,7 @@ func (b *Batcher) Wait() {
 
 // resting says that nothing is under way. The mutex is held.
 func (b *Batcher) resting() bool {
-	return len(b.busy) == 0 && b.alone == 0 && !b.gathering && len(b.waiting) == 0
+	return b.busy == 0 && b.alone == 0 && !b.gathering && len(b.waiting) == 0
 }
 
 // add queues a call; true means that the caller must gather a batch.
@@ -116,39 +108,13 @@ func (b *Batcher) more() bool {
 	return b.claim()
 }
 
-// claim makes the caller the one that gathers the next batch, if calls wait, there may be another batch and nobody gathers. The mutex is held.
+// claim makes the caller the one that gathers the next batch, if calls wait, a slot is free and nobody gathers. The mutex is held.
 func (b *Batcher) claim() bool {
-	if len(b.waiting) == 0 || b.gathering || len(b.busy) >= b.most {
-		return false
-	}
-	if len(b.busy) >= b.few && !b.busy[len(b.busy)-b.few].Before(time.Now().Add(-b.late)) {
-		b.watch()
+	if len(b.waiting) == 0 || b.gathering || b.busy == slots {
 		return false
 	}
 	b.gathering = true
 	return true
-}
-
-// watch looks again when a batch is late, since no caller does while all of them wait. The mutex is held.
-func (b *Batcher) watch() {
-	switch {
-	case b.watched:
-		return
-	case b.timer == nil:
-		b.timer = time.AfterFunc(b.late, b.look)
-	default:
-		b.timer.Reset(b.late)
-	}
-	b.watched = true
-}
-
-func (b *Batcher) look() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.watched = false
-	if b.claim() {
-		go b.run()
-	}
 }
 
 // run sends batches for as long as calls wait.
@@ -160,27 +126,26 @@ func (b *Batcher) run() {
 
 // round gathers a batch, sends it, and tells everybody in it.
 func (b *Batcher) round() {
-	if b.yield {
+	if !b.hasty {
 		runtime.Gosched() // an answer wakes several callers at once: their next calls come along
 	}
-	batch, began := b.take()
+	batch := b.take()
 	b.exec(batch, b.limit)
 	for _, c := range batch {
 		c.answered()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.Index(b.busy, began)
-	b.busy = slices.Delete(b.busy, i, i+1)
+	b.busy--
 	b.rest()
 }
 
 // take takes the batch that was gathered, and has another goroutine gather the calls that are too many for it.
-func (b *Batcher) take() (batch []*Call, began time.Time) {
+func (b *Batcher) take() []*Call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := min(len(b.waiting), size)
-	batch, began = slices.Clone(b.waiting[:n]), time.Now()
+	batch := slices.Clone(b.waiting[:n])
 	clear(b.waiting[:n])
 	if rest := b.waiting[n:]; len(rest) > 0 {
 		b.waiting = rest
@@ -188,11 +153,11 @@ func (b *Batcher) take() (batch []*Call, began time.Time) {
 		b.waiting = b.waiting[:0]
 	}
 	b.gathering = false
-	b.busy = append(b.busy, began)
+	b.busy++
 	if b.claim() {
 		go b.run()
 	}
-	return batch, began
+	return batch
 }
 
 // count counts a call of Go that shares no write.

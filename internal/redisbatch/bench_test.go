@@ -22,8 +22,8 @@ import (
 
 var add = redis.NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
 
-// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher, and the batcher without one of the
-// things that it does for speed.
+// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher, the same with a limit for each
+// batch, and the same without the moment that it leaves to other callers.
 var contenders = []struct {
 	name string
 	make func(b *testing.B, c *redis.Client) func(key string) error
@@ -42,15 +42,7 @@ var contenders = []struct {
 	{"limit", func(_ *testing.B, c *redis.Client) func(string) error {
 		return through(redisbatch.New(c, 2*time.Second))
 	}},
-	{"no-yield", func(_ *testing.B, c *redis.Client) func(string) error {
-		return through(redisbatch.New(c, 0).Tune(4, 16, false))
-	}},
-	{"always-4", func(_ *testing.B, c *redis.Client) func(string) error {
-		return through(redisbatch.New(c, 0).Tune(4, 4, true))
-	}},
-	{"always-16", func(_ *testing.B, c *redis.Client) func(string) error {
-		return through(redisbatch.New(c, 0).Tune(16, 16, true))
-	}},
+	{"hasty", func(_ *testing.B, c *redis.Client) func(string) error { return through(redisbatch.New(c, 0).Hasty()) }},
 }
 
 func through(b *redisbatch.Batcher) func(string) error {
