@@ -34,9 +34,8 @@ var arrows = map[string][]string{
 	"internal/step":        {},
 	"internal/stock": {"internal/lock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook",
 		"internal/store", "internal/idempotency", "internal/step"},
-	"internal/redisbatch": {},
-	"internal/store":      {"internal/idempotency"},
-	"internal/wire":       {},
+	"internal/store": {"internal/idempotency", "internal/redisbatch"},
+	"internal/wire":  {},
 
 	"internal/columns": {},
 	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/stock", "internal/wire"},
