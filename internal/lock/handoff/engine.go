@@ -79,18 +79,19 @@ type Engine struct {
 	batches *redisbatch.Batcher
 	m       meter
 
-	mu      sync.Mutex // guards all below, and every line and hold
-	last    uint64
-	lines   map[string]*line    // the local queues of Handoff, by key
-	bids    map[uint64]*line    // lines by the number of their token, from the first command to the last
-	rooms   map[string]*lookout // keys with somebody in the queue of Redis
-	alarms  alarms
-	debts   []debt
-	debt    alarm // when they are sent again
-	timer   *time.Timer
-	armed   time.Duration // when timer fires; 0 = it does not
-	closed  bool
-	running sync.WaitGroup
+	mu        sync.Mutex // guards all below, and every line and hold
+	last      uint64
+	lines     map[string]*line    // the local queues of Handoff, by key
+	bids      map[uint64]*line    // lines by the number of their token, from the first command to the last
+	rooms     map[string]*lookout // keys with somebody in the queue of Redis
+	alarms    alarms
+	cleanups  []cleanup
+	cleaning  alarm // when they are sent again
+	cleansNow bool  // they are being sent
+	timer     *time.Timer
+	armed     time.Duration // when timer fires; 0 = it does not
+	closed    bool
+	running   sync.WaitGroup
 }
 
 // The bounds of a TTL, and what a grant by message may take at most to be answered. The look-out comes more often than that.

@@ -253,7 +253,7 @@ func (h *holding) release(ctx context.Context, next string) error {
 	switch {
 	case a.err != nil:
 		h.unsure = true
-		e.owe(debt{l.key, h.token}) // else the lock would stay for what is left of its TTL
+		e.cleanLater(l.key, h.token, e.now(), a.err) // else the lock would stay for what is left of its TTL
 		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
 	case h.undone: // the cancel is remembered as a release, and came when others could be let in
 		return lock.ErrLost

@@ -169,5 +169,5 @@ func (e *Engine) stray(l *line, key, token string) {
 		l.strays = true
 		return
 	}
-	e.spawn(func() { e.owe(debt{key, token}) })
+	e.spawn(func() { e.cleanLater(key, token, e.now(), nil) })
 }

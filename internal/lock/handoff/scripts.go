@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,9 +96,18 @@ const (
 	tryPause = 5 * time.Millisecond // before the second try; four times as long before the third
 )
 
-// lasting says that sending a call again would not help, or that it is answered.
+// lasting says that sending a call again at once would not help, or that it is answered.
 func lasting(err error) bool {
-	return err == nil || redis.HasErrorPrefix(err, "ERR") || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas)
+	return err == nil || refused(err) || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas)
+}
+
+// refused says that the server refuses a call for a reason that only an operator changes: what is in the key, the permissions of the user,
+// the slots of the keys. Before Redis 7 the code of an error within a script comes after the script's place.
+func refused(err error) bool {
+	inScript := redis.HasErrorPrefix(err, "Error ") // which does not count a leading ERR
+	return slices.ContainsFunc([]string{"WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT"}, func(code string) bool {
+		return redis.HasErrorPrefix(err, code) || inScript && strings.Contains(err.Error(), ": "+code+" ")
+	})
 }
 
 // call sends a script until it is answered, for at most a few seconds; c.tries is how often.
@@ -192,12 +202,15 @@ func (e *Engine) newRelease(l *line, token, next string) *call {
 }
 
 // sendCancel undoes an attempt, later where it fails.
-func (e *Engine) sendCancel(key, token string) {
+func (e *Engine) sendCancel(key, token string) { e.cancelSince(key, token, e.now()) }
+
+// cancelSince undoes an attempt that ended at the time ended.
+func (e *Engine) cancelSince(key, token string, ended time.Duration) {
 	m := modeOf(token)
 	c := e.newCall(m.scripts().cancel, m, key, token).add(rememberCancel, e.keep)
 	e.call(c)
 	if c.err != nil {
-		e.owe(debt{key, token})
+		e.cleanLater(key, token, ended, c.err)
 	}
 	if v, _ := c.reply.([]any); len(v) == 2 {
 		e.m.skipped(number(v[1]))

@@ -20,26 +20,6 @@ type alarm struct {
 
 type alarms []*alarm
 
-// debt is an attempt whose cancel was not answered. It is sent again: this process lives, and its word would be waited for.
-type debt struct{ key, token string }
-
-// The debts remembered, and how long they rest. Beyond that they end as those of a dead process: a claim is lost, in turn.
-const (
-	maxDebts = 1000
-	debtRest = time.Second
-)
-
-func (e *Engine) owe(d debt) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.debts) < maxDebts {
-		e.debts = append(e.debts, d)
-	}
-	if e.debt.index == 0 {
-		e.schedule(&e.debt, e.now()+debtRest)
-	}
-}
-
 func (h alarms) Len() int           { return len(h) }
 func (h alarms) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h alarms) Swap(i, j int) {
@@ -108,17 +88,8 @@ func (e *Engine) tick() {
 	for len(e.alarms) > 0 && e.alarms[0].at <= now+e.o.TTL/10 {
 		a, _ := heap.Pop(&e.alarms).(*alarm)
 		switch l := a.line; {
-		case a == &e.debt && a.at <= now:
-			debts := e.debts
-			e.debts = nil
-			e.spawn(func() {
-				for _, d := range debts {
-					if e.isClosed() {
-						return
-					}
-					e.sendCancel(d.key, d.token)
-				}
-			})
+		case a == &e.cleaning && a.at <= now:
+			e.spawn(e.cleanAll)
 		case a.look != nil && a.at <= now:
 			e.look(a.look)
 		case l != nil && l.phase == draining && a.at <= now:

@@ -3,7 +3,7 @@
 -- Returns for each 1 when it was renewed, 0 when it is not the owner's (any more).
 local renewed = {}
 for i, key in ipairs(KEYS) do
-  if redis.call('GET', key) == ARGV[i + 1] then
+  if redis.pcall('GET', key) == ARGV[i + 1] then -- an error, as of a wrong type, is that key's alone
     renewed[i] = redis.call('PEXPIRE', key, ARGV[1])
   else
     renewed[i] = 0

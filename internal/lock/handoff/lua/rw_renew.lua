@@ -5,7 +5,8 @@ local t = redis.call('TIME')
 local at, renewed = t[1] * 1000 + math.floor(t[2] / 1000), {}
 for i, key in ipairs(KEYS) do
   renewed[i] = 0
-  if tonumber(redis.call('ZSCORE', key, ARGV[i + 1]) or 0) > at then
+  local expiry = redis.pcall('ZSCORE', key, ARGV[i + 1]) -- an error, as of a wrong type, is that key's alone
+  if type(expiry) == 'string' and tonumber(expiry) > at then
     redis.call('ZADD', key, string.format('%.0f', at + ARGV[1]), ARGV[i + 1])
     if redis.call('PTTL', key) < tonumber(ARGV[1]) then redis.call('PEXPIRE', key, ARGV[1]) end
     renewed[i] = 1
