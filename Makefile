@@ -130,10 +130,11 @@ arrows: ## who may import whom, and who may dial
 
 .PHONY: fresh
 fresh: ## fail on generated files that are stale
-	@echo 'check: generated files'; scripts/fresh
+	@echo 'check: generated files'; go run ./internal/stock/newmode -check && scripts/fresh
 
 .PHONY: generate
 generate: ## write the generated files anew
+	@go run ./internal/stock/newmode -check
 	go generate ./...
 
 .PHONY: traces

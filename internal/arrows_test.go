@@ -55,6 +55,7 @@ var arrows = map[string][]string{
 
 	// For tests only; see testOnly.
 	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
+	"internal/stock/newmode":   {"internal/stock"}, // a command for whoever adds a mode
 	"internal/stock/stocktest": {"internal/stock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack"},
 	"internal/testenv/need":    {},

@@ -35,10 +35,10 @@ func merged(items []Item) ([]Item, error) {
 }
 
 // newOrders makes the order of a request, a row per item, under one id. remaining is by item; nil where nobody knows it.
-func (d Deps) newOrders(mode string, req Request, remaining []int64, fence uint64) ([]store.Order, error) {
+func (d Deps) newOrders(req Request, remaining []int64, fence uint64) ([]store.Order, error) {
 	orders := make([]store.Order, len(req.Items))
 	for i, item := range req.Items {
-		o, err := d.newOrder(mode, item, req, nil, fence)
+		o, err := d.newOrder(item, req, nil, fence)
 		if err != nil {
 			return nil, err
 		}

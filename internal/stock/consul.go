@@ -12,5 +12,5 @@ var consul = Mode{
 	Needs:  []Backend{NeedRedis, NeedConsul},
 	Stores: []Store{Redis, SQL},
 	Claims: sessionClaims,
-	New:    func(d Deps) (Deductor, error) { return locked{d, "consul", d.Consul}, nil },
+	New:    func(d Deps) (Deductor, error) { return locked{d, d.Consul}, nil },
 }

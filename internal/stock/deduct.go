@@ -42,14 +42,14 @@ func (d Deps) appendOrder(ctx context.Context, o store.Order) error {
 }
 
 // newOrder makes the order of one item. remaining is nil where nobody knows it.
-func (d Deps) newOrder(mode string, item Item, req Request, remaining *int64, fence uint64) (store.Order, error) {
+func (d Deps) newOrder(item Item, req Request, remaining *int64, fence uint64) (store.Order, error) {
 	id, err := uuid.NewV7FromReader(unique{})
 	if err != nil {
 		return store.Order{}, fmt.Errorf("stock: order id: %w", err)
 	}
 	return store.Order{
 		ID: id.String(), ProductID: item.ProductID, Quantity: item.Quantity, Remaining: remaining,
-		Mode: mode, Replica: d.Replica, Key: req.Key, Fence: fence, CreatedMicros: time.Now().UnixMicro(),
+		Mode: d.mode, Replica: d.Replica, Key: req.Key, Fence: fence, CreatedMicros: time.Now().UnixMicro(),
 	}, nil
 }
 
@@ -75,7 +75,7 @@ func soldOut(item Item, available int64) error {
 //
 //	A reads 1 ── A writes 0                              A's order
 //	     B reads 1 ─────────── B writes 0                          B's order: two orders, one unit
-func (d Deps) readCheckWrite(ctx context.Context, mode string, req Request, fence uint64) (Receipt, error) {
+func (d Deps) readCheckWrite(ctx context.Context, req Request, fence uint64) (Receipt, error) {
 	have := make([]int64, len(req.Items))
 	for i, item := range req.Items {
 		n, err := d.read(ctx, req.Store, item.ProductID)
@@ -84,11 +84,11 @@ func (d Deps) readCheckWrite(ctx context.Context, mode string, req Request, fenc
 		}
 		have[i] = n
 	}
-	return d.checkWrite(ctx, mode, req, have, fence)
+	return d.checkWrite(ctx, req, have, fence)
 }
 
 // checkWrite is what follows the read of each item.
-func (d Deps) checkWrite(ctx context.Context, mode string, req Request, have []int64, fence uint64) (Receipt, error) {
+func (d Deps) checkWrite(ctx context.Context, req Request, have []int64, fence uint64) (Receipt, error) {
 	d.Steps.At(ctx, step.Read, "")
 	for i, item := range req.Items {
 		if have[i] < item.Quantity {
@@ -96,7 +96,7 @@ func (d Deps) checkWrite(ctx context.Context, mode string, req Request, have []i
 		}
 		have[i] -= item.Quantity
 	}
-	orders, err := d.newOrders(mode, req, have, fence)
+	orders, err := d.newOrders(req, have, fence)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -185,19 +185,18 @@ func (d Deps) withOrders(ctx context.Context, orders []store.Order, write func(*
 // locked is a lock mode: a locker around readCheckWrite.
 type locked struct {
 	deps   Deps
-	mode   string
 	locker lock.Locker
 }
 
 // Deduct takes the lock of the product, deducts, and releases.
 func (l locked) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), l.deps.lockKey(l.mode, req.Items[0].ProductID))
+	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), l.deps.lockKey(req.Items[0].ProductID))
 	if err != nil {
 		return Receipt{}, err
 	}
 	defer l.deps.release(ctx, lease)
 	// The request's context, not the lease's: these modes trust their lock, and do not look whether they still have it.
-	return l.deps.readCheckWrite(ctx, l.mode, req, lease.Fence())
+	return l.deps.readCheckWrite(ctx, req, lease.Fence())
 }
 
 // release gives a lease up. What the deduction did stands whether or not that succeeds, so it is logged and no more.
@@ -207,16 +206,19 @@ func (d Deps) release(ctx context.Context, lease lock.Lease) {
 	}
 }
 
-// lockKey names the lock of a product; each kind of lock has its own, as they differ in type.
-func (d Deps) lockKey(kind string, product int64) string {
-	return fmt.Sprintf("%slock:%s:{%d}", d.Prefix, kind, product)
+// lockKey names the mode's lock of a product.
+func (d Deps) lockKey(product int64) string { return d.lockKeyOf(d.mode, product) }
+
+// lockKeyOf names the lock of a product by another mode. Each mode has its own: the keys differ in type.
+func (d Deps) lockKeyOf(mode string, product int64) string {
+	return fmt.Sprintf("%slock:%s:{%d}", d.Prefix, mode, product)
 }
 
 // lockKeys lists the lock keys that may exist for a product with so many segments, for a reset to delete.
 func lockKeys(d Deps, product int64, segments int) []string {
 	var keys []string
 	for _, m := range Modes() {
-		keys = append(keys, keysOfLock(d.lockKey(m.Name, product))...)
+		keys = append(keys, keysOfLock(d.lockKeyOf(m.Name, product))...)
 	}
 	for i := range max(segments, 1) { // one that is not split is one segment
 		keys = append(keys, keysOfLock(d.segmentLockKey(product, i))...)

@@ -12,5 +12,5 @@ var etcd = Mode{
 	Needs:  []Backend{NeedRedis, NeedEtcd},
 	Stores: []Store{Redis, SQL},
 	Claims: sessionClaims,
-	New:    func(d Deps) (Deductor, error) { return locked{d, "etcd", d.Etcd}, nil },
+	New:    func(d Deps) (Deductor, error) { return locked{d, d.Etcd}, nil },
 }

@@ -37,7 +37,7 @@ type etcdTxnDeductor struct{ deps Deps }
 
 func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := e.deps, req.Items[0]
-	held, err := d.Etcd.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey("etcd-txn", item.ProductID))
+	held, err := d.Etcd.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(item.ProductID))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -56,7 +56,7 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 		return Receipt{}, soldOut(item, have)
 	}
 	remaining := have - item.Quantity
-	order, err := d.newOrder("etcd-txn", item, req, &remaining, lease.Fence())
+	order, err := d.newOrder(item, req, &remaining, lease.Fence())
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -20,6 +20,6 @@ var fair = Mode{
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.engine((*handoff.Engine).Fair)
-		return locked{d, "fair", l}, err
+		return locked{d, l}, err
 	},
 }

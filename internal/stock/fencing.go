@@ -24,7 +24,7 @@ var fencing = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return d.fenced("fencing", func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
+		return d.fenced(func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
 			row, err := d.SQL.Read(ctx, product)
 			return row, true, err
 		}), nil
@@ -34,7 +34,6 @@ var fencing = Mode{
 // fencedDeductor is read, check, write under a lock that issues tokens and is not renewed. The modes differ in how they read.
 type fencedDeductor struct {
 	deps   Deps
-	mode   string
 	locker lock.Locker
 	read   fencedRead
 }
@@ -42,14 +41,14 @@ type fencedDeductor struct {
 // fencedRead reads the row of a product by who holds a token; ok is false when the row refuses that.
 type fencedRead func(ctx context.Context, product int64, fence uint64) (row store.Row, ok bool, err error)
 
-func (d Deps) fenced(mode string, read fencedRead) Deductor {
-	return fencedDeductor{d, mode, textbook.NewLuaFenced(d.Client, d.LockTTL, d.Steps), read}
+func (d Deps) fenced(read fencedRead) Deductor {
+	return fencedDeductor{d, textbook.NewLuaFenced(d.Client, d.LockTTL, d.Steps), read}
 }
 
 func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := f.deps, req.Items[0]
 	// One lock for the three of them: the row has one fence, so its tokens must come from one counter.
-	lease, err := f.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey("fencing", item.ProductID))
+	lease, err := f.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKeyOf("fencing", item.ProductID))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -67,7 +66,7 @@ func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 		return Receipt{}, soldOut(item, row.Stock)
 	}
 	remaining := row.Stock - item.Quantity
-	order, err := d.newOrder(f.mode, item, req, &remaining, lease.Fence())
+	order, err := d.newOrder(item, req, &remaining, lease.Fence())
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -21,7 +21,7 @@ var fencingRead = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "O", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return d.fenced("fencing-read", func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
+		return d.fenced(func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
 			return d.SQL.ReadFenced(ctx, product, fence, false)
 		}), nil
 	},

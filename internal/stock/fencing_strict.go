@@ -22,7 +22,7 @@ var fencingStrict = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return d.fenced("fencing-strict", func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
+		return d.fenced(func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
 			return d.SQL.ReadFenced(ctx, product, fence, true)
 		}), nil
 	},

@@ -22,7 +22,7 @@ var globalLock = Mode{
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.handoff()
-		return locked{d, "global-lock", oneForAll{l, d.Prefix + "lock:global-lock:{all}"}}, err
+		return locked{d, oneForAll{l, d.Prefix + "lock:global-lock:{all}"}}, err
 	},
 }
 

@@ -24,7 +24,7 @@ var handoffMode = Mode{
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.handoff()
-		return locked{d, "handoff", l}, err
+		return locked{d, l}, err
 	},
 }
 

@@ -111,7 +111,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 			return err
 		}
 		if !first {
-			r, err = replay(earlier, payload, "idempotent")
+			r, err = replay(earlier, payload, i.deps.mode)
 			return err
 		}
 		if r, refusal, err = i.take(ctx, tx, req); err != nil {
@@ -119,7 +119,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 		}
 		answer := req.Answer(r, refusal)
 		r.Stored = &answer
-		if err := tx.KeepAnswer(req.Key, store.Answer{Status: answer.Status, Body: answer.Body, Mode: "idempotent"}); err != nil {
+		if err := tx.KeepAnswer(req.Key, store.Answer{Status: answer.Status, Body: answer.Body, Mode: i.deps.mode}); err != nil {
 			return err
 		}
 		return begin(ctx)
@@ -156,7 +156,7 @@ func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request)
 		return Receipt{}, refusal, err
 	}
 	d.Steps.At(ctx, step.Written, "")
-	orders, err := d.newOrders("idempotent", req, remaining, 0)
+	orders, err := d.newOrders(req, remaining, 0)
 	if err != nil {
 		return Receipt{}, nil, err
 	}

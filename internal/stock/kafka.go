@@ -24,6 +24,7 @@ var kafka = Mode{
 	Name:   "kafka",
 	Title:  Text{"One partition per product, one consumer, the same transaction", "同一商品进同一分区，单消费者，与 queue 同样的事务"},
 	Needs:  []Backend{NeedSQL, NeedKafka},
+	Queued: true,
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".", LateWrite: "."},
@@ -63,7 +64,7 @@ func (k *kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 // answers but for a number, and the run that the product is in.
 func (k *kafkaDeductor) message(ctx context.Context, req Request) (kafkaRequest, error) {
 	item := req.Items[0]
-	order, err := k.deps.newOrder("kafka", item, req, nil, 0)
+	order, err := k.deps.newOrder(item, req, nil, 0)
 	if err != nil {
 		return kafkaRequest{}, err
 	}

@@ -34,7 +34,7 @@ type leaseSeqDeductor struct {
 
 func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := l.deps, req.Items[0]
-	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey("lease-seq", item.ProductID))
+	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(item.ProductID))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -49,7 +49,7 @@ func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 		return Receipt{}, soldOut(item, row.Stock)
 	}
 	remaining := row.Stock - item.Quantity
-	order, err := d.newOrder("lease-seq", item, req, &remaining, row.LeaseSeq+1)
+	order, err := d.newOrder(item, req, &remaining, row.LeaseSeq+1)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -17,6 +17,6 @@ var lockInTx = Mode{
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return lockedInTx{d, "lock-in-tx", textbook.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
+		return lockedInTx{d, textbook.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
 	},
 }

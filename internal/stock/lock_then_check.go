@@ -32,9 +32,8 @@ type lockThenCheckDeductor struct {
 }
 
 func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	const mode = "lock-then-check"
 	d, product := l.deps, req.Items[0].ProductID
-	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(mode, product))
+	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(product))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -52,5 +51,5 @@ func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt
 	if !mine {
 		return Receipt{}, ErrLockLost
 	}
-	return d.checkWrite(ctx, mode, req, []int64{have}, 0)
+	return d.checkWrite(ctx, req, []int64{have}, 0)
 }

@@ -19,6 +19,6 @@ var luaLock = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "lua-lock", textbook.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

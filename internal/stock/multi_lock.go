@@ -35,12 +35,12 @@ type multiLockDeductor struct {
 func (m multiLockDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	keys := make([]string, len(req.Items))
 	for i, item := range req.Items {
-		keys[i] = m.deps.lockKey("multi-lock", item.ProductID)
+		keys[i] = m.deps.lockKey(item.ProductID)
 	}
 	leases, err := lock.AcquireAll(lock.WithWait(ctx, req.Wait), m.locker, keys...)
 	if err != nil {
 		return Receipt{}, err
 	}
 	defer m.deps.release(ctx, leases)
-	return m.deps.readCheckWrite(ctx, "multi-lock", req, 0) // several locks have no common fencing token
+	return m.deps.readCheckWrite(ctx, req, 0) // several locks have no common fencing token
 }

@@ -16,6 +16,6 @@ var mutex = Mode{
 		SQL:   {Threads: ".", Replicas: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "mutex", lock.NewMutex(d.Steps)}, nil
+		return locked{d, lock.NewMutex(d.Steps)}, nil
 	},
 }

@@ -20,14 +20,13 @@ var mutexInTx = Mode{
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return lockedInTx{d, "mutex-in-tx", lock.NewMutex(d.Steps)}, nil
+		return lockedInTx{d, lock.NewMutex(d.Steps)}, nil
 	},
 }
 
 // lockedInTx is a lock mode whose lock lies inside its transaction.
 type lockedInTx struct {
 	deps   Deps
-	mode   string
 	locker lock.Locker
 }
 
@@ -37,7 +36,7 @@ func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err err
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+settleTimeout)
 	defer cancel()
 	err = d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error { // BEGIN
-		lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(l.mode, req.Items[0].ProductID))
+		lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(req.Items[0].ProductID))
 		if err != nil {
 			return err
 		}
@@ -65,7 +64,7 @@ func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receip
 		return Receipt{}, soldOut(item, row.Stock)
 	}
 	remaining := row.Stock - item.Quantity
-	order, err := d.newOrder(l.mode, item, req, &remaining, 0)
+	order, err := d.newOrder(item, req, &remaining, 0)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -19,7 +19,7 @@ var mutexPerRequest = Mode{
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{Redis: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "mutex-per-request", perRequest{d.Steps}}, nil
+		return locked{d, perRequest{d.Steps}}, nil
 	},
 }
 

@@ -62,7 +62,7 @@ func (s *Shop) setStock(ctx context.Context, product, stock int64, segments int)
 		}
 	}
 	if q := s.deps.SQL; q != nil {
-		if err := q.Reset(ctx, product, stock, segments, s.deps.lockKey("sql-unique", product)); err != nil {
+		if err := q.Reset(ctx, product, stock, segments, s.deps.lockKeyOf("sql-unique", product)); err != nil {
 			errs = append(errs, fmt.Errorf("sql: %w", err))
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Shop) freeRedlock(ctx context.Context, product int64) {
 	if d.Redlock == nil {
 		return
 	}
-	if err := d.Redlock.Delete(ctx, d.lockKey("redlock", product)); err != nil && d.Log != nil {
+	if err := d.Redlock.Delete(ctx, d.lockKeyOf("redlock", product)); err != nil && d.Log != nil {
 		d.Log.WarnContext(ctx, "reset", "product", product, "err", err)
 	}
 }
@@ -123,7 +123,7 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	if err := s.deps.down(e.mode.Needs...); err != nil {
 		return err
 	}
-	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.deps.lockKey(mode, product))
+	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.deps.lockKeyOf(mode, product))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ var queue = Mode{
 	Name:   "queue",
 	Title:  Text{"A single writer per product; one transaction for all that wait", "每个商品一个写者，攒批后一个事务提交（组提交）"},
 	Needs:  []Backend{NeedSQL},
+	Queued: true,
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".", LateWrite: "."},
@@ -51,7 +52,7 @@ type queued struct {
 }
 
 func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	order, err := q.deps.newOrder("queue", req.Items[0], req, nil, 0)
+	order, err := q.deps.newOrder(req.Items[0], req, nil, 0)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -39,7 +39,7 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	if have < item.Quantity {
 		return Receipt{}, soldOut(item, max(have, 0))
 	}
-	order, err := d.newOrder("redis-decr", item, req, nil, 0)
+	order, err := d.newOrder(item, req, nil, 0)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -18,5 +18,5 @@ var redlock = Mode{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
-	New: func(d Deps) (Deductor, error) { return locked{d, "redlock", d.Redlock}, nil },
+	New: func(d Deps) (Deductor, error) { return locked{d, d.Redlock}, nil },
 }

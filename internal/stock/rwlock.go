@@ -23,7 +23,7 @@ var rwlock = Mode{
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Write() })
-		return locked{d, "rwlock", l}, err
+		return locked{d, l}, err
 	},
 	Readers: func(d Deps) (lock.Locker, error) {
 		return d.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Read() })

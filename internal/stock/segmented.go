@@ -137,7 +137,7 @@ func (s segmentedDeductor) lock(ctx context.Context, product int64, segments []i
 // write sets the segments and appends the order, as the other trusting modes do, with the same gap in between.
 func (s segmentedDeductor) write(ctx context.Context, req Request, after map[int]int64, split bool) (Receipt, error) {
 	d, item := s.deps, req.Items[0]
-	order, err := d.newOrder("segmented", item, req, nil, 0) // nobody knows what remains in the other segments
+	order, err := d.newOrder(item, req, nil, 0) // nobody knows what remains in the other segments
 	if err != nil {
 		return Receipt{}, err
 	}

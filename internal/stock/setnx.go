@@ -19,6 +19,6 @@ var setnx = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx", textbook.NewSetNX(d.Client, d.Steps)}, nil
+		return locked{d, textbook.NewSetNX(d.Client, d.Steps)}, nil
 	},
 }

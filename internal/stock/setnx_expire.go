@@ -20,6 +20,6 @@ var setnxExpire = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-expire", textbook.NewSetNXExpire(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXExpire(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

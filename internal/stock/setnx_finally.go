@@ -17,6 +17,6 @@ var setnxFinally = Mode{
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{Redis: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-finally", textbook.NewSetNXFinally(d.Client, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXFinally(d.Client, d.Steps)}, nil
 	},
 }

@@ -20,6 +20,6 @@ var setnxOwner = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-owner", textbook.NewSetNXOwner(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXOwner(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

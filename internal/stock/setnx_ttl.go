@@ -20,6 +20,6 @@ var setnxTTL = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "setnx-ttl", textbook.NewSetNXTTL(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXTTL(d.Client, d.LockTTL, d.Steps)}, nil
 	},
 }

@@ -67,7 +67,9 @@ type Deps struct {
 	Log      *slog.Logger
 
 	closers *[]func(context.Context) error
-	usable  *func() error // of the mode that New is creating
+	// Of the mode that New is creating.
+	mode   string
+	usable *func() error
 }
 
 // OnClose has the shop call f when it closes: for what a mode keeps running between requests. Functions are called in the
@@ -102,20 +104,21 @@ type Status struct {
 
 // NewShop builds every mode whose needs are configured; the others stay listed with the reason.
 func NewShop(deps Deps, modes []Mode) (*Shop, error) {
-	if err := Validate(modes); err != nil {
+	if err := servable(modes); err != nil {
 		return nil, err
 	}
 	deps.closers = new([]func(context.Context) error)
 	s := &Shop{deps: deps, byName: map[string]*entry{}}
 	for _, m := range modes {
 		e := &entry{mode: m}
-		if e.err = configured(deps, m.Needs); e.err == nil {
-			own := deps
-			own.usable = &e.usable
+		own := deps
+		own.mode, own.usable = m.Name, &e.usable
+		e.err = configured(deps, m.Needs)
+		if e.err == nil {
 			e.deductor, e.err = m.New(own)
 		}
 		if e.err == nil && m.Readers != nil {
-			e.readers, e.err = m.Readers(deps)
+			e.readers, e.err = m.Readers(own)
 		}
 		s.entries = append(s.entries, e)
 		s.byName[m.Name] = e

@@ -27,7 +27,7 @@ type sqlAtomicDeductor struct{ deps Deps }
 
 func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	remaining := make([]int64, len(req.Items)) // filled in by the update, before the order is inserted
-	orders, err := s.deps.newOrders("sql-atomic", req, remaining, 0)
+	orders, err := s.deps.newOrders(req, remaining, 0)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -37,7 +37,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 	locked := 0
 	defer func() { // COMMIT and ROLLBACK are the release
 		for _, item := range req.Items[:locked] {
-			key := d.lockKey("sql-for-update", item.ProductID)
+			key := d.lockKey(item.ProductID)
 			d.Steps.At(whole, step.Releasing, key)
 			d.Steps.At(whole, step.Released, key)
 		}
@@ -60,7 +60,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 			}
 		}
 		var err error
-		if orders, err = d.newOrders("sql-for-update", req, remaining, 0); err != nil {
+		if orders, err = d.newOrders(req, remaining, 0); err != nil {
 			return err
 		}
 		return s.write(whole, tx, orders)
@@ -74,7 +74,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 
 // lock reads a row and keeps it. A client that hangs up while it waits, waits no longer.
 func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product int64, wait time.Duration) (store.Row, error) {
-	key := s.deps.lockKey("sql-for-update", product)
+	key := s.deps.lockKey(product)
 	s.deps.Steps.At(ctx, step.Waiting, key)
 	row, err := tx.ReadForUpdate(ctx, product, max(0, wait))
 	if errors.Is(err, store.ErrRowBusy) {

@@ -19,6 +19,6 @@ var sqlUnique = Mode{
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := sqllock.NewUnique(d.SQL.DB(), d.Steps)
-		return locked{d, "sql-unique", l}, err
+		return locked{d, l}, err
 	},
 }

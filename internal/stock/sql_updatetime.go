@@ -14,7 +14,7 @@ var sqlUpdatetime = Mode{
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return optimistic{d, "sql-updatetime", func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
+		return optimistic{d, func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
 			return tx.SetUpdated(o.ProductID, *o.Remaining, read.UpdatedAt)
 		}}, nil
 	},

@@ -2,9 +2,6 @@ package stock
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
-	"time"
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
@@ -24,7 +21,7 @@ var sqlVersion = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return optimistic{d, "sql-version", func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
+		return optimistic{d, func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
 			return tx.SetVersion(o.ProductID, *o.Remaining, read.Version)
 		}}, nil
 	},
@@ -33,32 +30,11 @@ var sqlVersion = Mode{
 // optimistic reads, computes and writes if write finds the row as it was read; else it begins again.
 type optimistic struct {
 	deps  Deps
-	mode  string
 	write func(tx *store.Tx, o store.Order, read store.Row) (ok bool, err error)
 }
 
-// How often a deduction that was overtaken begins again whatever its wait_ms, which bounds what comes after; and how long it
-// sleeps before: a random time, whose bound doubles, so that those who met once do not meet again.
-const (
-	optimisticTries = 10
-	optimisticSleep = time.Millisecond
-	longestSleep    = 50 * time.Millisecond
-)
-
 func (o optimistic) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	sleep, deadline := optimisticSleep, time.Now().Add(req.Wait)
-	for try := 1; ; try++ {
-		r, err := o.try(ctx, req)
-		if !errors.Is(err, ErrContended) || try >= optimisticTries && time.Now().After(deadline) {
-			return r, err
-		}
-		select {
-		case <-time.After(rand.N(sleep)):
-		case <-ctx.Done():
-			return Receipt{}, err
-		}
-		sleep = min(2*sleep, longestSleep)
-	}
+	return retryContended(ctx, req, o.try)
 }
 
 // try is one round; ErrContended says that nothing happened, as somebody has written since the read.
@@ -73,7 +49,7 @@ func (o optimistic) try(ctx context.Context, req Request) (Receipt, error) {
 		return Receipt{}, soldOut(item, row.Stock)
 	}
 	remaining := row.Stock - item.Quantity
-	order, err := d.newOrder(o.mode, item, req, &remaining, 0)
+	order, err := d.newOrder(item, req, &remaining, 0)
 	if err != nil {
 		return Receipt{}, err
 	}

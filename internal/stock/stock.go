@@ -100,6 +100,15 @@ const (
 type Text struct{ En, Zh string }
 
 // Mode is one way of deducting stock. Everything that lists modes reads this value.
+//
+// A mode reports its steps ([lastitem/internal/step]) in their order, each once for a deduction that succeeds:
+//
+//   - Written and Ordered, always; Committed where the count is in SQL or etcd, not where it is in Redis;
+//   - Read, where it reads the count before it writes;
+//   - Waiting, Locked, Releasing and Released, where it takes a lock, which the lockers report themselves;
+//   - Waiting alone, where it is Queued.
+//
+// The conformance suite checks that.
 type Mode struct {
 	Name  string // kebab-case, the word in the URL
 	Title Text   // one line; the essay is embedded from doc/<name>.en.md and .zh.md
@@ -108,13 +117,16 @@ type Mode struct {
 	Stores []Store
 	// Cart says that several products may be deducted at once.
 	Cart bool
+	// Queued says that a deduction waits for its turn, though not for a lock.
+	Queued bool
 	// KeyRequired says that the request must carry an idempotency key.
 	KeyRequired bool
 	// Segments is into how many segments a run should split the product; 0 = modes on one counter.
 	Segments int
 	// Claims holds, per store, what the mode does under each hazard; nil for the baseline.
 	Claims map[Store]Claims
-	New    func(Deps) (Deductor, error)
+	// New builds the mode. It is called once, with the Deps of that mode: orders and locks made with them carry its name.
+	New func(Deps) (Deductor, error)
 	// Readers is the lock under which a product is read by the mode, see [Shop.ReadLocked]; nil = it has none.
 	Readers func(Deps) (lock.Locker, error)
 }

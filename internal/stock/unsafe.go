@@ -15,5 +15,5 @@ var unsafe = Mode{
 type unsafeDeductor struct{ deps Deps }
 
 func (u unsafeDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	return u.deps.readCheckWrite(ctx, "unsafe", req, 0)
+	return u.deps.readCheckWrite(ctx, req, 0)
 }

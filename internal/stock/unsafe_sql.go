@@ -19,5 +19,5 @@ var unsafeSQL = Mode{
 type unsafeSQLDeductor struct{ deps Deps }
 
 func (u unsafeSQLDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	return u.deps.readCheckWrite(ctx, "unsafe-sql", req, 0)
+	return u.deps.readCheckWrite(ctx, req, 0)
 }

@@ -19,6 +19,6 @@ var watchdog = Mode{
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, "watchdog", textbook.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
+		return locked{d, textbook.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
 	},
 }

@@ -12,7 +12,7 @@ var zookeeper = Mode{
 	Needs:  []Backend{NeedRedis, NeedZooKeeper},
 	Stores: []Store{Redis, SQL},
 	Claims: sessionClaims,
-	New:    func(d Deps) (Deductor, error) { return locked{d, "zookeeper", d.ZooKeeper}, nil },
+	New:    func(d Deps) (Deductor, error) { return locked{d, d.ZooKeeper}, nil },
 }
 
 // sessionClaims are those of a lock that a consensus store keeps for as long as a session is kept alive. No failover loses it;

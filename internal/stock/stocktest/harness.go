@@ -98,8 +98,10 @@ func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
 		h.Replicas = append(h.Replicas, open(t, env, fmt.Sprintf("replica-%d", i+1), modes))
 	}
 	for _, r := range h.Replicas {
-		if env.Kafka != "" && !env.Unready {
-			r.AwaitMode(t, "kafka")
+		for _, m := range modes {
+			if slices.Contains(m.Needs, stock.NeedKafka) && env.Kafka != "" && !env.Unready {
+				r.AwaitMode(t, m.Name)
+			}
 		}
 	}
 	return h

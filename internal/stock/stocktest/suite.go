@@ -183,9 +183,6 @@ func (c cell) points(t *testing.T) []step.Point {
 	return w.Steps()
 }
 
-// queues are the modes that report their waiting, though it is for a turn and not for a lock.
-var queues = []string{"queue", "kafka"}
-
 // locks tells whether the mode takes a lock.
 func (c cell) locks(t *testing.T) bool { return slices.Contains(c.points(t), step.Locked) }
 
@@ -203,7 +200,7 @@ func (c cell) steps(t *testing.T) {
 	for _, p := range []step.Point{step.Waiting, step.Locked, step.Releasing, step.Released} {
 		want[p] = locked
 	}
-	want[step.Waiting] = locked || slices.Contains(queues, c.mode.Name)
+	want[step.Waiting] = locked || c.mode.Queued
 	for p, wanted := range want {
 		if slices.Contains(got, p) != wanted {
 			t.Errorf("steps %v: %s among them = %t, want %t", got, p, !wanted, wanted)

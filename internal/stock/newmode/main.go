@@ -1,0 +1,178 @@
+// Newmode writes the skeleton of a mode: its file, its line in modes.go, both essays, the diagrams and its claims. The skeleton is a mode
+// that works and oversells, a read-check-write on Redis, so that every check passes before the first change.
+//
+//	go run ./internal/stock/newmode redis-watch
+//	go run ./internal/stock/newmode -check        # are all modes complete? One message says what is missing
+package main
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"lastitem/internal/stock"
+)
+
+//go:embed skeleton
+var skeleton embed.FS
+
+// files are the templates below skeleton, and where each goes, below internal/stock; %s is the mode's name, or its file's.
+var files = []struct{ from, to string }{
+	{"mode.go.tmpl", "%s.go"},
+	{"essay.en.md.tmpl", "doc/%s.en.md"},
+	{"essay.zh.md.tmpl", "doc/%s.zh.md"},
+	{"good.mmd.tmpl", "doc/%s.good.mmd"},
+	{"break.mmd.tmpl", "doc/%s.break.mmd"},
+}
+
+func main() {
+	check := flag.Bool("check", false, "say what the modes that are there lack, and write nothing")
+	flag.Usage = func() {
+		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode NAME     NAME in kebab-case: redis-watch\n       go run ./internal/stock/newmode -check\n")
+	}
+	flag.Parse()
+	err := run(*check, flag.Args())
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "newmode: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(check bool, args []string) error {
+	switch {
+	case check && len(args) == 0:
+		return stock.Validate(stock.Modes())
+	case check || len(args) != 1:
+		flag.Usage()
+		return errors.New("want the name of one mode")
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	written, err := Write(filepath.Join(root, "internal", "stock"), args[0])
+	if err != nil {
+		return err
+	}
+	for _, name := range written {
+		fmt.Println("wrote", name)
+	}
+	fmt.Println("generating the pages: a minute or two")
+	for _, command := range [][]string{
+		{"go", "test", "-count=1", "-run", "^TestClaims$", "./internal/stock", "-update"}, {"go", "generate", "./cmd/shop"},
+	} {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Dir, cmd.Stderr = root, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
+		}
+	}
+	fmt.Printf(next, args[0])
+	return nil
+}
+
+// next is what the author does now.
+const next = `
+Now change it, in this order:
+  internal/stock/modes.go            move the line to its place in the teaching order
+  the mode's file                    the steps; Needs, Stores, Claims
+  doc/%[1]s.{en,zh}.md, .mmd files   what it does, what breaks it; a mode that nothing breaks has no .break.mmd
+  go test ./internal/stock           the conformance suite; -run TestClaims -update when the claims changed
+  make traces                        the commands on the wire, from real servers
+  bin/shop lab --all --mode %[1]s --update faultlab/matrix.json, then make generate
+  make check
+`
+
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Dir(strings.TrimSpace(string(out)))
+	if _, err := os.Stat(filepath.Join(root, "internal", "stock", "modes.go")); err != nil {
+		return "", errors.New("run it in a checkout of lastitem")
+	}
+	return root, nil
+}
+
+var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+
+// Write writes the skeleton of the mode name below dir, which is internal/stock, and returns the files. It overwrites none.
+func Write(dir, name string) (written []string, err error) {
+	if !kebab.MatchString(name) {
+		return nil, fmt.Errorf("%q: want kebab-case, as in redis-watch", name)
+	}
+	if slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
+		return nil, fmt.Errorf("%q: there is a mode of that name", name)
+	}
+	list, err := withLine(filepath.Join(dir, "modes.go"), identifier(name))
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string][]byte{}
+	for _, f := range files {
+		text, err := expand(f.from, name)
+		if err != nil {
+			return nil, err
+		}
+		stem := name
+		if strings.HasSuffix(f.to, ".go") {
+			stem = strings.ReplaceAll(name, "-", "_")
+		}
+		to := filepath.Join(dir, fmt.Sprintf(f.to, stem))
+		if _, err := os.Stat(to); err == nil {
+			return nil, fmt.Errorf("%s is there already", to)
+		}
+		texts[to] = text
+		written = append(written, to)
+	}
+	texts[filepath.Join(dir, "modes.go")] = list
+	written = append(written, filepath.Join(dir, "modes.go"))
+	for _, to := range written {
+		if err := os.WriteFile(to, texts[to], 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return written, nil
+}
+
+func expand(from, name string) ([]byte, error) {
+	t, err := template.ParseFS(skeleton, "skeleton/"+from)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, map[string]string{"Name": name, "Var": identifier(name)})
+	return b.Bytes(), err
+}
+
+// withLine returns modes.go with one more line at the end of the list.
+func withLine(file, variable string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	const end = "\n\t}\n}\n"
+	if bytes.Count(text, []byte(end)) != 1 {
+		return nil, fmt.Errorf("%s has another shape than this command knows", file)
+	}
+	return bytes.Replace(text, []byte(end), []byte("\n\t\t"+variable+","+end), 1), nil
+}
+
+// identifier is the variable of a mode: redis-watch is redisWatch, and a name that is a word of Go or of the package gets Mode behind it.
+func identifier(name string) string {
+	parts := strings.Split(name, "-")
+	for i, p := range parts[1:] {
+		parts[i+1] = strings.ToUpper(p[:1]) + p[1:]
+	}
+	return strings.Join(parts, "") + "Mode"
+}
