@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
@@ -16,12 +15,11 @@ var Eviction = Fault{
 	Title: api.Text{En: "Redis runs out of memory and evicts every key that has a TTL (volatile-lru), the lock included", Zh: "Redis 内存用尽，淘汰所有带过期时间的键（volatile-lru），锁也在其中"},
 	Cuts:  bothCuts,
 	AtEnd: true,
-	// The modes left out have no key with a TTL: their lock has none, they have no lock, or the shop purges their hash of answers itself.
-	Happens: func(m api.Mode, _ api.Store) bool {
-		return lockInRedis(m) && !slices.Contains([]string{"setnx", "redis-decr", "redis-lua"}, m.Name)
-	},
-	Lane:   rig.Equipment{Own: lockServers},
-	Strike: func(ctx context.Context, p *Play) error { return p.evict(ctx, "volatile-lru") },
+	// The modes left out have no key with a TTL: they have no lock, the lock of setnx has none, and the shop purges the answers of redis-lua
+	// itself.
+	Happens: func(m api.Mode, s api.Store) bool { return lockInRedis(m) && leased(m, s) && m.Name != "setnx" },
+	Lane:    rig.Equipment{Own: lockServers},
+	Strike:  func(ctx context.Context, p *Play) error { return p.evict(ctx, "volatile-lru") },
 }
 
 // EvictionAll is Eviction under a policy that evicts any key, also a lock without a TTL. The stock is in SQL.

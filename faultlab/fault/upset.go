@@ -61,5 +61,8 @@ func lockInRedis(m api.Mode) bool {
 	return slices.Contains(m.Needs, localstack.Redis) && !slices.ContainsFunc(lockServices, func(s string) bool { return slices.Contains(m.Needs, s) })
 }
 
+// leased says whether a mode has a lease, which work can outlast.
+func leased(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] != api.NotApplicable }
+
 // lockServices are the services other than Redis that may hold a lock.
 var lockServices = []string{localstack.Redlock, localstack.ZooKeeper, localstack.Etcd, localstack.Consul}

@@ -38,6 +38,7 @@ func Modes() []Mode {
 		sqlVersion,
 		sqlUpdatetime,
 		sqlAtomic,
+		redisWatch,
 		redisDecr,
 		redisLua,
 		leaseSeq,

@@ -1,0 +1,59 @@
+package stock
+
+import (
+	"context"
+	"errors"
+
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does nothing if anybody
+// has written the count meanwhile. Nobody waits; of those who read the same count one wins, and the others begin again.
+//
+//	A   WATCH ── GET 1 ────────────────────────────── MULTI SET 0 RPUSH EXEC: nil ── WATCH ── GET 0: sold out
+//	B        WATCH ── GET 1 ── MULTI SET 0 RPUSH EXEC
+var redisWatch = Mode{
+	Name:   "redis-watch",
+	Title:  Text{"WATCH, then MULTI and EXEC: Redis's optimistic lock", "WATCH 加 MULTI/EXEC：Redis 自带的乐观锁"},
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis},
+	Claims: map[Store]Claims{
+		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: "D", LateWrite: "."},
+	},
+	New: func(d Deps) (Deductor, error) { return redisWatchDeductor{d}, nil },
+}
+
+type redisWatchDeductor struct{ deps Deps }
+
+func (w redisWatchDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	return retryContended(ctx, req, w.try)
+}
+
+// try is one round; ErrContended says that nothing happened, as somebody has written since the read.
+func (w redisWatchDeductor) try(ctx context.Context, req Request) (Receipt, error) {
+	d, item := w.deps, req.Items[0]
+	var order store.Order
+	take := func(have int64) (_ store.Order, err error) {
+		d.Steps.At(ctx, step.Read, "")
+		if have < item.Quantity {
+			return order, soldOut(item, have)
+		}
+		remaining := have - item.Quantity
+		order, err = d.newOrder(item, req, &remaining, 0)
+		if err == nil {
+			err = begin(ctx) // the next command cannot be undone
+		}
+		return order, err
+	}
+	err := d.Redis.Watch(ctx, item.ProductID, take, d.settle)
+	if errors.Is(err, store.ErrConflict) {
+		return Receipt{}, ErrContended
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	d.Steps.At(ctx, step.Written, "") // one transaction: there is nothing between these
+	d.Steps.At(ctx, step.Ordered, "")
+	return Receipt{OrderID: order.ID, Remaining: order.Remaining}, nil
+}

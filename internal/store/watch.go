@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Watch reads the count of a product that is not segmented and hands it to take, which says what is to be written: the order, whose
+// Remaining is the new count, or an error, with which nothing happens. write sends the writes, and bounds how long their answer may take.
+// WATCH, GET, MULTI, SET, RPUSH, EXEC on one connection: if anybody has written the count since the WATCH, EXEC does nothing and Watch
+// returns ErrConflict.
+func (r *Redis) Watch(
+	ctx context.Context, product int64, take func(have int64) (Order, error), write func(context.Context, func(context.Context) error) error,
+) error {
+	w := watched{r: r, product: product, take: take, write: write}
+	err := r.c.Watch(ctx, func(tx *redis.Tx) error { return w.run(ctx, tx) }, r.key("stock", product))
+	switch {
+	case w.err != nil:
+		return w.err
+	case errors.Is(err, redis.TxFailedErr):
+		return ErrConflict
+	case !w.sent:
+		return readError(err, product)
+	}
+	return writeError(err)
+}
+
+// watched is one call of [Redis.Watch].
+type watched struct {
+	r       *Redis
+	product int64
+	take    func(have int64) (Order, error)
+	write   func(context.Context, func(context.Context) error) error
+	err     error // why nothing was sent after the read
+	sent    bool  // the transaction was
+}
+
+// run is what lies between WATCH and EXEC.
+func (w *watched) run(ctx context.Context, tx *redis.Tx) error {
+	var o Order
+	var row []byte
+	v, err := tx.Get(ctx, w.r.key("stock", w.product)).Result()
+	if err != nil {
+		err = readError(err, w.product)
+	}
+	var have int64
+	if err == nil {
+		have, err = parseCount(v, w.product)
+	}
+	if err == nil {
+		o, err = w.take(have)
+	}
+	if err == nil {
+		row, err = json.Marshal(o)
+	}
+	if err != nil {
+		w.err = err
+		return err
+	}
+	return w.write(ctx, func(ctx context.Context) error {
+		w.sent = true
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Set(ctx, w.r.key("stock", w.product), *o.Remaining, 0)
+			p.RPush(ctx, w.r.key("orders", w.product), row)
+			return nil
+		})
+		return err
+	})
+}
