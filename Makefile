@@ -100,9 +100,8 @@ track-record: build ## run every command of docs/track-record.md: under five min
 	exec bin/shop with-stack -- go test -count=1 -timeout 20m -v -run '^TestStackCommands$$/^track_record$$' ./cmd/shop
 
 .PHONY: soak
-soak: build ## the lock engine under random cuts for long, with -race; prints the seeds: minutes=30 seed=...
-	@export LOCK_TEST_SOAK='$(or $(minutes),30)m' $(if $(seed),LOCK_TEST_SEED='$(seed)') $(test_path); \
-	exec bin/shop with-stack -- go test -race -run '^TestEngineSoak$$' -count 1 -v -timeout 0 ./internal/lock/handoff
+soak: build ## the lock engine under random faults, with -race: cuts in one process, and several processes on Redis, Redis 8, Valkey 9 and clusters; prints the seeds: minutes=30 seed=...
+	@$(test_path); export PATH; exec scripts/soak '$(or $(minutes),10)' '$(seed)'
 
 .PHONY: check
 check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
@@ -147,11 +146,14 @@ bench: build ## Go benchmarks against private servers: bench=Lock count=6 packag
 		go test -run '^$$' -bench '$(or $(bench),.)' -benchmem -count $(or $(count),1) -timeout 60m $(packages)
 
 .PHONY: bench-lock
-bench-lock: ## our locks beside other libraries', 7 minutes: bench_flags='-scenario hot-64x4 -rounds 5', bench_flags=-list
+bench-lock: ## our locks beside other libraries', with Java and Maven also Redisson, 8 minutes: bench_flags='-scenario hot-64x4 -rounds 5', bench_flags=-list
 	@echo 'building bin/bench-lock (the first time: a minute or two)'
 	@CGO_ENABLED=0 go build -C bench -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" \
 		-o ../bin/bench-lock ./lock
-	@$(test_path); export PATH; exec bin/bench-lock -json out/bench-lock.json -svg out/bench-lock.svg $(bench_flags)
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then mvn -q -B -f bench/lock/redisson/pom.xml package || \
+		echo 'bench-lock: Maven could not build the worker of Redisson' >&2; fi
+	@$(test_path); export PATH; \
+	exec bin/bench-lock -json out/bench-lock.json -svg out/bench-lock.svg -redisson bench/lock/redisson $(bench_flags)
 
 .PHONY: bench-modes
 bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'

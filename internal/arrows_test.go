@@ -59,6 +59,7 @@ var arrows = map[string][]string{
 	"internal/stock/stocktest": {"internal/stock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack"},
 	"internal/testenv/need":    {},
+	"internal/lock/chaos":      {"internal/lock", "internal/lock/handoff"},  // a test only: the engine in several processes
 	"internal/writeups":        {"internal/lock", "internal/lock/textbook"}, // tests of listings from other people's write-ups
 	"internal":                 {},                                          // this file
 	"deploy":                   {},

@@ -38,9 +38,13 @@ type contender struct {
 	// tuned: another configuration of one that is there already; it runs when it is named.
 	tuned bool
 	// hot: another configuration, which makes a difference for a hot key and is measured only there.
-	hot  bool
+	hot bool
+	// open is nil for a lock of another language, whose worker is a program of its own.
 	open func(e *environment) (*opened, error)
 }
+
+// foreign says that the contender's worker is not this program.
+func (c contender) foreign() bool { return c.open == nil }
 
 // An opened contender is what all of them are reduced to.
 type opened struct {
@@ -74,6 +78,7 @@ var contenders = []contender{
 		what: "rueidislock, KeyMajority 2 (its default), NoLoopTracking"},
 	{name: "rueidislock-1-loop", family: library, hot: true, open: openRueidis(1, false),
 		what: "rueidislock, KeyMajority 1, its own invalidations not suppressed: more changes of the owner"},
+	{name: redissonName, family: library, what: "Redisson's RLock in Java, defaults; needs java, and -redisson, which 'make bench-lock' gives"},
 	{name: "watchdog", family: ours, open: openWatchdog, what: "Redisson's scheme: reentrant hash, watchdog, broadcast wake-ups"},
 	{name: "fair", family: ours, open: openEngine((*handoff.Engine).Fair),
 		what: "engine, exact order over all processes"},

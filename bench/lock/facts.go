@@ -20,11 +20,14 @@ type facts struct {
 
 // peers are the modules whose versions matter.
 var peers = []string{
-	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/rueidis",
+	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/rueidis", redissonName,
 }
 
-func gatherFacts(server localstack.Service) facts {
+func gatherFacts(server localstack.Service, redissonVersion string) facts {
 	f := facts{Facts: machine.Gather(commit), Redis: server.Kind, Versions: map[string]string{}}
+	if redissonVersion != "" {
+		f.Versions[redissonName] = redissonVersion
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			for _, p := range peers {

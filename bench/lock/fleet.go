@@ -47,19 +47,22 @@ func newFleet(ctx context.Context, jobs ...job) (f *fleet, rtt time.Duration, er
 		return f, 0, err
 	}
 	for _, j := range jobs {
-		if err := f.add(self, j); err != nil {
+		if j.program == nil {
+			j.program = []string{self, workerCommand}
+		}
+		if err := f.add(j); err != nil {
 			return f, 0, err
 		}
 	}
-	answers, err := f.answers(2 * patience)
+	answers, err := f.answers(4 * patience) // four JVMs start slowly on two busy CPUs
 	if err != nil {
 		return f, 0, err
 	}
 	return f, answers[0].RTT, nil
 }
 
-func (f *fleet) add(program string, j job) error {
-	m := &member{cmd: exec.CommandContext(f.ctx, program, workerCommand)}
+func (f *fleet) add(j job) error {
+	m := &member{cmd: exec.CommandContext(f.ctx, j.program[0], j.program[1:]...)}
 	m.cmd.Stderr = &m.wrote
 	m.cmd.WaitDelay = patience
 	var err error
@@ -98,35 +101,64 @@ func (f *fleet) answers(limit time.Duration) ([]answer, error) {
 	return all, nil
 }
 
-// run begins the window, the same moment for all, and returns what the workers report. foreign is the share of the CPU time
-// that neither they, nor this process, nor helper (a process id) have used.
-func (f *fleet) run(window time.Duration, helper int) (reports []*report, foreign figure.Number, err error) {
-	pids := []int{os.Getpid(), helper}
+// spent is the CPU time of a window: of the workers, of the server, and the share of all CPU time that neither they nor this process used.
+type spent struct {
+	clients, server, others figure.Number // microseconds, microseconds, share; None = not known
+}
+
+// run begins the window, the same moment for all, and returns what the workers report. server is the process id of redis-server.
+func (f *fleet) run(window time.Duration, server int) (reports []*report, cpu spent, err error) {
+	var workers []int
 	for _, m := range f.members {
-		pids = append(pids, m.cmd.Process.Pid)
+		workers = append(workers, m.cmd.Process.Pid)
 	}
-	before, known := machine.ReadUsage(pids...)
+	all := append([]int{os.Getpid(), server}, workers...)
+	cpu = spent{figure.None, figure.None, figure.None}
+	before, known := machine.ReadUsage(all...)
 	at := newClock().now() + int64(50*time.Millisecond)
 	for _, m := range f.members {
 		if err := json.NewEncoder(m.in).Encode(start{At: at}); err != nil {
-			return nil, figure.None, err
+			return nil, cpu, err
 		}
 	}
+	meter := f.meter(at+int64(lead), window, workers, server)
 	answers, err := f.answers(window + patience)
 	if err != nil {
-		return nil, figure.None, err
+		return nil, cpu, err
 	}
 	for _, a := range answers {
 		if a.Report == nil {
-			return nil, figure.None, errors.New("a worker reported nothing")
+			return nil, cpu, errors.New("a worker reported nothing")
 		}
 		reports = append(reports, a.Report)
 	}
-	after, still := machine.ReadUsage(pids...) // who has ended is still there: nobody has waited for it yet
-	if !known || !still {
-		return reports, figure.None, nil
+	cpu = <-meter
+	if after, still := machine.ReadUsage(all...); known && still { // a process that has ended is still there: nobody has waited for it yet
+		cpu.others = machine.Others(before, after)
 	}
-	return reports, machine.Others(before, after), nil
+	return reports, cpu, nil
+}
+
+// meter measures the CPU time of the workers and of the server in a window that begins at from.
+func (f *fleet) meter(from int64, window time.Duration, workers []int, server int) <-chan spent {
+	measured := make(chan spent, 1)
+	go func() {
+		c := newClock()
+		read := func(at int64) (clients, redis machine.Usage, ok bool) {
+			c.until(at)
+			clients, known := machine.ReadUsage(workers...)
+			redis, there := machine.ReadUsage(server)
+			return clients, redis, known && there
+		}
+		clientsBefore, redisBefore, known := read(from)
+		clientsAfter, redisAfter, still := read(from + int64(window))
+		cpu := spent{figure.None, figure.None, figure.None}
+		if known && still {
+			cpu.clients, cpu.server = micro(int64(machine.Spent(clientsBefore, clientsAfter))), micro(int64(machine.Spent(redisBefore, redisAfter)))
+		}
+		measured <- cpu
+	}()
+	return measured
 }
 
 // close ends all processes, whatever they are doing, and waits for them.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,8 @@ type options struct {
 	files      command.Files
 	pin        bool
 	list       bool
+	redisson   []string // the command line of its worker
+	leftOut    string   // a contender that cannot run here, and why; "" = none
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -62,6 +65,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	flags.DurationVar(&o.window, "window", 1250*time.Millisecond, "length of a window, 50ms to 1m")
 	o.files.Flags(flags, "draw the hot key over four processes into this `file`")
 	flags.BoolVar(&o.pin, "pin", true, "give redis-server a CPU of its own, with taskset")
+	redisson := flags.String("redisson", "", "`directory` of the Java worker, built by Maven; without it Redisson is left out")
 	flags.BoolVar(&o.list, "list", false, "print the scenarios and the contenders")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -80,7 +84,26 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	case o.window < 50*time.Millisecond || o.window > time.Minute:
 		return o, self.Complain(errOut, "-window %s: want 50ms to 1m", o.window)
 	}
-	return o, nil
+	return o, o.findRedisson(*redisson, *who != "", errOut)
+}
+
+// findRedisson leaves Redisson out, and says so, where it cannot run; where it was asked for by name, that is an error.
+func (o *options) findRedisson(dir string, named bool, errOut io.Writer) error {
+	i := slices.IndexFunc(o.contenders, func(c contender) bool { return c.name == redissonName })
+	if i < 0 || o.list {
+		return nil
+	}
+	var err error
+	if o.redisson, err = redissonWorker(dir); err == nil {
+		return nil
+	}
+	if named {
+		return self.Complain(errOut, "-contender %s: %v", redissonName, err)
+	}
+	o.leftOut = fmt.Sprintf("REDISSON IS LEFT OUT: %v", err)
+	fmt.Fprintf(errOut, "%s: %s\n", self, o.leftOut)
+	o.contenders = slices.Delete(slices.Clone(o.contenders), i, i+1)
+	return nil
 }
 
 func list(out io.Writer) {

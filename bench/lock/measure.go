@@ -32,6 +32,8 @@ const (
 	mGoroutines    = "goroutines_for_all_locks"
 	mSpread        = "spread"        // of mRate over the rounds: (max - min) / median
 	mOthers        = "cpu_of_others" // share of all CPU time that other programs used meanwhile
+	mClientCPU     = "client_cpu_us_per_acquisition"
+	mServerCPU     = "server_cpu_us_per_acquisition"
 	mErrors        = "errors"
 	mViolations    = "exclusion_violations"
 	mSectionsTotal = "sections"
@@ -83,6 +85,17 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 		m[mHandoffTrips] = m[mHandoff50] / micro(int64(rtt))
 	}
 	return m
+}
+
+// charge adds the CPU time of a timed window: what an acquisition cost the clients and the server, with its section, and the share of others.
+func charge(m figure.Measures, cpu spent, window time.Duration) {
+	m[mOthers] = cpu.others
+	m[mClientCPU], m[mServerCPU] = figure.None, figure.None
+	acquisitions := m.Of(mRate) * figure.Number(window.Seconds())
+	if !(acquisitions > 0) {
+		return
+	}
+	m[mClientCPU], m[mServerCPU] = figure.Ratio(cpu.clients, acquisitions), figure.Ratio(cpu.server, acquisitions)
 }
 
 // addSections adds what the order of the holds of the hot key shows. The counter numbers them; the window is known by the

@@ -45,11 +45,14 @@ func (b *bench) all(ctx context.Context) error {
 	for _, s := range b.scenarios {
 		b.planned += b.cost(s)
 	}
-	facts := gatherFacts(b.server)
+	facts := gatherFacts(b.server, redissonVersion(b.redisson))
 	if facts.Pinned = "on any CPU"; b.pin {
 		facts.Pinned = machine.Pin(b.server.PID)
 	}
 	facts.print(b.out)
+	if b.leftOut != "" {
+		fmt.Fprintln(b.out, b.leftOut)
+	}
 	var outcomes []*outcome
 	for _, s := range b.scenarios {
 		o, err := b.measure(ctx, s)
@@ -127,12 +130,12 @@ func (b *bench) window(ctx context.Context, s scenario, c contender) (m figure.M
 	}
 	defer f.close()
 	window := s.length(b.options.window)
-	reports, foreign, err := f.run(window, b.server.PID)
+	reports, cpu, err := f.run(window, b.server.PID)
 	if err != nil {
 		return nil, "", err
 	}
 	m = sumUp(s, window, rtt, reports)
-	m[mOthers] = foreign
+	charge(m, cpu, window)
 	return m, firstError(reports), nil
 }
 
@@ -166,13 +169,13 @@ func (b *bench) together(ctx context.Context, s scenario, o *outcome) error {
 		return err
 	}
 	defer f.close()
-	reports, foreign, err := f.run(s.window, b.server.PID)
+	reports, cpu, err := f.run(s.window, b.server.PID)
 	if err != nil {
 		return err
 	}
 	for i, r := range o.Results {
 		m := sumUp(s, s.window, 0, reports[i:i+1])
-		m[mOthers] = foreign
+		m[mOthers] = cpu.others
 		r.add(m, reports[i].First)
 	}
 	b.done += b.windowCost(s)
@@ -192,6 +195,7 @@ func (b *bench) jobs(s scenario, c contender, address string) []job {
 		each := s.goroutines / processes
 		jobs[i] = job{
 			Contender: c.name, Kind: s.kind, URL: address, Prefix: fmt.Sprintf("%s%d:", b.prefix, b.serial),
+			program:    b.program(c),
 			Goroutines: each, First: i * each, Locks: s.locks, Think: s.think, Window: s.length(b.options.window), Ping: s.delay > 0,
 		}
 	}

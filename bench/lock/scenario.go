@@ -29,9 +29,9 @@ func (s scenario) counts() bool { return s.kind == kindPark || s.kind == kindHol
 func (s scenario) suits(c contender) bool {
 	switch s.kind {
 	case kindPark:
-		return !c.alone && !c.hot
+		return !c.alone && !c.hot && !c.foreign() // its commands are counted at the server, for all clients together
 	case kindHold:
-		return c.family != bound && !c.hot
+		return c.family != bound && !c.hot && !c.foreign()
 	case kindFree:
 		return !c.hot
 	}

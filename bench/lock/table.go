@@ -28,11 +28,14 @@ func percent(head, name string) column { return figure.Percent(head, median(name
 // How far a row is to be trusted.
 var spread, foreign = percent("|spread", mSpread), percent("others'|CPU", mOthers)
 
+// What an acquisition costs, with its section, in microseconds of CPU time.
+var clientCPU, serverCPU = plain("CPU us/acq|clients", mClientCPU), plain("|redis", mServerCPU)
+
 // columns are those of each kind of scenario.
 var columns = map[string][]column{
 	kindFree: {
 		plain("|acq/s", mRate), toRaw(mRate), toCeiling(mRate), plain("network|cmds/acq", mCommands),
-		plain("lock+unlock us|p50", mPair50), plain("|p99", mPair99), spread, foreign,
+		plain("lock+unlock us|p50", mPair50), plain("|p99", mPair99), clientCPU, serverCPU, spread, foreign,
 	},
 	kindHot: {
 		plain("|acq/s", mRate), toRaw(mRate), toCeiling(mRate),
@@ -46,7 +49,7 @@ var columns = map[string][]column{
 			}
 			return "NO"
 		}},
-		spread, foreign,
+		clientCPU, serverCPU, spread, foreign,
 	},
 	kindPark: {plain("network|commands/s", mParked)},
 	kindHold: {plain("renewal|commands/s", mRenewals), plain("bytes|per lock", mBytes), plain("goroutines|for all", mGoroutines)},
@@ -54,7 +57,7 @@ var columns = map[string][]column{
 
 // notes stand below a table.
 var notes = map[string]string{
-	kindFree: `No critical section. spread: (max - min) / median of acq/s over the rounds. others' CPU: what other programs used of all.`,
+	kindFree: `No critical section. CPU: of all clients, of redis-server. spread: (max - min) / median of acq/s over the rounds. others' CPU: what other programs used of all.`,
 	kindHot: `Critical section: GET and SET of a counter, whose values must be 1, 2, 3, ... (one at a time). hand-off: from the call
 of the release to the return of the next acquire, whoever it is. wait: of every acquire, also where the window's end cut it off.
 The JSON has the ratios of every measure.`,

@@ -81,12 +81,16 @@ func lowestWait(o *outcome) string {
 func targets() []target {
 	const hot = "hot-64x4"
 	return []target{
-		{Target: figure.Target{Measure: "handoff: share of raw SET NX + EVALSHA", Scenario: "free-16", AtLeast: true, Limit: 0.90},
+		{Target: figure.Target{Measure: "handoff: share of raw SET NX + EVALSHA", Scenario: "free-16", AtLeast: true, Limit: 0.95},
 			value: func(o *outcome) (figure.Number, string) { return o.of("handoff").ToRaw.Of(mRate), "" }},
 		{Target: figure.Target{Measure: "handoff: share of the process mutex", Scenario: hot, AtLeast: true, Limit: 0.90},
 			value: func(o *outcome) (figure.Number, string) { return o.of("handoff").ToCeiling.Of(mRate), "" }},
 		{Target: figure.Target{Measure: "handoff: owner changes/s, x best library", Scenario: hot, AtLeast: true, Limit: 2},
 			value: toBest(mOwnerChanges, nil)},
+		{Target: figure.Target{Measure: "handoff: acquisitions/s, x Redisson", Scenario: hot, AtLeast: true, Limit: 10},
+			value: func(o *outcome) (figure.Number, string) {
+				return o.of("handoff").against(o.of(redissonName), mRate), ""
+			}},
 		{Target: figure.Target{Measure: "handoff: p99 wait, x best library", Scenario: hot, Limit: 0.125},
 			value: toBest(mWait99, lowestWait)},
 		{Target: figure.Target{Measure: "handoff: network commands per acquisition", Scenario: hot, Limit: 0.30},

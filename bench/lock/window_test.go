@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -29,8 +30,12 @@ func newBench(t *testing.T, window time.Duration) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o := options{window: window, rounds: 1, contenders: contenders}
+	if err := o.findRedisson("redisson", false, io.Discard); err != nil || o.leftOut != "" {
+		t.Log(err, o.leftOut)
+	}
 	return &bench{
-		options: options{window: window, rounds: 1, contenders: contenders}, prefix: server.Prefix,
+		options: o, prefix: server.Prefix,
 		server: localstack.Service{URL: server.URL, Addr: u.Host, PID: os.Getpid()}, errOut: &bytes.Buffer{}, began: time.Now(),
 	}
 }
@@ -60,6 +65,9 @@ func TestWindow(t *testing.T) {
 			}
 			commands := r.Median.Of(mCommands)
 			// Two, but for what the short window cuts off: on a busy machine it sees few of them.
+			if r.Contender == redissonName {
+				continue // the server counts them, for all tests together
+			}
 			if r.Contender == ceilingName && commands != 0 || r.Contender != ceilingName && s.kind == kindFree && !(commands > 1 && commands < 8) {
 				t.Errorf("%s: %s: %v commands per acquisition", s.name, r.Contender, commands)
 			}

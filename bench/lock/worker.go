@@ -26,6 +26,8 @@ type job struct {
 	Locks             int
 	Think, Window     time.Duration
 	Ping              bool // measure a round trip first
+
+	program []string // of the worker; nil = this program
 }
 
 // start is what comes next, when every worker is ready: when to begin, in nanoseconds since 1970.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/bench/figure"
+)
+
+// Without its worker Redisson is left out, aloud; asked for by name, it is an error that says what to do.
+func TestRedissonIsLeftOut(t *testing.T) {
+	var said bytes.Buffer
+	o, err := parse(nil, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := slices.ContainsFunc(o.contenders, func(c contender) bool { return c.name == redissonName })
+	if there || !strings.Contains(o.leftOut, "REDISSON IS LEFT OUT") || !strings.Contains(said.String(), o.leftOut) {
+		t.Errorf("without -redisson: takes part %t, says %q and %q", there, o.leftOut, said.String())
+	}
+	if len(contenders) == len(o.contenders) {
+		t.Error("the list of all contenders has lost one")
+	}
+	_, err = parse([]string{"-contender", redissonName, "-redisson", t.TempDir()}, &said)
+	if err == nil || !strings.Contains(err.Error(), "apt-get install") && !strings.Contains(err.Error(), "mvn -f") {
+		t.Errorf("asked for by name: %v, want what is missing and how to get it", err)
+	}
+}
+
+func TestRedissonVersion(t *testing.T) {
+	dir := t.TempDir()
+	for _, jar := range []string{"redisson-3.52.0.jar", "redisson-spring-data-1.jar", "netty-4.jar"} {
+		if err := os.WriteFile(filepath.Join(dir, jar), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	classes := "classes" + string(os.PathListSeparator) + filepath.Join(dir, "*")
+	for want, worker := range map[string][]string{"3.52.0": {"java", "-cp", classes, "bench.Worker"}, "": nil} {
+		if got := redissonVersion(worker); got != want {
+			t.Errorf("redissonVersion(%q) = %q, want %q", worker, got, want)
+		}
+	}
+}
+
+// CPU time is divided by the acquisitions of the window; where it is not known, or nothing was acquired, it is not known per acquisition.
+func TestCharge(t *testing.T) {
+	m := figure.Measures{mRate: 50}
+	charge(m, spent{clients: 30_000, server: 10_000, others: 0.25}, 2*time.Second)
+	if m[mClientCPU] != 300 || m[mServerCPU] != 100 || m[mOthers] != 0.25 {
+		t.Errorf("charge = %v, want 300 and 100 us per acquisition, others 0.25", m)
+	}
+	for name, m := range map[string]figure.Measures{"no reading": {mRate: 50}, "no acquisition": {mRate: 0}} {
+		cpu := spent{figure.None, figure.None, figure.None}
+		if name == "no acquisition" {
+			cpu = spent{clients: 30_000, server: 10_000}
+		}
+		if charge(m, cpu, time.Second); m[mClientCPU].Known() || m[mServerCPU].Known() {
+			t.Errorf("%s: %v, want unknown", name, m)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv/need"
+)
+
+// server is a redis-server of the test's own, which keeps nothing on disk and may be stopped, killed and started again on its address.
+type server struct {
+	t    *testing.T
+	addr string
+	dir  string
+	args []string
+	cmd  *exec.Cmd
+	c    *redis.Client
+}
+
+// program is the server that SHOP_PROGRAM_REDIS names, else the installed one.
+func program(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("SHOP_PROGRAM_REDIS")
+	if name == "" {
+		name = "redis-server"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		need.Missing(t, "redis", err)
+	}
+	return path
+}
+
+func newServer(t *testing.T, args ...string) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, addr: l.Addr().String()}
+	_ = l.Close()
+	_, port, _ := net.SplitHostPort(s.addr)
+	s.dir = t.TempDir()
+	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, args...)
+	s.c = redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
+	t.Cleanup(func() {
+		_ = s.c.Close()
+		s.kill()
+	})
+	s.start()
+	return s
+}
+
+// start starts the server, empty, and waits until it answers.
+func (s *server) start() {
+	s.t.Helper()
+	_ = os.Remove(filepath.Join(s.dir, "dump.rdb")) // a replica keeps what it got from its master
+	s.cmd = exec.Command(program(s.t), s.args...)   //nolint:gosec // the test's own
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.until("answers", func(ctx context.Context) bool { return s.c.Ping(ctx).Err() == nil })
+}
+
+func (s *server) until(what string, is func(ctx context.Context) bool) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); !is(s.t.Context()); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: not after %v: %s", s.addr, patience, what)
+		}
+	}
+}
+
+// kill ends the server by SIGKILL. It may be repeated.
+func (s *server) kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
+	s.cmd = nil
+}
+
+// freeze stops the server for a time.
+func (s *server) freeze(d time.Duration) {
+	s.signal(syscall.SIGSTOP)
+	time.Sleep(d)
+	s.signal(syscall.SIGCONT)
+}
+
+func (s *server) signal(sig syscall.Signal) {
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Errorf("%s: %v", s.addr, err)
+	}
+}
+
+// do sends a command; what it answers is not looked at: the server may be gone.
+func (s *server) do(args ...any) { _ = s.c.Do(s.t.Context(), args...).Err() }
+
+// follow makes the server a replica that has everything of its master.
+func (s *server) follow(master *server) {
+	s.t.Helper()
+	host, port, _ := net.SplitHostPort(master.addr)
+	s.do("REPLICAOF", host, port)
+	s.until("has its master's data", func(ctx context.Context) bool {
+		return strings.Contains(s.c.Info(ctx, "replication").Val(), "master_link_status:up")
+	})
+}
+
+// newCluster makes a cluster of three masters.
+func newCluster(t *testing.T) []*server {
+	t.Helper()
+	const slots, n = 16384, 3
+	var all []*server
+	for i := range n {
+		s := newServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt((10*time.Minute).Milliseconds(), 10))
+		s.do("CLUSTER", "ADDSLOTSRANGE", slots*i/n, slots*(i+1)/n-1)
+		if i > 0 {
+			host, port, _ := net.SplitHostPort(all[0].addr)
+			s.do("CLUSTER", "MEET", host, port)
+		}
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.until("a cluster of three", func(ctx context.Context) bool {
+			info := s.c.ClusterInfo(ctx).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_known_nodes:", n))
+		})
+	}
+	return all
+}

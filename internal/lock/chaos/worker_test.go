@@ -1,0 +1,219 @@
+// Package chaos has the test of the lock engine in several processes under faults.
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sys/unix"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+)
+
+// job is what a worker process is told, in its environment.
+type job struct {
+	Addrs    []string // of a relay, or of a cluster's nodes
+	Worker   int
+	Seed     uint64
+	Log      string // file to which its holds are appended
+	Handoffs []string
+	Fairs    []string
+}
+
+// envJob holds the job; a process with it is a worker.
+const envJob = "LASTITEM_CHAOS_JOB"
+
+// hold is a line of the log: a goroutine believed that it held the lock of Key from From to To, by CLOCK_MONOTONIC, in nanoseconds. The line of its
+// beginning has no To: its process may be killed.
+type hold struct {
+	ID    string
+	Key   string
+	From  int64
+	To    int64 `json:",omitempty"`
+	Fence uint64
+}
+
+const (
+	ttl        = 600 * time.Millisecond
+	goroutines = 4 // of each worker
+	patience   = 30 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{})
+	text := os.Getenv(envJob)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var j job
+	err := json.Unmarshal([]byte(text), &j)
+	if err == nil {
+		err = j.work()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos worker:", err)
+		os.Exit(1)
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// monotonic is a time that the processes of a machine share.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err)
+	}
+	return ts.Nano()
+}
+
+// client is a client as a service configures it, for one Redis or a cluster.
+func client(addrs []string) redis.UniversalClient {
+	return redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: addrs, IsClusterMode: len(addrs) > 1, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 2 * goroutines,
+		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+	})
+}
+
+// work takes locks until the input ends.
+func (j job) work() error {
+	log, err := os.OpenFile(j.Log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	engine, err := handoff.New(client(j.Addrs), handoff.Options{TTL: ttl})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	lockers := map[string]lock.Locker{}
+	var keys []string
+	for _, key := range j.Handoffs {
+		lockers[key], keys = engine.Handoff(), append(keys, key)
+	}
+	for _, key := range j.Fairs {
+		lockers[key], keys = engine.Fair(), append(keys, key)
+	}
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(j.Seed, uint64(j.Worker*goroutines+g))) //nolint:gosec // repeatable
+			for n := 0; ctx.Err() == nil; n++ {
+				key := keys[rng.IntN(len(keys))]
+				id := fmt.Sprintf("%d.%d.%d.%d", os.Getpid(), j.Worker, g, n)
+				if err := once(ctx, log, lockers[key], hold{ID: id, Key: key}, rng); err != nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// once takes a lock, holds it for a while, and notes for how long it believed that it held it.
+func once(ctx context.Context, log io.Writer, l lock.Locker, h hold, rng *rand.Rand) error {
+	lease, err := l.Acquire(lock.WithWait(ctx, 2*time.Second), h.Key)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }()
+	length := time.Duration(rng.IntN(8)) * time.Millisecond
+	if rng.IntN(30) == 0 {
+		length = time.Duration(rng.IntN(int(2 * ttl))) // it renews
+	}
+	h.From, h.Fence = monotonic(), lease.Fence()
+	if lease.Context().Err() != nil {
+		return nil
+	}
+	write(log, h)
+	// The time is read before the context: a process that was stopped in between believed at that time what the context says afterwards.
+	for at := h.From; lease.Context().Err() == nil; at = monotonic() {
+		h.To = at
+		if at >= h.From+int64(length) {
+			break
+		}
+		time.Sleep(min(length, 500*time.Microsecond))
+	}
+	if h.To > 0 {
+		write(log, h)
+	}
+	return nil
+}
+
+// write appends a line in one call, which a kill does not divide.
+func write(log io.Writer, h hold) {
+	line, err := json.Marshal(h)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := log.Write(append(line, '\n')); err != nil {
+		panic(err)
+	}
+}
+
+// worker is a process that takes locks.
+type worker struct {
+	t   *testing.T
+	job job
+	cmd *exec.Cmd
+	in  io.Closer
+}
+
+func (w *worker) start() {
+	w.t.Helper()
+	text, err := json.Marshal(w.job)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cmd = exec.Command(os.Args[0]) //nolint:gosec // this program
+	w.cmd.Env = append(os.Environ(), envJob+"="+string(text))
+	w.cmd.Stderr = os.Stderr
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// kill ends the worker by SIGKILL. It may be repeated.
+func (w *worker) kill() {
+	if w.cmd != nil {
+		_ = w.cmd.Process.Kill()
+		_ = w.in.Close()
+		_ = w.cmd.Wait()
+	}
+	w.cmd = nil
+}
+
+// freeze stops the worker for a time.
+func (w *worker) freeze(d time.Duration) {
+	for _, step := range []struct {
+		signal syscall.Signal
+		then   time.Duration
+	}{{syscall.SIGSTOP, d}, {syscall.SIGCONT, 0}} {
+		if err := w.cmd.Process.Signal(step.signal); err != nil {
+			w.t.Errorf("worker %d: %v", w.job.Worker, err)
+		}
+		time.Sleep(step.then)
+	}
+}
