@@ -40,6 +40,9 @@ type Options struct {
 	// with hundreds a counter that was lost may begin below the tokens that it gave out before (see [Keys]).
 	Cohort     int
 	CohortTime time.Duration
+	// GrantTimeout is how long a process may take to answer a grant that a message brought, at most TTL; default 2.5 s. A process that is
+	// frozen, or starved of its processor, loses the lock after it, and costs its rivals as much.
+	GrantTimeout time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
 	// Replicas must confirm every acquire within ReplicasTimeout (default 1 s, in whole milliseconds), else [ErrReplicas].
@@ -94,11 +97,10 @@ type Engine struct {
 	running   sync.WaitGroup
 }
 
-// The bounds of a TTL, and what a grant by message may take at most to be answered. The look-out comes more often than that.
+// The lower bounds of the TTLs of a lock and of its fencing counter.
 const (
 	minTTL   = 50 * time.Millisecond
 	minFence = time.Minute // what waits is looked after much more often
-	maxClaim = 2500 * time.Millisecond
 )
 
 // New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
@@ -112,6 +114,7 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	setDefault(&o.Cohort, 16)
 	setDefault(&o.CohortTime, 50*time.Millisecond)
 	setDefault(&o.ReplicasTimeout, time.Second)
+	setDefault(&o.GrantTimeout, 2500*time.Millisecond)
 	setDefault(&o.FenceTTL, time.Hour)
 	switch {
 	case c == nil:
@@ -122,10 +125,12 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
 	case o.Cohort < 1 || o.CohortTime < 0 || o.MaxHold < 0 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond:
 		return nil, errors.New("lock: engine: a bound is negative")
+	case o.GrantTimeout < minTTL:
+		return nil, fmt.Errorf("lock: engine: GrantTimeout %s, want at least %s", o.GrantTimeout, minTTL)
 	}
 	e := &Engine{
 		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), keep: decimal(o.FenceTTL.Milliseconds()),
-		claim: min(o.TTL, maxClaim), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
+		claim: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
 	}
 	switch c := c.(type) {
 	case *redis.Client:

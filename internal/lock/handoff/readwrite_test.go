@@ -175,7 +175,7 @@ func (p *party) leave(write bool) {
 	}
 }
 
-// release releases a hold of no more than a ping. If that is lost, the message says whether the machine stood still for the 2.5 s that a
+// release releases a hold of no more than a ping. If that is lost, the message says whether the machine stood still for as long as a
 // grant by message lasts, or the wall clock, by which Redis expires keys, moved.
 func (p *party) release(l lock.Lease, write bool, since time.Time) {
 	held := time.Since(since)
@@ -192,7 +192,7 @@ func mingle(t *testing.T, s *testenv.RedisServer, c func() *redis.Client) {
 	p := &party{t: t}
 	var wg sync.WaitGroup
 	for range 4 {
-		rw := engine(t, c(), handoff.Options{}).ReadWrite()
+		rw := engine(t, c(), handoff.Options{GrantTimeout: patient}).ReadWrite()
 		for g := range 8 {
 			wg.Go(func() {
 				for i := range 40 {
