@@ -373,7 +373,7 @@ func TestContextsEndWithoutTimers(t *testing.T) {
 		derived := map[string]context.Context{}
 		for kind, ctx := range contexts {
 			under, cancel := context.WithCancel(ctx)
-			defer cancel()
+			t.Cleanup(cancel)
 			derived[kind] = under
 		}
 		time.Sleep(sessionTTL - sessionTTL/100 - 3*time.Millisecond)
