@@ -12,17 +12,20 @@
 //   - The size of its batches is a target and not a bound, and its interface is marked as experimental.
 //
 // BenchmarkEvalSHA compares them: one EVALSHA from each of so many goroutines, Redis 7.0 on loopback, two cores that other programs used too.
-// Medians of eight rounds in turn, as shares of the client without batches:
+// Medians of ten rounds in turn, as shares of the client without batches:
 //
 //	goroutines                      1      16      64     256
-//	CPU of the client: AutoPipeline 2.48   0.75    0.47   0.24
-//	                   this package 1.45   0.53    0.31   0.26
-//	CPU of Redis:      AutoPipeline 1.12   0.49    0.37   0.32
-//	                   this package 0.98   0.52    0.39   0.33
-//	time:              AutoPipeline 2.37   0.73    0.47   0.30
-//	                   this package 1.46   0.72    0.30   0.45
+//	CPU of the client: AutoPipeline 3.03   1.28    0.39   0.34
+//	                   this package 1.34   0.59    0.24   0.37
+//	CPU of Redis:      AutoPipeline 1.29   0.58    0.37   0.39
+//	                   this package 1.07   0.58    0.37   0.42
+//	time:              AutoPipeline 2.03   1.47    0.45   0.97
+//	                   this package 1.08   0.90    0.30   0.69
 //
-// Where the round trip takes 5 ms, the time differs by less than the noise, and both take a tenth of the client's without batches at 256.
+// The machine was so busy that times are rough; an earlier series has the same order but for 256 goroutines, where AutoPipeline was faster. Where
+// the round trip takes 5 ms, both take a tenth of the time of the client without batches with 256 goroutines, and differ by less than the noise.
+//
 // The only thing done for speed besides is that a goroutine which gathers a batch lets others run first: without that the client's CPU is
-// 1.6 times as much with 16 or 64 goroutines. More batches under way (16 instead of 4) are not faster; they are for connections that are stuck.
+// 1.9 times as much with 16 or 64 goroutines, and 0.8 times with one. More batches under way (16 instead of 4) are not faster; they are for
+// connections that are stuck.
 package redisbatch

@@ -15,6 +15,8 @@ import (
 var (
 	shaWord      = regexp.MustCompile(`\b([0-9a-f]{8})[0-9a-f]{32}\b`)
 	uuidWord     = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	holdWord     = regexp.MustCompile(`(\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):\d+\b`) // of watchdog: the process, and which of its holds
+	latchWord    = regexp.MustCompile(`(redisson_unlock_latch:\S+:)[0-9a-f]{32}\b`)
 	nowWord      = regexp.MustCompile(`\b\d{16}\b`)
 	clockWord    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b`) // of a database
 	limitWord    = regexp.MustCompile(`(max_statement_time = )[\d.]+|(MAX_EXECUTION_TIME\()\d+`)
@@ -72,7 +74,7 @@ func (s stabilizer) text(text string) string {
 		pattern *regexp.Regexp
 		by      string
 	}{
-		{uuidWord, "<owner>"}, {tokenWord, "<token>"}, {shaWord, "<script>"}, {nowWord, "<now>"}, {clockWord, "<then>"},
+		{holdWord, "$1"}, {uuidWord, "<owner>"}, {latchWord, "$1<request>"}, {tokenWord, "<token>"}, {shaWord, "<script>"}, {nowWord, "<now>"}, {clockWord, "<then>"},
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
 		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},

@@ -3,6 +3,8 @@ package textbook_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,13 +36,16 @@ func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 				if err := multi.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 					t.Errorf("Release = %v, want ErrLost", err)
 				}
-				if keys := server.Keys(); len(keys) != 0 {
+				if keys := slices.DeleteFunc(server.Keys(), isLatch); len(keys) != 0 {
 					t.Errorf("Release left %v behind", keys)
 				}
 			})
 		})
 	}
 }
+
+// isLatch says that a key only remembers the answer to a release; it ends by itself.
+func isLatch(key string) bool { return strings.HasPrefix(key, "redisson_unlock_latch:") }
 
 // If a key is lost while AcquireAll waits for another one, the wait ends.
 func TestAcquireAllDoesNotWaitOnALostKey(t *testing.T) {

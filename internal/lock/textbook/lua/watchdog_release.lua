@@ -1,14 +1,23 @@
--- Leaves the lock once; the last leave deletes it and tells the waiters.
--- KEYS[1] lock   KEYS[2] channel   ARGV[1] TTL in ms   ARGV[2] owner   ARGV[3] entries left
--- Returns 1, or 0 when the lock is not the caller's (any more).
+-- Leaves the lock once; the last leave deletes it and tells the waiters. The latch remembers the answer to this request, so that the script may
+-- be sent twice. PEXPIRE comes first because a full Redis allows it, and after it all other writes.
+-- KEYS[1] lock   KEYS[2] channel   KEYS[3] latch
+-- ARGV[1] TTL in ms   ARGV[2] owner   ARGV[3] entries left   ARGV[4] how long the latch lives, in ms
+-- Returns 1 when the lock was freed, 0 when entries are left, nil when it is not the caller's (any more).
+local before = redis.call('GET', KEYS[3])
+if before then
+  return tonumber(before)
+end
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
-  return 0
+  return nil
 end
-if ARGV[3] ~= '0' then
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+local freed = 0
+if ARGV[3] == '0' then
+  freed = 1
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', KEYS[2], '0')
+else
   redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
-  return 1
 end
-redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', KEYS[2], 'released')
-return 1
+redis.call('SET', KEYS[3], freed, 'PX', ARGV[4])
+return freed

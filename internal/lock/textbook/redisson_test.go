@@ -1,0 +1,228 @@
+package textbook_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testenv"
+)
+
+// The watchdog and a real Redisson on one Redis are one lock.
+func TestRedisson(t *testing.T) {
+	s := testenv.Redis(t)
+	p := newPeer(t, s)
+	for name, test := range map[string]func(t *testing.T, s *testenv.RedisServer, p *peer, key string){
+		"exclude each other":   redissonExcludes,
+		"woken by ours":        redissonIsWoken,
+		"wakes ours":           redissonWakes,
+		"entries are seen":     redissonEntries,
+		"ours is renewed":      redissonSeesRenewal,
+		"its lock is renewed":  redissonRenews,
+		"nobody else unlocks":  redissonUnlocksItsOwn,
+		"a forced unlock ends": redissonForces,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.t = t
+			test(t, s, p, s.Prefix+strings.ReplaceAll(name, " ", "-"))
+		})
+	}
+}
+
+// ours is the lock with a TTL, on a client of its own.
+func ours(t *testing.T, s *testenv.RedisServer, ttl time.Duration) (*textbook.Watchdog, *redis.Client) {
+	t.Helper()
+	c := locktest.RedisClient(t, s)
+	return textbook.NewWatchdog(c, ttl, wakeups(t, c), nil), c
+}
+
+func refused(t *testing.T, l lock.Locker, key string) {
+	t.Helper()
+	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrBusy) {
+		t.Fatalf("Acquire beside Redisson's lock = %v, want ErrBusy", err)
+	}
+}
+
+func redissonExcludes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, time.Hour)
+	lease := locktest.Obtain(t, l, key)
+	p.want(hourly, "a", "tryLock", key, "false")
+	locktest.Release(t, lease)
+	p.want(hourly, "a", "tryLock", key, "true")
+	refused(t, l, key)
+	p.want(hourly, "a", "unlock", key, "done")
+	locktest.Release(t, locktest.Obtain(t, l, key))
+}
+
+// tries counts how often somebody found the lock taken, in the server's own log of commands.
+func tries(t *testing.T, s *testenv.RedisServer, key string) *atomic.Int64 {
+	t.Helper()
+	o := s.Client.Options()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", o.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(c)
+	say := func(line string) {
+		if _, err := fmt.Fprintln(c, line); err != nil || !lines.Scan() || lines.Text() != "+OK" {
+			t.Fatalf("the server answers %q to %.7s", lines.Text(), line)
+		}
+	}
+	if o.Password != "" {
+		say(strings.Join(strings.Fields("AUTH "+o.Username+" "+o.Password), " "))
+	}
+	say("MONITOR")
+	n, done := &atomic.Int64{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for lines.Scan() {
+			if line := lines.Text(); strings.Contains(line, " lua]") && strings.Contains(strings.ToLower(line), `"pttl" "`+strings.ToLower(key)+`"`) {
+				n.Add(1)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.Close()
+		<-done
+	})
+	return n
+}
+
+// Redisson's waiter tries, subscribes and tries again; then it sleeps, for an hour if no message comes.
+func redissonIsWoken(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, time.Hour)
+	lease := locktest.Obtain(t, l, key)
+	tried := tries(t, s, key)
+	got := p.start(hourly, "a", "tryLock", key, time.Hour)
+	locktest.Eventually(t, "Redisson's waiter sleeps", func() bool { return tried.Load() >= 2 })
+	subscribed(t, s, key)
+	locktest.Release(t, lease)
+	if answer := <-got; answer != "true" {
+		t.Fatalf("Redisson's tryLock = %s, want true", answer)
+	}
+	if n := tried.Load(); n != 2 {
+		t.Errorf("it found the lock taken %d times, want 2: it polled", n)
+	}
+	p.want(hourly, "a", "unlock", key, "done")
+}
+
+// Our waiter tries, tries again when it listens for it may have come too late, and when its subscription is confirmed.
+func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, time.Hour)
+	p.want(hourly, "a", "tryLock", key, "true")
+	tried := tries(t, s, key)
+	got := make(chan error, 1)
+	go func() {
+		lease, err := l.Acquire(lock.WithWait(t.Context(), time.Hour), key)
+		if err == nil {
+			err = lease.Release(context.Background())
+		}
+		got <- err
+	}()
+	subscribed(t, s, key)
+	locktest.Eventually(t, "our waiter sleeps", func() bool { return tried.Load() >= 3 })
+	p.want(hourly, "a", "unlock", key, "done")
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	if n := tried.Load(); n != 3 {
+		t.Errorf("it found the lock taken %d times, want 3: it polled", n)
+	}
+}
+
+func redissonEntries(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, time.Hour)
+	outer := locktest.Obtain(t, l, key)
+	inner, err := l.Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.do(hourly, "a", "entries", key); !strings.HasSuffix(got, "=2}") || strings.Count(got, "=") != 1 {
+		t.Errorf("Redisson sees the entries %s, want one owner with two", got)
+	}
+	locktest.Release(t, inner)
+	p.want(hourly, "a", "tryLock", key, "false")
+	locktest.Release(t, outer)
+	for range 2 {
+		p.want(hourly, "a", "tryLock", key, "true")
+	}
+	owner := p.do(hourly, "a", "owner", key)
+	if got := s.Client.HGetAll(t.Context(), key).Val(); fmt.Sprint(got) != fmt.Sprint(map[string]string{owner: "2"}) {
+		t.Errorf("we see the entries %v, want two of %s", got, owner)
+	}
+	p.want(hourly, "a", "unlock", key, "done")
+	refused(t, l, key)
+	p.want(hourly, "a", "unlock", key, "done")
+	locktest.Release(t, locktest.Obtain(t, l, key))
+}
+
+// renewed waits until a lock was renewed twice, so that it has outlived a TTL or is about to.
+func renewed(t *testing.T, s *testenv.RedisServer, key string) {
+	t.Helper()
+	for range 2 {
+		last := time.Hour
+		locktest.Eventually(t, "the lock is renewed", func() bool {
+			left := s.Client.PTTL(t.Context(), key).Val()
+			if left < 0 {
+				t.Fatalf("PTTL = %v: the lock has ended", left)
+			}
+			rose := left > last+quickTTL/6
+			last = left
+			return rose
+		})
+	}
+}
+
+func redissonSeesRenewal(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, quickTTL)
+	lease := locktest.Obtain(t, l, key)
+	renewed(t, s, key)
+	p.want(hourly, "a", "tryLock", key, "false")
+	locktest.Release(t, lease)
+}
+
+func redissonRenews(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, time.Hour)
+	p.want(quick, "a", "tryLock", key, "true")
+	renewed(t, s, key)
+	refused(t, l, key)
+	p.want(quick, "a", "unlock", key, "done")
+	locktest.Release(t, locktest.Obtain(t, l, key))
+}
+
+func redissonUnlocksItsOwn(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, time.Hour)
+	lease := locktest.Obtain(t, l, key)
+	p.want(hourly, "a", "unlock", key, "IllegalMonitorStateException")
+	p.want(hourly, "a", "forceUnlock", key, "true")
+	p.want(hourly, "b", "tryLock", key, "true")
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release of a lock that is Redisson's = %v, want ErrLost", err)
+	}
+	refused(t, l, key)
+	p.want(hourly, "b", "unlock", key, "done")
+}
+
+func redissonForces(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
+	l, _ := ours(t, s, quickTTL)
+	lease := locktest.Obtain(t, l, key)
+	p.want(hourly, "a", "forceUnlock", key, "true")
+	<-lease.Context().Done()
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("the lease ended because of %v, want ErrLost", cause)
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want ErrLost", err)
+	}
+}

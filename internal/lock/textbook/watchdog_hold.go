@@ -1,0 +1,152 @@
+package textbook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+	"lastitem/internal/step"
+)
+
+// hold is one ownership of the lock; a lease is one entry into it.
+type hold struct {
+	l          *Watchdog
+	key, owner string
+	expiry     *lease.Expiry
+
+	mu      sync.Mutex // orders renewals and releases: no renewal is sent once the last release has begun
+	entries int
+	stop    chan struct{}
+}
+
+func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time) lock.Lease {
+	h := &hold{l: l, key: key, owner: owner, entries: 1, stop: make(chan struct{})}
+	h.expiry = lease.NewExpiry(ctx, sent, l.ttl)
+	if l.lease == 0 {
+		go h.watch()
+	}
+	return newEntry(h.expiry.Context(), h)
+}
+
+// watch is the watchdog. A renewal that fails is tried again at the next tick: whether the lease is still to be trusted
+// is for its expiry to say.
+func (h *hold) watch() {
+	tick := time.NewTicker(h.l.ttl / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-tick.C:
+			if !h.renew() {
+				return
+			}
+		}
+	}
+}
+
+// renew reports whether there is anything left to renew.
+func (h *hold) renew() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.entries == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.Context()), min(h.l.ttl/3, lease.CommandTimeout))
+	defer cancel()
+	sent := time.Now()
+	n, err := watchdogRenew.Run(ctx, h.l.c, []string{h.key}, h.l.ttl.Milliseconds(), h.owner).Int()
+	switch {
+	case err != nil:
+		return true
+	case n == 0:
+		h.expiry.Lose()
+		return false
+	}
+	h.expiry.Extend(sent)
+	return true
+}
+
+// enter adds an entry, in Redis too, as Redisson does. Where that fails nothing has to be undone: the next command of this
+// hold says how many entries there are.
+func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.entries == 0 || errors.Is(context.Cause(h.expiry.Context()), lock.ErrLost) {
+		return nil, lock.ErrLost
+	}
+	sent, ttl, err := h.l.try(ctx, h.key, h.owner, h.entries+1)
+	switch {
+	case err != nil:
+		return nil, err
+	case ttl > 0 || lease.TooLate(sent, h.l.ttl): // another client has the lock, or may have it
+		h.expiry.Lose()
+		return nil, lock.ErrLost
+	}
+	h.entries++
+	h.expiry.Extend(sent)
+	h.l.steps.At(ctx, step.Locked, h.key)
+	return newEntry(h.expiry.Context(), h), nil
+}
+
+// entry is one lease of a hold.
+type entry struct {
+	h    *hold
+	ctx  context.Context
+	done lease.ReleaseOnce
+	left bool // it no longer counts, whatever has become of its release
+
+	request string    // the name of its release
+	sent    time.Time // when its release was first sent, where the answer was lost
+}
+
+func newEntry(ctx context.Context, h *hold) *entry {
+	return &entry{h: h, ctx: context.WithValue(ctx, holdKey(h.key), h), request: newRequest()}
+}
+
+// Context ends with ErrLost when the lock was not renewed in time. It carries the hold: an Acquire with it enters again.
+func (e *entry) Context() context.Context { return e.ctx }
+
+// Fence is 0: this lock issues no fencing token.
+func (e *entry) Fence() uint64 { return 0 }
+
+// Release leaves the lock once; the last entry's release frees it.
+func (e *entry) Release(ctx context.Context) error {
+	return e.done.Do(func() error { return e.leave(ctx) })
+}
+
+func (e *entry) leave(ctx context.Context) error {
+	h := e.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !e.left {
+		e.left = true
+		if h.entries--; h.entries == 0 { // first the watchdog, then the lock
+			close(h.stop)
+			h.expiry.Stop()
+		}
+	}
+	h.l.steps.At(ctx, step.Releasing, h.key)
+	ctx, cancel := lease.Detached(ctx) // the time-out begins here: a renewal in flight may have taken longer
+	defer cancel()
+	began := time.Now()
+	held, err := h.l.leave(ctx, h.key, h.owner, e.request, h.entries)
+	if err != nil {
+		if e.sent.IsZero() && !notSent(err) {
+			e.sent = began
+		}
+		return fmt.Errorf("lock: watchdog: release unknown: %w", err)
+	}
+	if !held && !e.sent.IsZero() && time.Since(e.sent) > latchTime/2 { // the latch may have ended, and the first release may have been the one
+		return errors.New("lock: watchdog: release unknown: it was sent, and the lock is no longer its holder's")
+	}
+	h.l.steps.At(ctx, step.Released, h.key)
+	if !held {
+		return lock.ErrLost
+	}
+	return nil
+}
