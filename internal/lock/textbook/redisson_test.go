@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -115,6 +116,39 @@ func redissonIsWoken(t *testing.T, s *testenv.RedisServer, p *peer, key string) 
 		t.Errorf("it found the lock taken %d times, want 2: it polled", n)
 	}
 	p.want(hourly, "a", "unlock", key, "done")
+}
+
+// A waiter sends nothing until the TTL that it was told has run out, as Redisson's.
+func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := locktest.Bubble(t)
+		const ttl = time.Hour
+		holder := locktest.Take(t, textbook.NewWatchdog(c, ttl, nil, nil).WithLease(ttl), "k")
+		l := textbook.NewWatchdog(c, ttl, wakeups(t, c), nil)
+		var sent atomic.Int64
+		c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+			sent.Add(1)
+			return send()
+		}})
+		start, got := time.Now(), make(chan lock.Lease)
+		go func() {
+			lease, err := l.Acquire(t.Context(), "k")
+			if err != nil {
+				t.Errorf("Acquire = %v", err)
+			}
+			got <- lease
+		}()
+		time.Sleep(ttl / 2)
+		if n := sent.Load(); n > 3 {
+			t.Errorf("a waiter tried %d times in half an hour, want at most 3: at first, before it sleeps and when it is subscribed", n)
+		}
+		lease := <-got
+		if took := time.Since(start); took < ttl || took > ttl+time.Second {
+			t.Errorf("it got in after %s, want the TTL of %s", took, ttl)
+		}
+		locktest.Release(t, lease)
+		_ = holder.Release(t.Context()) // which has ended
+	})
 }
 
 // Our waiter tries, tries again when it listens for it may have come too late, and when its subscription is confirmed.
