@@ -14,12 +14,12 @@ type cleanup struct {
 }
 
 // How many cleanups are remembered, how long they rest, how many are in flight, and how long after the end of an attempt its cleanup is tried
-// at least. By then what the attempt was granted has expired, and a place in the queue costs others a message and its answer.
+// at least. By then what the attempt was granted has expired, and a place that is left in the queue costs others a message and its answer.
 const (
 	maxCleanups   = 1000
 	cleanupRest   = time.Second
 	cleanupsAhead = 16
-	minCleanupAge = 10 * time.Second
+	minCleanupAge = 2 * time.Minute
 )
 
 // cleanLater remembers that the attempt of token, which ended at the time ended, is to be cancelled, unless err says that this cannot succeed. If there are
