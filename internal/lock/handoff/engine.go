@@ -2,7 +2,7 @@
 // waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
 //
 // Start with [New] and [Engine], then lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process. acquire.go
-// sends an attempt and takes its answer, poll.go serves waiters whose message was lost, lease.go is the lease of a holder, timers.go
+// sends an attempt and takes its answer, poll.go and peek.go serve waiters whose message was lost, lease.go is the lease of a holder, timers.go
 // renews it, pubsub.go and subscriber.go receive the messages, call.go sends scripts, readwrite.go is the read-write lock.
 package handoff
 
@@ -63,7 +63,7 @@ type Options struct {
 // A free lock costs two commands. A held one has a queue in Redis; the script that releases it makes the first of the queue
 // the owner, and tells its process by a message, so that waiting costs nothing and the next holder sends nothing. One
 // connection listens, one timer renews and expires, for all locks: there is no goroutine per lock. A message may be
-// lost: every process looks after its waiters every two seconds, in one command per key.
+// lost: every process polls the keys that it waits for within two seconds, one command per key, or one for up to a hundred keys if they are many.
 //
 // What it rests on: the clocks of this process and of the Redis server run at the same speed within 1 %. What it does not
 // give: protection from a holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data;
@@ -84,10 +84,13 @@ type Engine struct {
 
 	mu        sync.Mutex // guards all below, and every line and hold
 	last      uint64
-	lines     map[string]*line    // the local queues of Handoff, by key
-	bids      map[uint64]*line    // lines by the number of their token, from the first command to the last
-	rooms     map[string]*lookout // keys with somebody in the queue of Redis
-	alarms    alarms
+	lines     map[string]*line          // the local queues of Handoff, by key
+	bids      map[uint64]*line          // lines by the number of their token, from the first command to the last
+	rooms     map[string]*lookout       // keys with somebody in the queue of Redis
+	tails     map[string]*fifo[lookout] // the same, by the end of the channel through which their messages come
+	renewals  alarms
+	polls     alarms        // and everything else that is no renewal
+	polledAt  time.Duration // when keys were last polled
 	cleanups  []cleanup
 	cleaning  alarm // when they are sent again
 	cleansNow bool  // they are being sent
@@ -131,6 +134,7 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	e := &Engine{
 		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), keep: decimal(o.FenceTTL.Milliseconds()),
 		claim: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
+		tails: map[string]*fifo[lookout]{},
 	}
 	switch c := c.(type) {
 	case *redis.Client:
@@ -204,9 +208,10 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 	}
 	e.closed = true
-	for len(e.alarms) > 0 {
-		a, _ := heap.Pop(&e.alarms).(*alarm)
-		a.index = 0
+	for _, h := range []*alarms{&e.renewals, &e.polls} {
+		for len(*h) > 0 {
+			heap.Pop(h)
+		}
 	}
 	if e.timer != nil {
 		e.timer.Stop()

@@ -17,14 +17,24 @@ type lookout struct {
 	lines  fifo[line] // in the order in which they queued
 	alarm  alarm
 	key    string
+	queue  string         // Keys.Queue
+	tail   string         // of the channel through which its messages come
+	place  place[lookout] // among the keys of that channel
+	polled time.Duration  // when it was last polled alone
 	failed int
 	busy   bool
 }
 
-// look-outs come so often, and never when the owner's time has run out without one. It is less than a claim, so that a grant
-// whose message was lost is found in time.
+// lookEvery is the most time between two polls of a key. It is less than a claim, so that a grant whose message was lost is found in time.
+func (e *Engine) lookEvery() time.Duration { return e.claim * 4 / 5 }
+
+// lookAfter is the time until the next poll of a key, and is over soon after the owner's time runs out. Where many keys are waited for, it is
+// 20 % more or less than its mean: else the polls of those that began together, or were all late, would stay together.
 func (e *Engine) lookAfter(ttl time.Duration) time.Duration {
-	d := e.claim * 4 / 5
+	d := e.lookEvery()
+	if len(e.rooms) > fewPolls {
+		d -= rand.N(d / 3)
+	}
 	if ttl > 0 {
 		d = min(d, ttl+rand.N(ttl/8+10*time.Millisecond))
 	}
@@ -35,9 +45,13 @@ func (e *Engine) lookAfter(ttl time.Duration) time.Duration {
 func (e *Engine) lookOut(l *line, ttl time.Duration) {
 	k := e.rooms[l.key]
 	if k == nil {
-		k = &lookout{key: l.key}
-		k.alarm.look = k
+		k = &lookout{key: l.key, queue: scriptKeys(l.key, "")[1], tail: e.tail(l.key), polled: e.now()}
+		k.alarm.look, k.place.member = k, k
 		e.rooms[l.key] = k
+		if e.tails[k.tail] == nil {
+			e.tails[k.tail] = &fifo[lookout]{}
+		}
+		e.tails[k.tail].push(&k.place)
 	}
 	k.lines.push(&l.place)
 	if at := e.now() + e.lookAfter(ttl); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
@@ -54,15 +68,28 @@ func (e *Engine) unlook(l *line) {
 	if k.lines.size == 0 {
 		e.unschedule(&k.alarm)
 		delete(e.rooms, l.key)
+		q := e.tails[k.tail]
+		if q.remove(&k.place); q.size == 0 {
+			delete(e.tails, k.tail)
+		}
 	}
 }
 
-// lookAll looks after all keys: after a reconnect, messages may have been missed.
-func (e *Engine) lookAll() {
+// lookAll polls the keys whose messages come through the channel that ends with tail: when it is heard (again), messages may have been missed.
+// Where they are thousands they are polled one after the other, as fast as the polls go.
+func (e *Engine) lookAll(tail string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, k := range e.rooms {
-		e.look(k)
+	q := e.tails[tail]
+	if q == nil {
+		return
+	}
+	now := e.now()
+	spread := time.Duration(q.size)*e.pollGap()/pollBurst + 1
+	for k := range q.all() {
+		if at := now + rand.N(spread); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
+			e.schedule(&k.alarm, at)
+		}
 	}
 }
 
@@ -74,7 +101,7 @@ func (e *Engine) look(k *lookout) {
 	if k.busy {
 		return
 	}
-	k.busy = true
+	k.busy, k.polled = true, e.now()
 	e.unschedule(&k.alarm)
 	// The rest, if any, has its turn when some of these have had theirs: Lua takes only so many values at once.
 	var lines []*line

@@ -143,7 +143,7 @@ func (p *posts) replace(o *post) {
 	}
 }
 
-// confirm notes that a channel is heard, or no longer, and looks after the waiters: they may have missed something.
+// confirm notes that a channel is heard, or no longer, and looks after its waiters: they may have missed something.
 func (p *posts) confirm(o *post, name string, ended bool) {
 	p.mu.Lock()
 	if c := o.channels[name]; ended {
@@ -154,7 +154,7 @@ func (p *posts) confirm(o *post, name string, ended bool) {
 	close(o.changed)
 	o.changed = make(chan struct{})
 	p.mu.Unlock()
-	p.e.lookAll()
+	p.e.lookAll(strings.TrimPrefix(name, p.own))
 }
 
 // read takes a message: token, fence with the mark of what it grants, server time, key.

@@ -10,12 +10,14 @@ import (
 )
 
 // alarm is a moment at which something must be done: for a line its renewal or the end of its trust, for a look-out the
-// next look. One timer of the process serves them all, through a heap.
+// next poll. One timer of the process serves them all, through two heaps: renewals are made in advance, so that many share a command, and
+// polls are not.
 type alarm struct {
 	at    time.Duration
 	line  *line
 	look  *lookout
-	index int // place in the heap, from 1; 0 = not in it
+	in    *alarms // the heap that it is in, nil = none
+	index int     // place in it, from 1
 }
 
 type alarms []*alarm
@@ -38,7 +40,7 @@ func (h *alarms) Pop() any {
 	a := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	a.index = 0
+	a.in, a.index = nil, 0
 	return a
 }
 
@@ -47,27 +49,46 @@ func (e *Engine) schedule(a *alarm, at time.Duration) {
 	if e.closed {
 		return
 	}
-	a.at = at
-	if a.index > 0 {
-		heap.Fix(&e.alarms, a.index-1)
+	to := &e.polls
+	if a.line != nil && a.line.phase == held {
+		to = &e.renewals
+	}
+	if a.in != to {
+		e.unschedule(a)
+	}
+	if a.at = at; a.in == to {
+		heap.Fix(to, a.index-1)
 	} else {
-		heap.Push(&e.alarms, a)
+		a.in = to
+		heap.Push(to, a)
 	}
 	e.arm()
 }
 
 // unschedule leaves the timer as it is: firing for nothing costs less than being set with each lock.
 func (e *Engine) unschedule(a *alarm) {
-	if a.index > 0 {
-		heap.Remove(&e.alarms, a.index-1)
+	if a.in != nil {
+		heap.Remove(a.in, a.index-1)
 	}
 }
 
+// next is when the timer must fire, false where nothing is to be done.
+func (e *Engine) next() (at time.Duration, ok bool) {
+	if ok = len(e.polls) > 0; ok {
+		at = max(e.polls[0].at, e.polledAt+e.pollGap())
+	}
+	if len(e.renewals) > 0 && (!ok || e.renewals[0].at < at) {
+		at, ok = e.renewals[0].at, true
+	}
+	return max(at, 1), ok
+}
+
 func (e *Engine) arm() {
-	if len(e.alarms) == 0 || e.armed > 0 && e.armed <= e.alarms[0].at {
+	at, ok := e.next()
+	if !ok || e.armed > 0 && e.armed <= at {
 		return
 	}
-	e.armed = max(e.alarms[0].at, 1)
+	e.armed = at
 	if d := e.armed - e.now(); e.timer == nil {
 		e.timer = time.AfterFunc(d, e.tick)
 	} else {
@@ -75,44 +96,51 @@ func (e *Engine) arm() {
 	}
 }
 
-// tick does what is due. Renewals that are due soon go along, so that those of many locks share a command.
+// tick does what is due, and touches no alarm that is not, but for renewals.
 func (e *Engine) tick() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.armed = 0; e.closed {
+	e.armed = 1 // in the past, so that it is set only at the end
+	if e.closed {
 		return
 	}
 	now := e.now()
-	var due []*line
-	var later []*alarm
-	for len(e.alarms) > 0 && e.alarms[0].at <= now+e.o.TTL/10 {
-		a, _ := heap.Pop(&e.alarms).(*alarm)
-		switch l := a.line; {
-		case a == &e.cleaning && a.at <= now:
-			e.spawn(e.cleanAll)
-		case a.look != nil && a.at <= now:
-			e.look(a.look)
-		case l != nil && l.phase == draining && a.at <= now:
-			e.askAgain(l)
-		case l == nil || l.phase == draining || l.renewing && l.end() > now || a.at-now > (l.until-a.at)/6:
-			later = append(later, a)
-		case l.end() <= now:
-			e.lose(l)
-		default:
-			due = append(due, l)
-			l.renewing, a.at = true, l.end()
-			later = append(later, a)
-		}
+	if len(e.renewals) > 0 && e.renewals[0].at <= now {
+		e.renewDue(now)
 	}
-	for _, a := range later {
-		heap.Push(&e.alarms, a)
+	if now >= e.polledAt+e.pollGap() {
+		e.pollDue(now)
 	}
-	e.renew(due)
+	e.armed = 0
 	e.arm()
 }
 
-// renewals is how many locks one renewal command keeps alive: the server is busy for about 0.13 ms with a hundred.
-const renewals = 100
+// renewDue makes the renewals that are due. Those that are due soon go along, so that many locks share a command. The mutex is held.
+func (e *Engine) renewDue(now time.Duration) {
+	var due, later []*line
+	for len(e.renewals) > 0 && e.renewals[0].at <= now+e.o.TTL/10 {
+		a, _ := heap.Pop(&e.renewals).(*alarm)
+		switch l := a.line; {
+		case l.renewing && l.end() > now:
+			a.at = l.end()
+			later = append(later, l)
+		case a.at-now > (l.until-a.at)/6 && l.end() > now:
+			later = append(later, l)
+		case l.end() <= now:
+			e.lose(l)
+		default:
+			l.renewing, a.at = true, l.end()
+			due, later = append(due, l), append(later, l)
+		}
+	}
+	for _, l := range later {
+		e.schedule(&l.alarm, l.alarm.at)
+	}
+	e.renew(due)
+}
+
+// renewSize is how many locks one renewal command keeps alive: the server is busy for about 0.13 ms with a hundred.
+const renewSize = 100
 
 // batch names the command that a renewal goes with: in a cluster one for each hash tag, or key without one, and readers have
 // theirs.
@@ -131,7 +159,7 @@ func (e *Engine) renew(due []*line) {
 	slices.SortFunc(due, func(a, b *line) int { return strings.Compare(e.batch(a), e.batch(b)) })
 	for len(due) > 0 {
 		n := 1
-		for n < min(len(due), renewals) && e.batch(due[0]) == e.batch(due[n]) {
+		for n < min(len(due), renewSize) && e.batch(due[0]) == e.batch(due[n]) {
 			n++
 		}
 		batch, tokens := slices.Clone(due[:n]), make([]string, n)

@@ -1,0 +1,134 @@
+package handoff
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
+)
+
+var (
+	//go:embed lua/peek.lua
+	enginePeekSource string
+
+	enginePeek = newScript(enginePeekSource)
+)
+
+// Thousands of keys that are waited for share their polls: those that are due within a pollGap go together, peekSize in a command, which
+// occupies the server for about 0.2 ms, and pollBurst at a time. A peek changes nothing, and says which of its keys must be polled one by one.
+const (
+	maxPollGap = 40 * time.Millisecond
+	peekSize   = 100
+	pollBurst  = 10 * peekSize
+	fewPolls   = 4 // fewer than that are polled one by one, which finds and repairs at once
+)
+
+// pollGap is the least time between two rounds of polls.
+func (e *Engine) pollGap() time.Duration { return min(maxPollGap, e.lookEvery()/50) }
+
+// peekable says whether a peek says enough about k: one waiter that queues for a lock of which nobody has a part. Now and then a
+// poll must keep the queue from expiring. In a cluster a command may name keys of one slot only.
+func (e *Engine) peekable(k *lookout, now time.Duration) bool {
+	return e.publish == "PUBLISH" && k.lines.size == 1 && !k.lines.first.member.mode.shares() && now-k.polled < e.o.FenceTTL/4
+}
+
+// pollDue does what is due among the polls, the oldest first, and leaves what is too much for the next tick. The mutex is held.
+func (e *Engine) pollDue(now time.Duration) {
+	var due []*lookout
+	for n := 0; n < pollBurst && len(e.polls) > 0 && e.polls[0].at <= now; n++ {
+		a := e.polls[0]
+		if k := a.look; k != nil {
+			e.schedule(a, now+e.lookAfter(0)) // moves it, so that the heap is touched once
+			if !k.busy {
+				due = append(due, k)
+			}
+			continue
+		}
+		e.unschedule(a)
+		switch l := a.line; {
+		case a == &e.cleaning:
+			e.spawn(e.cleanAll)
+		case l.phase == draining:
+			e.askAgain(l)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	e.polledAt = now
+	few := len(due) < fewPolls
+	var some []*lookout
+	for _, k := range due {
+		if few || !e.peekable(k, now) {
+			e.look(k)
+			continue
+		}
+		if some = append(some, k); len(some) == peekSize {
+			e.peek(some)
+			some = nil
+		}
+	}
+	if len(some) > 0 {
+		e.peek(some)
+	}
+}
+
+// peek sends one command for many keys. The mutex is held.
+func (e *Engine) peek(all []*lookout) {
+	lines, tokens := make([]*line, len(all)), make([]string, len(all))
+	c := newCall(enginePeek)
+	c.keys, c.limit = make([]string, 0, 2*len(all)), lease.CleanupTimeout
+	for i, k := range all {
+		k.busy = true
+		lines[i] = k.lines.first.member
+		tokens[i] = lines[i].token
+		c.key(k.key, k.queue)
+	}
+	c.add(decimal(e.lookEvery().Milliseconds())).add(tokens...)
+	e.spawn(func() {
+		ctx, cancel := lease.Detached(context.Background())
+		defer cancel()
+		if c.err = e.posts.join(ctx, all[0].key); c.err == nil {
+			e.call(c)
+		}
+		e.peeked(all, lines, tokens, c)
+	})
+}
+
+// peeked takes what a peek found.
+func (e *Engine) peeked(all []*lookout, lines []*line, tokens []string, c *call) {
+	v, _ := c.reply.([]any)
+	if c.err == nil && len(v)%2 == 0 {
+		c.err = fmt.Errorf("lock: engine: unexpected answer %v", c.reply)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, k := range all {
+		k.busy = false
+		if k.failed++; c.err == nil {
+			k.failed = 0
+		}
+		l := lines[i]
+		switch {
+		case l.token != tokens[i] || l.phase != queued: // served meanwhile, or given up
+		case k.failed >= tries:
+			e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, c.err), true)
+		case c.err == nil:
+			l.asked, l.serverTime = c.sent, number(v[0])
+		}
+	}
+	for j := 1; c.err == nil && j < len(v); j += 2 {
+		i, left := number(v[j])-1, number(v[j+1])
+		if i < 0 || i >= int64(len(all)) || e.rooms[all[i].key] != all[i] {
+			continue
+		}
+		if k := all[i]; left < 0 {
+			e.look(k)
+		} else {
+			e.schedule(&k.alarm, e.now()+e.lookAfter(time.Duration(left)*time.Millisecond))
+		}
+	}
+}
