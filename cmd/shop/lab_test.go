@@ -78,6 +78,7 @@ func testLab(t *testing.T, shop string) {
 		t.Errorf("lua-lock under pause, forced: exit %d, want %d, O and one lock that expires:\n%s", code, exitOK, out)
 	}
 	testThird(t, shop, out)
+	testThirdOnOneReplica(t, shop)
 	out, code = runShop(t, shop, "lab", "--mode", "lease-seq", "--fault", "replicas,pause", "--all", "--lanes", "4")
 	if code != exitOK || !strings.Contains(out, "Every outcome is as claimed.") {
 		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, exitOK, out)
@@ -110,6 +111,19 @@ func testThird(t *testing.T, shop, story string) {
 	}
 	if code != exitFailed || !slices.Equal(on, []int{2, 1, 0}) {
 		t.Errorf("exit %d, they go on in the order %v, want %d and C, B, A:\n%s", code, on, exitFailed, out)
+	}
+}
+
+// testThirdOnOneReplica: under threads the third request is on the replica of the others. On another one it would break a mutex of the process.
+func testThirdOnOneReplica(t *testing.T, shop string) {
+	const at = `{"server":"sql","pattern":"START TRANSACTION","nth":1,"cut":"answer"}`
+	story := `{"worst":{"schedule":{"mode":"mutex","store":"sql","fault":"threads","a":` + at + `,"b":` + at + `,"c":` + at + `,"order":"ACB"},"outcome":"."}}`
+	file := filepath.Join(t.TempDir(), "threads.json")
+	if err := os.WriteFile(file, []byte(story), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := runShop(t, shop, "lab", "--replay", file, "--times", "2"); code != exitOK {
+		t.Errorf("mutex under threads, three requests: exit %d, want %d:\n%s", code, exitOK, out)
 	}
 }
 

@@ -94,11 +94,19 @@ func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, 
 }
 
 // threeHeld lets C run up to its position while A and B are held, and then each go on in the order of the schedule, as far as it can. A
-// request that had to wait for one of the others is held at its position later, if it gets there before its turn.
+// request that had to wait for one of the others is held at its position later, if it gets there before its turn. Where A and B are on one replica
+// (threads), C is there too: on another one it would be what replicas is about.
 func (p *Play) threeHeld(ctx context.Context, a *rig.Pending, b *stop, wait time.Duration, pass func() error) error {
-	c, err := p.stopAt(ctx, p.Lane.C, *p.C, wait)
+	third := p.Lane.C
+	if b.actor == p.Lane.A {
+		third = p.Lane.A
+	}
+	c, err := p.stopAt(ctx, third, *p.C, wait)
 	if err != nil {
 		return err
+	}
+	if third == p.Lane.A && !c.held() {
+		p.goOn(c) // see rivalHeld
 	}
 	bounded, cancel := p.whileRivalHolds(ctx)
 	defer cancel()

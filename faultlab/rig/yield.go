@@ -27,13 +27,16 @@ func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key stri
 }
 
 // yieldAfter is how long the database may owe an answer before a request counts as waiting for a row lock. It is longer than blockedAfter: a
-// request that is taken to be waiting too early is not held at its position.
+// request that is taken to be waiting too early is not held at its position. Whatever else the process does meanwhile does not matter: a session
+// with a lock service sends keep-alives all the time.
 const yieldAfter = 4 * blockedAfter
 
 // Yield returns when the request is held, has been answered, or waits for a request that is held. wait is how long it may wait for a lock in
-// its process without doing anything.
+// its process without doing anything. Yield takes no longer than wait and mostStill.
 func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
-	last, moved := s.progress(a), time.Now()
+	asked := s.askedAt(p)
+	last, began := s.progress(a), time.Now()
+	moved := began
 	for {
 		select {
 		case <-hold.Reached():
@@ -48,7 +51,8 @@ func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, ho
 		}
 		if now := s.progress(a); now != last {
 			last, moved = now, time.Now()
-		} else if idle := time.Since(moved); idle > yieldAfter && a.waitsForRow() || idle > wait+s.Lane.still() {
+		}
+		if a.waitsForRow(asked) || time.Since(moved) > wait+s.Lane.still() || time.Since(began) > wait+mostStill {
 			s.Note(a, Blocked, "")
 			return
 		}
@@ -64,7 +68,16 @@ func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, hold *wi
 	hold.Cancel()
 }
 
-// waitsForRow says whether the database owes the actor an answer.
-func (a *Actor) waitsForRow() bool {
-	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return !c.Sent.IsZero() && c.Server == Database })
+// askedAt is when the client sent the request.
+func (s *Scene) askedAt(p *Pending) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began.Add(time.Duration(p.op.Call))
+}
+
+// waitsForRow says whether the database has owed the actor an answer for yieldAfter, to a call that was sent after some time.
+func (a *Actor) waitsForRow(after time.Time) bool {
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool {
+		return c.Server == Database && c.Sent.After(after) && time.Since(c.Sent) > yieldAfter
+	})
 }

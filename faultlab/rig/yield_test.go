@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -66,6 +67,32 @@ func TestHoldOrYieldAnswered(t *testing.T) {
 		t.Errorf("a later SET = %q, want OK", got)
 	}
 	hold.Pass()
+}
+
+// A request that waits yields, although its process goes on sending commands: keep-alives of a session, for example.
+func TestHoldOrYieldBesideKeepAlives(t *testing.T) {
+	t.Parallel()
+	turn, beating := make(chan struct{}), make(chan struct{})
+	s := serving(t, func(*Actor) { <-turn })
+	conn := dial(t, s.Lane.B, localstack.Redis)
+	go func() {
+		defer close(beating)
+		for {
+			select {
+			case <-turn:
+				return
+			case <-time.After(20 * time.Millisecond):
+				conn.do("GET", "session")
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	if _, _, err := s.HoldOrYield(ctx, s.Lane.B, beforeSet, "key", 0); err != nil || !s.happened(Blocked) {
+		t.Errorf("HoldOrYield = %v, events %v; want it blocked", err, s.Events())
+	}
+	close(turn)
+	<-beating
 }
 
 // A request that waits inside its process yields, and is held when it gets to its position after all.
