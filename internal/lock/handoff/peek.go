@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"time"
 
 	"lastitem/internal/lock"
@@ -60,24 +61,38 @@ func (e *Engine) pollDue(now time.Duration) {
 	}
 	e.polledAt = now
 	few := len(due) < fewPolls
-	var some []*lookout
+	many := due[:0]
 	for _, k := range due {
 		if few || !e.peekable(k, now) {
 			e.look(k)
-			continue
-		}
-		if some = append(some, k); len(some) == peekSize {
-			e.peek(some)
-			some = nil
+		} else {
+			many = append(many, k)
 		}
 	}
-	if len(some) > 0 {
-		e.peek(some)
+	var peeks []func() error
+	for some := range slices.Chunk(many, peekSize) {
+		peeks = append(peeks, e.peek(some))
+	}
+	e.spawn(func() { e.inTurn(peeks) })
+}
+
+// inTurn sends peeks one after the other, so that the server does something else in between. Where one fails, the others do not wait for it.
+func (e *Engine) inTurn(peeks []func() error) {
+	for i, peek := range peeks {
+		if peek() == nil {
+			continue
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, other := range peeks[i+1:] {
+			e.spawn(func() { _ = other() })
+		}
+		return
 	}
 }
 
-// peek sends one command for many keys. The mutex is held.
-func (e *Engine) peek(all []*lookout) {
+// peek makes one command for many keys; the function that it returns sends the command and takes the answer. The mutex is held.
+func (e *Engine) peek(all []*lookout) func() error {
 	lines, tokens := make([]*line, len(all)), make([]string, len(all))
 	c := newCall(enginePeek)
 	c.keys, c.limit = make([]string, 0, 2*len(all)), lease.CleanupTimeout
@@ -88,14 +103,15 @@ func (e *Engine) peek(all []*lookout) {
 		c.key(k.key, k.queue)
 	}
 	c.add(decimal(e.lookEvery().Milliseconds())).add(tokens...)
-	e.spawn(func() {
+	return func() error {
 		ctx, cancel := lease.Detached(context.Background())
 		defer cancel()
 		if c.err = e.posts.join(ctx, all[0].key); c.err == nil {
 			e.call(c)
 		}
 		e.peeked(all, lines, tokens, c)
-	})
+		return c.err
+	}
 }
 
 // peeked takes what a peek found.
