@@ -2,28 +2,24 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands lists the subcommands, the ones a user meets first at the top; a file each.
-func commands() []*cobra.Command {
+// group is a section of 'shop --help'.
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// groups lists the commands for users, the ones that they meet first at the top; a file each.
+func groups() []group {
+	return []group{
+		{"Try it", []*cobra.Command{newDemo(), newUp(), newModes(), newTrace()}},
+		{"Judge it", []*cobra.Command{newLoadtest(), newAudit(), newLab()}},
+		{"Run it", []*cobra.Command{newServe(), newMigrate(), newStock(), newRolling(), newSettings(), newVersion()}},
+	}
+}
+
+// hidden lists the commands that the others, the tests and the make targets start.
+func hidden() []*cobra.Command {
 	return []*cobra.Command{
-		newDemo(),
-		newUp(),
-		newServe(),
-		newMigrate(),
-		newLoadtest(),
-		newAudit(),
-		newLab(),
-		newModes(),
-		newSettings(),
-		newTrace(),
-		newStock(),
-		newVersion(),
-		newKeeper(),
-		newGuestLeave(),
-		newEmbeddedRedis(),
-		newEmbeddedKafka(),
-		newBalance(),
-		newRolling(),
-		newWithStack(),
-		newProbe(),
+		newKeeper(), newGuestLeave(), newEmbeddedRedis(), newEmbeddedKafka(), newBalance(), newWithStack(), newProbe(),
 	}
 }

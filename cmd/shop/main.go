@@ -114,6 +114,14 @@ concurrent request to the ones that hold. Start with 'shop demo'.`,
 		SilenceErrors: true,
 	}
 	root.Version = version()
-	root.AddCommand(commands()...)
+	for _, g := range groups() {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			complete(cmd)
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(hidden()...)
 	return root
 }

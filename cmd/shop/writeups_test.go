@@ -18,32 +18,11 @@ import (
 // guides are documents in both languages whose commands and names are tested here, by path from the root without ".md".
 var guides = []string{"docs/write-ups", "docs/interview", "docs/locks", "docs/servers", "docs/track-record"}
 
-// modesToCome are names of modes that documents may use although they do not exist yet. When all exist the file must go.
-const modesToCome = "testdata/modes-to-come.txt"
-
-// modeNames are those that a document may use.
-func modeNames(t *testing.T) map[string]bool {
-	t.Helper()
+// knownModes are the names that a document may use.
+func knownModes() map[string]bool {
 	names := map[string]bool{}
-	for _, m := range stock.Modes() {
-		names[m.Name] = true
-	}
-	text, err := os.ReadFile(modesToCome)
-	if os.IsNotExist(err) {
-		return names
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := 0
-	for _, name := range strings.Fields(string(text)) {
-		if !names[name] {
-			missing++
-		}
+	for _, name := range modeNames() {
 		names[name] = true
-	}
-	if missing == 0 {
-		t.Errorf("every mode of %s exists: delete it", modesToCome)
 	}
 	return names
 }
@@ -97,7 +76,7 @@ func wantRuns(t *testing.T, doc, command string) {
 			}
 		}
 	}
-	known := modeNames(t)
+	known := knownModes()
 	for _, names := range modeIn.FindAllStringSubmatch(command, -1) {
 		for name := range strings.SplitSeq(names[1], ",") {
 			if !known[name] {
@@ -178,7 +157,7 @@ func TestWriteUps(t *testing.T) {
 	if len(en) < 60 {
 		t.Errorf("%d claims, want at least 60", len(en))
 	}
-	known := modeNames(t)
+	known := knownModes()
 	modes, tests := map[string]bool{}, map[string]bool{}
 	for _, c := range en {
 		if !slices.Contains([]string{"✓", "✗", "½"}, c.verdict) {
