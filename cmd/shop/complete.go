@@ -15,7 +15,7 @@ import (
 var completions = map[string]func() []string{
 	"mode":  modeNames,
 	"store": func() []string { return []string{string(stock.Redis), string(stock.SQL), string(stock.Etcd)} },
-	"fault":   faultNames,
+	"fault": faultNames,
 	"plan": func() (names []string) {
 		for _, p := range loadtest.Plans {
 			names = append(names, p.Name)
