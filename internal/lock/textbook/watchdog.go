@@ -156,8 +156,8 @@ func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sen
 // leave tells Redis how many entries the owner has left; held is false when the lock was not the owner's. request names this release: sent twice,
 // it has the same answer.
 func (l *Watchdog) leave(ctx context.Context, key, owner, request string, entries int) (held bool, err error) {
-	keys := []string{key, channelOf(key), redissonName("redisson_unlock_latch", key) + ":" + request}
-	err = watchdogRelease.Run(ctx, l.c, keys, l.ttl.Milliseconds(), owner, entries, latchTime.Milliseconds()).Err()
+	keys := []string{key, redissonName("redisson_unlock_latch", key) + ":" + request}
+	err = watchdogRelease.Run(ctx, l.c, keys, l.ttl.Milliseconds(), owner, entries, latchTime.Milliseconds(), channelOf(key)).Err()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}

@@ -1,9 +1,10 @@
 -- Leaves the lock once; the last leave deletes it and tells the waiters. The latch remembers the answer to this request, so that the script may
 -- be sent twice. PEXPIRE comes first because a full Redis allows it, and after it all other writes.
--- KEYS[1] lock   KEYS[2] channel   KEYS[3] latch
--- ARGV[1] TTL in ms   ARGV[2] owner   ARGV[3] entries left   ARGV[4] how long the latch lives, in ms
+-- The channel is no key, so that rights to it are enough.
+-- KEYS[1] lock   KEYS[2] latch
+-- ARGV[1] TTL in ms   ARGV[2] owner   ARGV[3] entries left   ARGV[4] how long the latch lives, in ms   ARGV[5] channel
 -- Returns 1 when the lock was freed, 0 when entries are left, nil when it is not the caller's (any more).
-local before = redis.call('GET', KEYS[3])
+local before = redis.call('GET', KEYS[2])
 if before then
   return tonumber(before)
 end
@@ -15,9 +16,9 @@ local freed = 0
 if ARGV[3] == '0' then
   freed = 1
   redis.call('DEL', KEYS[1])
-  redis.call('PUBLISH', KEYS[2], '0')
+  redis.call('PUBLISH', ARGV[5], '0')
 else
   redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 end
-redis.call('SET', KEYS[3], freed, 'PX', ARGV[4])
+redis.call('SET', KEYS[2], freed, 'PX', ARGV[4])
 return freed
