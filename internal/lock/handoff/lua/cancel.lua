@@ -2,8 +2,8 @@
 -- KEYS, ARGV[1..3]: see pass.lua
 -- Returns {1 when it had been granted, and was passed on, else 0; skipped}.
 -- include pass.lua
+redis.call('ZREM', KEYS[2], ARGV[1]) -- first: see release.lua
 redis.call('SET', KEYS[5], 1, 'PX', memory)
-redis.call('ZREM', KEYS[2], ARGV[1])
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0} end
 redis.call('SET', KEYS[4], ARGV[1], 'PX', memory)
 pass({})

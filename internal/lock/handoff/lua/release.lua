@@ -13,6 +13,7 @@ if not queue and redis.call('ZCARD', KEYS[2]) == 0 then
   return 1
 end
 -- include pass.lua
+redis.call('DEL', KEYS[4]) -- a Redis that is full refuses a SET, unless the script has written before
 redis.call('SET', KEYS[4], ARGV[1], 'PX', memory)
 if not queue then
   pass({})

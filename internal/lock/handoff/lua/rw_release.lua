@@ -10,6 +10,7 @@ if redis.call('ZCARD', KEYS[2]) == 0 then
   return 1
 end
 -- include rw_admit.lua
+redis.call('DEL', KEYS[4]) -- see release.lua
 redis.call('SET', KEYS[4], ARGV[1], 'PX', memory)
 admit({})
 return {1, -1, 0, 0, '0', skipped}

@@ -7,8 +7,8 @@ for i, key in ipairs(KEYS) do
   renewed[i] = 0
   local expiry = redis.pcall('ZSCORE', key, ARGV[i + 1]) -- an error, as of a wrong type, is that key's alone
   if type(expiry) == 'string' and tonumber(expiry) > at then
+    redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ARGV[1])) -- first: see release.lua
     redis.call('ZADD', key, string.format('%.0f', at + ARGV[1]), ARGV[i + 1])
-    if redis.call('PTTL', key) < tonumber(ARGV[1]) then redis.call('PEXPIRE', key, ARGV[1]) end
     renewed[i] = 1
   end
 end
