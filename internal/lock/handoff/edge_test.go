@@ -160,3 +160,40 @@ func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return err
 	}
 }
+
+// A message names the whole key, also one with a NUL byte in it: a grant whose waiter has gone is cancelled under that key.
+func TestEngineMessageNamesTheKey(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	all := s.Client.PSubscribe(t.Context(), "lock:engine:*")
+	defer all.Close()
+	if _, err := all.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		key := s.Prefix + name + "\x00{1}\x00 \n"
+		holder := name
+		if name == "rw-read" {
+			holder = "rw-write"
+		}
+		held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), holder), key)
+		got := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
+		released(t, held)
+		released(t, served(t, name, got))
+		said := func() bool {
+			m, err := all.ReceiveMessage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(m.Payload, s.Prefix+name) {
+				return false // another test's
+			}
+			if !strings.HasSuffix(m.Payload, " "+key) {
+				t.Errorf("the message is %q, want it to end with the key %q", m.Payload, key)
+			}
+			return true
+		}
+		for !said() {
+		}
+	}
+}

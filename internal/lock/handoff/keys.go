@@ -17,9 +17,9 @@ import (
 type Keys struct {
 	Lock         string // the owner's token, for as long as the lock is held
 	Queue        string // the waiters' tokens; lasts FenceTTL after a waiter last joined it or was looked after
-	Fence        string // the fencing counter and the last ticket; lasts FenceTTL at most after the last use, and half of it at least
+	Fence        string // the fencing counter, the last ticket, and the process that was granted the lock last; lasts FenceTTL at most after the last use, and half of it at least
 	LastReleaser string // the token of the last release; lasts a TTL or a minute at most
-	Readers      string // the readers' tokens; lasts no longer than the last of them
+	Readers      string // the readers' tokens; lasts no longer than the last of them, or ten seconds longer if a writer waits
 }
 
 // KeysOf returns the keys of the lock that is called key.

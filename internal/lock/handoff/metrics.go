@@ -17,7 +17,7 @@ type Metrics struct {
 	// that was waited for (estimated, where another process gave it) to its new holder being told.
 	Wait, Hold, Handoff Observer
 	// Acquired counts leases; Contended those that had to wait; TimedOut waits that ended with ErrBusy; Lost leases that ended
-	// with ErrLost; RenewFailed renewals without an answer; Skipped waiters passed over because their process was gone.
+	// with ErrLost; RenewFailed renewals without an answer; Skipped waiters passed over because their process was gone, or silent.
 	Acquired, Contended, TimedOut, Lost, RenewFailed, Skipped Adder
 }
 

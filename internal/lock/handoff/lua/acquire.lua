@@ -23,6 +23,7 @@ if owner == ARGV[1] then
 end
 if ARGV[4] == '1' then enqueue(ARGV[1]) end
 if not owner then
+  lapse()
   local token, fence = pass({[ARGV[1]] = true})
   if not token then token, fence = ARGV[1], take(ARGV[1], ARGV[2]) end
   if token == ARGV[1] then return {1, fence, 0, '0', skipped} end

@@ -22,5 +22,6 @@ local function take(token, px)
   if fence == tonumber(fences) then fence = begin() end
   redis.call('PEXPIRE', KEYS[3], keep)
   redis.call('SET', KEYS[1], token, 'PX', px)
+  granted(fence, px, process(token))
   return fence
 end

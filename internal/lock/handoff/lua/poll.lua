@@ -3,6 +3,7 @@
 -- KEYS, ARGV[1..3]: see pass.lua; ARGV[1] and ARGV[4..] are the tokens, KEYS[5..] their tombstones
 -- Returns {the caller's token that has the lock, or ''; last fence, or how many had vanished; PTTL of the owner; time; skipped}.
 -- include pass.lua
+retain() -- first: see release.lua
 local owner, fence, mine, vanished = redis.call('GET', KEYS[1]), nil, {}, 0
 local ended = redis.call('MGET', unpack(KEYS, 5))
 for i = 1, #ended do
@@ -13,8 +14,12 @@ for i = 1, #ended do
     vanished = vanished + 1
   end
 end
-retain()
-if not owner then owner, fence = pass(mine) end
+if owner then
+  witness(owner)
+else
+  lapse()
+  owner, fence = pass(mine)
+end
 if mine[owner] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return {owner, fence or counter(), 0, '0', skipped}

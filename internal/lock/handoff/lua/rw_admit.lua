@@ -6,18 +6,26 @@
 -- include pass.lua
 local readers, most = KEYS[#KEYS], 100 -- so many readers are told by one script; the next of them goes on
 
+-- inside counts the readers. One whose time has run out neither left nor renewed: its process is silent, unless it is the caller's.
 local function inside()
-  redis.call('ZREMRANGEBYSCORE', readers, '-inf', now())
+  local silent = {}
+  for _, token in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now())) do
+    redis.call('ZREM', readers, token)
+    if process(token) ~= process(ARGV[1]) then silent[process(token)] = true end
+  end
+  if next(silent) then dismiss(silent) end
   return redis.call('ZCARD', readers)
 end
 
 local function enter(token, px)
+  local left = math.max(redis.call('PTTL', readers), px)
+  local others = redis.call('PEXPIRE', readers, left) -- first: see release.lua
   redis.call('ZADD', readers, string.format('%.0f', now() + px), token)
-  if redis.call('PTTL', readers) < tonumber(px) then redis.call('PEXPIRE', readers, px) end
+  if others == 0 then redis.call('PEXPIRE', readers, left) end
 end
 
 local function tell(channel, token, mark, fence)
-  redis.call(ARGV[3], channel, string.format('%s %s%.0f %s %s', token, mark, fence, now(), KEYS[1]))
+  redis.call(ARGV[3], channel, token .. ' ' .. mark .. string.format('%.0f ', fence) .. now() .. ' ' .. KEYS[1])
 end
 
 -- admit returns the fences of those who got in without a message because the caller answers to them (mine).

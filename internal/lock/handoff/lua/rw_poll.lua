@@ -4,6 +4,7 @@
 -- Returns {those of the tokens that have the gate or are in as readers, by spaces; how many had vanished; PTTL of the gate;
 -- time; skipped}.
 -- include rw_admit.lua
+retain() -- first: see release.lua
 local gate, mine, found, at, vanished = redis.call('GET', KEYS[1]), {}, {}, tonumber(now()), 0
 local ended = redis.call('MGET', unpack(KEYS, 5, #KEYS - 1))
 for i = 1, #KEYS - 5 do
@@ -24,8 +25,10 @@ for i = 1, #KEYS - 5 do
     end
   end
 end
-retain()
-if not gate then
+if gate then
+  witness(gate)
+else
+  lapse()
   for token in pairs(admit(mine)) do found[#found + 1] = token end
 end
 return {table.concat(found, ' '), vanished, redis.call('PTTL', KEYS[1]), now(), skipped}

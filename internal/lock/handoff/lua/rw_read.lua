@@ -27,6 +27,7 @@ if tonumber(redis.call('ZSCORE', readers, ARGV[1]) or 0) > tonumber(now()) then
 end
 if ARGV[4] == '1' then enqueue(ARGV[1]) end
 if not seen[1] then
+  lapse()
   last = admit({[ARGV[1]] = true})[ARGV[1]]
   if not last and ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then
     enter(ARGV[1], ARGV[2])

@@ -18,11 +18,13 @@ if seen[1] == ARGV[1] then
 else
   if ARGV[4] == '1' then enqueue(ARGV[1]) end
   if not seen[1] then
+    lapse()
     fence = admit({[ARGV[1]] = true})[ARGV[1]]
     if not fence and ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[1]) + inside() == 0 then fence = take(ARGV[1], ARGV[2]) end
   end
 end
 if not fence then return {0, 0, redis.call('PTTL', KEYS[1]), now(), skipped} end
 if inside() == 0 then return {2, fence, 0, now(), skipped} end
-local first = redis.call('ZRANGE', readers, 0, 0, 'WITHSCORES')[2]
+local first, last = redis.call('ZRANGE', readers, 0, 0, 'WITHSCORES')[2], redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]
+redis.call('PEXPIRE', readers, math.max(1, last - now()) + 10000) -- so that inside sees those whose time has run out
 return {1, fence, math.max(1, first - now()), now(), skipped}
