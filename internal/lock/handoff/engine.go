@@ -109,6 +109,9 @@ const (
 // New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
 // +@write +@scripting +@pubsub +time +wait and the channels lock:engine:*, in a cluster +cluster as well.
 //
+// The Redis must not evict keys (maxmemory-policy noeviction): volatile-* evicts what has a TTL, as a lock has, allkeys-* any key, and a lock that
+// is evicted is free while its holder still believes in it. The names of [Keys] must not be those of the application's keys.
+//
 // Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1: the engine repeats what was not answered, and
 // can tell a repeated release from a lost lease. A client that repeats by itself hides that: Release then says nil where
 // the lock was deleted by hand.
