@@ -36,6 +36,7 @@ func (e *Engine) ask(l *line) {
 // replied takes the answer to an acquire. If the acquire must be sent again, a goroutine of its own does that.
 func (e *Engine) replied(c *call) {
 	l, token := c.asks, c.token
+	e.heard(c.err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that came before the answer
@@ -81,8 +82,10 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 		e.ask(l)
 	case a.verdict == 1 && l.mode == writing:
 		e.drain(l, a, e.o.TTL)
-	case a.verdict > 0 && trust(a.sent, e.o.TTL)-e.now() < e.claim/4, a.verdict == 0 && queue && l.repeat:
-		l.repeat = false // the answer was slow, or a message overtook it: ask again, which also renews
+	case a.verdict > 0 && trust(a.sent, e.o.TTL)-e.now() < e.claim/4:
+		e.slow(l, e.now()-a.sent)
+	case a.verdict == 0 && queue && l.repeat: // a message overtook the answer
+		l.repeat = false
 		e.ask(l)
 	case a.verdict > 0:
 		e.grant(l, a.fence, a.sent, e.o.TTL)
@@ -98,6 +101,17 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 	return true
 }
 
+// slow is for a grant whose answer took so long that too little of its TTL is left. To ask again renews it; where that does not help either,
+// it never will. The mutex is held.
+func (e *Engine) slow(l *line, took time.Duration) {
+	if l.slow++; l.slow == tries {
+		e.empty(l, fmt.Errorf("%w: engine: the TTL of %s is shorter than the way to Redis: an answer took %s", lock.ErrUnavailable, e.o.TTL, took), true)
+		return
+	}
+	l.repeat = false
+	e.ask(l)
+}
+
 // engineKey finds, in a context, an engine's hold of one key; the value is a *holding.
 type engineKey struct {
 	e   *Engine
@@ -108,10 +122,9 @@ type engineKey struct {
 func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, error) {
 	e.o.Steps.At(ctx, step.Waiting, key)
 	if h, ok := ctx.Value(engineKey{e, key}).(*holding); ok {
-		if !h.l.mode.covers(m) {
-			return nil, ErrUpgrade
+		if l, err := h.enter(ctx, m); l != nil || err != nil {
+			return l, err
 		}
-		return h.enter(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil, lock.GaveUp(ctx)
@@ -128,7 +141,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 	defer add(e.m.Waiting, -1)
 	l, err := e.join(w, key, m)
 	if err == nil {
-		err = e.await(l, w, bounded && limit > 0, limit)
+		err = e.await(l, w, bounded, limit)
 	}
 	if err != nil {
 		if errors.Is(err, lock.ErrBusy) {
@@ -140,13 +153,17 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 	return &w.hold.first, nil
 }
 
-// await waits until w is served, or gives up. The first attempt is not cut off by the wait running out, only by ctx.
+// await waits until w is served, or gives up. An attempt that is under way when the wait runs out has [Options.AttemptLimit] to be answered.
 func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) error {
 	var late <-chan time.Time
+	var timer *time.Timer
 	if bounded {
-		t := time.NewTimer(limit)
-		defer t.Stop()
-		late = t.C
+		if limit <= 0 {
+			limit = e.attemptLimit()
+		}
+		timer = time.NewTimer(limit)
+		defer timer.Stop()
+		late = timer.C
 	}
 	for {
 		select {
@@ -160,17 +177,44 @@ func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) er
 			}
 			return lock.GaveUp(w.ctx)
 		case <-late:
-			e.mu.Lock()
-			w.overdue = true
-			first := l.phase == asking
-			e.mu.Unlock()
-			if late = nil; first {
+			unanswered, asks := e.runOut(l, w)
+			if asks && !unanswered {
+				timer.Reset(e.attemptLimit())
 				continue
 			}
-			if h := e.leave(l, w); h == nil {
-				return lock.GaveUp(w.ctx)
-			}
-			return nil
+			e.leave(l, w)
+			return e.outOfTime(w, unanswered)
 		}
 	}
+}
+
+// attemptLimit is how long an attempt may go unanswered if its caller's wait is bounded.
+func (e *Engine) attemptLimit() time.Duration {
+	if e.o.Replicas > 0 {
+		return e.o.AttemptLimit + e.o.ReplicasTimeout
+	}
+	return e.o.AttemptLimit
+}
+
+// runOut notes that w's wait is over. asks says whether an attempt is under way, unanswered that it was so when the wait ran out, and for as
+// long since as it may be.
+func (e *Engine) runOut(l *line, w *waiter) (unanswered, asks bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	unanswered = w.overdue
+	w.overdue = true
+	return unanswered, l.phase == asking
+}
+
+// outOfTime is what has become of a waiter that has left its line because its time was over.
+func (e *Engine) outOfTime(w *waiter, unanswered bool) error {
+	select {
+	case <-w.ready: // a moment before it left
+		return w.err
+	default:
+	}
+	if unanswered {
+		return fmt.Errorf("%w: engine: no answer within %s", lock.ErrUnavailable, e.attemptLimit())
+	}
+	return lock.GaveUp(w.ctx)
 }

@@ -2,8 +2,9 @@
 // waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
 //
 // Start with [New] and [Engine], then lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process. acquire.go
-// sends an attempt and takes its answer, poll.go and peek.go serve waiters whose message was lost, lease.go is the lease of a holder, timers.go
-// renews it, pubsub.go and subscriber.go receive the messages, call.go sends scripts, readwrite.go is the read-write lock.
+// sends an attempt and takes its answer, poll.go and peek.go serve waiters whose message was lost, lease.go is the hold behind a lease, entry.go the entries
+// into it, timers.go renews it, reconnect.go asks about it when the server may be another one, pubsub.go and subscriber.go receive the
+// messages, call.go sends scripts, readwrite.go is the read-write lock.
 package handoff
 
 import (
@@ -43,6 +44,9 @@ type Options struct {
 	// GrantTimeout is how long a process may take to answer a grant that a message brought, at most TTL; default 2.5 s. A process that is
 	// frozen, or starved of its processor, loses the lock after it, and costs its rivals as much.
 	GrantTimeout time.Duration
+	// AttemptLimit is how long an attempt may go unanswered if [lock.WithWait] bounds the wait: such an Acquire returns at most that
+	// much later than its wait, whether or not Redis answers; default 1 s (where Replicas are asked, ReplicasTimeout is added).
+	AttemptLimit time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
 	// Replicas must confirm every acquire within ReplicasTimeout (default 1 s, in whole milliseconds), else [ErrReplicas].
@@ -76,6 +80,7 @@ type Engine struct {
 	ttl     string // in ms
 	keep    string // FenceTTL in ms
 	claim   time.Duration
+	doubt   *doubt
 	resends bool // the client repeats commands on its own, so that any answer may be the second
 	epoch   time.Time
 	posts   posts
@@ -122,6 +127,7 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	setDefault(&o.ReplicasTimeout, time.Second)
 	setDefault(&o.GrantTimeout, 2500*time.Millisecond)
 	setDefault(&o.FenceTTL, time.Hour)
+	setDefault(&o.AttemptLimit, time.Second)
 	switch {
 	case c == nil:
 		return nil, errors.New("lock: engine: no client")
@@ -129,7 +135,7 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
 	case o.FenceTTL < minFence:
 		return nil, fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
-	case o.Cohort < 1 || o.CohortTime < 0 || o.MaxHold < 0 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond:
+	case o.Cohort < 1 || o.CohortTime < 0 || o.AttemptLimit < 0 || o.MaxHold < 0 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond:
 		return nil, errors.New("lock: engine: a bound is negative")
 	case o.GrantTimeout < minTTL:
 		return nil, fmt.Errorf("lock: engine: GrantTimeout %s, want at least %s", o.GrantTimeout, minTTL)
@@ -139,9 +145,11 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		claim: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
 		tails: map[string]*fifo[lookout]{},
 	}
+	e.doubt = &doubt{epoch: e.epoch}
 	switch c := c.(type) {
 	case *redis.Client:
 		e.resends = c.Options().MaxRetries > 0
+		watchDials(e.doubt, c)
 	case *redis.ClusterClient:
 		e.resends = true       // it follows redirections
 		e.publish = "SPUBLISH" // in a cluster a server knows only who listens at it

@@ -3,8 +3,10 @@ package handoff
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/lease"
 )
 
 // Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also where those of Redis are not:
@@ -22,24 +24,55 @@ type fencedLocker struct {
 }
 
 // Acquire does what [lock.Locker] says. If the resource could not be asked, the resource's error is joined with [lock.ErrUnavailable].
+// [lock.WithWait] bounds seen too, through its context: together with the wait it may take [Options.AttemptLimit] longer.
 func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, error) {
-	lease, err := f.e.acquire(ctx, key, handingOff)
+	began := time.Now()
+	got, err := f.e.acquire(ctx, key, handingOff)
 	if err != nil {
 		return nil, err
 	}
-	l, ok := lease.(*engineLease)
+	l, ok := got.(*engineLease)
 	if !ok || l != &l.h.first { // a re-entry: the fence is the hold's, also of one that was not Fenced
-		return lease, nil
+		return got, nil
 	}
-	seen, err := f.seen(l.Context(), key)
+	asking, stop := l.Context(), func() {}
+	if until, bounded := lock.WaitUntil(ctx); bounded {
+		if until.Before(began) {
+			until = began
+		}
+		asking, stop = context.WithDeadline(asking, until.Add(f.e.attemptLimit()))
+	}
+	defer stop()
+	seen, err := f.seen(asking, key)
 	if err == nil && seen >= l.Fence() {
-		err = l.h.raise(seen)
+		err = f.e.within(asking, func() error { return l.h.raise(seen) })
 	}
-	if err != nil {
-		_ = lease.Release(ctx)
-		return nil, fmt.Errorf("%w: engine: fence of %s: %w", lock.ErrUnavailable, key, err)
+	if err == nil {
+		return got, nil
 	}
-	return lease, nil
+	_ = f.e.within(asking, func() error { return l.Release(ctx) }) // it goes on where asking has ended
+	if lease.Ended(ctx) {
+		return nil, lock.GaveUp(ctx)
+	}
+	return nil, fmt.Errorf("%w: engine: fence of %s: %w", lock.ErrUnavailable, key, err)
+}
+
+// within runs f, and returns its error, or that of ctx while f goes on.
+func (e *Engine) within(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return ErrClosed
+	}
+	e.spawn(func() { done <- f() })
+	e.mu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // raise sets the counter in Redis above seen, and takes the hold's fence, and those of its followers, from there.

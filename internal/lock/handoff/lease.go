@@ -118,34 +118,6 @@ func (l *line) end() time.Duration {
 	return l.until
 }
 
-// enter is re-entry: counted here, and free of charge.
-func (h *holding) enter(ctx context.Context) (lock.Lease, error) {
-	h.e.mu.Lock()
-	over := h.entries == 0 || h.over()
-	if !over {
-		h.entries++
-	}
-	h.e.mu.Unlock()
-	if over {
-		return nil, lock.ErrLost
-	}
-	h.e.o.Steps.At(ctx, step.Locked, h.l.key)
-	outer := h.context()
-	if ctx.Done() == outer.Done() {
-		return &engineLease{h: h, ctx: ctx}, nil
-	}
-	// It may carry the hold and be detached from it: then the end of the hold is brought to it.
-	inner, cancel := context.WithCancelCause(ctx)
-	bring := func() { cancel(context.Cause(outer)) }
-	stop := context.AfterFunc(outer, bring)
-	looked := lease.Clocked(inner, func() {
-		if outer.Err() != nil {
-			bring()
-		}
-	})
-	return &engineLease{h: h, ctx: looked, end: func() { stop(); cancel(context.Canceled) }}, nil
-}
-
 // lose ends a hold that can no longer be trusted, and lets the other waiters of the line bid anew. The mutex is held.
 func (e *Engine) lose(l *line) {
 	h := l.hold
@@ -272,48 +244,4 @@ func (h *holding) release(ctx context.Context, next string) error {
 		add(e.m.Lost, 1)
 	}
 	return lock.ErrLost
-}
-
-// engineLease is one entry into a hold.
-type engineLease struct {
-	h    *holding
-	ctx  context.Context // of a re-entry
-	end  func()          // of a context of its own
-	left bool
-}
-
-// Context ends with ErrLost when the lock was not renewed in time, or held for too long. Its Err and Done compare the clock with that end, and
-// do not rely on a timer. An Acquire with it re-enters.
-func (l *engineLease) Context() context.Context {
-	if l.ctx != nil {
-		return l.ctx
-	}
-	return l.h.context()
-}
-
-// Fence rises with every hold; entries of one hold have the same.
-func (l *engineLease) Fence() uint64 { return l.h.fence }
-
-// Release leaves the hold; the last to leave releases it. Nil also says: it was passed on within this process.
-func (l *engineLease) Release(ctx context.Context) error {
-	h := l.h
-	h.e.mu.Lock()
-	if !l.left {
-		l.left = true
-		h.entries--
-	}
-	inner, lost := h.entries > 0, h.lost
-	h.e.mu.Unlock()
-	if l.end != nil {
-		l.end()
-	}
-	if !inner {
-		return h.once.Do(func() error { return h.free(ctx) })
-	}
-	h.e.o.Steps.At(ctx, step.Releasing, h.l.key)
-	if lost {
-		return lock.ErrLost
-	}
-	h.e.o.Steps.At(ctx, step.Released, h.l.key)
-	return nil
 }

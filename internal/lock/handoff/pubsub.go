@@ -31,6 +31,7 @@ type post struct {
 	channels map[string]*channel
 	swept    time.Duration
 	changed  chan struct{} // closed when a channel has changed
+	broken   bool          // its connection was lost, and no channel has been confirmed since
 	doubted  bool          // it missed a message, or was lost, and is to be replaced
 	rested   time.Duration // when it was last given up for having missed a message
 }

@@ -27,12 +27,13 @@ type line struct {
 	fence, last uint64        // the next fencing token to give out, the last reserved
 	granted     time.Duration // when this process got it
 	until       time.Duration // how long its ownership can be trusted
-	asked       time.Duration // when the last answered command was sent,
+	asked       time.Duration // when the last answered command was sent (of a hold: what confirmed it),
 	serverTime  int64         // and the server's clock then, in ms
 
 	alarm    alarm
 	phase    phase
 	tries    uint8 // of the acquire since it was last answered
+	slow     uint8 // grants whose answers took too long
 	anew     bool  // an acquire was sent for this token after one had been answered
 	mode     mode
 	renewing bool
@@ -106,14 +107,14 @@ func (l *line) patient() bool {
 func (e *Engine) bid(l *line) {
 	e.last++
 	l.number, l.token, l.phase, l.tries, l.asked, l.serverTime = e.last, e.token(e.last, l.fences()), asking, 0, e.now(), 0
-	l.anew, l.repeat, l.strays = false, false, false
+	l.anew, l.repeat, l.strays, l.slow = false, false, false, 0
 	e.bids[l.number] = l
 }
 
 // grant gives l's lock, owned since sent at the latest for ttl, to the first of its waiters.
 func (e *Engine) grant(l *line, fence uint64, sent, ttl time.Duration) {
 	e.unlook(l)
-	l.phase, l.granted, l.until, l.last, l.renewing = held, e.now(), trust(sent, ttl), fence, false
+	l.phase, l.granted, l.until, l.last, l.renewing, l.asked = held, e.now(), trust(sent, ttl), fence, false, sent
 	l.fence = l.firstFence(fence)
 	e.serve(l, sent)
 	e.schedule(&l.alarm, min(sent+ttl*2/5, l.end()))
@@ -128,6 +129,9 @@ func (e *Engine) serve(l *line, since time.Duration) {
 	l.hold.l, l.hold.token, l.hold.fence, l.hold.since = l, l.token, l.fence, now
 	l.hold.ends.Store(int64(l.end()))
 	l.fence++
+	if l.renewing { // then the alarm is for the end of the hold before
+		e.schedule(&l.alarm, l.end())
+	}
 	add(e.m.Acquired, 1)
 	add(e.m.Held, 1)
 	if observe(e.m.Wait, now-w.began); w.late {

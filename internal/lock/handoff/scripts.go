@@ -115,6 +115,7 @@ func (e *Engine) call(c *call) {
 	for began := e.now(); ; {
 		c.tries++
 		e.do(c)
+		e.heard(c.err)
 		if lasting(c.err) || c.tries == tries || e.now()-began > lease.CleanupTimeout {
 			return
 		}

@@ -53,7 +53,7 @@ func (p *posts) listen(o *post) {
 			p.unconfirm(o)
 		}
 		time.Sleep(wait)
-		wait = min(2*wait, time.Second)
+		wait = min(2*wait, 500*time.Millisecond)
 	}
 }
 
@@ -98,11 +98,15 @@ func (p *posts) sweep(o *post) (left bool) {
 // to all channels at once, which is refused where they are of several slots: there the connection is replaced.
 func (p *posts) unconfirm(o *post) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, c := range o.channels {
 		c.heard = false
 	}
-	o.doubted = o.doubted || p.e.publish == "SPUBLISH"
+	cluster, first := p.e.publish == "SPUBLISH", !o.broken
+	o.broken, o.doubted = true, o.doubted || cluster
+	p.mu.Unlock()
+	if cluster && first { // the node may never come back: then the renewals find its successor
+		p.e.reconnected(o.at)
+	}
 }
 
 // refused forgets the channels that the server has not confirmed: it does not say which of them it will not have. Who waits
@@ -151,9 +155,14 @@ func (p *posts) confirm(o *post, name string, ended bool) {
 	} else if c != nil {
 		c.heard, c.since = true, p.e.now()
 	}
+	again := o.broken && !ended
+	o.broken = o.broken && ended
 	close(o.changed)
 	o.changed = make(chan struct{})
 	p.mu.Unlock()
+	if again {
+		p.e.reconnected(o.at)
+	}
 	p.e.lookAll(strings.TrimPrefix(name, p.own))
 }
 

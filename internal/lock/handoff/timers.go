@@ -139,6 +139,9 @@ func (e *Engine) renewDue(now time.Duration) {
 	e.renew(due)
 }
 
+// renewRest is for how long at most a renewal rests that was not answered.
+const renewRest = 500 * time.Millisecond
+
 // renewSize is how many locks one renewal command keeps alive: the server is busy for about 0.13 ms with a hundred.
 const renewSize = 100
 
@@ -192,12 +195,17 @@ func (e *Engine) sendRenewal(batch []*line, tokens []string, limit time.Duration
 			continue
 		case c.err != nil || i >= len(v):
 			add(e.m.RenewFailed, 1)
-			e.schedule(&l.alarm, min(e.now()+e.o.TTL/10, l.end()))
+			e.schedule(&l.alarm, min(e.now()+min(e.o.TTL/10, renewRest), l.end()))
 		case number(v[i]) == 0 || !l.extend(trust(c.sent, e.o.TTL)):
 			e.lose(l)
 			continue
 		default:
-			e.schedule(&l.alarm, min(c.sent+e.o.TTL*2/5, l.end()))
+			l.asked = c.sent
+			next := c.sent + e.o.TTL*2/5
+			if c.sent < time.Duration(e.doubt.since.Load()) { // a connection was lost after it was sent
+				next = e.now()
+			}
+			e.schedule(&l.alarm, min(next, l.end()))
 		}
 		l.renewing = false
 	}

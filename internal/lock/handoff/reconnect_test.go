@@ -1,0 +1,143 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// A server loses its memory and all connections: a holder whose process listens, or sends anything afterwards, learns of it within a second,
+// however long its TTL is (invariant 2).
+func TestEngineReconnectAsksAboutHolds(t *testing.T) {
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		for how, after := range map[string]func(t *testing.T, l, other lock.Locker) (noticed func()){
+			"listens": func(t *testing.T, l, other lock.Locker) func() {
+				listens(t, l, other)
+				return func() {}
+			},
+			"sends": func(t *testing.T, l, _ lock.Locker) func() {
+				locktest.Warm(t, l, "k{0}") // over a connection that will be lost
+				return func() {
+					synctest.Wait()
+					released(t, holds(t, l, "k{0}"))
+				}
+			},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, wires := network(t, 2)
+					o := handoff.Options{TTL: 10 * time.Minute}
+					l, other := pick(wires[0].process(t, o), name), pick(wires[1].process(t, o), "rw-write")
+					notice := after(t, l, other)
+					var held []lock.Lease
+					for i := range 250 {
+						held = append(held, holds(t, l, fmt.Sprintf("k{%d}", 1+i)))
+					}
+					m.FlushAll()
+					wires[0].cut()
+					rival := holds(t, other, "k{1}")
+					start := time.Now()
+					notice()
+					for _, lease := range held {
+						<-lease.Context().Done()
+						if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+							t.Fatalf("cause = %v, want ErrLost", cause)
+						}
+					}
+					if took := time.Since(start); took > time.Second {
+						t.Errorf("the last of %d holders learned of its loss after %s, want a second at most", len(held), took)
+					}
+					released(t, rival)
+				})
+			})
+		}
+	}
+}
+
+// A server that was out of reach for a while, and comes back as it was, costs no holder its lock, and each a renewal or two.
+func TestEngineReconnectKeepsHolds(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, wires := network(t, 2)
+		c, counted := wires[0].client(), &spy{}
+		c.AddHook(counted)
+		l, other := pick(wires[0].processOn(t, c, handoff.Options{TTL: time.Hour}), name), pick(wires[1].process(t, handoff.Options{}), name)
+		listens(t, l, other)
+		var held []lock.Lease
+		for i := range 250 {
+			held = append(held, holds(t, l, fmt.Sprintf("k{%d}", 1+i)))
+		}
+		before := counted.scripts.Load()
+		const cuts = 4
+		for range cuts {
+			wires[0].cut()
+			time.Sleep(5 * time.Second)
+		}
+		if n := counted.scripts.Load() - before; n < 3*cuts || n > 9*cuts {
+			t.Errorf("%d scripts for %d holds after %d reconnects, want 3 of 100 holds each, or a few more", n, len(held), cuts)
+		}
+		for _, lease := range held {
+			released(t, lease)
+		}
+	})
+}
+
+// following is a client that finds its server as by a name: the one that at points to.
+func following(t *testing.T, at *atomic.Pointer[redis.Options]) *redis.Client {
+	t.Helper()
+	o := *at.Load()
+	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", at.Load().Addr)
+	}
+	o.CredentialsProvider = func() (string, string) { return at.Load().Username, at.Load().Password }
+	return connect(t, &o)
+}
+
+// A real server is killed and comes back empty, or becomes a replica of an empty one: the TTL of the holders is ten minutes.
+func TestEngineHoldersLearnOfANewServer(t *testing.T) {
+	t.Parallel()
+	for how, change := range map[string]func(t *testing.T, nodes []*testenv.RedisNode, at *atomic.Pointer[redis.Options]){
+		"restarted empty": func(t *testing.T, nodes []*testenv.RedisNode, at *atomic.Pointer[redis.Options]) {
+			nodes[0].Kill()
+			nodes[0].Start()
+			at.Store(options(t, nodes[0]))
+		},
+		"failed over": func(t *testing.T, nodes []*testenv.RedisNode, at *atomic.Pointer[redis.Options]) {
+			old, successor := connect(t, options(t, nodes[0])), options(t, nodes[1])
+			host, port, _ := net.SplitHostPort(successor.Addr)
+			if err := errors.Join(old.ConfigSet(t.Context(), "masterauth", successor.Password).Err(), old.ReplicaOf(t.Context(), host, port).Err()); err != nil {
+				t.Fatal(err)
+			}
+			at.Store(successor)
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			nodes := testenv.RedisNodes(t, 2)
+			var at atomic.Pointer[redis.Options]
+			at.Store(options(t, nodes[0]))
+			l := engine(t, following(t, &at), handoff.Options{TTL: 10 * time.Minute}).Fair()
+			held := holds(t, l, "held")
+			change(t, nodes, &at)
+			locktest.Eventually(t, "a server", func() bool {
+				lease, err := l.Acquire(lock.WithWait(t.Context(), 0), "other")
+				if err == nil {
+					_ = lease.Release(t.Context())
+				}
+				return err == nil
+			})
+			locktest.WantLost(t, held, 0)
+		})
+	}
+}
