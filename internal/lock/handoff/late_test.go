@@ -247,6 +247,7 @@ func TestEngineAcquireAfterLostReleaseArrivesLate(t *testing.T) {
 		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 			t.Errorf("Release = %v, want unknown", err)
 		}
+		synctest.Wait() // until the acquire that follows is kept back
 		_ = (<-got).Release(t.Context())
 		lease := <-own
 		wires[1].keep.Store(false)
