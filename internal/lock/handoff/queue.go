@@ -37,6 +37,7 @@ type line struct {
 	anew     bool  // an acquire was sent for this token after one had been answered
 	mode     mode
 	renewing bool
+	noted    bool // Redis has a note of the grant, until the first renewal
 	repeat   bool // a message came while an acquire was under way: ask again
 	strays   bool // a request for it was sent more than once: one may yet arrive, after the release
 }
@@ -114,7 +115,7 @@ func (e *Engine) bid(l *line) {
 // grant gives l's lock, owned since sent at the latest for ttl, to the first of its waiters.
 func (e *Engine) grant(l *line, fence uint64, sent, ttl time.Duration) {
 	e.unlook(l)
-	l.phase, l.granted, l.until, l.last, l.renewing, l.asked = held, e.now(), trust(sent, ttl), fence, false, sent
+	l.noted, l.phase, l.granted, l.until, l.last, l.renewing, l.asked = l.mode != reading, held, e.now(), trust(sent, ttl), fence, false, sent
 	l.fence = l.firstFence(fence)
 	e.serve(l, sent)
 	e.schedule(&l.alarm, min(sent+ttl*2/5, l.end()))

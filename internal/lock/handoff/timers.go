@@ -165,25 +165,28 @@ func (e *Engine) renew(due []*line) {
 		for n < min(len(due), renewSize) && e.batch(due[0]) == e.batch(due[n]) {
 			n++
 		}
-		batch, tokens := slices.Clone(due[:n]), make([]string, n)
+		batch, tokens, notes := slices.Clone(due[:n]), make([]string, n), []string(nil)
 		limit := min(e.o.TTL/3, lease.CleanupTimeout)
 		for i, l := range batch {
 			tokens[i] = l.token
+			if l.noted {
+				notes = append(notes, KeysOf(l.key).Fence)
+			}
 			if left := l.until - e.now(); left < limit { // after a claim: another try must be in time; MaxHold hurries nobody
 				limit = left / 2
 			}
 		}
 		due = due[n:]
-		e.spawn(func() { e.sendRenewal(batch, tokens, limit) })
+		e.spawn(func() { e.sendRenewal(batch, tokens, notes, limit) })
 	}
 }
 
-func (e *Engine) sendRenewal(batch []*line, tokens []string, limit time.Duration) {
+func (e *Engine) sendRenewal(batch []*line, tokens, notes []string, limit time.Duration) {
 	c := newCall(batch[0].mode.scripts().renew)
 	for _, l := range batch {
 		c.key(l.heldKey())
 	}
-	c.add(e.ttl).add(tokens...)
+	c.key(notes...).add(e.ttl).add(tokens...)
 	c.limit = limit
 	e.call(c)
 	v, _ := c.reply.([]any)
@@ -200,7 +203,7 @@ func (e *Engine) sendRenewal(batch []*line, tokens []string, limit time.Duration
 			e.lose(l)
 			continue
 		default:
-			l.asked = c.sent
+			l.asked, l.noted = c.sent, false
 			next := c.sent + e.o.TTL*2/5
 			if c.sent < time.Duration(e.doubt.since.Load()) { // a connection was lost after it was sent
 				next = e.now()

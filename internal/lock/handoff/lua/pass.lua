@@ -24,7 +24,7 @@ end
 local function process(token) return string.match(token, '^[^.]+') or '' end
 
 -- granted notes a grant: the counter at that time, which a later grant moves and so makes the note void; when the grant ends unless it is
--- renewed; and the process that has it, '' once this process has polled.
+-- renewed; and the process that has it. The first renewal deletes the note.
 local function granted(fence, px, name)
   redis.call('HSET', KEYS[3], 'granted', string.format('%.0f %.0f ', fence, now() + px) .. name)
 end
@@ -57,20 +57,11 @@ local function noted()
   if fence and fence == hash[1] then return ends, name end
 end
 
--- witness is for a poll that finds an owner: the owner's process lives if it is the caller's.
-local function witness(owner)
-  if process(owner) == process(ARGV[1]) then
-    granted(counter(), 0, '')
-  elseif not noted() then
-    granted(counter(), redis.call('PTTL', KEYS[1]), process(owner))
-  end
-end
-
--- lapse is for a lock without an owner for which others have queued. If the last grant has run out (and was not deleted by hand), and its
--- process has not polled since, the process is silent: its other waiters would not answer a grant either.
+-- lapse is for a lock without an owner for which others have queued. If the last grant has run out (and was not deleted by hand), and was
+-- never renewed, its process is silent: its other waiters would not answer a grant either.
 local function lapse()
   local ends, name = noted()
-  if ends and ends - now() < 10 and name ~= '' and name ~= process(ARGV[1]) then dismiss({[name] = true}) end
+  if ends and ends - now() < 10 and name ~= process(ARGV[1]) then dismiss({[name] = true}) end
 end
 
 -- pass hands the lock over, and returns to whom. Who calls the script (mine) is answered, all others are sent a message.

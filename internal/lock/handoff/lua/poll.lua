@@ -14,9 +14,7 @@ for i = 1, #ended do
     vanished = vanished + 1
   end
 end
-if owner then
-  witness(owner)
-else
+if not owner then
   lapse()
   owner, fence = pass(mine)
 end

@@ -1,9 +1,11 @@
 -- Keeps many locks alive, each only for its owner.
--- KEYS the locks   ARGV[1] TTL in ms   ARGV[2..] the owners' tokens, in the order of KEYS
+-- KEYS the locks, and after them hashes whose note of a grant is over: see granted in pass.lua   ARGV[1] TTL in ms   ARGV[2..] the owners' tokens, in the order of KEYS
 -- Returns for each 1 when it was renewed, 0 when it is not the owner's (any more).
-local renewed = {}
+local renewed, locks = {}, #ARGV - 1
 for i, key in ipairs(KEYS) do
-  if redis.pcall('GET', key) == ARGV[i + 1] then -- an error, as of a wrong type, is that key's alone
+  if i > locks then
+    redis.pcall('HDEL', key, 'granted')
+  elseif redis.pcall('GET', key) == ARGV[i + 1] then -- an error, as of a wrong type, is that key's alone
     renewed[i] = redis.call('PEXPIRE', key, ARGV[1])
   else
     renewed[i] = 0

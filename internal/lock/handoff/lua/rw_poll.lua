@@ -25,9 +25,7 @@ for i = 1, #KEYS - 5 do
     end
   end
 end
-if gate then
-  witness(gate)
-else
+if not gate then
   lapse()
   for token in pairs(admit(mine)) do found[#found + 1] = token end
 end
