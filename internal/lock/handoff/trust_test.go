@@ -57,6 +57,10 @@ func TestEngineTrustsFromWhenItWasSent(t *testing.T) {
 		},
 		"asked again with the release": func(t *testing.T, w []*wire, name string) lock.Lease {
 			l := pick(w[1].process(t, handoff.Options{TTL: shortTTL, Cohort: 1}), name)
+			elsewhere := holds(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{2}")
+			subscribed, _ := waits(t.Context(), l, "k{2}") // so that nothing is connected while the wire is slow
+			_ = elsewhere.Release(t.Context())
+			_ = (<-subscribed).Release(t.Context())
 			held := holds(t, l, "k{1}")
 			got, _ := waits(t.Context(), l, "k{1}")
 			time.Sleep(shortTTL) // it listens now
