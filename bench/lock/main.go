@@ -84,7 +84,8 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	case o.window < 50*time.Millisecond || o.window > time.Minute:
 		return o, self.Complain(errOut, "-window %s: want 50ms to 1m", o.window)
 	}
-	return o, o.findRedisson(*redisson, *who != "", errOut)
+	err := o.findRedisson(*redisson, *who != "", errOut)
+	return o, err
 }
 
 // findRedisson leaves Redisson out, and says so, where it cannot run; where it was asked for by name, that is an error.

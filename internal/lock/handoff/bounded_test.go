@@ -16,20 +16,20 @@ import (
 )
 
 // comesBack acquires, and returns the error and how long that took; it fails after a minute, or if the lock was acquired.
-func comesBack(ctx context.Context, t *testing.T, l lock.Locker, key string) (error, time.Duration) {
+func comesBack(ctx context.Context, t *testing.T, l lock.Locker, key string) (time.Duration, error) {
 	t.Helper()
 	start := time.Now()
 	got, failed := async(ctx, l, key)
 	select {
 	case err := <-failed:
-		return err, time.Since(start)
+		return time.Since(start), err
 	case lease := <-got:
 		_ = lease.Release(context.Background())
 		t.Fatal("the lock was acquired")
 	case <-time.After(time.Minute):
 		t.Fatal("Acquire has not come back after a minute")
 	}
-	return nil, 0
+	return 0, nil
 }
 
 // A TTL that is shorter than the way to Redis makes a lock useless: Acquire says so, whether or not its wait is bounded, and leaves nothing.
@@ -49,7 +49,7 @@ func TestEngineTTLShorterThanTheWay(t *testing.T) {
 						m, wires := network(t, 1)
 						l := pick(wires[0].process(t, handoff.Options{TTL: ttl}), name)
 						wires[0].slow.Store(int64(40 * time.Millisecond))
-						err, took := comesBack(c.bound(t.Context()), t, l, "k{1}")
+						took, err := comesBack(c.bound(t.Context()), t, l, "k{1}")
 						if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "TTL of "+ttl.String()) {
 							t.Errorf("Acquire = %v, want ErrUnavailable and the TTL", err)
 						}
@@ -87,7 +87,7 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 						released(t, holds(t, l, "k{1}"))
 						w.replies.Store(true)
 						w.calls.Store(!hears)
-						err, took := comesBack(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
+						took, err := comesBack(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
 						if !errors.Is(err, lock.ErrUnavailable) {
 							t.Errorf("Acquire = %v, want ErrUnavailable", err)
 						}
@@ -113,7 +113,7 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 		released(t, holds(t, l, "k{1}"))
 		wires[0].slow.Store(int64(150 * time.Millisecond))
 		got, _ := waits(t.Context(), l, "k{1}")
-		if err, took := comesBack(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) || took > 100*time.Millisecond {
+		if took, err := comesBack(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) || took > 100*time.Millisecond {
 			t.Errorf("Acquire = %v after %s, want ErrUnavailable after 100 ms", err, took)
 		}
 		released(t, <-got)

@@ -37,7 +37,7 @@ func TestEngineClusterWaitersCostTheSame(t *testing.T) {
 		key := func(i int) string { return fmt.Sprintf("of-%d{%d}", n, i) }
 		for i := range n {
 			held := holds(t, holder, key(i))
-			defer func() { _ = held.Release(context.Background()) }()
+			t.Cleanup(func() { _ = held.Release(context.Background()) })
 		}
 		start := time.Now()
 		for i := range n {

@@ -77,13 +77,13 @@ func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 			<-asked
 			cancel(gone)
 		}()
-		if err, _ := comesBack(ctx, t, l, "k{1}"); !errors.Is(err, lock.ErrBusy) || !errors.Is(err, gone) {
+		if _, err := comesBack(ctx, t, l, "k{1}"); !errors.Is(err, lock.ErrBusy) || !errors.Is(err, gone) {
 			t.Errorf("Acquire whose context ended = %v, want ErrBusy and the cause", err)
 		}
 		synctest.Wait()
 		nothingLeft(t, m, "k{1}")
 		for wait, most := range map[time.Duration]time.Duration{0: time.Second, 3 * time.Second: 4 * time.Second} {
-			err, took := comesBack(lock.WithWait(t.Context(), wait), t, l, "k{1}")
+			took, err := comesBack(lock.WithWait(t.Context(), wait), t, l, "k{1}")
 			if <-asked; !errors.Is(err, lock.ErrUnavailable) || took > most {
 				t.Errorf("Acquire that waits %s = %v after %s, want ErrUnavailable after %s at most", wait, err, took, most)
 			}

@@ -78,16 +78,14 @@ func (e *Engine) pollDue(now time.Duration) {
 
 // inTurn sends peeks one after the other, so that the server does something else in between. Where one fails, the others do not wait for it.
 func (e *Engine) inTurn(peeks []func() error) {
-	for i, peek := range peeks {
-		if peek() == nil {
-			continue
-		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, other := range peeks[i+1:] {
-			e.spawn(func() { _ = other() })
-		}
-		return
+	i := 0
+	for i < len(peeks) && peeks[i]() == nil {
+		i++
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, other := range peeks[min(i+1, len(peeks)):] {
+		e.spawn(func() { _ = other() })
 	}
 }
 
