@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package chaos has the test of the lock engine in several processes under faults.
 package chaos_test
 
