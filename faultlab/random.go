@@ -39,9 +39,10 @@ type Drawn struct {
 	Took      time.Duration        `json:"took_ns"`
 }
 
-// Random plays random schedules of the cells that must be exact: a random mode, store, hazard, variant, position of the victim, often a
-// position of the rival, and sometimes one of a third request with the order in which the three go on. It finds a rare interleaving only by luck;
-// [Explore] plays every position, but holds the rival only before a command and never a third request, while Random also holds them before an answer. Drawn is nil if the lab could not be started.
+// Random plays random schedules of the cells that must be exact. It draws a mode, a store, a hazard, a variant and a position of the
+// victim; often also a position of the rival; and sometimes one of a third request, with the order in which the three go on. It finds a
+// rare interleaving only by luck. [Explore] plays every position, but it holds the rival only before a command and never
+// holds a third request; Random also holds them before an answer. Drawn is nil if the lab could not be started.
 func Random(ctx context.Context, o Options, r Randomly) (*Drawn, error) {
 	o.complete()
 	began := time.Now()
@@ -177,7 +178,7 @@ func drawn(m api.Mode, c Cell, path rig.Path, rng *rand.Rand) (Schedule, bool) {
 	return s, true
 }
 
-// rivalAt draws where a request other than the victim's is held.
+// rivalAt draws where the rival or the third request is held.
 func rivalAt(path rig.Path, rng *rand.Rand) *rig.Position {
 	at := pick(rng, path.Steps)
 	at.Cut = pick(rng, rivalCuts)

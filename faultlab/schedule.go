@@ -41,7 +41,7 @@ const (
 	Forced Expiry = "forced"
 )
 
-// expiring is the schedule with its locks expiring in that way, where its fault can force that.
+// expiring returns the schedule with this expiry, if its fault can force one.
 func (s Schedule) expiring(how Expiry) Schedule {
 	if f, _ := fault.Named(s.Fault); how == Forced && f.Forcible {
 		s.Expiry = Forced
@@ -125,8 +125,8 @@ type Played struct {
 	Why    string        `json:"why,omitempty"`
 	Report audit.Report  `json:"report"`
 	Took   time.Duration `json:"-"`
-	// Blocked says until when A, paused, kept the others out; "" = A was not paused, the rival was held too, or no
-	// lease had to run out.
+	// Blocked says until when A, while paused, kept the others out; "" = A was not paused, the rival was held too, or no lease had to run
+	// out.
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
 

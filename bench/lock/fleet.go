@@ -101,12 +101,12 @@ func (f *fleet) answers(limit time.Duration) ([]answer, error) {
 	return all, nil
 }
 
-// spent is the CPU time of a window: of the workers, of the server, and the share of all CPU time that neither they nor this process used.
+// spent is the CPU time that a window used: the workers' and the server's, and the share of all CPU time that other programs used.
 type spent struct {
 	clients, server, others figure.Number // microseconds, microseconds, share; None = not known
 }
 
-// run begins the window, the same moment for all, and returns what the workers report. server is the process id of redis-server.
+// run begins the window at the same moment for all workers, and returns their reports. server is the process id of redis-server.
 func (f *fleet) run(window time.Duration, server int) (reports []*report, cpu spent, err error) {
 	var workers []int
 	for _, m := range f.members {

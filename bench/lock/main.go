@@ -88,7 +88,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	return o, err
 }
 
-// findRedisson leaves Redisson out, and says so, where it cannot run; where it was asked for by name, that is an error.
+// findRedisson leaves Redisson out, with a message, if it cannot run; if it was asked for by name, that is an error.
 func (o *options) findRedisson(dir string, named bool, errOut io.Writer) error {
 	i := slices.IndexFunc(o.contenders, func(c contender) bool { return c.name == redissonName })
 	if i < 0 || o.list {

@@ -87,7 +87,8 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 	return m
 }
 
-// charge adds the CPU time of a timed window: what an acquisition cost the clients and the server, with its section, and the share of others.
+// charge adds the CPU time of a timed window: the cost of an acquisition with its section, at the clients and at the server, and the share
+// of others.
 func charge(m figure.Measures, cpu spent, window time.Duration) {
 	m[mOthers] = cpu.others
 	m[mClientCPU], m[mServerCPU] = figure.None, figure.None

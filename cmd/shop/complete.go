@@ -11,7 +11,7 @@ import (
 	"lastitem/loadtest"
 )
 
-// completions are what a flag of a name may be, in every command that has the flag.
+// completions has the values of a flag by its name, for every command that has the flag.
 var completions = map[string]func() []string{
 	"mode":  modeNames,
 	"store": func() []string { return []string{string(stock.Redis), string(stock.SQL), string(stock.Etcd)} },
@@ -34,8 +34,8 @@ func modeNames() (names []string) {
 	return names
 }
 
-// complete has the shell complete the values of flags, of which some take several, comma-separated; and the names of modes where a command
-// takes one as its argument.
+// complete makes the shell complete the values of flags, some of which take several, comma-separated, and the names of modes where a
+// command takes one as its argument.
 func complete(cmd *cobra.Command) {
 	for name, values := range completions {
 		if cmd.Flags().Lookup(name) == nil || cmd.Hidden {
@@ -58,7 +58,7 @@ func complete(cmd *cobra.Command) {
 	}
 }
 
-// inList puts what is typed already of a comma-separated list before each value that it does not have yet.
+// inList returns the values that the typed comma-separated list does not have yet, each after what is typed already.
 func inList(values []string, typed string) []string {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	has := strings.Split(before, ",")

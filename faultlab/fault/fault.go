@@ -19,9 +19,9 @@ type Fault struct {
 	Cuts []rig.Cut
 	// Finished restricts the victim's positions to those after its last write, when only its clean-up is left.
 	Finished bool
-	// Rival says that the rival is always held as well: before each of its commands in turn. Pairs says that it can be: with two
-	// preemptions the rival is held, the victim goes on, C is served, and only then the rival goes on. With three preemptions, which only Pairs
-	// allows, C is held too: meanwhile the rival's lease may run out, and that is another fault than one with Rival is about.
+	// Rival says that the rival is always held as well, before each of its commands in turn. Pairs says that the rival can be held. With
+	// two preemptions the rival is held, the victim goes on, C is served, and only then the rival goes on. With three preemptions C is held
+	// too. Only Pairs allows that: the rival's lease may run out meanwhile, and that is not what a fault with Rival tests.
 	Rival, Pairs bool
 	// Forcible says that the fault may end the holder's locks at once instead of waiting for their TTL: no thread of the holder runs then.
 	Forcible bool

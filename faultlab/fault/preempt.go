@@ -32,7 +32,8 @@ type stop struct {
 	told  bool // the story says that it is held
 }
 
-// stopAt sends a request and waits until it is held, answered, or waits for another request. It waits for a lock for at most wait.
+// stopAt sends a request and waits until it is held or answered, or has to wait for another request. wait bounds how long it may wait for a
+// lock.
 func (p *Play) stopAt(ctx context.Context, actor *rig.Actor, at rig.Position, wait time.Duration) (*stop, error) {
 	asked, hold, err := p.HoldOrYield(ctx, actor, at, p.NewKey(), wait)
 	s := &stop{actor: actor, at: at, asked: asked, hold: hold}
@@ -40,7 +41,7 @@ func (p *Play) stopAt(ctx context.Context, actor *rig.Actor, at rig.Position, wa
 	return s, err
 }
 
-// follow waits until a request that had to wait for another one is held, answered, or waits for the next one.
+// follow waits until a request that had to wait for another one is held or answered, or has to wait for the next one.
 func (p *Play) follow(ctx context.Context, s *stop) {
 	if !s.told {
 		p.Yield(ctx, s.actor, s.at, s.asked, s.hold, 0)
@@ -67,8 +68,8 @@ func (p *Play) goOn(s *stop) {
 	s.hold.Cancel()
 }
 
-// rivalHeld lets the rival run up to its position, A go on to its end, and the rival after that: two preemptions. A rival that has to wait for A
-// yields to it, and is held at its position later, if it gets there. With a position of C there are three preemptions, see threeHeld.
+// rivalHeld runs the rival up to its position, then A to its end, then the rival to its end: two preemptions. A rival that has to wait for
+// A yields to it, and is held at its position later, if it gets there. With a position for C there are three preemptions: see threeHeld.
 func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration, pass func() error) error {
 	b, err := p.stopAt(ctx, rival, *p.B, wait)
 	if err != nil {
@@ -93,9 +94,9 @@ func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, 
 	return p.meet(ctx, a, b.asked, c)
 }
 
-// threeHeld lets C run up to its position while A and B are held, and then each go on in the order of the schedule, as far as it can. A
-// request that had to wait for one of the others is held at its position later, if it gets there before its turn. Where A and B are on one replica
-// (threads), C is there too: on another one it would be what replicas is about.
+// threeHeld runs C up to its position while A and B are held, and then lets each go on as far as it can, in the order of the schedule. A
+// request that had to wait for another one is held at its position later, if it gets there before its turn. If A and B are on one replica
+// (threads), C is there too: on another replica it would be the fault replicas.
 func (p *Play) threeHeld(ctx context.Context, a *rig.Pending, b *stop, wait time.Duration, pass func() error) error {
 	third := p.Lane.C
 	if b.actor == p.Lane.A {
@@ -132,7 +133,7 @@ func (p *Play) threeHeld(ctx context.Context, a *rig.Pending, b *stop, wait time
 	return p.meet(ctx, a, b.asked, c.asked)
 }
 
-// inTurn is the order in which three held requests go on if the schedule names none.
+// inTurn is the order of three held requests if the schedule names none.
 const inTurn = "ABC"
 
 // Orders are the orders in which three held requests can go on.

@@ -9,9 +9,9 @@ import (
 	"lastitem/internal/api"
 )
 
-// SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens: A has written once with its token, its process stops, its lock
-// expires, B gets the lock with a higher token, and A writes a second time with its old one, before or after B. No mode writes twice, so the lab
-// makes the first write for A, with A's token, when A comes to its own.
+// SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens. A has written once with its token; its process stops; its lock
+// expires; B gets the lock with a higher token; and A writes a second time with its old token, before or after B. No mode writes twice, so
+// the lab makes the first write in A's name, with A's token, when A reaches its own write.
 var SecondWrite = Fault{
 	Name: "second-write",
 	Title: api.Text{
@@ -46,5 +46,5 @@ var SecondWrite = Fault{
 	},
 }
 
-// fenced are the modes whose tokens the row checks.
+// fenced are the modes in which the row checks the token.
 var fenced = []string{"fencing", "fencing-read", "fencing-strict"}

@@ -61,7 +61,7 @@ func lockInRedis(m api.Mode) bool {
 	return slices.Contains(m.Needs, localstack.Redis) && !slices.ContainsFunc(lockServices, func(s string) bool { return slices.Contains(m.Needs, s) })
 }
 
-// leased says whether a mode has a lease, which work can outlast.
+// leased says whether a mode has a lease that may end before the work does.
 func leased(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] != api.NotApplicable }
 
 // lockServices are the services other than Redis that may hold a lock.

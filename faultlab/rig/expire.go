@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ageing takes time off the life of all keys of a pattern that have a TTL: to the server the time has passed. ARGV: pattern, milliseconds.
+// ageing shortens the life of every key that matches a pattern and has a TTL, as if that time had passed. ARGV: pattern, milliseconds.
 const ageing = `local n = 0
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local left = redis.call('PTTL', key)
@@ -18,9 +18,9 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 return n`
 
-// Expire makes A's locks expire at their servers at once, and says how many keys and sessions that concerned. In every Redis of the lane, each
-// key that has a TTL loses the lane's TTL of its life, as if that time had passed; a key without a TTL stays. In the services, by the
-// names of localstack, A's sessions are ended. No clock moves, neither A's nor a server's. No thread of A may run, and A must be the only holder.
+// Expire makes A's locks expire at their servers at once, and returns how many keys and sessions were affected. In every Redis of the lane
+// each key with a TTL loses the lane's TTL from its remaining life; a key without a TTL stays. In the services, given by their localstack
+// names, A's sessions are ended. No clock moves, neither A's nor a server's. No thread of A may run, and A must be the only holder.
 func (l *Lane) Expire(ctx context.Context, services ...string) (int, error) {
 	pattern := "*" + strings.TrimSuffix(l.prefix(), lockPrefix) + "*"
 	if l.Service.Alone { // its keys have no prefix

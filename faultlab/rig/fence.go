@@ -24,8 +24,9 @@ func (l *Lane) SetFence(ctx context.Context, token int64) error {
 	return err
 }
 
-// WriteFence writes to the product's row with the token that was granted last, as its holder would: the row has then seen that token, and the
-// stock is as it was. ErrNothing: no token was granted, the row has seen a higher one, or another transaction has locked the row.
+// WriteFence writes to the product's row with the token that was granted last, as its holder would. Then the row has seen that token, and
+// the stock is unchanged. It returns ErrNothing if no token was granted, the row has seen a higher one, or another transaction has locked
+// the row.
 func (l *Lane) WriteFence(ctx context.Context) error {
 	to, _ := l.linkTo(localstack.Redis)
 	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "GET", l.fenceKey())

@@ -9,9 +9,10 @@ import (
 	"lastitem/internal/wire"
 )
 
-// HoldOrYield sends a request to an actor that waits for a lock for at most wait, and returns when the request is held at the position, has been
-// answered, or waits for a request that is held: for a row that a transaction has locked, or inside its process. In the last case the
-// hold stays armed; [Scene.Yield] waits for it again. An error: the actor has no such server, or ctx has ended.
+// HoldOrYield sends a request to an actor. It returns when the request is held at the position, has been answered, or has to wait for a
+// request that is held: for a row that a transaction has locked, or inside its process. In the last case the hold stays armed, and
+// [Scene.Yield] waits for it again. wait bounds how long the request waits for a lock. An error means that the actor has no such server, or
+// that ctx has ended.
 func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
 	hold, err := a.Arm(at)
 	if err != nil {
@@ -26,13 +27,13 @@ func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key stri
 	return p, hold, nil
 }
 
-// yieldAfter is how long the database may owe an answer before a request counts as waiting for a row lock. It is longer than blockedAfter: a
-// request that is taken to be waiting too early is not held at its position. Whatever else the process does meanwhile does not matter: a session
-// with a lock service sends keep-alives all the time.
+// yieldAfter is how long the database may leave a call unanswered before the request counts as waiting for a row lock. It is longer than
+// blockedAfter, because a request that counts as waiting too early is not held at its position. Other traffic of the process does not
+// matter: a session with a lock service sends keep-alives all the time.
 const yieldAfter = 4 * blockedAfter
 
-// Yield returns when the request is held, has been answered, or waits for a request that is held. wait is how long it may wait for a lock in
-// its process without doing anything. Yield takes no longer than wait and mostStill.
+// Yield returns when the request is held, has been answered, or has to wait for a request that is held. wait is how long the request may
+// wait for a lock in its process without doing anything. Yield takes no longer than wait plus mostStill.
 func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
 	asked := s.askedAt(p)
 	last, began := s.progress(a), time.Now()
@@ -59,7 +60,7 @@ func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, ho
 	}
 }
 
-// afterAnswer notes a request that is held after its answer, and ends the hold of one that is not.
+// afterAnswer notes a request that is held after its answer, and cancels the hold of any other.
 func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, hold *wire.Hold) {
 	if s.Lane.Service.Waits && reachedWithin(ctx, hold, afterAnswer) {
 		s.Note(a, Held, at.String())
@@ -75,7 +76,7 @@ func (s *Scene) askedAt(p *Pending) time.Time {
 	return s.began.Add(time.Duration(p.op.Call))
 }
 
-// waitsForRow says whether the database has owed the actor an answer for yieldAfter, to a call that was sent after some time.
+// waitsForRow says whether the database has left a call unanswered for yieldAfter, of the calls that were sent after a time.
 func (a *Actor) waitsForRow(after time.Time) bool {
 	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool {
 		return c.Server == Database && c.Sent.After(after) && time.Since(c.Sent) > yieldAfter

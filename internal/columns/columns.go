@@ -31,15 +31,15 @@ func Width(s string) int {
 	return n
 }
 
-// Left puts s at the left of n columns.
+// Left aligns s to the left in n columns.
 func Left(s string, n int) string { return s + blanks(s, n) }
 
-// Right puts s at the right of n columns.
+// Right aligns s to the right in n columns.
 func Right(s string, n int) string { return blanks(s, n) + s }
 
 func blanks(s string, n int) string { return strings.Repeat(" ", max(0, n-Width(s))) }
 
-// Unbroken returns s with blanks at which [Wrap] does not break.
+// Unbroken returns s with blanks at which [Wrap] does not break the line.
 func Unbroken(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
 
 // Wrap breaks s at blanks, and after the punctuation of Chinese, into lines of at most n columns; a longer word stays whole,

@@ -49,7 +49,8 @@ func (m *Multi) Context() context.Context {
 	return multiContext{m.ctx, slices.Clip(m.leases), m.cancel}
 }
 
-// multiContext is a context that carries what several leases do. Like theirs it looks at the clock before it says that it has not ended.
+// multiContext is a context that carries the values of several leases. Like theirs, it looks at the clock before it says that it has not
+// ended.
 type multiContext struct {
 	context.Context
 	leases []Lease

@@ -11,33 +11,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// slots is how many batches may be under way, so that some go on where others are stuck on their connections. size is how many calls a batch may
-// have: that many scripts occupy the server for about 0.3 ms.
+// slots is how many batches may be in flight, so that some get through while others are stuck on their connections. size is how many calls
+// a batch may have; that many scripts occupy the server for about 0.3 ms.
 const (
 	slots = 16
 	size  = 64
 )
 
-// Batcher sends calls, those that come at the same time in one write. Make it with [New].
+// Batcher sends calls; those that are made at the same time share one write. Make it with [New].
 type Batcher struct {
 	c      redis.UniversalClient
 	limit  time.Duration
-	direct bool // every call goes by itself
-	hasty  bool // a batch is sent at once, also where other callers could run first; for the benchmark
+	direct bool // every call is sent by itself
+	hasty  bool // a batch is sent without letting other callers run first; for the benchmark
 
 	mu        sync.Mutex
-	idle      sync.Cond // nothing is under way
+	idle      sync.Cond // signalled when nothing is in flight
 	waiting   []*Call
-	gathering bool // somebody is about to take what waits
-	busy      int  // batches under way
-	alone     int  // calls of Go under way that share no write
+	gathering bool // a goroutine is about to take the waiting calls
+	busy      int  // batches in flight
+	alone     int  // calls of Go in flight that share no write
 }
 
-// New returns a batcher on c. limit bounds how long a call takes from the moment in which it is sent, with its wait for a connection; 0 leaves
-// that to the time-outs of the client.
+// New returns a batcher on c. limit bounds the time from sending a call to its answer, including the wait for a connection; 0 leaves that
+// to the time-outs of the client.
 //
-// Only calls to a single server share writes. In a cluster each call goes by itself, and the pools of its node bound what is under way: a batch
-// would be as slow as its slowest node, and calls that wait for a slot would wait for a node that hangs.
+// Only calls to a single server share writes. In a cluster each call is sent by itself, and the connection pool of its node bounds how many
+// are in flight. A batch would be as slow as its slowest node, and calls that wait for a slot would wait for a node that hangs.
 func New(c redis.UniversalClient, limit time.Duration) *Batcher {
 	b := &Batcher{c: c, limit: limit}
 	b.idle.L = &b.mu
@@ -46,7 +46,8 @@ func New(c redis.UniversalClient, limit time.Duration) *Batcher {
 	return b
 }
 
-// Do sends a call and returns when it is answered. The caller's goroutine may carry other calls as well, and then waits for their answers too.
+// Do sends a call and returns when it is answered. The caller's goroutine may send other calls in the same batch, and then waits for their
+// answers too.
 func (b *Batcher) Do(c *Call) {
 	if b.direct || c.Limit > 0 {
 		b.single(c)
@@ -62,7 +63,7 @@ func (b *Batcher) Do(c *Call) {
 	c.ready.Wait()
 }
 
-// Go sends a call and returns at once. When it is answered, then is called on a goroutine that other calls need: it must not block.
+// Go sends a call and returns at once. When the call is answered, then runs on a goroutine that other calls need, so it must not block.
 func (b *Batcher) Go(c *Call, then func()) {
 	if b.direct || c.Limit > 0 {
 		b.count(1)
@@ -88,7 +89,7 @@ func (b *Batcher) Wait() {
 	}
 }
 
-// resting says that nothing is under way. The mutex is held.
+// resting says that nothing is in flight or waiting. The mutex is held.
 func (b *Batcher) resting() bool {
 	return b.busy == 0 && b.alone == 0 && !b.gathering && len(b.waiting) == 0
 }
@@ -108,7 +109,7 @@ func (b *Batcher) more() bool {
 	return b.claim()
 }
 
-// claim makes the caller the one that gathers the next batch, if calls wait, a slot is free and nobody gathers. The mutex is held.
+// claim makes the caller gather the next batch, if calls wait, a slot is free and no other goroutine gathers. The mutex is held.
 func (b *Batcher) claim() bool {
 	if len(b.waiting) == 0 || b.gathering || b.busy == slots {
 		return false
@@ -124,10 +125,10 @@ func (b *Batcher) run() {
 	}
 }
 
-// round gathers a batch, sends it, and tells everybody in it.
+// round gathers a batch, sends it, and tells the callers that they are answered.
 func (b *Batcher) round() {
 	if !b.hasty {
-		runtime.Gosched() // an answer wakes several callers at once: their next calls come along
+		runtime.Gosched() // an answer wakes several callers at once: their next calls join this batch
 	}
 	batch := b.take()
 	b.exec(batch, b.limit)
@@ -140,7 +141,7 @@ func (b *Batcher) round() {
 	b.rest()
 }
 
-// take takes the batch that was gathered, and has another goroutine gather the calls that are too many for it.
+// take takes the batch that was gathered. If it leaves calls waiting and a slot is free, another goroutine gathers those.
 func (b *Batcher) take() []*Call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +161,7 @@ func (b *Batcher) take() []*Call {
 	return batch
 }
 
-// count counts a call of Go that shares no write.
+// count adds n to the calls of Go that share no write.
 func (b *Batcher) count(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +169,7 @@ func (b *Batcher) count(n int) {
 	b.rest()
 }
 
-// rest tells those that wait for the end of it all. The mutex is held.
+// rest wakes the callers of Wait if nothing is in flight any more. The mutex is held.
 func (b *Batcher) rest() {
 	if b.resting() {
 		b.idle.Broadcast()

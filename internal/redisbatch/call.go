@@ -8,17 +8,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Call is one script on its way. Script, Keys and Args are what [redis.Script.Run] takes.
+// Call is one call of a script. Script, Keys and Args are what [redis.Script.Run] takes.
 type Call struct {
 	Script *redis.Script
 	Keys   []string
 	Args   []any
-	Limit  time.Duration // where not 0, the call shares no write, and this is its limit
+	Limit  time.Duration // if not 0, the call shares no write and has this limit
 
 	// Set when the call is answered.
 	Reply any
-	Err   error     // of this call alone: an error of the server, or why no answer was read, and then the script may have run
-	Sent  time.Time // when it was sent, for the last time
+	Err   error     // of this call alone: the server's error, or the reason why no answer was read; then the script may have run
+	Sent  time.Time // when it was last sent
 
 	then  func()
 	ready sync.WaitGroup
@@ -37,7 +37,7 @@ type text int
 
 const (
 	noText    text = iota
-	firstText      // the first call of each script: the server then knows it for the calls after that
+	firstText      // the first call of each script; then the server knows the script for the calls after it
 	everyText
 )
 
@@ -58,7 +58,7 @@ func (b *Batcher) send(ctx context.Context, batch []*Call, how text) {
 			loaded[c.Script] = true
 		}
 	}
-	_, _ = pipe.Exec(ctx) // every command has its own error, also where none was read for it
+	_, _ = pipe.Exec(ctx) // every command has its own error, also if no answer was read for it
 	for i, c := range batch {
 		c.take(cmds[i], sent)
 	}
@@ -76,7 +76,7 @@ func (c *Call) take(cmd *redis.Cmd, sent time.Time) {
 	c.Reply, c.Err = cmd.Result()
 }
 
-// unknown are the calls of a batch whose script the server does not have: they have not run.
+// unknown returns the calls whose script the server does not have: they have not run.
 func unknown(batch []*Call) (missing []*Call) {
 	for _, c := range batch {
 		if c.Err != nil && redis.HasErrorPrefix(c.Err, "NOSCRIPT") {

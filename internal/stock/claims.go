@@ -31,8 +31,8 @@ var (
 	outcomes = regexp.MustCompile(`^(|\.|–|O?L?D?X?A?)$`)
 )
 
-// Validate rejects a list of modes that is not complete: it cannot be served (see [servable]), or an essay or a diagram is missing. Tests and
-// 'make generate' ask; a server only leaves out what is missing.
+// Validate rejects an incomplete list of modes: one that cannot be served (see [servable]), or one in which an essay or a diagram is
+// missing. Tests and 'make generate' call it; a server only leaves out what is missing.
 func Validate(modes []Mode) error {
 	errs := []error{servable(modes)}
 	for _, m := range modes {

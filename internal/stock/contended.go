@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// How often a deduction that was overtaken begins again whatever its wait_ms, which bounds what comes after; and how long it
-// sleeps before: a random time, whose bound doubles, so that those who met once do not meet again.
+// How often an overtaken deduction is tried at least, whatever its wait_ms, which bounds the tries after that; and how long it sleeps
+// before it is tried again: a random time whose bound doubles, so that requests that collided once do not collide again.
 const (
 	optimisticTries = 10
 	optimisticSleep = time.Millisecond
@@ -16,7 +16,7 @@ const (
 )
 
 // retryContended repeats try while it returns ErrContended, which says that nothing has happened: at least ten times, and until the
-// request's wait is over. It is for the modes that write only what nobody has changed since they read it.
+// request's wait is over. It is for the modes whose write does nothing if somebody has written since they read.
 func retryContended(ctx context.Context, req Request, try func(context.Context, Request) (Receipt, error)) (Receipt, error) {
 	sleep, deadline := optimisticSleep, time.Now().Add(req.Wait)
 	for n := 1; ; n++ {

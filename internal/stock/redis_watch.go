@@ -9,7 +9,7 @@ import (
 )
 
 // redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does nothing if anybody
-// has written the count meanwhile. Nobody waits; of those who read the same count one wins, and the others begin again.
+// has written the count meanwhile. Nobody waits. Of several requests that read the same count one wins, and the others start again.
 //
 //	A   WATCH ── GET 1 ────────────────────────────── MULTI SET 0 RPUSH EXEC: nil ── WATCH ── GET 0: sold out
 //	B        WATCH ── GET 1 ── MULTI SET 0 RPUSH EXEC
@@ -30,7 +30,7 @@ func (w redisWatchDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	return retryContended(ctx, req, w.try)
 }
 
-// try is one round; ErrContended says that nothing happened, as somebody has written since the read.
+// try is one round. ErrContended says that nothing happened, because somebody has written since the read.
 func (w redisWatchDeductor) try(ctx context.Context, req Request) (Receipt, error) {
 	d, item := w.deps, req.Items[0]
 	var order store.Order
@@ -53,7 +53,7 @@ func (w redisWatchDeductor) try(ctx context.Context, req Request) (Receipt, erro
 	if err != nil {
 		return Receipt{}, err
 	}
-	d.Steps.At(ctx, step.Written, "") // one transaction: there is nothing between these
+	d.Steps.At(ctx, step.Written, "") // one transaction: the two steps happen together
 	d.Steps.At(ctx, step.Ordered, "")
 	return Receipt{OrderID: order.ID, Remaining: order.Remaining}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Watch reads the count of a product that is not segmented and hands it to take, which says what is to be written: the order, whose
-// Remaining is the new count, or an error, with which nothing happens. write sends the writes, and bounds how long their answer may take.
-// WATCH, GET, MULTI, SET, RPUSH, EXEC on one connection: if anybody has written the count since the WATCH, EXEC does nothing and Watch
+// Watch reads the count of a product that is not segmented and passes it to take. take returns the order to write, whose Remaining is the
+// new count, or an error: then nothing is written. write sends the writes, and bounds how long their answer may take. The commands are
+// WATCH, GET, MULTI, SET, RPUSH and EXEC on one connection. If anybody has written the count since the WATCH, EXEC does nothing and Watch
 // returns ErrConflict.
 func (r *Redis) Watch(
 	ctx context.Context, product int64, take func(have int64) (Order, error), write func(context.Context, func(context.Context) error) error,
@@ -35,10 +35,10 @@ type watched struct {
 	take    func(have int64) (Order, error)
 	write   func(context.Context, func(context.Context) error) error
 	err     error // why nothing was sent after the read
-	sent    bool  // the transaction was
+	sent    bool  // the transaction was sent
 }
 
-// run is what lies between WATCH and EXEC.
+// run does everything between WATCH and EXEC.
 func (w *watched) run(ctx context.Context, tx *redis.Tx) error {
 	var o Order
 	var row []byte

@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// join puts what passed the wires and what the servers saw side by side: the n-th of some text here is the n-th of that text
-// there, and what a script did belongs to the call before.
+// join matches what passed the wires with what the servers saw: the n-th occurrence of a text here is the n-th occurrence there, and the
+// commands of a script belong to the call before them.
 func join(calls []wire.Call, views []observed, began time.Time) []Step {
 	steps := make([]Step, 0, len(calls))
 	for _, c := range calls {
@@ -43,7 +43,7 @@ func join(calls []wire.Call, views []observed, began time.Time) []Step {
 	return steps
 }
 
-// scripts are what the scripts that were sent so far say of themselves, by the names that Redis gives them.
+// scripts returns the first comment of each script that was sent so far, by the name that Redis gives the script.
 func (t *Tracer) scripts() map[string]string {
 	about := map[string]string{}
 	for _, c := range t.recorder.Between(time.Time{}, time.Now()) {
@@ -62,7 +62,7 @@ func (t *Tracer) scripts() map[string]string {
 	return about
 }
 
-// firstSentence is the comment that a script begins with: its first line, without a sentence that goes on in the next.
+// firstSentence returns the comment that a script begins with: its first line, without a sentence that continues on the next line.
 func firstSentence(script string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(script), "\n")
 	if end := strings.LastIndex(line, "."); end >= 0 {
@@ -71,7 +71,7 @@ func firstSentence(script string) string {
 	return line
 }
 
-// explain adds to each script what it says of itself.
+// explain adds to each script its own first comment.
 func (t *Tracer) explain(steps []Step) {
 	about := t.scripts()
 	for i := range steps {

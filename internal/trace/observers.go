@@ -102,7 +102,7 @@ func (e *redisObserver) line(deadline time.Time) (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-// forget begins a new look: what the server saw before is not reported.
+// forget drops what the server has seen so far.
 func (e *redisObserver) forget(ctx context.Context) error {
 	if _, err := e.read(ctx); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (e *redisObserver) forget(ctx context.Context) error {
 	return e.client.Do(ctx, "SLOWLOG", "RESET").Err()
 }
 
-// look returns what the server has seen since forget. It has seen everything that it had answered before the call.
+// look returns what the server has seen since forget. That includes every command that was answered before the call.
 func (e *redisObserver) look(ctx context.Context) ([]observed, error) {
 	all, err := e.read(ctx)
 	if err != nil {

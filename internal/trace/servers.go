@@ -28,7 +28,7 @@ type Options struct {
 	Start   func(Servers) (*Replica, error)
 }
 
-// Servers are the addresses that the replica under observation shall use: the taps before its servers. "" = there is none.
+// Servers are the addresses that the traced replica must use: the taps before its servers. "" = there is no such server.
 type Servers struct {
 	Token                                               string // of the administrator
 	Redis, SQL, Redlock, Etcd, ZooKeeper, Consul, Kafka string
@@ -36,7 +36,7 @@ type Servers struct {
 	Missing                                             map[stock.Backend]string // why there is no such server
 }
 
-// Replica is the replica under observation. It runs in this process, so that its clock is that of the taps.
+// Replica is the traced replica. It runs in this process, so that it has the same clock as the taps.
 type Replica struct {
 	Handler  http.Handler
 	Backends *backend.Set
@@ -44,7 +44,7 @@ type Replica struct {
 	Close    func()
 }
 
-// Tracer is one replica on private servers, with a tap before each of them and a look at what the servers themselves see.
+// Tracer is one replica on private servers, with a tap before each server and a log of what the servers themselves see.
 type Tracer struct {
 	stacks   []*localstack.Stack
 	recorder wire.Recorder
@@ -220,8 +220,8 @@ func (t *Tracer) tapCoordination(c *Servers, s *localstack.Stack) error {
 	return nil
 }
 
-// tapKafka has the replica dial the tap, whatever address the broker gives of itself: that is where a client of Kafka turns. The broker
-// is the embedded one: a trace is the same wherever it is taken.
+// tapKafka makes the replica dial the tap, whatever address the broker advertises, because a Kafka client connects to the advertised
+// address. The broker is the embedded one, so that a trace is the same everywhere.
 func (t *Tracer) tapKafka(ctx context.Context, c *Servers, o localstack.Options, needed bool) error {
 	if !needed {
 		return nil
@@ -248,7 +248,7 @@ func (t *Tracer) tapKafka(ctx context.Context, c *Servers, o localstack.Options,
 	return nil
 }
 
-// serve has the replica answer behind a socket like any other.
+// serve makes the replica answer on a socket, like any other replica.
 func (t *Tracer) serve(ctx context.Context) error {
 	_, err := backend.Migrate(ctx, t.replica.Backends.DB)
 	if err != nil {
@@ -267,7 +267,7 @@ func (t *Tracer) serve(ctx context.Context) error {
 	return nil
 }
 
-// Close ends everything, the replica before what it stands on.
+// Close ends everything, the replica before its servers.
 func (t *Tracer) Close() {
 	t.client.CloseIdleConnections()
 	if t.server != nil {

@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// settle waits for the answers to what was sent during the request: the mode itself may not have waited for all of them. Where
-// it sends something that its own answer does not wait for, settle waits for that too. It returns the end of it all.
+// settle waits until everything that was sent during the request is answered; the mode itself may not have waited for all answers. If the
+// mode sends something that its own answer does not wait for, settle waits for that too. It returns when all of it ended.
 func (t *Tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Time) (time.Time, error) {
 	later := slices.Contains(m.Needs, stock.NeedKafka) || slices.Contains(m.Needs, stock.NeedRedlock)
 	for {
@@ -33,8 +33,8 @@ func (t *Tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Tim
 	}
 }
 
-// sentAll says whether a mode has also sent what its answer does not wait for: the commit of an offset, and, once a Redlock has asked one
-// node, the question to every other node and every release. The answer comes when a majority has granted the lock and released it.
+// sentAll says whether a mode has also sent what its answer does not wait for: the commit of an offset; and, once a Redlock has asked one
+// node, the request to every other node and all releases. Redlock's answer comes when a majority has granted the lock and released it.
 func sentAll(m stock.Mode, calls []wire.Call) bool {
 	if slices.Contains(m.Needs, stock.NeedKafka) && !slices.ContainsFunc(calls, func(c wire.Call) bool { return aside(c.Text) }) {
 		return false
@@ -46,15 +46,15 @@ func sentAll(m stock.Mode, calls []wire.Call) bool {
 		}
 	}
 	if len(last) > 0 && len(last) < redlockNodes {
-		return false // a node is still to be asked
+		return false // a node has not been asked yet
 	}
 	for _, c := range last {
 		if !strings.HasPrefix(c.Text, "EVAL") {
-			return false // a node has its lock still
+			return false // a node still has its lock
 		}
 	}
 	return true
 }
 
-// aside names what a mode sends without waiting for it: at what moment is chance.
+// aside names what a mode sends without waiting for it; the moment at which it is sent is chance.
 func aside(text string) bool { return strings.HasPrefix(text, "OffsetCommit ") }

@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// watchSQLite notes the statements of the replica as it hands them to SQLite, which runs inside of it: there is no wire, and no
-// other side.
+// watchSQLite notes the statements of the replica when it hands them to SQLite. SQLite runs inside the replica: there is no wire, and no
+// server's side.
 func (t *Tracer) watchSQLite() {
 	db := t.replica.Backends.DB
 	db.Statement.ConnPool = notedPool{db.Statement.ConnPool, &t.recorder}

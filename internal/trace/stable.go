@@ -32,19 +32,19 @@ var (
 	offsetWord   = regexp.MustCompile(`(-(?:answers/<partition>|requests/\d+): (?:key \d+ )?offset )\d+`) // probes go before
 )
 
-// shortSHA shortens the name of a script: what it says of itself stands on the next line.
+// shortSHA shortens the name of a script: the script's own comment is on the next line.
 func shortSHA(text string) string { return shaWord.ReplaceAllString(text, "$1…") }
 
-// stabilizer replaces what differs from run to run by words.
+// stabilizer replaces what differs from run to run by fixed words.
 type stabilizer struct {
 	order string // id of the order
-	// fence is the number of the lock, where that counts all that its server has ever done; nil where it does not. clock is it
-	// where it comes from a clock.
+	// fence matches the lock's fencing token if its server counts everything that it has ever done; else nil. clock is the token if it
+	// comes from a clock.
 	fence *regexp.Regexp
 	clock string
 }
 
-// stabilize looks at the answer for what to replace.
+// stabilize finds in the answer what must be replaced.
 func stabilize(tr Trace) stabilizer {
 	var answer struct {
 		OrderID string `json:"order_id"`

@@ -22,18 +22,18 @@ import (
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
-	servers []*server // one, with a replica where it may fail over, or a cluster
+	servers []*server // one, with a replica for failovers, or a cluster
 	replica *server
-	relays  []*relay // a worker each; none in a cluster, whose nodes clients find themselves
+	relays  []*relay // one for each worker; none in a cluster, whose nodes the clients find themselves
 	workers []*worker
 	losses  []loss
 	story   []string // what was done, and when
 }
 
-// fault does harm, and undoes it where it does not pass by itself.
+// fault does harm, and undoes it if it does not pass by itself.
 type fault func(w *world)
 
-// everywhere are the faults that any deployment has.
+// everywhere has the faults of every deployment.
 var everywhere = map[string]fault{
 	"stop a worker":       func(w *world) { w.anyWorker().freeze(w.upTo(2 * ttl)) },
 	"kill a worker":       func(w *world) { x := w.anyWorker(); x.kill(); x.start() },
@@ -46,7 +46,7 @@ var everywhere = map[string]fault{
 	"nothing for a while": func(w *world) { time.Sleep(w.upTo(ttl)) },
 }
 
-// alone are those of a single server behind relays.
+// alone has the faults of a single server behind relays.
 var alone = map[string]fault{
 	"cut": func(w *world) {
 		r := w.anyRelay()
@@ -91,7 +91,8 @@ func (w *world) losing(failover bool, do func()) {
 	w.losses = append(w.losses, l)
 }
 
-// failover kills the master, promotes the replica, to which all clients then connect, and gives it an empty replica.
+// failover kills the master and promotes the replica, to which all clients then connect. The old master becomes the replica, empty at
+// first.
 func (w *world) failover() {
 	old := w.servers[0]
 	w.replica.follow(old) // it may have been empty since a restart
@@ -135,10 +136,10 @@ func newWorld(t *testing.T, nodes int, seed uint64, log string) *world {
 	return w
 }
 
-// keys are some in each third of a cluster's slots.
+// keys returns a key in each third of a cluster's slots.
 func keys(kind string) []string { return []string{kind + "{a}", kind + "{b}", kind + "{c}"} }
 
-// settle ends all faults, and has a process without faults take each lock: nobody has left any behind for good.
+// settle ends all faults, and then a client without faults takes each lock: no lock may be left behind for good.
 func (w *world) settle() {
 	w.t.Helper()
 	for _, r := range w.relays {
@@ -172,7 +173,7 @@ func (w *world) settle() {
 	}
 }
 
-// run plays faults for a time, and at least some, and judges.
+// run plays faults for a time, but at least three kinds, and judges the holds.
 func run(t *testing.T, nodes int, seed uint64, length time.Duration) verdict {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "holds")
@@ -210,9 +211,9 @@ func run(t *testing.T, nodes int, seed uint64, length time.Duration) verdict {
 	return v
 }
 
-// TestChaos: four processes fight for six locks while processes and servers stop and die, connections break and hang, and Redis loses its data; on
-// one Redis with a replica, and on a cluster of three masters. Nobody has a lock that somebody else believes to have, except after a loss
-// of data, and then for no longer than the TTL. LOCK_CHAOS is for how long ('make soak'), LOCK_TEST_SEED the first seed.
+// TestChaos: four processes contend for six locks while processes and servers stop and die, connections break and hang, and Redis loses its
+// data; on one Redis with a replica, and on a cluster of three masters. No two holders may have a lock at the same time, except after a
+// loss of data, and then for at most a TTL. LOCK_CHAOS is how long it runs ('make soak'), LOCK_TEST_SEED the first seed.
 func TestChaos(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LOCK_CHAOS"))
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// loss is a span in which a Redis lost what it knew of the locks.
+// loss is a span of time in which a Redis lost the locks.
 type loss struct {
 	from, to int64
-	// fences is the lowest that can be given out after it: a counter that is missing begins at the clock of Redis, in microseconds. 0 = it was
-	// a failover, after which the counter goes on, or goes back.
+	// fences is the lowest fence after the loss: a missing counter begins at the clock of Redis, in microseconds. 0 = it was a
+	// failover, after which the counter continues, or goes back.
 	fences uint64
 }
 
-// excuses says whether the loss lies between the grants of two holds, in whichever order their holders heard of them. After a failover fences say
-// nothing about that; there a message is under way for a TTL at most.
+// excuses says whether the loss lies between the grants of two holds, in whichever order the answers arrived. After a failover the fences
+// do not tell; then it assumes that a grant's message is in flight for at most a TTL.
 func (l loss) excuses(first, second hold) bool {
 	if l.fences == 0 {
 		return first.From <= l.to+int64(ttl) && l.from <= second.From
@@ -31,7 +31,7 @@ func (l loss) excuses(first, second hold) bool {
 	return min(first.Fence, second.Fence) < l.fences && l.fences <= max(first.Fence, second.Fence)
 }
 
-// late says whether a hold that began after another one was granted before the loss, and the other one after it.
+// late says whether the later of two holds, h, was granted before the loss and the other one after it.
 func (l loss) late(before, h hold) bool {
 	return l.fences > 0 && l.excuses(before, h) && h.From <= l.to+int64(ttl)
 }
@@ -39,12 +39,12 @@ func (l loss) late(before, h hold) bool {
 // between says whether the loss may have happened after one time and before another.
 func (l loss) between(after, before int64) bool { return after <= l.to && l.from <= before }
 
-// verdict is what the holds of a run show.
+// verdict is what the judge found in the holds of a run.
 type verdict struct {
 	Holds    int
 	Overlaps int           // of two holders, after a loss and within the TTL from it
-	Longest  time.Duration // of these, from the loss to the end
-	Wrong    []string      // what must not be
+	Longest  time.Duration // the longest of them, from the loss to the end of the overlap
+	Wrong    []string      // violations
 }
 
 // readHolds reads a log: each hold with its last line.
@@ -71,11 +71,11 @@ func readHolds(t *testing.T, file string) []hold {
 	return all
 }
 
-// slack is by how much the clocks of Redis and of a holder may differ over a TTL, and by how much a time may be read late.
+// slack is how far the clocks of Redis and of a holder may drift apart in a TTL, plus the delay with which a time may be read.
 const slack = ttl / 20
 
-// judge compares the holds of each key. Two that overlap are wrong unless a Redis lost the lock of one before it granted the other: then the first
-// holder may believe in its lock for a TTL after that. Fences rise from hold to hold, unless a failover lies between.
+// judge compares the holds of each key. Two that overlap are wrong unless Redis lost the lock of one before it granted the other: then the
+// first holder may rely on its lock for a TTL after the loss. Fences rise from hold to hold, unless there was a failover between them.
 func judge(holds []hold, losses []loss) verdict {
 	v := verdict{Holds: len(holds)}
 	byKey := map[string][]hold{}
@@ -84,7 +84,7 @@ func judge(holds []hold, losses []loss) verdict {
 	}
 	for _, all := range byKey {
 		slices.SortFunc(all, func(a, b hold) int { return cmp.Compare(a.From, b.From) })
-		longest := 0 // of those so far, the one that ends last
+		longest := 0 // the hold, of those so far, that ends last
 		for i, h := range all {
 			if i == 0 {
 				continue
@@ -127,7 +127,8 @@ func (v *verdict) overlap(first, second hold, losses []loss) {
 	v.Longest = max(v.Longest, least)
 }
 
-// The judge accuses two holders, a fence that does not rise, and a belief that outlives the TTL after a loss; and nobody else.
+// The judge reports two holders, a fence that does not rise, and a holder that relies on its lock for more than a TTL after a loss, and
+// nothing else.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)

@@ -107,7 +107,7 @@ func (s *server) signal(sig syscall.Signal) {
 	}
 }
 
-// do sends a command; what it answers is not looked at: the server may be gone.
+// do sends a command and ignores the answer, because the server may be gone.
 func (s *server) do(args ...any) { _ = s.c.Do(s.t.Context(), args...).Err() }
 
 // follow makes the server a replica that has everything of its master.

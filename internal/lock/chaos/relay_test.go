@@ -14,9 +14,9 @@ import (
 type relay struct {
 	l      net.Listener
 	target atomic.Pointer[string]
-	delay  atomic.Int64 // nanoseconds, of each piece that passes
-	shut   atomic.Bool  // nobody gets through
-	hangs  atomic.Bool  // nothing passes, and nobody is told
+	delay  atomic.Int64 // nanoseconds, for each chunk that passes
+	shut   atomic.Bool  // new connections are closed at once
+	hangs  atomic.Bool  // nothing passes, and connections stay open
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool

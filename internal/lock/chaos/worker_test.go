@@ -23,7 +23,7 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// job is what a worker process is told, in its environment.
+// job is the task of a worker process, passed in its environment.
 type job struct {
 	Addrs    []string // of a relay, or of a cluster's nodes
 	Worker   int
@@ -33,11 +33,11 @@ type job struct {
 	Fairs    []string
 }
 
-// envJob holds the job; a process with it is a worker.
+// envJob holds the job; a process that has it is a worker.
 const envJob = "LASTITEM_CHAOS_JOB"
 
-// hold is a line of the log: a goroutine believed that it held the lock of Key from From to To, by CLOCK_MONOTONIC, in nanoseconds. The line of its
-// beginning has no To: its process may be killed.
+// hold is a line of the log: a goroutine relied on the lock of Key from From to To, by CLOCK_MONOTONIC, in nanoseconds. The line that is
+// written when a hold begins has no To, because its process may be killed.
 type hold struct {
 	ID    string
 	Key   string
@@ -73,7 +73,7 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// monotonic is a time that the processes of a machine share.
+// monotonic returns a time that all processes of a machine share.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -130,7 +130,7 @@ func (j job) work() error {
 	return nil
 }
 
-// once takes a lock, holds it for a while, and notes for how long it believed that it held it.
+// once takes a lock, holds it for a while, and notes for how long it relied on it.
 func once(ctx context.Context, log io.Writer, l lock.Locker, h hold, rng *rand.Rand) error {
 	lease, err := l.Acquire(lock.WithWait(ctx, 2*time.Second), h.Key)
 	if err != nil {
@@ -139,14 +139,14 @@ func once(ctx context.Context, log io.Writer, l lock.Locker, h hold, rng *rand.R
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }()
 	length := time.Duration(rng.IntN(8)) * time.Millisecond
 	if rng.IntN(30) == 0 {
-		length = time.Duration(rng.IntN(int(2 * ttl))) // it renews
+		length = time.Duration(rng.IntN(int(2 * ttl))) // long enough to be renewed
 	}
 	h.From, h.Fence = monotonic(), lease.Fence()
 	if lease.Context().Err() != nil {
 		return nil
 	}
 	write(log, h)
-	// The time is read before the context: a process that was stopped in between believed at that time what the context says afterwards.
+	// The time is read before the context: if the process is stopped in between, what the context says afterwards is true of that time.
 	for at := h.From; lease.Context().Err() == nil; at = monotonic() {
 		h.To = at
 		if at >= h.From+int64(length) {
@@ -160,7 +160,7 @@ func once(ctx context.Context, log io.Writer, l lock.Locker, h hold, rng *rand.R
 	return nil
 }
 
-// write appends a line in one call, which a kill does not divide.
+// write appends a line in one call, so that a kill does not cut the line.
 func write(log io.Writer, h hold) {
 	line, err := json.Marshal(h)
 	if err != nil {

@@ -115,8 +115,8 @@ type consulHold struct {
 	mu         sync.Mutex      // releases may be repeated while one is under way
 	passed     bool            // the turnstile
 	index      uint64          // that the key was given by this acquire
-	over       <-chan struct{} // closed when the last acquire has an answer, or is given up
-	unanswered bool            // that acquire may yet arrive; valid once over is closed
+	over       <-chan struct{} // closed when the last acquire is answered, or given up
+	unanswered bool            // that acquire may still arrive; valid once over is closed
 }
 
 // The random sleep before a try after a wake-up, which all waiting processes hear at once; while a key is shut it doubles up
@@ -127,8 +127,8 @@ const (
 	consulPoll   = 10 * time.Second // the longest blocking query
 )
 
-// enter tries to take the key, and after each loss waits for it to be free. With an error it has left nothing behind that
-// is not handed to the session as a cleanup.
+// enter tries to take the key, and after each failed try waits until the key is free. If it returns an error, everything that it may have
+// left behind has been handed to the session as a cleanup.
 func (h *consulHold) enter(ctx context.Context) error {
 	limit, stop := h.s.Waiting(ctx)
 	defer stop()
@@ -193,8 +193,8 @@ func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
 	}
 }
 
-// takeBack undoes an acquire whose outcome is unknown, after that acquire, which it must not overtake. An acquire without an answer may
-// arrive even after that: its session retires before this process's next contender for the key opens another.
+// takeBack undoes an acquire whose outcome is unknown. It first waits for the end of that acquire, which it must not overtake. An acquire
+// without an answer may still arrive, so the session is retired before this process's next contender for the key opens another.
 func (h *consulHold) takeBack(ctx context.Context) error {
 	if err := lease.Await(ctx, h.over); err != nil {
 		return err

@@ -99,8 +99,8 @@ type etcdHold struct {
 	s            *lease.Session
 	prefix, node string
 	revision     int64
-	over         <-chan struct{} // closed when the put has an answer, or is given up
-	unanswered   bool            // the put may yet arrive; valid once over is closed
+	over         <-chan struct{} // closed when the put is answered, or given up
+	unanswered   bool            // the put may still arrive; valid once over is closed
 }
 
 // enter puts the key, and in the same transaction reads which one was the youngest before: the one to wait for.
@@ -181,8 +181,8 @@ func (h *etcdHold) isOwner() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(h.node), "=", h.revision)
 }
 
-// leave takes an attempt back whose revision may not be known, after its put, which it must not overtake. A put without an answer may
-// arrive even after that, and would last as long as the lease it hangs on.
+// leave undoes an attempt whose revision may be unknown. It first waits for the end of the attempt's put, which it must not overtake. A put
+// without an answer may arrive even later, and its key would live as long as the lease that it is attached to.
 func (h *etcdHold) leave(ctx context.Context) error {
 	err := lease.Await(ctx, h.over)
 	if err == nil {

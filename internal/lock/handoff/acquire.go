@@ -101,8 +101,8 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 	return true
 }
 
-// slow is for a grant whose answer took so long that too little of its TTL is left. To ask again renews it; where that does not help either,
-// it never will. The mutex is held.
+// slow handles a grant whose answer took so long that too little of its TTL is left. It sends the acquire again, which renews the lock.
+// After the third such answer the waiters get ErrUnavailable. The mutex is held.
 func (e *Engine) slow(l *line, took time.Duration) {
 	if l.slow++; l.slow == tries {
 		e.empty(l, fmt.Errorf("%w: engine: the TTL of %s is shorter than the way to Redis: an answer took %s", lock.ErrUnavailable, e.o.TTL, took), true)
@@ -153,7 +153,8 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 	return &w.hold.first, nil
 }
 
-// await waits until w is served, or gives up. An attempt that is under way when the wait runs out has [Options.AttemptLimit] to be answered.
+// await waits until w is served, or gives up. If an attempt is in flight when the wait runs out, it has [Options.AttemptLimit] to be
+// answered.
 func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) error {
 	var late <-chan time.Time
 	var timer *time.Timer
@@ -196,8 +197,8 @@ func (e *Engine) attemptLimit() time.Duration {
 	return e.o.AttemptLimit
 }
 
-// runOut notes that w's wait is over. asks says whether an attempt is under way, unanswered that it was so when the wait ran out, and for as
-// long since as it may be.
+// runOut marks w as overdue. asks says whether an attempt is in flight. unanswered says whether w was overdue before: then the attempt has
+// used up its limit as well.
 func (e *Engine) runOut(l *line, w *waiter) (unanswered, asks bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -206,10 +207,10 @@ func (e *Engine) runOut(l *line, w *waiter) (unanswered, asks bool) {
 	return unanswered, l.phase == asking
 }
 
-// outOfTime is what has become of a waiter that has left its line because its time was over.
+// outOfTime returns the outcome of a waiter that has left its line because its time was over.
 func (e *Engine) outOfTime(w *waiter, unanswered bool) error {
 	select {
-	case <-w.ready: // a moment before it left
+	case <-w.ready: // served, or failed, just before it left
 		return w.err
 	default:
 	}

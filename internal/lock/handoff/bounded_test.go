@@ -32,7 +32,8 @@ func comesBack(ctx context.Context, t *testing.T, l lock.Locker, key string) (ti
 	return 0, nil
 }
 
-// A TTL that is shorter than the way to Redis makes a lock useless: Acquire says so, whether or not its wait is bounded, and leaves nothing.
+// A TTL that is shorter than a round trip to Redis makes a lock useless: Acquire says so, whether or not its wait is bounded, and leaves
+// nothing behind.
 func TestEngineTTLShorterThanTheWay(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		for _, ttl := range []time.Duration{50 * time.Millisecond, 55 * time.Millisecond} {
@@ -65,8 +66,8 @@ func TestEngineTTLShorterThanTheWay(t *testing.T) {
 	}
 }
 
-// A bounded wait is bounded also where Redis does not answer: by its own time and the limit of one attempt. What was taken meanwhile is given
-// back (invariant 5).
+// A bounded wait ends even if Redis does not answer: after its own time and the limit of one attempt. A lock that was taken meanwhile is
+// given back (invariant 5).
 func TestEngineWithWaitOnHungRedis(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		for _, c := range []struct{ wait, limit, most time.Duration }{
@@ -105,7 +106,7 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 	}
 }
 
-// A caller that has only to try does not end the wait of others of its process, who use the same attempt.
+// A caller that only tries does not end the wait of other callers of its process that use the same attempt.
 func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, wires := network(t, 1)
@@ -122,8 +123,8 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 	})
 }
 
-// The time of a holder that passes the lock on within its process may run out while the renewal is under way: the engine waits for its end, and
-// does not look at it again and again. (Before, the clock of this bubble stood still.)
+// A holder passes the lock on within its process, and its time may run out while the renewal is in flight. The engine waits for the end of
+// the renewal and does not check again and again. (Before, the clock of this bubble stood still.)
 func TestEngineMaxHoldWhileRenewing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, wires := network(t, 1)

@@ -6,15 +6,15 @@ import (
 	"lastitem/internal/redisbatch"
 )
 
-// call is one of the engine's scripts on its way.
+// call is one call of an engine script.
 type call struct {
 	script *script
 	keys   []string
 	args   []any
-	limit  time.Duration // where not 0: it shares no write, and may take so long
-	asks   *line         // which line the answer is for, of an acquire
-	token  string        // that it asks with
-	queue  bool          // whether it queues
+	limit  time.Duration // if not 0, the call shares no write and has this limit
+	asks   *line         // the line that an acquire is for; nil for any other script
+	token  string        // the token of that acquire
+	queue  bool          // whether that acquire queues
 
 	sent  time.Duration // on the engine's clock
 	tries int
@@ -39,7 +39,7 @@ func (c *call) add(args ...string) *call {
 	return c
 }
 
-// send sends an acquire, and returns before it is answered. The engine's mutex is held.
+// send sends an acquire and returns before the answer arrives. The engine's mutex is held.
 func (e *Engine) send(c *call) {
 	sent := c.toBatch()
 	e.batches.Go(sent, func() {
@@ -48,7 +48,7 @@ func (e *Engine) send(c *call) {
 	})
 }
 
-// do sends c, and returns when it is answered, as is what went with it.
+// do sends c and returns when it is answered. It may also wait for the other calls of its batch.
 func (e *Engine) do(c *call) {
 	sent := c.toBatch()
 	e.batches.Do(sent)

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// cleanup is an attempt that ended and may have left something in Redis: its cancel was not answered. It is sent again, because this process
-// lives: what is granted to the attempt, others would wait for.
+// cleanup is an ended attempt that may have left something in Redis, because its cancel was not answered. The cancel is sent again: this
+// process is alive and subscribed, so Redis may still grant the lock to the attempt, and others would wait for that grant to end.
 type cleanup struct {
 	key, token string
 	ended      time.Duration // the attempt, on the engine's clock
 }
 
-// How many cleanups are remembered, how long they rest, how many are in flight, and how long after the end of an attempt its cleanup is tried
-// at least. By then what the attempt was granted has expired, and a place that is left in the queue costs others a message and its answer.
+// How many cleanups are kept, how long they rest between two tries, how many are in flight at a time, and for how long at least a cleanup
+// is retried after the end of its attempt. By then a lock that was granted to the attempt has expired. A token that is left in the queue
+// costs others one message and its answer.
 const (
 	maxCleanups   = 1000
 	cleanupRest   = time.Second
@@ -22,8 +23,8 @@ const (
 	minCleanupAge = 2 * time.Minute
 )
 
-// cleanLater remembers that the attempt of token, which ended at the time ended, is to be cancelled, unless err says that this cannot succeed. If there are
-// too many, the oldest is dropped: it is the one that will expire first.
+// cleanLater stores the token of an attempt that ended at the time ended, so that it is cancelled later. It stores nothing if err says that
+// the server refuses the cancel for good. If too many are stored, the oldest is dropped: what it left behind expires first.
 func (e *Engine) cleanLater(key, token string, ended time.Duration, err error) {
 	if refused(err) {
 		return
@@ -39,7 +40,8 @@ func (e *Engine) cleanLater(key, token string, ended time.Duration, err error) {
 	}
 }
 
-// cleanAll sends the cleanups that are not too old to matter, several at a time: each may take as long as the server is silent.
+// cleanAll sends the cleanups that are recent enough to matter. Several are in flight at a time, because each may wait as long as the
+// server is silent.
 func (e *Engine) cleanAll() {
 	e.mu.Lock()
 	all := e.cleanups

@@ -38,7 +38,7 @@ func TestEngineIdleAfterRefusals(t *testing.T) {
 	})
 }
 
-// A server that is gone for long is not asked for longer than what an attempt may have left behind lives.
+// While a server stays out of reach, a cleanup is sent only for as long as what its attempt may have left behind can live.
 func TestEngineCleanupsGrowOld(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, wires := network(t, 1)
@@ -107,7 +107,7 @@ func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 	})
 }
 
-// The renewal of a lock whose key somebody has made a list does not spoil that of the locks that are renewed with it.
+// A lock whose key has been made a list does not break the renewal of the locks that are renewed in the same command.
 func TestEngineRenewsBesideAWrongType(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/lock/locktest"
 )
 
-// In a cluster every hash tag has a channel of its own. That one is heard has the keys of this channel polled and no others: what a waiter costs
+// In a cluster every hash tag has its own channel. When a channel is confirmed, its own keys are polled and no others: the cost of a waiter
 // does not depend on how many there are.
 func TestEngineClusterWaitersCostTheSame(t *testing.T) {
 	t.Parallel()

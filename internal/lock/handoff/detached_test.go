@@ -11,7 +11,8 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// A context that is detached from a lease's, as that of a job in the background, acquires the lock again after the lease was released in order.
+// A context that is detached from a lease's context, for example for a background job, acquires the lock again after the lease was released
+// normally.
 func TestEngineAcquireAfterRelease(t *testing.T) {
 	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
 		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 	}
 }
 
-// A hold that was lost stays lost, before and after it is released: its work must not go on as if nothing had happened.
+// A hold that was lost stays lost, before and after its release: its work must not go on as if nothing had happened.
 func TestEngineAcquireAfterLoss(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, wires := network(t, 1)
@@ -60,7 +61,7 @@ func TestEngineAcquireAfterLoss(t *testing.T) {
 	})
 }
 
-// The end of its caller's context while the resource is asked is the end of a wait, as it is everywhere; a bounded wait bounds the question.
+// If the caller's context ends while the resource is asked, the wait ends, as it does everywhere; a bounded wait also bounds the query.
 func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 	gone := errors.New("gone home")
 	synctest.Test(t, func(t *testing.T) {

@@ -161,7 +161,7 @@ func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A message names the whole key, also one with a NUL byte in it: a grant whose waiter has gone is cancelled under that key.
+// A message contains the whole key, even if the key has a NUL byte: a grant whose waiter has gone is cancelled under that key.
 func TestEngineMessageNamesTheKey(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

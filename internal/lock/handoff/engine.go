@@ -1,10 +1,10 @@
 // Package handoff is the lock engine: a lock on Redis whose release script also gives the lock to the next waiter and sends a message to that
 // waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
 //
-// Start with [New] and [Engine], then lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process. acquire.go
-// sends an attempt and takes its answer, poll.go and peek.go serve waiters whose message was lost, lease.go is the hold behind a lease, entry.go the entries
-// into it, timers.go renews it, reconnect.go asks about it when the server may be another one, pubsub.go and subscriber.go receive the
-// messages, call.go sends scripts, readwrite.go is the read-write lock.
+// Start with [New] and [Engine], then read lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process.
+// acquire.go sends an attempt and takes its answer. poll.go and peek.go serve waiters whose message was lost. lease.go is the hold behind a
+// lease, and entry.go its entries; timers.go renews it, and reconnect.go checks it when the server may have been replaced. pubsub.go and
+// subscriber.go receive the messages, call.go sends scripts, readwrite.go is the read-write lock.
 package handoff
 
 import (
@@ -41,11 +41,11 @@ type Options struct {
 	// with hundreds a counter that was lost may begin below the tokens that it gave out before (see [Keys]).
 	Cohort     int
 	CohortTime time.Duration
-	// GrantTimeout is how long a process may take to answer a grant that a message brought, at most TTL; default 2.5 s. A process that is
-	// frozen, or starved of its processor, loses the lock after it, and costs its rivals as much.
+	// GrantTimeout is how long a process may take to answer a grant that it got by a message; default 2.5 s, at most TTL. A process that is
+	// frozen, or gets no CPU, loses the lock after this time, and its rivals wait that long.
 	GrantTimeout time.Duration
-	// AttemptLimit is how long an attempt may go unanswered if [lock.WithWait] bounds the wait: such an Acquire returns at most that
-	// much later than its wait, whether or not Redis answers; default 1 s (where Replicas are asked, ReplicasTimeout is added).
+	// AttemptLimit is how long an attempt may go unanswered if [lock.WithWait] bounds the wait. Acquire then returns at most this long
+	// after its wait has run out, whether or not Redis answers. Default 1 s; if Replicas are asked, ReplicasTimeout is added.
 	AttemptLimit time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
@@ -53,8 +53,8 @@ type Options struct {
 	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
-	// FenceTTL is how long the fencing counter of a key outlives the last use of the lock; default 1 h, at least a minute. A counter
-	// that is missing goes on from the clock of Redis: see [Keys].
+	// FenceTTL is how long the fencing counter of a key outlives the last use of the lock; default 1 h, at least a minute. If the counter
+	// is missing, the next fence comes from the clock of Redis: see [Keys].
 	FenceTTL time.Duration
 	// Steps and Metrics are told what happens; both may be left out.
 	Steps   *step.Stream
@@ -64,10 +64,11 @@ type Options struct {
 // Engine is the lock of one process on one Redis deployment: [Engine.Handoff], [Engine.Fair], [Engine.Fenced] and
 // [Engine.ReadWrite].
 //
-// A free lock costs two commands. A held one has a queue in Redis; the script that releases it makes the first of the queue
-// the owner, and tells its process by a message, so that waiting costs nothing and the next holder sends nothing. One
-// connection listens, one timer renews and expires, for all locks: there is no goroutine per lock. A message may be
-// lost: every process polls the keys that it waits for within two seconds, one command per key, or one for up to a hundred keys if they are many.
+// A free lock costs two commands. A held lock has a queue in Redis. The release script makes the first waiter of the queue
+// the owner and tells its process by a message, so waiting costs nothing and the next holder sends nothing. For all locks
+// together, one connection listens and one timer renews and expires: there is no goroutine per lock. A message may be lost,
+// so every process polls the keys that it waits for, by default within two seconds: one command per key, or one for up to a
+// hundred keys if there are many.
 //
 // What it rests on: the clocks of this process and of the Redis server run at the same speed within 1 %. What it does not
 // give: protection from a holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data;
@@ -87,20 +88,20 @@ type Engine struct {
 	batches *redisbatch.Batcher
 	m       meter
 
-	mu        sync.Mutex // guards all below, and every line and hold
+	mu        sync.Mutex // guards everything below, and every line and hold
 	last      uint64
 	lines     map[string]*line          // the local queues of Handoff, by key
-	bids      map[uint64]*line          // lines by the number of their token, from the first command to the last
-	rooms     map[string]*lookout       // keys with somebody in the queue of Redis
-	tails     map[string]*fifo[lookout] // the same, by the end of the channel through which their messages come
+	bids      map[uint64]*line          // lines by the number of their token, from their first command to their last
+	rooms     map[string]*lookout       // keys with a waiter of this process in Redis's queue
+	tails     map[string]*fifo[lookout] // the same keys, by the suffix of the channel that carries their messages
 	renewals  alarms
-	polls     alarms        // and everything else that is no renewal
+	polls     alarms        // all alarms that are not renewals
 	polledAt  time.Duration // when keys were last polled
 	cleanups  []cleanup
-	cleaning  alarm // when they are sent again
-	cleansNow bool  // they are being sent
+	cleaning  alarm // when the cleanups are sent again
+	cleansNow bool  // the cleanups are being sent
 	timer     *time.Timer
-	armed     time.Duration // when timer fires; 0 = it does not
+	armed     time.Duration // when timer fires; 0 = it is not set
 	closed    bool
 	running   sync.WaitGroup
 }
@@ -108,14 +109,15 @@ type Engine struct {
 // The lower bounds of the TTLs of a lock and of its fencing counter.
 const (
 	minTTL   = 50 * time.Millisecond
-	minFence = time.Minute // what waits is looked after much more often
+	minFence = time.Minute // polls extend the counter of a waited-for key much more often
 )
 
 // New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
 // +@write +@scripting +@pubsub +time +wait and the channels lock:engine:*, in a cluster +cluster as well.
 //
-// The Redis must not evict keys (maxmemory-policy noeviction): volatile-* evicts what has a TTL, as a lock has, allkeys-* any key, and a lock that
-// is evicted is free while its holder still believes in it. The names of [Keys] must not be those of the application's keys.
+// Redis must not evict keys (maxmemory-policy noeviction): volatile-* evicts keys with a TTL, as every held lock has one, and allkeys-*
+// evicts any key. An evicted lock is free while its holder still relies on it. The application must not use the names of [Keys] for its own
+// keys.
 //
 // Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1: the engine repeats what was not answered, and
 // can tell a repeated release from a lost lease. A client that repeats by itself hides that: Release then says nil where

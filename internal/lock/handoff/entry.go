@@ -11,13 +11,13 @@ import (
 // engineLease is one entry into a hold.
 type engineLease struct {
 	h    *holding
-	ctx  context.Context // of a re-entry
-	end  func()          // of a context of its own
+	ctx  context.Context // the context of a re-entry; nil for the first entry
+	end  func()          // ends ctx, if ctx is not the caller's
 	left bool
 }
 
-// Context ends with ErrLost when the lock was not renewed in time, or held for too long. Its Err and Done compare the clock with that end, and
-// do not rely on a timer. An Acquire with it re-enters.
+// Context ends with ErrLost if the lock was not renewed in time, or was held for too long. Its Err and Done compare the clock with that end
+// and do not rely on a timer. An Acquire with it re-enters.
 func (l *engineLease) Context() context.Context {
 	if l.ctx != nil {
 		return l.ctx
@@ -25,10 +25,10 @@ func (l *engineLease) Context() context.Context {
 	return l.h.context()
 }
 
-// Fence rises with every hold; entries of one hold have the same.
+// Fence rises with every hold; all entries of one hold have the same fence.
 func (l *engineLease) Fence() uint64 { return l.h.fence }
 
-// Release leaves the hold; the last to leave releases it. Nil also says: it was passed on within this process.
+// Release leaves the hold; the last entry to leave releases the lock. Nil may also mean that the lock was passed on within this process.
 func (l *engineLease) Release(ctx context.Context) error {
 	h := l.h
 	h.e.mu.Lock()
@@ -52,8 +52,8 @@ func (l *engineLease) Release(ctx context.Context) error {
 	return nil
 }
 
-// enter is re-entry: counted here, and free of charge. It returns no lease and no error if the hold was released in order: a context that is
-// detached from it carries it on, and may be used to acquire the lock again.
+// enter re-enters the hold: it counts the entry here and sends nothing. It returns no lease and no error if the hold was released normally.
+// Then ctx was detached from the lease's context, still carries the hold, and may be used to acquire the lock again.
 func (h *holding) enter(ctx context.Context, m mode) (lock.Lease, error) {
 	h.e.mu.Lock()
 	released := h.entries == 0 && !h.lost
@@ -76,7 +76,7 @@ func (h *holding) enter(ctx context.Context, m mode) (lock.Lease, error) {
 	if ctx.Done() == outer.Done() {
 		return &engineLease{h: h, ctx: ctx}, nil
 	}
-	// It may carry the hold and be detached from it: then the end of the hold is brought to it.
+	// ctx may carry the hold and yet be detached from its context, so the end of the hold is forwarded to it.
 	inner, cancel := context.WithCancelCause(ctx)
 	bring := func() { cancel(context.Cause(outer)) }
 	stop := context.AfterFunc(outer, bring)

@@ -68,8 +68,8 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 	}
 }
 
-// The fencing counter outlives its last use by half of FenceTTL at least, however long it has been used, and by FenceTTL at most, so that keys
-// that are used once do not stay for long.
+// The fencing counter outlives its last use by at least half of FenceTTL, however long it has been used, and by FenceTTL at most, so that
+// keys that are used once do not stay for long.
 func TestEngineFenceTTL(t *testing.T) {
 	s := testenv.Redis(t)
 	ctx, c := t.Context(), locktest.RedisClient(t, s)
@@ -95,8 +95,8 @@ func TestEngineFenceTTL(t *testing.T) {
 	}
 }
 
-// The tickets that order the queue stay for as long as somebody waits, however long the holder keeps the lock: else who comes later would be
-// the first. The fence rises too, although the counter began with the waiter's ticket.
+// The tickets that order the queue stay for as long as somebody waits, however long the holder keeps the lock; otherwise a later waiter
+// would be first. The fence rises too, although the counter began with the waiter's ticket.
 func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 	s := testenv.Redis(t)
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
@@ -126,7 +126,7 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 	}
 }
 
-// A counter of which only the tickets are left, as after a waiter that gave up, does not let the fence begin at one.
+// A counter that has only tickets left, for example after a waiter gave up, does not make the fence begin at one.
 func TestEngineFenceWhereOnlyTicketsAreLeft(t *testing.T) {
 	s := testenv.Redis(t)
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {

@@ -24,7 +24,7 @@ type fencedLocker struct {
 }
 
 // Acquire does what [lock.Locker] says. If the resource could not be asked, the resource's error is joined with [lock.ErrUnavailable].
-// [lock.WithWait] bounds seen too, through its context: together with the wait it may take [Options.AttemptLimit] longer.
+// [lock.WithWait] also bounds seen, through its context. Acquire may then take [Options.AttemptLimit] longer than the wait.
 func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	began := time.Now()
 	got, err := f.e.acquire(ctx, key, handingOff)
@@ -50,14 +50,14 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, erro
 	if err == nil {
 		return got, nil
 	}
-	_ = f.e.within(asking, func() error { return l.Release(ctx) }) // it goes on where asking has ended
+	_ = f.e.within(asking, func() error { return l.Release(ctx) }) // it continues in the background if asking has ended
 	if lease.Ended(ctx) {
 		return nil, lock.GaveUp(ctx)
 	}
 	return nil, fmt.Errorf("%w: engine: fence of %s: %w", lock.ErrUnavailable, key, err)
 }
 
-// within runs f, and returns its error, or that of ctx while f goes on.
+// within runs f and returns its error. If ctx ends first, it returns the cause of that, and f continues.
 func (e *Engine) within(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	e.mu.Lock()

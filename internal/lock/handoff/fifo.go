@@ -2,20 +2,20 @@ package handoff
 
 import "iter"
 
-// fifo is a queue that any member can leave in constant time: thousands may give up at once, under the engine's mutex.
+// fifo is a queue that any member can leave in constant time: thousands may give up at once, while the engine's mutex is held.
 type fifo[T any] struct {
 	first, last *place[T]
 	size        int
 }
 
-// place is where a member stands in the one queue that it may be in.
+// place is a member's position in the one queue that it may be in.
 type place[T any] struct {
 	member        *T
-	queue         *fifo[T] // nil while it is in none
+	queue         *fifo[T] // nil while the member is in no queue
 	before, after *place[T]
 }
 
-// push adds a member that stands in no queue.
+// push adds a member that is in no queue.
 func (q *fifo[T]) push(p *place[T]) {
 	p.queue, p.before = q, q.last
 	if q.last == nil {
@@ -27,7 +27,7 @@ func (q *fifo[T]) push(p *place[T]) {
 	q.size++
 }
 
-// remove takes a member out, and returns false if it was not in this queue.
+// remove takes a member out. It returns false if the member was not in this queue.
 func (q *fifo[T]) remove(p *place[T]) bool {
 	if p.queue != q {
 		return false
@@ -54,7 +54,7 @@ func (q *fifo[T]) pop() *T {
 	return p.member
 }
 
-// all yields the members from the first to the last; the one that was yielded may leave.
+// all yields the members from first to last. The member that was yielded may leave.
 func (q *fifo[T]) all() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for p := q.first; p != nil; {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// standing lists the names of those in a queue, forwards, and fails where backwards it has others.
+// standing lists the names of a queue's members forwards, and fails if the list backwards differs.
 func standing(t *testing.T, q *fifo[string]) (names []string) {
 	t.Helper()
 	for name := range q.all() {
@@ -62,7 +62,7 @@ func TestFifo(t *testing.T) {
 	}
 }
 
-// The work of leaving is that of one member: whoever stands in between, the ways from both ends to it are cut here, so that a search would fail.
+// Leaving takes constant time. Here the links from both ends to the member that leaves are cut, so a search for it would fail.
 func TestFifoLeavingLooksAtNoOthers(t *testing.T) {
 	q, places := queueOf("a", "b", "c", "d", "e", "f", "g")
 	places[1].after, places[5].before = nil, nil
@@ -71,7 +71,7 @@ func TestFifoLeavingLooksAtNoOthers(t *testing.T) {
 	}
 }
 
-// What the callers and the engine use for those who leave is that queue.
+// The waiters of a line leave through that queue.
 func TestThousandsLeave(t *testing.T) {
 	const n = 40000
 	l := &line{e: &Engine{}, phase: held}

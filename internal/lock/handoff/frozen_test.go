@@ -19,11 +19,11 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// oneClaim is what a silent process may cost its rivals: a grant that it does not answer, and the poll that finds this.
+// oneClaim is what a silent process may cost its rivals: one grant that it does not answer, and the time until a poll finds this.
 const oneClaim = 2500*time.Millisecond + 600*time.Millisecond
 
-// A process that says nothing more, while its connections stand, costs its rivals one claim in all, however many of its waiters are in the
-// queue, and wherever they are (invariant 6).
+// A process that is silent while its connections stay open costs its rivals one grant timeout in all, however many of its waiters are in
+// the queue, and wherever they are (invariant 6).
 func TestEngineSilentProcessCostsOneClaim(t *testing.T) {
 	for name, c := range map[string]struct{ holder, silent, rival []string }{
 		"fair":                  {[]string{"fair"}, []string{"fair"}, nil},
@@ -65,7 +65,7 @@ func TestEngineSilentProcessCostsOneClaim(t *testing.T) {
 	}
 }
 
-// A process that lives keeps its places, also where the lock of one of its holders expires, or is deleted by hand (invariant 8).
+// A process that is alive keeps its places, even if the lock of one of its holders expires or is deleted by hand (invariant 8).
 func TestEngineLapseSparesTheLiving(t *testing.T) {
 	for i, kind := range []string{"fair", "rw-write", "fair", "rw-write"} {
 		since := time.Duration(i/2) * 5 * time.Second // since the grant: before and after the first poll
@@ -97,8 +97,8 @@ func TestEngineLapseSparesTheLiving(t *testing.T) {
 	}
 }
 
-// A real process is stopped while fifteen of its waiters are in the queue: one of them is granted the lock in vain. When it goes on, all of
-// them get in, though at other places (invariants 5 and 6).
+// A real process is stopped while fifteen of its waiters are in the queue; one of them is granted the lock in vain. When the process goes
+// on, all of them get in, though at other places (invariants 5 and 6).
 func TestEngineStoppedProcess(t *testing.T) {
 	t.Parallel()
 	const waiters = 15
@@ -140,7 +140,7 @@ func TestEngineStoppedProcess(t *testing.T) {
 	}
 }
 
-// stoppable starts a copy of this program with waiters for a lock. Each prints a line when it is in, and releases.
+// stoppable starts a copy of this program with waiters for a lock. Each waiter prints a line when it is in, and releases.
 func stoppable(t *testing.T, s *testenv.RedisServer, name, key string, waiters int) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEngineStoppedChild$")

@@ -47,7 +47,7 @@ func isFull(t *testing.T, c *redis.Client) {
 	}
 }
 
-// A server that is full, and evicts nothing, still lets holders release and waiters leave, and those who had queued get in.
+// On a server that is full and evicts nothing, holders can still release, waiters can leave, and waiters that had queued get in.
 func TestEngineFullRedis(t *testing.T) {
 	t.Parallel()
 	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-write", "rw-read"}, {"rw-read", "rw-write"}} {

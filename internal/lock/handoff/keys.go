@@ -7,17 +7,18 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// Keys are the keys that the engine keeps for one lock in Redis. While nobody holds the lock or waits for it, deleting them is harmless, with
-// one exception, Fence: a counter that is missing goes on from the server's clock, in microseconds. That is above the tokens it gave out
-// before, unless the clock went back by more than the time since the last grant; a counter that has expired was idle for at least half of
-// [Options.FenceTTL]. After such a jump the fences of a key are too low until the clock has caught up, and data that checks them refuses its holders.
+// Keys are the keys that the engine keeps in Redis for one lock. Deleting them is harmless while nobody holds the lock or waits for it,
+// except for Fence. A missing counter starts again from the server's clock, in microseconds. That is above the tokens that it gave out
+// before, unless the clock went back by more than the time since the last grant. A counter that has expired was idle for at least half of
+// [Options.FenceTTL]. After such a jump the fences of a key are too low until the clock has caught up, and data that checks them refuses
+// its holders.
 //
 // There are also tombstones. A cancelled attempt leaves one for a minute. A read lock leaves one for ten seconds if its acquire may have been
 // sent twice; with a client that repeats commands by itself, that is always.
 type Keys struct {
 	Lock         string // the owner's token, for as long as the lock is held
-	Queue        string // the waiters' tokens; lasts FenceTTL after a waiter last joined it or was looked after
-	Fence        string // the fencing counter, the last ticket, and the process that was granted the lock last; lasts FenceTTL at most after the last use, and half of it at least
+	Queue        string // the waiters' tokens; expires FenceTTL after a waiter last joined or was polled
+	Fence        string // the fencing counter, the last ticket and the last grantee; expires FenceTTL/2 to FenceTTL after the last use
 	LastReleaser string // the token of the last release; lasts a TTL or a minute at most
 	Readers      string // the readers' tokens; lasts no longer than the last of them, or ten seconds longer if a writer waits
 }

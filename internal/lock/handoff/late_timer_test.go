@@ -13,7 +13,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// gate is an Adder that blocks once, when it is shut. An engine tells its metrics under its mutex, so that none of its timers gets on.
+// gate is an Adder that blocks once, when it is shut. The engine reports its metrics under its mutex, so none of its timers can proceed
+// meanwhile.
 type gate struct {
 	shut          atomic.Bool
 	reached, open chan struct{}
@@ -26,8 +27,8 @@ func (g *gate) Add(float64) {
 	}
 }
 
-// A process that was stopped may run its holder before its timers. Here the engine's timer cannot get on at all: still every context of the
-// hold has ended when anybody looks at it past the TTL, and so have those derived from it.
+// A process that was stopped may run its holder before its timers. Here the engine's timer cannot proceed at all. Still every context of
+// the hold has ended when anybody checks it past the TTL, and so have the contexts derived from it.
 func TestEngineContextEndsWithoutATimer(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -70,7 +71,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 	}
 }
 
-// What a look at the clock costs the one who asks a lease's context.
+// The cost of a clock check for a caller of a lease's context.
 func BenchmarkContextErr(b *testing.B) {
 	s := testenv.Redis(b)
 	lease, err := engine(b, locktest.RedisClient(b, s), handoff.Options{}).Handoff().Acquire(b.Context(), s.Prefix+"{1}")

@@ -27,7 +27,7 @@ type holding struct {
 	cause   error // why the hold has ended, unless its caller's context had before
 	fence   uint64
 	since   time.Duration
-	ends    atomic.Int64  // until when it can be trusted, on the engine's clock; expired once its context has ended for that
+	ends    atomic.Int64  // until when the hold is valid, on the engine's clock; expired once its context has ended for that reason
 	until   time.Duration // set when it ends
 	first   engineLease
 	entries int32
@@ -78,8 +78,9 @@ func (h *holding) context() context.Context {
 // expired is the value of ends after the holder was told that its time is over.
 const expired = 0
 
-// look ends the hold's context if its time is over, however late the timer is; the engine follows when the timer fires. It takes no mutex: a
-// context's Err may be called under the engine's, if another hold's context descends from this one.
+// look ends the hold's context if its time is over, even if the timer is late; the engine follows when the timer fires. look takes no
+// mutex: Err of a context may be called while the engine's mutex is held, if that context belongs to another hold and descends from this
+// one.
 func (h *holding) look() {
 	for {
 		ends := h.ends.Load()
@@ -96,7 +97,7 @@ func (h *holding) look() {
 // over says whether the hold has ended, or its time has run out. The mutex is held.
 func (h *holding) over() bool { return h.ended || int64(h.e.now()) >= h.ends.Load() }
 
-// extend has l trusted until then. It is false if the holder was told a moment ago that its time was over. The mutex is held.
+// extend makes l's hold valid until then. It returns false if the holder was told a moment ago that its time was over. The mutex is held.
 func (l *line) extend(until time.Duration) bool {
 	l.until = until
 	for {
@@ -225,7 +226,7 @@ func (h *holding) release(ctx context.Context, next string) error {
 	switch {
 	case a.err != nil:
 		h.unsure = true
-		e.cleanLater(l.key, h.token, e.now(), a.err) // else the lock would stay for what is left of its TTL
+		e.cleanLater(l.key, h.token, e.now(), a.err) // else the lock would stay for the rest of its TTL
 		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
 	case h.undone: // the cancel is remembered as a release, and came when others could be let in
 		return lock.ErrLost

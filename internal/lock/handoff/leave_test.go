@@ -12,7 +12,8 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// Forty thousand callers give up at the same moment: all come back with ErrBusy at that moment of the bubble's clock, the holder keeps the lock, and the next one gets it.
+// Forty thousand callers give up at the same moment. All return ErrBusy at that moment of the bubble's clock, the holder keeps the lock,
+// and the next caller gets it.
 func TestEngineThousandsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 40000

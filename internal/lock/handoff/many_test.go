@@ -65,8 +65,8 @@ func crowd(t *testing.T, m *miniredis.Miniredis, l lock.Locker, n int) {
 	}
 }
 
-// Thousands of keys that are waited for share their polls: a command for each ten milliseconds, however many there are, and none is so large
-// that it occupies the server. So it is when all have begun together, and after all have lost their connection together.
+// Thousands of waited-for keys share their polls: one command every ten milliseconds, however many keys there are, and no command is so
+// large that it occupies the server. That also holds when all waits began together, and after all keys lost their connection together.
 func TestEnginePollsOfManyKeysAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 1500
@@ -92,7 +92,7 @@ func TestEnginePollsOfManyKeysAreShared(t *testing.T) {
 	})
 }
 
-// Whatever happens to one of thousands of keys is found by the shared polls as it is by a poll of its own: no message comes here.
+// The shared polls find everything that happens to one of thousands of keys, as a poll of its own would: no message comes here.
 func TestEnginePollsOfManyKeysFind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 300

@@ -18,31 +18,32 @@ var (
 	enginePeek = newScript(enginePeekSource)
 )
 
-// Thousands of keys that are waited for share their polls: those that are due within a pollGap go together, peekSize in a command, which
-// occupies the server for about 0.2 ms, and pollBurst at a time. A peek changes nothing, and says which of its keys must be polled one by one.
+// Thousands of waited-for keys share their polls. The polls that fall due within a pollGap are sent together, peekSize keys per command and
+// at most pollBurst keys at a time; one command occupies the server for about 0.2 ms. A peek changes nothing. It says which of its keys
+// must be polled one by one.
 const (
 	maxPollGap = 40 * time.Millisecond
 	peekSize   = 100
 	pollBurst  = 10 * peekSize
-	fewPolls   = 4 // fewer than that are polled one by one, which finds and repairs at once
+	fewPolls   = 4 // fewer are polled one by one, which finds and repairs in one step
 )
 
 // pollGap is the least time between two rounds of polls.
 func (e *Engine) pollGap() time.Duration { return min(maxPollGap, e.lookEvery()/50) }
 
-// peekable says whether a peek says enough about k: one waiter that queues for a lock of which nobody has a part. Now and then a
-// poll must keep the queue from expiring. In a cluster a command may name keys of one slot only.
+// peekable says whether a peek is enough for k: it has one waiter, and that waiter does not queue for a read-write lock. From time to time
+// a poll must keep the queue from expiring. In a cluster a command may only name keys of one slot.
 func (e *Engine) peekable(k *lookout, now time.Duration) bool {
 	return e.publish == "PUBLISH" && k.lines.size == 1 && !k.lines.first.member.mode.shares() && now-k.polled < e.o.FenceTTL/4
 }
 
-// pollDue does what is due among the polls, the oldest first, and leaves what is too much for the next tick. The mutex is held.
+// pollDue handles the polls that are due, the oldest first, and leaves what exceeds one burst to the next tick. The mutex is held.
 func (e *Engine) pollDue(now time.Duration) {
 	var due []*lookout
 	for n := 0; n < pollBurst && len(e.polls) > 0 && e.polls[0].at <= now; n++ {
 		a := e.polls[0]
 		if k := a.look; k != nil {
-			e.schedule(a, now+e.lookAfter(0)) // moves it, so that the heap is touched once
+			e.schedule(a, now+e.lookAfter(0)) // moves it: one operation of the heap
 			if !k.busy {
 				due = append(due, k)
 			}
@@ -76,7 +77,8 @@ func (e *Engine) pollDue(now time.Duration) {
 	e.spawn(func() { e.inTurn(peeks) })
 }
 
-// inTurn sends peeks one after the other, so that the server does something else in between. Where one fails, the others do not wait for it.
+// inTurn sends peeks one after the other, so that the server can serve other commands in between. When one fails, it sends the rest at
+// once.
 func (e *Engine) inTurn(peeks []func() error) {
 	i := 0
 	for i < len(peeks) && peeks[i]() == nil {
@@ -89,7 +91,7 @@ func (e *Engine) inTurn(peeks []func() error) {
 	}
 }
 
-// peek makes one command for many keys; the function that it returns sends the command and takes the answer. The mutex is held.
+// peek prepares one command for many keys. The function that it returns sends the command and handles the answer. The mutex is held.
 func (e *Engine) peek(all []*lookout) func() error {
 	lines, tokens := make([]*line, len(all)), make([]string, len(all))
 	c := newCall(enginePeek)
@@ -112,7 +114,7 @@ func (e *Engine) peek(all []*lookout) func() error {
 	}
 }
 
-// peeked takes what a peek found.
+// peeked handles the answer to a peek.
 func (e *Engine) peeked(all []*lookout, lines []*line, tokens []string, c *call) {
 	v, _ := c.reply.([]any)
 	if c.err == nil && len(v)%2 == 0 {
@@ -127,7 +129,7 @@ func (e *Engine) peeked(all []*lookout, lines []*line, tokens []string, c *call)
 		}
 		l := lines[i]
 		switch {
-		case l.token != tokens[i] || l.phase != queued: // served meanwhile, or given up
+		case l.token != tokens[i] || l.phase != queued: // served or given up meanwhile
 		case k.failed >= tries:
 			e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, c.err), true)
 		case c.err == nil:

@@ -18,18 +18,19 @@ type lookout struct {
 	alarm  alarm
 	key    string
 	queue  string         // Keys.Queue
-	tail   string         // of the channel through which its messages come
+	tail   string         // suffix of the channel that carries its messages
 	place  place[lookout] // among the keys of that channel
 	polled time.Duration  // when it was last polled alone
 	failed int
 	busy   bool
 }
 
-// lookEvery is the most time between two polls of a key. It is less than a claim, so that a grant whose message was lost is found in time.
+// lookEvery is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose message was lost is
+// found in time.
 func (e *Engine) lookEvery() time.Duration { return e.claim * 4 / 5 }
 
-// lookAfter is the time until the next poll of a key, and is over soon after the owner's time runs out. Where many keys are waited for, it is
-// 20 % more or less than its mean: else the polls of those that began together, or were all late, would stay together.
+// lookAfter is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. With many keys
+// the time is random, within 20 % of its mean: otherwise polls that began together, or were all late, would stay together.
 func (e *Engine) lookAfter(ttl time.Duration) time.Duration {
 	d := e.lookEvery()
 	if len(e.rooms) > fewPolls {
@@ -75,8 +76,8 @@ func (e *Engine) unlook(l *line) {
 	}
 }
 
-// lookAll polls the keys whose messages come through the channel that ends with tail: when it is heard (again), messages may have been missed.
-// Where they are thousands they are polled one after the other, as fast as the polls go.
+// lookAll polls the keys whose messages come through the channel with the suffix tail: messages may have been missed before the channel was
+// subscribed (again). Thousands of keys are polled one after the other, as fast as polls may be sent.
 func (e *Engine) lookAll(tail string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -172,7 +173,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 		}
 	}
 	if e.rooms[k.key] == k {
-		if k.lines.size > len(lines) { // the others next time
+		if k.lines.size > len(lines) { // the others follow next time
 			for _, l := range lines {
 				if k.lines.remove(&l.place) {
 					k.lines.push(&l.place)

@@ -22,7 +22,7 @@ type line struct {
 	number  uint64 // of the token
 	waiters fifo[waiter]
 	place   place[line] // among the lines that are queued for the key
-	hold    *holding    // whoever has it; nil unless held
+	hold    *holding    // the current hold; nil unless held
 
 	fence, last uint64        // the next fencing token to give out, the last reserved
 	granted     time.Duration // when this process got it
@@ -39,7 +39,7 @@ type line struct {
 	renewing bool
 	noted    bool // Redis has a note of the grant, until the first renewal
 	repeat   bool // a message came while an acquire was under way: ask again
-	strays   bool // a request for it was sent more than once: one may yet arrive, after the release
+	strays   bool // a request for it was sent more than once: a duplicate may still arrive, after the release
 }
 
 type phase uint8
@@ -94,7 +94,7 @@ func (e *Engine) join(w *waiter, key string, m mode) (*line, error) {
 	return l, nil
 }
 
-// patient says whether somebody in l waits for more than the answer to one attempt.
+// patient says whether a waiter in l may wait for longer than the answer to one attempt.
 func (l *line) patient() bool {
 	for w := range l.waiters.all() {
 		if !w.overdue {
@@ -130,7 +130,7 @@ func (e *Engine) serve(l *line, since time.Duration) {
 	l.hold.l, l.hold.token, l.hold.fence, l.hold.since = l, l.token, l.fence, now
 	l.hold.ends.Store(int64(l.end()))
 	l.fence++
-	if l.renewing { // then the alarm is for the end of the hold before
+	if l.renewing { // the alarm is still set for the end of the previous hold
 		e.schedule(&l.alarm, l.end())
 	}
 	add(e.m.Acquired, 1)

@@ -13,25 +13,25 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// doubt is what an engine knows about whether its Redis is still the one that granted its holds. It has its doubts when a connection was lost
-// or an answer is missing: the server may have restarted empty, or a replica that never heard of a hold may have taken its place. When the
-// server answers again, all holds that were confirmed before are renewed at once. A holder that has lost its lock so learns it within a
-// second, and not with its next regular renewal. Times are on the engine's clock.
+// doubt records that Redis may no longer be the server that granted the holds. A lost connection or a missing answer raises a doubt: the
+// server may have restarted empty, or a replica that does not know a lock may have taken over. When the server answers again, all holds
+// that were confirmed before the doubt are renewed at once. So a holder that has lost its lock learns it within a second, not only with its
+// next regular renewal. Times are on the engine's clock.
 type doubt struct {
 	epoch   time.Time
-	since   atomic.Int64  // when it was raised last
-	settled atomic.Int64  // the last one that was settled
-	stale   atomic.Uint32 // connections that the client had closed, when it last made one
+	since   atomic.Int64  // when the last doubt was raised
+	settled atomic.Int64  // the last doubt that was settled
+	stale   atomic.Uint32 // how many connections the client's pool had discarded when it last dialed
 }
 
-// doubtRest is for how long doubts are gathered before the holds are renewed: what breaks one connection breaks others.
+// doubtRest is how long settle waits for further doubts before it renews the holds: a fault that breaks one connection breaks others.
 const doubtRest = 200 * time.Millisecond
 
-// raise has the holds renewed with the next answer.
+// raise records a doubt. The next answer has the holds renewed.
 func (d *doubt) raise() { d.since.Store(int64(time.Since(d.epoch))) }
 
-// heard takes the outcome of a call. In a cluster it says nothing about the other nodes: there the renewals themselves, which are repeated
-// soon, and the subscribers find out.
+// heard handles the outcome of a call. In a cluster it does nothing, because the outcome says nothing about the other nodes. There the
+// renewals themselves, which are repeated soon, and the subscribers notice.
 func (e *Engine) heard(err error) {
 	switch {
 	case e.publish == "SPUBLISH":
@@ -42,7 +42,8 @@ func (e *Engine) heard(err error) {
 	}
 }
 
-// doubtful says whether err leaves open which server has the locks: it did not answer, or it says that it is not, or not yet, their master.
+// doubtful says whether err leaves open which server has the locks: no answer came, or the server said that it is not the master, or not
+// ready.
 func doubtful(err error) bool {
 	var said redis.Error
 	switch {
@@ -56,7 +57,7 @@ func doubtful(err error) bool {
 	})
 }
 
-// settle renews the holds if there is a doubt.
+// settle renews the holds if there is a doubt that no other answer has settled.
 func (e *Engine) settle() {
 	since, settled := e.doubt.since.Load(), e.doubt.settled.Load()
 	if since <= settled || !e.doubt.settled.CompareAndSwap(settled, since) {
@@ -72,7 +73,7 @@ func (e *Engine) settle() {
 	})
 }
 
-// confirm renews the holds that were confirmed before the last doubt. The mutex is held.
+// confirm renews the holds that concerns selects and that were confirmed before the last doubt. The mutex is held.
 func (e *Engine) confirm(concerns func(*line) bool) {
 	var due []*line
 	since := time.Duration(e.doubt.since.Load())
@@ -81,7 +82,7 @@ func (e *Engine) confirm(concerns func(*line) bool) {
 		case l.asked >= since || !concerns(l):
 		case l.phase == draining:
 			e.askAgain(l)
-		case l.phase == held && !l.renewing: // what is under way is renewed again after it, see sendRenewal
+		case l.phase == held && !l.renewing: // a renewal in flight is repeated after its answer, see sendRenewal
 			l.renewing = true
 			e.schedule(&l.alarm, l.end())
 			due = append(due, l)
@@ -90,7 +91,7 @@ func (e *Engine) confirm(concerns func(*line) bool) {
 	e.renew(due)
 }
 
-// reconnected renews the holds of a node, because a connection that listened there was lost, or has been replaced.
+// reconnected renews the holds of a node after a subscriber's connection to it was lost or replaced.
 func (e *Engine) reconnected(at string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -101,8 +102,8 @@ func (e *Engine) reconnected(at string) {
 	})
 }
 
-// dialed is a hook for a client of one server. The client replaces a connection that the server has closed without an error of any call: then
-// there is a doubt as well. It outlives its engine, as the client does, so it holds no engine.
+// dialed is a hook for a client of one server. The client may replace a connection that the server has closed although no call has failed;
+// that is a doubt too. The hook outlives the engine, as the client does, so it has no reference to the engine.
 type dialed struct {
 	doubt *doubt
 	stats func() *redis.PoolStats
@@ -113,7 +114,7 @@ func watchDials(d *doubt, c *redis.Client) {
 	c.AddHook(dialed{d, c.PoolStats})
 }
 
-// DialHook sees every connection that is made.
+// DialHook is called for every connection that is made.
 func (d dialed) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)

@@ -18,8 +18,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// A server loses its memory and all connections: a holder whose process listens, or sends anything afterwards, learns of it within a second,
-// however long its TTL is (invariant 2).
+// A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards, learns of it within a
+// second, however long its TTL is (invariant 2).
 func TestEngineReconnectAsksAboutHolds(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		for how, after := range map[string]func(t *testing.T, l, other lock.Locker) (noticed func()){
@@ -66,7 +66,7 @@ func TestEngineReconnectAsksAboutHolds(t *testing.T) {
 	}
 }
 
-// A server that was out of reach for a while, and comes back as it was, costs no holder its lock, and each a renewal or two.
+// A server that was out of reach for a while and comes back unchanged costs no holder its lock, and each holder a renewal or two.
 func TestEngineReconnectKeepsHolds(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, wires := network(t, 2)
@@ -93,7 +93,7 @@ func TestEngineReconnectKeepsHolds(t *testing.T) {
 	})
 }
 
-// following is a client that finds its server as by a name: the one that at points to.
+// following is a client that finds its server as if by a name: the server that at points to.
 func following(t *testing.T, at *atomic.Pointer[redis.Options]) *redis.Client {
 	t.Helper()
 	o := *at.Load()

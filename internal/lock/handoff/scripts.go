@@ -44,7 +44,7 @@ var (
 // script is one of the engine's.
 type script struct {
 	*redis.Script
-	keys int // of scriptKeys, where it takes those of one token
+	keys int // how many of scriptKeys it takes, if it takes those of one token
 }
 
 func newScript(text string) *script { return &script{redis.NewScript(text), 5} }
@@ -76,8 +76,8 @@ type answer struct {
 	err     error
 }
 
-// newCall is a call of a script with the pass function about a token: with its keys, and the first arguments, which all of them have. The
-// caller adds the rest; the last one is always keep.
+// newCall makes a call of a script about one token, with its keys and the first arguments, which are the same for all these scripts. The
+// caller adds the rest; the last argument is always keep.
 func (e *Engine) newCall(s *script, m mode, key, token string) *call {
 	k := scriptKeys(key, token)
 	c := newCall(s, k[:s.keys]...)
@@ -96,15 +96,16 @@ const (
 	tryPause = 5 * time.Millisecond // before the second try; four times as long before the third
 )
 
-// lasting says that sending a call again at once would not help, or that it is answered.
+// lasting says that there is no error, or one that would not go away if the call were sent again at once.
 func lasting(err error) bool {
 	return err == nil || refused(err) || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas)
 }
 
-// refused says that the server refuses a call for a reason that only an operator changes: what is in the key, the permissions of the user,
-// the slots of the keys. Before Redis 7 the code of an error within a script comes after the script's place.
+// refused says that the server refuses a call for a reason that only an operator can change: the type of a key, the permissions of the
+// user, or the slots of the keys. Before Redis 7 the message of an error within a script begins with the script's name, and the code comes
+// after it.
 func refused(err error) bool {
-	inScript := redis.HasErrorPrefix(err, "Error ") // which does not count a leading ERR
+	inScript := redis.HasErrorPrefix(err, "Error ") // HasErrorPrefix ignores a leading ERR
 	return slices.ContainsFunc([]string{"WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT"}, func(code string) bool {
 		return redis.HasErrorPrefix(err, code) || inScript && strings.Contains(err.Error(), ": "+code+" ")
 	})
@@ -205,7 +206,7 @@ func (e *Engine) newRelease(l *line, token, next string) *call {
 // sendCancel undoes an attempt, later where it fails.
 func (e *Engine) sendCancel(key, token string) { e.cancelSince(key, token, e.now()) }
 
-// cancelSince undoes an attempt that ended at the time ended.
+// cancelSince cancels an attempt that ended at the time ended.
 func (e *Engine) cancelSince(key, token string, ended time.Duration) {
 	m := modeOf(token)
 	c := e.newCall(m.scripts().cancel, m, key, token).add(rememberCancel, e.keep)

@@ -104,7 +104,7 @@ func (p *posts) unconfirm(o *post) {
 	cluster, first := p.e.publish == "SPUBLISH", !o.broken
 	o.broken, o.doubted = true, o.doubted || cluster
 	p.mu.Unlock()
-	if cluster && first { // the node may never come back: then the renewals find its successor
+	if cluster && first { // the node may never come back: the renewals find its successor
 		p.e.reconnected(o.at)
 	}
 }
@@ -147,7 +147,7 @@ func (p *posts) replace(o *post) {
 	}
 }
 
-// confirm notes that a channel is heard, or no longer, and looks after its waiters: they may have missed something.
+// confirm notes that a channel is subscribed, or no longer, and has its keys polled: messages may have been missed.
 func (p *posts) confirm(o *post, name string, ended bool) {
 	p.mu.Lock()
 	if c := o.channels[name]; ended {

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A tick touches no alarm that is not due: these belong to nothing, so that whatever touched them would crash. They are due soon, as all polls and
-// renewals of a busy process are.
+// A tick touches no alarm that is not due. The alarms here belong to nothing, so touching one would crash. They are due soon, like the
+// polls and renewals of a busy process.
 func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer c.Close()

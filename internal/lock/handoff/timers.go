@@ -9,9 +9,8 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// alarm is a moment at which something must be done: for a line its renewal or the end of its trust, for a look-out the
-// next poll. One timer of the process serves them all, through two heaps: renewals are made in advance, so that many share a command, and
-// polls are not.
+// alarm is a moment at which something must be done: for a line its renewal or the end of its lease, for a lookout the next poll. One timer
+// of the process serves all alarms, through two heaps: renewals may be made early, so that many share a command, and polls may not.
 type alarm struct {
 	at    time.Duration
 	line  *line
@@ -72,7 +71,7 @@ func (e *Engine) unschedule(a *alarm) {
 	}
 }
 
-// next is when the timer must fire, false where nothing is to be done.
+// next returns when the timer must fire; ok is false if there is nothing to do.
 func (e *Engine) next() (at time.Duration, ok bool) {
 	if ok = len(e.polls) > 0; ok {
 		at = max(e.polls[0].at, e.polledAt+e.pollGap())
@@ -96,7 +95,7 @@ func (e *Engine) arm() {
 	}
 }
 
-// tick does what is due, and touches no alarm that is not, but for renewals.
+// tick handles the alarms that are due. It touches no others, except renewals that are due soon.
 func (e *Engine) tick() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -115,7 +114,7 @@ func (e *Engine) tick() {
 	e.arm()
 }
 
-// renewDue makes the renewals that are due. Those that are due soon go along, so that many locks share a command. The mutex is held.
+// renewDue makes the renewals that are due, and those that are due soon, so that many locks share a command. The mutex is held.
 func (e *Engine) renewDue(now time.Duration) {
 	var due, later []*line
 	for len(e.renewals) > 0 && e.renewals[0].at <= now+e.o.TTL/10 {
@@ -139,10 +138,10 @@ func (e *Engine) renewDue(now time.Duration) {
 	e.renew(due)
 }
 
-// renewRest is for how long at most a renewal rests that was not answered.
+// renewRest is the longest pause before a renewal that was not answered is repeated.
 const renewRest = 500 * time.Millisecond
 
-// renewSize is how many locks one renewal command keeps alive: the server is busy for about 0.13 ms with a hundred.
+// renewSize is how many locks one renewal command keeps alive; a hundred occupy the server for about 0.13 ms.
 const renewSize = 100
 
 // batch names the command that a renewal goes with: in a cluster one for each hash tag, or key without one, and readers have

@@ -52,11 +52,12 @@ func NewExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *Expiry {
 	return e
 }
 
-// Clocked returns a context of a lease whose Err and Done call look first. look compares the clock with the end of the lease, and ends ctx if
-// it has passed. A process that was stopped past this end may run its holder before its timers; so the holder still never sees a live context.
-// look must not block: Err may be called under any mutex.
+// Clocked returns a context of a lease whose Err and Done first call look. look compares the clock with the end of the lease, and ends ctx
+// if that has passed. So the holder never sees a live context after this end, not even in a process that was stopped past it and runs its
+// holder before its timers. look must not block: Err may be called under any mutex.
 //
-// A context derived from this one ends when this one does, which a timer or anybody's look brings about. Its own Err does not look.
+// A context derived from this one ends when this one does: when the timer fires, or when anybody calls Err or Done of this one. Its own Err
+// does not look.
 func Clocked(ctx context.Context, look func()) context.Context { return &clocked{ctx, look} }
 
 type clocked struct {
@@ -64,13 +65,13 @@ type clocked struct {
 	look func()
 }
 
-// Done looks at the clock, and returns the channel of the context within.
+// Done looks at the clock, and returns the channel of the wrapped context.
 func (c *clocked) Done() <-chan struct{} {
 	c.look()
 	return c.Context.Done()
 }
 
-// Err looks at the clock, and returns the error of the context within.
+// Err looks at the clock, and returns the error of the wrapped context.
 func (c *clocked) Err() error {
 	c.look()
 	return c.Context.Err()

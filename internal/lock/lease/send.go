@@ -2,9 +2,9 @@ package lease
 
 import "context"
 
-// Send runs f, which asks the server to do something, and stops waiting for it when ctx ends, but does not cut it off then: a
-// request that is given up may still be carried out, even after the command that was to undo it. That command must wait until over is
-// closed, which means that f has its answer, or that none came within CommandTimeout.
+// Send runs f, which sends a request to the server. When ctx ends, Send returns but lets f go on: a request that was given up may still be
+// carried out, even after the command that was to undo it. That command must wait until over is closed. Then f has its answer, or none came
+// within CommandTimeout.
 func Send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, over <-chan struct{}, err error) {
 	done := make(chan struct{})
 	var got T

@@ -17,10 +17,10 @@ import (
 // A renewal that fails is tried again; whether the session can still be trusted is for its expiry to say, which ends by this
 // process's own clock before the server can end the session, and never comes back.
 //
-// If the reply to an acquire is lost, the key that it may have made lives as long as the session does, and would keep everybody out
-// for as long as this process runs. So the key is deleted; a delete that fails is repeated by the goroutine until it succeeds
-// ([Session.Tidy]), also after the session is lost. The goroutine runs for as long as an acquire or a hold may still need a cleanup
-// ([Session.join]): without it Consul's local contenders would wait for ever, and with ZooKeeper, whose client renews by itself, everybody.
+// If the reply to an acquire is lost, the key that it may have created lives as long as the session, and would keep everybody out for as
+// long as this process runs. So the key is deleted. The goroutine repeats a delete that fails until it succeeds ([Session.Tidy]), even
+// after the session is lost, and it runs for as long as an acquire or a hold may still need a cleanup ([Session.join]). Without that,
+// Consul's local contenders would wait forever; with ZooKeeper, whose client renews by itself, every contender would.
 //
 // The lost acquire may even arrive after that delete. Then only the end of the session frees the key: see [Session.Retire].
 type Session struct {
@@ -33,11 +33,11 @@ type Session struct {
 	done     chan struct{}               // the goroutine has ended
 	mu       sync.Mutex
 	cleanups []func(context.Context) error // pending: each is repeated until it succeeds
-	late     []func(context.Context) error // of a retired session: repeated until the session ends
+	late     []func(context.Context) error // cleanups of a retired session: repeated until it ends
 	users    int                           // acquires and holds that may still need a cleanup
 	retired  bool                          // no user may join
 	ended    bool                          // the goroutine has ended by itself
-	wakeup   chan struct{}                 // there is a new cleanup, or one user less of a session that is lost or retired
+	wakeup   chan struct{}                 // signalled when a cleanup is added, or when a user leaves a lost or retired session
 }
 
 // cleanupRetry is the mean time between two attempts at a pending cleanup.

@@ -7,7 +7,7 @@ import (
 	"lastitem/internal/lock"
 )
 
-// retryLater has the session repeat f until it returns nil or ErrLost.
+// retryLater queues f. The session repeats it until it returns nil or ErrLost.
 func (s *Session) retryLater(f func(context.Context) error) {
 	s.mu.Lock()
 	s.cleanups = append(s.cleanups, f)
@@ -53,9 +53,10 @@ func (s *Session) finish(ctx context.Context) {
 	}
 }
 
-// Retire has the session end as soon as its last user has left; a new acquire opens another. It is for an acquire whose reply was lost
-// and that may arrive at the server after its cleanup: it would take its lock for a session that stays alive, and keep it. When the
-// session has ended the server refuses it. Until then each renewal repeats cleanup, which must do no harm to a later hold.
+// Retire ends the session as soon as its last user has left; a new acquire opens another session. It is for an acquire whose reply was lost
+// and that may still arrive at the server after its cleanup. Such an acquire would take the lock under a session that stays alive, and
+// nobody would release it; once the session has ended, the server refuses it. Until then each renewal repeats cleanup, which must not harm
+// a later hold.
 func (s *Session) Retire(cleanup func(context.Context) error) {
 	s.mu.Lock()
 	s.retired = true
@@ -70,8 +71,8 @@ func (s *Session) isRetired() bool {
 	return s.retired
 }
 
-// cleanLate repeats the cleanups of acquires that may have arrived since the last time. They stop at the first error: the server that
-// did not answer one hardly answers the next, and there is another time.
+// cleanLate repeats the cleanups of acquires that may have arrived since the last time. It stops at the first error: a server that did not
+// answer one cleanup will hardly answer the next, and the next renewal tries again.
 func (s *Session) cleanLate(ctx context.Context) {
 	s.mu.Lock()
 	late := s.late

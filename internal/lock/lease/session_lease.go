@@ -24,12 +24,12 @@ type SessionLease struct {
 	sent   bool // a release was sent whose answer was lost
 }
 
-// Bind makes the context of the hold: ctx, which also ends with ErrLost when the session is lost.
+// Bind derives the context of the hold from ctx. It also ends with ErrLost when the session is lost.
 func (l *SessionLease) Bind(ctx context.Context) {
 	held, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(l.Session.ctx, func() { cancel(lock.ErrLost) })
 	l.ctx = Clocked(held, func() {
-		if l.Session.Lost() { // the hook would run soon, but the holder looks now
+		if l.Session.Lost() { // the hook may not have run yet
 			cancel(lock.ErrLost)
 		}
 	})
@@ -42,8 +42,7 @@ func (l *SessionLease) Context() context.Context { return l.ctx }
 // Fence rises with every hold of the key; 0 with sql-for-update, which issues none.
 func (l *SessionLease) Fence() uint64 { return l.Num }
 
-// Release gives the lock up. Where its outcome stays unknown it is repeated in the background for as long as the session
-// lives.
+// Release gives the lock up. If its outcome is unknown, it is repeated in the background for as long as the session lives.
 func (l *SessionLease) Release(ctx context.Context) error {
 	l.unbind()
 	return l.done.Do(func() error {

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/lock"
 )
 
-// Sessions holds the one session of a process, made with the first hold and again when it was lost or retired.
+// Sessions holds the one session of a process. The first hold opens it, and a later one opens another if it was lost or retired.
 type Sessions struct {
 	open     func(context.Context) (*Session, error)
 	slot     chan struct{} // guards the fields below; full while a goroutine uses them
@@ -86,7 +86,7 @@ func (p *Sessions) Close() error {
 		if s.End != nil {
 			errs = append(errs, s.End(ctx))
 		}
-		s.retryCleanups(ctx) // with the session's end all is free, at the server; local waiters are to know
+		s.retryCleanups(ctx) // the server frees all locks when the session ends; the local waiters must be told
 	}
 	p.now, p.all, p.closed = nil, map[*Session]bool{}, true
 	return errors.Join(errs...)

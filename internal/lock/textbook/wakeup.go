@@ -9,8 +9,8 @@ import (
 
 // Wakeups turns "released" messages into wake-ups of local waiters, over one subscriber connection per process.
 //
-// A message is a hint and may be lost; whoever waits for one tries again when the TTL that it was told has run out. A message wakes one waiter of this process, as
-// only one can win. The connection is made with the first waiter; after a reconnect every channel is woken.
+// A message is a hint and may be lost: a waiter tries again when the TTL that it was told has run out. A message wakes one waiter of this
+// process, as only one can win. The connection is made for the first waiter; after a reconnect every channel is woken.
 type Wakeups struct {
 	c redis.UniversalClient
 

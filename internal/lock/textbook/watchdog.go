@@ -32,17 +32,18 @@ var (
 // Watchdog is the lock as Redisson's RLock has it: reentrant (a hash of owner to entries), kept alive by a watchdog that
 // renews it every third of its TTL, waiters woken by a broadcast when it is released.
 //
-// It is that lock on the wire as well: on one Redis, a Java service with getLock(name) of Redisson (tested with 3.52.0) and this one exclude and
-// wake each other. Keys, hash fields, channel, message and unlock latch are Redisson's; redisson_test.go says which. In a Redis Cluster Redisson
-// may use sharded channels, which this lock does not hear: there they exclude each other, and a waiter is woken by the TTL.
+// It is Redisson's lock on the wire too: on one Redis, a Java service that calls Redisson's getLock(name) (tested with 3.52.0) and this
+// lock exclude and wake each other. Keys, hash fields, channel, message and unlock latch are Redisson's; redisson_test.go says which. In a
+// Redis Cluster Redisson may use sharded channels, which this lock does not hear. There the two still exclude each other, but a waiter
+// wakes only when the TTL ends.
 //
-// Re-entry is explicit: an Acquire with the context of a lease enters that lease again. Where Redisson takes the thread
-// for the owner, a goroutine is nobody here: each hold has a number, in the place of the thread's.
+// Re-entry is explicit: an Acquire with the context of a lease enters that lease again. Redisson identifies the owner by its thread. A
+// goroutine has no identity, so each hold has a number in place of the thread's id.
 //
 // What breaks it: a process that stops as a whole (a long pause, a suspended machine). Its watchdog stops with it, the key
 // expires, a rival enters; and when it wakes up it finishes its write.
 type Watchdog struct {
-	id      string         // of this process, as Redisson's client has one
+	id      string         // of this process, like the id of a Redisson client
 	holds   *atomic.Uint64 // how many there were, to number them
 	c       redis.UniversalClient
 	ttl     time.Duration
@@ -51,8 +52,8 @@ type Watchdog struct {
 	steps   *step.Stream
 }
 
-// NewWatchdog returns the lock on c. Its TTL is ttl, renewed for as long as it is held: what Redisson calls lockWatchdogTimeout, 30 s there by
-// default. wakeups may be nil: waiters then poll.
+// NewWatchdog returns the lock on c. Its TTL is ttl, renewed for as long as the lock is held. Redisson calls this time lockWatchdogTimeout,
+// 30 s by default. wakeups may be nil: waiters then poll.
 func NewWatchdog(c redis.UniversalClient, ttl time.Duration, wakeups *Wakeups, steps *step.Stream) *Watchdog {
 	return &Watchdog{id: lease.NewOwner(), holds: &atomic.Uint64{}, c: c, ttl: ttl, wakeups: wakeups, steps: steps}
 }
@@ -65,7 +66,8 @@ func (l *Watchdog) WithLease(lease time.Duration) *Watchdog {
 	return &fixed
 }
 
-// watchdogPoll is the longest that a waiter without messages goes without trying. latchTime is how long Redis remembers the answer to a release.
+// watchdogPoll is the longest pause between two tries of a waiter that gets no messages. latchTime is how long Redis remembers the answer
+// to a release.
 const (
 	watchdogPoll = 50 * time.Millisecond
 	latchTime    = 10 * time.Second
@@ -74,9 +76,9 @@ const (
 // holdKey finds, in a context, the hold of one key; the value is a *hold.
 type holdKey string
 
-// Acquire enters the lease that ctx carries, or takes the lock. Between tries it waits for a release to be broadcast, or for the time that
-// Redis gave as what is left of the holder's TTL, whichever comes first. It does not poll besides: like Redisson's waiters, one whose message
-// is lost sleeps for what was left of the TTL when it last asked.
+// Acquire enters the lease that ctx carries, or takes the lock. Between tries it waits for the broadcast of a release, or for the rest of
+// the holder's TTL as Redis last reported it, whichever comes first. Besides that it does not poll: like a waiter of Redisson, it sleeps
+// for the rest of that TTL if the message is lost.
 func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	l.steps.At(ctx, step.Waiting, key)
 	if h, ok := ctx.Value(holdKey(key)).(*hold); ok {
@@ -104,7 +106,7 @@ func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time,
 	for {
 		sent, ttl, err := l.take(ctx, key, owner)
 		if err != nil {
-			l.wakeups.pass(channelOf(key)) // who was woken and leaves must not keep the others asleep
+			l.wakeups.pass(channelOf(key)) // a woken waiter that gives up must not keep the others asleep
 		}
 		if err != nil || ttl <= 0 {
 			return sent, err
@@ -143,7 +145,7 @@ func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sen
 	switch {
 	case errors.Is(err, redis.Nil):
 		return sent, 0, nil
-	case err == nil && left < 0: // no expiry: somebody took it off by hand, and a message is what ends that
+	case err == nil && left < 0: // no expiry: somebody removed it by hand; wait for a message, at most for a TTL
 		return sent, l.ttl, nil
 	case err == nil:
 		return sent, max(time.Duration(left)*time.Millisecond, time.Millisecond), nil
@@ -153,8 +155,8 @@ func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sen
 	return sent, 0, fmt.Errorf("%w: watchdog: %w", lock.ErrUnavailable, err)
 }
 
-// leave tells Redis how many entries the owner has left; held is false when the lock was not the owner's. request names this release: sent twice,
-// it has the same answer.
+// leave tells Redis how many entries the owner has left; held is false if the lock was not the owner's. request identifies this release, so
+// that a duplicate gets the same answer.
 func (l *Watchdog) leave(ctx context.Context, key, owner, request string, entries int) (held bool, err error) {
 	keys := []string{key, redissonName("redisson_unlock_latch", key) + ":" + request}
 	err = watchdogRelease.Run(ctx, l.c, keys, l.ttl.Milliseconds(), owner, entries, latchTime.Milliseconds(), channelOf(key)).Err()
@@ -164,13 +166,13 @@ func (l *Watchdog) leave(ctx context.Context, key, owner, request string, entrie
 	return err == nil, err
 }
 
-// newRequest draws the name of a release.
+// newRequest draws a random id for a release.
 func newRequest() string { return strings.ReplaceAll(lease.NewOwner(), "-", "") }
 
-// channelOf names the channel on which the release of a lock is told.
+// channelOf names the channel on which the release of a lock is announced.
 func channelOf(key string) string { return redissonName("redisson_lock__channel", key) }
 
-// redissonName is how Redisson names what belongs to a key, in the same slot of a cluster.
+// redissonName is the name that Redisson gives to what belongs to a key. In a cluster it is in the key's slot.
 func redissonName(prefix, key string) string {
 	if strings.Contains(key, "{") {
 		return prefix + ":" + key

@@ -32,8 +32,7 @@ func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time
 	return newEntry(h.expiry.Context(), h)
 }
 
-// watch is the watchdog. A renewal that fails is tried again at the next tick: whether the lease is still to be trusted
-// is for its expiry to say.
+// watch is the watchdog. A renewal that fails is tried again at the next tick; the expiry decides whether the lease is still valid.
 func (h *hold) watch() {
 	tick := time.NewTicker(h.l.ttl / 3)
 	defer tick.Stop()
@@ -71,8 +70,8 @@ func (h *hold) renew() bool {
 	return true
 }
 
-// enter adds an entry, in Redis too, as Redisson does. Where that fails nothing has to be undone: the next command of this
-// hold says how many entries there are.
+// enter adds an entry, also in Redis, as Redisson does. If that fails nothing has to be undone: the next command of this hold tells Redis
+// how many entries there are.
 func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,10 +97,10 @@ type entry struct {
 	h    *hold
 	ctx  context.Context
 	done lease.ReleaseOnce
-	left bool // it no longer counts, whatever has become of its release
+	left bool // it no longer counts, whatever the outcome of its release
 
-	request string    // the name of its release
-	sent    time.Time // when its release was first sent, where the answer was lost
+	request string    // the id of its release
+	sent    time.Time // when its release was first sent, if the answer was lost
 }
 
 func newEntry(ctx context.Context, h *hold) *entry {
@@ -131,7 +130,7 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 	}
 	h.l.steps.At(ctx, step.Releasing, h.key)
-	ctx, cancel := lease.Detached(ctx) // the time-out begins here: a renewal in flight may have taken longer
+	ctx, cancel := lease.Detached(ctx) // the time-out begins only here: a renewal in flight may have held the mutex for longer
 	defer cancel()
 	began := time.Now()
 	held, err := h.l.leave(ctx, h.key, h.owner, e.request, h.entries)
@@ -141,7 +140,7 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 		return fmt.Errorf("lock: watchdog: release unknown: %w", err)
 	}
-	if !held && !e.sent.IsZero() && time.Since(e.sent) > latchTime/2 { // the latch may have ended, and the first release may have been the one
+	if !held && !e.sent.IsZero() && time.Since(e.sent) > latchTime/2 { // the latch may have expired, and the first release may have freed the lock
 		return errors.New("lock: watchdog: release unknown: it was sent, and the lock is no longer its holder's")
 	}
 	h.l.steps.At(ctx, step.Released, h.key)

@@ -25,7 +25,7 @@ import (
 //go:embed skeleton
 var skeleton embed.FS
 
-// files are the templates below skeleton, and where each goes, below internal/stock; %s is the mode's name, or its file's.
+// files lists the templates in skeleton and their destinations in internal/stock; %s is the mode's name, or its file's.
 var files = []struct{ from, to string }{
 	{"mode.go.tmpl", "%s.go"},
 	{"essay.en.md.tmpl", "doc/%s.en.md"},
@@ -80,7 +80,7 @@ func run(check bool, args []string) error {
 	return nil
 }
 
-// next is what the author does now.
+// next tells the author what to do now.
 const next = `
 Now change it, in this order:
   internal/stock/modes.go            move the line to its place in the teaching order

@@ -11,7 +11,7 @@ if not released and call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
     local t = call('TIME')
     fence = call('HINCRBY', KEYS[3], 'fence', t[1] .. string.format('%06d', t[2]))
   end
-  if call('PTTL', KEYS[3]) < ARGV[#ARGV] / 2 then call('PEXPIRE', KEYS[3], ARGV[#ARGV]) end -- not every time
+  if call('PTTL', KEYS[3]) < ARGV[#ARGV] / 2 then call('PEXPIRE', KEYS[3], ARGV[#ARGV]) end -- only when half of the time is over
   return fence
 end
 local owner = call('GET', KEYS[1])

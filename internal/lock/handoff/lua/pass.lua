@@ -3,7 +3,7 @@
 -- KEYS[3] hash: fence, ticket, granted   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token, where the script needs it
 -- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH   ARGV[#ARGV] how long (ms) the counters outlive their last use
 -- A token is "process.number.fences.claim": so many fencing tokens it reserves, so long (ms) it may take to answer a grant.
-local skipped, keep, memory = 0, ARGV[#ARGV], 60000 -- ms: memory is for calls that are sent again
+local skipped, keep, memory = 0, ARGV[#ARGV], 60000 -- ms; memory is how long an outcome is kept for a duplicate of the call
 
 local function now()
   local t = redis.call('TIME')
@@ -23,24 +23,24 @@ end
 
 local function process(token) return string.match(token, '^[^.]+') or '' end
 
--- granted notes a grant: the counter at that time, which a later grant moves and so makes the note void; when the grant ends unless it is
--- renewed; and the process that has it. The first renewal deletes the note.
+-- granted notes a grant: the fencing counter (the next grant moves it, and so makes the note void), the time at which the grant ends unless
+-- it is renewed, and the process that has it. The first renewal deletes the note.
 local function granted(fence, px, name)
   redis.call('HSET', KEYS[3], 'granted', string.format('%.0f %.0f ', fence, now() + px) .. name)
 end
 
 -- include fence.lua
 
--- listens returns the channel where the process of a token hears what this server says, nil where it does not. PUBLISH says
--- that too late: who is connected to a replica hears it as well, and is not counted; who hears all channels is.
+-- listens returns the channel of a token's process if the process is subscribed to it at this server, else nil. The reply to PUBLISH would
+-- say so too late; besides, it does not count clients of replicas, and it counts clients that listen to all channels.
 local function listens(token)
   local shard = ARGV[3] == 'SPUBLISH' and ':' .. string.match(KEYS[2], '{[^}]*}') or ''
   local channel = 'lock:engine:' .. process(token) .. shard
   return redis.call('PUBSUB', shard == '' and 'NUMSUB' or 'SHARDNUMSUB', channel)[2] > 0 and channel or nil
 end
 
--- dismiss takes the waiters of processes that are silent (a set) out of the queue: a process that lives queues them again with its next
--- poll. It looks at the first 5,000 only, so that the server is not busy for long.
+-- dismiss removes the waiters of silent processes (a set) from the queue. A process that is alive queues them again with its next poll.
+-- Only the first 5,000 waiters are checked, so that the server is not busy for long.
 local function dismiss(silent)
   for _, token in ipairs(redis.call('ZRANGE', KEYS[2], 0, 4999)) do
     if silent[process(token)] then
@@ -50,21 +50,22 @@ local function dismiss(silent)
   end
 end
 
--- noted returns the end and the process of the note, nil where the note is void.
+-- noted returns when the noted grant ends and the process that has it, or nil if the note is void.
 local function noted()
   local hash = redis.call('HMGET', KEYS[3], 'fence', 'granted')
   local fence, ends, name = string.match(hash[2] or '', '^(%d+) (%d+) (.*)$')
   if fence and fence == hash[1] then return ends, name end
 end
 
--- lapse is for a lock without an owner for which others have queued. If the last grant has run out (and was not deleted by hand), and was
--- never renewed, its process is silent: its other waiters would not answer a grant either.
+-- lapse handles a lock without an owner. If the last grant was never renewed and has run out (it was not deleted by hand), its process is
+-- silent, and the other waiters of that process would not answer a grant either.
 local function lapse()
   local ends, name = noted()
   if ends and ends - now() < 10 and name ~= process(ARGV[1]) then dismiss({[name] = true}) end
 end
 
--- pass hands the lock over, and returns to whom. Who calls the script (mine) is answered, all others are sent a message.
+-- pass hands the lock over and returns the new owner's token. The reply of the script tells the caller if it is one of its own (mine); any
+-- other process gets a message.
 local function pass(mine)
   while true do
     local token = redis.call('ZPOPMIN', KEYS[2])[1]

@@ -5,7 +5,7 @@ local renewed, locks = {}, #ARGV - 1
 for i, key in ipairs(KEYS) do
   if i > locks then
     redis.pcall('HDEL', key, 'granted')
-  elseif redis.pcall('GET', key) == ARGV[i + 1] then -- an error, as of a wrong type, is that key's alone
+  elseif redis.pcall('GET', key) == ARGV[i + 1] then -- an error, such as a wrong type, concerns this key only
     renewed[i] = redis.call('PEXPIRE', key, ARGV[1])
   else
     renewed[i] = 0

@@ -6,7 +6,7 @@
 -- include pass.lua
 local readers, most = KEYS[#KEYS], 100 -- so many readers are told by one script; the next of them goes on
 
--- inside counts the readers. One whose time has run out neither left nor renewed: its process is silent, unless it is the caller's.
+-- inside counts the readers. A reader that has expired has neither left nor renewed: its process is silent, unless it is the caller's.
 local function inside()
   local silent = {}
   for _, token in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now())) do

@@ -5,7 +5,7 @@ local t = redis.call('TIME')
 local at, renewed = t[1] * 1000 + math.floor(t[2] / 1000), {}
 for i, key in ipairs(KEYS) do
   renewed[i] = 0
-  local expiry = redis.pcall('ZSCORE', key, ARGV[i + 1]) -- an error, as of a wrong type, is that key's alone
+  local expiry = redis.pcall('ZSCORE', key, ARGV[i + 1]) -- an error, such as a wrong type, concerns this key only
   if type(expiry) == 'string' and tonumber(expiry) > at then
     redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ARGV[1])) -- first: see release.lua
     redis.call('ZADD', key, string.format('%.0f', at + ARGV[1]), ARGV[i + 1])

@@ -26,5 +26,5 @@ end
 if not fence then return {0, 0, redis.call('PTTL', KEYS[1]), now(), skipped} end
 if inside() == 0 then return {2, fence, 0, now(), skipped} end
 local first, last = redis.call('ZRANGE', readers, 0, 0, 'WITHSCORES')[2], redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]
-redis.call('PEXPIRE', readers, math.max(1, last - now()) + 10000) -- so that inside sees those whose time has run out
+redis.call('PEXPIRE', readers, math.max(1, last - now()) + 10000) -- so that inside still sees the readers that have expired
 return {1, fence, math.max(1, first - now()), now(), skipped}

@@ -1,6 +1,7 @@
--- Leaves the lock once; the last leave deletes it and tells the waiters. The latch remembers the answer to this request, so that the script may
--- be sent twice. PEXPIRE comes first because a full Redis allows it, and after it all other writes.
--- The channel is no key, so that rights to it are enough.
+-- Leaves the lock once; the last leave deletes it and tells the waiters. The latch remembers the answer to this request, so that the script
+-- may be sent twice. PEXPIRE comes first because a full Redis allows it, and then all later writes of the script.
+--
+-- The channel is not passed as a key, so that the user needs no key permission for it.
 -- KEYS[1] lock   KEYS[2] latch
 -- ARGV[1] TTL in ms   ARGV[2] owner   ARGV[3] entries left   ARGV[4] how long the latch lives, in ms   ARGV[5] channel
 -- Returns 1 when the lock was freed, 0 when entries are left, nil when it is not the caller's (any more).
