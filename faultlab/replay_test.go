@@ -56,7 +56,7 @@ func TestScheduleCheck(t *testing.T) {
 	}
 }
 
-// A file from before there were third requests and forced expiry says what it said; a new one keeps both.
+// A file from before third requests and forced expiry keeps its meaning; a new file keeps both.
 func TestScheduleFile(t *testing.T) {
 	t.Parallel()
 	const old = `{"mode":"lua-lock","store":"sql","fault":"pause","a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"},` +

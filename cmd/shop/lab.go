@@ -48,13 +48,13 @@ schedule of both. If one mode and one fault are selected, the lab prints the wor
 writes that schedule in the form that --replay reads.
 
 --random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
-schedules. In threads, replicas, slow and pause some of them hold a rival and a third request as well, and the three go on in
-an order that is drawn too. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
+schedules. With threads, replicas, slow and pause some of them also hold a rival and a third request, and the three go on in a
+random order. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
 
 --expiry forced ends the locks of a stopped or killed holder (pause, crash) at their servers at once, instead of waiting for
-the TTL. That is faster, but the holder's own clock does not move: a holder that looks at its clock before it writes still
-trusts its lock, so the lab may break a mode that such a pause would not break; and whatever a holder does once its clock says
-that the lock is over is not tested. Therefore the default waits (awaited), and only awaited findings enter the matrix. See
+the TTL. That is faster, but the holder's own clock does not move. A holder that checks its clock before it writes still trusts
+its lock, so the lab may break a mode that such a pause would not break. Nor does the lab test how a holder behaves once its
+clock says that the lock is over. Therefore the default is awaited, and only awaited findings enter the matrix. See
 docs/lab.md.
 
 --serve tests your own service in the same way, in any language. The lab starts three replicas of it, with proxies between them

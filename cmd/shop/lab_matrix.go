@@ -9,7 +9,7 @@ import (
 	"lastitem/faultlab"
 )
 
-// updateMatrix merges what was explored into the file.
+// updateMatrix merges the explored cells into the file.
 func updateMatrix(file string, res *faultlab.Result) error {
 	var known faultlab.Matrix
 	text, err := os.ReadFile(file)

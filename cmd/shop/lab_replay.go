@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/stock"
 )
 
-// replayLab plays the worst schedule of a file again, and fails where it does not show what it showed.
+// replayLab plays the worst schedule of a file again, and fails if the outcome is not the one in the file.
 func replayLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	text, err := os.ReadFile(f.replay)
 	if err != nil {

@@ -85,7 +85,7 @@ func testLab(t *testing.T, shop string) {
 	}
 }
 
-// testThird: a file with a third held request, and an order in which the three go on, is played in that order.
+// testThird: a schedule with a third held request is played in the order that its file names.
 func testThird(t *testing.T, shop, story string) {
 	var told faultlab.Result
 	if err := json.Unmarshal([]byte(story), &told); err != nil {
@@ -114,7 +114,8 @@ func testThird(t *testing.T, shop, story string) {
 	}
 }
 
-// testThirdOnOneReplica: under threads the third request is on the replica of the others. On another one it would break a mutex of the process.
+// testThirdOnOneReplica: with threads the third request is on the same replica as the others. On another replica it would break a mutex of
+// the process.
 func testThirdOnOneReplica(t *testing.T, shop string) {
 	const at = `{"server":"sql","pattern":"START TRANSACTION","nth":1,"cut":"answer"}`
 	story := `{"worst":{"schedule":{"mode":"mutex","store":"sql","fault":"threads","a":` + at + `,"b":` + at + `,"c":` + at + `,"order":"ACB"},"outcome":"."}}`

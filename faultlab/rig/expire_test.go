@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// To the servers of a lane the TTL has passed: a lock is gone, what lives longer lives a TTL less, and a key without a TTL stays. The keys of
-// other lanes, which may be on the same server, keep theirs.
+// To the servers of a lane the TTL has passed: a lock is gone, a key with a longer life lives a TTL less, and a key without a TTL stays.
+// The keys of other lanes, which may be on the same server, are unchanged.
 func TestExpire(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})

@@ -36,7 +36,7 @@ func (s *Scene) happened(what What) bool {
 	return slices.ContainsFunc(s.Events(), func(e Event) bool { return e.What == what })
 }
 
-// A request that comes to its position is held there.
+// A request that reaches its position is held there.
 func TestHoldOrYieldHolds(t *testing.T) {
 	t.Parallel()
 	var conn *client
@@ -55,7 +55,7 @@ func TestHoldOrYieldHolds(t *testing.T) {
 	}
 }
 
-// A request that is answered before its position is not held, and neither is what comes later.
+// A request that is answered before its position is not held, and neither is a later request.
 func TestHoldOrYieldAnswered(t *testing.T) {
 	t.Parallel()
 	s := serving(t, func(*Actor) {})

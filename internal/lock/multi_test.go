@@ -99,7 +99,7 @@ func TestMultiReleaseAttemptsAll(t *testing.T) {
 	}
 }
 
-// late is a context that has ended, and tells nobody who does not ask.
+// late is a context that has ended, but only a caller of Err learns of it.
 type late struct {
 	context.Context
 	ended *atomic.Bool
@@ -112,7 +112,7 @@ func (c late) Err() error {
 	return nil
 }
 
-// A lease of several may know by the clock that it has ended before its watch runs: the context of them all knows too.
+// One of several leases may know by the clock that it has ended before its watch runs. Then the context of all of them knows it too.
 func TestAcquireAllLooksAtItsLeases(t *testing.T) {
 	var released []string
 	var ended atomic.Bool

@@ -57,7 +57,7 @@ func (h *trips) note(cmds ...redis.Cmder) {
 	h.all = append(h.all, names)
 }
 
-// client is a client of its own on the test's server, and the round trips that it makes.
+// client returns a new client on the test's server, and the round trips that it makes.
 func client(t *testing.T, change func(*redis.Options)) (*redis.Client, *trips) {
 	t.Helper()
 	o := *testenv.Redis(t).Client.Options()
@@ -79,7 +79,7 @@ func check(t *testing.T, c *redisbatch.Call, want any) {
 	}
 }
 
-// Every call gets its own answer, and a batch has at most so many calls.
+// Every call gets its own answer, and no batch exceeds its size.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	c, h := client(t, nil)
@@ -107,7 +107,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// An error of one call is its own.
+// An error of one call does not affect the others.
 func TestErrorOfOneCall(t *testing.T) {
 	t.Parallel()
 	c, _ := client(t, nil)
@@ -176,7 +176,7 @@ func TestScriptFlushAgain(t *testing.T) { // not parallel: the server is everybo
 	}
 }
 
-// A call that waits for a connection gives up at its limit, and not when the pool does.
+// A call that waits for a connection gives up after its own limit, not only after the pool's.
 func TestLimitWhileThePoolIsEmpty(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]time.Duration{"of the batcher": 0, "of the call": 50 * time.Millisecond} {

@@ -22,8 +22,8 @@ import (
 
 var add = redis.NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
 
-// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher, the same with a limit for each
-// batch, and the same without the moment that it leaves to other callers.
+// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher, the batcher with a limit for
+// each batch, and the batcher that does not let other callers run first.
 var contenders = []struct {
 	name string
 	make func(b *testing.B, c *redis.Client) func(key string) error
@@ -53,9 +53,9 @@ func through(b *redisbatch.Batcher) func(string) error {
 	}
 }
 
-// One EVALSHA for an operation, to a server on loopback (near), and to one behind a round trip of 5 ms (far). cpu-ns is the CPU time of this
-// process, which in the far half includes the relay's; server-ns is that of Redis. For benchstat, run it several times with -count 1: then the
-// contenders take turns.
+// Each operation is one EVALSHA, to a server on loopback (near) or to one with a round trip of 5 ms (far). cpu-ns is the CPU time of this
+// process, which includes the relay's for far; server-ns is the CPU time of Redis. For benchstat, run it several times with -count 1, so
+// that the contenders take turns.
 func BenchmarkEvalSHA(b *testing.B) {
 	s := testenv.Redis(b)
 	relay, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 2500*time.Microsecond)

@@ -6,7 +6,7 @@ const Size = size
 // Exec sends one batch.
 func (b *Batcher) Exec(batch ...*Call) { b.exec(batch, b.limit) }
 
-// Hasty is the batcher without the moment that it leaves to other callers.
+// Hasty makes a batcher that does not let other callers run first.
 func (b *Batcher) Hasty() *Batcher {
 	b.hasty = true
 	return b

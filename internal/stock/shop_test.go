@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// The claims stand in the modes, and once more in one file: nobody changes one by accident.
+// The claims are in the modes and once more in one file, so that nobody changes one by accident.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/claims.txt"

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// atOnce sends a command without a bound of its own.
+// atOnce sends a command without a limit of its own.
 func atOnce(ctx context.Context, send func(context.Context) error) error { return send(ctx) }
 
 // Count and order are written together, or not at all: when somebody has written the count since it was read, when the caller declines,
@@ -57,7 +57,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// Before EXEC is sent an error says that nothing has happened, after it that nobody knows.
+// Before EXEC is sent, an error means that nothing has happened; after it, that the outcome is unknown.
 func TestWatchWithoutAnAnswer(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 5, 0)

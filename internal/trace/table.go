@@ -81,7 +81,7 @@ func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
 	return err
 }
 
-// serversOf names the servers that a trace met, in the order in which it did.
+// serversOf names the servers of a trace, in the order in which they were first used.
 func (t *Tracer) serversOf(tr Trace) []string {
 	var names []string
 	for _, s := range tr.Steps {
@@ -92,10 +92,10 @@ func (t *Tracer) serversOf(tr Trace) []string {
 	return names
 }
 
-// gap stands between two columns.
+// gap is between two columns.
 const gap = "  "
 
-// align draws rows as columns, the first so many of them to the right.
+// align draws rows as columns and aligns the first so many columns to the right.
 func align(rows [][]string, right int) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -126,7 +126,7 @@ func micros(d time.Duration) string {
 	return strconv.FormatInt(d.Microseconds(), 10)
 }
 
-// stepJSON is a tracedStep as 'shop trace --json' prints it; what is not known is left out.
+// stepJSON is a tracedStep as 'shop trace --json' prints it; unknown values are left out.
 type stepJSON struct {
 	Server  string     `json:"server"`
 	Command string     `json:"command"`

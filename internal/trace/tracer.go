@@ -26,7 +26,7 @@ const (
 	timeout = 30 * time.Second
 )
 
-// Stock is how many units are there before the deduction.
+// Stock is how many units there are before the deduction.
 const Stock = 100
 
 // Deduction says what is traced.
@@ -59,7 +59,7 @@ type Step struct {
 	Inside     []Step        // what a script did
 }
 
-// Unknown is a time that nobody has told.
+// Unknown is a time that no side has reported.
 const Unknown = time.Duration(math.MinInt64)
 
 // at is where the step stands.
@@ -70,8 +70,8 @@ func (s Step) at() time.Duration {
 	return s.Sent
 }
 
-// Deduct sets the stock, deducts once so that connections are open and scripts are loaded, sets the stock again, and deducts
-// once more, under observation.
+// Deduct sets the stock and deducts once, so that connections are open and scripts are loaded. Then it sets the stock again, deducts once
+// more, and observes that deduction.
 func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 	return tr, nil
 }
 
-// prepare leads to the moment before the deduction, from empty stores.
+// prepare empties the stores and does everything that comes before the observed deduction.
 func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
 	if t.replica.Backends.Client != nil {
 		if err := t.replica.Backends.Client.FlushAll(ctx).Err(); err != nil {
@@ -151,7 +151,7 @@ func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
 		return err
 	}
 	if tr.Mode.Segments > 0 && t.replica.Backends.Client != nil {
-		// The segment is drawn: the counter of fences of the one that comes shall not be there by chance.
+		// The segment is random: its fencing counter must not exist by chance.
 		if err := t.replica.Backends.Client.FlushAll(ctx).Err(); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (t *Tracer) ask(ctx context.Context, tr *Trace, key string) (err error) {
 	return err
 }
 
-// setStock begins a run: it also deletes the orders of the one before.
+// setStock begins a run: it also deletes the orders of the previous run.
 func (t *Tracer) setStock(ctx context.Context, segments int) error {
 	body := fmt.Sprintf(`{"stock":%d,"segments":%d}`, Stock, segments)
 	if segments == 0 {
@@ -215,7 +215,7 @@ func (t *Tracer) send(ctx context.Context, method, target, body string, header h
 	return res.StatusCode, strings.TrimSpace(string(answer)), err
 }
 
-// calls are the commands of the deduction, and nothing that goes on beside it: the mode kafka probes its consumers all the time.
+// calls returns the commands of the deduction without other traffic: the mode kafka probes its consumers all the time.
 func (t *Tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
 	kafka := slices.Contains(m.Needs, stock.NeedKafka)
 	return slices.DeleteFunc(t.recorder.Between(from, to), func(c wire.Call) bool {
@@ -223,8 +223,8 @@ func (t *Tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
 	})
 }
 
-// background names what a replica sends without a request: the probes of its health checks, what keeps sessions alive, the first
-// words of a connection, and our own looks at the servers.
+// background names the traffic that a replica sends without a request: the probes of its health checks, keep-alives of sessions, the first
+// commands of a connection, and the observers' own commands.
 func background(text string) bool {
 	for _, prefix := range []string{
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis

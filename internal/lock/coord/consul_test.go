@@ -196,7 +196,7 @@ func TestConsulLateAcquire(t *testing.T) {
 	locktest.Warm(t, l, key)
 }
 
-// The acquire arrives when its process, which lives on, has undone it already: the key must not stay for as long as the process.
+// The acquire arrives after its process, which is still alive, has undone it: the key must not stay for as long as the process lives.
 func TestConsulAcquireAfterCleanup(t *testing.T) {
 	t.Parallel()
 	for name, holds := range map[string]bool{"idle process": false, "process that holds another lock": true} {

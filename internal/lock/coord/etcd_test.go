@@ -241,7 +241,7 @@ func TestEtcdLatePut(t *testing.T) {
 	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
 }
 
-// The put arrives when its process, which lives on, has deleted its key already: the key must not stay for as long as the process.
+// The put arrives after its process, which is still alive, has deleted its key: the key must not stay for as long as the process lives.
 func TestEtcdPutAfterCleanup(t *testing.T) {
 	t.Parallel()
 	for name, holds := range map[string]bool{"idle process": false, "process that holds another lock": true} {

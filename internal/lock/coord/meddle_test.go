@@ -35,8 +35,8 @@ func losingTo(s *locktest.LostAnswers) meddle {
 	}
 }
 
-// detained is one call of a name that arrives late, when the gate opens, whether or not its caller still waits for it. If broken is
-// set the caller is told at once that the connection broke.
+// detained is one call of a method that arrives late, when the gate opens, whether or not its caller still waits for it. If broken is set,
+// the caller is told at once that the connection broke.
 type detained struct {
 	name        string
 	broken      bool
@@ -72,8 +72,8 @@ func (d *detained) meddle(ctx context.Context, call string, send func(context.Co
 	}
 }
 
-// arrivesAfterCleanup has the connection break under an acquire of l, waits until its process has undone the acquire, and then lets it
-// arrive. Whether the process holds other locks meanwhile decides how long its session lives on.
+// arrivesAfterCleanup breaks the connection during an acquire of l, waits until its process has undone the acquire, and then lets the
+// acquire arrive. How long its session lives on depends on whether the process holds other locks meanwhile.
 func (d *detained) arrivesAfterCleanup(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	d.broken = true

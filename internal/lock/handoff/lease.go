@@ -119,7 +119,7 @@ func (l *line) end() time.Duration {
 	return l.until
 }
 
-// lose ends a hold that can no longer be trusted, and lets the other waiters of the line bid anew. The mutex is held.
+// lose ends a hold that is no longer valid, and starts a new attempt for the other waiters of the line. The mutex is held.
 func (e *Engine) lose(l *line) {
 	h := l.hold
 	h.lost = true
@@ -132,7 +132,7 @@ func (e *Engine) lose(l *line) {
 	e.again(l)
 }
 
-// again bids anew for those who wait in l, or ends it.
+// again starts a new attempt for the waiters of l, or drops l if it has none.
 func (e *Engine) again(l *line) {
 	if l.waiters.size == 0 {
 		e.drop(l)
@@ -184,7 +184,7 @@ func (h *holding) free(ctx context.Context) error {
 			case e.posts.listening(l.key):
 				e.bid(l)
 				next = l.token
-			default: // who does not listen would be passed over
+			default: // a process without a subscriber would be skipped
 				e.again(l)
 			}
 		}

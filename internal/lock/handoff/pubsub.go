@@ -56,7 +56,7 @@ func (e *Engine) tail(key string) string {
 	return ":{" + hashed(key) + "}"
 }
 
-// moved has the client of a cluster look again who has what, where err says that it is somebody else.
+// moved makes the client of a cluster reload which node has which slot, if err says that another node has the key.
 func (e *Engine) moved(err error) {
 	if c, ok := e.c.(*redis.ClusterClient); ok && redis.HasErrorPrefix(err, "MOVED") {
 		c.ReloadState(context.Background())
@@ -171,9 +171,8 @@ func (p *posts) subscribe(ps *redis.PubSub, channels ...string) error {
 	return nil
 }
 
-// missed gives up connections that did not bring a message about key that was sent, although they have been listening since:
-// one side may believe in them alone. Their own goroutine closes them: a client that is connecting anew would hold up whoever
-// else tried.
+// missed marks the connections that were subscribed and yet did not bring a message about key that was sent: such a connection may be
+// half-open. The goroutine that listens on it replaces it, because closing it while the client reconnects would block any other caller.
 func (p *posts) missed(key string, since time.Duration) {
 	const rest = 10 * time.Second
 	p.mu.Lock()

@@ -57,9 +57,9 @@ func (p *posts) listen(o *post) {
 	}
 }
 
-// sweep leaves the channels of a cluster that nobody has waited for lately: there is one for each hash tag. Who waits uses its
-// channel with every look-out, which comes in less than a claim. It is true when none is left: then it leaves the node, which
-// may be gone.
+// sweep unsubscribes from the channels of a cluster that no waiter has used lately: there is one channel for each hash tag, and a waiter
+// uses its channel with every poll, more often than once per grant timeout. If no channel is left, sweep also closes the connection,
+// because the node may be gone, and returns true.
 func (p *posts) sweep(o *post) (left bool) {
 	rest, now := 5*p.e.claim, p.e.now()
 	if p.e.publish == "PUBLISH" || now-o.swept < rest {
@@ -73,7 +73,7 @@ func (p *posts) sweep(o *post) (left bool) {
 			delete(o.channels, name)
 			if c.heard {
 				idle = append(idle, name)
-			} else { // somebody may wait for it still, and begins anew
+			} else { // a caller may still wait for it, and must join again
 				close(o.changed)
 				o.changed = make(chan struct{})
 			}
@@ -88,14 +88,14 @@ func (p *posts) sweep(o *post) (left bool) {
 		_ = ps.Close()
 		return true
 	}
-	for _, name := range idle { // a subscription that overtakes this is made anew when the server says that it ended
+	for _, name := range idle { // a subscription that overtakes this is repeated when the server says that it ended
 		_ = ps.SUnsubscribe(context.Background(), name)
 	}
 	return false
 }
 
-// unconfirm notes that nothing is heard until the server confirms it again. The client subscribes anew by itself, in a cluster
-// to all channels at once, which is refused where they are of several slots: there the connection is replaced.
+// unconfirm marks all channels as not confirmed until the server confirms them again. The client resubscribes by itself. In a cluster it
+// does so with all channels in one command, which is refused if their slots differ: there the connection is replaced.
 func (p *posts) unconfirm(o *post) {
 	p.mu.Lock()
 	for _, c := range o.channels {
@@ -109,8 +109,8 @@ func (p *posts) unconfirm(o *post) {
 	}
 }
 
-// refused forgets the channels that the server has not confirmed: it does not say which of them it will not have. Who waits
-// joins again, in a cluster maybe elsewhere. It is false where nothing is heard: then it may be the connection that was refused.
+// refused forgets the channels that the server has not confirmed, because it does not say which of them it refuses. Their callers join
+// again, in a cluster maybe at another node. It returns false if no channel is confirmed: then the connection itself may have been refused.
 func (p *posts) refused(o *post, err error) (heard bool) {
 	p.e.moved(err)
 	p.mu.Lock()

@@ -18,8 +18,8 @@ func retiring(renewed, ended *atomic.Int64) *Sessions {
 	})
 }
 
-// A retired session lives for its users and takes no others. Each renewal repeats the cleanup, and the last user's leaving ends the
-// session at the server.
+// A retired session stays alive for its users and takes no others. Each renewal repeats the cleanup, and when the last user leaves, the
+// session ends at the server.
 func TestSessionRetires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed, ended, cleaned atomic.Int64
@@ -52,7 +52,7 @@ func TestSessionRetires(t *testing.T) {
 	})
 }
 
-// Without a user a session that retires ends at once.
+// A session without users ends as soon as it is retired.
 func TestSessionRetiresUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed, ended atomic.Int64

@@ -96,7 +96,7 @@ func TestSessionHearsOfItsEndAtTheNextRenewal(t *testing.T) {
 	})
 }
 
-// A cleanup is repeated until it succeeds, also by a session that is lost meanwhile, and no longer.
+// A cleanup is repeated until it succeeds, even if the session is lost meanwhile, and no longer.
 func TestSessionRepeatsItsCleanups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed, tried int
@@ -123,7 +123,7 @@ func TestSessionRepeatsItsCleanups(t *testing.T) {
 	})
 }
 
-// A cleanup of a lost hold is over: the session's end has freed the lock.
+// The cleanup of a lost hold is over, because the end of the session has freed the lock.
 func TestSessionForgetsACleanupOfALostHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
@@ -358,8 +358,8 @@ func TestEndedKnowsTheDeadlineBeforeTheTimer(t *testing.T) {
 	})
 }
 
-// A process that was stopped may run its holder before its timers. Here no timer fires at all: still the context of a lease has ended when
-// anybody looks at it past the end, and so have those derived from it.
+// A process that was stopped may run its holder before its timers. Here no timer fires at all. Still the context of a lease has ended when
+// anybody checks it past the end, and so have the contexts derived from it.
 func TestContextsEndWithoutTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alone := NewExpiry(t.Context(), time.Now(), sessionTTL)
@@ -399,7 +399,7 @@ func TestContextsEndWithoutTimers(t *testing.T) {
 	})
 }
 
-// What a look at the clock costs the one who asks a lease's context.
+// The cost of a clock check for a caller of a lease's context.
 func BenchmarkContextErr(b *testing.B) {
 	plain, cancel := context.WithCancel(b.Context())
 	defer cancel()

@@ -10,7 +10,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// jumpingSQL returns a database whose clock can be set: a way to open pools on it, and one to set it and wait until the database shows it.
+// jumpingSQL returns a database whose clock can be set: a function that opens pools on it, and one that sets the clock and waits until the
+// database shows it.
 func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Duration)) {
 	t.Helper()
 	dsn, set := testenv.ClockedMySQL(t)
@@ -27,8 +28,8 @@ func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Dur
 	}
 }
 
-// The lease of a row is as good as the database's clock. A jump past the TTL lets a rival in beside a holder that lives and renews; the fence
-// rises, so that a write that checks it is refused to the first. A jump back makes the row of a dead holder last as much longer.
+// The lease of a row depends on the database's clock. A jump past the TTL lets a rival in while the holder is alive and renews; the fence
+// rises, so a write that checks it is refused to the first holder. A jump back makes the row of a dead holder last longer by the jump.
 func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
 	t.Parallel()
 	open, jumpTo := jumpingSQL(t)
@@ -75,7 +76,7 @@ func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
 	locktest.Release(t, locktest.Obtain(t, l, "back"))
 }
 
-// A holder whose row has expired by a jump, and that nobody has taken, is told at its next renewal: the row is not brought back to life.
+// If a holder's row has expired by a jump and nobody has taken it, the holder is told at its next renewal: the row is not revived.
 func TestSQLLeaseJumpWithoutRival(t *testing.T) {
 	t.Parallel()
 	open, jumpTo := jumpingSQL(t)
@@ -88,7 +89,7 @@ func TestSQLLeaseJumpWithoutRival(t *testing.T) {
 	}
 }
 
-// rowLeft is for how long a row is held, by the database's clock.
+// rowLeft returns how long a row will still be held, by the database's clock.
 func rowLeft(t *testing.T, db *gorm.DB, key string) time.Duration {
 	t.Helper()
 	var us int64

@@ -112,7 +112,7 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	locktest.WantTold(t, took)
 }
 
-// A message that is lost must not strand a waiter: it sleeps for what was left of the TTL, and no longer.
+// A lost message must not strand a waiter: it sleeps for the rest of the TTL, and no longer.
 func TestWatchdogSurvivesLostMessages(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

@@ -17,7 +17,7 @@ import (
 	"lastitem/internal/testenv/need"
 )
 
-// redissonJars is where the jars of Redisson are, or why there are none.
+// redissonJars is the directory with the jars of Redisson, or the reason why there are none.
 var redissonJars = sync.OnceValues(func() (string, error) {
 	var why bytes.Buffer
 	cmd := exec.Command("scripts/real-redisson")
@@ -29,7 +29,7 @@ var redissonJars = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// The clients of a peer, by their lockWatchdogTimeout. With one of an hour nothing but a message wakes a waiter in time.
+// The clients of a peer, by their lockWatchdogTimeout. With a time-out of an hour, only a message wakes a waiter in time.
 const (
 	hourly = "hourly"
 	quick  = "quick"
@@ -102,7 +102,7 @@ func (p *peer) answer(who string) chan string {
 	return p.answers[who]
 }
 
-// start has a thread of a client do something, and returns where its answer comes.
+// start lets a thread of a client run an operation, and returns the channel of its answer.
 func (p *peer) start(client, thread, operation, key string, wait time.Duration) <-chan string {
 	p.t.Helper()
 	if _, err := fmt.Fprintln(p.in, client, thread, operation, key, wait.Milliseconds()); err != nil {

@@ -66,7 +66,7 @@ func redissonExcludes(t *testing.T, s *testenv.RedisServer, p *peer, key string)
 	locktest.Release(t, locktest.Obtain(t, l, key))
 }
 
-// tries counts how often somebody found the lock taken, in the server's own log of commands.
+// tries counts how often a client found the lock taken, in the server's own log of commands.
 func tries(t *testing.T, s *testenv.RedisServer, key string) *atomic.Int64 {
 	t.Helper()
 	o := s.Client.Options()
@@ -118,7 +118,7 @@ func redissonIsWoken(t *testing.T, s *testenv.RedisServer, p *peer, key string) 
 	p.want(hourly, "a", "unlock", key, "done")
 }
 
-// A waiter sends nothing until the TTL that it was told has run out, as Redisson's.
+// A waiter sends nothing until the TTL that it was told has run out, like a waiter of Redisson.
 func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _ := locktest.Bubble(t)
@@ -151,7 +151,7 @@ func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
 	})
 }
 
-// Our waiter tries, tries again when it listens for it may have come too late, and when its subscription is confirmed.
+// Our waiter tries, tries again after its subscribe, because a release may have come before it, and again when its subscription is confirmed.
 func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, time.Hour)
 	p.want(hourly, "a", "tryLock", key, "true")

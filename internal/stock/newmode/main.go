@@ -35,7 +35,7 @@ var files = []struct{ from, to string }{
 }
 
 func main() {
-	check := flag.Bool("check", false, "say what the modes that are there lack, and write nothing")
+	check := flag.Bool("check", false, "list what the existing modes lack, and write nothing")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode NAME     NAME in kebab-case: redis-watch\n       go run ./internal/stock/newmode -check\n")
 	}
@@ -130,7 +130,7 @@ func Write(dir, name string) (written []string, err error) {
 		}
 		to := filepath.Join(dir, fmt.Sprintf(f.to, stem))
 		if _, err := os.Stat(to); err == nil {
-			return nil, fmt.Errorf("%s is there already", to)
+			return nil, fmt.Errorf("%s already exists", to)
 		}
 		texts[to] = text
 		written = append(written, to)
@@ -163,7 +163,7 @@ func withLine(file, variable string) ([]byte, error) {
 	}
 	const end = "\n\t}\n}\n"
 	if bytes.Count(text, []byte(end)) != 1 {
-		return nil, fmt.Errorf("%s has another shape than this command knows", file)
+		return nil, fmt.Errorf("%s does not have the form that this command expects", file)
 	}
 	return bytes.Replace(text, []byte(end), []byte("\n\t\t"+variable+","+end), 1), nil
 }

@@ -1,5 +1,5 @@
--- Finds which of many waiters must be polled: those that are no longer in their queue, for example because they were granted the lock, and
--- those whose lock nobody holds. It changes nothing.
+-- Finds which of many waiters must be polled. It changes nothing.
+-- A waiter must be polled if it is no longer in its queue, for example because it was granted the lock, or if nobody holds its lock.
 -- KEYS the lock and the queue of each waiter   ARGV[1] ms   ARGV[2..] the waiters' tokens, in the order of KEYS
 -- Returns the time, and after it a pair for some of the waiters: the waiter's place, from 1, and -1 = poll it, or the ms until its lock
 -- expires, fewer than ARGV[1].
