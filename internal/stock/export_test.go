@@ -16,6 +16,12 @@ func QueueState(d Deductor, product int64) (writers, waiting int) {
 	return len(q.lines), waiting
 }
 
+// Of returns the Deps that a shop would give to the mode of a name.
+func (d Deps) Of(mode string) Deps {
+	d.mode = mode
+	return d
+}
+
 // Begin is passed before the first command that cannot be taken back.
 var Begin = begin
 

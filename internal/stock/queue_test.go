@@ -31,7 +31,7 @@ type aQueue struct {
 func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
 	t.Helper()
 	a := h.Replicas[0]
-	d, err := named(t, "queue", nil).New(a.Deps)
+	d, err := named(t, "queue", nil).New(a.Deps.Of("queue"))
 	if err != nil {
 		t.Fatal(err)
 	}

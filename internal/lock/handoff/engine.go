@@ -53,7 +53,8 @@ type Options struct {
 	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
-	// FenceTTL is how long the fencing counter of a key outlives the last use of the lock; default 1 h, at least a minute. If the counter
+	// FenceTTL is how long, at most, the fencing counter of a key outlives the last use of the lock, and half of it at least; default 1 h, at
+	// least a minute. If the counter
 	// is missing, the next fence comes from the clock of Redis: see [Keys].
 	FenceTTL time.Duration
 	// Steps and Metrics are told what happens; both may be left out.

@@ -33,7 +33,7 @@ var (
 // renews it every third of its TTL, waiters woken by a broadcast when it is released.
 //
 // It is Redisson's lock on the wire too: on one Redis, a Java service that calls Redisson's getLock(name) (tested with 3.52.0) and this
-// lock exclude and wake each other. Keys, hash fields, channel, message and unlock latch are Redisson's; redisson_test.go says which. In a
+// lock exclude and wake each other. Keys, hash fields, channel, message and unlock latch are Redisson's; redisson_test.go runs it beside a real one. In a
 // Redis Cluster Redisson may use sharded channels, which this lock does not hear. There the two still exclude each other, but a waiter
 // wakes only when the TTL ends.
 //

@@ -168,7 +168,7 @@ func withLine(file, variable string) ([]byte, error) {
 	return bytes.Replace(text, []byte(end), []byte("\n\t\t"+variable+","+end), 1), nil
 }
 
-// identifier is the variable of a mode: redis-watch is redisWatch, and a name that is a word of Go or of the package gets Mode behind it.
+// identifier is the variable of a mode: that of redis-watch is redisWatchMode. The suffix keeps it from being a word of Go or of the package.
 func identifier(name string) string {
 	parts := strings.Split(name, "-")
 	for i, p := range parts[1:] {
