@@ -11,7 +11,7 @@ import (
 
 const redissonName = "redisson"
 
-// redissonWorker returns the command line of the Java worker that Maven has built in a directory. An error: what is missing, and how to get it.
+// redissonWorker returns the command line of the Java worker that Maven has built in a directory. The error says what is missing and how to get it.
 func redissonWorker(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, errors.New("-redisson names no directory; 'make bench-lock' builds the worker and gives it")

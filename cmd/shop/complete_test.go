@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The shell completes what a flag or an argument can be; of a comma-separated list, what is not typed yet.
+// The shell completes the values of flags and arguments. In a comma-separated list it offers only the values that are not there yet.
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string][]string{
