@@ -27,7 +27,7 @@ type world struct {
 	relays  []*relay // one for each worker; none in a cluster, whose nodes the clients find themselves
 	workers []*worker
 	losses  []loss
-	story   []string // what was done, and when
+	story   []string // the faults so far, with their times
 }
 
 // fault does harm, and undoes it if it does not pass by itself.

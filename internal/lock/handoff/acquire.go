@@ -92,7 +92,7 @@ func (e *Engine) answered(l *line, a answer, queue bool) bool {
 	case queue:
 		l.phase, l.asked, l.serverTime = queued, a.sent, a.time
 		if e.expel(l, true); l.waiters.size > 0 {
-			e.lookOut(l, a.ttl)
+			e.watch(l, a.ttl)
 		}
 	default:
 		e.expel(l, l.strays) // an earlier one may yet take the lock

@@ -154,7 +154,7 @@ func clusterContention(t *testing.T, ls ...lock.Locker) {
 	wg.Wait()
 }
 
-// clusterHandoff passes locks from a to b, by messages: by look-outs alone it would take two seconds each time.
+// clusterHandoff passes locks from a to b, by messages: by polls alone it would take two seconds each time.
 func clusterHandoff(t *testing.T, a, b lock.Locker) {
 	const keys, rounds = 6, 5
 	var took []time.Duration

@@ -91,10 +91,10 @@ type Engine struct {
 
 	mu        sync.Mutex // guards everything below, and every line and hold
 	last      uint64
-	lines     map[string]*line          // the local queues of Handoff, by key
-	bids      map[uint64]*line          // lines by the number of their token, from their first command to their last
-	rooms     map[string]*lookout       // keys with a waiter of this process in Redis's queue
-	tails     map[string]*fifo[lookout] // the same keys, by the suffix of the channel that carries their messages
+	lines     map[string]*line         // the local queues of Handoff, by key
+	bids      map[uint64]*line         // lines by the number of their token, from their first command to their last
+	pollers   map[string]*poller       // by key: a waiter of this process is in its queue in Redis
+	byChannel map[string]*fifo[poller] // the same pollers, by the suffix of the channel that carries their messages
 	renewals  alarms
 	polls     alarms        // all alarms that are not renewals
 	polledAt  time.Duration // when keys were last polled
@@ -145,8 +145,8 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), keep: decimal(o.FenceTTL.Milliseconds()),
-		claim: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, rooms: map[string]*lookout{},
-		tails: map[string]*fifo[lookout]{},
+		claim: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, pollers: map[string]*poller{},
+		byChannel: map[string]*fifo[poller]{},
 	}
 	e.doubt = &doubt{epoch: e.epoch}
 	switch c := c.(type) {

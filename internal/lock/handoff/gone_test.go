@@ -123,7 +123,7 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 	}
 }
 
-// A listener that was cut off asks as soon as it listens again, and does not wait for the next look-out (invariant 6).
+// A listener that was cut off asks as soon as it listens again, and does not wait for the next poll (invariant 6).
 func TestEngineReconnectLooksAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, wires := network(t, 2)
@@ -270,7 +270,7 @@ func TestEngineSkipsTheDeadWhoeverLooksOn(t *testing.T) {
 	})
 }
 
-// A process that believes that it listens where its server does not is passed over. It comes to know by the look-out that
+// A process that believes that it listens where its server does not is passed over. It comes to know by the poll that
 // finds its waiter gone from the queue, and is served however many others there are.
 func TestEngineReplacesAForsakenConnection(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
@@ -306,7 +306,7 @@ func TestEngineReplacesAForsakenConnection(t *testing.T) {
 	})
 }
 
-// A connection that has missed a message is replaced: the second hand-off does not wait for a look-out again.
+// A connection that has missed a message is replaced: the second hand-off does not wait for a poll again.
 func TestEngineReplacesADeafConnection(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, wires := network(t, 2)
@@ -328,7 +328,7 @@ func TestEngineReplacesADeafConnection(t *testing.T) {
 	})
 }
 
-// What a look-out finds gone from the queue because it was served meanwhile is no message that was missed.
+// What a poll finds gone from the queue because it was served meanwhile is no message that was missed.
 func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, wires := network(t, 2)
@@ -350,7 +350,7 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 		between, _ := waits(t.Context(), other, "k{1}")
 		last, _ := waits(t.Context(), l, "k{1}")
 		late.Store(true)
-		<-kept // the look-out for both
+		<-kept // the poll for both
 		_ = held.Release(t.Context())
 		_ = (<-first).Release(t.Context())
 		held = <-between

@@ -143,7 +143,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 		_ = lease.Release(t.Context())
 	}
 	t.Logf("commands for a hand-off, those inside of scripts too: %v", cost)
-	if few, many := cost[10], cost[500]; many > few+3 { // a look-out may come in between
+	if few, many := cost[10], cost[500]; many > few+3 { // a poll may come in between
 		t.Errorf("a hand-off costs %d commands with 500 waiters and %d with 10", many, few)
 	}
 }

@@ -129,7 +129,7 @@ func lateAcquire(t *testing.T, name string, retries int, happens func(l, other l
 	nothingLeft(t, m, "k{1}")
 }
 
-// A look-out that arrives after its waiter has given up does not queue for it again (invariants 4 and 5).
+// A poll that arrives after its waiter has given up does not queue for it again (invariants 4 and 5).
 func TestEngineLookOutArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, wires := network(t, 2)
@@ -138,22 +138,22 @@ func TestEngineLookOutArrivesLate(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, failed := waits(ctx, l, "k{1}")
 		wires[1].keep.Store(true)
-		time.Sleep(2100 * time.Millisecond) // past one look-out
+		time.Sleep(2100 * time.Millisecond) // past one poll
 		wires[1].keep.Store(false)
 		cancel()
 		<-failed
 		time.Sleep(2 * time.Second)
 		if n := wires[1].deliver(); n == 0 {
-			t.Error("no look-out was kept back")
+			t.Error("no poll was kept back")
 		}
 		synctest.Wait()
 		if n := queued(m, "k{1}"); n != 0 {
-			t.Errorf("%d in the queue after a late look-out", n)
+			t.Errorf("%d in the queue after a late poll", n)
 		}
 	})
 }
 
-// The same, of a look-out that was repeated, and whose waiter has had the lock since.
+// The same, of a poll that was repeated, and whose waiter has had the lock since.
 func TestEngineGrantedLookOutArrivesLate(t *testing.T) {
 	for when, since := range map[string]time.Duration{"granted after the repetition": time.Second, "granted before it": 0} {
 		t.Run(when, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestEngineGrantedLookOutArrivesLate(t *testing.T) {
 				held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
 				got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
 				wires[1].keep.Store(true)
-				time.Sleep(2100 * time.Millisecond) // past one look-out
+				time.Sleep(2100 * time.Millisecond) // past one poll
 				wires[1].keep.Store(false)
 				time.Sleep(since)
 				_ = held.Release(t.Context())
@@ -171,7 +171,7 @@ func TestEngineGrantedLookOutArrivesLate(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second)
 				if n := wires[1].deliver(); n == 0 {
-					t.Error("no look-out was kept back")
+					t.Error("no poll was kept back")
 				}
 				synctest.Wait()
 				nothingLeft(t, m, "k{1}")

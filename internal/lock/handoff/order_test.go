@@ -100,7 +100,7 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 }
 
 // Who comes when the owner has gone and others wait does not overtake them, and does them a service: they need not wait for
-// their next look-out (invariants 6 and 8).
+// their next poll (invariants 6 and 8).
 func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, wires := network(t, 3)

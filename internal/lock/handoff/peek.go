@@ -29,21 +29,21 @@ const (
 )
 
 // pollGap is the least time between two rounds of polls.
-func (e *Engine) pollGap() time.Duration { return min(maxPollGap, e.lookEvery()/50) }
+func (e *Engine) pollGap() time.Duration { return min(maxPollGap, e.longestPoll()/50) }
 
-// peekable says whether a peek is enough for k: it has one waiter, and that waiter does not queue for a read-write lock. From time to time
+// mayShare says whether a peek is enough for k: it has one waiter, and that waiter does not queue for a read-write lock. From time to time
 // a poll must keep the queue from expiring. In a cluster a command may only name keys of one slot.
-func (e *Engine) peekable(k *lookout, now time.Duration) bool {
+func (e *Engine) mayShare(k *poller, now time.Duration) bool {
 	return e.publish == "PUBLISH" && k.lines.size == 1 && !k.lines.first.member.mode.shares() && now-k.polled < e.o.FenceTTL/4
 }
 
 // pollDue handles the polls that are due, the oldest first, and leaves what exceeds one burst to the next tick. The mutex is held.
 func (e *Engine) pollDue(now time.Duration) {
-	var due []*lookout
+	var due []*poller
 	for n := 0; n < pollBurst && len(e.polls) > 0 && e.polls[0].at <= now; n++ {
 		a := e.polls[0]
-		if k := a.look; k != nil {
-			e.schedule(a, now+e.lookAfter(0)) // moves it: one operation of the heap
+		if k := a.poller; k != nil {
+			e.schedule(a, now+e.nextPoll(0)) // moves it: one operation of the heap
 			if !k.busy {
 				due = append(due, k)
 			}
@@ -64,8 +64,8 @@ func (e *Engine) pollDue(now time.Duration) {
 	few := len(due) < fewPolls
 	many := due[:0]
 	for _, k := range due {
-		if few || !e.peekable(k, now) {
-			e.look(k)
+		if few || !e.mayShare(k, now) {
+			e.poll(k)
 		} else {
 			many = append(many, k)
 		}
@@ -92,7 +92,7 @@ func (e *Engine) inTurn(peeks []func() error) {
 }
 
 // peek prepares one command for many keys. The function that it returns sends the command and handles the answer. The mutex is held.
-func (e *Engine) peek(all []*lookout) func() error {
+func (e *Engine) peek(all []*poller) func() error {
 	lines, tokens := make([]*line, len(all)), make([]string, len(all))
 	c := newCall(enginePeek)
 	c.keys, c.limit = make([]string, 0, 2*len(all)), lease.CleanupTimeout
@@ -102,7 +102,7 @@ func (e *Engine) peek(all []*lookout) func() error {
 		tokens[i] = lines[i].token
 		c.key(k.key, k.queue)
 	}
-	c.add(decimal(e.lookEvery().Milliseconds())).add(tokens...)
+	c.add(decimal(e.longestPoll().Milliseconds())).add(tokens...)
 	return func() error {
 		ctx, cancel := lease.Detached(context.Background())
 		defer cancel()
@@ -115,7 +115,7 @@ func (e *Engine) peek(all []*lookout) func() error {
 }
 
 // peeked handles the answer to a peek.
-func (e *Engine) peeked(all []*lookout, lines []*line, tokens []string, c *call) {
+func (e *Engine) peeked(all []*poller, lines []*line, tokens []string, c *call) {
 	v, _ := c.reply.([]any)
 	if c.err == nil && len(v)%2 == 0 {
 		c.err = fmt.Errorf("lock: engine: unexpected answer %v", c.reply)
@@ -138,13 +138,13 @@ func (e *Engine) peeked(all []*lookout, lines []*line, tokens []string, c *call)
 	}
 	for j := 1; c.err == nil && j < len(v); j += 2 {
 		i, left := number(v[j])-1, number(v[j+1])
-		if i < 0 || i >= int64(len(all)) || e.rooms[all[i].key] != all[i] {
+		if i < 0 || i >= int64(len(all)) || e.pollers[all[i].key] != all[i] {
 			continue
 		}
 		if k := all[i]; left < 0 {
-			e.look(k)
+			e.poll(k)
 		} else {
-			e.schedule(&k.alarm, e.now()+e.lookAfter(time.Duration(left)*time.Millisecond))
+			e.schedule(&k.alarm, e.now()+e.nextPoll(time.Duration(left)*time.Millisecond))
 		}
 	}
 }

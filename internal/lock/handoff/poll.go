@@ -12,28 +12,28 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// lookout looks after the lines of this process that are in the queue of one key, in case a message is lost.
-type lookout struct {
+// poller polls one key for the lines of this process that are in its queue, in case a message is lost.
+type poller struct {
 	lines  fifo[line] // in the order in which they queued
 	alarm  alarm
 	key    string
-	queue  string         // Keys.Queue
-	tail   string         // suffix of the channel that carries its messages
-	place  place[lookout] // among the keys of that channel
-	polled time.Duration  // when it was last polled alone
+	queue  string        // Keys.Queue
+	tail   string        // suffix of the channel that carries its messages
+	place  place[poller] // among the keys of that channel
+	polled time.Duration // when it was last polled alone
 	failed int
 	busy   bool
 }
 
-// lookEvery is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose message was lost is
+// longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose message was lost is
 // found in time.
-func (e *Engine) lookEvery() time.Duration { return e.claim * 4 / 5 }
+func (e *Engine) longestPoll() time.Duration { return e.claim * 4 / 5 }
 
-// lookAfter is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. With many keys
+// nextPoll is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. With many keys
 // the time is random, within 20 % of its mean: otherwise polls that began together, or were all late, would stay together.
-func (e *Engine) lookAfter(ttl time.Duration) time.Duration {
-	d := e.lookEvery()
-	if len(e.rooms) > fewPolls {
+func (e *Engine) nextPoll(ttl time.Duration) time.Duration {
+	d := e.longestPoll()
+	if len(e.pollers) > fewPolls {
 		d -= rand.N(d / 3)
 	}
 	if ttl > 0 {
@@ -42,46 +42,46 @@ func (e *Engine) lookAfter(ttl time.Duration) time.Duration {
 	return max(d, 10*time.Millisecond)
 }
 
-// lookOut adds a line that has queued; ttl is the owner's.
-func (e *Engine) lookOut(l *line, ttl time.Duration) {
-	k := e.rooms[l.key]
+// watch adds a line that has queued; ttl is the owner's.
+func (e *Engine) watch(l *line, ttl time.Duration) {
+	k := e.pollers[l.key]
 	if k == nil {
-		k = &lookout{key: l.key, queue: scriptKeys(l.key, "")[1], tail: e.tail(l.key), polled: e.now()}
-		k.alarm.look, k.place.member = k, k
-		e.rooms[l.key] = k
-		if e.tails[k.tail] == nil {
-			e.tails[k.tail] = &fifo[lookout]{}
+		k = &poller{key: l.key, queue: scriptKeys(l.key, "")[1], tail: e.tail(l.key), polled: e.now()}
+		k.alarm.poller, k.place.member = k, k
+		e.pollers[l.key] = k
+		if e.byChannel[k.tail] == nil {
+			e.byChannel[k.tail] = &fifo[poller]{}
 		}
-		e.tails[k.tail].push(&k.place)
+		e.byChannel[k.tail].push(&k.place)
 	}
 	k.lines.push(&l.place)
-	if at := e.now() + e.lookAfter(ttl); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
+	if at := e.now() + e.nextPoll(ttl); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
 		e.schedule(&k.alarm, at)
 	}
 }
 
-func (e *Engine) unlook(l *line) {
-	k := e.rooms[l.key]
+func (e *Engine) unwatch(l *line) {
+	k := e.pollers[l.key]
 	if k == nil {
 		return
 	}
 	k.lines.remove(&l.place)
 	if k.lines.size == 0 {
 		e.unschedule(&k.alarm)
-		delete(e.rooms, l.key)
-		q := e.tails[k.tail]
+		delete(e.pollers, l.key)
+		q := e.byChannel[k.tail]
 		if q.remove(&k.place); q.size == 0 {
-			delete(e.tails, k.tail)
+			delete(e.byChannel, k.tail)
 		}
 	}
 }
 
-// lookAll polls the keys whose messages come through the channel with the suffix tail: messages may have been missed before the channel was
+// pollAll polls the keys whose messages come through the channel with the suffix tail: messages may have been missed before the channel was
 // subscribed (again). Thousands of keys are polled one after the other, as fast as polls may be sent.
-func (e *Engine) lookAll(tail string) {
+func (e *Engine) pollAll(tail string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	q := e.tails[tail]
+	q := e.byChannel[tail]
 	if q == nil {
 		return
 	}
@@ -94,11 +94,11 @@ func (e *Engine) lookAll(tail string) {
 	}
 }
 
-// lookSize bounds the waiters of one look-out.
-const lookSize = 500
+// pollSize bounds the waiters of one poll.
+const pollSize = 500
 
-// look sends one command for all lines of a key. The mutex is held.
-func (e *Engine) look(k *lookout) {
+// poll sends one command for all lines of a key. The mutex is held.
+func (e *Engine) poll(k *poller) {
 	if k.busy {
 		return
 	}
@@ -108,7 +108,7 @@ func (e *Engine) look(k *lookout) {
 	var lines []*line
 	var tokens []string
 	for l := range k.lines.all() {
-		if lines, tokens = append(lines, l), append(tokens, l.token); len(lines) == lookSize {
+		if lines, tokens = append(lines, l), append(tokens, l.token); len(lines) == pollSize {
 			break
 		}
 	}
@@ -133,12 +133,12 @@ func (e *Engine) look(k *lookout) {
 		}
 		a := e.parse(c.reply, c.sent, c.err)
 		a.resent = c.tries > 1
-		e.looked(k, lines, tokens, a)
+		e.onPoll(k, lines, tokens, a)
 	})
 }
 
-// looked takes what a look-out found: one of the lines may have the lock.
-func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
+// onPoll takes what a poll found: one of the lines may have the lock.
+func (e *Engine) onPoll(k *poller, lines []*line, tokens []string, a answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k.busy = false
@@ -155,7 +155,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 		switch {
 		case a.err != nil || a.resent:
 			e.stray(l, k.key, tokens[i])
-		case l.token != tokens[i]: // its release may have come before the look-out, which then queued for nobody
+		case l.token != tokens[i]: // its release may have come before the poll, which then queued for nobody
 			e.spawn(func() { e.sendCancel(k.key, tokens[i]) })
 		}
 		switch {
@@ -172,7 +172,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 			l.asked, l.serverTime = a.sent, a.time
 		}
 	}
-	if e.rooms[k.key] == k {
+	if e.pollers[k.key] == k {
 		if k.lines.size > len(lines) { // the others follow next time
 			for _, l := range lines {
 				if k.lines.remove(&l.place) {
@@ -180,7 +180,7 @@ func (e *Engine) looked(k *lookout, lines []*line, tokens []string, a answer) {
 				}
 			}
 		}
-		e.schedule(&k.alarm, e.now()+e.lookAfter(a.ttl))
+		e.schedule(&k.alarm, e.now()+e.nextPoll(a.ttl))
 	}
 }
 
@@ -190,7 +190,7 @@ func (e *Engine) missed(l *line) {
 	e.spawn(func() { e.posts.missed(key, since) })
 }
 
-// stray notes that a look-out for a token may yet arrive, and queue for it: for l, or for what was l's attempt when it was sent.
+// stray notes that a poll for a token may yet arrive, and queue for it: for l, or for what was l's attempt when it was sent.
 // That one is buried later, when its release is over. The mutex is held.
 func (e *Engine) stray(l *line, key, token string) {
 	if l.token == token {

@@ -11,7 +11,7 @@ import (
 // with Fair a single waiter. Its fields are guarded by the engine's mutex.
 //
 //	asking -> held                  the lock was free
-//	asking -> queued -> held        it was not; a message, or a look-out, says that it is ours
+//	asking -> queued -> held        it was not; a message, or a poll, says that it is ours
 //	asking -> draining -> held      a writer's, for which the last readers are waited for
 //	held -> held                    passed on within the process
 //	held -> asking                  released and queued again in one command, or lost, with others waiting here
@@ -114,7 +114,7 @@ func (e *Engine) bid(l *line) {
 
 // grant gives l's lock, owned since sent at the latest for ttl, to the first of its waiters.
 func (e *Engine) grant(l *line, fence uint64, sent, ttl time.Duration) {
-	e.unlook(l)
+	e.unwatch(l)
 	l.noted, l.phase, l.granted, l.until, l.last, l.renewing, l.asked = l.mode != reading, held, e.now(), trust(sent, ttl), fence, false, sent
 	l.fence = l.firstFence(fence)
 	e.serve(l, sent)
@@ -152,7 +152,7 @@ func (e *Engine) pushed(token, mark string, fence uint64, serverTime int64, key 
 		return
 	}
 	if l.phase == held {
-		return // a look-out was faster
+		return // a poll was faster
 	}
 	// The server's clock tells how long ago that was, reckoned from the last answer; never before that was asked for.
 	at := l.asked
@@ -214,7 +214,7 @@ func (e *Engine) empty(l *line, err error, undo bool) {
 
 // forget ends l's bid on this side: what is still said about its token is about nobody.
 func (e *Engine) forget(l *line) {
-	e.unlook(l)
+	e.unwatch(l)
 	e.unschedule(&l.alarm)
 	delete(e.bids, l.number)
 	l.token, l.hold = "", nil

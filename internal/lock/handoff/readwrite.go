@@ -173,12 +173,12 @@ func (l *line) told(mark string) bool {
 }
 
 // drain lets a writer that has the gate wait until the readers have left. The last one to leave sends a message; should it
-// be lost, or a reader be dead, the writer asks again when the first of them expires, or as often as a look-out would. That
+// be lost, or a reader be dead, the writer asks again when the first of them expires, or as often as a poll would. That
 // also renews the gate, which was confirmed at a.sent for ttl. The mutex is held.
 func (e *Engine) drain(l *line, a answer, ttl time.Duration) {
-	e.unlook(l)
+	e.unwatch(l)
 	l.phase, l.asked, l.serverTime, l.until = draining, a.sent, a.time, trust(a.sent, ttl)
-	e.schedule(&l.alarm, min(e.now()+e.lookAfter(a.ttl), a.sent+ttl*2/5))
+	e.schedule(&l.alarm, min(e.now()+e.nextPoll(a.ttl), a.sent+ttl*2/5))
 	e.expel(l, true)
 }
 
@@ -193,7 +193,7 @@ func (e *Engine) granted(l *line, mark string, a answer) {
 
 // askAgain asks what has become of l's bid, after the answer that is under way, if any. The mutex is held.
 func (e *Engine) askAgain(l *line) {
-	e.unlook(l)
+	e.unwatch(l)
 	if l.phase == asking {
 		l.repeat = true
 		return

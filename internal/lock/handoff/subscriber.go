@@ -163,7 +163,7 @@ func (p *posts) confirm(o *post, name string, ended bool) {
 	if again {
 		p.e.reconnected(o.at)
 	}
-	p.e.lookAll(strings.TrimPrefix(name, p.own))
+	p.e.pollAll(strings.TrimPrefix(name, p.own))
 }
 
 // read takes a message: token, fence with the mark of what it grants, server time, key.

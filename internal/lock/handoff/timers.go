@@ -9,14 +9,14 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// alarm is a moment at which something must be done: for a line its renewal or the end of its lease, for a lookout the next poll. One timer
+// alarm is a moment at which something must be done: for a line its renewal or the end of its lease, for a poller the next poll. One timer
 // of the process serves all alarms, through two heaps: renewals may be made early, so that many share a command, and polls may not.
 type alarm struct {
-	at    time.Duration
-	line  *line
-	look  *lookout
-	in    *alarms // the heap that it is in, nil = none
-	index int     // place in it, from 1
+	at     time.Duration
+	line   *line
+	poller *poller
+	in     *alarms // the heap that it is in, nil = none
+	index  int     // place in it, from 1
 }
 
 type alarms []*alarm

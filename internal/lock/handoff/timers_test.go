@@ -207,7 +207,7 @@ func TestEngineMaxHold(t *testing.T) {
 	})
 }
 
-// Every message is lost: the look-out finds what was granted, within its two seconds each time.
+// Every message is lost: the poll finds what was granted, within its two seconds each time.
 func TestEngineAllMessagesLost(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, wires := network(t, 2)

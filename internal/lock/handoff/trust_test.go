@@ -47,7 +47,7 @@ func TestEngineTrustsFromWhenItWasSent(t *testing.T) {
 			_ = held.Release(t.Context())
 			return <-got
 		},
-		"found by the look-out": func(t *testing.T, w []*wire, name string) lock.Lease {
+		"found by the poll": func(t *testing.T, w []*wire, name string) lock.Lease {
 			held := holds(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			got, _ := waits(t.Context(), pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			w[1].deaf.Store(true)
