@@ -5,9 +5,9 @@ SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
 # demo_flags come from variables on the command line: make demo MODE=mutex REPLICAS=1
-demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--all) $(if $(REPLICAS),--replicas '$(REPLICAS)') \
+demo_flags = $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--strict) $(if $(REPLICAS),--replicas '$(REPLICAS)') \
 	$(if $(BACKEND),--backend '$(BACKEND)') $(if $(L),--lang '$(L)')
-up_flags = --port '$(or $(PORT),8080)' $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)') \
+up_flags = --port '$(or $(PORT),8080)' --env ./out/up.env $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)') \
 	$(if $(L),--lang '$(L)')
 lab_flags = $(if $(MODE),--mode '$(MODE)') $(if $(STORE),--store '$(STORE)') $(if $(FAULT),--fault '$(FAULT)') $(if $(ALL),--all --pairs) $(if $(BEYOND),--beyond) \
 	$(if $(L),--lang '$(L)')
@@ -18,6 +18,11 @@ packages ?= ./...
 go_dirs = $(filter-out bin/ out/,$(wildcard */))
 
 ##@ Try it
+
+.PHONY: play
+play: build ## the console in the browser, with a private stack: PORT=8090 REPLICAS=3 BACKEND=... L=zh
+	@exec bin/shop play $(if $(PORT),--port '$(PORT)') $(if $(REPLICAS),--replicas '$(REPLICAS)') $(if $(BACKEND),--backend '$(BACKEND)') \
+	$(if $(L),--lang '$(L)')
 
 .PHONY: demo
 demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACKEND=embedded|local|auto ALL=1 L=zh
@@ -30,8 +35,12 @@ lab: build ## every point at which a fault can strike, on real servers: MODE=lua
 	@$(test_path) exec bin/shop lab $(lab_flags)
 
 .PHONY: up-local
-up-local: build ## the same stack on a port, until Ctrl-C: PORT=8080 REPLICAS=3 BACKEND=... L=zh
+up-local: build ## the same stack on a port, until Ctrl-C; other shells source out/up.env: PORT=8080 REPLICAS=3 BACKEND=... L=zh
 	@exec bin/shop up $(up_flags)
+
+.PHONY: write-ups
+write-ups: build ## the numbers of well-known write-ups, measured here and printed beside theirs, in about two minutes: L=zh
+	@$(test_path) exec bin/shop write-ups $(if $(L),--lang '$(L)')
 
 .PHONY: examples
 examples: build ## the fault lab on three lock libraries: redis-py with Flask, Redisson, redsync; skips those without a runtime here: only=redsync
@@ -45,7 +54,7 @@ up: ## build and start nginx, three replicas, Redis and MySQL; wait until ready:
 
 .PHONY: compose-demo
 compose-demo: build ## the comparison, driven from outside through the nginx of make up: MODE=... ALL=1 L=zh
-	@exec scripts/compose demo $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--all) $(if $(L),--lang '$(L)')
+	@exec scripts/compose demo $(if $(MODE),--mode '$(MODE)') $(if $(ALL),--strict) $(if $(L),--lang '$(L)')
 
 .PHONY: logs
 logs: ## follow the logs of make up
@@ -89,6 +98,11 @@ purge-cost: build ## measure accepted requests and p99 with the purge running an
 reads: build ## measure the memory and time that eight readers of many orders, and an audit, take: orders=1000000
 	@export READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \
 	exec bin/shop with-stack -- go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop
+
+.PHONY: console-cost
+console-cost: ## measure what the console's page costs a browser, and what watching costs a run: rounds=25, some four minutes
+	@export SHOP_TEST_CONSOLE_COST='$(or $(rounds),25)'; $(test_path); export PATH; \
+	go test -run '^TestConsoleCost$$' -count 1 -v -timeout 30m ./cmd/shop
 
 .PHONY: lab-mutants
 lab-mutants: ## whether the lab finds defects that are put into the modes: a binary for each, a few minutes
@@ -138,7 +152,12 @@ generate: ## write the generated files anew
 
 .PHONY: traces
 traces: ## write the traces in the modes' pages anew, as real servers show them
-	@$(test_path); export PATH; go test -count=1 -run '^TestTraces$$' ./cmd/shop -update && go generate ./cmd/shop
+	@$(test_path); export PATH; go test -count=1 -run '^TestTraces$$|^TestTraceOfAHeldLock$$' ./cmd/shop -update && go generate ./cmd/shop
+
+.PHONY: pictures
+pictures: ## take the pictures of docs/pictures anew, from the console's page in Chromium
+	@mkdir -p docs/pictures; export SHOP_TEST_PICTURES="$$PWD/docs/pictures"; $(test_path); export PATH; \
+	go test -run '^TestPictures$$' -count 1 ./cmd/shop
 
 .PHONY: bench
 bench: build ## Go benchmarks against private servers: bench=Lock count=6 packages=./internal/lock/handoff
@@ -146,7 +165,7 @@ bench: build ## Go benchmarks against private servers: bench=Lock count=6 packag
 		go test -run '^$$' -bench '$(or $(bench),.)' -benchmem -count $(or $(count),1) -timeout 60m $(packages)
 
 .PHONY: bench-lock
-bench-lock: ## our locks beside other libraries', with Java and Maven also Redisson, 8 minutes: bench_flags='-scenario hot-64x4 -rounds 5', bench_flags=-list
+bench-lock: ## our locks beside other libraries', with Java and Maven also Redisson, 12 minutes: bench_flags='-scenario hot-64x4 -rounds 5', bench_flags=-list
 	@echo 'building bin/bench-lock (the first time: a minute or two)'
 	@CGO_ENABLED=0 go build -C bench -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" \
 		-o ../bin/bench-lock ./lock

@@ -37,8 +37,9 @@ func TestAlertsAreExplained(t *testing.T) {
 				t.Errorf("docs/%s has no section %s", page, name[1])
 			}
 		}
-		if got := strings.Count(text, "\n## "); got != len(names) {
-			t.Errorf("docs/%s has %d sections, want one for each of %d alerts", page, got, len(names))
+		const others = 1 // Traces
+		if got := strings.Count(text, "\n## "); got != len(names)+others || !strings.Contains(text, "\n## Traces\n") {
+			t.Errorf("docs/%s has %d sections, want one for each of %d alerts, and Traces", page, got, len(names))
 		}
 	}
 	for _, name := range names {

@@ -35,6 +35,7 @@ type service struct {
 	Restart     string            `yaml:"restart"`
 	Ports       []string          `yaml:"ports"`
 	Environment map[string]string `yaml:"environment"`
+	Command     any               `yaml:"command"`
 	DependsOn   map[string]any    `yaml:"depends_on"`
 	Memory      string            `yaml:"mem_limit"`
 	CPUs        string            `yaml:"cpus"`
@@ -110,6 +111,12 @@ func (c composed) faults() []string {
 		if !strings.HasPrefix(name, "shop-") {
 			continue
 		}
+		if replica := "--replica=http://" + name + ":8080"; !slices.Contains(c.Services["console"].arguments(), replica) {
+			fault("the console has no %s: %v", replica, c.Services["console"].Command)
+		}
+		if s.Environment["SHOP_EVENTS"] != "true" {
+			fault("%s has no events for the console", name)
+		}
 		missing := map[string]string{}
 		if err := json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &missing); err != nil || len(missing) != len(profiles) {
 			fault("%s: SHOP_MISSING is %q (%v), want advice on every profile", name, s.Environment["SHOP_MISSING"], err)
@@ -124,7 +131,30 @@ func (c composed) faults() []string {
 			}
 		}
 	}
+	// The console has the token, and neither an address nor a password of a store; nginx finds it, and does not wait until it is healthy.
+	con, edge := c.Services["console"], c.Services["nginx"]
+	if args := con.arguments(); len(args) == 0 || args[0] != "console" || !slices.Contains(args, "--url=http://nginx") {
+		fault("the console is started as %v", con.Command)
+	}
+	for name := range con.Environment {
+		if name != "SHOP_ADMIN_TOKEN" && name != "GOMEMLIMIT" {
+			fault("the console knows %s", name)
+		}
+	}
+	if diff := cmp.Diff(map[string]any{"condition": "service_started"}, edge.DependsOn["console"]); diff != "" || con.Environment["SHOP_ADMIN_TOKEN"] == "" {
+		fault("nginx and the console (-want +got):\n%s%v", diff, con.Environment)
+	}
 	return wrong
+}
+
+// arguments are the command of a service that is written as a list.
+func (s service) arguments() []string {
+	var args []string
+	all, _ := s.Command.([]any)
+	for _, a := range all {
+		args = append(args, fmt.Sprint(a))
+	}
+	return args
 }
 
 func TestCompose(t *testing.T) {
@@ -134,6 +164,11 @@ func TestCompose(t *testing.T) {
 	}
 	// What the rules must reject.
 	for _, m := range [][2]string{
+		{"      - --replica=http://shop-3:8080\n", ""},
+		{"      - --url=http://nginx\n", ""},
+		{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""},
+		{"console: {condition: service_started}", "console: {condition: service_healthy}"},
+		{"      GOMEMLIMIT: 320MiB\n", "      SHOP_SQL_PASSWORD: x\n"},
 		{"    profiles: [etcd]\n", ""},
 		{"    mem_limit: 512m\n", ""},
 		{"  pids_limit: 1024\n", ""},
@@ -277,7 +312,7 @@ func TestComposeProfilesOfTheUser(t *testing.T) {
 		nil, "up", "PROFILES=kafka")
 }
 
-// scripts/compose roll replaces one replica after the other, and nothing else; an image that was named is not built.
+// scripts/compose roll replaces one replica after the other, then the console, and nothing else; an image that was named is not built.
 func TestComposeRolls(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
@@ -291,7 +326,7 @@ func TestComposeRolls(t *testing.T) {
 	}{
 		{"up", "", []string{"build shop-1", "up -d"}},
 		{"up", "shop:1", []string{"up -d"}},
-		{"roll", "shop:2", []string{"up -d --no-deps --force-recreate shop-1", "up -d --no-deps --force-recreate shop-2", "up -d --no-deps --force-recreate shop-3"}},
+		{"roll", "shop:2", []string{"up -d --no-deps --force-recreate shop-1", "up -d --no-deps --force-recreate shop-2", "up -d --no-deps --force-recreate shop-3", "up -d --no-deps --force-recreate console"}},
 	} {
 		said, _, calls, err := s.run(c.command, "SHOP_IMAGE="+c.image)
 		if err != nil {
@@ -336,6 +371,25 @@ func TestComposeForgetsFailedProfiles(t *testing.T) {
 	}
 	s.want(map[string]string{}, []string{"[] compose up -d"}, "up")
 	s.want(map[string]string{"COMPOSE_PROFILES": "etcd", "SHOP_ETCD": profiles["etcd"].address}, nil, "up", "PROFILES=etcd")
+}
+
+// make up prints the address of the console with the token behind '#', so that one click opens it; a console that is not healthy does not
+// fail it.
+func TestComposeTellsTheConsole(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	said, _, _, err := s.run("up", "SHOP_ADMIN_TOKEN=t0ken")
+	if want := "http://localhost:" + s.port + "/console/#token=t0ken "; err != nil || !strings.Contains(said, want) {
+		t.Errorf("make up: %v, want %q in\n%s", err, want, said)
+	}
+	sick := strings.Replace(fakeDocker, "  'inspect '*)", "  'inspect '*id-of-console) echo unhealthy ;;\n  'inspect '*)", 1)
+	if err := writeProgram(filepath.Join(s.dir, "bin", "docker"), sick); err != nil {
+		t.Fatal(err)
+	}
+	said, _, _, err = s.run("up", "SHOP_ADMIN_TOKEN=t0ken")
+	if want := "scripts/compose logs console"; err != nil || !strings.Contains(said, want) || !strings.Contains(said, "ready after") {
+		t.Errorf("make up with a console that is not healthy: %v, want %q in\n%s", err, want, said)
+	}
 }
 
 // The secrets are random, stay, and are nobody else's to read; a database of before keeps its password, and the user is told.

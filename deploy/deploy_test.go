@@ -70,7 +70,12 @@ var rules = []struct {
 		return len(m) == 2 && atoi(m[1]) > 30
 	}},
 	{"X-Upstream says whom nginx asked", func(c string) bool { return has(c, `add_header X-Upstream \$upstream_addr always;`) }},
-	{"events are not buffered", func(c string) bool { return has(c, `(?s)location = /events \{[^}]*proxy_buffering off;`) }},
+	{"events are not buffered", func(c string) bool {
+		return has(c, `(?s)location = /events \{[^}]*proxy_buffering off;`) && has(c, `(?s)location /console/ \{.{0,60}proxy_buffering off;`)
+	}},
+	{"a browser is redirected by a path alone", func(c string) bool {
+		return has(c, `(?m)^\s*absolute_redirect off;`) && has(c, `if \(\$browser\) \{\s+return 302 /console/;`)
+	}},
 }
 
 func has(conf, pattern string) bool { return regexp.MustCompile(pattern).MatchString(conf) }
@@ -108,6 +113,7 @@ func TestNginxRulesCatch(t *testing.T) {
 		{"proxy_read_timeout 40s", "proxy_read_timeout 30s"},
 		{"add_header X-Upstream", "# add_header Upstream"},
 		{"proxy_buffering off;", ""},
+		{"absolute_redirect off;", ""},
 	}
 	if len(mutants) != len(rules) {
 		t.Fatalf("%d mutants for %d rules", len(mutants), len(rules))
@@ -197,7 +203,7 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		conf = strings.Replace(conf, from, to, 1)
 	}
 	conf = strings.ReplaceAll(conf, "max_fails=1", fmt.Sprintf("max_fails=%d", maxFails))
-	conf = strings.NewReplacer(more...).Replace(conf)
+	conf = strings.NewReplacer(append(more, "console:8090", "127.0.0.1:9")...).Replace(conf) // a test may have replaced the console's address
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)

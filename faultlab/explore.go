@@ -47,7 +47,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		return nil, l.nothing()
 	}
 	alone := oneSubject(cells) || l.o.Serve != nil // the result has a worst schedule
-	l.told = l.o.Stories || alone
+	l.told = l.o.Stories || l.o.Tell || alone
 	res := &Result{
 		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}), Serve: l.o.Serve, Leases: l.leases,
 		LeftOut: l.leftOut,
@@ -145,9 +145,21 @@ func (r *Result) add(o Options, c Cell, played []Played) {
 	if o.Stories {
 		r.Played = append(r.Played, played...)
 	}
+	if o.Tell {
+		r.Told = append(r.Told, witnesses(c, played)...)
+	}
 	if o.Progress != nil {
 		o.Progress(c)
 	}
+}
+
+// witnesses are those of a cell among the schedules that were played.
+func witnesses(c Cell, played []Played) []Played {
+	names := map[string]bool{}
+	for _, s := range c.Witnesses {
+		names[s.String()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return !names[p.Schedule.String()] })
 }
 
 // each calls begin for 0, 1, ... one after the other, and beside that what it returns. The first error ends it all.

@@ -16,6 +16,8 @@ type Options struct {
 	// All plays every schedule. Otherwise the lab plays the committed witnesses of a cell that is known to be broken, all schedules of an
 	// exact cell that uses only Redis and SQL, and a sample of the schedules of an exact cell that needs another service.
 	All bool
+	// Witness selects committed witnesses: they are played, and nothing else. nil = the lab chooses what to play.
+	Witness func(Schedule) bool
 	// Pairs adds the schedules with two preemptions: the victim and the rival are both held, each at each of its commands.
 	Pairs bool
 	// Expiry is how the locks of a stopped or dead holder expire in the faults that can force it, pause and crash; "" = Awaited.
@@ -26,6 +28,8 @@ type Options struct {
 	Extras []string
 	// Stories keeps every schedule that was played, with its story.
 	Stories bool
+	// Tell keeps the stories of the witnesses of broken cells, for Result.WritePage.
+	Tell bool
 	// Lanes is how many schedules are played side by side; 0 = DefaultLanes.
 	Lanes int
 	// TTL of the locks where leases shall expire; 0 = DefaultTTL. Elsewhere it is LongTTL.
@@ -55,6 +59,8 @@ type Result struct {
 	Worst *Played `json:"worst,omitempty"`
 	// Played are the schedules with their stories, where Options.Stories asks for them.
 	Played []Played `json:"played,omitempty"`
+	// Told are the witnesses of the broken cells with their stories, where Options.Tell asks for them.
+	Told []Played `json:"-"`
 	// Servers are the versions that the lab ran on, by name: "redis-server 7.0.15". TTL is that of the locks in faults where leases expire.
 	Servers map[string]string `json:"servers"`
 	TTL     time.Duration     `json:"ttl_ns"`

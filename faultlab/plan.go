@@ -13,7 +13,11 @@ import (
 // cells are those that are selected, can be played here and make a claim.
 func (l *lab) cells(o Options) []Cell {
 	modes := slices.DeleteFunc(slices.Clone(l.modes), func(m api.Mode) bool { return !m.Available || LeftOut(m) != "" })
-	return Cells(modes, l.matrix, o)
+	all := Cells(modes, l.matrix, o)
+	if o.Witness != nil {
+		all = slices.DeleteFunc(all, func(c Cell) bool { return len(l.witnessesOf(c)) == 0 })
+	}
+	return all
 }
 
 // Cells returns the selected cells that can happen. The claim of a cell is the mode's claim or, for a hazard of fault.Beyond, what known has
@@ -66,6 +70,10 @@ const sample = 6
 
 // choose lists the schedules of a cell that are to be played, and counts those that are left out.
 func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule, err error) {
+	if l.o.Witness != nil {
+		c.witnessed = true
+		return l.witnessesOf(*c), nil
+	}
 	all, err := l.plan(ctx, g, *c)
 	m := l.mode(c.Mode)
 	switch {

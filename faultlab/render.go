@@ -12,9 +12,9 @@ import (
 
 // pageText is the text of the matrix page around its tables.
 type pageText struct {
-	head, table, legend, blocked, blockedHead, beyond, beyondHead, witnesses, witnessHead, wire string
-	schedules                                                                                   string // a format, of a number
-	kept                                                                                        map[Blocked]string
+	head, table, meanings, blocked, blockedHead, beyond, beyondHead, witnesses, witnessHead, wire string
+	schedules                                                                                     string // a format, of a number
+	kept                                                                                          map[Blocked]string
 }
 
 // notOnTheWire lists what no proxy can bring about, and the Go test that covers it.
@@ -44,8 +44,7 @@ broke it; it is no proof beyond them.
 ` + "`make lab`" + ` plays the witnesses of what is broken and all schedules of what is exact, ` + "`make lab ALL=1`" + ` all of both.
 ` + "`shop lab --serve`" + ` tests [your own service](lab-anybody.md), in any language.
 `,
-		table: "mode | store", schedules: "%d schedules.",
-		legend:  "`.` exact · `O` oversold or lost update · `L` leaked: stock gone without an order · `D` double charge · `X` stuck · `A` acknowledged order lost · `–` cannot happen · blank: broken at an earlier fault already.",
+		meanings: "## What the columns and letters mean", table: "mode | store", schedules: "%d schedules.",
 		blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands. With the stock in SQL that is a command inside the transaction: the row stays locked by it, also when the lease has ended.\n",
 		kept: map[Blocked]string{
 			NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends", UntilHolder: "until the holder runs again",
@@ -73,8 +72,7 @@ two concurrent requests break without any fault are left out.
 ` + "`make lab`" + ` 重放已知的坏例，并跑完所有精确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
 ` + "`shop lab --serve`" + ` 检验[你自己的服务](lab-anybody.zh.md)，不限语言。
 `,
-		table: "模式 | 存储", schedules: "共 %d 个调度。",
-		legend:  "`.` 精确 · `O` 超卖或丢失更新 · `L` 少卖（泄漏）：库存已扣，没有订单 · `D` 重复扣减 · `X` 卡死 · `A` 已确认的订单丢失 · `–` 不可能发生 · 空白：在前面的故障下已经出错。",
+		meanings: "## 各列与字母的含义", table: "模式 | 存储", schedules: "共 %d 个调度。",
 		blocked: "## 持有者停住期间\n\n持有者进程停（SIGSTOP）在最糟的那条命令上时，其他人多久买不了这件商品。库存在 SQL 时，最糟的是停在事务里：租约到期了，行锁还握着。\n",
 		kept: map[Blocked]string{
 			NotBlocked: "不阻塞", UntilLease: "到持有者的租约或会话结束", UntilHolder: "到持有者恢复运行",
@@ -118,7 +116,7 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 			b.WriteString(" |\n")
 		}
 	}
-	b.WriteString("\n" + t.legend + " " + fmt.Sprintf(t.schedules, tried) + "\n\n")
+	fmt.Fprintf(&b, "\n%s · %s\n\n%s\n\n%s\n", api.Legend(lang), fmt.Sprintf(t.schedules, tried), t.meanings, api.Definitions(lang))
 	m.writeBlocked(&b, t)
 	m.writeBeyond(&b, lang, t)
 	m.writeWitnesses(&b, t)

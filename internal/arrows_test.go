@@ -22,23 +22,30 @@ const module = "lastitem"
 var arrows = map[string][]string{
 	"cmd/shop": {"*"},
 
-	"internal/api":         {},
-	"internal/audit":       {"internal/api"},
-	"internal/backend":     {"internal/store", "migrations"},
-	"internal/handler":     {"internal/stock", "internal/idempotency", "internal/step", "internal/audit", "internal/api"},
-	"internal/idempotency": {},
-	"internal/localstack":  {"internal/api"},
-	"internal/lock":        {"internal/step"},
-	"internal/lock/lease":  {"internal/lock", "internal/step"},
-	"internal/redisbatch":  {},
-	"internal/step":        {},
+	"internal/api":              {},
+	"internal/audit":            {"internal/api"},
+	"internal/backend":          {"internal/store", "migrations"},
+	"internal/handler":          {"internal/shop", "internal/stock", "internal/idempotency", "internal/step", "internal/audit", "internal/api"},
+	"internal/idempotency":      {"internal/lock"},
+	"internal/kafkalog":         {"internal/stock", "internal/store", "internal/idempotency", "internal/step"},
+	"internal/localstack":       {"internal/api"},
+	"internal/localstack/guest": {"internal/backend", "internal/localstack"},
+	"internal/lock":             {"internal/step"},
+	"internal/lock/lease":       {"internal/lock", "internal/step"},
+	"internal/redisbatch":       {},
+	"internal/server":           {"internal/api"},
+	"internal/shop": {"internal/stock", "internal/kafkalog", "internal/lock", "internal/lock/handoff", "internal/store", "internal/idempotency",
+		"internal/step"},
+	"internal/spans": {"internal/step"},
+	"internal/step":  {},
 	"internal/stock": {"internal/lock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook",
 		"internal/store", "internal/idempotency", "internal/step"},
 	"internal/store": {"internal/idempotency", "internal/redisbatch"},
 	"internal/wire":  {},
 
 	"internal/columns": {},
-	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/stock", "internal/wire"},
+	"internal/page":    {},
+	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/shop", "internal/stock", "internal/wire"},
 
 	// The kinds of locks. None of them imports another.
 	"internal/lock/coord":    {"internal/lock", "internal/lock/lease", "internal/step"},
@@ -46,22 +53,36 @@ var arrows = map[string][]string{
 	"internal/lock/sqllock":  {"internal/lock", "internal/lock/lease", "internal/step"},
 	"internal/lock/textbook": {"internal/lock", "internal/lock/lease", "internal/step"},
 
-	"faultlab":       {"internal/api", "internal/audit", "internal/columns", "internal/localstack", "faultlab/fault", "faultlab/rig"},
-	"faultlab/fault": {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "faultlab/rig"},
-	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
-	"loadtest":       {"internal/api", "internal/audit", "internal/columns"},
-	"migrations":     {},
-	"web":            {},
+	"faultlab":        {"internal/api", "internal/audit", "internal/columns", "internal/localstack", "internal/page", "faultlab/fault", "faultlab/rig"},
+	"faultlab/fault":  {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "faultlab/rig"},
+	"faultlab/rig":    {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
+	"loadtest":        {"internal/api", "internal/audit", "loadtest/client", "loadtest/plan", "loadtest/words"},
+	"loadtest/report": {"internal/api", "internal/audit", "internal/columns", "internal/page", "loadtest", "loadtest/client", "loadtest/delta", "loadtest/plan", "loadtest/words"},
+	"loadtest/delta":  {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
+	"loadtest/words":  {"internal/api", "internal/audit"},
+	"loadtest/plan":   {"internal/api", "loadtest/client"},
+	"loadtest/client": {"internal/api", "internal/audit"},
+	"migrations":      {},
+	"examples/gorm":   {},
+	"web":             {},
+	"docs":            {},
+
+	// The page Step: a person schedules two clients on a lane.
+	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire"},
+
+	// The console makes no run itself: cmd/shop gives it a driver.
+	"internal/console": {"internal/api"},
+	"internal/book":    {"docs"}, // in its test
 
 	// For tests only; see testOnly.
 	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
 	"internal/stock/newmode":   {"internal/stock"}, // a command for whoever adds a mode
-	"internal/stock/stocktest": {"internal/stock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
+	"internal/stock/stocktest": {"internal/stock", "internal/shop", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack"},
 	"internal/testenv/need":    {},
-	"internal/lock/chaos":      {"internal/lock", "internal/lock/handoff"},  // a test only: the engine in several processes
-	"internal/writeups":        {"internal/lock", "internal/lock/textbook"}, // tests of listings from other people's write-ups
-	"internal":                 {},                                          // this file
+	"internal/lock/chaos":      {"internal/lock", "internal/lock/handoff"},                           // a test only: the engine in several processes
+	"internal/writeups":        {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"}, // tests of listings from other people's write-ups
+	"internal":                 {},                                                                   // this file
 	"deploy":                   {},
 }
 
@@ -71,17 +92,6 @@ var (
 	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/lock/locktest", "internal/stock/stocktest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
-
-// foreign packages that a package must not import, by prefix.
-var banned = map[string][]string{
-	"internal/stock": {"github.com/gin-gonic/"},
-	"internal/lock":  {"github.com/"}, // so that a package that imports the contract does not get a client with it
-	"internal/handler": {
-		"github.com/redis/", "database/sql", "gorm.io/", "github.com/go-sql-driver/", "github.com/glebarez/", "modernc.org/",
-		"go.etcd.io/", "github.com/go-zookeeper/", "github.com/samuel/go-zookeeper", "github.com/hashicorp/consul",
-		"github.com/twmb/franz-go",
-	},
-}
 
 // dials are the functions that open a connection to a backend. Only dialers may call them, outside of tests.
 var (
@@ -122,7 +132,7 @@ func check(name string, src any) ([]string, error) {
 		if ours, ok := strings.CutPrefix(imported, module+"/"); ok && !mayImport(dir, ours, allowed, isTest) {
 			report("import " + ours)
 		}
-		if slices.ContainsFunc(banned[dir], func(prefix string) bool { return strings.HasPrefix(imported, prefix) }) && !isTest {
+		if !mayImportModule(dir, imported, isTest) {
 			report("import " + imported)
 		}
 		if _, ok := dials[imported]; ok {
@@ -176,12 +186,13 @@ func dialsIn(file *ast.File, names map[string]string) []string {
 	return found
 }
 
-func TestArrows(t *testing.T) {
+// sources calls each with every Go file of the module, by its path in it.
+func sources(t *testing.T, each func(name string, src []byte)) {
+	t.Helper()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, used := map[string]bool{}, map[string]bool{}
 	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -197,49 +208,61 @@ func TestArrows(t *testing.T) {
 		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		seen[path.Dir(name)] = true
 		src, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		wrong, err := check(name, src)
-		for _, w := range wrong {
-			t.Error(w)
-		}
-		for _, to := range ours(name, src) {
-			used[path.Dir(name)+" -> "+to] = true
+		if err == nil {
+			each(name, src)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestArrows(t *testing.T) {
+	seen, used, usedModules := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	sources(t, func(name string, src []byte) {
+		dir := path.Dir(name)
+		seen[dir] = true
+		wrong, err := check(name, src)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, w := range wrong {
+			t.Error(w)
+		}
+		for _, imported := range imports(name, src) {
+			if to, ok := strings.CutPrefix(imported, module+"/"); ok {
+				used[dir+" -> "+to] = true
+			} else if third(imported) {
+				usedModules[user(name, imported)+" -> "+moduleOf(imported)] = true
+			}
+		}
+	})
 	if !seen["cmd/shop"] || !seen["internal/stock"] {
 		t.Errorf("saw the packages %v: this test looked in the wrong place", seen)
 	}
-	for _, a := range unused(used) {
+	for _, a := range append(unused(arrows, used), unused(modules, usedModules)...) {
 		t.Errorf("nobody uses the arrow %s: delete it from the table", a)
 	}
 }
 
-// ours lists the packages of the module that a source file imports.
-func ours(name string, src any) (all []string) {
+// imports lists what a source file imports.
+func imports(name string, src any) (all []string) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ImportsOnly)
 	if err != nil {
 		return nil
 	}
 	for _, spec := range file.Imports {
 		imported, _ := strconv.Unquote(spec.Path.Value)
-		if to, ok := strings.CutPrefix(imported, module+"/"); ok {
-			all = append(all, to)
-		}
+		all = append(all, imported)
 	}
 	return all
 }
 
-// unused lists the arrows of the table, as "from -> to", that no source file uses.
-func unused(used map[string]bool) (all []string) {
-	for from, allowed := range arrows {
+// unused lists the arrows of a table, as "from -> to", that no source file uses.
+func unused(table map[string][]string, used map[string]bool) (all []string) {
+	for from, allowed := range table {
 		for _, to := range allowed {
 			if arrow := from + " -> " + to; to != "*" && !used[arrow] {
 				all = append(all, arrow)
@@ -252,9 +275,17 @@ func unused(used map[string]bool) (all []string) {
 
 // The test finds permitted imports that no package uses.
 func TestArrowsAreUsed(t *testing.T) {
-	if all := unused(map[string]bool{"internal/lock -> internal/step": true}); slices.Contains(all, "internal/lock -> internal/step") ||
-		!slices.Contains(all, "internal/audit -> internal/api") {
-		t.Errorf("unused = %v, want all but the one that is used", all)
+	for name, c := range map[string]struct {
+		table      map[string][]string
+		used, want string
+	}{
+		"ours":    {arrows, "internal/lock -> internal/step", "internal/audit -> internal/api"},
+		"modules": {modules, "internal/lock/lease -> github.com/google/uuid", "internal/handler -> github.com/gin-gonic/gin"},
+	} {
+		all := unused(c.table, map[string]bool{c.used: true})
+		if slices.Contains(all, c.used) || !slices.Contains(all, c.want) {
+			t.Errorf("%s: unused = %v, want all but the one that is used", name, all)
+		}
 	}
 }
 
@@ -292,6 +323,16 @@ func TestArrowsCatch(t *testing.T) {
 		"coord dials zookeeper":    {"internal/lock/coord/x.go", `import "github.com/go-zookeeper/zk"; var _ = zk.Connect`, "must not dial: zk.Connect"},
 		"coord dials consul":       {"internal/lock/coord/x.go", `import "github.com/hashicorp/consul/api"; var _ = api.NewClient`, "must not dial: api.NewClient"},
 		"stock dials kafka":        {"internal/stock/x.go", `import "github.com/twmb/franz-go/pkg/kgo"; var _ = kgo.NewClient`, "must not dial: kgo.NewClient"},
+		"stock imports shop":       {"internal/stock/x.go", `import _ "lastitem/internal/shop"`, "must not import internal/shop"},
+		"so does a test of it":     {"internal/stock/x_test.go", `import _ "lastitem/internal/shop"`, "must not import internal/shop"},
+		"shop imports stock":       {"internal/shop/x.go", `import _ "lastitem/internal/stock"`, ""},
+		"stock imports kafka":      {"internal/stock/x.go", `import _ "github.com/twmb/franz-go/pkg/kgo"`, "must not import github.com/twmb/franz-go/pkg/kgo"},
+		"another module's part":    {"internal/shop/x.go", `import _ "github.com/twmb/franz-go/pkg/kfake"`, "must not import github.com/twmb/franz-go/pkg/kfake"},
+		"a module nobody listed":   {"internal/stock/x.go", `import _ "example.com/leftpad"`, "must not import example.com/leftpad"},
+		"a test imports go-cmp":    {"internal/audit/x_test.go", `import _ "github.com/google/go-cmp/cmp"`, ""},
+		"audit imports go-cmp":     {"internal/audit/x.go", `import _ "github.com/google/go-cmp/cmp"`, "must not import github.com/google/go-cmp/cmp"},
+		"a test imports gin":       {"internal/stock/x_test.go", `import _ "github.com/gin-gonic/gin"`, "must not import github.com/gin-gonic/gin"},
+		"handler imports gin":      {"internal/handler/x.go", `import _ "github.com/gin-gonic/gin/render"`, ""},
 		"stock imports gin":        {"internal/stock/x.go", `import _ "github.com/gin-gonic/gin"`, "must not import github.com/gin-gonic/gin"},
 		"handler imports redis":    {"internal/handler/x.go", `import _ "github.com/redis/go-redis/v9"`, "must not import github.com/redis"},
 		"handler imports sql":      {"internal/handler/x.go", `import _ "database/sql"`, "must not import database/sql"},

@@ -11,86 +11,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
-
-// Comparison is several modes under the same plans: what `shop demo` and `shop loadtest` print, and their JSON.
-type Comparison struct {
-	Environment Environment `json:"environment"`
-	// Stack says which servers were behind the address, one sentence each, as the caller words it.
-	Stack []string `json:"stack,omitempty"`
-	Plans []Plan   `json:"plans"`
-	// Results holds every run, in the order they were made.
-	Results []Result `json:"results"`
-	// Summaries holds a line per mode and plan, in the order of the modes.
-	Summaries []Summary     `json:"summaries"`
-	Skipped   []SkippedMode `json:"skipped,omitempty"`
-	Failed    []FailedRun   `json:"failed,omitempty"`
-	// Crossed holds the thresholds that did not hold.
-	Crossed []Crossing `json:"crossed,omitempty"`
-	// Partial says that the comparison was interrupted.
-	Partial bool `json:"partial,omitempty"`
-}
-
-// SkippedMode is a mode that was asked for and is not available, or that a plan does not fit.
-type SkippedMode struct {
-	Mode string `json:"mode"`
-	Why  string `json:"why"`
-}
-
-// FailedRun is a run that could not be made, as when the stock could not be set.
-type FailedRun struct {
-	Mode       string `json:"mode"`
-	Plan       string `json:"plan,omitempty"`
-	Repetition int    `json:"repetition"`
-	Why        string `json:"why"`
-	// Log holds the last lines that the service's processes logged during the run, if they can be read.
-	Log []string `json:"log,omitempty"`
-}
-
-// Step is where a comparison is: run Index of Total.
-type Step struct {
-	Index      int // from 1
-	Total      int
-	Mode       string
-	Plan       string
-	Repetition int
-	// Running is the state of the run, nil when it starts and when it has ended.
-	Running *Progress
-	// Done says that the run has ended after Elapsed, with Result unless Err is set.
-	Done    bool
-	Elapsed time.Duration
-	Result  *Result
-	Err     error
-}
-
-// RunFunc makes one run of one mode; [Run] with its control bound is one.
-type RunFunc func(ctx context.Context, mode api.Mode, plan Plan, progress func(Progress)) (Result, error)
-
-// Comparing says what to compare.
-type Comparing struct {
-	// Version of lastitem, for the environment.
-	Version string
-	Modes   []api.Mode
-	Plans   []Plan // every mode runs each; Plan.Repeat times
-	Run     RunFunc
-	// Fits says why a plan cannot be carried out against a mode, which is then skipped; nil = every plan fits. See [Fits].
-	Fits func(api.Mode, Plan) error
-	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
-	Replicas int
-	// RTT is the round trip added between the replicas and their servers, for the report only; 0 = none.
-	RTT   time.Duration
-	Stack []string
-	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that the
-	// service has logged since; a run that failed, was contradicted or stayed undecided keeps them. nil = logs cannot be read.
-	MarkLogs func() (since func(n int) []string)
-	// Progress is told of every step, from one goroutine at a time; nil = nobody.
-	Progress func(Step)
-	// Each is given every result with its history, which the comparison then lets go; nil = nobody.
-	Each func(Result) error
-}
-
-// logLines is how many lines of each process's log a failed run keeps.
-const logLines = 5
 
 // Fits says why the plan cannot be carried out against the mode, as with segments that it does not know; nil where it can.
 func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
@@ -102,7 +24,7 @@ func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
 func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Plans: namedApart(what.Plans), Results: []Result{}}
 	c.Environment.Version = what.Version
-	c.Environment.Replicas, c.Environment.RTT = what.Replicas, what.RTT
+	c.Environment.Replicas, c.Environment.RTT, c.Environment.Servers = what.Replicas, what.RTT, what.Servers
 	jobs := c.jobs(what)
 	var failed error
 	for i, j := range jobs {
@@ -228,7 +150,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		return nil
 	}
 	result.Repetition = j.repetition
-	if result.Finding == audit.Contradicted || result.Finding == audit.Undecided || result.Latency[Failed].Count > 0 {
+	if result.Finding == audit.Contradicted || result.Finding == audit.Undecided || result.Latency[client.Failed].Count > 0 {
 		result.Log = logged(logLines)
 	}
 	step.Result = &result
@@ -280,7 +202,7 @@ func showedNothing(r Result) bool {
 
 // finish derives the summaries and what was only seen by running.
 func (c *Comparison) finish() {
-	c.Summaries = summarize(c.Results)
+	c.Summaries = Summarize(c.Results)
 	seen := map[string]bool{}
 	for _, r := range c.Results {
 		c.Environment.Engine = r.Engine
@@ -292,40 +214,4 @@ func (c *Comparison) finish() {
 	if c.Environment.Replicas == 0 {
 		c.Environment.Replicas = len(seen)
 	}
-}
-
-// Exit codes of `shop demo` and `shop loadtest`, as [Comparison.ExitCode] returns them.
-const (
-	ExitConfirmed    = 0   // every claim was confirmed
-	ExitContradicted = 1   // at least one was contradicted
-	ExitUndecided    = 3   // at least one could not be decided: no data, or data that could not have shown a failure
-	ExitThreshold    = 99  // a threshold was crossed
-	ExitInterrupted  = 130 // the comparison was cut short
-)
-
-// ExitCode judges the whole comparison: an interruption wins, then a contradicted claim, a crossed threshold, and what
-// stayed undecided or does not count ([Result].Discounted). The baseline claims nothing and cannot contradict, but it must have answered.
-func (c Comparison) ExitCode() int {
-	if c.Partial {
-		return ExitInterrupted
-	}
-	undecided := len(c.Failed) > 0 || len(c.Summaries) == 0
-	for _, r := range c.Results {
-		undecided = undecided || r.Discounted != ""
-	}
-	for _, s := range c.Summaries {
-		switch s.standing() {
-		case audit.Contradicted:
-			return ExitContradicted
-		case audit.Undecided:
-			undecided = true
-		}
-	}
-	switch {
-	case len(c.Crossed) > 0:
-		return ExitThreshold
-	case undecided:
-		return ExitUndecided
-	}
-	return ExitConfirmed
 }

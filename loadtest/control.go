@@ -15,6 +15,7 @@ import (
 	"github.com/go-resty/resty/v2"
 
 	"lastitem/internal/api"
+	"lastitem/loadtest/client"
 )
 
 // Control speaks to the service beside the load: it lists the modes, sets the stock and reads the ledger. It may be used by
@@ -45,7 +46,7 @@ func NewControl(baseURL, token string) (*Control, error) {
 		return nil, fault("--url must be a URL like http://127.0.0.1:8080, not %q", baseURL)
 	}
 	base := strings.TrimRight(u.String(), "/")
-	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetLogger(silent{}).SetHeader("Accept", "application/json")
+	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
 	if token != "" {
 		client.SetAuthScheme("Bearer").SetAuthToken(token).SetDisableWarn(true)
 	}
@@ -131,7 +132,7 @@ func explain(method, path string, resp *resty.Response, err error) error {
 		return fmt.Errorf("loadtest: %s %s: %w: %s", method, path, ErrUnauthorized, hint)
 	}
 	var p api.Problem
-	if !isProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {
+	if !client.IsProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {
 		return fault("%s %s: %s; is that address lastitem's?", method, path, resp.Status())
 	}
 	if p.Detail == "" {

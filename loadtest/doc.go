@@ -11,5 +11,10 @@
 // a second time behind the plan's back. Open-loop latency counts from the moment a request was due, not from when it could
 // be sent, so a stalled server cannot hide its stall (coordinated omission). And percentiles are merged, never averaged.
 //
-// Start with [Run] and [Plan]; an [Engine] is how one client speaks HTTP.
+// Start with [Run] and [Plan]. Package client is how one client speaks HTTP, package plan says what load there can be.
 package loadtest
+
+import "lastitem/loadtest/plan"
+
+// Plan says what load to put on one mode.
+type Plan = plan.Plan

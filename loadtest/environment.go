@@ -23,6 +23,8 @@ type Environment struct {
 	Replicas int `json:"replicas"`
 	// RTT is the round trip added between the replicas and their servers, in nanoseconds in JSON; 0 = none.
 	RTT time.Duration `json:"rtt,omitempty"`
+	// Servers are the kinds and versions of the servers by their names, as in "redis": "redis-server 7.0.15"; nil = not known.
+	Servers map[string]string `json:"servers,omitempty"`
 }
 
 // ThisEnvironment describes this process and the machine it runs on; Version, Engine and Replicas are the caller's to fill in.
@@ -47,13 +49,4 @@ func cpuModel(path string) string {
 		}
 	}
 	return ""
-}
-
-// line writes the environment on one line.
-func (e Environment) line(lang string) string {
-	cpu := e.CPU
-	if cpu == "" {
-		cpu = "CPU"
-	}
-	return say(lang, "report environment", e.Go, e.OS, e.Arch, cpu, e.CPUs, e.GOMAXPROCS, e.Version)
 }

@@ -1,39 +1,13 @@
 package loadtest
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with testdata/name, or rewrites it under -update.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; run go test ./loadtest -update", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got), run with -update if that is right:\n%s", path, diff)
-	}
-}
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
@@ -55,9 +29,9 @@ func exactRun(mode string, p50 time.Duration) Result {
 		Mode: mode, Store: api.Redis, Repetition: 1, Engine: "raw", Plan: demoPlan, Started: noon,
 		Elapsed: 900 * time.Millisecond, ToLastAccepted: 800 * time.Millisecond, AcceptedPerSecond: 625, RequestsPerSecond: 833.3,
 		Sent: 750, Codes: map[string]int{"ok": 500, "sold_out": 240, "lock_busy": 10}, Served: map[string]int{"1": 250, "2": 250, "3": 250},
-		Latency: map[Kind]Latency{Accepted: latency(500, p50), RefusedK: latency(250, p50/2)},
-		Service: map[Kind]Latency{Accepted: latency(500, p50-p50/10), RefusedK: latency(250, p50/3)},
-		Series:  []Second{{At: 0, Accepted: 500, Refused: 250}},
+		Latency: map[client.Kind]Latency{client.Accepted: latency(500, p50), client.Refused: latency(250, p50/2)},
+		Service: map[client.Kind]Latency{client.Accepted: latency(500, p50-p50/10), client.Refused: latency(250, p50/3)},
+		Series:  []Window{{For: time.Second, Accepted: 500, Refused: 250}},
 		Verdicts: []audit.Report{{
 			Mode: mode, Store: api.Redis, Verdict: audit.Exact, Initial: 500, Orders: 500, Sold: 500,
 		}},
@@ -84,8 +58,8 @@ func brokenRun(mode string, claim api.Outcomes) Result {
 	v := &r.Verdicts[0]
 	v.Verdict, v.Found, v.Final, v.Orders, v.Sold, v.Oversold, v.LostUpdates = audit.Broken, "O", 12, 713, 713, 213, 225
 	r.Codes = map[string]int{"ok": 713, "sold_out": 30, "timeout": 4, "backend_unavailable": 3}
-	r.Latency[Accepted] = latency(713, 700*time.Microsecond)
-	r.Latency[Failed] = latency(4, 3*time.Second)
+	r.Latency[client.Accepted] = latency(713, 700*time.Microsecond)
+	r.Latency[client.Failed] = latency(4, 3*time.Second)
 	r.Claim, r.Finding = claim, audit.Confirmed
 	if claim == api.Exact {
 		r.Finding, r.Why = audit.Contradicted, []string{"claims exact and showed O"}
@@ -107,7 +81,7 @@ func baselineRun() Result {
 	r := exactRun("noop", 90*time.Microsecond)
 	r.Store, r.Verdicts, r.Claim, r.Finding = "", nil, "", audit.Unclaimed
 	r.Codes = map[string]int{"ok": 750}
-	r.Latency = map[Kind]Latency{Accepted: latency(750, 90*time.Microsecond)}
+	r.Latency = map[client.Kind]Latency{client.Accepted: latency(750, 90*time.Microsecond)}
 	r.AcceptedPerSecond, r.RequestsPerSecond = 41234.5, 41234.5
 	return r
 }
@@ -121,19 +95,6 @@ func comparisonOf(runs ...Result) Comparison {
 		},
 		Plans: []Plan{demoPlan}, Results: runs,
 	}
-	c.Summaries = summarize(runs)
-	return c
-}
-
-// fullComparison has one of everything that a table may have to show.
-func fullComparison() Comparison {
-	noisy := exactRun("lua-lock", 12*time.Millisecond)
-	noisy.Noisy = []string{"the machine was busy before the load: 0.85 cores", "the hypervisor took 0.03 cores away"}
-	vacuous := vacuousRun("watchdog")
-	vacuous.Noisy = []string{"the hypervisor took 0.11 cores away"}
-	c := comparisonOf(baselineRun(), brokenRun("unsafe", "O"), brokenRun("mutex", api.Exact), noisy, vacuous)
-	c.Skipped = []SkippedMode{{Mode: "segmented", Why: "needs redis, which is down"}}
-	c.Failed = []FailedRun{{Mode: "setnx", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
-	c.Crossed = []Crossing{{Mode: "lua-lock", Threshold: "p(99)<50ms", Value: "60ms"}}
+	c.Summaries = Summarize(runs)
 	return c
 }

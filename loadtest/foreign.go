@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // Foreign is a service that is not ours: how to ask it for a product, how to read its answers by their status, and where
@@ -56,7 +57,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	if err != nil {
 		return Result{}, err
 	}
-	d, err := newDriver(plan, Target{URL: base, Opaque: true}, script, true)
+	d, err := newDriver(plan, client.Target{URL: base, Opaque: true}, script, true)
 	if err != nil {
 		return Result{}, err
 	}
@@ -132,8 +133,8 @@ func (f Foreign) script(p Plan) (script, error) {
 	}
 	return script{
 		keyed:    keyed,
-		classify: classifyForeign(f.OKStatus, f.RefusedStatus),
-		fill: func(c *Call, product int64, key string) {
+		classify: client.ByStatus(f.OKStatus, f.RefusedStatus),
+		fill: func(c *client.Call, product int64, key string) {
 			fill := strings.NewReplacer(holdProduct, strconv.FormatInt(product, 10),
 				holdQuantity, strconv.FormatInt(p.Quantity, 10), holdKey, key)
 			c.Method, c.Path, c.ContentType, c.Body = method, fill.Replace(path), contentType, []byte(fill.Replace(body))
@@ -200,7 +201,7 @@ func newShelf(f Foreign, base *url.URL) *shelf {
 	if strings.HasPrefix(address, "/") {
 		address = strings.TrimRight(base.String(), "/") + address
 	}
-	return &shelf{url: address, path: f.StockJSONPath, client: resty.New().SetTimeout(10 * time.Second).SetLogger(silent{})}
+	return &shelf{url: address, path: f.StockJSONPath, client: resty.New().SetTimeout(10 * time.Second).SetLogger(client.Silent{})}
 }
 
 // close closes the idle connections.

@@ -13,10 +13,10 @@ const (
 	longest  = 60_000_000
 )
 
-// Significant digits: runDigits for a whole run (139 KB a histogram), secondDigits for one second of it (20 KB).
+// Significant digits: runDigits for a whole run (139 KB a histogram), windowDigits for one window of it (20 KB).
 const (
 	runDigits    = 3
-	secondDigits = 2
+	windowDigits = 2
 )
 
 // histogram is an HDR histogram of microseconds with the exact extremes and sum, in nanoseconds, beside it.
@@ -60,6 +60,28 @@ func (h *histogram) reset() {
 func (h *histogram) percentile(p float64) time.Duration {
 	ns := h.hdr.ValueAtQuantile(p) * 1000
 	return time.Duration(min(max(ns, h.min), h.max))
+}
+
+// curvePercentiles are the points of a curve: the halves of what is left, and the ones that people name.
+var curvePercentiles = []float64{
+	0, 10, 25, 50, 75, 87.5, 90, 93.75, 95, 96.875, 98.4375, 99, 99.21875, 99.609375, 99.8046875, 99.9, 99.951171875, 99.99, 99.9969482421875, 100,
+}
+
+// curve returns the distribution as points of curvePercentiles. Those that the number of values cannot tell from the greatest are left out,
+// but for the last.
+func (h *histogram) curve() []Point {
+	n := float64(h.hdr.TotalCount())
+	if n == 0 {
+		return nil
+	}
+	var points []Point
+	for _, p := range curvePercentiles {
+		if beyond := n * (100 - p) / 100; beyond < 1 && p < 100 {
+			continue
+		}
+		points = append(points, Point{Percentile: p, Value: h.percentile(p)})
+	}
+	return points
 }
 
 // latency summarizes the histogram.

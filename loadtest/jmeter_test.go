@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"lastitem/loadtest/plan"
 )
 
 // jmxProperties reads every named property of a JMeter test plan: name to values.
@@ -49,7 +51,7 @@ func jmxProperties(t *testing.T, path string) map[string][]string {
 // The shipped JMeter plan is the plan "jmeter": a sceptic who runs it must measure the same thing.
 func TestJMeterPlanIsOurs(t *testing.T) {
 	properties := jmxProperties(t, "jmeter/deduct_stock.jmx")
-	plans, ok := PlanNamed("jmeter")
+	plans, ok := plan.Named("jmeter")
 	if !ok || len(plans) != 1 {
 		t.Fatalf("PlanNamed(jmeter) = %v, %t, want one plan", plans, ok)
 	}

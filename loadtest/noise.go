@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lastitem/loadtest/client"
+	"lastitem/loadtest/words"
 )
 
 // When a run's numbers should not be trusted: others used more than noisyCPU cores just before it, the hypervisor kept more
@@ -23,7 +26,7 @@ const (
 // what the machine did just before the load, when nobody should have been busy, during what it did meanwhile.
 func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	var why []string
-	note := func(key string, args ...any) { why = append(why, say(lang, key, args...)) }
+	note := func(key string, args ...any) { why = append(why, words.Say(lang, key, args...)) }
 	if cores := quiet.cores(quiet.busy); cores > noisyCPU {
 		note("noise busy", cores)
 	}
@@ -33,7 +36,7 @@ func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	if res.Dropped > 0 && discounted(res, lang) == "" {
 		note("noise dropped", res.Dropped, res.Plan.MaxInFlight)
 	}
-	if limit := max(noisyLag, res.Latency[Accepted].P99/10); res.Lag.P99 > limit {
+	if limit := max(noisyLag, res.Latency[client.Accepted].P99/10); res.Lag.P99 > limit {
 		note("noise late", res.Lag.P99.Round(10*time.Microsecond))
 	}
 	return why
@@ -45,7 +48,7 @@ func discounted(res *Result, lang string) string {
 	if float64(res.Dropped) <= discountedDrops*float64(arrivals) {
 		return ""
 	}
-	return say(lang, "discounted drops", res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals), 100*discountedDrops, res.Plan.MaxInFlight)
+	return words.Say(lang, "discounted drops", res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals), 100*discountedDrops, res.Plan.MaxInFlight)
 }
 
 // cpuTime is what the machine's processors have done: since its start, or between two readings. The zero value, where the

@@ -5,6 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lastitem/loadtest/client"
+	"lastitem/loadtest/plan"
 )
 
 // driver carries out one plan: it owns the workers, and decides which of them sends when.
@@ -13,7 +16,7 @@ type driver struct {
 	lang    string // of sentences
 	script  script
 	rec     *recorder
-	engines []Engine
+	engines []client.Engine
 	workers []*worker // as many as may be in flight; the open model starts them when it needs them
 
 	dropped  atomic.Int64 // arrivals of the open model that found MaxInFlight on their way
@@ -24,27 +27,27 @@ type driver struct {
 }
 
 // newDriver returns the driver of a plan with its defaults.
-func newDriver(plan Plan, target Target, script script, history bool) (*driver, error) {
-	target.Timeout = plan.Timeout
-	target.Workers = plan.VUs
-	if plan.Open() {
-		target.Workers = plan.MaxInFlight
+func newDriver(p Plan, target client.Target, script script, history bool) (*driver, error) {
+	target.Timeout = p.Timeout
+	target.Workers = p.VUs
+	if p.Open() {
+		target.Workers = p.MaxInFlight
 	}
-	engines, err := NewEngines(plan.Engine, target)
+	engines, err := client.NewEngines(p.Engine, target)
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{plan: plan, script: script, rec: newRecorder(history), engines: engines}
+	d := &driver{plan: p, script: script, rec: newRecorder(history), engines: engines}
 	for i, engine := range engines {
-		d.workers = append(d.workers, &worker{id: i, plan: plan, script: script, engine: engine})
+		d.workers = append(d.workers, &worker{id: i, plan: p, script: script, engine: engine})
 	}
 	switch {
-	case plan.Open():
-		d.planned = int64(newSchedule(plan).length())
-	case plan.Loops > 0:
-		d.planned = int64(plan.Loops) * int64(plan.VUs)
+	case p.Open():
+		d.planned = int64(plan.NewSchedule(p).Len())
+	case p.Loops > 0:
+		d.planned = int64(p.Loops) * int64(p.VUs)
 	default:
-		d.planned = int64(plan.Requests)
+		d.planned = int64(p.Requests)
 	}
 	return d, nil
 }
@@ -128,7 +131,7 @@ func (d *driver) goOn() bool {
 	accepted, soldOut, last := d.rec.sales()
 	since := max(last, d.late.Load())
 	more := soldOut == 0 && accepted*p.Quantity <= p.Stock &&
-		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+answerTime)
+		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+plan.AnswerTime)
 	if more {
 		d.extra.Add(1)
 	}
@@ -150,9 +153,9 @@ func (d *driver) open(ctx context.Context) {
 	queue := make(chan arrival, d.plan.MaxInFlight)
 	started := 0
 	pick := picker(d.plan, 0)
-	due := newSchedule(d.plan)
+	due := plan.NewSchedule(d.plan)
 	d.rec.begin()
-	for at, ok := due.next(); ok; at, ok = due.next() {
+	for at, ok := due.Next(); ok; at, ok = due.Next() {
 		if !rest(ctx, at-time.Since(d.rec.start)) || d.stopped() {
 			break
 		}

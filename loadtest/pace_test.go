@@ -3,9 +3,9 @@ package loadtest
 import (
 	"context"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 var testMode = api.Mode{
@@ -33,7 +34,7 @@ func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
 	if err := plan.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := newDriver(plan, Target{URL: u}, shopScript(plan, testMode), true)
+	d, err := newDriver(plan, client.Target{URL: u}, shopScript(plan, testMode), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +47,17 @@ func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
 		t.Errorf("%d requests are in flight after the run, want 0", n)
 	}
 	return res
+}
+
+// everyEngine runs test once per engine.
+func everyEngine(t *testing.T, test func(t *testing.T, name string)) {
+	t.Helper()
+	for _, name := range client.EngineNames {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, name)
+		})
+	}
 }
 
 func answerOK(w http.ResponseWriter, _ *http.Request) {
@@ -68,7 +80,7 @@ func TestClosedModelSendsWhatWasPlanned(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			eachEngine(t, func(t *testing.T, name string) {
+			everyEngine(t, func(t *testing.T, name string) {
 				plan := tt.plan
 				plan.Engine = name
 				res := drive(t.Context(), t, serve(t, answerOK), plan)
@@ -98,63 +110,32 @@ func TestClosedModelEndsWithItsDuration(t *testing.T) {
 func TestBurstConnectsFirst(t *testing.T) {
 	t.Parallel()
 	const vus = 25
-	var early atomic.Int64
-	var server *wire
-	server = newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
+	var early, conns atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Accepting lags behind connecting, so a missing connection gets its time to show up; one that is opened only
 		// after this answer never does.
-		for give := time.Now().Add(patience); server.conns.Load() < vus; time.Sleep(time.Millisecond) {
+		for give := time.Now().Add(patience); conns.Load() < vus; time.Sleep(time.Millisecond) {
 			if time.Now().After(give) {
 				early.Add(1)
 				break
 			}
 		}
-		return says(okAnswer)(conn, n, r)
-	})
-	res := drive(t.Context(), t, server.url, Plan{VUs: vus, Requests: vus, Burst: true, Timeout: 2 * patience})
-	if res.Codes["ok"] != vus || early.Load() != 0 || server.conns.Load() != vus {
+		answerOK(w, r)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := drive(t.Context(), t, u, Plan{VUs: vus, Requests: vus, Burst: true, Timeout: 2 * patience})
+	if res.Codes["ok"] != vus || early.Load() != 0 || conns.Load() != vus {
 		t.Errorf("codes %v, %d answered before all %d connections were open", res.Codes, early.Load(), vus)
-	}
-}
-
-func TestSchedule(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		plan Plan
-		want int
-		at   map[int]float64 // arrival to seconds
-	}{
-		{"rate", Plan{Rate: 100, Duration: 3 * time.Second}, 300, map[int]float64{0: 0, 1: 0.01, 150: 1.5, 299: 2.99}},
-		{"slow", Plan{Rate: 0.5, Duration: 5 * time.Second}, 3, map[int]float64{0: 0, 1: 2, 2: 4}},
-		// Up from 0 to 100/s in 2 s: N(t) = 25 t².
-		{"ramp", Plan{Stages: []Stage{{2 * time.Second, 100}}}, 100, map[int]float64{0: 0, 25: 1, 81: 1.8}},
-		{"jump and hold", Plan{Stages: []Stage{{0, 50}, {2 * time.Second, 50}}}, 100, map[int]float64{0: 0, 50: 1, 99: 1.98}},
-		{"up and down", Plan{Stages: []Stage{{time.Second, 100}, {time.Second, 0}}}, 100, map[int]float64{0: 0, 50: 1, 98: 1.8}},
-		{"pause", Plan{Stages: []Stage{{0, 10}, {time.Second, 10}, {0, 0}, {time.Second, 0}, {0, 10}, {time.Second, 10}}}, 20, map[int]float64{9: 0.9, 10: 2, 11: 2.1}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSchedule(tt.plan.WithDefaults())
-			if got := s.length(); got != tt.want {
-				t.Errorf("length() = %d, want %d", got, tt.want)
-			}
-			last, n := time.Duration(0), 0
-			for due, ok := s.next(); ok; due, ok = s.next() {
-				if want, check := tt.at[n]; check && math.Abs(due.Seconds()-want) > 1e-6 {
-					t.Errorf("arrival %d at %v, want %vs", n, due, want)
-				}
-				if due < last {
-					t.Errorf("arrival %d at %v is before the one at %v", n, due, last)
-				}
-				last = due
-				n++
-			}
-			if n != tt.want {
-				t.Errorf("%d arrivals, want %d", n, tt.want)
-			}
-		})
 	}
 }
 
@@ -200,7 +181,7 @@ func TestOpenModelDropsAndCounts(t *testing.T) {
 		answerOK(w, r)
 	})
 	plan := Plan{Rate: 500, Duration: 100 * time.Millisecond, MaxInFlight: 6}.WithDefaults()
-	d, err := newDriver(plan, Target{URL: u}, shopScript(plan, testMode), true)
+	d, err := newDriver(plan, client.Target{URL: u}, shopScript(plan, testMode), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,11 +217,11 @@ func TestOpenModelShowsAStallThatTheClosedOneHides(t *testing.T) {
 	}
 	closed := drive(t.Context(), t, stalling(), Plan{VUs: 1, Requests: 100})
 	open := drive(t.Context(), t, stalling(), Plan{Rate: 100, Duration: time.Second, MaxInFlight: 200})
-	if got := closed.Latency[Accepted]; got.Max < stall*9/10 || got.P90 > got.Max/2 {
+	if got := closed.Latency[client.Accepted]; got.Max < stall*9/10 || got.P90 > got.Max/2 {
 		t.Errorf("closed loop: p90 %v, max %v, want one slow request of 100", got.P90, got.Max)
 	}
 	// Half of the arrivals fall into the stall; a tenth of all wait for at least four fifths of it.
-	if got := open.Latency[Accepted]; got.P90 < stall/2 || open.Dropped != 0 {
+	if got := open.Latency[client.Accepted]; got.P90 < stall/2 || open.Dropped != 0 {
 		t.Errorf("open loop: p90 %v, %d dropped, want at least %v and none", got.P90, open.Dropped, stall/2)
 	}
 }
@@ -387,5 +368,25 @@ func TestPicker(t *testing.T) {
 	}
 	if cmp.Equal(skewed, draw(Plan{Product: 5, Products: 10, Zipf: 1.5, Seed: 1}, 1)) {
 		t.Error("two workers draw the same products in the same order")
+	}
+}
+
+func TestPauseAfter(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		try   int
+		asked time.Duration
+		want  time.Duration
+	}{
+		{0, 0, shortestPause},
+		{1, 0, 2 * shortestPause},
+		{40, 0, longestPause},
+		{0, 300 * time.Millisecond, 300 * time.Millisecond},
+		{0, time.Minute, longestPause},
+	}
+	for _, tt := range tests {
+		if got := pauseAfter(tt.try, tt.asked); got != tt.want {
+			t.Errorf("pauseAfter(%d, %v) = %v, want %v", tt.try, tt.asked, got, tt.want)
+		}
 	}
 }

@@ -1,10 +1,13 @@
 package loadtest
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // shards is over how many parts the workers spread their records. Histograms are too large to give one to each of a
@@ -14,7 +17,7 @@ const shards = 8
 // sample is one request, as the worker that sent it saw it.
 type sample struct {
 	op   audit.Op
-	read reading
+	read client.Reading
 	// intended is when the request was due, in nanoseconds since the start; in the closed model that is op.Call.
 	intended int64
 	retry    bool
@@ -35,7 +38,7 @@ type shard struct {
 	response [3]*histogram // by the index of Kinds; made when first needed
 	service  [3]*histogram
 	lag      *histogram
-	second   interval
+	window   interval
 
 	history         []audit.Op
 	codes, served   map[string]int
@@ -55,7 +58,7 @@ func newRecorder(history bool) *recorder {
 	for i := range r.parts {
 		r.parts[i].codes = map[string]int{}
 		r.parts[i].served = map[string]int{}
-		r.parts[i].second.at = -1
+		r.parts[i].window.at = -1
 	}
 	return r
 }
@@ -68,7 +71,7 @@ func (r *recorder) now() int64 { return int64(time.Since(r.start)) }
 
 // add takes one sample in; left is what the answer said of the stock that remains, where hasLeft is set.
 func (r *recorder) add(s sample, left int64, hasLeft bool) {
-	k := kindIndex(s.read.kind)
+	k := kindIndex(s.read.Kind)
 	p := &r.parts[s.op.Client%shards]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +81,7 @@ func (r *recorder) add(s sample, left int64, hasLeft bool) {
 	if s.open {
 		record(&p.lag, s.op.Call-s.intended)
 	}
-	r.series.add(&p.second, int(s.op.Return/int64(time.Second)), k, s.op.Return-s.intended)
+	r.series.add(&p.window, s.op.Return, k, s.op.Return-s.intended)
 	if !r.history { // the histograms have it
 		return
 	}
@@ -95,7 +98,7 @@ func (p *shard) count(s *sample, k int) {
 	if s.op.Outcome == audit.Refused {
 		p.soldOut++
 	}
-	p.codes[s.read.code]++
+	p.codes[s.read.Code]++
 	if s.op.Replica != "" {
 		p.served[s.op.Replica]++
 	}
@@ -106,7 +109,7 @@ func (p *shard) count(s *sample, k int) {
 		p.first, p.firstIsRecorded = s.op.Call, true
 	}
 	p.last = max(p.last, s.op.Return)
-	if s.read.kind == Accepted {
+	if s.read.Kind == client.Accepted {
 		p.lastAccepted = max(p.lastAccepted, s.op.Return)
 	}
 }
@@ -129,11 +132,11 @@ func record(h **histogram, ns int64) {
 }
 
 // kindIndex is the place of a kind in Kinds.
-func kindIndex(k Kind) int {
+func kindIndex(k client.Kind) int {
 	switch k {
-	case Accepted:
+	case client.Accepted:
 		return 0
-	case RefusedK:
+	case client.Refused:
 		return 1
 	default:
 		return 2
@@ -158,8 +161,92 @@ func (r *recorder) sales() (accepted, soldOut, last int64) {
 	for i := range r.parts {
 		p := &r.parts[i]
 		p.mu.Lock()
-		accepted, soldOut, last = accepted+p.kinds[kindIndex(Accepted)], soldOut+p.soldOut, max(last, p.lastAccepted)
+		accepted, soldOut, last = accepted+p.kinds[kindIndex(client.Accepted)], soldOut+p.soldOut, max(last, p.lastAccepted)
 		p.mu.Unlock()
 	}
 	return accepted, soldOut, last
+}
+
+// fill writes what was recorded into the result. No worker may be running any more.
+func (r *recorder) fill(res *Result) {
+	res.Codes, res.Served = map[string]int{}, map[string]int{}
+	// Times are nanoseconds since the start; first is -1 until there is one, since a call may come at 0.
+	first, last, accepted, acceptedAt := int64(-1), int64(0), int64(0), int64(0)
+	for i := range r.parts {
+		p := &r.parts[i]
+		r.series.flush(&p.window) // the last window of each shard is still its own
+		res.Sent += p.sent
+		res.Retried += p.retried
+		for code, n := range p.codes {
+			res.Codes[code] += n
+		}
+		for replica, n := range p.served {
+			res.Served[replica] += n
+		}
+		if p.firstIsRecorded && (first < 0 || p.first < first) {
+			first = p.first
+		}
+		last = max(last, p.last)
+		accepted += p.kinds[kindIndex(client.Accepted)]
+		acceptedAt = max(acceptedAt, p.lastAccepted)
+	}
+	res.Series = r.series.list()
+	r.fillLatencies(res)
+	res.History = r.ops()
+	if first < 0 {
+		return
+	}
+	res.Elapsed = time.Duration(last - first)
+	if accepted > 0 {
+		res.ToLastAccepted = time.Duration(acceptedAt - first)
+	}
+	res.AcceptedPerSecond = perSecond(accepted, res.ToLastAccepted)
+	res.RequestsPerSecond = perSecond(int64(res.Sent), res.Elapsed)
+}
+
+// fillLatencies merges the histograms of all workers and only then takes their percentiles: an average of percentiles is a
+// percentile of nothing. Kinds that did not occur are left out.
+func (r *recorder) fillLatencies(res *Result) {
+	res.Latency, res.Service = map[client.Kind]Latency{}, map[client.Kind]Latency{}
+	for k, kind := range client.Kinds {
+		response, service := newHistogram(runDigits), newHistogram(runDigits)
+		for i := range r.parts {
+			response.merge(r.parts[i].response[k])
+			service.merge(r.parts[i].service[k])
+		}
+		if response.hdr.TotalCount() > 0 {
+			res.Latency[kind], res.Service[kind] = response.latency(), service.latency()
+			if kind == client.Accepted {
+				res.Curve = response.curve()
+			}
+		}
+	}
+	lag := newHistogram(runDigits)
+	for i := range r.parts {
+		lag.merge(r.parts[i].lag)
+	}
+	res.Lag = lag.latency()
+}
+
+// ops returns the history in the order of the calls; nil where none was kept.
+func (r *recorder) ops() []audit.Op {
+	if !r.history {
+		return nil
+	}
+	all := []audit.Op{} // not nil: a history in which nothing happened is not a missing one
+	for i := range r.parts {
+		all = append(all, r.parts[i].history...)
+	}
+	slices.SortFunc(all, func(a, b audit.Op) int {
+		return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.Client, b.Client))
+	})
+	return all
+}
+
+// perSecond is n over d; 0 where d is.
+func perSecond(n int64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
 }

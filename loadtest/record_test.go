@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // near says whether a histogram of three digits may show got for want.
@@ -71,13 +72,13 @@ func TestHistogramHoldsAnything(t *testing.T) {
 }
 
 // at builds a sample of a client that was due, sent and answered at these milliseconds.
-func at(client int, intended, call, ret int64, kind Kind) sample {
+func at(number int, intended, call, ret int64, kind client.Kind) sample {
 	ms := int64(time.Millisecond)
-	outcome := map[Kind]audit.Outcome{Accepted: audit.OK, RefusedK: audit.Refused, Failed: audit.Unknown}[kind]
-	code := map[Kind]string{Accepted: "ok", RefusedK: "sold_out", Failed: "timeout"}[kind]
+	outcome := map[client.Kind]audit.Outcome{client.Accepted: audit.OK, client.Refused: audit.Refused, client.Failed: audit.Unknown}[kind]
+	code := map[client.Kind]string{client.Accepted: "ok", client.Refused: "sold_out", client.Failed: "timeout"}[kind]
 	return sample{
-		op:       audit.Op{Client: client, Call: call * ms, Return: ret * ms, Outcome: outcome, ProductID: 101, Quantity: 1, Replica: "r1"},
-		read:     reading{outcome: outcome, kind: kind, code: code},
+		op:       audit.Op{Client: number, Call: call * ms, Return: ret * ms, Outcome: outcome, ProductID: 101, Quantity: 1, Replica: "r1"},
+		read:     client.Reading{Outcome: outcome, Kind: kind, Code: code},
 		intended: intended * ms,
 		open:     intended != call,
 	}
@@ -86,24 +87,24 @@ func at(client int, intended, call, ret int64, kind Kind) sample {
 func TestRecorderKeepsKindsAndTimesApart(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(true)
-	r.add(at(9, 10, 10, 30, Accepted), 41, true)
-	r.add(at(1, 10, 110, 150, Accepted), 0, false) // due at 10, sent 100 ms late
-	r.add(at(2, 200, 200, 201, RefusedK), 0, false)
-	r.add(at(3, 2100, 2100, 2600, Failed), 0, false)
+	r.add(at(9, 10, 10, 30, client.Accepted), 41, true)
+	r.add(at(1, 10, 110, 150, client.Accepted), 0, false) // due at 10, sent 100 ms late
+	r.add(at(2, 200, 200, 201, client.Refused), 0, false)
+	r.add(at(3, 2100, 2100, 2600, client.Failed), 0, false)
 	var res Result
 	r.fill(&res)
 
-	if got := res.Latency[Accepted]; got.Count != 2 || got.Max != 140*time.Millisecond {
+	if got := res.Latency[client.Accepted]; got.Count != 2 || got.Max != 140*time.Millisecond {
 		t.Errorf("response time of accepted = %+v, want 2 up to 140ms from the intended start", got)
 	}
-	if got := res.Service[Accepted]; got.Max != 40*time.Millisecond {
+	if got := res.Service[client.Accepted]; got.Max != 40*time.Millisecond {
 		t.Errorf("service time of accepted = %+v, want up to 40ms from the send", got)
 	}
 	if got := res.Lag; got.Count != 1 || got.Max != 100*time.Millisecond {
 		t.Errorf("lag = %+v, want one of 100ms", got)
 	}
-	if res.Latency[RefusedK].Count != 1 || res.Latency[Failed].Max != 500*time.Millisecond {
-		t.Errorf("refused %+v, failed %+v, want one each", res.Latency[RefusedK], res.Latency[Failed])
+	if res.Latency[client.Refused].Count != 1 || res.Latency[client.Failed].Max != 500*time.Millisecond {
+		t.Errorf("refused %+v, failed %+v, want one each", res.Latency[client.Refused], res.Latency[client.Failed])
 	}
 	if res.Elapsed != 2590*time.Millisecond || res.ToLastAccepted != 140*time.Millisecond {
 		t.Errorf("elapsed %v, to the last accepted %v, want 2.59s, 140ms", res.Elapsed, res.ToLastAccepted)
@@ -120,12 +121,73 @@ func TestRecorderKeepsKindsAndTimesApart(t *testing.T) {
 	if got := res.History; len(got) != 4 || got[0].Client != 9 || got[0].Remaining == nil || *got[0].Remaining != 41 || got[1].Remaining != nil {
 		t.Errorf("history = %+v, want 4 ops by call, the first with 41 remaining", got)
 	}
-	want := []Second{{At: 0, Accepted: 2, Refused: 1}, {At: 1}, {At: 2, Failed: 1}}
-	for i := range res.Series {
-		res.Series[i].P50, res.Series[i].P99 = 0, 0
+	want := map[time.Duration]Window{
+		0: {Accepted: 1}, 150 * time.Millisecond: {Accepted: 1}, 200 * time.Millisecond: {Refused: 1}, 2600 * time.Millisecond: {Failed: 1},
 	}
-	if diff := cmp.Diff(want, res.Series); diff != "" {
-		t.Errorf("series (-want +got):\n%s", diff)
+	for i, w := range res.Series {
+		if w.At != time.Duration(i)*firstWindow || w.For != firstWindow {
+			t.Errorf("window %d is of %v for %v, want windows of %v one after the other", i, w.At, w.For, firstWindow)
+		}
+		if (w.P50 > 0) != (w.Accepted > 0) || w.P90 < w.P50 || w.P99 < w.P90 {
+			t.Errorf("window at %v: %+v, want the percentiles of what was accepted", w.At, w)
+		}
+		if got := (Window{Accepted: w.Accepted, Refused: w.Refused, Failed: w.Failed}); got != want[w.At] {
+			t.Errorf("window at %v: %+v, want %+v", w.At, got, want[w.At])
+		}
+	}
+	if got := len(res.Series); got != 53 {
+		t.Errorf("%d windows, want all 53 from 0 to 2.6s", got)
+	}
+}
+
+// However long the run, there is a bounded number of windows, and nothing is lost when they are put together.
+func TestSeriesIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(false)
+	const seconds = 3600
+	for i := range int64(seconds) {
+		r.add(at(int(i%3), i*1000, i*1000, i*1000+5, client.Accepted), 0, false)
+	}
+	var res Result
+	r.fill(&res)
+	if len(res.Series) > maxWindows || len(res.Series) < maxWindows/2 {
+		t.Errorf("an hour has %d windows, want %d to %d", len(res.Series), maxWindows/2, maxWindows)
+	}
+	total := int64(0)
+	for i, w := range res.Series {
+		total += w.Accepted
+		if w.At != time.Duration(i)*w.For || w.P50 < 4*time.Millisecond || w.P50 > 6*time.Millisecond {
+			t.Errorf("window %d = %+v, want %v and a median of 5ms", i, w, time.Duration(i)*w.For)
+		}
+		if got, want := w.PerSecond(w.Accepted), 1.0; i < len(res.Series)-1 && (got < 0.9*want || got > 1.1*want) {
+			t.Errorf("window %d: %v accepted/s, want %v", i, got, want)
+		}
+	}
+	if total != seconds {
+		t.Errorf("the windows add up to %d, want %d", total, seconds)
+	}
+}
+
+// The curve never falls, ends at the greatest value, and has no point beyond what the number of values can tell.
+func TestCurve(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(false)
+	for i := range int64(100) {
+		r.add(at(0, i, i, 2*i+1, client.Accepted), 0, false)
+	}
+	r.add(at(0, 0, 0, 5000, client.Refused), 0, false)
+	var res Result
+	r.fill(&res)
+	for i, p := range res.Curve {
+		if i > 0 && (p.Value < res.Curve[i-1].Value || p.Percentile <= res.Curve[i-1].Percentile) {
+			t.Errorf("curve %+v falls at %d", res.Curve, i)
+		}
+		if p.Percentile > 99 && p.Percentile < 100 {
+			t.Errorf("curve of 100 values has a point at %v%%", p.Percentile)
+		}
+	}
+	if n := len(res.Curve); n < 10 || res.Curve[n-1] != (Point{100, 100 * time.Millisecond}) {
+		t.Errorf("curve = %+v, want it to end at 100%% with 100ms, without what was refused", res.Curve)
 	}
 }
 
@@ -133,10 +195,10 @@ func TestRecorderIsSafeForManyWorkers(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(true)
 	var wait sync.WaitGroup
-	for client := range 50 {
+	for number := range 50 {
 		wait.Go(func() {
 			for i := range int64(200) {
-				r.add(at(client, i*20, i*20, i*20+5, Accepted), i, true)
+				r.add(at(number, i*20, i*20, i*20+5, client.Accepted), i, true)
 				_ = r.counts()
 			}
 		})
@@ -144,14 +206,14 @@ func TestRecorderIsSafeForManyWorkers(t *testing.T) {
 	wait.Wait()
 	var res Result
 	r.fill(&res)
-	if res.Sent != 10_000 || len(res.History) != 10_000 || res.Latency[Accepted].Count != 10_000 || res.Codes["ok"] != 10_000 {
+	if res.Sent != 10_000 || len(res.History) != 10_000 || res.Latency[client.Accepted].Count != 10_000 || res.Codes["ok"] != 10_000 {
 		t.Errorf("recorded %d, history %d, want 10000", res.Sent, len(res.History))
 	}
 	perSecond := int64(0)
 	for _, s := range res.Series {
 		perSecond += s.Accepted
 		if s.P50 < 4*time.Millisecond || s.P50 > 6*time.Millisecond {
-			t.Errorf("second %d: p50 = %v, want 5ms", s.At, s.P50)
+			t.Errorf("window at %v: p50 = %v, want 5ms", s.At, s.P50)
 		}
 	}
 	if perSecond != 10_000 {
@@ -169,7 +231,9 @@ func TestRecorderIsSafeForManyWorkers(t *testing.T) {
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	over := func(busy, steal float64) cpuTime { return cpuTime{busy: busy, steal: steal, over: time.Second} }
-	p99 := func(d time.Duration) map[Kind]Latency { return map[Kind]Latency{Accepted: {P99: d}} }
+	p99 := func(d time.Duration) map[client.Kind]Latency {
+		return map[client.Kind]Latency{client.Accepted: {P99: d}}
+	}
 	tests := []struct {
 		name   string
 		res    Result

@@ -6,6 +6,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // Result is one run of one mode: one plan, once.
@@ -26,18 +27,21 @@ type Result struct {
 	AcceptedPerSecond float64       `json:"accepted_per_second"`
 	RequestsPerSecond float64       `json:"requests_per_second"`
 
-	Sent    int              `json:"sent"`
-	Retried int              `json:"retried"`         // of Sent, repetitions with the same key
-	Extra   int              `json:"extra,omitempty"` // of Sent, beyond the plan's requests until the stock was sold out, see [Plan].SellOut
-	Dropped int              `json:"dropped"`         // open model: arrivals nobody was free to send
-	Codes   map[string]int   `json:"codes"`           // "ok", the problem's code, or what the transport said: "timeout", "reset", ...
-	Served  map[string]int   `json:"served"`          // answers by X-Replica
-	Lag     Latency          `json:"lag"`             // open model: send minus intended start
-	Latency map[Kind]Latency `json:"latency"`         // response time: from the intended start (closed model: the send) to the last byte
-	Service map[Kind]Latency `json:"service"`         // service time: from the send to the last byte
-	Series  []Second         `json:"series"`
-	Noisy   []string         `json:"noisy,omitempty"` // why the numbers should not be trusted: drops, lag, a busy machine
-	Partial bool             `json:"partial,omitempty"`
+	Sent    int                     `json:"sent"`
+	Retried int                     `json:"retried"`         // of Sent, repetitions with the same key
+	Extra   int                     `json:"extra,omitempty"` // of Sent, beyond the plan's requests until the stock was sold out, see [Plan].SellOut
+	Dropped int                     `json:"dropped"`         // open model: arrivals nobody was free to send
+	Codes   map[string]int          `json:"codes"`           // "ok", the problem's code, or what the transport said: "timeout", "reset", ...
+	Served  map[string]int          `json:"served"`          // answers by X-Replica
+	Lag     Latency                 `json:"lag"`             // open model: send minus intended start
+	Latency map[client.Kind]Latency `json:"latency"`         // response time: from the intended start (closed model: the send) to the last byte
+	Service map[client.Kind]Latency `json:"service"`         // service time: from the send to the last byte
+	// Series is how the run went, in windows of equal length that grow with the run; Curve is the distribution of the response times of
+	// what was accepted.
+	Series  []Window `json:"series"`
+	Curve   []Point  `json:"accepted_curve,omitempty"`
+	Noisy   []string `json:"noisy,omitempty"` // why the numbers should not be trusted: drops, lag, a busy machine
+	Partial bool     `json:"partial,omitempty"`
 	// Discounted says why the run does not count as a measurement; "" = it counts. If an open model drops more than one arrival in a
 	// hundred, the load was not the plan's, and the latencies cover only the requests that were sent. The verdict still holds.
 	Discounted string `json:"discounted,omitempty"`
@@ -70,19 +74,6 @@ func (r Result) Unmet() string {
 	return ""
 }
 
-// Kind tells apart answers that must never be averaged together.
-type Kind string
-
-// The kinds.
-const (
-	Accepted Kind = "accepted" // 200
-	RefusedK Kind = "refused"  // sold_out and every other final or temporary no
-	Failed   Kind = "failed"   // no answer, a broken one, or no connection
-)
-
-// Kinds lists the kinds in the order of reports.
-var Kinds = []Kind{Accepted, RefusedK, Failed}
-
 // Latency summarizes one histogram. Min, Mean and Max are exact; percentiles are to three digits.
 type Latency struct {
 	Count int64         `json:"count"`
@@ -96,12 +87,23 @@ type Latency struct {
 	Max   time.Duration `json:"max_ns"`
 }
 
-// Second is one second of the run, by the time of the answer.
-type Second struct {
-	At       int           `json:"at"` // seconds since the start
+// Point says that Percentile percent of the values do not exceed Value.
+type Point struct {
+	Percentile float64       `json:"percentile"`
+	Value      time.Duration `json:"ns"`
+}
+
+// Window is one stretch of the run, by the time of the answer.
+type Window struct {
+	At       time.Duration `json:"at_ns"` // since the start
+	For      time.Duration `json:"for_ns"`
 	Accepted int64         `json:"accepted"`
 	Refused  int64         `json:"refused"`
 	Failed   int64         `json:"failed"`
 	P50      time.Duration `json:"accepted_p50_ns"`
+	P90      time.Duration `json:"accepted_p90_ns"`
 	P99      time.Duration `json:"accepted_p99_ns"`
 }
+
+// PerSecond is n answers of the window as a rate.
+func (w Window) PerSecond(n int64) float64 { return perSecond(n, w.For) }

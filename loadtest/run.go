@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // warmProduct is the product that the warm-up sells, far from any that somebody may look at, and warmStock what there is
@@ -39,7 +40,7 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	if err != nil { // NewControl has parsed it once
 		return Result{}, fmt.Errorf("loadtest: %w", err)
 	}
-	d, err := newDriver(plan, Target{URL: base}, shopScript(plan, mode), !mode.Baseline)
+	d, err := newDriver(plan, client.Target{URL: base}, shopScript(plan, mode), !mode.Baseline)
 	if err != nil {
 		return Result{}, err
 	}
@@ -151,8 +152,8 @@ func shopScript(p Plan, m api.Mode) script {
 	warm, path := body(warmProduct), "/deduct_stock/"+url.PathEscape(m.Name)
 	return script{
 		keyed:    p.Retry > 0 || m.KeyRequired,
-		classify: classify,
-		fill: func(c *Call, product int64, key string) {
+		classify: client.Classify,
+		fill: func(c *client.Call, product int64, key string) {
 			c.Method, c.Path, c.ContentType, c.Key = http.MethodPost, path, "application/json", key
 			if i := product - p.Product; i >= 0 && i < int64(len(bodies)) {
 				c.Body = bodies[i]
@@ -202,4 +203,9 @@ func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 	}
 	d.warm(ctx, warmProduct)
 	return c.SetStock(ctx, warmProduct, warmStock, segments)
+}
+
+// fault builds an error of this package.
+func fault(format string, args ...any) error {
+	return fmt.Errorf("loadtest: "+format, args...)
 }

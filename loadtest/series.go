@@ -1,33 +1,48 @@
 package loadtest
 
-import "sync"
+import (
+	"sync"
+	"time"
 
-// series holds what happened in each second of a run. Workers count into the interval of their shard, and merge it here
-// when its second is over, so that a histogram per second is shared by all of them.
+	"lastitem/loadtest/client"
+)
+
+// A run is recorded in windows of firstWindow. When there would be more than maxWindows of them, each two become one, so that a run of any
+// length fits into maxWindows histograms of 20 KB and a short one still has a course.
+const (
+	firstWindow = 50 * time.Millisecond
+	maxWindows  = 240
+)
+
+// series holds what happened in each window of a run. Workers count into the interval of their shard, and merge it here
+// when its window is over, so that a histogram per window is shared by all of them.
 type series struct {
 	mu      sync.Mutex
-	seconds []*interval
+	per     int // how many first windows one of these spans
+	windows []*interval
 }
 
-// interval is one second.
+// interval is one window.
 type interval struct {
-	at       int // seconds since the start; -1 = not begun
+	at       int // first windows since the start; -1 = not begun
 	kinds    [3]int64
 	accepted *histogram // response times; nil where nothing was accepted
 }
 
-// add counts one answer of kind k in second at, by way of the shard's current interval, which the caller has locked.
-func (s *series) add(current *interval, at, k int, ns int64) {
+// add counts one answer of kind k, which came ns nanoseconds after the start and took took, by way of the shard's current interval, which
+// the caller has locked.
+func (s *series) add(current *interval, ns int64, k int, took int64) {
+	at := int(ns / int64(firstWindow))
 	if current.at != at {
 		s.flush(current)
 		current.at = at
 	}
 	current.kinds[k]++
-	if Kinds[k] == Accepted {
+	if client.Kinds[k] == client.Accepted {
 		if current.accepted == nil {
-			current.accepted = newHistogram(secondDigits)
+			current.accepted = newHistogram(windowDigits)
 		}
-		current.accepted.record(ns)
+		current.accepted.record(took)
 	}
 }
 
@@ -38,32 +53,65 @@ func (s *series) flush(from *interval) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.seconds) <= from.at {
-		s.seconds = append(s.seconds, &interval{at: len(s.seconds)})
-	}
-	to := s.seconds[from.at]
-	for k, n := range from.kinds {
-		to.kinds[k] += n
-	}
+	to := s.window(from.at)
+	to.merge(from)
 	from.kinds = [3]int64{}
+	if from.accepted != nil {
+		from.accepted.reset()
+	}
+}
+
+// window returns the window that a first window is part of, and makes room for it.
+func (s *series) window(at int) *interval {
+	s.per = max(s.per, 1)
+	for at/s.per >= maxWindows {
+		s.halve()
+	}
+	for len(s.windows) <= at/s.per {
+		s.windows = append(s.windows, &interval{})
+	}
+	return s.windows[at/s.per]
+}
+
+// halve makes one window of each two.
+func (s *series) halve() {
+	s.per *= 2
+	half := s.windows[:0]
+	for i, w := range s.windows {
+		if i%2 == 0 {
+			half = append(half, w)
+			continue
+		}
+		half[len(half)-1].merge(w)
+	}
+	clear(s.windows[len(half):])
+	s.windows = half
+}
+
+// merge adds another interval.
+func (in *interval) merge(from *interval) {
+	for k, n := range from.kinds {
+		in.kinds[k] += n
+	}
 	if from.accepted == nil || from.accepted.hdr.TotalCount() == 0 {
 		return
 	}
-	if to.accepted == nil {
-		to.accepted = newHistogram(secondDigits)
+	if in.accepted == nil {
+		in.accepted = newHistogram(windowDigits)
 	}
-	to.accepted.merge(from.accepted)
-	from.accepted.reset()
+	in.accepted.merge(from.accepted)
 }
 
-// list returns every second from the first on, the empty ones too: a stall is a row of zeros.
-func (s *series) list() []Second {
-	list := make([]Second, len(s.seconds))
-	for i, in := range s.seconds {
-		list[i] = Second{At: i, Accepted: in.kinds[0], Refused: in.kinds[1], Failed: in.kinds[2]}
+// list returns every window from the first on, the empty ones too: a stall is a row of zeros.
+func (s *series) list() []Window {
+	list := make([]Window, len(s.windows))
+	span := firstWindow * time.Duration(s.per)
+	for i, in := range s.windows {
+		w := Window{At: span * time.Duration(i), For: span, Accepted: in.kinds[0], Refused: in.kinds[1], Failed: in.kinds[2]}
 		if in.accepted != nil {
-			list[i].P50, list[i].P99 = in.accepted.percentile(50), in.accepted.percentile(99)
+			w.P50, w.P90, w.P99 = in.accepted.percentile(50), in.accepted.percentile(90), in.accepted.percentile(99)
 		}
+		list[i] = w
 	}
 	return list
 }

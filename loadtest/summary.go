@@ -8,6 +8,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // Summary is all repetitions of one mode under one plan. Speeds are medians over the repetitions, never averages of
@@ -58,11 +59,13 @@ type Summary struct {
 	P95               time.Duration `json:"p95_ns"`
 	P99               time.Duration `json:"p99_ns"`
 
-	reports  []audit.Report // of the worst repetition
-	log      []string       // likewise
-	extra    int            // likewise
-	noisy    []string
-	accepted int64
+	// For reports in words, and not in the JSON: of the worst repetition its verdicts, the service's log and the number of runs beyond the
+	// planned; the notes on a busy machine, and the accepted requests, of all repetitions.
+	Reports  []audit.Report `json:"-"`
+	Log      []string       `json:"-"`
+	Extra    int            `json:"-"`
+	Noisy    []string       `json:"-"`
+	Accepted int64          `json:"-"`
 }
 
 // Spread is the middle and the ends of one figure over the repetitions.
@@ -72,8 +75,8 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// summarize groups the results by mode and plan, in the order of their first appearance.
-func summarize(results []Result) []Summary {
+// Summarize groups the results by mode and plan, in the order of their first appearance.
+func Summarize(results []Result) []Summary {
 	type group struct {
 		mode, plan string
 		store      api.Store
@@ -89,23 +92,23 @@ func summarize(results []Result) []Summary {
 	}
 	summaries := make([]Summary, 0, len(order))
 	for _, g := range order {
-		summaries = append(summaries, summarizeRuns(runs[g]))
+		summaries = append(summaries, SummarizeRuns(runs[g]))
 	}
 	return summaries
 }
 
-// summarizeRuns makes the line of one mode from at least one run.
-func summarizeRuns(runs []Result) Summary {
+// SummarizeRuns makes the line of one mode from at least one run.
+func SummarizeRuns(runs []Result) Summary {
 	worst := slices.MaxFunc(runs, func(a, b Result) int {
 		verdictA, _ := verdictOf(a)
 		verdictB, _ := verdictOf(b)
-		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(verdictRank(verdictA), verdictRank(verdictB)))
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(VerdictRank(verdictA), VerdictRank(verdictB)))
 	})
 	s := Summary{
 		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
 		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition, Tries: worst.Tries,
-		Sent: worst.Sent, Failed: worst.Latency[Failed].Count, Served: worst.Served,
-		reports: worst.Verdicts, log: worst.Log, extra: worst.Extra, noisy: worst.Noisy, accepted: worst.Latency[Accepted].Count,
+		Sent: worst.Sent, Failed: worst.Latency[client.Failed].Count, Served: worst.Served,
+		Reports: worst.Verdicts, Log: worst.Log, Extra: worst.Extra, Noisy: worst.Noisy, Accepted: worst.Latency[client.Accepted].Count,
 	}
 	if unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)
@@ -124,7 +127,7 @@ func summarizeRuns(runs []Result) Summary {
 	s.countAnswers(worst.Codes)
 	s.AcceptedPerSecond = spread(runs, func(r Result) float64 { return r.AcceptedPerSecond })
 	latency := func(of func(Latency) time.Duration) time.Duration {
-		return time.Duration(spread(runs, func(r Result) float64 { return float64(of(r.Latency[Accepted])) }).Median)
+		return time.Duration(spread(runs, func(r Result) float64 { return float64(of(r.Latency[client.Accepted])) }).Median)
 	}
 	s.P50 = latency(func(l Latency) time.Duration { return l.P50 })
 	s.P95 = latency(func(l Latency) time.Duration { return l.P95 })
@@ -155,10 +158,10 @@ func (s *Summary) countVerdicts(runs []Result) {
 	s.Found = inOrder(found)
 }
 
-// known says whether the facts are facts: the baseline has none, and where the ledger could not be read they are zero for
+// Known says whether the facts are facts: the baseline has none, and where the ledger could not be read they are zero for
 // want of data.
-func (s Summary) known() bool {
-	return len(s.reports) > 0 && (s.Verdict != audit.Inconclusive || s.Before != 0 || s.Orders != 0)
+func (s Summary) Known() bool {
+	return len(s.Reports) > 0 && (s.Verdict != audit.Inconclusive || s.Before != 0 || s.Orders != 0)
 }
 
 // countAnswers sorts the answers into the columns of the table; what fits none is kept by name, so that none vanishes.
@@ -166,14 +169,14 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	for code, n := range codes {
 		facts, known := api.Codes[api.Code(code)]
 		switch code {
-		case codeOK:
-		case string(api.SoldOut), codeRefused:
+		case client.CodeOK:
+		case string(api.SoldOut), client.CodeRefused:
 			s.SoldOut += n
 		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):
 			s.Busy += n
 		default:
 			// A connection that was never made is no answer either, but nothing was sent over it.
-			if (!known && code != codeNotConnected) || facts.Happened == api.Unknown {
+			if (!known && code != client.CodeNotConnected) || facts.Happened == api.Unknown {
 				s.Unknown += n
 			}
 			if s.Others == nil {
@@ -184,9 +187,9 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	}
 }
 
-// standing is what the line means for the exit code. A service that claims nothing but was judged is held against
+// Standing is what the line means for the exit code. A service that claims nothing but was judged is held against
 // exactness; a baseline, which has no stock to judge, must only have answered everything.
-func (s Summary) standing() audit.Finding {
+func (s Summary) Standing() audit.Finding {
 	if s.Finding != audit.Unclaimed && s.Finding != "" {
 		return s.Finding
 	}
@@ -198,7 +201,7 @@ func (s Summary) standing() audit.Finding {
 	case audit.Inconclusive, audit.Vacuous:
 		return audit.Undecided
 	}
-	if s.accepted == 0 || s.Failed > 0 {
+	if s.Accepted == 0 || s.Failed > 0 {
 		return audit.Undecided
 	}
 	return audit.Unclaimed
@@ -216,7 +219,7 @@ func findingOf(r Result) audit.Finding {
 func verdictOf(r Result) (verdict audit.Verdict, found string) {
 	seen := ""
 	for _, v := range r.Verdicts {
-		if verdictRank(v.Verdict) > verdictRank(verdict) {
+		if VerdictRank(v.Verdict) > VerdictRank(verdict) {
 			verdict = v.Verdict
 		}
 		seen += v.Found
@@ -261,12 +264,13 @@ func weight(r Result) int {
 	return nothing
 }
 
-// findingRank and verdictRank order findings and verdicts from good to bad.
-func findingRank(f audit.Finding) int {
+// FindingRank orders findings from good to bad.
+func FindingRank(f audit.Finding) int {
 	return slices.Index([]audit.Finding{audit.Unclaimed, audit.Confirmed, audit.Undecided, audit.Contradicted}, f)
 }
 
-func verdictRank(v audit.Verdict) int {
+// VerdictRank orders verdicts from good to bad.
+func VerdictRank(v audit.Verdict) int {
 	return slices.Index([]audit.Verdict{audit.Exact, audit.Vacuous, audit.Inconclusive, audit.Broken}, v)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // ErrThreshold is wrapped by every error of [ParseThreshold].
@@ -36,6 +38,12 @@ type Crossing struct {
 	Value string `json:"value"`
 }
 
+// Checked is a threshold and whether it held.
+type Checked struct {
+	Crossing
+	Held bool `json:"held"`
+}
+
 // metric is something a threshold can be about.
 type metric struct {
 	// of returns the value of one run, or says why there is none: then no bound on it has been shown to hold.
@@ -59,11 +67,11 @@ var metrics = map[string]metric{
 	"leaked":       judged(func(s Summary) int64 { return s.Leaked }),
 	"lost_updates": judged(func(s Summary) int64 { return s.LostUpdates }),
 
-	"unknown":  counted(func(r Result) int { return summarizeRuns([]Result{r}).Unknown }),
-	"busy":     counted(func(r Result) int { return summarizeRuns([]Result{r}).Busy }),
+	"unknown":  counted(func(r Result) int { return SummarizeRuns([]Result{r}).Unknown }),
+	"busy":     counted(func(r Result) int { return SummarizeRuns([]Result{r}).Busy }),
 	"dropped":  counted(func(r Result) int { return r.Dropped }),
-	"failed":   counted(func(r Result) int { return int(r.Latency[Failed].Count) }),
-	"accepted": counted(func(r Result) int { return int(r.Latency[Accepted].Count) }),
+	"failed":   counted(func(r Result) int { return int(r.Latency[client.Failed].Count) }),
+	"accepted": counted(func(r Result) int { return int(r.Latency[client.Accepted].Count) }),
 
 	"accepted/s": {of: func(r Result) (float64, string) { return r.AcceptedPerSecond, "" }},
 	"requests/s": {of: func(r Result) (float64, string) { return r.RequestsPerSecond, "" }},
@@ -72,7 +80,7 @@ var metrics = map[string]metric{
 // latencyOf is a latency of the accepted requests.
 func latencyOf(of func(Latency) time.Duration) metric {
 	return metric{latency: true, of: func(r Result) (float64, string) {
-		l := r.Latency[Accepted]
+		l := r.Latency[client.Accepted]
 		if l.Count == 0 {
 			return 0, "no accepted request"
 		}
@@ -91,7 +99,7 @@ func judged(of func(Summary) int64) metric {
 				return 0, string(v.Verdict)
 			}
 		}
-		return float64(of(summarizeRuns([]Result{r}))), ""
+		return float64(of(SummarizeRuns([]Result{r}))), ""
 	}}
 }
 
@@ -150,10 +158,10 @@ func (t Threshold) holds(value float64) bool {
 	return value != t.limit
 }
 
-// Cross returns the thresholds that the comparison did not keep, per mode and plan. Counts must hold in every repetition,
-// latencies and rates in the median of the repetitions.
-func Cross(c Comparison, thresholds []Threshold) []Crossing {
-	var crossed []Crossing
+// Check holds the comparison against every threshold, per mode and plan, and sets c.Thresholds and c.Crossed. Counts must hold in every
+// repetition, latencies and rates in the median of the repetitions.
+func (c *Comparison) Check(thresholds []Threshold) {
+	c.Thresholds, c.Crossed = nil, nil
 	for _, s := range c.Summaries {
 		var runs []Result
 		for _, r := range c.Results {
@@ -162,16 +170,23 @@ func Cross(c Comparison, thresholds []Threshold) []Crossing {
 			}
 		}
 		for _, t := range thresholds {
-			if value, ok := t.check(runs); !ok {
-				crossed = append(crossed, Crossing{Mode: s.Mode, Plan: s.Plan, Threshold: t.text, Value: value})
+			value, ok := t.check(runs)
+			if ok && value == "" { // it does not apply
+				continue
+			}
+			checked := Checked{Crossing: Crossing{Mode: s.Mode, Plan: s.Plan, Threshold: t.text, Value: value}, Held: ok}
+			c.Thresholds = append(c.Thresholds, checked)
+			if !ok {
+				c.Crossed = append(c.Crossed, checked.Crossing)
 			}
 		}
 	}
-	return crossed
 }
 
-// check holds the threshold against all runs of one mode and says what crossed it.
+// check holds the threshold against all runs of one mode. It returns what was measured: what crossed it, else the greatest count of any run, or
+// the median; "" where the threshold does not apply.
 func (t Threshold) check(runs []Result) (value string, ok bool) {
+	greatest := math.Inf(-1)
 	for _, r := range runs {
 		if t.metric.judged && len(r.Verdicts) == 0 && r.Finding == audit.Unclaimed {
 			return "", true
@@ -183,9 +198,10 @@ func (t Threshold) check(runs []Result) (value string, ok bool) {
 		if t.metric.every && !t.holds(v) {
 			return t.valueText(v), false
 		}
+		greatest = max(greatest, v)
 	}
 	if t.metric.every {
-		return "", true
+		return t.valueText(greatest), true
 	}
 	median := spread(runs, func(r Result) float64 { v, _ := t.metric.of(r); return v }).Median
 	return t.valueText(median), t.holds(median)

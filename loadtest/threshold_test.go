@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 func TestParseThreshold(t *testing.T) {
@@ -55,14 +56,14 @@ func TestParseThreshold(t *testing.T) {
 	}
 }
 
-func TestCross(t *testing.T) {
+func TestCheck(t *testing.T) {
 	slow := exactRun("lua-lock", 12*time.Millisecond)
 	fast := exactRun("lua-lock", 4*time.Millisecond)
 	fast.Repetition, fast.AcceptedPerSecond, fast.Dropped = 2, 1000, 3
 	none := exactRun("down", time.Millisecond)
-	none.Latency = map[Kind]Latency{Failed: latency(750, time.Second)}
+	none.Latency = map[client.Kind]Latency{client.Failed: latency(750, time.Second)}
 	none.Verdicts = []audit.Report{{Verdict: audit.Inconclusive}}
-	none.Finding, none.Codes = audit.Undecided, map[string]int{"timeout": 740, codeNotConnected: 10}
+	none.Finding, none.Codes = audit.Undecided, map[string]int{"timeout": 740, client.CodeNotConnected: 10}
 	tests := []struct {
 		name      string
 		runs      []Result
@@ -95,14 +96,19 @@ func TestCross(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := comparisonOf(tt.runs...)
-			got := Cross(c, []Threshold{threshold})
+			c.Check([]Threshold{threshold})
+			got := c.Crossed
 			var want []Crossing
 			if tt.value != "" {
 				s := c.Summaries[0]
 				want = []Crossing{{Mode: s.Mode, Plan: s.Plan, Threshold: tt.threshold, Value: tt.value}}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("Cross (-want +got):\n%s", diff)
+				t.Errorf("Check (-want +got):\n%s", diff)
+			}
+			applies := tt.name != "the baseline has no stock"
+			if len(c.Thresholds) == 0 == applies || applies && (c.Thresholds[0].Held != (tt.value == "") || c.Thresholds[0].Value == "") {
+				t.Errorf("thresholds %+v, want one that says what was measured and whether it held, if it applies: %v", c.Thresholds, applies)
 			}
 		})
 	}
@@ -111,9 +117,9 @@ func TestCross(t *testing.T) {
 func TestExitCode(t *testing.T) {
 	exact, broken, contradicted, vacuous := exactRun("a", time.Millisecond), brokenRun("b", "O"), brokenRun("c", api.Exact), vacuousRun("d")
 	silent := baselineRun()
-	silent.Latency = map[Kind]Latency{}
+	silent.Latency = map[client.Kind]Latency{}
 	failing := baselineRun()
-	failing.Latency[Failed] = latency(1, time.Second)
+	failing.Latency[client.Failed] = latency(1, time.Second)
 	foreign := exactRun("foreign", time.Millisecond)
 	foreign.Claim, foreign.Finding = "", audit.Unclaimed
 	foreignBroken := brokenRun("foreign", "")

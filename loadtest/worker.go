@@ -9,6 +9,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // Pauses before a repetition: what Retry-After asks for, but never longer than longestPause, which would only measure the
@@ -21,8 +22,8 @@ const (
 // script is how to ask the service for a product and how to read its answers: the part in which a service that is not ours
 // differs.
 type script struct {
-	fill     func(c *Call, product int64, key string)
-	classify func(*Answer) reading
+	fill     func(c *client.Call, product int64, key string)
+	classify func(*client.Answer) client.Reading
 	keyed    bool // each request carries a key of its own, its repetitions the same one
 }
 
@@ -31,8 +32,8 @@ type worker struct {
 	id     int
 	plan   Plan
 	script script
-	engine Engine
-	call   Call
+	engine client.Engine
+	call   client.Call
 }
 
 // order carries out one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in
@@ -42,7 +43,7 @@ func (w *worker) order(ctx context.Context, rec *recorder, product, intended int
 	if w.script.keyed {
 		key = uuid.NewString()
 	}
-	w.call = Call{}
+	w.call = client.Call{}
 	w.script.fill(&w.call, product, key)
 	for try := 0; ; try++ {
 		a, read := w.send(rec, sample{
@@ -51,7 +52,7 @@ func (w *worker) order(ctx context.Context, rec *recorder, product, intended int
 			retry:    try > 0,
 			open:     intended >= 0,
 		})
-		if !read.again || try >= w.plan.Retry || !rest(ctx, pauseAfter(try, a.RetryAfter)) {
+		if !read.Again || try >= w.plan.Retry || !rest(ctx, pauseAfter(try, a.RetryAfter)) {
 			return
 		}
 		intended = -1 // a repetition is due when it is sent
@@ -59,7 +60,7 @@ func (w *worker) order(ctx context.Context, rec *recorder, product, intended int
 }
 
 // send sends the call once and records what came of it.
-func (w *worker) send(rec *recorder, s sample) (Answer, reading) {
+func (w *worker) send(rec *recorder, s sample) (client.Answer, client.Reading) {
 	if rec == nil {
 		a := w.engine.Do(&w.call)
 		read := w.script.classify(&a)
@@ -74,9 +75,9 @@ func (w *worker) send(rec *recorder, s sample) (Answer, reading) {
 		s.intended = s.op.Call
 	}
 	s.read = w.script.classify(&a)
-	s.op.Outcome = s.read.outcome
-	if s.read.code != codeOK {
-		s.op.Code = api.Code(s.read.code)
+	s.op.Outcome = s.read.Outcome
+	if s.read.Code != client.CodeOK {
+		s.op.Code = api.Code(s.read.Code)
 	}
 	s.op.OrderID, s.op.Replica, s.op.Replayed = a.OrderID, a.Replica, a.Replayed
 	rec.add(s, a.Remaining, a.HasRemaining)

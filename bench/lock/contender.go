@@ -39,6 +39,8 @@ type contender struct {
 	tuned bool
 	// hot: another configuration, which makes a difference for a hot key and is measured only there.
 	hot bool
+	// single: it works on a cluster, and this is the name of the same lock on one master.
+	single string
 	// open is nil for a lock of another language, whose worker is a program of its own.
 	open func(e *environment) (*opened, error)
 }
@@ -84,6 +86,9 @@ var contenders = []contender{
 		what: "engine, exact order over all processes"},
 	{name: "handoff", family: ours, open: openEngine((*handoff.Engine).Handoff),
 		what: "engine, handed on inside a process and between them"},
+	{name: "raw-cluster", family: bound, single: rawName, open: openRaw, what: "raw limit, on a cluster of three masters"},
+	{name: "handoff-cluster", family: ours, single: "handoff", open: openEngine((*handoff.Engine).Handoff),
+		what: "engine, handed on, on a cluster of three masters"},
 	{name: ceilingName, family: bound, alone: true, open: openMutex,
 		what: "ceiling: a process mutex, all goroutines in one process"},
 }
@@ -99,14 +104,19 @@ func contenderOf(name string) (contender, error) {
 
 // environment is what a contender is opened with.
 type environment struct {
-	redis  *redis.Options // of the server, without anything that a contender may want to choose
-	prefix string         // of all keys
-	conns  int
-	sent   *counter
+	redis *redis.Options // of the server, without anything that a contender may want to choose
+	// masters are those of a cluster, host:port; none = redis is the only one.
+	masters []string
+	prefix  string // of all keys
+	conns   int
+	sent    *counter
 }
 
 // client is a go-redis client as the service configures its own (internal/backend), whose commands are counted.
-func (e *environment) client() *redis.Client {
+func (e *environment) client() redis.UniversalClient {
+	if len(e.masters) > 0 {
+		return e.clusterClient()
+	}
 	o := *e.redis
 	o.MaxRetries, o.ContextTimeoutEnabled, o.PoolSize = -1, true, e.conns
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
@@ -120,6 +130,19 @@ func (e *environment) client() *redis.Client {
 		time.Sleep(time.Millisecond)
 	}
 	return c
+}
+
+// clusterClient is configured as client, for a cluster; the warm-up makes its connections.
+func (e *environment) clusterClient() redis.UniversalClient {
+	d := &net.Dialer{Timeout: 2 * time.Second}
+	return redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: e.masters, Username: e.redis.Username, Password: e.redis.Password,
+		MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: e.conns, MinIdleConns: e.conns,
+		DialTimeout: d.Timeout, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return e.sent.dial(ctx, d, network, addr)
+		},
+	})
 }
 
 func openRedsync(poll time.Duration) func(*environment) (*opened, error) {

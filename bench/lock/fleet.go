@@ -101,19 +101,26 @@ func (f *fleet) answers(limit time.Duration) ([]answer, error) {
 	return all, nil
 }
 
+// strike is what is done to the servers so long after the beginning of a window.
+type strike struct {
+	after time.Duration
+	do    func(context.Context) error
+}
+
 // spent is the CPU time that a window used: the workers' and the server's, and the share of all CPU time that other programs used.
 type spent struct {
 	clients, server, others figure.Number // microseconds, microseconds, share; None = not known
+	struck                  int64         // when a strike was over, in nanoseconds since 1970
 }
 
-// run begins the window at the same moment for all workers, and returns their reports. server is the process id of redis-server.
-func (f *fleet) run(window time.Duration, server int) (reports []*report, cpu spent, err error) {
+// run begins the window at the same moment for all workers, and returns their reports. servers are the process ids of the redis-servers.
+func (f *fleet) run(window time.Duration, x *strike, servers ...int) (reports []*report, cpu spent, err error) {
 	var workers []int
 	for _, m := range f.members {
 		workers = append(workers, m.cmd.Process.Pid)
 	}
-	all := append([]int{os.Getpid(), server}, workers...)
-	cpu = spent{figure.None, figure.None, figure.None}
+	all := append(append([]int{os.Getpid()}, servers...), workers...)
+	cpu = spent{clients: figure.None, server: figure.None, others: figure.None}
 	before, known := machine.ReadUsage(all...)
 	at := newClock().now() + int64(50*time.Millisecond)
 	for _, m := range f.members {
@@ -121,7 +128,8 @@ func (f *fleet) run(window time.Duration, server int) (reports []*report, cpu sp
 			return nil, cpu, err
 		}
 	}
-	meter := f.meter(at+int64(lead), window, workers, server)
+	meter := f.meter(at+int64(lead), window, workers, servers)
+	struck := f.strike(at+int64(lead), x)
 	answers, err := f.answers(window + patience)
 	if err != nil {
 		return nil, cpu, err
@@ -133,26 +141,54 @@ func (f *fleet) run(window time.Duration, server int) (reports []*report, cpu sp
 		reports = append(reports, a.Report)
 	}
 	cpu = <-meter
+	if s := <-struck; s.err != nil {
+		return nil, cpu, s.err
+	} else if x != nil {
+		cpu.struck = s.at
+		return reports, cpu, nil
+	}
 	if after, still := machine.ReadUsage(all...); known && still { // a process that has ended is still there: nobody has waited for it yet
 		cpu.others = machine.Others(before, after)
 	}
 	return reports, cpu, nil
 }
 
-// meter measures the CPU time of the workers and of the server in a window that begins at from.
-func (f *fleet) meter(from int64, window time.Duration, workers []int, server int) <-chan spent {
+// moment is when something was over, in nanoseconds since 1970, or why it failed.
+type moment struct {
+	at  int64
+	err error
+}
+
+// strike strikes in a window that begins at from.
+func (f *fleet) strike(from int64, x *strike) <-chan moment {
+	over := make(chan moment, 1)
+	if x == nil {
+		over <- moment{}
+		return over
+	}
+	go func() {
+		c := newClock()
+		c.until(from + int64(x.after))
+		err := x.do(f.ctx)
+		over <- moment{at: c.now(), err: err}
+	}()
+	return over
+}
+
+// meter measures the CPU time of the workers and of the servers in a window that begins at from.
+func (f *fleet) meter(from int64, window time.Duration, workers, servers []int) <-chan spent {
 	measured := make(chan spent, 1)
 	go func() {
 		c := newClock()
 		read := func(at int64) (clients, redis machine.Usage, ok bool) {
 			c.until(at)
 			clients, known := machine.ReadUsage(workers...)
-			redis, there := machine.ReadUsage(server)
+			redis, there := machine.ReadUsage(servers...)
 			return clients, redis, known && there
 		}
 		clientsBefore, redisBefore, known := read(from)
 		clientsAfter, redisAfter, still := read(from + int64(window))
-		cpu := spent{figure.None, figure.None, figure.None}
+		cpu := spent{clients: figure.None, server: figure.None, others: figure.None}
 		if known && still {
 			cpu.clients, cpu.server = micro(int64(machine.Spent(clientsBefore, clientsAfter))), micro(int64(machine.Spent(redisBefore, redisAfter)))
 		}

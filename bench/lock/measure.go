@@ -30,6 +30,9 @@ const (
 	mRenewals      = "renewal_commands_per_s"
 	mBytes         = "bytes_per_held_lock"
 	mGoroutines    = "goroutines_for_all_locks"
+	mRecovery      = "recovery_ms" // from a promotion to the next acquisition
+	mFailures      = "failed_operations"
+	mToSingle      = "ratio_to_one_master"
 	mSpread        = "spread"        // of mRate over the rounds: (max - min) / median
 	mOthers        = "cpu_of_others" // share of all CPU time that other programs used meanwhile
 	mClientCPU     = "client_cpu_us_per_acquisition"
@@ -40,7 +43,7 @@ const (
 )
 
 // circumstances are measures of the run rather than of the contender: a ratio of them says nothing.
-var circumstances = []string{mSpread, mOthers, mErrors, mViolations, mSectionsTotal, mRTT}
+var circumstances = []string{mSpread, mOthers, mErrors, mViolations, mSectionsTotal, mRTT, mToSingle}
 
 // sumUp makes numbers of what the workers of one window report.
 func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Measures {
@@ -58,6 +61,8 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 	perSecond := figure.Number(1 / window.Seconds())
 	m := figure.Measures{mErrors: figure.Number(all.Errors)}
 	switch s.kind {
+	case kindFailover:
+		return sumUpFailover(all, perSecond)
 	case kindPark:
 		m[mParked] = figure.Number(all.Commands) * perSecond
 		return m
@@ -72,7 +77,7 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 	}
 	m[mRate] = figure.Number(done) * perSecond
 	m[mCommands] = figure.Ratio(figure.Number(all.Commands), figure.Number(done))
-	if s.kind == kindFree {
+	if s.loop() == kindFree {
 		m[mPair50], m[mPair99] = micro(percentile(all.Pairs, 50)), micro(percentile(all.Pairs, 99))
 		return m
 	}
@@ -85,6 +90,36 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 		m[mHandoffTrips] = m[mHandoff50] / micro(int64(rtt))
 	}
 	return m
+}
+
+// sumUpFailover leaves the order of the holds alone: what the master had not replicated is lost, of the locks and of the counter.
+func sumUpFailover(all report, perSecond figure.Number) figure.Measures {
+	done := int64(0)
+	for _, d := range all.Done {
+		done += d
+	}
+	waits := all.Cut
+	for _, s := range all.Sections {
+		waits = append(waits, s.Acquired-s.Asked)
+	}
+	return figure.Measures{mRate: figure.Number(done) * perSecond, mFailures: figure.Number(all.Errors), mWaitMax: milli(percentile(waits, 100))}
+}
+
+// recovery is the time from a promotion until the first acquisition whose critical section could work. If there was none it is the
+// rest of the window, and in truth more.
+func recovery(reports []*report, promoted int64, window time.Duration) figure.Number {
+	first := int64(0)
+	for _, r := range reports {
+		for _, s := range r.Sections {
+			if s.Acquired >= promoted && (first == 0 || s.Acquired < first) {
+				first = s.Acquired
+			}
+		}
+	}
+	if first == 0 {
+		return milli(int64(window - strikeAt - detection))
+	}
+	return milli(first - promoted)
 }
 
 // charge adds the CPU time of a timed window: the cost of an acquisition with its section, at the clients and at the server, and the share
@@ -179,6 +214,9 @@ func (o *outcome) conclude() {
 		for name := range r.Median {
 			if slices.Contains(circumstances, name) {
 				continue
+			}
+			if c, err := contenderOf(r.Contender); err == nil && c.single != "" && name == mRate {
+				r.Median[mToSingle] = r.against(o.of(c.single), mRate)
 			}
 			r.ToRaw[name], r.ToCeiling[name] = r.against(o.of(rawName), name), r.against(o.of(ceilingName), name)
 		}

@@ -38,7 +38,7 @@ func openRaw(e *environment) (*opened, error) {
 }
 
 type rawHeld struct {
-	c          *redis.Client
+	c          redis.UniversalClient
 	key, owner string
 }
 

@@ -55,7 +55,7 @@ func TestCharge(t *testing.T) {
 		t.Errorf("charge = %v, want 300 and 100 us per acquisition, others 0.25", m)
 	}
 	for name, m := range map[string]figure.Measures{"no reading": {mRate: 50}, "no acquisition": {mRate: 0}} {
-		cpu := spent{figure.None, figure.None, figure.None}
+		cpu := spent{clients: figure.None, server: figure.None, others: figure.None}
 		if name == "no acquisition" {
 			cpu = spent{clients: 30_000, server: 10_000}
 		}

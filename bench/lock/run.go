@@ -5,23 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"time"
 
 	"lastitem/bench/figure"
 	"lastitem/bench/machine"
-	"lastitem/bench/netdelay"
 	"lastitem/internal/localstack"
 )
 
 // A bench is one run of the program.
 type bench struct {
 	options
-	server localstack.Service
-	prefix string    // of all keys
-	out    io.Writer // for the tables
-	errOut io.Writer // for the progress
-	serial int       // of the windows: each has keys of its own
+	server  localstack.Service
+	cluster *nodes    // of kindCluster, from its first window on
+	prefix  string    // of all keys
+	out     io.Writer // for the tables
+	errOut  io.Writer // for the progress
+	serial  int       // of the windows: each has keys of its own
 
 	began         time.Time
 	planned, done time.Duration // of measuring
@@ -38,7 +37,11 @@ func run(ctx context.Context, o options, out, errOut io.Writer) error {
 		return err
 	}
 	b := &bench{options: o, server: stack.Redis, prefix: "bench:", out: out, errOut: errOut, began: time.Now()}
-	return errors.Join(b.all(ctx), stack.Close())
+	err = b.all(ctx)
+	if b.cluster != nil {
+		err = errors.Join(err, b.cluster.close())
+	}
+	return errors.Join(err, stack.Close())
 }
 
 func (b *bench) all(ctx context.Context) error {
@@ -119,23 +122,27 @@ func (r *result) add(m figure.Measures, failed string) {
 
 // window runs one contender once. failed is the first error of a worker.
 func (b *bench) window(ctx context.Context, s scenario, c contender) (m figure.Measures, failed string, err error) {
-	address, closing, err := b.reach(ctx, s)
+	r, err := b.reach(ctx, s, c)
 	if err != nil {
 		return nil, "", err
 	}
-	defer closing()
-	f, rtt, err := newFleet(ctx, b.jobs(s, c, address)...)
+	defer func() { err = errors.Join(err, r.close()) }()
+	f, rtt, err := newFleet(ctx, b.jobs(s, c, r)...)
 	if err != nil {
 		return nil, "", err
 	}
 	defer f.close()
 	window := s.length(b.options.window)
-	reports, cpu, err := f.run(window, b.server.PID)
+	reports, cpu, err := f.run(window, r.strike, r.servers...)
 	if err != nil {
 		return nil, "", err
 	}
 	m = sumUp(s, window, rtt, reports)
-	charge(m, cpu, window)
+	if s.kind == kindFailover {
+		m[mRecovery] = recovery(reports, cpu.struck, window)
+	} else {
+		charge(m, cpu, window)
+	}
 	return m, firstError(reports), nil
 }
 
@@ -152,7 +159,7 @@ func firstError(reports []*report) string {
 func (b *bench) together(ctx context.Context, s scenario, o *outcome) error {
 	var jobs, holders []job
 	for _, r := range o.Results {
-		j := b.jobs(s, contender{name: r.Contender}, b.server.URL)[0]
+		j := b.jobs(s, contender{name: r.Contender}, reached{url: b.server.URL})[0]
 		jobs = append(jobs, j)
 		j.Kind, j.Goroutines, j.Locks = kindHold, 1, 1 // of the hot key; nobody ever tells it to begin
 		holders = append(holders, j)
@@ -169,7 +176,7 @@ func (b *bench) together(ctx context.Context, s scenario, o *outcome) error {
 		return err
 	}
 	defer f.close()
-	reports, cpu, err := f.run(s.window, b.server.PID)
+	reports, cpu, err := f.run(s.window, nil, b.server.PID)
 	if err != nil {
 		return err
 	}
@@ -184,7 +191,7 @@ func (b *bench) together(ctx context.Context, s scenario, o *outcome) error {
 }
 
 // jobs are one for every process, with keys that no other window has.
-func (b *bench) jobs(s scenario, c contender, address string) []job {
+func (b *bench) jobs(s scenario, c contender, r reached) []job {
 	b.serial++
 	processes := s.processes
 	if c.alone {
@@ -194,29 +201,12 @@ func (b *bench) jobs(s scenario, c contender, address string) []job {
 	for i := range jobs {
 		each := s.goroutines / processes
 		jobs[i] = job{
-			Contender: c.name, Kind: s.kind, URL: address, Prefix: fmt.Sprintf("%s%d:", b.prefix, b.serial),
+			Contender: c.name, Kind: s.loop(), URL: r.url, Masters: r.masters, Prefix: fmt.Sprintf("%s%d:", b.prefix, b.serial),
 			program:    b.program(c),
 			Goroutines: each, First: i * each, Locks: s.locks, Think: s.think, Window: s.length(b.options.window), Ping: s.delay > 0,
 		}
 	}
 	return jobs
-}
-
-// reach gives the address of Redis, behind a proxy where there is a delay.
-func (b *bench) reach(ctx context.Context, s scenario) (address string, closing func(), err error) {
-	if s.delay == 0 {
-		return b.server.URL, func() {}, nil
-	}
-	u, err := url.Parse(b.server.URL)
-	if err != nil {
-		return "", nil, err
-	}
-	d, err := netdelay.New(ctx, u.Host, s.delay)
-	if err != nil {
-		return "", nil, err
-	}
-	u.Host = d.Addr()
-	return u.String(), d.Close, nil
 }
 
 func (s scenario) length(window time.Duration) time.Duration {

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // work that a scenario gives to its processes.
 const (
@@ -8,6 +11,9 @@ const (
 	kindHot  = "hot"  // acquire, read and write a counter in Redis, release; one key for all
 	kindPark = "park" // wait for a lock that another process holds
 	kindHold = "hold" // hold many locks
+
+	kindCluster  = "cluster"  // as kindFree, on one master and on a cluster of three
+	kindFailover = "failover" // as kindHot, while the master dies and its replica is promoted
 )
 
 // scenario is one thing to measure.
@@ -25,9 +31,25 @@ type scenario struct {
 // counts says that a scenario counts and does not time: one round suffices, of all contenders together.
 func (s scenario) counts() bool { return s.kind == kindPark || s.kind == kindHold }
 
+// loop is the kind of work that the workers do.
+func (s scenario) loop() string {
+	switch s.kind {
+	case kindCluster:
+		return kindFree
+	case kindFailover:
+		return kindHot
+	}
+	return s.kind
+}
+
 // suits: a mutex of one process cannot be held by another one, and nobody renews a bound.
 func (s scenario) suits(c contender) bool {
+	if c.single != "" || s.kind == kindCluster {
+		return s.kind == kindCluster && (c.single != "" || slices.ContainsFunc(contenders, func(o contender) bool { return o.single == c.name }))
+	}
 	switch s.kind {
+	case kindFailover:
+		return !c.alone && !c.hot
 	case kindPark:
 		return !c.alone && !c.hot && !c.foreign() // its commands are counted at the server, for all clients together
 	case kindHold:
@@ -55,7 +77,14 @@ var scenarios = []scenario{
 	// Renewals come every third or half of the TTL: a window of one TTL holds a whole number of both.
 	{name: "hold-5000", title: "one process holds 5000 locks, TTL 30 s", kind: kindHold, processes: 1, goroutines: 16,
 		locks: 5000, window: leaseTTL},
+	{name: "cluster-64", title: "free locks on one master and on a cluster of three, 64 goroutines, each a key of its own", kind: kindCluster,
+		processes: 1, goroutines: 64},
+	{name: "failover-16x4", title: "one hot key, 16 goroutines over 4 processes; the master is killed, and after 0.5 s its replica is promoted",
+		kind: kindFailover, processes: 4, goroutines: 16, window: 6 * time.Second},
 }
+
+// strikeAt is how long after the beginning of its window a failover strikes.
+const strikeAt = time.Second
 
 // leaseTTL is the TTL of every contender's locks.
 const leaseTTL time.Duration = 30 * time.Second

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 
 	"lastitem/bench/figure"
 )
@@ -77,6 +78,14 @@ func lowestWait(o *outcome) string {
 	return fmt.Sprintf(" ms; lowest %s: %s", lowest.Contender, figure.Short(lowest.Median.Of(mWait99)))
 }
 
+// onThreeMasters says beside the ratio how many CPUs the clients and the masters used: with few CPUs these are the limit.
+func onThreeMasters(o *outcome) (figure.Number, string) {
+	r := o.of("handoff-cluster")
+	rate := r.Median.Of(mRate) / 1e6
+	return r.Median.Of(mToSingle), fmt.Sprintf("CPUs: clients %s, masters %s of %d",
+		figure.Short(rate*r.Median.Of(mClientCPU)), figure.Short(rate*r.Median.Of(mServerCPU)), runtime.NumCPU())
+}
+
 // targets are those of the engine, with fence, renewal and idempotent release on.
 func targets() []target {
 	const hot = "hot-64x4"
@@ -101,6 +110,9 @@ func targets() []target {
 			value: of("handoff", mMaxMin)},
 		{Target: figure.Target{Measure: "fair: hand-off p50 in round trips (PING)", Scenario: "delay-16x4", Limit: 1.15},
 			value: of("fair", mHandoffTrips)},
+		{Target: figure.Target{Measure: "handoff: three masters, x one", Scenario: "cluster-64", AtLeast: true, Limit: 2}, value: onThreeMasters},
+		{Target: figure.Target{Measure: "handoff, fair: ms from a promotion to the next acquisition", Scenario: "failover-16x4", Limit: 1000},
+			value: worst(mRecovery)},
 		{Target: figure.Target{Measure: "handoff, fair: commands/s of the waiting process", Scenario: "park-64", Limit: 0.5},
 			value: worst(mParked)},
 		{Target: figure.Target{Measure: "handoff, fair: renewal commands/s", Scenario: "hold-5000", Limit: 5},

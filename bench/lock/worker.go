@@ -19,8 +19,9 @@ import (
 type job struct {
 	Contender string
 	Kind      string
-	URL       string // of Redis, or of the proxy in front of it
-	Prefix    string // of all keys
+	URL       string   // of Redis, or of the proxy in front of it
+	Masters   []string // of a cluster, host:port; none = URL is the only one
+	Prefix    string   // of all keys
 	// Goroutines are those of this worker; the first of them has the number First.
 	Goroutines, First int
 	Locks             int
@@ -118,7 +119,7 @@ type worker struct {
 	job
 	clock
 	*opened
-	section *redis.Client // of the critical section, whose commands are not counted
+	section redis.UniversalClient // of the critical section, whose commands are not counted
 	sent    counter
 
 	// leaving is held by whoever is inside, from the acquire to the release: the window's end cancels the context of the
@@ -140,11 +141,11 @@ func newWorker(j job) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{job: j, clock: newClock()}
-	w.opened, err = c.open(&environment{redis: o, prefix: j.Prefix, conns: j.Goroutines + 4, sent: &w.sent})
+	w.opened, err = c.open(&environment{redis: o, masters: j.Masters, prefix: j.Prefix, conns: j.Goroutines + 4, sent: &w.sent})
 	if err != nil {
 		return nil, err
 	}
-	w.section = (&environment{redis: o, conns: j.Goroutines + 4, sent: new(counter)}).client()
+	w.section = (&environment{redis: o, masters: j.Masters, conns: j.Goroutines + 4, sent: new(counter)}).client()
 	return w, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest"
+	"lastitem/loadtest/client"
 )
 
 // The measures, by their names in the JSON. "answer" is what the scenario counts: an acceptance, or a refusal.
@@ -43,7 +44,7 @@ func sumUp(s scenario, r loadtest.Result, cpu burnt) figure.Measures {
 	kind := counted(s, r.Mode)
 	m := figure.Measures{mRate: 0, mOthers: cpu.others}
 	answers := int(r.Latency[kind].Count)
-	if kind == loadtest.RefusedK {
+	if kind == client.Refused {
 		answers = r.Codes[string(api.SoldOut)]
 		m[mRate] = figure.Number(float64(answers) / max(r.Elapsed.Seconds(), 1e-9))
 	} else {
@@ -67,16 +68,16 @@ func sumUp(s scenario, r loadtest.Result, cpu burnt) figure.Measures {
 }
 
 // counted is the kind of answer that a scenario is about. noop refuses nobody.
-func counted(s scenario, mode string) loadtest.Kind {
+func counted(s scenario, mode string) client.Kind {
 	if s.soldOut && mode != baseline {
-		return loadtest.RefusedK
+		return client.Refused
 	}
-	return loadtest.Accepted
+	return client.Accepted
 }
 
 // declined counts the answers that neither accept nor say that there is no more.
 func declined(r loadtest.Result) int {
-	return int(r.Latency[loadtest.RefusedK].Count) - r.Codes[string(api.SoldOut)]
+	return int(r.Latency[client.Refused].Count) - r.Codes[string(api.SoldOut)]
 }
 
 func milli(d time.Duration) figure.Number { return figure.Number(d.Seconds() * 1e3) }

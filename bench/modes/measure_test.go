@@ -15,15 +15,16 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest"
+	"lastitem/loadtest/client"
 )
 
 func TestSumUp(t *testing.T) {
 	r := loadtest.Result{
 		Mode: "handoff", Elapsed: 2 * time.Second, AcceptedPerSecond: 500, Sent: 1250,
 		Codes: map[string]int{"ok": 1000, string(api.LockBusy): 50, string(api.SoldOut): 200},
-		Latency: map[loadtest.Kind]loadtest.Latency{
-			loadtest.Accepted: {Count: 1000, P50: 4 * time.Millisecond, P99: 9 * time.Millisecond},
-			loadtest.RefusedK: {Count: 250, P50: time.Millisecond, P99: 2 * time.Millisecond},
+		Latency: map[client.Kind]loadtest.Latency{
+			client.Accepted: {Count: 1000, P50: 4 * time.Millisecond, P99: 9 * time.Millisecond},
+			client.Refused:  {Count: 250, P50: time.Millisecond, P99: 2 * time.Millisecond},
 		},
 	}
 	cpu := burnt{shops: time.Second, edge: 500 * time.Millisecond, stores: 200 * time.Millisecond, others: 0.25, known: true}
@@ -61,8 +62,8 @@ func TestSumUp(t *testing.T) {
 }
 
 func TestJudged(t *testing.T) {
-	sold := map[loadtest.Kind]loadtest.Latency{loadtest.Accepted: {Count: 9}}
-	said := map[loadtest.Kind]loadtest.Latency{loadtest.RefusedK: {Count: 3}}
+	sold := map[client.Kind]loadtest.Latency{client.Accepted: {Count: 9}}
+	said := map[client.Kind]loadtest.Latency{client.Refused: {Count: 3}}
 	soldOut := map[string]int{string(api.SoldOut): 3}
 	fine := audit.Report{Verdict: audit.Exact}
 	twice := audit.Report{Verdict: audit.Broken, Found: "O"}
@@ -73,7 +74,7 @@ func TestJudged(t *testing.T) {
 		name     string
 		scenario scenario
 		claim    api.Outcomes
-		latency  map[loadtest.Kind]loadtest.Latency
+		latency  map[client.Kind]loadtest.Latency
 		codes    map[string]int
 		reports  []audit.Report
 		want     verdict

@@ -15,6 +15,7 @@ import (
 	"lastitem/bench/machine"
 	"lastitem/internal/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/client"
 )
 
 // A bench is one run of the program.
@@ -175,7 +176,7 @@ func (b *bench) window(ctx context.Context, s scenario, where *site, r *result) 
 		r.add(figure.Measures{}, failed, err.Error())
 		return nil
 	}
-	r.Unknown += int(res.Latency[loadtest.Failed].Count)
+	r.Unknown += int(res.Latency[client.Failed].Count)
 	v, why := judged(s, mode, res)
 	r.add(sumUp(s, res, first.until(last)), v, why)
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/client"
 )
 
 // scenario is one table: what load goes where.
@@ -75,7 +76,7 @@ const (
 func (s scenario) plan(e entry, o options) loadtest.Plan {
 	p := loadtest.Plan{
 		Name: s.name, VUs: o.clients, Duration: s.length(o.window), Warmup: warmup, Wait: patience,
-		Product: product, Products: e.products, Segments: e.segments, Stock: plenty, Engine: loadtest.EngineRaw,
+		Product: product, Products: e.products, Segments: e.segments, Stock: plenty, Engine: client.EngineRaw,
 	}
 	if s.soldOut {
 		p.Stock = 1

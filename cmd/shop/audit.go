@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -19,10 +18,10 @@ import (
 type auditFlags struct {
 	url, token, lang, store string
 	product                 int64
-	json                    bool
+	output                  output
 }
 
-// auditReport is what 'shop audit --json' prints, and GET /products/{id}/audit answers.
+// auditReport is what 'shop audit -o json' prints, and GET /products/{id}/audit answers.
 type auditReport struct {
 	ProductID int64          `json:"product_id"`
 	Verdict   audit.Verdict  `json:"verdict"`
@@ -37,10 +36,11 @@ func newAudit() *cobra.Command {
 		Long: `Judge a product of a running shop from its ledger: does what was there at the start equal what is left plus what was
 ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop and judged here.
 
-Exit codes: 0 exact; 1 broken; 3 inconclusive (data is missing) or vacuous (nothing was sold). A store from which
-nothing was sold does not count where the product was sold from another.`,
-		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, f) }),
+It exits with 0 if the product is exact, 1 if it is broken, and 3 if the audit is inconclusive (data is missing) or vacuous
+(nothing was sold). A store from which nothing was sold does not count if the product was sold from another.`,
+		Example: "  shop audit\n  shop audit --product 205 --store sql --lang zh\n  shop audit --product 205 -o json --out audit.json",
+		Args:    arguments(0, 0),
+		RunE:    run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, &f) }),
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
@@ -48,16 +48,18 @@ nothing was sold does not count where the product was sold from another.`,
 	set.StringVar(&f.token, "token", "", "admin token, if reads are protected (default $"+envToken+")")
 	set.Int64Var(&f.product, "product", 101, "product id")
 	set.StringVar(&f.store, "store", "", "judge one store only: redis, sql or etcd (default all)")
-	set.BoolVar(&f.json, "json", false, "print JSON")
-	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh")
+	f.output.add(cmd, formText, formJSON)
+	f.output.addOldForms(cmd, formJSON)
+	addLang(set, &f.lang)
 	return cmd
 }
 
 // runAudit fetches, judges and prints; the verdict becomes the exit code.
-func runAudit(cmd *cobra.Command, f auditFlags) error {
+func runAudit(cmd *cobra.Command, f *auditFlags) error {
 	if err := checkLang(f.lang); err != nil {
 		return err
 	}
+	f.lang = f.output.language(cmd, f.lang)
 	store := api.Store(f.store)
 	if f.store != "" && !slices.Contains(api.Stores, store) {
 		return usage("--store must be redis, sql or etcd, not %q", f.store)
@@ -84,22 +86,19 @@ func runAudit(cmd *cobra.Command, f auditFlags) error {
 		reports = audit.JudgeLedger(ledger, f.lang)
 	}
 	out := auditReport{ProductID: f.product, Verdict: audit.Overall(reports), Reports: reports}
-	if err := out.write(cmd.OutOrStdout(), f); err != nil {
+	if err := f.output.write(cmd, func(w io.Writer, form string) error { return out.write(w, form, f.lang) }); err != nil {
 		return err
 	}
 	return exitFor(out.Verdict)
 }
 
 // write prints the reports: as JSON, or a paragraph each.
-func (a auditReport) write(w io.Writer, f auditFlags) error {
-	if f.json {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(a)
+func (a auditReport) write(w io.Writer, form, lang string) error {
+	if form == formJSON {
+		return writeIndented(w, a)
 	}
 	for _, r := range a.Reports {
-		if _, err := io.WriteString(w, r.Text(f.lang)); err != nil {
+		if _, err := io.WriteString(w, r.Text(lang)); err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func TestAuditCommand(t *testing.T) {
 		{"exact, the other store", []string{"--url", exact, "--store", "sql"}, exitInconclusive, "sql · VACUOUS"},
 		{"broken", []string{"--url", broken}, exitFailed, "unit 10 was sold 2 times: order order-j; order order-k"},
 		{"broken, in Chinese", []string{"--url", broken, "--lang", "zh"}, exitFailed, "超卖 1"},
-		{"broken, as JSON", []string{"--url", broken, "--json"}, exitFailed, `"verdict": "BROKEN"`},
+		{"broken, as JSON", []string{"--url", broken, "-o", "json"}, exitFailed, `"verdict": "BROKEN"`},
 		{"nothing sold", []string{"--url", untouched}, exitInconclusive, "nothing was sold"},
 		{"no such product", []string{"--url", exact, "--product", "7"}, exitInconclusive, ""},
 		{"no such store", []string{"--url", exact, "--store", "disk"}, exitUsage, ""},

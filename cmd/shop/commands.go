@@ -11,9 +11,9 @@ type group struct {
 // groups lists the commands for users, the ones that they meet first at the top; a file each.
 func groups() []group {
 	return []group{
-		{"Try it", []*cobra.Command{newDemo(), newUp(), newModes(), newTrace()}},
-		{"Judge it", []*cobra.Command{newLoadtest(), newAudit(), newLab()}},
-		{"Run it", []*cobra.Command{newServe(), newMigrate(), newStock(), newRolling(), newSettings(), newVersion()}},
+		{"Try it", []*cobra.Command{newPlay(), newDemo(), newUp(), newModes(), newTrace()}},
+		{"Judge it", []*cobra.Command{newLoadtest(), newCompare(), newWriteUps(), newAudit(), newLab()}},
+		{"Run it", []*cobra.Command{newServe(), newMigrate(), newStock(), newRolling(), newConsoleCommand(), newSettings(), newVersion()}},
 	}
 }
 

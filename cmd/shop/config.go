@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"reflect"
@@ -30,6 +31,7 @@ type config struct {
 	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
 	Token        string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
 	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"require the admin token for orders, ledger, audit and metrics as well" zh:"读取订单、账本、判定和指标也需要管理员令牌"`
+	Events       bool   `env:"SHOP_EVENTS" envDefault:"false" help:"serve GET /events, the live steps that the console shows; wants the admin token" zh:"提供 GET /events，即控制台所显示的实时步骤流；需管理员令牌"`
 
 	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback, otherwise any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
 
@@ -70,9 +72,13 @@ type config struct {
 	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits still count purged orders; 0: forever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入判定；0 表示永久保留"`
 	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older orders and keys; every replica purges in small batches on separate connections; 0: no purges" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
 
+	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces" zh:"把每次扣减作为 OpenTelemetry trace 发往这个 collector（OTLP/HTTP），如 http://localhost:4318；不设则没有 trace"`
+	OTLPHeaders string `env:"OTEL_EXPORTER_OTLP_HEADERS" help:"HTTP headers for the collector: name=value, several comma-separated, the values percent-encoded" zh:"发往 collector 的 HTTP 头：名=值，可用逗号分隔多个，值用百分号编码"`
+
 	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
 	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, one line per record" zh:"text（logfmt）或 json，每条一行"`
 
+	given     givenSettings
 	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error) // of 'shop trace'; see backend.Config
 }
 
@@ -120,9 +126,16 @@ func (r *reasons) UnmarshalText(text []byte) error {
 	return json.Unmarshal(text, (*map[stock.Backend]string)(r))
 }
 
-func readConfig() (config, error) {
-	var c config
-	err := env.Parse(&c)
+// givenSettings are the values of settings that flags gave, by the name of the variable that each replaces.
+type givenSettings map[string]string
+
+// readConfig reads the settings: a flag comes before the environment variable, and the variable before the default. An empty value is
+// the default.
+func readConfig(given givenSettings) (config, error) {
+	c := config{given: given}
+	environment := env.ToMap(os.Environ())
+	maps.Copy(environment, given)
+	err := env.ParseWithOptions(&c, env.Options{Environment: environment})
 	if c.HealthEvery == 0 {
 		c.HealthEvery = noProbes
 	}
@@ -132,20 +145,27 @@ func readConfig() (config, error) {
 	}
 	errs := make([]error, len(all.Errors))
 	for i, err := range all.Errors {
-		errs[i] = unreadable(err)
+		errs[i] = c.unreadable(err, environment)
 	}
 	return c, usage("%v", errors.Join(errs...))
 }
 
-// unreadable names a variable that cannot be parsed, its value, and the form it should have. The error of package env names only the field.
-func unreadable(err error) error {
+// defaults are the settings that no flag and no variable gives.
+func defaults() (config, error) {
+	var c config
+	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{}})
+	return c, err
+}
+
+// unreadable names a setting that cannot be parsed, its value, and the form it should have. The error of package env names only the field.
+func (c config) unreadable(err error, environment map[string]string) error {
 	var e env.ParseError
 	if !errors.As(err, &e) {
 		return err
 	}
 	field, _ := reflect.TypeFor[config]().FieldByName(e.Name)
 	name := field.Tag.Get("env")
-	return fmt.Errorf("%s is %q, want %s", name, os.Getenv(name), wanted(e.Type.String(), e.Err))
+	return fmt.Errorf("%s is %q, want %s", c.name(name), environment[name], wanted(e.Type.String(), e.Err))
 }
 
 // wanted describes a valid value of a type. kind is the type's name in Go or among the flags; err is the error of parsing.
@@ -174,97 +194,16 @@ func wanted(kind string, err error) string {
 	return `JSON, such as {"etcd":"start one"}`
 }
 
+// name is how the user gave a setting: by its flag, else by its variable, which is also the name of one that was not given.
+func (c config) name(variable string) string {
+	if _, ok := c.given[variable]; ok {
+		return "--" + setting{Name: variable}.flag()
+	}
+	return variable
+}
+
 // variable names the setting that holds the address of a backend.
 func variable(backend string) string { return "SHOP_" + strings.ToUpper(backend) }
-
-func (c config) validate() error {
-	var errs []error
-	if c.Redis == "" && c.SQL == "" {
-		errs = append(errs, errors.New("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)"))
-	}
-	if !listenable(c.Listen) {
-		errs = append(errs, fmt.Errorf("SHOP_LISTEN (or --listen) is %q, want host:port, such as 127.0.0.1:8080 or :8080", c.Listen))
-	}
-	if c.Conns < 1 {
-		errs = append(errs, fmt.Errorf("SHOP_CONNS is %d, want at least 1", c.Conns))
-	}
-	if c.LockReplicas < 0 {
-		errs = append(errs, fmt.Errorf("SHOP_LOCK_REPLICAS is %d, want at least 0", c.LockReplicas))
-	}
-	errs = append(errs, c.validateTimes()...)
-	errs = append(errs, c.validateRetention()...)
-	if err := errors.Join(errs...); err != nil {
-		return usage("%v", err)
-	}
-	return nil
-}
-
-// noProbes stands for SHOP_HEALTH_INTERVAL=0. The zero value of the field means the default interval.
-const noProbes = -1
-
-// The longest times. Clients and servers count some of them in 32 bits of milliseconds, or in fewer seconds than a duration holds.
-const (
-	mostTime         = 24 * time.Hour
-	mostConsulDelay  = time.Minute      // Consul accepts more, and keeps a key locked for no longer
-	mostKafkaSession = 30 * time.Minute // what brokers accept by default
-)
-
-// validateTimes refuses times that are too short for anything to succeed, and those that a server would refuse or shorten later.
-func (c config) validateTimes() (errs []error) {
-	for _, x := range []struct {
-		name               string
-		value, least, most time.Duration
-	}{
-		{"SHOP_LOCK_TTL", c.LockTTL, 50 * time.Millisecond, mostTime}, // the least that the lock engine takes
-		{"SHOP_DRAIN", c.Drain, 0, mostTime},
-		{"SHOP_WORK_TIMEOUT", c.WorkTimeout, time.Millisecond, mostTime},
-		{"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond, mostTime},
-		{"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond, mostTime},
-		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond, mostTime},
-		{"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second, mostTime},
-		{"SHOP_SETTLE_TIMEOUT", c.SettleTimeout, time.Millisecond, mostTime},
-		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond, mostTime},
-		{"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond, mostTime},
-		{"SHOP_CONSUL_SESSION", c.ConsulSession, time.Second, mostTime}, // Consul's own most; its least is the agent's to set
-		{"SHOP_CONSUL_LOCK_DELAY", c.ConsulDelay, time.Millisecond, mostConsulDelay},
-		{"SHOP_KAFKA_SESSION", c.KafkaSession, 10 * time.Millisecond, mostKafkaSession},
-		{"SHOP_KAFKA_HEARTBEAT", c.KafkaHeartbeat, time.Millisecond, mostKafkaSession},
-		{"SHOP_KAFKA_REBALANCE", c.KafkaRebalance, 10 * time.Millisecond, mostTime},
-	} {
-		switch {
-		case x.value < x.least:
-			errs = append(errs, fmt.Errorf("%s is %s, want at least %s", x.name, x.value, x.least))
-		case x.value > x.most:
-			errs = append(errs, fmt.Errorf("%s is %s, want at most %s", x.name, x.value, x.most))
-		}
-	}
-	if c.RedlockGuard != 0 && (c.RedlockGuard < c.LockTTL || c.RedlockGuard > mostTime) {
-		errs = append(errs, fmt.Errorf("SHOP_REDLOCK_GUARD is %s, want 0, or SHOP_LOCK_TTL (%s) to %s", c.RedlockGuard, c.LockTTL, mostTime))
-	}
-	if c.HealthEvery != noProbes && (c.HealthEvery < time.Millisecond || c.HealthEvery > mostTime) {
-		errs = append(errs, fmt.Errorf("SHOP_HEALTH_INTERVAL is %s, want 0, or 1ms to %s", c.HealthEvery, mostTime))
-	}
-	if c.KafkaHeartbeat >= c.KafkaSession {
-		errs = append(errs, fmt.Errorf("SHOP_KAFKA_HEARTBEAT is %s, want less than SHOP_KAFKA_SESSION, %s", c.KafkaHeartbeat, c.KafkaSession))
-	}
-	return errs
-}
-
-// validateRetention refuses to keep what cannot be kept so. A key that outlives its order would promise one that nobody finds.
-func (c config) validateRetention() (errs []error) {
-	for _, x := range []struct {
-		name  string
-		value time.Duration
-	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_KEEP_ORDERS", c.KeepOrders}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
-		if x.value < 0 || x.value > 0 && x.value < time.Millisecond {
-			errs = append(errs, fmt.Errorf("%s is %s, want 0 or at least 1ms", x.name, x.value))
-		}
-	}
-	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
-		errs = append(errs, fmt.Errorf("SHOP_KEEP_ORDERS is %s and SHOP_KEEP_KEYS is %s, want orders kept at least as long as keys (0 = forever)", c.KeepOrders, c.KeepKeys))
-	}
-	return errs
-}
 
 // backends is where the backends are, and how they are waited for.
 func (c config) backends(log *slog.Logger) backend.Config {
@@ -274,18 +213,10 @@ func (c config) backends(log *slog.Logger) backend.Config {
 		Patience: backend.Patience{
 			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
 		},
-		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Name: variable, Log: log,
+		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Log: log,
+		Name:  func(backend string) string { return c.name(variable(backend)) },
 		Purge: backend.Purge{Every: c.PurgeEvery, Keep: store.Retention{Orders: c.KeepOrders, Keys: c.KeepKeys}},
 	}
-}
-
-// listenable says whether an address has the form of one to listen on.
-func listenable(addr string) bool {
-	_, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
-	return err == nil
 }
 
 // log prints the configuration once, secrets masked.
@@ -296,7 +227,7 @@ func (c config) log(l *slog.Logger) {
 	}
 	all := []any{"listen", c.Listen, "replica", c.Replica, "redis", backend.Redact(c.Redis), "sql", backend.Redact(c.SQL)}
 	for _, x := range [][2]string{
-		{"redlock", redactList(c.Redlock)}, {"zookeeper", c.ZooKeeper}, {"etcd", redactList(c.Etcd)}, {"consul", backend.Redact(c.Consul)},
+		{"redlock", backend.RedactList(c.Redlock)}, {"zookeeper", c.ZooKeeper}, {"etcd", backend.RedactList(c.Etcd)}, {"consul", backend.Redact(c.Consul)},
 		{"kafka", c.Kafka},
 	} {
 		if x[1] != "" {

@@ -15,24 +15,28 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/localstack/guest"
 	"lastitem/internal/stock"
 	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
+	"lastitem/loadtest/report"
 )
 
 // demoFlags are the flags of 'shop demo'.
 type demoFlags struct {
 	mode       string
-	all        bool
+	strict     bool
 	replicas   int
 	backend    string
-	own        ownServers
+	own        guest.Servers
 	url, token string
 
 	vus, requests int
 	stock         int64
 	rtt           time.Duration
 
-	json, lang     string
+	output         output
+	lang           string
 	quiet, noColor bool
 
 	set *pflag.FlagSet
@@ -52,8 +56,8 @@ On slow servers a run continues after its requests, for a minute at most, until 
 With one replica it is the claim for concurrent threads, with several the claim for replicas: compare
 'shop demo --mode mutex --replicas 1' with '--replicas 3'.
 
-A mode that needs what is not here (etcd, ZooKeeper, Consul, MySQL rather than SQLite) is listed with the reason; with --all it
-is an error instead, told before anything is run, with what to install.
+A mode that needs a server that is not here (etcd, ZooKeeper, Consul, MySQL rather than SQLite) is listed with the reason; with
+--strict it is an error instead, before anything is run, with what to install.
 
 With --redis, --sql, --etcd and so on it works on your own servers: its keys there begin with a prefix made for the run, its
 tables are dropped afterwards unless they were there before, and tables of the same names that lastitem did not make are refused.
@@ -61,12 +65,11 @@ tables are dropped afterwards unless they were there before, and tables of the s
 With --rtt the servers are as far away as in a data centre: a proxy between each replica and each server delays every message by
 half the round trip. On loopback the window between two commands is microseconds wide, and few requests fall into it.
 
-With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, whose admin
-token is wanted. The stock of product 101 is set and its orders are deleted.
+With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, and needs its admin
+token. The stock of product 101 is set and its orders are deleted.
 
 The JSON holds the environment, every run with its percentiles and verdicts, and a summary per mode: the Go type
-loadtest.Comparison. Exit codes: 0 every claim was confirmed; 1 one was contradicted, or an error; 2 wrong usage; 3 nothing
-can be said; 130 interrupted, after a partial table.`,
+loadtest.Comparison. Without -o and --out it is written to out/demo.json, beside the table on stdout.`,
 		Example: `  shop demo
   shop demo --mode mutex --replicas 1
   shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
@@ -74,7 +77,7 @@ can be said; 130 interrupted, after a partial table.`,
   shop demo --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'
   shop demo --url http://localhost:8080 --token "$SHOP_ADMIN_TOKEN"`,
 		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return demo(cmd, f) }),
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return demo(cmd, &f) }),
 	}
 	f.add(cmd)
 	return cmd
@@ -85,48 +88,59 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.set = set
 	set.SortFlags = false
-	set.StringVar(&f.mode, "mode", "all", "modes: names, globs like 'set*', joined by commas, or all")
-	set.BoolVar(&f.all, "all", false, "every mode, and an error where one is not available")
-	set.IntVar(&f.replicas, "replicas", 3, "replicas to start; with --url: how many stand behind it")
-	set.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
-	f.own.add(set)
-	set.StringVar(&f.url, "url", "", "a running stack to use instead of starting one")
-	set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
-	set.IntVar(&f.vus, "vus", 0, "clients, instead of the demo's 40")
-	set.IntVar(&f.requests, "requests", 0, "requests in all, instead of half as many again as there is stock")
-	set.Int64Var(&f.stock, "stock", 0, "stock at the start, instead of the demo's 500")
-	addRTT(set, &f.rtt, "")
-	set.StringVar(&f.json, "json", "out/demo.json", "where to write the JSON; '-' prints it instead of the table, '' writes none")
-	set.StringVar(&f.lang, "lang", "en", "language of the table: en or zh")
-	set.BoolVar(&f.quiet, "quiet", false, "no progress")
-	set.BoolVar(&f.noColor, "no-color", false, "no colour, as with NO_COLOR")
+	section(set, "Modes", func() {
+		set.StringVar(&f.mode, "mode", "all", "modes: names, globs like 'set*', joined by commas, or all")
+		set.BoolVar(&f.strict, "strict", false, "fail if a mode is not available here, before anything is run")
+		addOld(cmd, "all", "--strict", true, func(string) error { f.strict = true; return nil })
+	})
+	section(set, "Stack", func() {
+		set.IntVar(&f.replicas, "replicas", 3, "replicas to start; with --url: how many are behind it")
+		set.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
+		addRTT(set, &f.rtt, "")
+		addOwn(set, &f.own)
+	})
+	section(set, "Running stack", func() {
+		set.StringVar(&f.url, "url", "", "a running stack to use instead of starting one")
+		set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
+	})
+	section(set, "Load", func() {
+		set.IntVar(&f.vus, "vus", 0, "clients, instead of the demo's 40")
+		set.IntVar(&f.requests, "requests", 0, "requests in all, instead of half as many again as there is stock")
+		set.Int64Var(&f.stock, "stock", 0, "stock at the start, instead of the demo's 500")
+	})
+	section(set, "Output", func() {
+		f.output.usual = "out/demo.json"
+		f.output.add(cmd, comparisonForms...)
+		f.output.addBesides(cmd, formHTML, formMarkdown)
+		f.output.addOldFile(cmd, "json")
+		addLang(set, &f.lang)
+		set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+		set.BoolVar(&f.noColor, "no-color", false, "no colour, as with NO_COLOR")
+	})
 	for _, own := range append([]string{"backend"}, ownFlags...) {
 		cmd.MarkFlagsMutuallyExclusive("url", own)
 	}
-	cmd.MarkFlagsMutuallyExclusive("all", "mode")
 }
 
 // demo is the body of the command: a stack, the comparison, the table.
-func demo(cmd *cobra.Command, f demoFlags) error {
+func demo(cmd *cobra.Command, f *demoFlags) error {
 	plan, err := f.plan()
 	if err != nil {
 		return err
 	}
-	if err := writable(f.json); err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	// What was chosen belongs to the result, except where that is JSON.
+	f.lang = f.output.language(cmd, f.lang)
+	// The choice of servers belongs to the result, unless a program reads that.
 	notes := cmd.OutOrStdout()
-	if f.json == "-" {
+	if !f.output.text() {
 		notes = cmd.ErrOrStderr()
 	}
-	far, err := newFarther(f.set, f.rtt, cmp.Or(f.own.given(f.set), givenFlag(f.set, "url")))
+	far, err := newFarther(f.set, f.rtt, f.lang, cmp.Or(givenFlag(f.set, ownFlags...), givenFlag(f.set, "url")))
 	if err != nil {
 		return err
 	}
 	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	if f.url != "" {
-		what.Stack = []string{fmt.Sprintf("stack: %s, as given, taken to have %d replicas", f.url, f.replicas)}
+		what.Stack = []string{fmt.Sprintf(in(givenStack, f.lang), f.url, f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}, what)
 	}
@@ -137,8 +151,11 @@ func demo(cmd *cobra.Command, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	return closed(f.private(cmd, notes, g, far, what), g.leave(cmd.Context()))
+	return closed(f.private(cmd, notes, g, far, what), g.Leave(cmd.Context()))
 }
+
+// givenStack is the note on a stack that is running already.
+var givenStack = stock.Text{En: "stack: %s, as given, taken to have %d replicas", Zh: "服务：%s（由你指定），按 %d 个副本计"}
 
 // modesHere are the names of the modes that this binary knows, as a service of it tells them.
 func modesHere() []api.Mode {
@@ -150,20 +167,20 @@ func modesHere() []api.Mode {
 }
 
 // private runs the comparison on a stack of its own.
-func (f demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest, far *farther, what loadtest.Comparing) error {
+func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest, far *farther, what loadtest.Comparing) error {
 	var log stackLog
-	options, err := g.options(f.options(&log, notes))
+	options, err := g.Options(f.options(&log, notes))
 	if err != nil {
 		return err
 	}
 	return private(cmd.Context(), options, far, func(ctx context.Context, stack *localstack.Stack) error {
-		what.Stack, what.MarkLogs, what.RTT = log.lines(), stack.MarkLogs, far.rtt
+		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, far.rtt, serverKinds(stack)
 		return f.compare(ctx, cmd, service{url: stack.URL, token: stack.Token, replicas: f.replicas, lang: f.lang}, what)
 	})
 }
 
 // plan returns the demo's plan with what was given on the command line.
-func (f demoFlags) plan() (loadtest.Plan, error) {
+func (f *demoFlags) plan() (loadtest.Plan, error) {
 	if err := checkLang(f.lang); err != nil {
 		return loadtest.Plan{}, err
 	}
@@ -176,7 +193,7 @@ func (f demoFlags) plan() (loadtest.Plan, error) {
 	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {
 		return loadtest.Plan{}, usage("--replicas %d: want 1 to %d, each is a process of its own", f.replicas, maxReplicas)
 	}
-	plans, ok := loadtest.PlanNamed("demo")
+	plans, ok := plan.Named("demo")
 	if !ok || len(plans) != 1 {
 		return loadtest.Plan{}, errors.New("no plan demo")
 	}
@@ -197,60 +214,51 @@ func (f demoFlags) plan() (loadtest.Plan, error) {
 }
 
 // options returns what to start.
-func (f demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
+func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 	token := f.token
 	if token == "" {
 		token = os.Getenv(envToken)
 	}
-	return f.own.options(localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, All: f.all, Token: token, Log: log.to(notes),
+	return f.own.Options(localstack.Options{
+		Replicas: f.replicas, Backend: f.backend, All: f.strict, Token: token, Log: log.to(notes), Lang: f.lang,
 		Advice: adviser("demo", f.backend, true),
 	})
 }
 
 // compare drives the modes of the service and reports.
-func (f demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, what loadtest.Comparing) error {
+func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, what loadtest.Comparing) error {
 	if err := s.fill(ctx, &what, f.mode); err != nil {
 		return err
 	}
-	if f.all {
+	if f.strict {
 		if err := allAvailable(what); err != nil {
 			return err
 		}
 	}
-	progress := newProgress(cmd.ErrOrStderr(), f.quiet, true)
+	progress := newProgress(cmd.ErrOrStderr(), f.lang, f.quiet, true)
 	what.Progress = progress.step
 	c, err := loadtest.Compare(ctx, what)
 	progress.clear()
 	if err != nil {
 		return err
 	}
-	if err := f.report(cmd.OutOrStdout(), c); err != nil {
+	c.Command = again("demo", f.set)
+	if f.output.text() {
+		fmt.Fprintln(cmd.OutOrStdout()) // below the notes
+	}
+	write := func(w io.Writer, form string) error {
+		if form == formText {
+			return report.WriteTable(w, c, styleFor(w, f.lang, f.noColor))
+		}
+		return writeComparison(w, form, f.lang, c, secretsIn(f.set, s.token))
+	}
+	if err := f.output.write(cmd, write); err != nil {
 		return err
 	}
 	if code := c.ExitCode(); code != exitOK {
 		return &exitError{code: code}
 	}
 	return nil
-}
-
-// report writes the table and the JSON file, or the JSON alone.
-func (f demoFlags) report(w io.Writer, c loadtest.Comparison) error {
-	if f.json == "-" {
-		return loadtest.WriteJSON(w, c)
-	}
-	fmt.Fprintln(w)
-	if err := loadtest.WriteTable(w, c, styleFor(w, f.lang, f.noColor)); err != nil {
-		return err
-	}
-	if f.json == "" {
-		return nil
-	}
-	if err := writeJSONFile(f.json, c); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "json: %s\n", f.json)
-	return err
 }
 
 // stackLog keeps what the stack says about itself, for the JSON, and passes it on.

@@ -19,7 +19,7 @@ func TestDemoGivenURL(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{})
 	file := filepath.Join(t.TempDir(), "out", "demo.json")
 	code, out, errOut := commandLine(t.Context(), newDemo(), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "noop,unsafe,lua-lock",
-		"--vus", "4", "--stock", "20", "--json", file)
+		"--vus", "4", "--stock", "20", "--out", file)
 	if code != exitOK {
 		t.Errorf("exit code %d, want %d\n%s%s", code, exitOK, out, errOut)
 	}
@@ -44,7 +44,7 @@ func TestDemoGivenURL(t *testing.T) {
 func TestDemoJSONOnly(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{})
 	code, out, errOut := commandLine(t.Context(), newDemo(), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "proud",
-		"--vus", "4", "--requests", "60", "--stock", "20", "--json", "-", "--quiet")
+		"--vus", "4", "--requests", "60", "--stock", "20", "-o", "json", "--quiet")
 	var c loadtest.Comparison
 	if err := json.Unmarshal([]byte(out), &c); err != nil {
 		t.Fatalf("stdout is not JSON alone: %v\n%s", err, out)
@@ -62,10 +62,10 @@ func TestDemoInsists(t *testing.T) {
 		args  []string
 		tries int
 	}{
-		{newDemo(), []string{"--json", "-", "--replicas", "1"}, 5},
-		{newLoadtest(), []string{"--json"}, 0},
-		{newLoadtest(), []string{"--json", "--plan", "five"}, 20},
-		{newLoadtest(), []string{"--json", "--plan", "five", "--insist", "1"}, 2},
+		{newDemo(), []string{"-o", "json", "--replicas", "1"}, 5},
+		{newLoadtest(), []string{"-o", "json"}, 0},
+		{newLoadtest(), []string{"-o", "json", "--plan", "five"}, 20},
+		{newLoadtest(), []string{"-o", "json", "--plan", "five", "--insist", "1"}, 2},
 	} {
 		code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode", "unsafe,lua-lock",
 			"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)
@@ -92,7 +92,6 @@ func TestDemoUsage(t *testing.T) {
 		"--vus 0: want more":      {"--vus", "0"},
 		"--requests 0: want more": {"--requests", "0"},
 		"chosen with --mode":      {"all"},
-		"[all mode]":              {"--all", "--mode", "mutex"},
 		`unknown mode "zz*"`:      {"--mode", "zz*"},
 	}
 	for want, args := range tests {
@@ -103,19 +102,19 @@ func TestDemoUsage(t *testing.T) {
 	}
 }
 
-// With --all a mode that cannot be run is an error, told before any other is.
+// With --strict a mode that cannot be run is an error, told before any other is.
 func TestDemoAll(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{deducted: func() { t.Error("a request was sent") }})
 	tests := map[string][]string{
-		"--all: 1 of 5 modes are not available:\n  mutex-in-tx: needs mysql": {"--url", url, "--token", fakeToken},
+		"--strict: 1 of 5 modes are not available:\n  mutex-in-tx: needs mysql": {"--url", url, "--token", fakeToken},
 		"not every mode can run here:\n  mysql: the embedded database is SQLite: leave out --backend embedded, or give a MySQL or MariaDB with 'shop demo --sql'\n  redlock: there is no embedded redlock: leave out": {
 			"--backend", "embedded",
 		},
 	}
 	for want, args := range tests {
-		code, out, errOut := commandLine(t.Context(), newDemo(), append(args, "--all", "--json", "")...)
+		code, out, errOut := commandLine(t.Context(), newDemo(), append(args, "--strict", "--out", "")...)
 		if code != exitFailed || !strings.Contains(errOut, want) {
-			t.Errorf("demo --all %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, exitFailed, want, out)
+			t.Errorf("demo --strict %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, exitFailed, want, out)
 		}
 	}
 }
@@ -137,7 +136,7 @@ func TestClosedKeepsTheCode(t *testing.T) {
 
 func TestProgressOnATerminal(t *testing.T) {
 	var b bytes.Buffer
-	p := &progressLine{w: &b, terminal: true, lines: true, columns: 40}
+	p := &progressLine{w: &b, lang: "en", terminal: true, lines: true, columns: 40}
 	step := loadtest.Step{Index: 3, Total: 9, Mode: "mutex"}
 	running := step
 	running.Running, running.Elapsed = &loadtest.Progress{Phase: loadtest.Driving, Done: 0.5, Accepted: 123456, Refused: 98765}, time.Second
@@ -154,11 +153,40 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
+// The line of a run has the course of its acceptances, newest last; the next run begins a new one.
+func TestProgressHasACourse(t *testing.T) {
+	var b bytes.Buffer
+	p := &progressLine{w: &b, lang: "en", terminal: true, columns: 200}
+	at := func(elapsed time.Duration, accepted int64) string {
+		b.Reset()
+		p.last = time.Time{}
+		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Elapsed: elapsed, Running: &loadtest.Progress{
+			Phase: loadtest.Driving, Elapsed: elapsed, Accepted: accepted, Done: 0.5,
+		}})
+		return b.String()
+	}
+	at(200*time.Millisecond, 100)
+	at(400*time.Millisecond, 500)
+	if got, want := at(600*time.Millisecond, 500), "mutex 0.6s  50%  ▃█· 0/s  accepted 500, refused 0"; !strings.Contains(got, want) {
+		t.Errorf("progress = %q, want %q", got, want)
+	}
+	for i := range 40 {
+		at(time.Duration(i+4)*200*time.Millisecond, int64(500+100*i))
+	}
+	if got, want := at(10*time.Second, 4500), "  "+strings.Repeat("█", courseLength-1); !strings.Contains(got, want) || strings.Contains(got, want+"█") && strings.Count(got, "█") > courseLength {
+		t.Errorf("progress = %q, want the last %d rates", got, courseLength)
+	}
+	p.step(loadtest.Step{Index: 2, Total: 2, Mode: "next"})
+	if got := at(200*time.Millisecond, 10); !strings.Contains(got, "  █ 50/s") {
+		t.Errorf("progress of the next run = %q, want a course of its own", got)
+	}
+}
+
 // Without a terminal there is a line per run, and one now and then while it takes long, or with lines unset nothing; a nil progress is
 // quiet.
 func TestProgressElsewhere(t *testing.T) {
 	var lines, none bytes.Buffer
-	for _, p := range []*progressLine{newProgress(&lines, false, true), newProgress(&none, false, false), newProgress(&none, true, true)} {
+	for _, p := range []*progressLine{newProgress(&lines, "en", false, true), newProgress(&none, "en", false, false), newProgress(&none, "en", true, true)} {
 		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex"})
 		running := loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Running: &loadtest.Progress{Phase: loadtest.Settling}, Elapsed: 7 * time.Second}
 		p.step(running) // too soon

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,12 +17,12 @@ import (
 )
 
 // newEngine makes the lock engine of this process as c says, its metrics registered in r.
-func newEngine(client redis.UniversalClient, c config, steps *step.Stream, r prometheus.Registerer) (*handoff.Engine, error) {
+func newEngine(client redis.UniversalClient, c config, steps *step.Stream, r prometheus.Registerer, log *slog.Logger) (*handoff.Engine, error) {
 	m, err := engineMetrics(r)
 	if err != nil {
 		return nil, err
 	}
-	return handoff.New(client, handoff.Options{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m})
+	return handoff.New(client, handoff.Options{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m, Logger: log})
 }
 
 // engineBuckets, in seconds, reach from a lock that is passed on within the process to the longest wait for one.
@@ -33,7 +34,8 @@ var engineBuckets = []float64{
 //
 //	shop_lock_engine_waiting, shop_lock_engine_held
 //	shop_lock_engine_wait_seconds, shop_lock_engine_hold_seconds, shop_lock_engine_handoff_seconds
-//	shop_lock_engine_acquired_total and _contended_total, _timed_out_total, _lost_total, _renew_failed_total, _skipped_total
+//	shop_lock_engine_acquired_total and _contended_total, _timed_out_total, _lost_total, _renew_failed_total, _skipped_total,
+//	_grant_late_total, _missed_total, _resubscribed_total, _cleanup_failed_total, _cleanup_dropped_total
 func engineMetrics(r prometheus.Registerer) (handoff.Metrics, error) {
 	const prefix = "shop_lock_engine_"
 	var errs []error
@@ -64,6 +66,12 @@ func engineMetrics(r prometheus.Registerer) (handoff.Metrics, error) {
 		Lost:        counter("lost", "Locks lost before their holder gave them up."),
 		RenewFailed: counter("renew_failed", "Renewals without an answer."),
 		Skipped:     counter("skipped", "Waiters passed over because their process was gone."),
+
+		GrantLate:      counter("grant_late", "Grants that came so late that the lock had to be asked for again."),
+		Missed:         counter("missed", "Messages that were lost, as a poll found."),
+		Resubscribed:   counter("resubscribed", "Subscriptions that were lost and are back."),
+		CleanupFailed:  counter("cleanup_failed", "Cancels of attempts without an answer; they are repeated."),
+		CleanupDropped: counter("cleanup_dropped", "Cancels of attempts that were given up."),
 	}
 	return m, errors.Join(errs...)
 }
@@ -81,26 +89,26 @@ func closeEngine(e *handoff.Engine) error {
 	return e.Close(ctx)
 }
 
-// serviceLocks makes the locks on what is configured besides Redis and SQL, and adds them to deps.
-func (r *replica) serviceLocks(c config, deps *stock.Deps) {
+// serviceLocks makes the locks on what is configured besides Redis and SQL, and adds them to l.
+func (r *replica) serviceLocks(c config, l *stock.Lockers, steps *step.Stream) {
 	closing := func(what string, f func() error) { r.closing = append(r.closing, closer{what, f}) }
 	if len(r.set.Redlock) > 0 {
 		o := textbook.RedlockOptions{TTL: c.LockTTL, RestartGuard: c.RedlockGuard}
 		for _, n := range r.set.Redlock {
 			o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 		}
-		deps.Redlock = textbook.NewRedlock(o, deps.Steps)
+		l.Redlock = textbook.NewRedlock(o, steps)
 	}
 	if r.set.ZooKeeper != nil {
-		deps.ZooKeeper = coord.NewZooKeeper(r.set.ZooKeeper, zooKeeperRoot, c.LockTTL, deps.Steps)
-		closing("ZooKeeper locks", deps.ZooKeeper.Close)
+		l.ZooKeeper = coord.NewZooKeeper(r.set.ZooKeeper, zooKeeperRoot, c.LockTTL, steps)
+		closing("ZooKeeper locks", l.ZooKeeper.Close)
 	}
 	if r.set.Etcd != nil {
-		deps.Etcd = coord.NewEtcd(r.set.Etcd, c.LockTTL, deps.Steps)
-		closing("etcd locks", deps.Etcd.Close)
+		l.Etcd = coord.NewEtcd(r.set.Etcd, c.LockTTL, steps)
+		closing("etcd locks", l.Etcd.Close)
 	}
 	if r.set.Consul != nil {
-		deps.Consul = coord.NewConsul(r.set.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, deps.Steps)
-		closing("Consul locks", deps.Consul.Close)
+		l.Consul = coord.NewConsul(r.set.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, steps)
+		closing("Consul locks", l.Consul.Close)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
+	"lastitem/internal/localstack/guest"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/textbook"
@@ -30,7 +31,7 @@ const guestTTL = 10 * time.Second
 // userServers are servers of the user's, on which something of the user's is.
 type userServers struct {
 	t         *testing.T
-	own       ownServers
+	own       guest.Servers
 	nodes     []*testenv.RedisNode
 	etcd      *testenv.Coordination
 	zookeeper *testenv.Coordination
@@ -42,7 +43,7 @@ func newUserServers(t *testing.T) userServers {
 	u := userServers{
 		t: t, nodes: testenv.RedisNodes(t, 3), etcd: testenv.Etcd(t), zookeeper: testenv.ZooKeeper(t), consul: testenv.Consul(t),
 	}
-	u.own = ownServers{
+	u.own = guest.Servers{
 		Redlock: u.nodes[0].URL + ", " + u.nodes[1].URL + "," + u.nodes[2].URL,
 		Etcd:    "http://" + u.etcd.Addr, ZooKeeper: u.zookeeper.Addr, Consul: "http://" + u.consul.Addr,
 	}
@@ -123,7 +124,7 @@ func (u userServers) wantHolds(prefix string, want int) {
 	}
 }
 
-// A guest takes away what its locks left on the user's servers, held or not, and nothing else. It is the farewell that does it here,
+// A guest takes away what its locks left on the user's servers, held or not, and nothing else. It is the last command that does it here,
 // which knows what it is told by its environment only.
 func TestGuestLeavesNothing(t *testing.T) {
 	u := newUserServers(t)
@@ -144,16 +145,16 @@ func TestGuestLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(envGuest, string(text))
+	t.Setenv(guest.Env, string(text))
 	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != exitOK {
 		t.Fatalf("guest-leave: exit code %d, %s", code, errOut)
 	}
 	u.wantHolds(g.Prefix, 0)
 	u.wantHolds(other.Prefix, 1)
-	if err := other.leave(t.Context()); err != nil {
+	if err := other.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := other.leave(t.Context()); err != nil {
+	if err := other.Leave(t.Context()); err != nil {
 		t.Errorf("leave again: %v", err)
 	}
 	if there, _, err := zookeeper.Exists(zooKeeperRoot); there || err != nil {
@@ -169,14 +170,14 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Delete(zooKeeperRoot, -1) })
-	g, err := newGuest(t.Context(), ownServers{ZooKeeper: z.Addr})
+	g, err := newGuest(t.Context(), guest.Servers{ZooKeeper: z.Addr})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Create(path.Join(zooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.leave(t.Context()); err != nil {
+	if err := g.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
 	left, _, err := c.Children(zooKeeperRoot)
@@ -193,7 +194,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(broker.Close)
-	g, err := newGuest(t.Context(), ownServers{Kafka: broker.ListenAddrs()[0]})
+	g, err := newGuest(t.Context(), guest.Servers{Kafka: broker.ListenAddrs()[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,8 +217,8 @@ func TestGuestLeavesKafka(t *testing.T) {
 		}
 		c.Close()
 	}
-	for range 2 { // the demo's own, and the keeper's farewell
-		if err := g.leave(ctx); err != nil {
+	for range 2 { // the demo's own, and the keeper's last command
+		if err := g.Leave(ctx); err != nil {
 			t.Error(err)
 		}
 	}
@@ -240,7 +241,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 // Servers that do not answer, and addresses that are none, are told before anything is started.
 func TestGuestRefuses(t *testing.T) {
 	t.Parallel()
-	for want, own := range map[string]ownServers{
+	for want, own := range map[string]guest.Servers{
 		"etcd address \"here:2379\": want http://": {Etcd: "here:2379"},
 		"--redlock: backend: Redlock: want three":  {Redlock: "redis://127.0.0.1:1"},
 		"Kafka address \"here\"":                   {Kafka: "here"},
@@ -252,7 +253,7 @@ func TestGuestRefuses(t *testing.T) {
 			t.Errorf("newGuest(%+v) = %v, want a usage error with %q", own, err, want)
 		}
 	}
-	for want, own := range map[string]ownServers{
+	for want, own := range map[string]guest.Servers{
 		"--consul http://127.0.0.1:1: ": {Consul: "http://127.0.0.1:1"}, "--kafka 127.0.0.1:1: ": {Kafka: "127.0.0.1:1"},
 	} {
 		if _, err := newGuest(t.Context(), own); err == nil || !strings.Contains(err.Error(), want) {
@@ -269,8 +270,8 @@ func TestRedactList(t *testing.T) {
 		"http://h:1,http://h:2":                   "http://h:1,http://h:2",
 		"redis://:geheim,redis://:geheim@h:2,h:3": "redis://:***,redis://:***@h:2,h:3",
 	} {
-		if got := redactList(addresses); got != want {
-			t.Errorf("redactList(%q) = %q, want %q", addresses, got, want)
+		if got := backend.RedactList(addresses); got != want {
+			t.Errorf("backend.RedactList(%q) = %q, want %q", addresses, got, want)
 		}
 	}
 }

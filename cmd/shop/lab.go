@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
@@ -23,13 +22,15 @@ import (
 
 // labFlags is the command line of 'shop lab'.
 type labFlags struct {
-	modes, stores, faults             []string
-	all, pairs, beyond, json, stories bool
-	replay, update, docs, lang, ttl   string
-	expiry                            string
-	lanes, times                      int
-	random                            randomFlags
-	serve                             serveFlags
+	modes, stores, faults       []string
+	all, pairs, beyond, stories bool
+	replay, update, docs, tell  string
+	lang, ttl                   string
+	expiry                      string
+	lanes, times                int
+	output                      output
+	random                      randomFlags
+	serve                       serveFlags
 }
 
 func newLab() *cobra.Command {
@@ -44,8 +45,8 @@ modes: a letter that is not claimed fails, and so does a claimed letter that is 
 
 A cell is one mode, store and fault; a schedule is one position at which the fault is injected. By default the lab plays the
 committed witnesses of a cell that is known to be broken, and every schedule of one that must be exact; --all plays every
-schedule of both. If one mode and one fault are selected, the lab prints the worst schedule command by command; with --json it
-writes that schedule in the form that --replay reads.
+schedule of both. If one mode and one fault are selected, the lab prints the worst schedule command by command; the JSON of such
+a cell is what --replay reads.
 
 --random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
 schedules. With threads, replicas, slow and pause some of them also hold a rival and a third request, and the three go on in a
@@ -63,36 +64,60 @@ docs/lab-anybody.md; examples/ has three services to begin with.
 
 Needs redis-server and mariadbd or mysqld on PATH.
 
-Exit codes: 0 every finding is as claimed, or nothing broke your service; 1 a finding is not as claimed, something broke your
-service, a schedule was vacuous, or a replay diverged; 2 the command line is wrong; 130 interrupted.`,
-		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --json > story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
+The lab exits with 1 if a finding is not as claimed, if something broke your service, or if a schedule was vacuous or diverged; with
+3 if no schedule at all could be judged.`,
+		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --out story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
 		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, f) }),
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, &f) }),
 	}
+	f.add(cmd)
+	return cmd
+}
+
+// add declares the flags.
+func (f *labFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SortFlags = false
+	section(set, "Cells", func() { f.addCells(set) })
+	section(set, "Schedules", func() { f.addSchedules(set) })
+	section(set, "Random schedules", func() { f.random.add(set) })
+	section(set, "Output", func() {
+		set.BoolVar(&f.stories, "stories", false, "text: tell every schedule")
+		f.output.add(cmd, formText, formJSON, formHTML)
+		f.output.addBesides(cmd, formHTML)
+		f.output.addOldForms(cmd, formJSON)
+		f.output.addOldFile(cmd, "save")
+		addLang(set, &f.lang)
+		set.StringVar(&f.update, "update", "", "merge the findings into this matrix.json; with --all")
+		set.StringVar(&f.tell, "tell", "", "record the stories of committed witnesses in this stories.json, where it has none; nothing else is played")
+		set.StringVar(&f.docs, "docs", "", "write matrix.md in both languages into this directory, from the committed matrix; nothing is played")
+	})
+	section(set, "Your own service", func() { f.serve.register(set) })
+	cmd.MarkFlagsMutuallyExclusive("expiry", "replay") // the file says how locks expire
+	for _, other := range []string{"replay", "update", "docs", "tell", "all", "pairs", "stories"} {
+		cmd.MarkFlagsMutuallyExclusive("random", other)
+	}
+}
+
+// addCells declares which cells are played.
+func (f *labFlags) addCells(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.modes, "mode", nil, "modes, comma-separated (default all)")
 	set.StringSliceVar(&f.stores, "store", nil, "where the count lives: redis, sql, etcd (default all)")
 	set.StringSliceVar(&f.faults, "fault", nil, "faults, comma-separated (default threads to late-write, about which the modes make claims): "+strings.Join(faultNames(), ", "))
 	set.BoolVar(&f.beyond, "beyond", false, "play the hazards about which the modes make no claims, instead of the others")
+}
+
+// addSchedules declares which schedules are played, and how.
+func (f *labFlags) addSchedules(set *pflag.FlagSet) {
 	set.BoolVar(&f.all, "all", false, "play every schedule")
 	set.BoolVar(&f.pairs, "pairs", false, "also hold the rival at each of its commands: two preemptions; takes long")
-	set.StringVar(&f.replay, "replay", "", "play the schedule of this file again, written by --json for one cell")
+	set.StringVar(&f.replay, "replay", "", "play the schedule of this file again, the JSON of one cell")
 	set.IntVar(&f.times, "times", 20, "how often --replay plays it")
 	set.IntVar(&f.lanes, "lanes", faultlab.DefaultLanes, "how many schedules that wait for a lock to expire are played side by side")
 	set.StringVar(&f.ttl, "ttl", faultlab.DefaultTTL.String(), "TTL of the locks where they shall expire")
 	set.StringVar(&f.expiry, "expiry", string(faultlab.Awaited), "how the locks of a stopped or killed holder expire: awaited, or forced at the servers")
-	set.BoolVar(&f.stories, "stories", false, "tell every schedule")
-	set.BoolVar(&f.json, "json", false, "print JSON")
-	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh")
-	set.StringVar(&f.update, "update", "", "merge what was found into this matrix.json; with --all")
-	set.StringVar(&f.docs, "docs", "", "write matrix.md in both languages into this directory, from the committed matrix; nothing is played")
-	f.random.add(cmd)
-	f.serve.register(set)
-	cmd.MarkFlagsMutuallyExclusive("expiry", "replay") // the file says how locks expire
-	return cmd
 }
 
 func faultNames() []string {
@@ -103,10 +128,11 @@ func faultNames() []string {
 	return names
 }
 
-func runLab(cmd *cobra.Command, f labFlags) error {
+func runLab(cmd *cobra.Command, f *labFlags) error {
 	if err := checkLang(f.lang); err != nil {
 		return err
 	}
+	f.lang = f.output.language(cmd, f.lang)
 	if f.docs != "" {
 		return writeMatrixPages(f.docs)
 	}
@@ -125,10 +151,14 @@ func runLab(cmd *cobra.Command, f labFlags) error {
 		return err
 	}
 	switch {
+	case f.output.gives(formHTML) && (f.random.random || f.replay != "" || f.tell != ""):
+		return usage("a page tells the outcomes of cells: --html and -o html exclude --random, --replay and --tell")
 	case f.random.random:
 		return randomLab(cmd, f, o)
 	case f.replay != "" && service != nil:
 		return usage("--replay and --serve exclude each other: the file of --replay describes the service")
+	case f.tell != "":
+		return tellWitnesses(cmd, f, o)
 	case f.replay != "":
 		return replayLab(cmd, f, o)
 	case service != nil:
@@ -151,18 +181,21 @@ func runLab(cmd *cobra.Command, f labFlags) error {
 			return err
 		}
 	}
-	if err := f.print(cmd.OutOrStdout(), res); err != nil {
+	if err := f.print(cmd, res); err != nil {
 		return err
 	}
-	if n := res.Wrong(); n > 0 {
+	switch n := res.Wrong(); {
+	case res.Schedules == 0:
+		return &exitError{code: exitInconclusive, err: fmt.Errorf("none of %d cells could be judged", len(res.Cells))}
+	case n > 0:
 		return &exitError{code: exitFailed, err: fmt.Errorf("%d of %d cells are not as they must be", n, len(res.Cells))}
 	}
 	return nil
 }
 
 // options checks the flags.
-func (f labFlags) options(log io.Writer) (faultlab.Options, error) {
-	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories}
+func (f *labFlags) options(log io.Writer) (faultlab.Options, error) {
+	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories, Tell: f.output.gives(formHTML)}
 	for _, name := range f.modes {
 		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
 			return o, usage("--mode %q: no such mode; 'shop modes' lists them", name)
@@ -230,11 +263,23 @@ func labExtras(modes []string, log func(string, ...any)) []string {
 	return extras
 }
 
-// print writes the report, and the worst schedule of a single cell as a story.
-func (f labFlags) print(w io.Writer, res *faultlab.Result) error {
-	if f.json {
-		return encode(w, res)
-	}
+// print writes the result: as text the report, and the worst schedule of a single cell as a story.
+func (f *labFlags) print(cmd *cobra.Command, res *faultlab.Result) error {
+	return f.output.write(cmd, func(w io.Writer, form string) error {
+		switch form {
+		case formJSON:
+			return writeIndented(w, res)
+		case formHTML:
+			return res.WritePage(w, faultlab.PageOptions{
+				Lang: f.lang, Version: version(), Command: again("lab", cmd.Flags()), Made: time.Now(), Secrets: secretsIn(cmd.Flags()),
+			})
+		}
+		return f.write(w, res)
+	})
+}
+
+// write writes the text.
+func (f *labFlags) write(w io.Writer, res *faultlab.Result) error {
 	told := res.Played
 	if len(told) == 0 && res.Worst != nil && (res.Serve == nil || !res.Exact()) {
 		told = []faultlab.Played{*res.Worst}
@@ -248,25 +293,4 @@ func (f labFlags) print(w io.Writer, res *faultlab.Result) error {
 		return res.WriteServe(w, f.lang)
 	}
 	return res.Write(w, f.lang)
-}
-
-// encode writes indented JSON, so that people can read it too.
-func encode(w io.Writer, res *faultlab.Result) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(res)
-}
-
-// registry is this binary's modes as GET /modes lists them, without the baseline.
-func registry() ([]api.Mode, error) {
-	var b bytes.Buffer
-	var all api.Modes
-	if err := printModesJSON(&b); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(b.Bytes(), &all); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all.Modes, func(m api.Mode) bool { return m.Baseline }), nil
 }

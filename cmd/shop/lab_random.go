@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lastitem/faultlab"
 )
@@ -25,14 +26,10 @@ type randomFlags struct {
 }
 
 // add declares the flags.
-func (f *randomFlags) add(cmd *cobra.Command) {
-	set := cmd.Flags()
+func (f *randomFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.random, "random", false, "play random schedules of the cells that must be exact")
 	set.Uint64Var(&f.seed, "seed", 0, "with --random: seed of the draw; the same seed draws the same schedules (default: a new seed, which is printed)")
 	set.DurationVar(&f.length, "for", 10*time.Minute, "with --random: for how long")
-	for _, other := range []string{"replay", "update", "docs", "all", "pairs", "stories"} {
-		cmd.MarkFlagsMutuallyExclusive("random", other)
-	}
 }
 
 // check refuses --seed and --for without --random, and a duration that is not positive.
@@ -64,13 +61,12 @@ var randomTexts = map[string]struct{ seed, found, sum, right string }{
 }
 
 // randomLab plays random schedules. Each that broke something is written to a file for --replay.
-func randomLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
+func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32 //nolint:gosec // short enough to be typed
 	}
-	w, text := cmd.OutOrStdout(), randomTexts[f.lang]
-	notes := w
-	if f.json {
+	text, notes := randomTexts[f.lang], cmd.OutOrStdout()
+	if !f.output.text() {
 		notes = cmd.ErrOrStderr()
 	}
 	fmt.Fprintf(notes, text.seed+"\n", f.random.seed, f.random.length)
@@ -84,13 +80,14 @@ func randomLab(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	if keeping := keepFindings(notes, d); err == nil {
 		err = keeping
 	}
-	if f.json {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		if failed := enc.Encode(d); err == nil {
-			err = failed
+	failed := f.output.write(cmd, func(w io.Writer, form string) error {
+		if form == formJSON {
+			return writeIndented(w, d)
 		}
+		return nil // the notes are the text
+	})
+	if err == nil {
+		err = failed
 	}
 	var outcomes []string
 	for _, outcome := range slices.Sorted(maps.Keys(d.Outcomes)) {

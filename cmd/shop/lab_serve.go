@@ -21,7 +21,6 @@ type serveFlags struct {
 	ok, refused, declined string
 	setup                 []string
 	lockTTL               string
-	save                  string
 }
 
 // defaultServeLanes is smaller than for our own service: three replicas of an unknown service may be heavy.
@@ -56,13 +55,12 @@ func (s *serveFlags) register(set *pflag.FlagSet) {
 	text(&f.Orders.Redis, "orders-redis", "", "Redis command that returns the orders: ids, or JSON objects with these fields")
 	text(&f.Orders.URL, "orders-url", "", "path of your service that returns the orders; after '#' a JSON pointer into the answer")
 	text(&s.lockTTL, "lock-ttl", "", "TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or {{ttl_s}} in --serve the lab sets it)")
-	text(&s.save, "save", "", "write the worst schedule of --serve to this file, for --replay")
 }
 
 // service checks the flags and returns the service that they describe; nil without --serve.
 func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	if s.f.Serve == "" {
-		for _, name := range []string{"request", "reset-sql", "reset-redis", "reset-url", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis", "orders-url", "save"} {
+		for _, name := range []string{"request", "reset-sql", "reset-redis", "reset-url", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis", "orders-url"} {
 			if cmd.Flags().Changed(name) {
 				return nil, usage("--%s needs --serve", name)
 			}
@@ -143,7 +141,7 @@ func statements(text string) ([]string, error) {
 }
 
 // exploreServe tests a foreign service and reports; the error carries the exit code.
-func exploreServe(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
+func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
 		return usage("%v", err)
 	}
@@ -153,37 +151,31 @@ func exploreServe(cmd *cobra.Command, f labFlags, o faultlab.Options) error {
 	if err != nil {
 		return err
 	}
-	if f.serve.save != "" {
-		if err := saveStory(f.serve.save, res); err != nil {
-			return err
-		}
-	}
-	if err := f.print(cmd.OutOrStdout(), res); err != nil {
+	if err := f.print(cmd, res); err != nil {
 		return err
 	}
 	switch n := res.Broken(); {
 	case n > 0:
-		if f.serve.save != "" {
-			fmt.Fprintf(log, "to play the worst schedule again: shop lab --replay %s\n", f.serve.save)
+		if f.output.fileForm == formJSON {
+			fmt.Fprintf(log, serveAgain[f.lang].saved+"\n", f.output.file)
 		} else {
-			fmt.Fprintln(log, "to play the worst schedule again: run this command with --save story.json, then shop lab --replay story.json")
+			fmt.Fprintln(log, serveAgain[f.lang].unsaved)
 		}
 		return &exitError{code: exitFailed, err: fmt.Errorf("%d of %d faults break the service", n, len(res.Cells))}
 	case !res.Exact():
-		return &exitError{code: exitFailed, err: fmt.Errorf("some schedules proved nothing: see above")}
+		return &exitError{code: exitInconclusive, err: fmt.Errorf("some schedules proved nothing: see above")}
 	}
 	return nil
 }
 
-// saveStory writes the result to a file that --replay reads.
-func saveStory(file string, res *faultlab.Result) error {
-	out, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	err = encode(out, res)
-	if closed := out.Close(); err == nil {
-		err = closed
-	}
-	return err
+// serveAgain says how the worst schedule is played again, by language.
+var serveAgain = map[string]struct{ saved, unsaved string }{
+	"en": {
+		"to play the worst schedule again: shop lab --replay %s",
+		"to play the worst schedule again: run this command with --out story.json, then shop lab --replay story.json",
+	},
+	"zh": {
+		"重放最坏的调度：shop lab --replay %s",
+		"重放最坏的调度：先给本命令加上 --out story.json 运行一次，再执行 shop lab --replay story.json",
+	},
 }

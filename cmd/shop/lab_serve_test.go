@@ -29,7 +29,7 @@ func ownService(shop, mode string, more ...string) []string {
 func testLabServe(t *testing.T, shop string) {
 	needLab(t)
 	story := filepath.Join(t.TempDir(), "story.json")
-	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--save", story)...)
+	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--out", story)...)
 	if code != exitFailed || !strings.Contains(out, "pause       O ") || !strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
 		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, exitFailed, out)
 	}

@@ -62,7 +62,11 @@ func needLab(t *testing.T) {
 func testLab(t *testing.T, shop string) {
 	needLab(t)
 	story := filepath.Join(t.TempDir(), "story.json")
-	out, code := runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--all", "--lanes", "4", "--json")
+	page := filepath.Join(t.TempDir(), "page.html")
+	out, code := runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--all", "--lanes", "4", "-o", "json", "--html", page)
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "UPDATE product_stock") || !strings.Contains(string(text), "SIGSTOP") {
+		t.Errorf("--html: %v, %d bytes, want the schedule that broke lua-lock, command by command", err, len(text))
+	}
 	if code != exitOK || !strings.Contains(out, `"found": "O"`) {
 		t.Fatalf("lua-lock under pause: exit %d, want %d and O:\n%s", code, exitOK, out)
 	}
@@ -73,7 +77,7 @@ func testLab(t *testing.T, shop string) {
 	if code != exitOK || !strings.Contains(out, "O 5/5") {
 		t.Errorf("replay: exit %d, want %d and O 5/5:\n%s", code, exitOK, out)
 	}
-	out, code = runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--expiry", "forced", "--lanes", "4", "--json")
+	out, code = runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--expiry", "forced", "--lanes", "4", "-o", "json")
 	if code != exitOK || !strings.Contains(out, `"found": "O"`) || !strings.Contains(out, "the locks expire at once (1 keys and sessions)") {
 		t.Errorf("lua-lock under pause, forced: exit %d, want %d, O and one lock that expires:\n%s", code, exitOK, out)
 	}

@@ -1,20 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
+	"lastitem/internal/page"
 	"lastitem/loadtest"
+	"lastitem/loadtest/report"
 )
 
 // envToken is where the admin token comes from if no flag gives it.
@@ -28,11 +27,11 @@ type loadtestFlags struct {
 	plan             planFlags
 	thresholds       []string
 
-	json, csv, bench  bool
-	details           bool
-	jsonFile, history string
-	lang              string
-	quiet, noColor    bool
+	output         output
+	details        bool
+	history        string
+	lang           string
+	quiet, noColor bool
 
 	foreign loadtest.Foreign
 }
@@ -60,9 +59,6 @@ With --repeat, a claim to be exact needs every run to be exact; a claim to break
 the runs, as in BROKEN O 27/30. If an open model drops more than 1% of its arrivals, the load was not the planned one and the
 run does not count: the verdict on the stock holds, and the exit code is 3.
 
-Exit codes: 0 every claim was confirmed; 1 one was contradicted, or an error; 2 wrong usage; 3 inconclusive or vacuous, or a run
-that does not count; 99 a --threshold was crossed; 130 interrupted, after a partial report.
-
 Named plans, which the other flags override:
 ` + planList(),
 		Example: `  shop loadtest --url http://localhost:8080 --mode lua-lock --plan jmeter
@@ -70,7 +66,7 @@ Named plans, which the other flags override:
   shop loadtest --mode lease-seq --rate 500 --duration 10s --stock 100000 --threshold 'p(99)<50ms' --threshold 'oversold==0'
   shop loadtest --mode lua-lock,handoff --rtt 1ms --repeat 3
   shop loadtest --mode noop --stages 10s:100,30s:2000 --lang zh
-  shop loadtest --mode all --repeat 6 --bench >modes.txt && benchstat -col /mode modes.txt
+  shop loadtest --mode all --repeat 6 -o bench --out modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
     --ok-status 200 --refused-status 409 --stock-url '/items/{{product}}' --stock-json-path data.stock`,
 		Args: arguments(0, 0),
@@ -84,32 +80,46 @@ Named plans, which the other flags override:
 func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SortFlags = false
+	section(set, "Target", func() { f.addTarget(set) })
+	f.plan.add(set)
+	section(set, "Output", func() { f.addOutput(cmd) })
+	section(set, "Foreign service, one that is not lastitem", func() { f.foreignFlags(set) })
+	cmd.MarkFlagsMutuallyExclusive("request", "mode")
+}
+
+// addTarget declares where the load goes.
+func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
 	set.StringVar(&f.mode, "mode", "", "modes: names, globs like 'set*', joined by commas, or all")
 	set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
 	set.IntVar(&f.replicas, "replicas", 0, "replicas behind the address; 0 is as many as answer, then none can be missing")
 	addRTT(set, &f.rtt, "; starts a private stack of --replicas replicas, or 3")
-	f.plan.add(set)
+}
+
+// addOutput declares what is reported, and how.
+func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
+	set := cmd.Flags()
+	f.output.add(cmd, comparisonForms...)
+	f.output.addBesides(cmd, formHTML, formMarkdown)
+	f.output.addOldForms(cmd, formJSON, formCSV, formBench)
+	f.output.addOldFile(cmd, "json-file")
 	set.StringArrayVar(&f.thresholds, "threshold", nil,
 		"bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
 			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted")
-	set.BoolVar(&f.json, "json", false, "print JSON instead of text")
-	set.BoolVar(&f.csv, "csv", false, "print CSV, a line per run and kind of answer")
-	set.BoolVar(&f.bench, "bench", false, "print Go benchmark lines, for benchstat")
-	set.BoolVar(&f.details, "details", false, "print the full report of every run; where there is only one, it is always printed")
-	cmd.MarkFlagsMutuallyExclusive("json", "csv", "bench", "details")
-	set.StringVar(&f.jsonFile, "json-file", "", "write the JSON to a file besides")
+	set.BoolVar(&f.details, "details", false, "text: print the full report of every run; if there is only one, it is always printed")
 	set.StringVar(&f.history, "history", "", "write every request as its client saw it to a file, as JSON lines")
-	set.StringVar(&f.lang, "lang", "en", "language of the text: en or zh (the columns of JMeter's 聚合报告)")
-	set.BoolVar(&f.quiet, "quiet", false, "no progress")
+	addLang(set, &f.lang)
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	set.BoolVar(&f.noColor, "no-color", false, "no colour, as with NO_COLOR")
+}
 
-	set.StringVar(&f.foreign.Request, "request", "", `a service that is not lastitem: 'METHOD /path body'`)
+// foreignFlags declares a service that is not lastitem.
+func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
+	set.StringVar(&f.foreign.Request, "request", "", `what to send it: 'METHOD /path body'`)
 	set.IntSliceVar(&f.foreign.OKStatus, "ok-status", nil, "its statuses that mean deducted (default 200)")
 	set.IntSliceVar(&f.foreign.RefusedStatus, "refused-status", nil, "its statuses that mean sold out (default 409)")
 	set.StringVar(&f.foreign.StockURL, "stock-url", "", "where it tells the stock of a product, by GET")
 	set.StringVar(&f.foreign.StockJSONPath, "stock-json-path", "", "where in that answer, as in data.items[0].stock")
-	cmd.MarkFlagsMutuallyExclusive("request", "mode")
 }
 
 // runLoadtest is the body of the command: what to compare, the comparison, its report.
@@ -118,10 +128,8 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := writable(f.jsonFile); err != nil {
-		return fmt.Errorf("--json-file: %w", err)
-	}
-	far, err := newFarther(f.plan.set, f.rtt, givenFlag(f.plan.set, "url", "request"))
+	f.lang = f.output.language(cmd, f.lang)
+	far, err := newFarther(f.plan.set, f.rtt, f.lang, givenFlag(f.plan.set, "url", "request"))
 	if err != nil {
 		return err
 	}
@@ -141,7 +149,7 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	if err != nil {
 		return err
 	}
-	progress := newProgress(cmd.ErrOrStderr(), f.quiet, false)
+	progress := newProgress(cmd.ErrOrStderr(), f.lang, f.quiet, false)
 	what.Progress, what.Each = progress.step, history.each
 	c, err := loadtest.Compare(ctx, what)
 	progress.clear()
@@ -153,8 +161,10 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	if len(c.Results)+len(c.Failed) == 0 && !c.Partial && len(c.Skipped) > 0 {
 		return usage("nothing to run: %s: %s", c.Skipped[0].Mode, c.Skipped[0].Why)
 	}
-	c.Crossed = loadtest.Cross(c, thresholds)
-	if err := errors.Join(err, f.report(cmd.OutOrStdout(), c)); err != nil {
+	c.Check(thresholds)
+	c.Command = again("loadtest", f.plan.set)
+	write := func(w io.Writer, form string) error { return f.report(w, form, c) }
+	if err := errors.Join(err, f.output.write(cmd, write)); err != nil {
 		return err
 	}
 	if code := c.ExitCode(); code != exitOK {
@@ -171,6 +181,8 @@ func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
 	switch {
 	case f.mode == "" && f.foreign.Request == "":
 		return nil, usage("--mode wants a mode, or all; a service that is not lastitem wants --request")
+	case f.details && f.output.form != formText:
+		return nil, usage("--details goes with the text, not with --output %s", f.output.form)
 	case f.replicas < 0:
 		return nil, usage("--replicas %d: want 0 or more", f.replicas)
 	}
@@ -184,78 +196,31 @@ func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
 	return thresholds, nil
 }
 
-// comparing returns what to compare: modes of lastitem, or the one service that is not.
-func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, error) {
-	what := loadtest.Comparing{Version: version(), Replicas: f.replicas, Stack: []string{f.url}}
-	var err error
-	if what.Plans, err = f.plan.plans(); err != nil {
-		return what, err
+// comparisonForms are the forms of the result of a comparison.
+var comparisonForms = []string{formText, formJSON, formCSV, formMarkdown, formBench, formHTML}
+
+// writeComparison writes a comparison in any form but text. secrets must not be in what people publish.
+func writeComparison(w io.Writer, form, lang string, c loadtest.Comparison, secrets []string) error {
+	switch form {
+	case formHTML:
+		return report.WritePage(w, c, lang, secrets)
+	case formCSV:
+		return report.WriteCSV(w, c)
+	case formMarkdown:
+		var b strings.Builder
+		err := report.WriteMarkdown(&b, c, lang)
+		_, failed := io.WriteString(w, page.HidePlain(b.String(), secrets))
+		return errors.Join(err, failed)
+	case formBench:
+		return report.WriteBench(w, c)
 	}
-	if f.foreign.Request != "" {
-		f.foreign.URL = f.url
-		for _, p := range what.Plans {
-			if err := f.foreign.Validate(p); err != nil {
-				return what, usage("%w", err)
-			}
-		}
-		what.Modes = []api.Mode{{Name: "foreign", Available: true}}
-		what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
-			return loadtest.RunForeign(ctx, f.foreign, p, progress)
-		}
-		return what, nil
-	}
-	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
-	err = s.fill(ctx, &what, f.mode)
-	return what, err
+	return report.WriteJSON(w, c)
 }
 
-// service is a running lastitem, as the commands that put load on it know it.
-type service struct {
-	url, token, lang string
-	replicas         int
-}
-
-// fill completes what from the service: its modes that pattern selects, and how to run one.
-func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern string) error {
-	if s.token == "" {
-		s.token = os.Getenv(envToken)
-	}
-	control, err := loadtest.NewControl(s.url, s.token)
-	if err != nil {
-		return usage("%w", err)
-	}
-	control.Replicas, control.Lang = s.replicas, s.lang
-	all, err := control.Modes(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted}
-		}
-		return err
-	}
-	if what.Modes, err = loadtest.Select(all, pattern); err != nil {
-		return usage("%w", err)
-	}
-	what.Fits = loadtest.Fits
-	what.Run = func(ctx context.Context, m api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
-		return loadtest.Run(ctx, control, m, p, progress)
-	}
-	return nil
-}
-
-// report writes the comparison: to the file, and in the form that was asked for to w.
-func (f *loadtestFlags) report(w io.Writer, c loadtest.Comparison) error {
-	if f.jsonFile != "" {
-		if err := writeJSONFile(f.jsonFile, c); err != nil {
-			return err
-		}
-	}
-	switch {
-	case f.json:
-		return loadtest.WriteJSON(w, c)
-	case f.csv:
-		return loadtest.WriteCSV(w, c)
-	case f.bench:
-		return loadtest.WriteBench(w, c)
+// report writes the comparison: as text the report of a single run, else a table.
+func (f *loadtestFlags) report(w io.Writer, form string, c loadtest.Comparison) error {
+	if form != formText {
+		return writeComparison(w, form, f.lang, c, secretsIn(f.plan.set, f.token))
 	}
 	style := styleFor(w, f.lang, f.noColor)
 	single := len(c.Results) == 1
@@ -263,7 +228,7 @@ func (f *loadtestFlags) report(w io.Writer, c loadtest.Comparison) error {
 		if !single && !f.details {
 			break
 		}
-		if err := loadtest.WriteText(w, r, style); err != nil {
+		if err := report.WriteText(w, r, style); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
@@ -271,76 +236,7 @@ func (f *loadtestFlags) report(w io.Writer, c loadtest.Comparison) error {
 		}
 	}
 	if single {
-		return loadtest.WriteFindings(w, c, style)
+		return report.WriteFindings(w, c, style)
 	}
-	return loadtest.WriteTable(w, c, style)
-}
-
-// writable makes sure, before there are results to lose, that a file can be written to; "" and "-" are none.
-func writable(path string) error {
-	if path == "" || path == "-" {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	info, err := os.Lstat(path)
-	isNew := errors.Is(err, fs.ErrNotExist)
-	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // a pipe has one writer only, and a link may lead to one
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return err
-	}
-	err = f.Close()
-	if isNew {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
-}
-
-// writeJSONFile writes the comparison to a file, and makes its directory.
-func writeJSONFile(path string, c loadtest.Comparison) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(loadtest.WriteJSON(f, c), f.Close())
-}
-
-// historyFile receives every run's history; nil receives nothing.
-type historyFile struct {
-	file *os.File
-	w    *bufio.Writer
-}
-
-// openHistory creates the file at path; nil for "".
-func openHistory(path string) (*historyFile, error) {
-	if path == "" {
-		return nil, nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("--history: %w", err)
-	}
-	return &historyFile{file: f, w: bufio.NewWriter(f)}, nil
-}
-
-// each is the callback of loadtest.Compare.
-func (h *historyFile) each(r loadtest.Result) error {
-	if h == nil {
-		return nil
-	}
-	return loadtest.WriteHistory(h.w, r)
-}
-
-func (h *historyFile) close() error {
-	if h == nil {
-		return nil
-	}
-	return errors.Join(h.w.Flush(), h.file.Close())
+	return report.WriteTable(w, c, style)
 }

@@ -21,6 +21,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 )
 
 // fakeShop is the least service that the load generator takes for lastitem. In mode "lua-lock" it sells exactly, in any other
@@ -142,10 +143,10 @@ func (s *fakeShop) deduct(mode string, product int64) (api.Deduction, bool) {
 func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // nil would stand for those of this process
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	code = report(cmd.ExecuteContextC(ctx))
+	code = finish(cmd.ExecuteContextC(ctx))
 	return code, stdout.String(), stderr.String()
 }
 
@@ -176,7 +177,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"bad threshold", []string{"--mode", "all", "--threshold", "p(99)<50"}, exitUsage, "duration with its unit"},
 		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
 		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
-		{"two forms", []string{"--mode", "all", "--json", "--csv"}, exitUsage, "none of the others can be"},
+		{"no such form", []string{"--mode", "all", "-o", "xml"}, exitUsage, `--output "xml": want text, json, csv, markdown, bench or html`},
 		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, exitUsage, "knows no segments"},
 		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "the one in SHOP_ADMIN_TOKEN or --token is another"},
 	}
@@ -229,27 +230,19 @@ func TestLoadtestInterrupted(t *testing.T) {
 func TestLoadtestForms(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{})
 	dir := t.TempDir()
-	file, history := filepath.Join(dir, "new", "run.json"), filepath.Join(dir, "history.jsonl")
+	history := filepath.Join(dir, "history.jsonl")
 	base := []string{"--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10"}
 	tests := []struct{ form, prefix string }{
-		{"--json", "{\n"}, {"--csv", "mode,store,plan,"}, {"--bench", "goos: "},
+		{"json", "{\n"}, {"csv", "mode,store,plan,"}, {"bench", "goos: "}, {"markdown", "| mode |"},
 	}
 	for _, tt := range tests {
-		code, out, errOut := commandLine(t.Context(), newLoadtest(), append(base, tt.form, "--json-file", file, "--history", history)...)
+		code, out, errOut := commandLine(t.Context(), newLoadtest(), append(base, "-o", tt.form, "--history", history)...)
 		if code != exitOK || !strings.HasPrefix(out, tt.prefix) {
 			t.Errorf("%s: exit code %d, printed %.60q, want %d and %q first\n%s", tt.form, code, out, exitOK, tt.prefix, errOut)
 		}
 		if errOut != "" {
 			t.Errorf("%s: progress on what is no terminal: %q", tt.form, errOut)
 		}
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c loadtest.Comparison
-	if err := json.Unmarshal(text, &c); err != nil || len(c.Results) != 2 {
-		t.Errorf("JSON file holds %d results, %v; want 2", len(c.Results), err)
 	}
 	lines, err := os.ReadFile(history)
 	if err != nil {
@@ -290,8 +283,8 @@ func TestLoadtestForeign(t *testing.T) {
 }
 
 func TestPlanFlags(t *testing.T) {
-	five, _ := loadtest.PlanNamed("five")
-	jmeter, _ := loadtest.PlanNamed("jmeter")
+	five, _ := plan.Named("five")
+	jmeter, _ := plan.Named("jmeter")
 	tests := []struct {
 		name string
 		args []string
@@ -307,7 +300,7 @@ func TestPlanFlags(t *testing.T) {
 		{"the open model replaces the closed", []string{"--plan", "five", "--rate", "10"},
 			func(p *loadtest.Plan) { p.VUs, p.Loops, p.Burst, p.Rate, p.MustEnd = 0, 0, false, 10, nil }, five[0]},
 		{"stages", []string{"--stages", "1s:10,2s:20"}, func(p *loadtest.Plan) {
-			p.Stages = []loadtest.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
+			p.Stages = []plan.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
 		}, loadtest.Plan{Wait: 3 * time.Second}},
 		{"no waiting", []string{"--plan", "jmeter", "--wait", "0s"}, func(p *loadtest.Plan) { p.Wait = 0 }, jmeter[0]},
 	}

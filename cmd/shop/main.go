@@ -3,43 +3,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
-
-// Exit codes of every subcommand.
-const (
-	exitOK           = 0
-	exitFailed       = 1   // an error, or a claim was contradicted
-	exitUsage        = 2   // the command line is wrong
-	exitInconclusive = 3   // nothing can be said: no data, or the run could not have shown a failure
-	exitThreshold    = 99  // a --threshold was crossed
-	exitInterrupted  = 130 // Ctrl-C; what was measured until then has been printed
-)
-
-// exitError ends the program with a code; its message, if any, goes to stderr.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
 
 func main() { os.Exit(shop()) }
 
@@ -51,57 +26,7 @@ func shop() int {
 	context.AfterFunc(ctx, stop)
 	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
 	cobra.EnableCommandSorting = false                       // a variable of cobra's; ours are in the order of commands
-	return report(newRoot().ExecuteContextC(ctx))
-}
-
-// report prints the error of a command and returns the exit code: that of an exitError, else exitUsage, since cobra's own errors
-// are about the command line and every RunE wraps its errors by way of run.
-func report(cmd *cobra.Command, err error) int {
-	if err == nil {
-		return exitOK
-	}
-	var e *exitError
-	if !errors.As(err, &e) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %v\nTry '%s --help'.\n", legible(err), cmd.CommandPath())
-		return exitUsage
-	}
-	if e.err != nil {
-		text := e.err.Error()
-		if cmd.Name() != "loadtest" { // to whoever typed 'shop modes' the name of the package is that of another command
-			text = strings.TrimPrefix(text, "loadtest: ")
-		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %s\n", text)
-	}
-	return e.code
-}
-
-// legible says of a flag's value that cannot be read what it should be, which the parsers of Go leave out.
-func legible(err error) error {
-	var e *pflag.InvalidValueError
-	if !errors.As(err, &e) {
-		return err
-	}
-	return fmt.Errorf("--%s %q: want %s", e.GetFlag().Name, e.GetValue(), wanted(e.GetFlag().Value.Type(), err))
-}
-
-// run adapts a command body to cobra: an error that carries no exit code becomes exitFailed or, after Ctrl-C, exitInterrupted.
-func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		err := body(cmd, args)
-		var e *exitError
-		if err == nil || errors.As(err, &e) {
-			return err
-		}
-		if cmd.Context().Err() != nil {
-			return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %w", err)}
-		}
-		return &exitError{code: exitFailed, err: err}
-	}
-}
-
-// usage marks an error as one of the command line.
-func usage(format string, args ...any) error {
-	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+	return finish(newRoot().ExecuteContextC(ctx))
 }
 
 func newRoot() *cobra.Command {
@@ -114,6 +39,7 @@ concurrent request to the ones that hold. Start with 'shop demo'.`,
 		SilenceErrors: true,
 	}
 	root.Version = version()
+	root.SetUsageFunc(writeUsage)
 	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, cmd := range g.commands {
@@ -124,4 +50,53 @@ concurrent request to the ones that hold. Start with 'shop demo'.`,
 	}
 	root.AddCommand(hidden()...)
 	return root
+}
+
+// commit is set by the linker where the build knows it ('make build').
+var commit string
+
+// version is the commit that the binary was built from; "+dirty" where the tree had changes, "devel" where unknown.
+func version() string {
+	if commit != "" {
+		return commit
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	v, dirty := "devel", ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				dirty = "+dirty"
+			}
+		}
+	}
+	return v + dirty
+}
+
+// newVersion prints what --version prints.
+func newVersion() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version: the commit that this binary was built from",
+		Args:  arguments(0, 0),
+	}
+	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+		return out.write(cmd, func(w io.Writer, form string) error {
+			if form == formJSON {
+				return writeIndented(w, map[string]string{
+					"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintf(w, "shop version %s\n", version())
+			return err
+		})
+	})
+	out.add(cmd, formText, formJSON)
+	return cmd
 }

@@ -25,7 +25,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	for _, c := range []struct {
 		command string
 		flag    string
-	}{{"demo", "--json"}, {"loadtest", "--json-file"}, {"loadtest", "--history"}} {
+	}{{"demo", "--out"}, {"loadtest", "--out"}, {"loadtest", "--history"}} {
 		for _, file := range []string{"/dev/null/x.json", dir} {
 			args := []string{c.command, "--url", url, "--token", fakeToken, "--mode", "lua-lock", c.flag, file}
 			code, out, errOut := commandLine(t.Context(), newRoot(), args...)
@@ -64,7 +64,7 @@ func TestUsage(t *testing.T) {
 		"stock 101 5 6":                         "unexpected argument \"6\": want shop stock",
 		"loadtest --request GET":                "--request must be like",
 		"demos":                                 "Try 'shop --help'.\n",
-		"modes --json --markdown":               "Try 'shop modes --help'.\n",
+		"modes -o json --markdown":              "Try 'shop modes --help'.\n",
 		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",
 	} {
 		code, _, errOut := commandLine(t.Context(), newRoot(), strings.Fields(line)...)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,11 +20,13 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 	}
 	dsn := cmd.Flags().String("sql", "", "database, instead of SHOP_SQL")
 	list := cmd.Flags().Bool("list", false, "only list the migrations that this binary holds")
+	var out output
+	out.add(cmd, formText, formJSON)
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
 		if *list {
-			return listMigrations(cmd)
+			return listMigrations(cmd, &out)
 		}
-		c, err := readConfig()
+		c, err := readConfig(nil)
 		if err != nil {
 			return err
 		}
@@ -41,21 +45,34 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d applied, up to date\n", backend.Redact(*dsn), len(applied))
-		return nil
+		return out.write(cmd, func(w io.Writer, form string) error {
+			if form == formJSON {
+				return writeIndented(w, map[string]any{"database": backend.Redact(*dsn), "applied": append([]int{}, applied...)})
+			}
+			_, err := fmt.Fprintf(w, "%s: %d applied, up to date\n", backend.Redact(*dsn), len(applied))
+			return err
+		})
 	})
 	return cmd
 }
 
-func listMigrations(cmd *cobra.Command) error {
+// listMigrations prints the migrations of each dialect, in their order.
+func listMigrations(cmd *cobra.Command, out *output) error {
+	var names []string
 	for _, dialect := range []string{"mysql", "sqlite"} {
 		all, err := backend.Migrations(dialect)
 		if err != nil {
 			return err
 		}
 		for _, m := range all {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s/%s\n", dialect, m.Name)
+			names = append(names, dialect+"/"+m.Name)
 		}
 	}
-	return nil
+	return out.write(cmd, func(w io.Writer, form string) error {
+		if form == formJSON {
+			return writeIndented(w, map[string]any{"migrations": names})
+		}
+		_, err := fmt.Fprintln(w, strings.Join(names, "\n"))
+		return err
+	})
 }

@@ -84,6 +84,12 @@ func TestModePagesHold(t *testing.T) {
 			t.Errorf("%s: a block is not closed", name)
 		}
 		for _, link := range markdownLink.FindAllStringSubmatch(prose, -1) {
+			if fragment, ok := strings.CutPrefix(link[1], "#"); ok {
+				if !anchorsOf(text)[fragment] {
+					t.Errorf("%s: a link to %s, which is no heading of it", name, link[1])
+				}
+				continue
+			}
 			target := filepath.ToSlash(filepath.Join(filepath.Dir(name), link[1]))
 			if !strings.Contains(link[1], "://") && pages[target] == "" {
 				t.Errorf("%s: a link to %s, which is no page of the modes", name, link[1])
@@ -94,7 +100,7 @@ func TestModePagesHold(t *testing.T) {
 		for _, lang := range []string{"en", "zh"} {
 			name := pageName(m.Name, lang)
 			page := pages["modes/"+name]
-			d := m.Diagrams()
+			d := m.Diagrams(lang)
 			pictures := map[bool]int{true: 1}[d.Good != ""] + map[bool]int{true: 1}[d.Break != ""]
 			if got := strings.Count(page, "\n```mermaid\nsequenceDiagram\n"); got != pictures {
 				t.Errorf("%s: %d diagrams, want %d", name, got, pictures)

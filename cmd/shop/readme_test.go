@@ -18,12 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
+	"lastitem/internal/columns"
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write the mode tables of the READMEs, or the traces, anew")
+var update = flag.Bool("update", false, "rewrite the mode tables of the READMEs, or the traces")
 
 // root is the root of the repository, seen from this package.
 const root = "../.."
@@ -57,11 +58,11 @@ func docs(t *testing.T) map[string]string {
 	return all
 }
 
-// TestModeTables holds the mode tables of the READMEs against 'shop modes --markdown'.
+// TestModeTables holds the mode tables of the READMEs against 'shop modes -o markdown'.
 func TestModeTables(t *testing.T) {
 	const begin, end = "<!-- modes:begin -->\n", "<!-- modes:end -->\n"
 	for lang, name := range readmes {
-		code, table, errOut := commandLine(t.Context(), newModes(), "--markdown", "--lang", lang)
+		code, table, errOut := commandLine(t.Context(), newModes(), "-o", "markdown", "--lang", lang)
 		if code != exitOK {
 			t.Fatalf("shop modes: exit %d: %s", code, errOut)
 		}
@@ -74,9 +75,12 @@ type outline struct {
 	Headings []string // only their levels: "#", "##"
 	Markers  []string
 	Commands []string // lines of shell blocks, without comments; after a curl, the status that its comment begins with
-	Code     []string // other blocks; of a text block, which may hold translated words, only its number of lines
+	Code     []string // other blocks, diagrams without the words of their notes; of a text block, which may hold translated words, only its number of lines
 	Rows     int      // of tables
 }
+
+// wordsOfNote are the words of a note in a diagram, which are in the language of the page.
+var wordsOfNote = regexp.MustCompile(`(?m)^(Note over [^:]*): .*$`)
 
 var marker = regexp.MustCompile(`^<!-- [a-z]+:(begin|end) -->$`)
 
@@ -93,7 +97,7 @@ func outlineOf(text string) outline {
 				language = "text"
 			}
 		case fence && language == "sh":
-			for _, l := range block {
+			for _, l := range joined(block) {
 				command, comment := splitComment(l)
 				if strings.HasPrefix(command, "curl ") {
 					command = strings.TrimSpace(command + " " + statusOf(comment))
@@ -105,7 +109,7 @@ func outlineOf(text string) outline {
 			o.Code = append(o.Code, fmt.Sprintf("text of %d lines", len(block)))
 			language, block = "", nil
 		case fence:
-			o.Code = append(o.Code, strings.Join(block, "\n"))
+			o.Code = append(o.Code, wordsOfNote.ReplaceAllString(strings.Join(block, "\n"), "$1"))
 			language, block = "", nil
 		case language != "":
 			block = append(block, line)
@@ -119,6 +123,12 @@ func outlineOf(text string) outline {
 		}
 	}
 	return o
+}
+
+// joined puts together the shell lines that a backslash at the end continues.
+func joined(lines []string) []string {
+	text := strings.ReplaceAll(strings.Join(lines, "\n"), "\\\n", "")
+	return strings.Split(text, "\n")
 }
 
 // splitComment cuts a shell line at a # that begins a comment: outside of quotes, at the start or after a blank.
@@ -257,8 +267,8 @@ func TestDocsNameWhatExists(t *testing.T) {
 				}
 				for _, f := range longFlag.FindAllStringSubmatch(call[2], -1) {
 					seen["flag"]++
-					if cmd.Flags().Lookup(f[1]) == nil {
-						t.Errorf("%s: shop %s --%s: no such flag", name, call[1], f[1])
+					if flag := cmd.Flags().Lookup(f[1]); flag == nil || flag.Hidden {
+						t.Errorf("%s: shop %s --%s: no such flag, or its old spelling", name, call[1], f[1])
 					}
 				}
 			}
@@ -325,6 +335,13 @@ func TestReadmeBegins(t *testing.T) {
 		}
 		if n := strings.Count(text, "\n"); n > 260 {
 			t.Errorf("%s has %d lines, want at most 260", name, n)
+		}
+		for _, block := range fences.FindAllString(text, -1) { // a wider one scrolls sideways in a browser
+			for line := range strings.Lines(block) {
+				if n := columns.Width(strings.TrimRight(line, "\n")); n > 110 {
+					t.Errorf("%s: a line of code of %d columns, want at most 110: %s", name, n, line)
+				}
+			}
 		}
 	}
 }

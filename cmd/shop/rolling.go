@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/api"
-	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
 	"lastitem/loadtest"
 )
@@ -31,6 +29,8 @@ type rollingFlags struct {
 	rate    float64
 	length  time.Duration
 	backend string
+	lang    string
+	output  output
 }
 
 // rolledReplicas is how many replicas a stack has that is rolled.
@@ -48,7 +48,7 @@ before the last replica was replaced. With --url it sends the load to a stack of
 a COMMAND it only sends the load.`,
 		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- scripts/compose roll",
 		Args:    arguments(0, math.MaxInt),
-		RunE:    run(func(cmd *cobra.Command, args []string) error { return rolling(cmd, f, args) }),
+		RunE:    run(func(cmd *cobra.Command, args []string) error { return rolling(cmd, &f, args) }),
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows COMMAND is COMMAND's
@@ -60,13 +60,16 @@ a COMMAND it only sends the load.`,
 	flags.Float64Var(&f.rate, "rate", 40, "requests per second and mode")
 	flags.DurationVar(&f.length, "duration", 10*time.Minute, "how long the load lasts at most; it ends when the replicas are replaced")
 	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local")
+	f.output.add(cmd, formText, formJSON)
+	addLang(flags, &f.lang)
 	return cmd
 }
 
-func rolling(cmd *cobra.Command, f rollingFlags, argv []string) error {
-	if err := checkBackendFlag(f.backend); err != nil {
+func rolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
+	if err := cmp.Or(checkBackendFlag(f.backend), checkLang(f.lang)); err != nil {
 		return err
 	}
+	f.lang = f.output.language(cmd, f.lang)
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	switch {
 	case f.url == "" && len(argv) > 0:
@@ -74,8 +77,7 @@ func rolling(cmd *cobra.Command, f rollingFlags, argv []string) error {
 	case f.url != "" && len(argv) > 0:
 		return f.during(cmd, f.url, os.Getenv(envToken), func(ctx context.Context) error { return replaceBy(ctx, cmd, argv) })
 	case f.url != "":
-		_, err := f.load(cmd.Context(), nil, cmd.OutOrStdout(), f.url, os.Getenv(envToken))
-		return err
+		return f.report(cmd, f.load(cmd.Context(), nil, f.url, os.Getenv(envToken)))
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -83,18 +85,18 @@ func rolling(cmd *cobra.Command, f rollingFlags, argv []string) error {
 	}
 	f.old, f.new = cmp.Or(f.old, self), cmp.Or(f.new, self)
 	stack, err := localstack.Start(cmd.Context(), localstack.Options{
-		Replicas: rolledReplicas, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(),
+		Replicas: rolledReplicas, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(), Lang: f.lang,
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.during(cmd, stack.URL, stack.Token, func(ctx context.Context) error {
+	return closed(f.during(cmd, stack.URL, stack.Token, func(ctx context.Context) error {
 		for i := range stack.Replicas {
 			start := time.Now()
 			if err := stack.Roll(ctx, i, f.new); err != nil {
 				return err
 			}
-			say("replica %d replaced in %.1f s, pid %d", i+1, time.Since(start).Seconds(), stack.PID(fmt.Sprintf("replica %d", i+1)))
+			say(rollingTexts[f.lang].replaced, i+1, time.Since(start).Seconds(), stack.PID(fmt.Sprintf("replica %d", i+1)))
 		}
 		return nil
 	}), stack.Close())
@@ -114,22 +116,15 @@ func replaceBy(ctx context.Context, cmd *cobra.Command, argv []string) error {
 const around = 2 * time.Second
 
 // during sends the load while the replicas are replaced.
-func (f rollingFlags) during(cmd *cobra.Command, url, token string, replace func(context.Context) error) error {
+func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace func(context.Context) error) error {
 	ctx, interrupt := context.WithCancel(cmd.Context())
 	defer interrupt()
-	type loaded struct {
-		served map[string]int
-		err    error
-	}
-	enough, done := make(chan struct{}), make(chan loaded, 1)
-	go func() {
-		served, err := f.load(ctx, enough, cmd.OutOrStdout(), url, token)
-		done <- loaded{served, err}
-	}()
+	enough, done := make(chan struct{}), make(chan rolled, 1)
+	go func() { done <- f.load(ctx, enough, url, token) }()
 	early := func(wait time.Duration) error {
 		select {
-		case l := <-done:
-			return cmp.Or(l.err, errors.New("VACUOUS: the load ended before the last replica was replaced; use a longer --duration"))
+		case r := <-done:
+			return cmp.Or(f.report(cmd, r), vacuous("the load ended before the last replica was replaced; use a longer --duration"))
 		case <-time.After(wait):
 			return nil
 		}
@@ -139,93 +134,60 @@ func (f rollingFlags) during(cmd *cobra.Command, url, token string, replace func
 	}
 	if err := replace(ctx); err != nil {
 		interrupt()
-		return errors.Join(err, (<-done).err)
+		return errors.Join(err, f.report(cmd, <-done))
 	}
 	if err := early(around); err != nil {
 		return err
 	}
 	close(enough)
-	l := <-done
-	if l.err == nil && len(l.served) != rolledReplicas {
-		return fmt.Errorf("VACUOUS: the requests were served by %v, want every replica", l.served)
-	}
-	return l.err
+	r := <-done
+	r.everyReplica = true
+	return f.report(cmd, r)
 }
 
-// load sells by every mode at once until enough is closed, prints a line for each, and returns who served; an error where anything was
-// lost.
-func (f rollingFlags) load(ctx context.Context, enough <-chan struct{}, w io.Writer, url, token string) (served map[string]int, err error) {
+// vacuous is the error of a run that could not have shown a failure.
+func vacuous(why string) error {
+	return &exitError{code: exitInconclusive, err: errors.New("VACUOUS: " + why)}
+}
+
+// load sells by every mode at once until enough is closed.
+func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, token string) rolled {
 	control, err := loadtest.NewControl(url, token)
 	if err != nil {
-		return nil, err
+		return rolled{err: err}
 	}
+	defer control.Close()
 	all, err := control.Modes(ctx)
 	if err != nil {
-		return nil, err
+		return rolled{err: err}
 	}
-	served = map[string]int{}
-	lines, errs := make([]string, len(f.modes)), make([]error, len(f.modes))
-	var mu sync.Mutex
-	var runs sync.WaitGroup
+	modes := make([]api.Mode, len(f.modes))
 	for i, name := range f.modes {
 		at := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == name })
 		if at < 0 || !all[at].Available {
-			return nil, usage("--mode %s: there is none, or it is not available here", name)
+			return rolled{err: usage("--mode %s: there is none, or it is not available here", name)}
 		}
+		modes[i] = all[at]
+	}
+	out := rolled{Served: map[string]int{}, Modes: make([]rolledMode, len(modes))}
+	results := make([]loadtest.Result, len(modes))
+	var runs sync.WaitGroup
+	for i, m := range modes {
 		runs.Go(func() {
 			plan := loadtest.Plan{
 				Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1, Seed: uint64(i) + 1,
 				Stock: 10 * int64(f.rate*f.length.Seconds()), Wait: 10 * time.Second, Timeout: 30 * time.Second, Engine: "raw",
 			}
-			r, err := loadtest.Run(ctx, control, all[at], plan, nil)
-			mu.Lock()
-			defer mu.Unlock()
-			for replica, n := range r.Served {
-				served[replica] += n
-			}
-			lines[i], errs[i] = judgeRolling(name, r, err)
+			var err error
+			results[i], err = loadtest.Run(ctx, control, m, plan, nil)
+			out.Modes[i] = judgeRolling(m.Name, results[i], err)
 		})
 	}
 	runs.Wait()
-	for _, line := range lines {
-		fmt.Fprintln(w, line)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return served, err
-	}
-	fmt.Fprintf(w, "EXACT: nothing was lost; served by %v\n", served)
-	return served, nil
-}
-
-// harmless are the answers that a deploy may cause: nothing happened, and nothing is wrong.
-var harmless = []string{"ok", string(api.LockBusy), string(api.Contended)}
-
-// judgeRolling says what became of one mode's requests.
-func judgeRolling(mode string, r loadtest.Result, err error) (string, error) {
-	if err != nil {
-		return mode + ": " + err.Error(), fmt.Errorf("%s: %w", mode, err)
-	}
-	var bad []string
-	for code, n := range r.Codes {
-		if !slices.Contains(harmless, code) {
-			bad = append(bad, fmt.Sprintf("%s %d", code, n))
+	for _, r := range results {
+		for replica, n := range r.Served {
+			out.Served[replica] += n
 		}
 	}
-	if r.Codes["ok"] == 0 {
-		bad = append(bad, "nothing was sold")
-	}
-	verdict := audit.Inconclusive
-	for _, v := range r.Verdicts {
-		verdict = v.Verdict
-		// A run that never met an empty stock is VACUOUS to the judge, but its orders are the answers all the same.
-		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
-			bad = append(bad, fmt.Sprintf("the audit says %s", v.Verdict))
-		}
-	}
-	line := fmt.Sprintf("%s: %d requests, %d sold, answers %v, audit %s", mode, r.Sent, r.Codes["ok"], r.Codes, verdict)
-	if len(bad) > 0 {
-		slices.Sort(bad)
-		return line, fmt.Errorf("%s lost requests: %s", mode, strings.Join(bad, ", "))
-	}
-	return line, nil
+	return out
 }

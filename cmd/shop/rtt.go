@@ -18,7 +18,8 @@ const maxRTT = time.Second
 // farther adds latency between the replicas of a private stack and its servers: one delaying proxy for each pair of replica and server.
 // The zero value adds none.
 type farther struct {
-	rtt time.Duration // round trip to add; 0 = none
+	rtt  time.Duration // round trip to add; 0 = none
+	lang string        // of what say says
 
 	mu      sync.Mutex
 	proxies []*wire.Proxy
@@ -31,7 +32,7 @@ func addRTT(set *pflag.FlagSet, rtt *time.Duration, more string) {
 }
 
 // newFarther checks --rtt. given is a flag on the command line that excludes --rtt, such as "--redis"; "" = none.
-func newFarther(set *pflag.FlagSet, rtt time.Duration, given string) (*farther, error) {
+func newFarther(set *pflag.FlagSet, rtt time.Duration, lang, given string) (*farther, error) {
 	switch {
 	case !set.Changed("rtt"):
 		return &farther{}, nil
@@ -40,7 +41,7 @@ func newFarther(set *pflag.FlagSet, rtt time.Duration, given string) (*farther, 
 	case rtt <= 0 || rtt > maxRTT:
 		return nil, usage("--rtt %v: want more than 0, and at most %v", rtt, maxRTT)
 	}
-	return &farther{rtt: rtt, delayed: map[string]bool{}}, nil
+	return &farther{rtt: rtt, lang: lang, delayed: map[string]bool{}}, nil
 }
 
 // options makes the replicas of a stack connect through the proxies.
@@ -67,6 +68,12 @@ func (f *farther) via(x localstack.Service, _ int) (string, error) {
 	return p.Addr, nil
 }
 
+// fartherWords are the words of say, by language.
+var fartherWords = map[string]struct{ far, near, file, broker string }{
+	"en": {"rtt: %v from each replica to %s", "; none to %s", "SQLite is a file", "its broker advertises its own address"},
+	"zh": {"rtt：各副本到 %[2]s 的往返时间为 %[1]v", "；不含 %s", "SQLite 是本地文件", "broker 通告的是自己的地址"},
+}
+
 // say logs the round trip, the servers that it applies to, and those that it does not, with the reason.
 func (f *farther) say(s *localstack.Stack, log func(format string, args ...any)) {
 	if f.rtt == 0 {
@@ -86,13 +93,14 @@ func (f *farther) say(s *localstack.Stack, log func(format string, args ...any))
 		}
 	}
 	sort("redis", "", s.Redis)
-	sort("sql", "SQLite is a file", s.SQL)
+	words := fartherWords[f.lang]
+	sort("sql", words.file, s.SQL)
 	for _, x := range s.Extras() {
-		sort(x.Name, "its broker advertises its own address", x.Services...)
+		sort(x.Name, words.broker, x.Services...)
 	}
-	line := fmt.Sprintf("rtt: %v from each replica to %s", f.rtt, strings.Join(names, ", "))
+	line := fmt.Sprintf(words.far, f.rtt, strings.Join(names, ", "))
 	if len(near) > 0 {
-		line += "; none to " + strings.Join(near, ", ")
+		line += fmt.Sprintf(words.near, strings.Join(near, ", "))
 	}
 	log("%s", line)
 }
@@ -106,9 +114,6 @@ func (f *farther) close() {
 	}
 	f.proxies = nil
 }
-
-// given returns the first flag of ownServers on the command line, such as "--redis"; "" = none.
-func (o ownServers) given(set *pflag.FlagSet) string { return givenFlag(set, ownFlags...) }
 
 // givenFlag returns the first of these flags on the command line, such as "--redis"; "" = none.
 func givenFlag(set *pflag.FlagSet, names ...string) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/loadtest"
+	"lastitem/loadtest/client"
 )
 
 // --rtt takes effect: the three commands of unsafe take at least three round trips, the claims still hold, and the JSON has the RTT.
@@ -18,8 +19,8 @@ func testRTT(t *testing.T, shop string) {
 	t.Parallel()
 	const rtt = 10 * time.Millisecond
 	for name, argv := range map[string][]string{
-		"demo":     {"demo", "--backend", "embedded", "--json", "-"},
-		"loadtest": {"loadtest", "--json", "--insist", "4"},
+		"demo":     {"demo", "--backend", "embedded", "-o", "json"},
+		"loadtest": {"loadtest", "-o", "json", "--insist", "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +47,7 @@ func testRTT(t *testing.T, shop string) {
 			}
 			least := map[string]time.Duration{"unsafe": 3 * rtt, "redis-lua": rtt} // three commands, one
 			for _, r := range c.Results {
-				if fastest := r.Latency[loadtest.Accepted].Min; fastest < least[r.Mode] {
+				if fastest := r.Latency[client.Accepted].Min; fastest < least[r.Mode] {
 					t.Errorf("%s: the fastest deduction took %v, want %v or more", r.Mode, fastest, least[r.Mode])
 				}
 			}

@@ -15,8 +15,13 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/handler"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/kafkalog"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/server"
+	modeshop "lastitem/internal/shop"
+	"lastitem/internal/spans"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
@@ -25,17 +30,20 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one replica of the shop",
-		Long:  "Run one replica of the shop, on the backends that the environment names. 'shop up' runs a whole stack.\n" + settingsHelp(),
-		Args:  arguments(0, 0),
+		Long: `Run one replica of the shop, on the backends that its settings name. 'shop up' runs a whole stack.
+
+Each setting is a flag and an environment variable; the flag comes before the variable, and the variable before the default. Other
+users of the machine can read a flag's value, so give passwords by variables. SIGTERM and Ctrl-C end the replica with exit code 0,
+after the requests in flight.`,
+		Example: "  SHOP_REDIS=redis://localhost:6379/0 shop serve\n  shop serve --sql sqlite:/tmp/shop.db --listen :9000 --lock-ttl 5s",
+		Args:    arguments(0, 0),
 	}
-	listen := cmd.Flags().String("listen", "", "address to listen on, instead of SHOP_LISTEN")
+	given := givenSettings{}
+	given.add(cmd.Flags())
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
-		c, err := readConfig()
+		c, err := readConfig(given)
 		if err != nil {
 			return err
-		}
-		if *listen != "" {
-			c.Listen = *listen
 		}
 		if err := c.validate(); err != nil {
 			return err
@@ -65,7 +73,8 @@ type replica struct {
 	set     *backend.Set
 	wakeups *textbook.Wakeups // nil if there is no Redis, as engine is
 	engine  *handoff.Engine
-	shop    *stock.Shop
+	shop    *modeshop.Shop
+	spans   *spans.Exporter // nil without a collector
 
 	closing []closer // the locks on other services
 }
@@ -96,30 +105,39 @@ func (r *replica) build(c config) (err error) {
 	}
 	if r.set.Client != nil {
 		r.wakeups = textbook.NewWakeups(r.set.Client)
-		if r.engine, err = newEngine(r.set.Client, c, steps, registry); err != nil {
+		if r.engine, err = newEngine(r.set.Client, c, steps, registry, r.log); err != nil {
 			return err
 		}
 	}
-	deps := stock.Deps{
-		Redis: r.set.Redis, SQL: r.set.SQL, EtcdStore: r.set.EtcdStore,
-		Client: r.set.Client, Prefix: c.Prefix, Wakeups: r.wakeups, Engine: r.engine,
-		Check: named(r.set.Check), Down: named(r.set.Down), Work: c.WorkTimeout, Steps: steps, Replica: c.Replica, LockTTL: c.LockTTL, Settle: c.SettleTimeout, Log: r.log,
-		Gauge: gauges(registry),
-		Kafka: r.set.Kafka, KafkaGroup: stock.KafkaGroup{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
-		Missing: c.Missing, KeepKeys: c.KeepKeys,
+	on := modeshop.Backends{
+		Redis: r.set.Redis, SQL: r.set.SQL, Etcd: r.set.EtcdStore,
+		Lockers:    stock.Lockers{Client: r.set.Client, Prefix: c.Prefix, TTL: c.LockTTL, Wakeups: r.wakeups, Engine: r.engine},
+		Kafka:      r.set.Kafka,
+		KafkaGroup: kafkalog.Group{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
+		Missing:    c.Missing, Check: named(r.set.Check), Down: named(r.set.Down),
 	}
-	r.serviceLocks(c, &deps)
-	shop, err := stock.NewShop(deps, stock.Modes())
+	r.serviceLocks(c, &on.Lockers, steps)
+	r.shop, err = modeshop.New(on, modeshop.Options{
+		Replica: c.Replica, Steps: steps, Log: r.log, Work: c.WorkTimeout, Settle: c.SettleTimeout,
+		KeepKeys: idempotency.Retention(c.KeepKeys), Gauge: gauges(registry),
+	}, stock.Modes())
 	if err != nil {
 		return err
 	}
-	r.shop = shop
-	if _, err := shop.Mode(c.DefaultMode); err != nil {
-		return usage("SHOP_DEFAULT_MODE is %q, want a mode that 'shop modes' lists", c.DefaultMode)
+	if _, err := r.shop.Mode(c.DefaultMode); err != nil {
+		return usage("%s is %q, want a mode that 'shop modes' lists", c.name("SHOP_DEFAULT_MODE"), c.DefaultMode)
+	}
+	var answered func(step.Answered) // nil: a typed nil would be called
+	if r.spans, err = newSpans(c, steps, registry, r.log); err != nil {
+		return err
+	}
+	if r.spans != nil {
+		answered = r.spans.Answered
 	}
 	r.Handler, err = handler.New(handler.Options{
-		Shop: shop, Steps: steps, Replica: c.Replica, DefaultMode: c.DefaultMode, Registry: registry,
-		AdminToken: c.Token, ProtectReads: c.ProtectReads, Hosts: c.servedHosts(),
+		Answered: answered,
+		Shop:     r.shop, Steps: steps, Replica: c.Replica, DefaultMode: c.DefaultMode, Registry: registry,
+		AdminToken: c.Token, ProtectReads: c.ProtectReads, Events: c.Events, Hosts: c.servedHosts(),
 		Ready: func(exclude []string) error { return r.set.Ready(exclude...) }, PoolStats: poolStats(r.set), Log: r.log,
 	})
 	return err
@@ -127,6 +145,11 @@ func (r *replica) build(c config) (err error) {
 
 // close closes what was opened, the locks before the clients under them.
 func (r *replica) close() {
+	closeLogged(r.log, "traces", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), spansGrace)
+		defer cancel()
+		return r.spans.Close(ctx)
+	})
 	if r.shop != nil {
 		closeLogged(r.log, "modes", func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), settleGrace)
@@ -166,7 +189,7 @@ const writeTimeout = 90 * time.Second
 
 func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	r.migrateFirst(ctx)
-	l, err := listenTCP(c.Listen)
+	l, err := server.Listen(c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
 	}
@@ -177,21 +200,21 @@ func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	srv := &http.Server{
 		BaseContext:       func(net.Listener) context.Context { return base },
 		Handler:           r,
-		ConnState:         l.state,
+		ConnState:         l.State,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       120 * time.Second,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(problemListener{l, c.Replica}) }()
+	go func() { failed <- srv.Serve(server.Problems(l, c.Replica)) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
 	r.Drain()
-	return drainer{srv: srv, l: l, cut: cut, log: r.log}.drain(c.Drain)
+	return server.Drainer{Server: srv, Listener: l, Cut: cut, Log: r.log}.Drain(c.Drain)
 }
 
 // named asks about a backend by the name that the set has for it.

@@ -20,6 +20,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/backend"
+	"lastitem/internal/localstack/guest"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
 )
@@ -205,13 +206,13 @@ func TestConfigValidate(t *testing.T) {
 		t.Errorf("validate(%+v) = %v, want nil", good, err)
 	}
 	for want, change := range map[string]func(*config){
-		"no backend":                func(c *config) { c.Redis = "" },
-		`SHOP_LISTEN (or --listen)`: func(c *config) { c.Listen = "8080" },
-		`is ":99999", want host`:    func(c *config) { c.Listen = ":99999" },
-		"want at least 50ms":        func(c *config) { c.LockTTL = 49 * time.Millisecond },
-		"SHOP_CONNS is 0":           func(c *config) { c.Conns = 0 },
-		"SHOP_DRAIN is -1ns, want":  func(c *config) { c.Drain = -1 },
-		"SHOP_LOCK_REPLICAS is -1":  func(c *config) { c.LockReplicas = -1 },
+		"no backend":                            func(c *config) { c.Redis = "" },
+		`SHOP_LISTEN is "8080", want host:port`: func(c *config) { c.Listen = "8080" },
+		`is ":99999", want host`:                func(c *config) { c.Listen = ":99999" },
+		"want at least 50ms":                    func(c *config) { c.LockTTL = 49 * time.Millisecond },
+		"SHOP_CONNS is 0":                       func(c *config) { c.Conns = 0 },
+		"SHOP_DRAIN is -1ns, want":              func(c *config) { c.Drain = -1 },
+		"SHOP_LOCK_REPLICAS is -1":              func(c *config) { c.LockReplicas = -1 },
 		"SHOP_REDLOCK_GUARD is 49ms, want 0, or SHOP_LOCK_TTL (50ms)": func(c *config) { c.RedlockGuard = 49 * time.Millisecond },
 		"SHOP_SQL_TIMEOUT is 1s":  func(c *config) { c.SQLTimeout = time.Second },
 		"SHOP_DIAL_TIMEOUT is 0s": func(c *config) { c.DialTimeout = 0 },
@@ -271,7 +272,7 @@ func TestAddressesAreNamed(t *testing.T) {
 		if want := "SHOP_" + strings.ToUpper(backend) + ": "; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("newReplica(%+v) = %v, want %s", c, err, want)
 		}
-		own := ownServers{Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, Etcd: c.Etcd, ZooKeeper: c.ZooKeeper, Consul: c.Consul, Kafka: c.Kafka}
+		own := guest.Servers{Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, Etcd: c.Etcd, ZooKeeper: c.ZooKeeper, Consul: c.Consul, Kafka: c.Kafka}
 		var e *exitError
 		if _, err := newGuest(t.Context(), own); !errors.As(err, &e) || e.code != exitUsage || !strings.HasPrefix(err.Error(), "--"+backend+": ") {
 			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)

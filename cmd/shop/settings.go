@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -10,8 +10,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"lastitem/internal/columns"
 	"lastitem/internal/stock"
+	"lastitem/loadtest/report"
 )
 
 // 'shop settings --docs' writes docs/settings.md and docs/settings.zh.md.
@@ -23,6 +26,7 @@ type setting struct {
 	Default string     `json:"default"` // "" = none
 	Help    stock.Text `json:"help"`
 	group   string     // of settingGroups
+	kind    string     // placeholder of a value
 }
 
 type settingGroup struct {
@@ -36,6 +40,7 @@ var settingGroups = []settingGroup{
 	{"backends", stock.Text{En: "Backends", Zh: "后端"}},
 	{"times", stock.Text{En: "Times", Zh: "超时与探测"}},
 	{"retention", stock.Text{En: "Retention", Zh: "数据保留"}},
+	{"traces", stock.Text{En: "Traces", Zh: "链路追踪"}},
 	{"logs", stock.Text{En: "Logs", Zh: "日志"}},
 	{"compose", stock.Text{En: "Docker Compose (`make up`, in `.env`)", Zh: "Docker Compose（`make up`，写在 `.env` 里）"}},
 	{"tests", stock.Text{En: "Tests", Zh: "测试"}},
@@ -43,28 +48,32 @@ var settingGroups = []settingGroup{
 
 // otherSettings are the settings that a replica does not read: those of scripts, docker-compose.yml, tests and other subcommands.
 var otherSettings = []setting{
-	{"SHOP_PORT", "8080", stock.Text{En: "port of nginx on 127.0.0.1", Zh: "nginx 在 127.0.0.1 上的端口"}, "compose"},
-	{"SHOP_SQL_PASSWORD", "", stock.Text{En: "password of the database user, set when the volume is made; `make up` generates it", Zh: "数据库用户的密码，在建卷时写入；`make up` 会生成"}, "compose"},
-	{"SHOP_REDIS_PASSWORD", "", stock.Text{En: "password of Redis; `make up` generates it", Zh: "Redis 的密码；`make up` 会生成"}, "compose"},
-	{"SHOP_EDGE_MAX_FAILS", "1", stock.Text{En: "failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", Zh: "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"}, "compose"},
-	{"SHOP_NET", "10.213.77", stock.Text{En: "first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", Zh: "nginx 与副本之间网络的前三段地址，由 `make up` 选定"}, "compose"},
-	{"SHOP_IMAGE", "lastitem:dev", stock.Text{En: "image of the replicas; if it is set, make up runs it and builds none", Zh: "副本的镜像；设置后 make up 直接用它，不再构建"}, "compose"},
-	{"SHOP_CPUS", "2", stock.Text{En: "CPUs that each container may use", Zh: "每个容器可用的 CPU 数"}, "compose"},
-	{"COMPOSE_PROFILES", "", stock.Text{En: "additional services to start; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose"},
-	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "prefix of the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose"},
-	{"SHOP_BINARY", "", stock.Text{En: "program to start as a replica, instead of the running one", Zh: "作为副本启动的程序，默认为当前程序"}, "tests"},
-	{"SHOP_TEST_REDIS", "", stock.Text{En: "URL of a Redis to test against; `shop with-stack` sets it", Zh: "测试用 Redis 的地址，由 `shop with-stack` 设置"}, "tests"},
-	{"SHOP_TEST_SQL", "", stock.Text{En: "DSN of a MySQL account that may create databases; `shop with-stack` sets it", Zh: "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"}, "tests"},
-	{"SHOP_TEST_ETCD", "", stock.Text{En: "URL of an etcd to test against", Zh: "测试用 etcd 的地址"}, "tests"},
-	{"SHOP_TEST_ZOOKEEPER", "", stock.Text{En: "host:port of a ZooKeeper to test against", Zh: "测试用 ZooKeeper 的 主机:端口"}, "tests"},
-	{"SHOP_TEST_CONSUL", "", stock.Text{En: "URL of a Consul to test against", Zh: "测试用 Consul 的地址"}, "tests"},
-	{"SHOP_TEST_KAFKA", "", stock.Text{En: "host:port of a Kafka broker to test against", Zh: "测试用 Kafka broker 的 主机:端口"}, "tests"},
-	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests"},
-	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests"},
-	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "MySQL or MariaDB server program to start; by default the one found on PATH", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests"},
-	{"SHOP_TEST_RACE", "yes", stock.Text{En: "no: the tests run without the race detector", Zh: "设为 no 时测试不带竞态检测"}, "tests"},
-	{"SHOP_TEST_TRACK_RECORD", "", stock.Text{En: "all: the tests run every command of docs/track-record.md, not only a few", Zh: "设为 all 时，测试会运行 docs/track-record.zh.md 的全部命令，而不是抽几条"}, "tests"},
-	{"SHOP_TEST_INSTALL", "yes", stock.Text{En: "no: `make test` installs nothing", Zh: "设为 no 时 `make test` 不安装任何东西"}, "tests"},
+	{"SHOP_PORT", "8080", stock.Text{En: "port of nginx on 127.0.0.1", Zh: "nginx 在 127.0.0.1 上的端口"}, "compose", ""},
+	{"SHOP_SQL_PASSWORD", "", stock.Text{En: "password of the database user, set when the volume is made; `make up` generates it", Zh: "数据库用户的密码，在建卷时写入；`make up` 会生成"}, "compose", ""},
+	{"SHOP_REDIS_PASSWORD", "", stock.Text{En: "password of Redis; `make up` generates it", Zh: "Redis 的密码；`make up` 会生成"}, "compose", ""},
+	{"SHOP_EDGE_MAX_FAILS", "1", stock.Text{En: "failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", Zh: "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"}, "compose", ""},
+	{"SHOP_NET", "10.213.77", stock.Text{En: "first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", Zh: "nginx 与副本之间网络的前三段地址，由 `make up` 选定"}, "compose", ""},
+	{"SHOP_IMAGE", "lastitem:dev", stock.Text{En: "image of the replicas; if it is set, make up runs it and builds none", Zh: "副本的镜像；设置后 make up 直接用它，不再构建"}, "compose", ""},
+	{"SHOP_CPUS", "2", stock.Text{En: "CPUs that each container may use", Zh: "每个容器可用的 CPU 数"}, "compose", ""},
+	{"COMPOSE_PROFILES", "", stock.Text{En: "additional services to start; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose", ""},
+	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "prefix of the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose", ""},
+	{"SHOP_BINARY", "", stock.Text{En: "program to start as a replica, instead of the running one", Zh: "作为副本启动的程序，默认为当前程序"}, "tests", ""},
+	{"SHOP_TEST_REDIS", "", stock.Text{En: "URL of a Redis to test against; `shop with-stack` sets it", Zh: "测试用 Redis 的地址，由 `shop with-stack` 设置"}, "tests", ""},
+	{"SHOP_TEST_SQL", "", stock.Text{En: "DSN of a MySQL account that may create databases; `shop with-stack` sets it", Zh: "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"}, "tests", ""},
+	{"SHOP_TEST_ETCD", "", stock.Text{En: "URL of an etcd to test against", Zh: "测试用 etcd 的地址"}, "tests", ""},
+	{"SHOP_TEST_ZOOKEEPER", "", stock.Text{En: "host:port of a ZooKeeper to test against", Zh: "测试用 ZooKeeper 的 主机:端口"}, "tests", ""},
+	{"SHOP_TEST_CONSUL", "", stock.Text{En: "URL of a Consul to test against", Zh: "测试用 Consul 的地址"}, "tests", ""},
+	{"SHOP_TEST_KAFKA", "", stock.Text{En: "host:port of a Kafka broker to test against", Zh: "测试用 Kafka broker 的 主机:端口"}, "tests", ""},
+	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests", ""},
+	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests", ""},
+	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "MySQL or MariaDB server program to start; by default the one found on PATH", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests", ""},
+	{"SHOP_TEST_SCREENSHOTS", "", stock.Text{En: "directory in which the browser tests leave pictures of the console's page", Zh: "浏览器测试存放控制台页面截图的目录"}, "tests", ""},
+	{"SHOP_TEST_CONSOLE", "", stock.Text{En: "address of a running console, with its token, that the browser test looks at", Zh: "浏览器测试要检查的、已在运行的控制台地址（带令牌）"}, "tests", ""},
+	{"SHOP_TEST_CONSOLE_COST", "", stock.Text{En: "rounds of the measurement of the console's costs; `make console-cost` sets it", Zh: "测量控制台开销的轮数，由 `make console-cost` 设置"}, "tests", ""},
+	{"SHOP_TEST_PICTURES", "", stock.Text{En: "directory of the documentation's pictures, which are taken again; `make pictures` sets it", Zh: "存放文档截图的目录，截图会重新生成；由 `make pictures` 设置"}, "tests", ""},
+	{"SHOP_TEST_RACE", "yes", stock.Text{En: "no: the tests run without the race detector", Zh: "设为 no 时测试不带竞态检测"}, "tests", ""},
+	{"SHOP_TEST_TRACK_RECORD", "", stock.Text{En: "all: the tests run every command of docs/track-record.md, not only a few", Zh: "设为 all 时，测试会运行 docs/track-record.zh.md 的全部命令，而不是抽几条"}, "tests", ""},
+	{"SHOP_TEST_INSTALL", "yes", stock.Text{En: "no: `make test` installs nothing", Zh: "设为 no 时 `make test` 不安装任何东西"}, "tests", ""},
 }
 
 // replicaSettings are the settings that 'shop serve' reads, from the tags of config.
@@ -79,61 +88,121 @@ func replicaSettings() []setting {
 		if g := f.Tag.Get("group"); g != "" {
 			group = g
 		}
-		all = append(all, setting{name, f.Tag.Get("envDefault"), stock.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group})
+		all = append(all, setting{name, f.Tag.Get("envDefault"), stock.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group, cmp.Or(kinds[f.Type.String()], "string")})
 	}
 	return all
 }
 
-// settingsHelp lists the settings of a replica for a help text.
-func settingsHelp() string {
+// flag is the flag of 'shop serve' for a setting of a replica: SHOP_LOCK_TTL is --lock-ttl.
+func (s setting) flag() string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s.Name, "SHOP_")), "_", "-")
+}
+
+// add declares a flag for every setting of a replica, in the sections of the settings.
+func (g givenSettings) add(set *pflag.FlagSet) {
+	set.SortFlags = false
+	for _, group := range settingGroups {
+		section(set, group.text.En, func() {
+			for _, s := range replicaSettings() {
+				if s.group == group.name {
+					f := set.VarPF(&settingFlag{given: g, setting: s}, s.flag(), "", s.Help.En+" [$"+s.Name+"]")
+					f.DefValue = s.Default
+					if s.kind == "bool" {
+						f.NoOptDefVal = "true"
+					}
+				}
+			}
+		})
+	}
+}
+
+// settingFlag notes the value of a setting; it is parsed with those of the variables.
+type settingFlag struct {
+	given   givenSettings
+	setting setting
+}
+
+func (f *settingFlag) String() string { return f.given[f.setting.Name] }
+
+func (f *settingFlag) Set(value string) error {
+	f.given[f.setting.Name] = value
+	return nil
+}
+
+// Type is the placeholder of the value in the help.
+func (f *settingFlag) Type() string { return f.setting.kind }
+
+// kinds are the placeholders of values by the type of the field; those of other types are strings.
+var kinds = map[string]string{
+	"time.Duration": "duration", "int": "int", "bool": "bool", "slog.Level": "level", "main.hostNames": "names", "main.reasons": "JSON",
+	"main.logFormat": "format",
+}
+
+// writeSettings lists the settings for a terminal of wide columns; 0 = unknown.
+func writeSettings(w io.Writer, lang string, wide int) error {
+	if wide == 0 {
+		wide = report.DefaultWidth
+	}
 	var b strings.Builder
-	b.WriteString("\nEnvironment:\n")
-	all := replicaSettings()
-	width := 0
-	for _, s := range all {
-		width = max(width, len(s.Name))
-	}
-	for _, s := range all {
-		fmt.Fprintf(&b, "  %-*s  %s", width, s.Name, s.Help.En)
-		if s.Default != "" {
-			fmt.Fprintf(&b, " (%s)", s.Default)
+	for i, g := range settingGroups {
+		if i > 0 {
+			b.WriteString("\n")
 		}
-		b.WriteString("\n")
+		b.WriteString(strings.ReplaceAll(in(g.text, lang), "`", "") + "\n")
+		for _, s := range append(replicaSettings(), otherSettings...) {
+			if s.group != g.name {
+				continue
+			}
+			b.WriteString("  " + s.Name)
+			if s.Default != "" {
+				b.WriteString("=" + s.Default)
+			}
+			b.WriteString("\n")
+			for _, line := range columns.Wrap(in(s.Help, lang), wide-6) {
+				b.WriteString("      " + line + "\n")
+			}
+		}
 	}
-	return strings.TrimRight(b.String(), "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func newSettings() *cobra.Command {
 	var lang, docs string
-	var asJSON bool
+	var out output
 	cmd := &cobra.Command{
 		Use:   "settings",
 		Short: "List every setting: environment variables, their defaults, what they do",
-		Long: `Lists the environment variables that a replica ('shop serve'), Docker Compose and the tests read. 'shop up' and 'shop demo'
-pass the variables of a replica on to the replicas that they start, except the addresses that they choose themselves.`,
+		Long: `Lists the environment variables that a replica ('shop serve'), Docker Compose and the tests read. Each of a replica is a flag of
+'shop serve' too: SHOP_LOCK_TTL is --lock-ttl. The flag comes before the variable, and the variable before the default. 'shop up' and
+'shop demo' pass the variables of a replica on to the replicas that they start, except the addresses that they choose themselves.`,
 		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			if err := checkLang(lang); err != nil {
 				return err
 			}
-			w := cmd.OutOrStdout()
-			switch {
-			case docs != "":
+			if docs != "" {
 				return writeSettingsPages(docs)
-			case asJSON:
-				enc := json.NewEncoder(w)
-				enc.SetIndent("", "  ")
-				return enc.Encode(map[string]any{"settings": append(replicaSettings(), otherSettings...)})
 			}
-			_, err := io.WriteString(w, settingsTable(lang))
-			return err
+			return out.write(cmd, func(w io.Writer, form string) error {
+				switch form {
+				case formJSON:
+					return writeIndented(w, map[string]any{"settings": append(replicaSettings(), otherSettings...)})
+				case formMarkdown:
+					_, err := io.WriteString(w, settingsTable(lang))
+					return err
+				}
+				_, wide := terminal(w)
+				return writeSettings(w, lang, wide)
+			})
 		}),
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&lang, "lang", "en", "language: en or zh")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON, in both languages")
+	out.add(cmd, formText, formJSON, formMarkdown)
+	out.addOldForms(cmd, formJSON)
+	addLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", "write settings.md and settings.zh.md into this directory")
-	cmd.MarkFlagsMutuallyExclusive("json", "docs")
+	cmd.MarkFlagsMutuallyExclusive("output", "docs")
 	return cmd
 }
 
@@ -141,13 +210,15 @@ pass the variables of a replica on to the replicas that they start, except the a
 var settingsPage = map[string]struct{ title, other, intro, setting, standard, help string }{
 	"en": {
 		"# Settings", "中文",
-		"Every environment variable that lastitem reads. `shop settings` prints this page; `shop serve --help` prints the settings of a replica.\n" +
+		"Every environment variable that lastitem reads; `shop settings` lists them too. Those of a replica, down to the logs, are also flags of\n" +
+			"`shop serve`: `SHOP_LOCK_TTL` is `--lock-ttl`. A flag comes before its variable, and the variable before the default.\n" +
 			"Durations need a unit: `500ms`, `10s`, `24h`. An invalid value stops the program at start, with a message that says what is valid.",
 		"setting", "default", "what it does",
 	},
 	"zh": {
 		"# 配置项", "English",
-		"lastitem 读取的全部环境变量。`shop settings` 打印本页，`shop serve --help` 打印副本部分。\n" +
+		"lastitem 读取的全部环境变量，`shop settings` 也会列出。副本的配置项（到日志为止）同时是 `shop serve` 的命令行参数：\n" +
+			"`SHOP_LOCK_TTL` 对应 `--lock-ttl`。优先级：命令行参数 > 环境变量 > 默认值。\n" +
 			"时长要带单位：`500ms`、`10s`、`24h`。值无法解析时启动失败，并说明应填什么。",
 		"配置项", "默认值", "作用",
 	},

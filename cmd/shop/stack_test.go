@@ -30,6 +30,10 @@ func TestStackCommands(t *testing.T) {
 	}
 	t.Run("kafka", func(t *testing.T) { testKafka(t, shop) })
 	t.Run("up", func(t *testing.T) { testUp(t, shop) })
+	t.Run("play", func(t *testing.T) { testPlay(t, shop) })
+	t.Run("console", func(t *testing.T) { testConsole(t, shop) })
+	t.Run("up without console", func(t *testing.T) { testUpWithoutConsole(t, shop) })
+	t.Run("play step", func(t *testing.T) { testPlayStep(t, shop) })
 	t.Run("rolling", func(t *testing.T) { testRolling(t, shop) })
 	t.Run("up restarts", func(t *testing.T) { testUpRestarts(t, shop) })
 	t.Run("up without restarts", func(t *testing.T) { testUpNoRestart(t, shop) })
@@ -46,10 +50,11 @@ func TestStackCommands(t *testing.T) {
 	t.Run("with-stack require", func(t *testing.T) { testWithStackRequire(t, shop) })
 }
 
-// stackJSON is what 'shop up --json' prints.
+// stackJSON is what 'shop up -o json' prints.
 type stackJSON struct {
 	URL      string               `json:"url"`
 	Token    string               `json:"token"`
+	Console  string               `json:"console"`
 	Logs     string               `json:"logs"`
 	Balancer localstack.Service   `json:"balancer"`
 	Redis    localstack.Service   `json:"redis"`
@@ -61,7 +66,7 @@ type stackJSON struct {
 // startUp runs 'shop up' on embedded backends and a free port and waits until it has printed its addresses.
 func startUp(t *testing.T, shop string, more ...string) (*exec.Cmd, stackJSON) {
 	t.Helper()
-	cmd := exec.Command(shop, append([]string{"up", "--port", "0", "--replicas", "2", "--backend", "embedded", "--json"}, more...)...)
+	cmd := exec.Command(shop, append([]string{"up", "--port", "0", "--replicas", "2", "--backend", "embedded", "-o", "json"}, more...)...)
 	cmd.Env = append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -76,7 +81,7 @@ func startUp(t *testing.T, shop string, more ...string) (*exec.Cmd, stackJSON) {
 	var s stackJSON
 	if err := json.NewDecoder(out).Decode(&s); err != nil {
 		_ = cmd.Wait()
-		t.Fatalf("shop up --json: %v\n%s", err, &said)
+		t.Fatalf("shop up: %v\n%s", err, &said)
 	}
 	return cmd, s
 }
@@ -129,6 +134,7 @@ func testUp(t *testing.T, shop string) {
 	if res.StatusCode != http.StatusOK || res.Header.Get("X-Replica") == "" {
 		t.Errorf("PUT stock by the balancer = %s %s", res.Status, body)
 	}
+	testUpConsole(t, s)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

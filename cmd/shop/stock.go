@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/api"
+	"lastitem/internal/localstack"
 	"lastitem/loadtest"
 )
 
@@ -18,6 +21,8 @@ type stockFlags struct {
 	url, token string
 	segments   int
 	ifNew      bool
+	output     output
+	lang       string
 }
 
 func newStock() *cobra.Command {
@@ -25,11 +30,11 @@ func newStock() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stock PRODUCT [UNITS]",
 		Short: "Show the stock of a product, or set it",
-		Long: `Shows the stock of a product of a running shop in every store, as JSON. With UNITS it sets the stock first, which makes the
+		Long: `Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first, which makes the
 product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`,
 		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10",
 		Args:    arguments(1, 2),
-		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, f, args) }),
+		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -37,13 +42,18 @@ product if it is new and deletes its orders, locks and idempotency keys; that ne
 	flags.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
 	flags.IntVar(&f.segments, "segments", 0, "split the stock in Redis into so many segments")
 	flags.BoolVar(&f.ifNew, "if-new", false, "leave a product alone that is there already")
+	f.output.add(cmd, formJSON, formText)
+	addLang(flags, &f.lang)
 	return cmd
 }
 
-func runStock(cmd *cobra.Command, f stockFlags, args []string) error {
+func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	id, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || id < 1 {
 		return usage("PRODUCT %q: want a number from 1", args[0])
+	}
+	if err := checkLang(f.lang); err != nil {
+		return err
 	}
 	switch {
 	case f.segments < 0:
@@ -68,25 +78,68 @@ func runStock(cmd *cobra.Command, f stockFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(p)
-	if err != nil {
+	return f.output.write(cmd, func(w io.Writer, form string) error {
+		if form == formText {
+			return printProduct(w, p, f.lang)
+		}
+		text, err := json.Marshal(p)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s\n", text)
+		}
 		return err
+	})
+}
+
+// printProduct prints the stock of a product, a line per store.
+func printProduct(w io.Writer, p api.Product, lang string) error {
+	text := fmt.Sprintf("product %d\n", p.ProductID)
+	if lang == "zh" {
+		text = fmt.Sprintf("商品 %d\n", p.ProductID)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
+	for _, store := range api.Stores {
+		if n, there := p.Stock[store]; there {
+			text += fmt.Sprintf("  %-5s  %d\n", store, n)
+		}
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
-func setStock(cmd *cobra.Command, c *loadtest.Control, f stockFlags, id int64, units string) error {
+func setStock(cmd *cobra.Command, c *loadtest.Control, f *stockFlags, id int64, units string) error {
 	n, err := strconv.ParseInt(units, 10, 64)
 	if err != nil || n < 0 {
 		return usage("UNITS %q: want a number from 0", units)
 	}
 	if f.ifNew {
-		var p *loadtest.ProblemError
-		_, err := c.Product(cmd.Context(), id)
-		if err == nil || !errors.As(err, &p) || p.Problem.Code != api.UnknownProduct {
+		if known, err := productIsKnown(cmd.Context(), c, id); known || err != nil {
 			return err
 		}
 	}
 	return c.SetStock(cmd.Context(), id, n, f.segments)
+}
+
+// productIsKnown says whether the service has the product.
+func productIsKnown(ctx context.Context, c *loadtest.Control, id int64) (bool, error) {
+	var p *loadtest.ProblemError
+	_, err := c.Product(ctx, id)
+	if errors.As(err, &p) && p.Problem.Code == api.UnknownProduct {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// firstProduct is the product that the commands of the documents sell.
+const firstProduct = 101
+
+// firstStock makes product 101, with 5000 units, unless it is there: a stack that has just been started has none, and a curl of the documents would get 404.
+func firstStock(ctx context.Context, s *localstack.Stack) error {
+	c, err := loadtest.NewControl(s.URL, s.Token)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if known, err := productIsKnown(ctx, c, firstProduct); known || err != nil {
+		return err
+	}
+	return c.SetStock(ctx, firstProduct, 5000, 0)
 }

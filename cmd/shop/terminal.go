@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"lastitem/internal/audit"
+	"lastitem/internal/columns"
+	"lastitem/internal/stock"
 	"lastitem/loadtest"
+	"lastitem/loadtest/report"
+	"lastitem/loadtest/words"
 )
 
 // terminal returns whether w is a terminal, and how many columns it has: those of COLUMNS if w is none and COLUMNS is set,
@@ -33,18 +40,10 @@ func terminal(w io.Writer) (is bool, columns int) {
 }
 
 // styleFor returns how to draw on w: in colour only on a terminal that does not refuse it (NO_COLOR, TERM=dumb).
-func styleFor(w io.Writer, lang string, noColor bool) loadtest.Style {
+func styleFor(w io.Writer, lang string, noColor bool) report.Style {
 	is, columns := terminal(w)
 	color := is && !noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	return loadtest.Style{Lang: lang, Width: columns, Color: color}
-}
-
-// checkLang refuses a language that no report is written in.
-func checkLang(lang string) error {
-	if !slices.Contains(loadtest.Languages, lang) {
-		return usage("--lang %q: want %s", lang, strings.Join(loadtest.Languages, " or "))
-	}
-	return nil
+	return report.Style{Lang: lang, Width: columns, Color: color}
 }
 
 // How often a line on a terminal is rewritten at most, and how often elsewhere a run that takes long gets another line.
@@ -57,19 +56,21 @@ const (
 // when a run has ended, and every slowTick until then.
 type progressLine struct {
 	w        io.Writer
+	lang     string
 	terminal bool
 	lines    bool
 	columns  int
 	last     time.Time
+	course   course
 }
 
 // newProgress returns the progress for w; nil, which is told nothing, where quiet.
-func newProgress(w io.Writer, quiet, lines bool) *progressLine {
+func newProgress(w io.Writer, lang string, quiet, lines bool) *progressLine {
 	if quiet {
 		return nil
 	}
 	is, columns := terminal(w)
-	return &progressLine{w: w, terminal: is && os.Getenv("TERM") != "dumb", lines: lines, columns: columns}
+	return &progressLine{w: w, lang: lang, terminal: is && os.Getenv("TERM") != "dumb", lines: lines, columns: columns}
 }
 
 // step is the callback of loadtest.Compare.
@@ -79,12 +80,16 @@ func (p *progressLine) step(s loadtest.Step) {
 	}
 	text := fmt.Sprintf("[%d/%d] %s", s.Index, s.Total, s.Mode)
 	if s.Repetition > 1 {
-		text += fmt.Sprintf(" (repetition %d)", s.Repetition)
+		text += fmt.Sprintf(progressWords[p.lang].repetition, s.Repetition)
+	}
+	if s.Running == nil {
+		p.course = course{}
 	}
 	switch {
 	case s.Done:
-		text += doneText(s)
+		text += doneText(s, p.lang)
 	case s.Running != nil:
+		p.course.take(*s.Running)
 		every := tick // a terminal that is written to more often only flickers
 		if !p.terminal {
 			every = slowTick
@@ -92,7 +97,7 @@ func (p *progressLine) step(s loadtest.Step) {
 		if time.Since(p.last) < every {
 			return
 		}
-		text += fmt.Sprintf(" %.1fs", s.Elapsed.Seconds()) + runningText(*s.Running)
+		text += fmt.Sprintf(" %.1fs", s.Elapsed.Seconds()) + runningText(*s.Running, p.course.text(p.lang), p.lang)
 	case !p.terminal:
 		p.last = time.Now()
 		return
@@ -107,8 +112,12 @@ func (p *progressLine) write(text string, stay bool) {
 		fmt.Fprintln(p.w, text)
 		return
 	}
-	if p.columns > 1 && len(text) >= p.columns {
-		text = text[:p.columns-1] // ASCII: names of modes, phases and numbers
+	if p.columns > 1 && columns.Width(text) >= p.columns {
+		runes := []rune(text)
+		for columns.Width(string(runes)) >= p.columns {
+			runes = runes[:len(runes)-1]
+		}
+		text = string(runes)
 	}
 	end := ""
 	if stay {
@@ -124,31 +133,124 @@ func (p *progressLine) clear() {
 	}
 }
 
+// progressWords are the words of the progress, by language.
+var progressWords = map[string]struct {
+	repetition, interrupted, failed string
+	rate, driving                   string
+	drivingFailed, drivingDrops     string
+	phases                          map[loadtest.Phase]string
+	findings                        map[audit.Finding]string
+}{
+	"en": {
+		repetition: " (repetition %d)", interrupted: " interrupted", failed: " failed",
+		rate: "  %s %.0f/s", driving: "  accepted %d, refused %d", drivingFailed: ", failed %d", drivingDrops: ", dropped %d",
+	},
+	"zh": {
+		repetition: "（第 %d 轮）", interrupted: " 已中断", failed: " 失败",
+		rate: "  %s %.0f/秒", driving: "  成功 %d，拒绝 %d", drivingFailed: "，失败 %d", drivingDrops: "，丢弃 %d",
+		phases: map[loadtest.Phase]string{
+			loadtest.Resetting: "重置库存", loadtest.Warming: "预热", loadtest.Settling: "等待结果确定", loadtest.Judging: "判定",
+		},
+		findings: map[audit.Finding]string{
+			audit.Confirmed: "符合声明", audit.Contradicted: "与声明矛盾", audit.Undecided: "未定", audit.Unclaimed: "无声明",
+		},
+	},
+}
+
 // doneText words how a run ended.
-func doneText(s loadtest.Step) string {
+func doneText(s loadtest.Step, lang string) string {
+	words := progressWords[lang]
 	text := fmt.Sprintf(" ... %.1fs", s.Elapsed.Seconds())
 	switch {
 	case errors.Is(s.Err, context.Canceled):
-		return text + " interrupted"
+		return text + words.interrupted
 	case s.Err != nil && s.Result == nil:
-		return text + " failed"
+		return text + words.failed
 	case s.Result != nil && s.Result.Finding != "":
-		return text + " " + string(s.Result.Finding)
+		return text + " " + cmp.Or(words.findings[s.Result.Finding], string(s.Result.Finding))
 	}
 	return text
 }
 
-// runningText words where a run is.
-func runningText(p loadtest.Progress) string {
-	if p.Phase != loadtest.Driving {
-		return " " + string(p.Phase)
+// courseLength is how many rates the sparkline of a run shows, of courseStep each.
+const (
+	courseLength = 16
+	courseStep   = 200 * time.Millisecond
+)
+
+// course is how many requests were accepted per second of late.
+type course struct {
+	rates    []float64
+	elapsed  time.Duration
+	accepted int64
+}
+
+// take adds the rate since the last report, if that is long enough ago.
+func (c *course) take(p loadtest.Progress) {
+	d := p.Elapsed - c.elapsed
+	if p.Phase != loadtest.Driving || d < courseStep/2 {
+		return
 	}
-	text := fmt.Sprintf(" %3.0f%%  accepted %d, refused %d", 100*p.Done, p.Accepted, p.Refused)
+	c.rates = append(c.rates, float64(p.Accepted-c.accepted)/d.Seconds())
+	c.rates = c.rates[max(0, len(c.rates)-courseLength):]
+	c.elapsed, c.accepted = p.Elapsed, p.Accepted
+}
+
+// text draws the rates, and writes the last; "" while there are none.
+func (c *course) text(lang string) string {
+	if len(c.rates) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(progressWords[lang].rate, columns.Spark(c.rates), c.rates[len(c.rates)-1])
+}
+
+// runningText words how far a run is; course is its course.
+func runningText(p loadtest.Progress, course, lang string) string {
+	words := progressWords[lang]
+	if p.Phase != loadtest.Driving {
+		return " " + cmp.Or(words.phases[p.Phase], string(p.Phase))
+	}
+	text := fmt.Sprintf(" %3.0f%%", 100*p.Done) + course + fmt.Sprintf(words.driving, p.Accepted, p.Refused)
 	if p.Failed > 0 {
-		text += fmt.Sprintf(", failed %d", p.Failed)
+		text += fmt.Sprintf(words.drivingFailed, p.Failed)
 	}
 	if p.Dropped > 0 {
-		text += fmt.Sprintf(", dropped %d", p.Dropped)
+		text += fmt.Sprintf(words.drivingDrops, p.Dropped)
 	}
 	return text
+}
+
+// addLang declares --lang. Its default is the language of the user's locale, as for other programs with translated messages.
+func addLang(set *pflag.FlagSet, lang *string) {
+	set.StringVar(lang, "lang", localeLanguage(os.Getenv), "language of the text: en or zh (default: by LC_ALL, LC_MESSAGES or LANG)")
+	set.Lookup("lang").DefValue = "" // what it is here would differ from one machine's help to another's
+}
+
+// localeLanguage is the language of the locale that the environment names, if reports are written in it, else English.
+func localeLanguage(getenv func(string) string) string {
+	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
+		if locale := getenv(name); locale != "" {
+			if strings.HasPrefix(strings.ToLower(locale), "zh") {
+				return "zh"
+			}
+			return "en"
+		}
+	}
+	return "en"
+}
+
+// checkLang refuses a language that no report is written in.
+func checkLang(lang string) error {
+	if !slices.Contains(words.Languages, lang) {
+		return usage("--lang %q: want %s", lang, orList(words.Languages))
+	}
+	return nil
+}
+
+// in returns the text in the language lang ("zh", else English).
+func in(t stock.Text, lang string) string {
+	if lang == "zh" {
+		return t.Zh
+	}
+	return t.En
 }

@@ -19,7 +19,10 @@ import (
 type traceFlags struct {
 	store, key, lang, backend string
 	quantity                  int64
-	stable, json              bool
+	hold, ttl                 time.Duration
+	depth                     int
+	rival, stable             bool
+	output                    output
 }
 
 func newTrace() *cobra.Command {
@@ -30,25 +33,29 @@ func newTrace() *cobra.Command {
 		Long: `Starts private servers (real ones found on PATH, else embedded ones; it says which) and one replica, puts 100 units of a
 product in stock, deducts by the mode, and lists what passed between the replica and its servers: when each command was sent,
 how long its answer took, when the server itself saw it and how long it worked on it, and what its scripts did inside.`,
-		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace idempotent --key order-4711 --json",
+		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace watchdog --hold 25s --rival\n  shop trace idempotent --key order-4711 -o json",
 		Args:    arguments(1, 1),
-		RunE:    run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, f, args[0]) }),
+		RunE:    run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, &f, args[0]) }),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.store, "store", "", "where the count lives, one of the mode's stores in 'shop modes' (default: the first)")
 	flags.Int64Var(&f.quantity, "quantity", 1, "how many to deduct, of 100")
 	flags.StringVar(&f.key, "key", "trace-1", "the Idempotency-Key of the request")
-	flags.StringVar(&f.lang, "lang", "en", "language: en or zh")
+	flags.DurationVar(&f.hold, "hold", 0, "how long the work takes under the lock, at most 30s: shows renewals; on modes that list hold_ms")
+	flags.IntVar(&f.depth, "depth", -1, "how often the holder enters its lock again (default: once with --hold, where the lock is reentrant)")
+	flags.BoolVar(&f.rival, "rival", false, "with --hold: another request waits for the lock meanwhile, and gets it after the release")
+	flags.DurationVar(&f.ttl, "ttl", 0, "TTL of the locks, at least 50ms (default: SHOP_LOCK_TTL)")
 	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only, so not for kafka)")
-	flags.BoolVar(&f.json, "json", false, "print JSON")
-	flags.BoolVar(&f.stable, "stable", false, "print the commands alone, and <words> for what differs from run to run")
-	cmd.MarkFlagsMutuallyExclusive("json", "stable")
+	flags.BoolVar(&f.stable, "stable", false, "text: only the commands, with <words> in place of what differs from run to run")
+	f.output.add(cmd, formText, formJSON)
+	f.output.addOldForms(cmd, formJSON)
+	addLang(flags, &f.lang)
 	return cmd
 }
 
 // deduction checks the command line and says what is to be traced.
-func (f traceFlags) deduction(name string) (trace.Deduction, error) {
+func (f *traceFlags) deduction(name string) (trace.Deduction, error) {
 	modes := stock.Modes()
 	i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == name })
 	switch {
@@ -56,13 +63,18 @@ func (f traceFlags) deduction(name string) (trace.Deduction, error) {
 		return trace.Deduction{}, noMode(name)
 	case f.quantity < 1 || f.quantity > trace.Stock:
 		return trace.Deduction{}, usage("--quantity %d: want 1 to %d", f.quantity, trace.Stock)
+	case f.stable && f.output.form != formText:
+		return trace.Deduction{}, usage("--stable goes with the text, not with --output %s", f.output.form)
 	case f.key == "":
 		return trace.Deduction{}, usage("--key is empty")
 	}
 	if err := checkBackendFlag(f.backend); err != nil {
 		return trace.Deduction{}, err
 	}
-	d := trace.Deduction{Mode: modes[i], Quantity: f.quantity, Key: f.key, Store: stock.Store(f.store)}
+	d := trace.Deduction{Mode: modes[i], Quantity: f.quantity, Key: f.key, Store: stock.Store(f.store), Rival: f.rival}
+	if err := f.experiment(&d); err != nil {
+		return trace.Deduction{}, err
+	}
 	if len(d.Mode.Stores) > 0 && d.Store == "" {
 		d.Store = d.Mode.Stores[0]
 	}
@@ -75,7 +87,26 @@ func (f traceFlags) deduction(name string) (trace.Deduction, error) {
 	return d, checkLang(f.lang)
 }
 
-func runTrace(cmd *cobra.Command, f traceFlags, name string) error {
+// experiment sets how the lock is to be held.
+func (f *traceFlags) experiment(d *trace.Deduction) error {
+	d.Hold = stock.Hold{Work: f.hold, Depth: max(0, f.depth)}
+	if f.depth < 0 && f.hold > 0 && slices.Contains(d.Mode.Holds, stock.DepthField) {
+		d.Hold.Depth = 1
+	}
+	switch {
+	case f.rival && f.hold == 0:
+		return usage("--rival needs --hold: how long the first one holds the lock")
+	case f.ttl != 0 && (f.ttl < 50*time.Millisecond || f.ttl > time.Minute):
+		return usage("--ttl %s: want 50ms to 1m", f.ttl)
+	}
+	req := stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}}, Hold: d.Hold}
+	if err := errors.Join(req.Check(), d.Mode.CheckHold(d.Hold)); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+func runTrace(cmd *cobra.Command, f *traceFlags, name string) error {
 	d, err := f.deduction(name)
 	if err != nil {
 		return err
@@ -88,9 +119,9 @@ func runTrace(cmd *cobra.Command, f traceFlags, name string) error {
 }
 
 // traceOnce starts the servers, traces, and prints.
-func traceOnce(cmd *cobra.Command, f traceFlags, d trace.Deduction) error {
+func traceOnce(cmd *cobra.Command, f *traceFlags, d trace.Deduction) error {
 	var log stackLog // told with an error only: the table names the servers
-	t, err := trace.New(cmd.Context(), tracing([]stock.Mode{d.Mode}, f.backend, log.to(io.Discard)))
+	t, err := trace.New(cmd.Context(), tracing([]stock.Mode{d.Mode}, f.backend, log.to(io.Discard), f.ttl))
 	if err != nil {
 		for _, line := range log.lines() {
 			err = fmt.Errorf("%w\n%s", err, line)
@@ -102,24 +133,33 @@ func traceOnce(cmd *cobra.Command, f traceFlags, d trace.Deduction) error {
 	if err != nil {
 		return err
 	}
-	switch w := cmd.OutOrStdout(); {
-	case f.json:
-		return t.WriteJSON(w, tr)
-	case f.stable:
-		return tr.WriteStable(w)
-	default:
+	return f.output.write(cmd, func(w io.Writer, form string) error {
+		switch {
+		case form == formJSON:
+			return t.WriteJSON(w, tr)
+		case f.stable:
+			return tr.WriteStable(w)
+		}
 		return t.WriteTable(w, tr, f.lang)
-	}
+	})
 }
 
 // tracing are the options of a tracer of modes, whose replica is composed as that of 'shop serve'.
-func tracing(modes []stock.Mode, backendKind string, log func(string, ...any)) trace.Options {
-	return trace.Options{Modes: modes, Backend: backendKind, Log: log, Advice: adviser("trace", backendKind, false), Start: startTraced}
+func tracing(modes []stock.Mode, backendKind string, log func(string, ...any), ttl time.Duration) trace.Options {
+	usual, err := defaults()
+	if err == nil && ttl == 0 {
+		ttl = usual.LockTTL
+	}
+	return trace.Options{Modes: modes, Backend: backendKind, Log: log, TTL: ttl, Advice: adviser("trace", backendKind, false), Start: startTraced}
 }
 
 func startTraced(s trace.Servers) (*trace.Replica, error) {
+	usual, err := defaults()
+	if err != nil {
+		return nil, err
+	}
 	r, err := newReplica(config{
-		Replica: "1", Token: s.Token, DefaultMode: "lease-seq", Prefix: "lastitem:", LockTTL: 10 * time.Second, Conns: 16,
+		Replica: usual.Replica, Token: s.Token, DefaultMode: usual.DefaultMode, Prefix: usual.Prefix, LockTTL: s.TTL, Conns: 16,
 		Redis: s.Redis, SQL: s.SQL, Redlock: s.Redlock, Etcd: s.Etcd, ZooKeeper: s.ZooKeeper, Consul: s.Consul, Kafka: s.Kafka,
 		kafkaDial: s.KafkaDial, Missing: s.Missing,
 	}, slog.New(slog.DiscardHandler))

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "embedded-kafka" {
 		main()
 	}
+	_ = os.Setenv("LC_ALL", "C") // the texts that the tests look for are English; the processes that they start inherit it
 	os.Exit(m.Run())
 }
 
@@ -50,7 +51,7 @@ func TestTraces(t *testing.T) {
 			modes = append(modes, m)
 		}
 	}
-	tracer, err := trace.New(t.Context(), tracing(modes, localstack.Auto, t.Logf))
+	tracer, err := trace.New(t.Context(), tracing(modes, localstack.Auto, t.Logf, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +179,14 @@ func TestTraceRefuses(t *testing.T) {
 		{"unsafe --quantity 101", "--quantity 101"},
 		{"unsafe --lang fr", `--lang "fr"`},
 		{"unsafe --backend docker", "--backend docker"},
+		{"watchdog --hold 31s", "hold_ms: must be between 0 and 30000"},
+		{"watchdog --hold 1s --depth 11", "depth: must be between 0 and 10"},
+		{"lua-lock --hold 1s --depth 1", "has no lock that its holder can enter again"},
+		{"unsafe --hold 1s", "takes no lock on the product"},
+		{"watchdog --rival", "--rival needs --hold"},
+		{"watchdog --hold 1s --ttl 10ms", "--ttl 10ms"},
 		{"kafka --backend local", "--backend local: kafka needs Kafka"},
-		{"unsafe --json --stable", "none of the others can be"},
+		{"unsafe -o json --stable", "--stable goes with the text"},
 		{"", "missing: want shop trace MODE"},
 		{"unsafe mutex", `unexpected argument "mutex"`},
 	} {
@@ -200,7 +207,7 @@ type tracedStep struct {
 	RanUS   *int64 `json:"ran_us"`
 }
 
-// tracedJSON is what 'shop trace --json' prints.
+// tracedJSON is what 'shop trace -o json' prints.
 type tracedJSON struct {
 	Status  int               `json:"status"`
 	Servers map[string]string `json:"servers"`
@@ -244,7 +251,7 @@ func testTrace(t *testing.T, shop string) {
 // traceEmbedded traces a mode on embedded servers, in a process of its own.
 func traceEmbedded(t *testing.T, shop, mode string) (got tracedJSON) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "--json", "--quantity", "3").Output()
+	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "-o", "json", "--quantity", "3").Output()
 	if err != nil {
 		t.Fatalf("shop trace %s: %v\n%s", mode, err, out)
 	}

@@ -80,7 +80,7 @@ func testTrackRecord(t *testing.T, shop string) {
 			case lab:
 				runLabRecord(t, shop, strings.Fields(args), r.shows)
 			case ours:
-				out, code := runShop(t, shop, append(strings.Fields(args), "--json", "")...)
+				out, code := runShop(t, shop, append(strings.Fields(args), "--out", "")...)
 				if code != exitOK || !strings.Contains(out, r.shows) {
 					t.Errorf("exit %d, want %d with %q:\n%s", code, exitOK, r.shows, out)
 				}
@@ -117,7 +117,7 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 			need.Missing(t, localstack.Compiler, err)
 		}
 	}
-	out, code := runShop(t, shop, append(args, "--json")...)
+	out, code := runShop(t, shop, append(args, "-o", "json")...)
 	var res struct {
 		Cells []struct {
 			Found string `json:"found"`

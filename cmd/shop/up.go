@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,17 +17,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/localstack/guest"
 )
 
 // upFlags are the flags of 'shop up'.
 type upFlags struct {
 	port, replicas int
-	backend        string
-	own            ownServers
-	json           bool
+	backend, env   string
+	own            guest.Servers
+	output         output
 	lang           string
 	noRestart      bool
 	keepFailing    bool
+	noConsole      bool
 	rtt            time.Duration
 }
 
@@ -51,28 +52,35 @@ Kafka broker, real where there are Java and its jars (scripts/real-kafka fetches
 Replicas and the balancer are started again when they die; so is a store whose data outlive it (MySQL,
 MariaDB, etcd, ZooKeeper, Kafka). Where another one dies the stack ends and says what was lost.
 
-The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one.`,
+A browser that opens the address of the balancer gets the console of 'shop play'; curl gets the list of endpoints.
+
+The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one. --env writes a file
+that sets it in another shell, together with REDIS and SQL, the addresses of the private servers; the file is deleted at the end.`,
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
 		Args: arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, f) }),
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, &f) }),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVar(&f.port, "port", 8080, "port of the balancer on 127.0.0.1; 0 takes a free one")
 	flags.IntVar(&f.replicas, "replicas", 3, "number of replicas")
 	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
-	f.own.add(flags)
+	addOwn(flags, &f.own)
+	flags.StringVar(&f.env, "env", "", "file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and SQL")
+	flags.Lookup("env").Value = fileValue{flags.Lookup("env").Value}
 	flags.BoolVar(&f.noRestart, "no-restart", false, "end the stack when a part of it dies; else replicas, balancer and durable stores are started again")
 	flags.BoolVar(&f.keepFailing, "keep-failing", false, "keep a replica that fails in the balancer's round, for a fault under test")
+	flags.BoolVar(&f.noConsole, "no-console", false, "leave out the console and GET /events, as on a production 'shop serve'")
 	addRTT(flags, &f.rtt, "")
-	flags.BoolVar(&f.json, "json", false, "print the addresses as JSON")
-	flags.StringVar(&f.lang, "lang", "en", "language of what to do next: en or zh")
+	f.output.add(cmd, formText, formJSON)
+	f.output.addOldForms(cmd, formJSON)
+	addLang(flags, &f.lang)
 	return cmd
 }
 
 // up starts the stack, prints it, and runs it until ctx ends, or until a part dies that cannot be restarted.
-func up(cmd *cobra.Command, f upFlags) error {
+func up(cmd *cobra.Command, f *upFlags) error {
 	switch {
 	case f.replicas < 1 || f.replicas > maxReplicas:
 		return usage("--replicas %d: want 1 to %d, each is a process of its own", f.replicas, maxReplicas)
@@ -82,7 +90,7 @@ func up(cmd *cobra.Command, f upFlags) error {
 	if err := cmp.Or(checkBackendFlag(f.backend), checkLang(f.lang)); err != nil {
 		return err
 	}
-	far, err := newFarther(cmd.Flags(), f.rtt, f.own.given(cmd.Flags()))
+	far, err := newFarther(cmd.Flags(), f.rtt, f.lang, givenFlag(cmd.Flags(), ownFlags...))
 	if err != nil {
 		return err
 	}
@@ -90,14 +98,20 @@ func up(cmd *cobra.Command, f upFlags) error {
 	if _, err := newGuest(cmd.Context(), f.own); err != nil { // only to see that they answer
 		return err
 	}
-	o := f.own.options(localstack.Options{
+	var log stackLog
+	o := f.own.Options(localstack.Options{
 		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(),
 		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser("up", f.backend, true),
-		Log: func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) },
+		Lang: f.lang, Log: log.to(cmd.ErrOrStderr()),
 	})
 	if f.port != 0 {
 		o.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port))
 	}
+	con, err := f.listen(&o, &log)
+	if err != nil {
+		return err
+	}
+	defer con.close()
 	ctx := cmd.Context()
 	stack, err := localstack.Start(ctx, far.options(o))
 	if err != nil {
@@ -110,14 +124,31 @@ func up(cmd *cobra.Command, f upFlags) error {
 		return err
 	}
 	far.say(stack, o.Log)
-	if err := printStack(cmd.OutOrStdout(), stack, f); err != nil {
+	if err := con.serve(ctx, stack, f, o.Log); err != nil {
 		return errors.Join(err, stack.Close())
+	}
+	if err := firstStock(ctx, stack); err != nil {
+		o.Log("%v", err) // a server that is given may be down for now
+	}
+	removeEnv, err := writeEnv(f.env, stack)
+	if err != nil {
+		return errors.Join(err, stack.Close())
+	}
+	printed := f.output.write(cmd, func(w io.Writer, form string) error {
+		if form == formJSON {
+			return writeStackJSON(w, stack, f)
+		}
+		return printStack(w, stack, f)
+	})
+	if printed != nil {
+		return errors.Join(printed, removeEnv(), stack.Close())
 	}
 	select {
 	case <-ctx.Done():
 	case <-stack.Done():
 	}
-	return errors.Join(stack.Err(), stack.Close())
+	con.close()
+	return errors.Join(stack.Err(), removeEnv(), stack.Close())
 }
 
 // drainEnv is the drain of replicas behind a balancer of ours, which keeps idle connections for 4 s; SHOP_DRAIN replaces it.
@@ -131,26 +162,29 @@ func checkBackendFlag(kind string) error {
 	return nil
 }
 
-// printStack prints where everything is. Passwords of servers that the user gave are masked in the text.
-func printStack(w io.Writer, s *localstack.Stack, f upFlags) error {
-	if f.json {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		all := map[string]any{
-			"url": s.URL, "token": s.Token, "balancer": s.Balancer, "replicas": s.Replicas,
-			"redis": s.Redis, "sql": s.SQL, "logs": s.Dir,
-		}
-		if f.rtt > 0 {
-			all["rtt"] = f.rtt.String()
-		}
-		for _, x := range s.Extras() {
-			all[x.Name] = x.Services[0]
-			if x.Name == localstack.Redlock {
-				all[x.Name] = x.Services
-			}
-		}
-		return enc.Encode(all)
+// writeStackJSON writes all addresses, with the passwords.
+func writeStackJSON(w io.Writer, s *localstack.Stack, f *upFlags) error {
+	all := map[string]any{
+		"url": s.URL, "token": s.Token, "balancer": s.Balancer, "replicas": s.Replicas,
+		"redis": s.Redis, "sql": s.SQL, "logs": s.Dir,
 	}
+	if f.rtt > 0 {
+		all["rtt"] = f.rtt.String()
+	}
+	if !f.noConsole {
+		all["console"] = consoleAddress(s.URL, s.Token)
+	}
+	for _, x := range s.Extras() {
+		all[x.Name] = x.Services[0]
+		if x.Name == localstack.Redlock {
+			all[x.Name] = x.Services
+		}
+	}
+	return writeIndented(w, all)
+}
+
+// printStack prints where everything is. Passwords of servers that the user gave are masked.
+func printStack(w io.Writer, s *localstack.Stack, f *upFlags) error {
 	// A private server's password is shown: it is how one gets in with redis-cli or mariadb.
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, where, what string) { fmt.Fprintf(t, "  %s\t%s\t%s\n", name, where, what) }
@@ -173,6 +207,9 @@ func printStack(w io.Writer, s *localstack.Stack, f upFlags) error {
 	if f.rtt > 0 {
 		line("rtt", f.rtt.String(), text.rtt)
 	}
+	if !f.noConsole {
+		line("console", consoleAddress(s.URL, s.Token), text.console)
+	}
 	line("token", s.Token, text.token)
 	line("logs", s.Dir, "")
 	if err := t.Flush(); err != nil {
@@ -190,22 +227,35 @@ func printStack(w io.Writer, s *localstack.Stack, f upFlags) error {
   curl %[1]s/products/101
 
 %[6]s
-`, s.URL, s.Token, exports(s), text.shell, text.try, text.end)
+`, s.URL, s.Token, forAnotherShell(s, f.env), text.shell, text.try, text.end)
 	return err
 }
 
 // upTexts are the sentences around the addresses, by language.
-var upTexts = map[string]struct{ token, shell, try, end, rtt string }{
+var upTexts = map[string]struct{ token, shell, try, end, rtt, console string }{
 	"en": {
 		"for the routes that set stock (SHOP_ADMIN_TOKEN)", "For another shell:",
 		"Put 100 of product 101 in stock, sell one, look:", "Ctrl-C ends it all.",
 		"round trip from each replica to its servers; the addresses above bypass the delay",
+		"the modes in the browser, live",
 	},
 	"zh": {
 		"设置库存的接口所需的管理员令牌（SHOP_ADMIN_TOKEN）", "在另一个终端里：",
 		"给商品 101 上架 100 件，卖一件，再看库存：", "按 Ctrl-C 全部停止。",
 		"各副本到后端的往返时间；上面列出的是后端自身的地址，直连不经过这段延迟",
+		"在浏览器里运行各模式并实时观看",
 	},
+}
+
+// forAnotherShell is what to type in another shell: the file that has the variables, or the line that sets them.
+func forAnotherShell(s *localstack.Stack, env string) string {
+	if env == "" {
+		return exports(s)
+	}
+	if !strings.Contains(env, "/") { // else a shell searches its PATH for it
+		env = "./" + env
+	}
+	return ". " + shellWord(env)
 }
 
 // exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own servers, so that

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,7 +23,7 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	line := ""
 	for lang, end := range map[string]string{"en": "Ctrl-C ends it all.", "zh": "按 Ctrl-C 全部停止。"} {
 		var out bytes.Buffer
-		if err := printStack(&out, stack, upFlags{lang: lang}); err != nil {
+		if err := printStack(&out, stack, &upFlags{lang: lang}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), end) {
@@ -40,6 +42,45 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	stack.Redis.PID, stack.SQL.Kind, stack.SQL.URL = 0, "given", "shop:secret@tcp(db)/x"
 	if line := exports(stack); strings.Contains(line, "REDIS=") || strings.Contains(line, "secret") {
 		t.Errorf("with servers of the user's own: %s, want the token alone", line)
+	}
+}
+
+// The file of --env sets the same variables in a shell that sources it, only its owner may read it, and it replaces an older one.
+func TestUpWritesAFileToSource(t *testing.T) {
+	t.Parallel()
+	stack := &localstack.Stack{
+		Token: "it's a token", Redis: localstack.Service{URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
+		SQL: localstack.Service{Kind: "mariadbd", URL: "root@tcp(127.0.0.1:2)/x"},
+	}
+	file := filepath.Join(t.TempDir(), "out", "up.env")
+	for range 2 {
+		if _, err := writeEnv(file, stack); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, 0o644); err != nil { // what another run left
+			t.Fatal(err)
+		}
+	}
+	remove, err := writeEnv(file, stack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i, err := os.Stat(file); err != nil || i.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want a file that only its owner can read", i, err)
+	}
+	line := forAnotherShell(stack, file)
+	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+` && printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
+	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
+		t.Errorf("%s sets %q (%v), want %q", line, got, err, want)
+	}
+	if got, want := forAnotherShell(stack, "up.env"), ". './up.env'"; got != want {
+		t.Errorf("a file of the current directory: %s, want %s", got, want)
+	}
+	if err := remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%v; want the file removed at the end", err)
 	}
 }
 

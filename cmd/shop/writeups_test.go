@@ -12,11 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/stock"
-	"lastitem/internal/testenv"
 )
 
 // guides are documents in both languages whose commands and names are tested here, by path from the root without ".md".
-var guides = []string{"docs/write-ups", "docs/interview", "docs/locks", "docs/servers", "docs/track-record"}
+var guides = []string{"docs/write-ups", "docs/articles", "docs/choose", "docs/glossary", "docs/interview", "docs/locks", "docs/servers", "docs/track-record"}
 
 // knownModes are the names that a document may use.
 func knownModes() map[string]bool {
@@ -189,28 +188,6 @@ func TestWriteUps(t *testing.T) {
 	}
 }
 
-// TestWriteUpCurls runs the curls of the write-ups against a stack with embedded backends.
-func TestWriteUpCurls(t *testing.T) {
-	t.Parallel()
-	testenv.Program(t, "curl", "curl")
-	stack := embeddedStack(t, 1)
-	commands := []string{`curl -X PUT localhost:8080/products/101/stock -H "Authorization: Bearer $` + envToken + `" ` +
-		`-H 'Content-Type: application/json' -d '{"stock":5}'`}
-	for _, c := range claimsOf(t, "docs/write-ups.md") {
-		if strings.HasPrefix(c.command, "curl ") {
-			commands = append(commands, c.command)
-		}
-	}
-	for _, command := range commands {
-		if status, body := curl(t, stack, command); status != "200" {
-			t.Errorf("%s\nanswers %s, want 200: %s", command, status, body)
-		}
-	}
-	if len(commands) < 2 {
-		t.Error("no curl at all: the test does not see what it should")
-	}
-}
-
 // folderOf is where a package of that name is.
 func folderOf(pkg string) string {
 	switch pkg {
@@ -220,6 +197,22 @@ func folderOf(pkg string) string {
 		return "internal/lock/" + pkg
 	}
 	return "internal/" + pkg
+}
+
+// wantTwelve: the first twelve questions are those of the write-ups, each with a short answer, the usual wrong one and what follows.
+func wantTwelve(t *testing.T, name string, questions []string) {
+	t.Helper()
+	parts := []string{"\n**In 30 seconds:** ", "\n**Often answered, and wrong:** ", "\n**Then they ask:** "}
+	if strings.Contains(name, ".zh.") {
+		parts = []string{"\n**30 秒回答：**", "\n**常见错误答案：**", "\n**追问：**"}
+	}
+	for i, q := range questions {
+		for _, part := range parts {
+			if n := strings.Count(q, part); n != map[bool]int{true: 1}[i < 12] {
+				t.Errorf("%s: question %d has %q %d times", name, i+1, strings.TrimSpace(part), n)
+			}
+		}
+	}
 }
 
 // TestInterview: every question has one command, and what it prints; what an exhibit prints is held to it by the exhibit.
@@ -239,6 +232,7 @@ func TestInterview(t *testing.T) {
 				t.Errorf("%s: %q has %d commands, want 1", name, title, n)
 			}
 		}
+		wantTwelve(t, name, questions)
 		for _, sub := range subtest.FindAllStringSubmatch(strings.Join(questions, "\n"), -1) {
 			if !strings.Contains(mutants, "\""+strings.ReplaceAll(sub[2], "_", " ")+"\":") {
 				t.Errorf("%s: %s: no such case", name, sub[0])

@@ -28,11 +28,9 @@ var AOFLost = Fault{
 	Happens: func(m api.Mode, store api.Store) bool {
 		return slices.Contains(m.Needs, localstack.Redis) && (lockInRedis(m) || store == api.Redis)
 	},
-	// A lock that outlives its holder's connection is free after its TTL; the schedule does not wait for that.
-	Ignore: "X",
-	Lane:   rig.Equipment{Own: localstack.Redis, Conf: "appendonly yes;appendfsync everysec"},
+	Lane: rig.Equipment{Own: localstack.Redis, Conf: "appendonly yes;appendfsync everysec"},
 	Strike: func(ctx context.Context, p *Play) error {
-		p.Outlive = recovery
+		p.Outlive += recovery
 		synced, err := p.Lane.Logged(ctx, localstack.Redis)
 		if err != nil {
 			return err

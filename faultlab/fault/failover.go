@@ -38,8 +38,6 @@ var Failover = Fault{
 	},
 	AtEnd: true,
 	Lane:  rig.Equipment{Pair: localstack.Redis},
-	// A lock that was replicated is free when its TTL ends; nobody waits for that here.
-	Ignore: "X",
 	Strike: func(ctx context.Context, p *Play) error {
 		if err := p.prepareFailover(ctx); err != nil {
 			return err
@@ -56,17 +54,14 @@ var Failover = Fault{
 	},
 }
 
-// afterFailover makes B ask the promoted node while A is held, then lets A go on, and makes C ask when A and B have their answers.
+// afterFailover makes B ask the promoted node while A is held, then lets A go on, and makes C ask when A and B have their answers: a lock that was
+// replicated, and that nobody could release, is free when its TTL ends.
 func (p *Play) afterFailover(ctx context.Context, a *rig.Pending, pass func()) error {
 	b := p.Ask(p.Lane.B, p.NewKey())
 	p.Settle(ctx, p.Lane.B, b)
+	p.Over(p.Outlive)
 	pass()
-	for _, one := range []*rig.Pending{a, b} {
-		if err := one.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return p.Ask(p.Lane.C, p.NewKey()).Wait(ctx)
+	return p.meet(ctx, a, b)
 }
 
 // prepareFailover does what must be done before the request begins.

@@ -48,7 +48,6 @@ var FailoverSentinel = Fault{
 			return err
 		}
 		p.Note(p.Lane.B, rig.FailedOver, "Sentinel has promoted the replica")
-		p.Over(p.Outlive) // a lock that was replicated is free when its TTL ends; nobody waits for that here
 		return p.afterFailover(ctx, a, pass)
 	},
 }

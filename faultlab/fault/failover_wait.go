@@ -61,7 +61,6 @@ func (p *Play) replaceMaster(ctx context.Context, a *rig.Pending, pass func()) e
 	if err := p.Lane.Replicate(ctx); err != nil {
 		return err
 	}
-	p.Over(p.Outlive) // a lock that was replicated is free when its TTL ends; nobody waits for that here
 	return p.afterFailover(ctx, a, pass)
 }
 

@@ -68,7 +68,7 @@ func (a *Actor) urls() map[string]string {
 // start starts the process and waits until it is ready.
 func (a *Actor) start(ctx context.Context) error {
 	a.starts++
-	launch := Launch{Actor: a.Name, Lane: a.lane.number, TTL: a.lane.TTL, URLs: a.urls(), Token: a.lane.servers.Stack.Token}
+	launch := Launch{Actor: a.Name, Lane: a.lane.number, TTL: a.lane.TTL, URLs: a.urls(), Token: a.lane.servers.Stack.Token, Patience: a.lane.patience}
 	run, err := a.lane.servers.Stack.Spawn(ctx, localstack.Child{
 		Name:  fmt.Sprintf("lane %d %s %d", a.lane.number, a.Name, a.starts),
 		Argv:  func(addr string) []string { return a.lane.Service.Argv(launch, addr) },

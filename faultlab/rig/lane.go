@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -43,15 +44,18 @@ type Lane struct {
 	back        map[*localstack.Clock]time.Duration // clocks that were set back, and their offset before
 	laneServers map[string]*node                    // the servers of Equipment.Own that the lane has for itself, by name
 	client      *http.Client
-	initial     int64 // the stock that a foreign service was last reset to
+	patience    time.Duration // see LaneOptions.Patience
+	initial     int64         // the stock that a foreign service was last reset to
 }
 
 // LaneOptions say what a lane is for.
 type LaneOptions struct {
 	// Number is below Options.Lanes, and no other lane's.
-	Number    int
-	Service   Service
-	TTL       time.Duration // of the locks that have one
+	Number  int
+	Service Service
+	TTL     time.Duration // of the locks that have one
+	// Patience is how long clients wait for an answer, of the service and of its servers; 0 = 40 s.
+	Patience  time.Duration
 	Equipment Equipment
 }
 
@@ -61,9 +65,9 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 		back:     map[*localstack.Clock]time.Duration{},
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		nginx:    o.Equipment.Nginx,
-		Service:  o.Service, TTL: o.TTL, number: o.Number, servers: s, links: slices.Clone(s.links),
+		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, patience), number: o.Number, servers: s, links: slices.Clone(s.links),
 		// A connection for each request: one that was kept might be to a process that is dead by now.
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience},
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, patience)},
 	}
 	if err := l.startRedis(ctx, o.Equipment); err != nil {
 		return nil, err

@@ -21,13 +21,14 @@ func TestPositions(t *testing.T) {
 	if diff := cmp.Diff([]Position{at("GET", 1), at("SET", 1), at("GET", 2)}, got); diff != "" {
 		t.Errorf("positions (-want +got):\n%s", diff)
 	}
-	// A renewal that came in one run only is no part of the request.
+	// A renewal that came in one run only is no part of the request; a release that was late in one run is.
 	runs := [][]Position{
+		{at("GET", 1), at("SET", 1), at("DEL", 1)},
+		{at("GET", 1), at("PEXPIRE", 1), at("SET", 1), at("DEL", 1)},
 		{at("GET", 1), at("SET", 1)},
-		{at("GET", 1), at("PEXPIRE", 1), at("SET", 1)},
-		{at("PEXPIRE", 1), at("GET", 1), at("SET", 1), at("GET", 2)},
 	}
-	if diff := cmp.Diff([]Position{at("GET", 1), at("SET", 1)}, common(runs)); diff != "" {
-		t.Errorf("what all runs have (-want +got):\n%s", diff)
+	want := []Position{at("GET", 1), at("SET", 1), at("DEL", 1)}
+	if diff := cmp.Diff(want, common(runs)); diff != "" {
+		t.Errorf("what most runs have (-want +got):\n%s", diff)
 	}
 }

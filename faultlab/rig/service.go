@@ -42,6 +42,8 @@ type Launch struct {
 	TTL   time.Duration     // of the locks that have one
 	URLs  map[string]string // of the servers, by variable: SHOP_REDIS, SHOP_SQL, ...
 	Token string            // of those routes that set stock
+	// Patience is how long the replica's clients wait for a server, see [LaneOptions].
+	Patience time.Duration
 }
 
 // Reset is the beginning of a schedule.

@@ -41,9 +41,10 @@ func shopEnv(l Launch, addr string) []string {
 		"SHOP_LOCK_TTL=" + l.TTL.String(),
 		"SHOP_CONNS=8",
 		"SHOP_HEALTH_INTERVAL=0", "SHOP_PURGE_INTERVAL=0",
-		"SHOP_WORK_TIMEOUT=" + patience.String(), "SHOP_REDIS_TIMEOUT=" + patience.String(), "SHOP_SQL_TIMEOUT=" + patience.String(),
-		"SHOP_SETTLE_TIMEOUT=" + patience.String(), "SHOP_ETCD_TIMEOUT=" + patience.String(), "SHOP_CONSUL_TIMEOUT=" + patience.String(),
 		"GOMAXPROCS=2", "GOGC=400",
+	}
+	for _, patient := range []string{"WORK", "REDIS", "SQL", "SETTLE", "ETCD", "CONSUL"} {
+		env = append(env, "SHOP_"+patient+"_TIMEOUT="+l.Patience.String())
 	}
 	for name, to := range l.URLs {
 		env = append(env, name+"="+to)

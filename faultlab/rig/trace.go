@@ -19,8 +19,12 @@ type Path struct {
 	Finished int `json:"finished"`
 }
 
-// tracings is how often a request is traced: a command that is missing in one of the runs is no part of the request.
+// tracings is how often a request is traced: a command that is missing in most of the runs is no part of the request.
 const tracings = 5
+
+// settling is for how long a replica must send nothing before a trace ends. A Redlock answers when a majority of its nodes is released, and
+// releases the others afterwards.
+const settling = 30 * time.Millisecond
 
 // Trace returns the path of a request. Renewals, sweeps and the like come in some runs only, and are left out.
 func (l *Lane) Trace(ctx context.Context, ask Ask) (Path, error) {
@@ -127,10 +131,27 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 	if op := a.Op(); op.Outcome != audit.OK {
 		return nil, 0, fmt.Errorf("faultlab: a deduction by %s without any fault: %s %s", ask.Mode, op.Outcome, op.Code)
 	}
-	if err := l.Quiesce(ctx); err != nil {
-		return nil, 0, err
+	calls, err := l.settled(ctx, s.since)
+	return positions(calls), took, err
+}
+
+// settled waits until A sends nothing more, and returns what it has sent since a call.
+func (l *Lane) settled(ctx context.Context, since int64) ([]wire.Call, error) {
+	for last := -1; ; {
+		if err := l.Quiesce(ctx); err != nil {
+			return nil, err
+		}
+		calls := l.A.Calls(since)
+		if len(calls) == last {
+			return calls, nil
+		}
+		last = len(calls)
+		select {
+		case <-time.After(settling):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	return positions(l.A.Calls(s.since)), took, nil
 }
 
 // positions numbers the commands of a kind.
@@ -148,9 +169,22 @@ func positions(calls []wire.Call) []Position {
 	return all
 }
 
-// common returns the positions that occur in all runs, in the order of the last run.
+// common returns the positions that occur in most runs, in the order of the run that has the most of them, the last of several.
 func common(runs [][]Position) []Position {
-	return slices.DeleteFunc(slices.Clone(runs[len(runs)-1]), func(p Position) bool {
-		return slices.ContainsFunc(runs, func(run []Position) bool { return !slices.Contains(run, p) })
-	})
+	var best []Position
+	for _, run := range runs {
+		usual := slices.DeleteFunc(slices.Clone(run), func(p Position) bool {
+			n := 0
+			for _, other := range runs {
+				if slices.Contains(other, p) {
+					n++
+				}
+			}
+			return 2*n <= len(runs)
+		})
+		if len(usual) >= len(best) {
+			best = usual
+		}
+	}
+	return best
 }

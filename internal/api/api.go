@@ -74,6 +74,8 @@ type Mode struct {
 	Cart bool `json:"cart"`
 	// KeyRequired says that an Idempotency-Key must be sent.
 	KeyRequired bool `json:"key_required"`
+	// Holds lists the fields that a request with the admin token may set to experiment with the mode's lock: "lease_ms", "depth", "hold_ms".
+	Holds []string `json:"holds"`
 	// Segments is into how many segments a run should split the product first; 0 = not segmented.
 	Segments int `json:"segments"`
 	// Baseline marks the mode that touches no store and claims nothing.
@@ -142,7 +144,7 @@ type Order struct {
 	OrderID   string `json:"order_id"`
 	ProductID int64  `json:"product_id"`
 	Quantity  int64  `json:"quantity"`
-	// Remaining is the stock that the deduction believed to leave; absent where nobody knew it.
+	// Remaining is the stock that the deduction left, as far as it knew; absent if unknown.
 	Remaining *int64 `json:"remaining,omitempty"`
 	Mode      string `json:"mode"`
 	Store     Store  `json:"store"`

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -272,30 +271,4 @@ func reason(err error) string {
 		return "not a URL"
 	}
 	return err.Error()
-}
-
-// Redact hides the password in a Redis URL, a MySQL DSN or a mysql:// URL, for logs and messages. Of a URL that is cut off, as at
-// a comma in a password, it hides what stands where a port would and is none.
-func Redact(address string) string {
-	start := 0
-	if i := strings.Index(address, "://"); i >= 0 {
-		start = i + 3
-	}
-	at := strings.LastIndex(address, "@")
-	if at < 0 {
-		host, port, found := strings.Cut(address[start:], ":")
-		if end := strings.IndexAny(port, "/?,"); end >= 0 {
-			port = port[:end]
-		}
-		_, err := strconv.ParseUint(port, 10, 16)
-		if start == 0 || !found || err == nil || strings.HasPrefix(host, "[") {
-			return address
-		}
-		return address[:start] + host + ":***"
-	}
-	colon := strings.Index(address[start:at], ":")
-	if colon < 0 {
-		return address
-	}
-	return address[:start+colon+1] + "***" + address[at:]
 }

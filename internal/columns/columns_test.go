@@ -35,3 +35,16 @@ func TestWidth(t *testing.T) {
 		}
 	}
 }
+
+func TestSpark(t *testing.T) {
+	for want, values := range map[string][]float64{
+		"":         nil,
+		"··":       {0, -1},
+		"▁▄█·█":    {0.1, 0.45, 1, 0, 0.9},
+		"▁▂▃▄▅▆▇█": {1, 10, 20, 30, 40, 50, 60, 70},
+	} {
+		if got := columns.Spark(values); got != want {
+			t.Errorf("columns.Spark(%v) = %q, want %q", values, got, want)
+		}
+	}
+}

@@ -6,21 +6,25 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
 
 // mode writes a mode as the API shows it. Lists are never null, and every claim names all hazards.
-func (h *Handler) mode(s stock.Status) api.Mode {
+func (h *Handler) mode(s shop.Status) api.Mode {
 	m := s.Mode
 	out := api.Mode{
 		Name: m.Name, Title: api.Text{En: m.Title.En, Zh: m.Title.Zh},
-		Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
+		Holds: make([]string, len(m.Holds)), Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
 		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments,
 		Baseline: len(m.Stores) == 0, Default: m.Name == h.DefaultMode,
 		Claims: map[api.Store]map[api.Hazard]api.Outcomes{}, Available: s.Err == nil,
 	}
 	for i, b := range m.Needs {
 		out.Needs[i] = string(b)
+	}
+	for i, field := range m.Holds {
+		out.Holds[i] = string(field)
 	}
 	for i, store := range m.Stores {
 		out.Stores[i] = api.Store(store)
@@ -39,7 +43,7 @@ func (h *Handler) mode(s stock.Status) api.Mode {
 }
 
 // product writes a product as the API shows it: the stock in each store that has it.
-func product(id int64, p stock.Product) api.Product {
+func product(id int64, p shop.Product) api.Product {
 	out := api.Product{ProductID: id, Stock: map[api.Store]int64{}, LeaseSeq: p.LeaseSeq, Segments: p.Segments}
 	for store, units := range p.Stock {
 		out.Stock[api.Store(store)] = units
@@ -47,12 +51,12 @@ func product(id int64, p stock.Product) api.Product {
 	return out
 }
 
-// This file turns the types of package stock into those of package api. It may read the fields of a store's facts, but not
-// name their type: the arrows of the design end at package stock.
+// This file turns the types of package shop into those of package api. It may read the fields of a store's facts, but not
+// name their type: the arrows of the design end at package shop.
 
 // page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be read it
 // gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
-func page(id int64, l stock.Ledger, first bool, asOf time.Time) api.Ledger {
+func page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
 	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
 	if first {
 		out.AsOf = asOf.UTC()
@@ -90,7 +94,7 @@ func keyRow(key []byte, status int, micros int64) api.KeyRow {
 
 // orders merges the orders of a page, the oldest first. The time is by the replicas' clocks, so between two replicas the
 // order is as good as those are; the id settles what they leave open.
-func orders(l stock.Ledger) []api.Order {
+func orders(l shop.Ledger) []api.Order {
 	out := []api.Order{}
 	for store, f := range l.Facts {
 		for _, o := range f.Orders {
@@ -104,7 +108,7 @@ func orders(l stock.Ledger) []api.Order {
 }
 
 // order writes an order row as the API shows it.
-func order(store stock.Store, o stock.Order) api.Order {
+func order(store stock.Store, o shop.Order) api.Order {
 	return api.Order{
 		OrderID: o.ID, ProductID: o.ProductID, Quantity: o.Quantity, Remaining: o.Remaining,
 		Mode: o.Mode, Store: api.Store(store), Replica: o.Replica, Key: api.KeyText(o.Key),

@@ -6,18 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 
-	"lastitem/internal/stock"
+	"lastitem/internal/shop"
 )
 
 // cursor is the content of a next_cursor (JSON in base64url): a reader's position in the rows of a product. It is opaque to clients. It
 // holds no secret, and a forged cursor only gives access to rows that every reader may see.
 type cursor struct {
-	Product int64        `json:"p"`
-	At      stock.Cursor `json:"at"`
+	Product int64       `json:"p"`
+	At      shop.Cursor `json:"at"`
 }
 
 // encodeCursor encodes a cursor; "" at the end of the rows.
-func encodeCursor(product int64, at stock.Cursor) (string, error) {
+func encodeCursor(product int64, at shop.Cursor) (string, error) {
 	if at == nil {
 		return "", nil
 	}
@@ -26,7 +26,7 @@ func encodeCursor(product int64, at stock.Cursor) (string, error) {
 }
 
 // decodeCursor decodes a cursor of a product; nil if there is none.
-func decodeCursor(product int64, text string) (stock.Cursor, error) {
+func decodeCursor(product int64, text string) (shop.Cursor, error) {
 	if text == "" {
 		return nil, nil
 	}

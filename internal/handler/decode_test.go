@@ -62,9 +62,9 @@ func TestDeductionInput(t *testing.T) {
 		{"limits", "?product_id=9223372036854775807&quantity=1000000&wait_ms=30000", "", "",
 			stock.Request{Items: []stock.Item{{ProductID: 1<<63 - 1, Quantity: 1_000_000}}, Wait: 30 * time.Second}},
 		{"cart", "", `{"items":[{"product_id":1},{"quantity":2,"product_id":2}],"store":"redis"}`, jsonType,
-			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 2, Quantity: 2}}, Wait: 3 * time.Second, Store: stock.Redis}},
+			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 2, Quantity: 2}}, Cart: true, Wait: 3 * time.Second, Store: stock.Redis}},
 		{"cart of one product twice", "", `{"items":[{"product_id":1},{"product_id":1}]}`, jsonType,
-			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 1, Quantity: 1}}, Wait: 3 * time.Second}},
+			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 1, Quantity: 1}}, Cart: true, Wait: 3 * time.Second}},
 	} {
 		var headers []string
 		if c.contentType != "" {
@@ -146,6 +146,9 @@ func TestRefusedInput(t *testing.T) {
 		{"", `{"items":[{}]}`, "items[0].product_id", "missing"},
 		{"", `{"items":[{"product_id":1},{"product_id":"1"}]}`, "items[1].product_id", "not a string"},
 		{"", `{"items":[{"product_id":1,"quantity":0}]}`, "items[0].quantity", "between"},
+		{"", `{"items":[{"product_id":1},{"product_id":2,"quantity":1000001}]}`, "items[1].quantity", "between 1 and 1000000"},
+		{"?wait_ms=99999999999999999999", "", "wait_ms", "between 0 and 30000"},
+		{"?wait_ms=9223372036854775807", "", "wait_ms", "between 0 and 30000"},
 		{"", `{"items":[{"product_id":1,"product_id":2}]}`, "items[0].product_id", "given twice"},
 		{"", `{"items":[{"product_id":1,"price":2}]}`, "items[0].price", "unknown field"},
 		{"", `{"items":[{"product_id":1}],"quantity":1}`, "items", "excludes"},
@@ -200,13 +203,13 @@ func cartOf(n int) string {
 
 func TestLargestCart(t *testing.T) {
 	t.Parallel()
-	got, a := taken(t, "/deduct_stock/mutex", `{"items":[`+cartOf(maxLines)+`]}`, "Content-Type", jsonType)
-	if got == nil || len(got.Items) != maxLines {
-		t.Fatalf("a cart of %d = %s", maxLines, a.body)
+	got, a := taken(t, "/deduct_stock/mutex", `{"items":[`+cartOf(stock.MaxItems)+`]}`, "Content-Type", jsonType)
+	if got == nil || len(got.Items) != stock.MaxItems {
+		t.Fatalf("a cart of %d = %s", stock.MaxItems, a.body)
 	}
 	var d api.Deduction
 	decode(t, a.body, &d)
-	if len(d.Items) != maxLines || d.ProductID != 0 || d.Quantity != 0 {
+	if len(d.Items) != stock.MaxItems || d.ProductID != 0 || d.Quantity != 0 {
 		t.Errorf("the answer to a cart = %s", a.body)
 	}
 }
@@ -271,7 +274,7 @@ func TestBodyThatEndsTooEarly(t *testing.T) {
 // FuzzDeduction holds the decoder against encoding/json and against its own limits.
 func FuzzDeduction(f *testing.F) {
 	for _, body := range []string{
-		"", "{}", `{"product_id":7,"quantity":3,"store":"sql","wait_ms":0}`, `{"items":[{"product_id":1},{"product_id":2,"quantity":2}]}`,
+		"", "{}", `{"product_id":7,"quantity":3,"store":"sql","wait_ms":0}`, `{"lease_ms":500,"depth":2,"hold_ms":800}`, `{"items":[{"product_id":1},{"product_id":2,"quantity":2}]}`,
 		`{"quantity":1,"quantity":2}`, `{"quant\u0069ty":1e2}`, `{"quantity":{"a":"}]\""}}`, `[{"quantity":1}]`, "{\"\xff\":1}",
 		`{"store":"\ud800"}`, "quantity=1&product_id=2", "quantity=%zz", "=&;&+",
 	} {
@@ -292,11 +295,11 @@ func FuzzDeduction(f *testing.F) {
 			return
 		}
 		for _, item := range d.items {
-			if item.ProductID < 1 || item.Quantity < 1 || item.Quantity > maxQuantity {
+			if item.ProductID < 1 {
 				t.Fatalf("%q %q: %+v", query, body, d)
 			}
 		}
-		if len(d.items) == 0 || len(d.items) > maxLines || d.waitMS < 0 || d.waitMS > maxWaitMS {
+		if d.waitMS < 0 || d.waitMS > maxWaitMS {
 			t.Fatalf("%q %q: %+v", query, body, d)
 		}
 		if isJSON && body != "" {
@@ -314,6 +317,9 @@ func agree(t *testing.T, body string, d *deduction) {
 		Items     []api.Line `json:"items"`
 		Store     *string    `json:"store"`
 		WaitMS    *int64     `json:"wait_ms"`
+		LeaseMS   int64      `json:"lease_ms"`
+		Depth     int        `json:"depth"`
+		HoldMS    int64      `json:"hold_ms"`
 	}
 	in := json.NewDecoder(bytes.NewReader([]byte(body)))
 	in.DisallowUnknownFields()
@@ -322,6 +328,9 @@ func agree(t *testing.T, body string, d *deduction) {
 	}
 	if std.ProductID != nil && d.product != *std.ProductID || std.Quantity != nil && d.quantity != *std.Quantity ||
 		std.WaitMS != nil && d.waitMS != *std.WaitMS || std.Store != nil && string(d.store) != *std.Store {
+		t.Fatalf("%q = %+v, encoding/json says %+v", body, d, std)
+	}
+	if d.hold.Lease.Milliseconds() != std.LeaseMS || d.hold.Depth != std.Depth || d.hold.Work.Milliseconds() != std.HoldMS {
 		t.Fatalf("%q = %+v, encoding/json says %+v", body, d, std)
 	}
 	if d.fromItems != (std.Items != nil) || d.fromItems && len(d.items) != len(std.Items) {

@@ -2,7 +2,9 @@ package handler
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,27 +31,56 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 		}
 	}
 	d, err := readDeduction(c.Request, underlying(c))
+	if err == nil && d.experiment {
+		err = h.authorizeExperiment(c.Request)
+	}
 	if err != nil {
 		return outcome{mode: mode, code: h.fail(c, err)}
 	}
 	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart()}
 	trace := &step.Trace{
-		Request: h.nextRequest(), Mode: mode, ProductID: d.items[0].ProductID,
+		Request: h.nextRequest(), Mode: mode, ProductID: d.product,
 		RequestID: answeredID(c.Writer), TraceParent: traceParent(c.Request),
 	}
+	var begun time.Time
+	if h.Answered != nil {
+		begun = time.Now()
+	}
 	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
-		Items: d.items, Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Key: d.key, Answer: t.answer,
+		Items: d.items, Cart: d.cart(), Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold, Key: d.key, Answer: t.answer,
 	})
 	c.Writer.Header()["Server-Timing"] = serverTiming(trace.Spans())
+	out := h.deducted(c, t, receipt, err)
+	h.tap.done(trace, time.Now().UnixMicro(), out.code, receipt.Remaining)
+	if h.Answered != nil {
+		h.Answered(step.Answered{
+			Trace: trace, Begun: begun, Ended: time.Now(), Status: c.Writer.Status(), Code: string(out.code), Store: string(d.store),
+		})
+	}
+	return out
+}
+
+// authorizeExperiment refuses lease_ms, depth and hold_ms without the admin token: a client that may hold a lock for as long as it likes,
+// or lose it when it likes, can stop the shop, or have it oversell. The answer is 403, not 401: the route needs no token, only these fields.
+func (h *Handler) authorizeExperiment(r *http.Request) error {
+	err := h.authorize(r)
+	if errors.Is(err, errUnauthorized) || errors.Is(err, errNoAdminToken) {
+		return errExperiment
+	}
+	return err
+}
+
+// deducted answers with what came of a deduction.
+func (h *Handler) deducted(c *gin.Context, t *template, receipt stock.Receipt, err error) outcome {
 	if receipt.Stored != nil {
-		return h.replay(c, mode, receipt, err)
+		return h.replay(c, t.mode, receipt, err)
 	}
 	if err != nil {
-		return outcome{mode: mode, code: h.fail(c, err)}
+		return outcome{mode: t.mode, code: h.fail(c, err)}
 	}
 	a := t.answer(receipt, nil)
 	write(c, a.Status, typeJSON, a.Body)
-	return outcome{mode: mode}
+	return outcome{mode: t.mode}
 }
 
 // nextRequest names a request, unlike any other of this process. The name is for the step stream, where somebody watching
@@ -59,7 +90,7 @@ func (h *Handler) nextRequest() string {
 }
 
 // replay sends the answer that is kept under the idempotency key, byte for byte: this request's own, just stored, or an
-// earlier one's. Encoding it anew would not do: a release that adds a field would answer a repetition with other bytes than
+// earlier one's. Encoding it again would not do: a release that adds a field would answer a repetition with other bytes than
 // the first time.
 func (h *Handler) replay(c *gin.Context, mode string, r stock.Receipt, err error) outcome {
 	out, contentType := outcome{mode: mode}, typeJSON
@@ -143,7 +174,10 @@ func serverTiming(spans []step.Span) []string {
 		return noLocks
 	}
 	var wait, hold time.Duration
-	for _, s := range spans {
+	for i, s := range spans {
+		if reentry(spans[:i], s) {
+			continue
+		}
 		if s.Locked.IsZero() {
 			wait += time.Since(s.Waiting)
 			continue
@@ -160,6 +194,13 @@ func serverTiming(spans []step.Span) []string {
 	b = append(b, ", lock_hold;dur="...)
 	b = strconv.AppendFloat(b, hold.Seconds()*1000, 'f', 3, 64)
 	return []string{string(b)}
+}
+
+// reentry says whether a lock was entered by its holder, who held it already: earlier are the spans that began before.
+func reentry(earlier []step.Span, s step.Span) bool {
+	return slices.ContainsFunc(earlier, func(outer step.Span) bool {
+		return outer.Key == s.Key && !outer.Locked.IsZero() && (outer.Released.IsZero() || outer.Released.After(s.Waiting))
+	})
 }
 
 // underlying is the server's own writer below gin's, which a body that is too large must reach to close its connection.

@@ -217,3 +217,28 @@ func BenchmarkDeduct(b *testing.B) {
 		})
 	}
 }
+
+// Who wants to know is told of each deduction with its answer, a refusal included, and of nothing else.
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	var told []step.Answered
+	refusing := &fakeShop{deduct: func(_ context.Context, mode string, _ stock.Request) (stock.Receipt, error) {
+		if mode == "unsafe" {
+			return stock.Receipt{}, &stock.SoldOutError{}
+		}
+		return stock.Receipt{OrderID: "o"}, nil
+	}}
+	h := newHandler(t, refusing, func(o *Options) { o.Answered = func(a step.Answered) { told = append(told, a) } })
+	ask(t, h, "POST", "/deduct_stock/mutex?store=sql", "")
+	ask(t, h, "POST", "/deduct_stock/unsafe", "")
+	ask(t, h, "GET", "/modes", "")
+	if len(told) != 2 {
+		t.Fatalf("told of %d requests, want the two deductions", len(told))
+	}
+	if a := told[0]; a.Status != 200 || a.Code != "" || a.Store != "sql" || a.Trace.Mode != "mutex" || a.Begun.IsZero() || a.Ended.Before(a.Begun) {
+		t.Errorf("told %+v of a sale", a)
+	}
+	if a := told[1]; a.Status != 409 || a.Code != string(api.SoldOut) || a.Store != "" {
+		t.Errorf("told %+v of a refusal", a)
+	}
+}

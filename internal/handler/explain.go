@@ -15,7 +15,7 @@ type explanation struct {
 	Text     api.Text     `json:"text"`
 }
 
-// These texts are for the reader of an error who has nothing else: they say what happened to the stock, and what to do now.
+// The reader of an error may have nothing but these texts: they say what happened to the stock, and what to do now.
 
 // explanations holds, for each code, what it means and what to do; the English one is also the detail of a problem that
 // has nothing more precise to say.
@@ -45,8 +45,8 @@ var explanations = map[api.Code]api.Text{
 		En: "this route needs Authorization: Bearer with the admin token",
 		Zh: "此路径要求 Authorization: Bearer 管理员令牌"},
 	api.Forbidden: {
-		En: "a browser sent this request for a page of another site, or with a host name that the shop does not accept",
-		Zh: "此请求由浏览器替其他站点的页面发出，或使用了不属于本服务的主机名"},
+		En: "a browser sent this request for a page of another site, or with a host name that the shop does not accept; or a deduction has lease_ms, depth or hold_ms without the admin token",
+		Zh: "此请求由浏览器替其他站点的页面发出，或使用了不属于本服务的主机名；或者扣减请求带了 lease_ms、depth 或 hold_ms，却没有管理员令牌"},
 	api.MethodNotAllowed: {
 		En: "the path exists, but not for this method; the Allow header lists the methods",
 		Zh: "路径存在，但不支持此方法；Allow 响应头列出可用方法"},

@@ -3,22 +3,21 @@ package handler
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"lastitem/internal/api"
-	"lastitem/internal/idempotency"
 	"lastitem/internal/stock"
 )
 
-// Defaults and limits of a deduction.
+// Defaults of a deduction, and how long its client may have it wait. Its other limits are in package stock, see [stock.Request.Check].
 const (
 	defaultProduct = 101
-	maxProduct     = 1<<63 - 1
-	maxQuantity    = 1_000_000
-	maxLines       = 100
+	maxProduct     = math.MaxInt64
 	defaultWaitMS  = 3000
 	maxWaitMS      = 30_000
 )
@@ -35,8 +34,10 @@ type deduction struct {
 	items             []stock.Item // always set in the end; with more than product and quantity only for a cart
 	store             stock.Store
 	waitMS            int64
+	hold              stock.Hold
 	key               []byte
 	fromItems         bool
+	experiment        bool // one of the fields of hold was given
 }
 
 // The fields of a deduction, as indices into deductionNames; a line of a cart shares the first two.
@@ -46,27 +47,55 @@ const (
 	fieldItems
 	fieldStore
 	fieldWait
+	fieldLease
+	fieldDepth
+	fieldWork
 )
 
-var deductionNames = []string{"product_id", "quantity", "items", "store", "wait_ms"}
+var deductionNames = []string{
+	"product_id", "quantity", "items", "store", "wait_ms",
+	string(stock.LeaseField), string(stock.DepthField), string(stock.WorkField),
+}
 
 // names lists the fields a client may send.
 func (d *deduction) names() []string { return deductionNames }
 
-// take checks and keeps one field. Whether the mode can do with it, its own store for one, package stock will say.
+// take reads and keeps one field. Whether the mode can do with it, its own store for one, package shop will say.
 func (d *deduction) take(i int, v value) (err error) {
 	name := deductionNames[i]
 	switch i {
 	case fieldProduct:
 		d.product, err = v.integer(name, 1, maxProduct)
 	case fieldQuantity:
-		d.quantity, err = v.integer(name, 1, maxQuantity)
+		d.quantity, err = v.number(name)
 	case fieldItems:
 		d.items, err = v.cart(name)
 	case fieldStore:
 		err = d.takeStore(name, v)
 	case fieldWait:
 		d.waitMS, err = v.integer(name, 0, maxWaitMS)
+	default:
+		err = d.takeHold(i, v)
+	}
+	return err
+}
+
+// takeHold keeps a field of an experiment with the lock. A lease time that is too short, and what the mode cannot do, is for the shop to
+// refuse.
+func (d *deduction) takeHold(i int, v value) (err error) {
+	name := deductionNames[i]
+	d.experiment = true
+	var n int64
+	switch i {
+	case fieldLease:
+		n, err = v.integer(name, 0, stock.MaxLease.Milliseconds())
+		d.hold.Lease = time.Duration(n) * time.Millisecond
+	case fieldDepth:
+		n, err = v.integer(name, 0, stock.MaxDepth)
+		d.hold.Depth = int(n)
+	case fieldWork:
+		n, err = v.integer(name, 0, stock.MaxWork.Milliseconds())
+		d.hold.Work = time.Duration(n) * time.Millisecond
 	}
 	return err
 }
@@ -86,7 +115,7 @@ func (d *deduction) takeStore(name string, v value) error {
 // cart reports that the products were given as items.
 func (d *deduction) cart() bool { return d.fromItems }
 
-// readDeduction reads and checks the input of a deduction.
+// readDeduction reads the input of a deduction. Whether its quantities are within their limits, package shop will say.
 func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
 	d := &deduction{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS}
 	in := decoder{target: d}
@@ -99,6 +128,9 @@ func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
 		d.items = []stock.Item{{ProductID: d.product, Quantity: d.quantity}}
 	case in.given(fieldProduct) || in.given(fieldQuantity):
 		return nil, invalid("items", "excludes product_id and quantity")
+	}
+	if d.fromItems && len(d.items) > 0 {
+		d.product = d.items[0].ProductID
 	}
 	var err error
 	d.key, err = readKey(r.Header)
@@ -117,8 +149,6 @@ func readKey(header http.Header) ([]byte, error) {
 		return nil, invalid(api.HeaderKey, "given twice")
 	case keys[0] == "":
 		return nil, invalid(api.HeaderKey, "is empty")
-	case len(keys[0]) > idempotency.MaxKey:
-		return nil, invalid(api.HeaderKey, fmt.Sprintf("is longer than %d bytes", idempotency.MaxKey))
 	}
 	return []byte(keys[0]), nil
 }
@@ -136,12 +166,12 @@ func (l *line) take(i int, v value) (err error) {
 	if i == fieldProduct {
 		l.product, err = v.integer(lineNames[i], 1, maxProduct)
 	} else {
-		l.quantity, err = v.integer(lineNames[i], 1, maxQuantity)
+		l.quantity, err = v.number(lineNames[i])
 	}
 	return err
 }
 
-// cart reads the lines of a cart: each names its product. Two lines may name the same: package stock makes one of them.
+// cart reads the lines of a cart: each names its product. Two lines may name the same: package shop makes one of them.
 func (v value) cart(field string) ([]stock.Item, error) {
 	lines, ok := openArray(v.text)
 	if v.kind == plain || !ok {
@@ -153,17 +183,11 @@ func (v value) cart(field string) ([]stock.Item, error) {
 		if !ok {
 			break
 		}
-		if len(items) == maxLines {
-			return nil, invalid(field, fmt.Sprintf("must hold at most %d lines", maxLines))
-		}
 		item, err := element.line(fmt.Sprintf("%s[%d]", field, len(items)))
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, item)
-	}
-	if len(items) == 0 {
-		return nil, invalid(field, "must hold at least one line")
 	}
 	return items, nil
 }
@@ -195,19 +219,32 @@ func under(prefix string, err error) error {
 
 // integer reads a whole number between low and high, both allowed.
 func (v value) integer(field string, low, high int64) (int64, error) {
-	switch {
-	case v.kind == plain && v.text == "":
-		return 0, invalid(field, "is empty")
-	case v.kind != plain && v.kind != number:
-		return 0, invalid(field, "must be a number, not "+kindNames[v.kind])
-	case !isInteger(v.text):
-		return 0, invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading zeros")
-	}
-	n, err := strconv.ParseInt(v.text, 10, 64)
-	if err != nil || n < low || n > high {
+	n, exact, err := v.whole(field)
+	if err == nil && (!exact || n < low || n > high) {
 		return 0, invalid(field, fmt.Sprintf("must be between %d and %d", low, high))
 	}
-	return n, nil
+	return n, err
+}
+
+// number reads a whole number whose limits are checked later. One that is beyond 64 bits becomes the nearest that is not, which is
+// beyond those limits too.
+func (v value) number(field string) (int64, error) {
+	n, _, err := v.whole(field)
+	return n, err
+}
+
+// whole reads a whole number; exact is false for the nearest one to a number beyond 64 bits.
+func (v value) whole(field string) (n int64, exact bool, err error) {
+	switch {
+	case v.kind == plain && v.text == "":
+		return 0, false, invalid(field, "is empty")
+	case v.kind != plain && v.kind != number:
+		return 0, false, invalid(field, "must be a number, not "+kindNames[v.kind])
+	case !isInteger(v.text):
+		return 0, false, invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading zeros")
+	}
+	n, err = strconv.ParseInt(v.text, 10, 64)
+	return n, err == nil, nil
 }
 
 // isInteger reports whether text is an integer literal as JSON has it. strconv alone would take "+1" and "007" as well,
@@ -358,7 +395,7 @@ var lookNames = []string{"mode", "wait_ms"}
 // names lists the fields a client may send.
 func (l *look) names() []string { return lookNames }
 
-// take checks and keeps one field. Whether there is such a mode, and whether it can read, package stock will say.
+// take checks and keeps one field. Whether there is such a mode, and whether it can read, package shop will say.
 func (l *look) take(i int, v value) (err error) {
 	if i == fieldLookWait {
 		l.waitMS, err = v.integer(lookNames[i], 0, maxWaitMS)

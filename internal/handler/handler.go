@@ -1,6 +1,6 @@
 // Package handler is the HTTP contract: routes, decoding, the error table, metrics and health.
 //
-// It turns a request into a call of package stock and what comes back into a body of package api, and decides nothing
+// It turns a request into a call of package shop and what comes back into a body of package api, and decides nothing
 // about stock. An error becomes a problem (RFC 9457) through one ordered table, whose first question is whether the
 // deduction happened. Start with [New], then routes.go for the list of endpoints, deduct.go for the one that matters,
 // decode.go for what is refused before it reaches a mode, and problem.go for the table.
@@ -21,32 +21,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"lastitem/internal/api"
+	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
 
-// Shop is what is served; *stock.Shop is one.
+// Shop is what is served; *shop.Shop is one.
 type Shop interface {
 	Modes
 	Products
 }
 
-var _ Shop = (*stock.Shop)(nil)
+var _ Shop = (*shop.Shop)(nil)
 
 // Modes is the deducting side of a shop.
 type Modes interface {
-	Modes() []stock.Status
-	Mode(name string) (stock.Status, error)
+	Modes() []shop.Status
+	Mode(name string) (shop.Status, error)
 	Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error)
 }
 
 // Products is the stock-keeping side of a shop.
 type Products interface {
 	SetStock(ctx context.Context, product, units int64, segments int) error
-	Product(ctx context.Context, id int64) (stock.Product, error)
+	Product(ctx context.Context, id int64) (shop.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
-	Page(ctx context.Context, id int64, p stock.Page) (stock.Ledger, error)
-	Audit(ctx context.Context, id int64, read func(stock.Store, *stock.Snapshot) error) (stock.Ledger, error)
+	Page(ctx context.Context, id int64, p shop.Page) (shop.Ledger, error)
+	Audit(ctx context.Context, id int64, read func(stock.Store, *shop.Snapshot) error) (shop.Ledger, error)
 }
 
 // Options is what a [Handler] is made of. Only Shop, Replica and DefaultMode are required.
@@ -63,6 +64,11 @@ type Options struct {
 	Hosts []string
 	// ProtectReads requires the admin token for orders, ledger, audit and metrics as well.
 	ProtectReads bool
+	// Events serves GET /events, with the admin token; without it the route is not there, and no step is kept for it.
+	Events bool
+	// Answered is told of each deduction once its answer is written, on the goroutine of the request, and so must not block. nil = nobody
+	// wants to know.
+	Answered func(step.Answered)
 	// DefaultMode is the mode behind POST /deduct_stock.
 	DefaultMode string
 	// Ready returns an error that names the unusable ones among the backends that every replica needs, except those in exclude. It
@@ -87,6 +93,7 @@ type Handler struct {
 	replica  []string          // header values, shared by all responses and never changed
 	admin    [sha256.Size]byte
 	metrics  *metrics
+	tap      tap // without watchers unless Options.Events
 	throttle throttle
 	guesses  bucket
 	pages    gate          // GET .../orders and .../ledger
@@ -114,7 +121,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
-		pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
+		tap: tap{steps: o.Steps}, pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
 	}
 	for _, s := range o.Shop.Modes() {
 		h.known[s.Mode.Name] = s.Mode.Name

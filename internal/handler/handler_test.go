@@ -15,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"lastitem/internal/api"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
 
@@ -23,31 +24,34 @@ type fakeShop struct {
 	err      map[string]error // by mode: why it is unavailable
 	deduct   func(context.Context, string, stock.Request) (stock.Receipt, error)
 	setStock func(id, units int64, segments int) error
-	product  func(id int64) (stock.Product, error)
-	ledger   func(id int64) (stock.Ledger, error)
-	page     func(stock.Page) (stock.Ledger, error)
+	product  func(id int64) (shop.Product, error)
+	ledger   func(id int64) (shop.Ledger, error)
+	page     func(shop.Page) (shop.Ledger, error)
 	// readLocked stands for the lock that is not got
 	readLocked func(mode string, wait time.Duration) error
 }
 
-func (f *fakeShop) Modes() []stock.Status {
-	var all []stock.Status
+func (f *fakeShop) Modes() []shop.Status {
+	var all []shop.Status
 	for _, m := range stock.Modes() {
-		all = append(all, stock.Status{Mode: m, Err: f.err[m.Name]})
+		all = append(all, shop.Status{Mode: m, Err: f.err[m.Name]})
 	}
 	return all
 }
 
-func (f *fakeShop) Mode(name string) (stock.Status, error) {
+func (f *fakeShop) Mode(name string) (shop.Status, error) {
 	for _, s := range f.Modes() {
 		if s.Mode.Name == name {
 			return s, nil
 		}
 	}
-	return stock.Status{}, stock.ErrUnknownMode
+	return shop.Status{}, stock.ErrUnknownMode
 }
 
 func (f *fakeShop) Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error) {
+	if err := req.Check(); err != nil { // as a shop does first
+		return stock.Receipt{}, err
+	}
 	if f.deduct == nil {
 		remaining := int64(41)
 		return stock.Receipt{OrderID: "order-1", Remaining: &remaining, Fence: 7}, nil
@@ -62,9 +66,9 @@ func (f *fakeShop) SetStock(_ context.Context, id, units int64, segments int) er
 	return f.setStock(id, units, segments)
 }
 
-func (f *fakeShop) Product(_ context.Context, id int64) (stock.Product, error) {
+func (f *fakeShop) Product(_ context.Context, id int64) (shop.Product, error) {
 	if f.product == nil {
-		return stock.Product{Stock: map[stock.Store]int64{stock.Redis: 5, stock.SQL: 6}, LeaseSeq: 3, Segments: []int64{2, 3}}, nil
+		return shop.Product{Stock: map[stock.Store]int64{stock.Redis: 5, stock.SQL: 6}, LeaseSeq: 3, Segments: []int64{2, 3}}, nil
 	}
 	return f.product(id)
 }
@@ -76,27 +80,27 @@ func (f *fakeShop) ReadLocked(ctx context.Context, mode string, _ int64, wait ti
 	return read(ctx)
 }
 
-func (f *fakeShop) facts(id int64) (stock.Ledger, error) {
+func (f *fakeShop) facts(id int64) (shop.Ledger, error) {
 	if f.ledger == nil {
-		return stock.Ledger{Facts: map[stock.Store]stock.Facts{stock.Redis: {}, stock.SQL: {}}}, nil
+		return shop.Ledger{Facts: map[stock.Store]shop.Facts{stock.Redis: {}, stock.SQL: {}}}, nil
 	}
 	return f.ledger(id)
 }
 
-func (f *fakeShop) Page(_ context.Context, id int64, p stock.Page) (stock.Ledger, error) {
+func (f *fakeShop) Page(_ context.Context, id int64, p shop.Page) (shop.Ledger, error) {
 	if f.page != nil {
 		return f.page(p)
 	}
 	return f.facts(id)
 }
 
-func (f *fakeShop) Audit(_ context.Context, id int64, read func(stock.Store, *stock.Snapshot) error) (stock.Ledger, error) {
+func (f *fakeShop) Audit(_ context.Context, id int64, read func(stock.Store, *shop.Snapshot) error) (shop.Ledger, error) {
 	l, err := f.facts(id)
 	for name, facts := range l.Facts {
-		if err := read(name, &stock.Snapshot{
+		if err := read(name, &shop.Snapshot{
 			Facts:  facts,
-			Orders: func(each func([]stock.Order) error) error { return each(facts.Orders) },
-			Keys:   func(each func([]stock.KeyRow) error) error { return each(facts.Keys) },
+			Orders: func(each func([]shop.Order) error) error { return each(facts.Orders) },
+			Keys:   func(each func([]shop.KeyRow) error) error { return each(facts.Keys) },
 		}); err != nil {
 			return l, err
 		}

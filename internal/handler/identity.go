@@ -46,8 +46,9 @@ func isRequestID(s string) bool {
 // traceParents is the form of a traceparent of W3C Trace Context, version 00; later versions begin the same way.
 var traceParents = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)
 
-// traceParent returns the traceparent of a request, "" if it has no valid one. The shop creates no spans: it passes the header on
-// unchanged, as the W3C recommendation demands of services that do not participate in tracing.
+// traceParent returns the traceparent of a request, "" if it has no valid one. It is passed on
+// unchanged, as the W3C recommendation demands of services that do not participate in tracing: the spans of package spans are made when the
+// request is over, and the header is their parent.
 func traceParent(r *http.Request) string {
 	given := r.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) > maxRequestID || !traceParents.MatchString(given[0]) || given[0][:2] == "ff" {

@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
 
@@ -39,7 +40,7 @@ func (h *Handler) ledger(c *gin.Context) outcome {
 }
 
 // readPage reads a page of the product in the path, and converts it to the API's form.
-func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l stock.Ledger, err error) {
+func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.Ledger, err error) {
 	q := rows{limit: defaultLimit}
 	if err := readQuery(c.Request, &q); err != nil {
 		return body, l, err
@@ -58,7 +59,7 @@ func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l stock.
 	}
 	defer h.pages.leave()
 	asOf := time.Now()
-	if l, err = h.Shop.Page(ctx, id, stock.Page{After: after, Limit: int(q.limit), Keys: keys}); err != nil {
+	if l, err = h.Shop.Page(ctx, id, shop.Page{After: after, Limit: int(q.limit), Keys: keys}); err != nil {
 		return body, l, err
 	}
 	body = page(id, l, after == nil, asOf)
@@ -67,7 +68,7 @@ func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l stock.
 }
 
 // down fails if no store could be read. If only some could not, it logs their causes, and the body names them.
-func (h *Handler) down(c *gin.Context, l stock.Ledger) error {
+func (h *Handler) down(c *gin.Context, l shop.Ledger) error {
 	err := l.Down()
 	if err == nil || len(l.Facts) == 0 {
 		return err
@@ -100,7 +101,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	}
 	defer h.audits.leave()
 	reports := map[api.Store]audit.Report{}
-	l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *stock.Snapshot) (err error) {
+	l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) (err error) {
 		reports[api.Store(store)], err = judge(id, store, snap, q.lang)
 		return err
 	})
@@ -129,20 +130,20 @@ func (h *Handler) audit(c *gin.Context) outcome {
 }
 
 // judge judges a store from its snapshot. It reads the rows in batches and keeps none.
-func judge(id int64, store stock.Store, snap *stock.Snapshot, lang string) (audit.Report, error) {
-	facts := page(id, stock.Ledger{Facts: map[stock.Store]stock.Facts{store: snap.Facts}}, true, time.Now())
+func judge(id int64, store stock.Store, snap *shop.Snapshot, lang string) (audit.Report, error) {
+	facts := page(id, shop.Ledger{Facts: map[stock.Store]shop.Facts{store: snap.Facts}}, true, time.Now())
 	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
 	if snap.Keys != nil {
-		if err := snap.Keys(each(func(k *stock.KeyRow) { t.Key(keyRow(k.Key, k.Status, k.CreatedMicros)) })); err != nil {
+		if err := snap.Keys(each(func(k *shop.KeyRow) { t.Key(keyRow(k.Key, k.Status, k.CreatedMicros)) })); err != nil {
 			return audit.Report{}, err
 		}
 	}
-	if err := snap.Orders(each(func(o *stock.Order) { t.Order(order(store, *o)) })); err != nil {
+	if err := snap.Orders(each(func(o *shop.Order) { t.Order(order(store, *o)) })); err != nil {
 		return audit.Report{}, err
 	}
 	t.Missed(snap.Missed.Orders, snap.Missed.Units)
 	if t.Disputed() {
-		if err := snap.Orders(each(func(o *stock.Order) { t.Witness(order(store, *o)) })); err != nil {
+		if err := snap.Orders(each(func(o *shop.Order) { t.Witness(order(store, *o)) })); err != nil {
 			return audit.Report{}, err
 		}
 	}

@@ -37,6 +37,7 @@ var buckets = []float64{
 //	shop_lock_wait_seconds{mode}, shop_lock_hold_seconds{mode}
 //	shop_idempotent_replays_total{mode}
 //	shop_audits_total{verdict}                           of GET /products/{id}/audit
+//	shop_events_left_out_total, shop_events_cut_off_total  of GET /events, where it is served
 //	shop_http_requests_in_flight
 //	shop_pool_connections{pool} and _idle, shop_pool_waits_total, shop_pool_wait_seconds_total, shop_pool_timeouts_total
 type metrics struct {
@@ -47,6 +48,8 @@ type metrics struct {
 	hold     *prometheus.HistogramVec // mode
 	replays  *prometheus.CounterVec   // mode
 	audits   *prometheus.CounterVec   // verdict
+	leftOut  prometheus.Counter
+	cutOff   prometheus.Counter
 	inFlight prometheus.Gauge
 }
 
@@ -71,6 +74,12 @@ func newMetrics(o Options) (*metrics, error) {
 			Name: "shop_audits_total",
 			Help: "Audits served, by verdict. A replica audits only when it is asked to.",
 		}, []string{"verdict"}),
+		leftOut: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shop_events_left_out_total", Help: "Deductions that were not sent to a reader of /events because it was slow.",
+		}),
+		cutOff: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shop_events_cut_off_total", Help: "Readers of /events that were cut off because they did not read.",
+		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "shop_http_requests_in_flight", Help: "Requests being worked on.",
 		}),
@@ -84,6 +93,9 @@ func newMetrics(o Options) (*metrics, error) {
 		m.audits.WithLabelValues(string(v)) // at 0: a rate needs a first value
 	}
 	m.page = gin.WrapH(promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
+	if o.Events {
+		err = errors.Join(err, register(o.Registry, m.leftOut, m.cutOff))
+	}
 	if o.Steps != nil {
 		o.Steps.Subscribe(m.read)
 	}

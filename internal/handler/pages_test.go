@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
 
 // paged is a shop with three pages, the second of which begins where the first one says.
 func paged(t *testing.T) *fakeShop {
-	return &fakeShop{page: func(p stock.Page) (stock.Ledger, error) {
+	return &fakeShop{page: func(p shop.Page) (shop.Ledger, error) {
 		l, _ := soldOnce(101)
 		at := p.After[stock.SQL]
 		switch {
 		case p.After == nil:
 			at.Order = "first"
-			l.Next = stock.Cursor{stock.SQL: at}
+			l.Next = shop.Cursor{stock.SQL: at}
 		case at.Order == "first":
 			at.Order = "second"
-			l.Next = stock.Cursor{stock.SQL: at}
+			l.Next = shop.Cursor{stock.SQL: at}
 		case at.Order != "second":
 			t.Errorf("page after %+v", p.After)
 		}

@@ -22,6 +22,7 @@ var (
 	errNoAdminToken     = errors.New("handler: no admin token configured")
 	errUnauthorized     = errors.New("handler: wrong or missing bearer token")
 	errTooManyTokens    = errors.New("handler: too many wrong bearer tokens")
+	errExperiment       = errors.New("handler: an experiment with the lock without the admin token")
 	errDraining         = errors.New("handler: draining")
 	errNotReady         = errors.New("handler: not ready")
 )
@@ -49,6 +50,7 @@ var problems = []struct {
 	{err: errUnauthorized, code: api.Unauthorized},
 	{err: errHost, code: api.Forbidden, detail: "the shop is not served under this host name; SHOP_HOSTS lists the names"},
 	{err: errCrossOrigin, code: api.Forbidden},
+	{err: errExperiment, code: api.Forbidden, detail: "lease_ms, depth and hold_ms are experiments with the lock: they need Authorization: Bearer with the admin token"},
 	{err: errMethodNotAllowed, code: api.MethodNotAllowed},
 	{err: errBodyTooLarge, code: api.BodyTooLarge},
 	{err: errMediaType, code: api.UnsupportedMediaType},
@@ -56,6 +58,7 @@ var problems = []struct {
 	// No, for now. A code stands before those that its error may wrap as a cause.
 	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still accepted"},
 	{err: stock.ErrTooLate, code: api.BackendUnavailable, detail: "a backend did not answer within the request's time; nothing was deducted"},
+	{err: errTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},
 	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: stock.ErrInFlight, code: api.InFlight},
 	{err: stock.ErrModeUnavailable, code: api.ModeUnavailable},

@@ -49,6 +49,7 @@ var sentinels = map[string]struct {
 	"ErrKeyReused":       {stock.ErrKeyReused, api.KeyReused},
 	"ErrTooLate":         {fmt.Errorf("%w: %w", stock.ErrLockBusy, stock.ErrTooLate), api.BackendUnavailable},
 	"ErrInFlight":        {stock.ErrInFlight, api.InFlight},
+	"ErrLeaseTime":       {stock.ErrLeaseTime, api.Internal}, // package shop has made it invalid_request, with the field
 	"ErrLockBusy":        {stock.ErrLockBusy, api.LockBusy},
 	"ErrLockLost":        {stock.ErrLockLost, api.LockLost},
 	"ErrLockClosed":      {stock.ErrLockClosed, api.BackendUnavailable},
@@ -57,6 +58,7 @@ var sentinels = map[string]struct {
 	"ErrUnavailable":     {stock.ErrUnavailable, api.BackendUnavailable},
 	"ErrModeUnavailable": {stock.ErrModeUnavailable, api.ModeUnavailable},
 	"ErrUnknown":         {stock.ErrUnknown, api.OutcomeUnknown},
+	"ErrOtherRun":        {stock.ErrOtherRun, api.OutcomeUnknown},
 }
 
 func TestEverySentinelHasItsCode(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/internal/api"
-	"lastitem/internal/stock"
+	"lastitem/internal/shop"
 )
 
 // listModes serves GET /modes: every mode in teaching order, without the essays.
@@ -51,7 +51,7 @@ func (h *Handler) product(c *gin.Context) outcome {
 		return h.sendProduct(c, id)
 	}
 	mode, wait := h.known[l.mode], time.Duration(l.waitMS)*time.Millisecond
-	var p stock.Product
+	var p shop.Product
 	err = h.Shop.ReadLocked(c.Request.Context(), l.mode, id, wait, func(ctx context.Context) (err error) {
 		p, err = h.Shop.Product(ctx, id)
 		return err

@@ -13,26 +13,27 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // soldOnce is a ledger with an order in each store and one key; the older order is the one in SQL.
-func soldOnce(int64) (stock.Ledger, error) {
+func soldOnce(int64) (shop.Ledger, error) {
 	remaining := int64(9)
-	order := func(i int64, key []byte) []stock.Order {
-		return []stock.Order{{
+	order := func(i int64, key []byte) []shop.Order {
+		return []shop.Order{{
 			ID: fmt.Sprint("order-", i), ProductID: 101, Quantity: 1, Remaining: &remaining, Mode: "mutex", Replica: "2",
 			Key: key, CreatedMicros: epoch.UnixMicro() + i,
 		}}
 	}
-	var redis, sql stock.Facts
+	var redis, sql shop.Facts
 	redis.Initial, redis.Stock, redis.Segments, redis.Orders = 10, 9, []int64{4, 5}, order(1, nil)
 	sql.Initial, sql.Stock, sql.Orders = 10, 9, order(0, []byte("k\xff"))
-	sql.Keys = []stock.KeyRow{{Key: []byte("k\xff"), Status: 200, CreatedMicros: epoch.UnixMicro()}}
+	sql.Keys = []shop.KeyRow{{Key: []byte("k\xff"), Status: 200, CreatedMicros: epoch.UnixMicro()}}
 	redis.Totals.Orders, redis.Totals.Units, sql.Totals.Orders, sql.Totals.Units = 1, 1, 1, 1
-	return stock.Ledger{Facts: map[stock.Store]stock.Facts{stock.Redis: redis, stock.SQL: sql}}, nil
+	return shop.Ledger{Facts: map[stock.Store]shop.Facts{stock.Redis: redis, stock.SQL: sql}}, nil
 }
 
 var wantOrders = func() []api.Order {
@@ -110,7 +111,7 @@ func TestProductByAMode(t *testing.T) {
 
 func TestProductRefusesItsQuery(t *testing.T) {
 	t.Parallel()
-	shop, err := stock.NewShop(stock.Deps{}, stock.Modes())
+	shop, err := shop.New(shop.Backends{}, shop.Options{}, stock.Modes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func TestLedger(t *testing.T) {
 
 func TestAStoreThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	half := func(id int64) (stock.Ledger, error) {
+	half := func(id int64) (shop.Ledger, error) {
 		l, _ := soldOnce(id)
 		delete(l.Facts, stock.SQL)
 		l.Unavailable = map[stock.Store]error{stock.SQL: fmt.Errorf("secret: %w", stock.ErrUnavailable)}
@@ -232,7 +233,7 @@ func TestAStoreThatCannotBeRead(t *testing.T) {
 	if a := ask(t, h, "GET", "/products/101/orders", ""); problem(t, a).Code != api.BackendUnavailable {
 		t.Errorf("orders = %s", a.body)
 	}
-	none := func(id int64) (stock.Ledger, error) {
+	none := func(id int64) (shop.Ledger, error) {
 		l, _ := half(id)
 		l.Facts = nil
 		return l, nil
@@ -260,8 +261,8 @@ func TestAudit(t *testing.T) {
 func TestUnknownProduct(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{
-		product: func(int64) (stock.Product, error) { return stock.Product{}, stock.ErrUnknownProduct },
-		ledger:  func(int64) (stock.Ledger, error) { return stock.Ledger{}, stock.ErrUnknownProduct },
+		product: func(int64) (shop.Product, error) { return shop.Product{}, stock.ErrUnknownProduct },
+		ledger:  func(int64) (shop.Ledger, error) { return shop.Ledger{}, stock.ErrUnknownProduct },
 	})
 	for _, path := range []string{"", "/orders", "/ledger", "/audit"} {
 		a := ask(t, h, "GET", "/products/102"+path, "")

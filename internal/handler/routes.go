@@ -42,6 +42,14 @@ type route struct {
 // table lists the routes in the order in which the index shows them. It is the only list: the router, the index and the
 // metric labels are made from it, and the OpenAPI document is tested against it.
 func (h *Handler) table() []route {
+	if h.Events {
+		return append(h.contract(), route{http.MethodGet, "/events", h.events, api.Text{En: "steps as they happen, for the console (admin)", Zh: "实时步骤流，供控制台使用（需管理员令牌）"}})
+	}
+	return h.contract()
+}
+
+// contract lists the routes that every replica has, and that the OpenAPI document describes.
+func (h *Handler) contract() []route {
 	return []route{
 		{http.MethodPost, "/deduct_stock/{mode}", h.deduct, api.Text{En: "deduct stock by one mode", Zh: "以指定模式扣减库存"}},
 		{http.MethodPost, "/deduct_stock", h.deduct, api.Text{En: "deduct stock by the default mode", Zh: "以默认模式扣减库存"}},

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,9 @@ type BalancerOption func(*fleet)
 
 // KeepFailing keeps a target that fails in the round, so that a fault under test is met and not avoided.
 func KeepFailing(f *fleet) { f.keepFailing = true }
+
+// WithConsole sends what begins with /console/ to the console at addr, and redirects a browser there that asks for /.
+func WithConsole(addr string) BalancerOption { return func(f *fleet) { f.console = addr } }
 
 // NewBalancer returns a small reverse proxy that sends requests to the targets (host:port) in turn. It stands in for nginx
 // and keeps to the same rules: connections are reused; nothing is sent twice, and only a POST that found no connection goes to
@@ -55,11 +59,45 @@ func NewBalancer(targets []string, options ...BalancerOption) http.Handler {
 			return nil
 		},
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	shops := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, ok := readBody(w, r); ok {
 			proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passageKey{}, &passage{body: body})))
 		}
 	})
+	if all.console == "" {
+		return shops
+	}
+	return besideConsole(all.console, shops)
+}
+
+// besideConsole serves the console at addr beside the shop.
+func besideConsole(addr string, shops http.Handler) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: addr})
+			r.Out.Host = r.In.Host
+			r.SetXForwarded()
+		},
+		Transport: once{newTransport()}, ErrorLog: log.New(io.Discard, "", 0), ErrorHandler: edgeError,
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/console/"):
+			// A stream of events is read for longer than a request may take to arrive.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+			proxy.ServeHTTP(w, r)
+		case browses(r):
+			http.Redirect(w, r, "/console/", http.StatusFound)
+		default:
+			shops.ServeHTTP(w, r)
+		}
+	})
+}
+
+// browses says whether a browser opens the shop's address: curl takes anything, and gets the list.
+func browses(r *http.Request) bool {
+	return r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/html")
 }
 
 // newTransport keeps enough idle connections for a load test, and takes no proxy from the environment.
@@ -181,6 +219,9 @@ func (s *Stack) proxy(targets []string) server {
 			}
 			if s.opts.KeepFailing {
 				argv = append(argv, "--keep-failing")
+			}
+			if s.opts.Console != "" {
+				argv = append(argv, "--console", s.opts.Console)
 			}
 			return argv, nil
 		},

@@ -66,7 +66,7 @@ func (s *Stack) buildClock(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("localstack: %w", err)
 	}
 	// -z defs: a function that the C library lacks must be an error here, not in the server.
-	return library, s.leash.run(ctx, "clock build", []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source})
+	return library, s.keeper.run(ctx, "clock build", []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source})
 }
 
 // Env returns the environment variables for a process that is to use this clock.

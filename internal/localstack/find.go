@@ -116,11 +116,14 @@ func version(path, flag string) (number, said string) {
 	return versionNumber.FindString(strings.TrimPrefix(said, path)), said
 }
 
+// onRequest is why an embedded server is used where the user has asked for embedded ones.
+const onRequest = "asked for"
+
 // choose picks the real server or the embedded one for a backend by Options.Backend: the path of the real one, "" for
 // embedded, or an error. why completes the sentence "embedded, because".
 func (o *Options) choose(backend string) (path, why string, err error) {
 	if o.Backend == Embedded {
-		return "", "asked for", nil
+		return "", onRequest, nil
 	}
 	path, err = Find(backend)
 	switch {

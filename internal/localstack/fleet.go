@@ -23,6 +23,7 @@ type fleet struct {
 	targets     []*target
 	turn        atomic.Uint64
 	keepFailing bool
+	console     string // host:port; "" = none
 }
 
 // target is one replica.

@@ -13,7 +13,7 @@ import (
 
 // startKafka fills in s.Kafka with what findExtra chose. With Auto a real broker that does not start gives way to the embedded one.
 func (s *Stack) startKafka(ctx context.Context, path string) (err error) {
-	why := "asked for"
+	why := onRequest
 	if path != s.opts.Binary {
 		if s.Kafka, err = s.launch(ctx, s.kafkaBroker(path)); err == nil {
 			s.opts.Log("kafka: %s at %s (%s, %s)", s.Kafka.Kind, s.Kafka.Addr, path, kafkaJars())

@@ -27,12 +27,12 @@ type spec struct {
 	// GraceMS is how long the child may take to end after SIGTERM; 0 = it is killed at once. Servers whose data is
 	// thrown away with the directory need no grace, replicas that still answer requests do.
 	GraceMS int `json:"grace_ms,omitempty"`
-	// Farewell: not now, but when everything else has ended, and only for a while. Nobody is told about it.
-	Farewell bool `json:"farewell,omitempty"`
+	// LastCommand: not now, but when everything else has ended, and only for a while. Nobody is told about it.
+	LastCommand bool `json:"last_command,omitempty"`
 }
 
-// farewellLimit is how long a farewell may take.
-const farewellLimit = 30 * time.Second
+// lastCommandLimit is how long a last command may take.
+const lastCommandLimit = 30 * time.Second
 
 // event is what the keeper says; a line of JSON on its stdout.
 type event struct {
@@ -55,8 +55,8 @@ const exitedWell = "exit status 0"
 
 // keeper owns children on behalf of a parent that may die at any moment.
 type keeper struct {
-	dir       string
-	farewells []spec
+	dir          string
+	lastCommands []spec
 
 	out sync.Mutex // one event at a time
 	enc *json.Encoder
@@ -92,15 +92,15 @@ func RunKeeper(in io.Reader, out io.Writer) error {
 		if err = requests.Decode(&s); err != nil {
 			break
 		}
-		if s.Farewell {
-			k.farewells = append(k.farewells, s)
+		if s.LastCommand {
+			k.lastCommands = append(k.lastCommands, s)
 			continue
 		}
 		k.start(s)
 	}
 	k.endAll()
-	for _, s := range k.farewells {
-		k.farewell(s)
+	for _, s := range k.lastCommands {
+		k.lastCommand(s)
 	}
 	if !errors.Is(err, io.EOF) {
 		return errors.Join(fmt.Errorf("localstack: keeper's requests: %w", err), remove(dir))
@@ -207,13 +207,13 @@ waiting:
 	}
 }
 
-// farewell runs a last child and waits for it; what it says goes to its log, and with that away.
-func (k *keeper) farewell(s spec) {
+// lastCommand runs a last child and waits for it; what it says goes to its log, and with that away.
+func (k *keeper) lastCommand(s spec) {
 	c, err := k.spawn(s)
 	if err != nil {
 		return
 	}
-	limit := time.AfterFunc(farewellLimit, func() { killGroup(c.cmd.Process.Pid) })
+	limit := time.AfterFunc(lastCommandLimit, func() { killGroup(c.cmd.Process.Pid) })
 	defer limit.Stop()
 	_ = c.cmd.Wait()
 }

@@ -35,7 +35,7 @@ type server struct {
 
 const (
 	portTries    = 5
-	readyWithin  = 60 * time.Second // generous: a fresh database on a busy machine
+	readyWithin  = 3 * time.Minute // generous: a fresh database, or a Java server, on a busy machine
 	readyPolling = 20 * time.Millisecond
 )
 
@@ -78,7 +78,7 @@ func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, 
 	if sv.env != nil {
 		env = sv.env(addr)
 	}
-	p, err := s.leash.start(ctx, sv.name, spec{Argv: argv, Env: env, Dir: sv.dir, GraceMS: int(sv.grace.Milliseconds())})
+	p, err := s.keeper.start(ctx, sv.name, spec{Argv: argv, Env: env, Dir: sv.dir, GraceMS: int(sv.grace.Milliseconds())})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 	for {
 		err := sv.ready(ctx, addr)
 		// guard: an answer from a child that has already ended came from another server, which has the port.
-		if err == nil && s.leash.guard(p, !sv.mortal) {
+		if err == nil && s.keeper.guard(p, !sv.mortal) {
 			return nil
 		}
 		select {

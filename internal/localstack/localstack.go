@@ -67,6 +67,9 @@ type Options struct {
 	// KeepFailing keeps a replica that fails in the balancer's round, so that a fault under test is met and not avoided. Otherwise
 	// it is left out for two seconds at a time.
 	KeepFailing bool
+	// Console is the address, host:port, of a console to which the balancer sends what begins with /console/; a browser that asks for / is
+	// redirected there. "" = there is none.
+	Console string
 	// Restart starts replicas and the balancer again when they die, and a store whose data outlive it; the end of another part, and
 	// without Restart of any, is the end of the stack.
 	Restart bool
@@ -94,9 +97,9 @@ type Options struct {
 	Token string
 	// Env is added to the environment of the replicas.
 	Env []string
-	// Farewell is a command of the shop, with FarewellEnv on top of its environment, that the keeper runs when everything
+	// LastCommand is a command of the shop, with LastCommandEnv on top of its environment, that the keeper runs when everything
 	// has ended, however that came: it cleans up what is not on this machine. It has half a minute.
-	Farewell, FarewellEnv []string
+	LastCommand, LastCommandEnv []string
 	// Binary is the shop; "" is $SHOP_BINARY, or else the running program. It is started as 'keeper', 'serve',
 	// 'embedded-redis', 'embedded-kafka' and 'balance'.
 	Binary string
@@ -108,6 +111,8 @@ type Options struct {
 	Via func(server Service, replica int) (addr string, err error)
 	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
 	Log func(format string, args ...any)
+	// Lang is the language of what Log is told: "zh", else English. Errors, and the reasons that are errors, are English.
+	Lang string
 
 	unasked bool // nobody asked for the extras, so that a missing one is no error
 }
@@ -136,7 +141,7 @@ type Stack struct {
 	Etcd, ZooKeeper, Consul, Kafka Service
 
 	opts    Options
-	leash   *leash
+	keeper  *keeperClient
 	partsMu sync.Mutex
 	parts   map[string]part // what runs, by name
 	ports   sync.Map        // addresses handed out
@@ -155,11 +160,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	s := &Stack{Token: o.Token, opts: o, done: make(chan struct{})}
 	var err error
-	if s.leash, err = newLeash(o.Binary, s.died); err != nil {
+	if s.keeper, err = newKeeperClient(o.Binary, s.died); err != nil {
 		return nil, err
 	}
-	s.Dir = s.leash.dir
-	if err := s.leash.farewell(o); err != nil {
+	s.Dir = s.keeper.dir
+	if err := s.keeper.lastCommand(o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err := s.start(ctx); err != nil {
@@ -207,6 +212,7 @@ func (o *Options) complete() error {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
+	o.Log = inLanguage(o.Lang, o.Log)
 	return nil
 }
 
@@ -294,9 +300,9 @@ func (s *Stack) Err() error {
 
 // Close ends every part and removes the private directory; the user's own servers are left alone. Replicas have two
 // seconds to finish their requests. It may be repeated.
-func (s *Stack) Close() error { return s.leash.close() }
+func (s *Stack) Close() error { return s.keeper.close() }
 
-// died is told by the leash that p, or with p nil the keeper, has ended.
+// died is told by the client of the keeper that p, or with p nil the keeper, has ended.
 func (s *Stack) died(p *process, how string) {
 	lost := ""
 	if p != nil && s.opts.Restart {

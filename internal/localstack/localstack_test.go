@@ -154,7 +154,7 @@ func TestKeeperKilled(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, Options{Replicas: 1, Backend: backend, Only: []string{Redis, MySQL}})
 			tr := partsOf(s)
-			keeper := s.leash.cmd.Process
+			keeper := s.keeper.cmd.Process
 			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 				if err := keeper.Signal(sig); err != nil {
 					t.Fatal(err)

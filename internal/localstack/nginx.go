@@ -71,7 +71,7 @@ func (s *Stack) nginxServer(path string, targets []string) server {
 		url:  func(addr string) string { return "http://" + addr },
 		setup: func(addr string) ([]string, error) {
 			file := filepath.Join(s.Dir, "nginx.conf")
-			conf, err := renderNginx(edge{listen: addr, targets: targets, keepFailing: s.opts.KeepFailing})
+			conf, err := renderNginx(edge{listen: addr, targets: targets, keepFailing: s.opts.KeepFailing, console: s.opts.Console})
 			if err != nil {
 				return nil, err
 			}
@@ -104,6 +104,7 @@ type edge struct {
 	listen      string
 	targets     []string // host:port, or "host:port backup"
 	keepFailing bool     // see Options.KeepFailing
+	console     string   // see Options.Console
 	again       string   // when a POST goes to the next replica; "" = only when it was not sent, the rule of 'shop up'
 	read        string   // how long a replica may take to answer; "" = 60s
 }
@@ -113,9 +114,10 @@ func renderNginx(e edge) ([]byte, error) {
 	data := struct {
 		Listen   string
 		Targets  []string
+		Console  string
 		MaxFails int
 		Problems []edgeProblem
-	}{Listen: e.listen, Targets: e.targets, MaxFails: 1}
+	}{Listen: e.listen, Targets: e.targets, Console: e.console, MaxFails: 1}
 	if e.keepFailing {
 		data.MaxFails = 0
 	}

@@ -60,13 +60,13 @@ func (s *Stack) revive(x part, how string) {
 			s.opts.Log("%s: started again, pid %d", x.sv.name, p.pid)
 			return
 		}
-		if s.leash.ended() {
+		if s.keeper.ended() {
 			return
 		}
 		s.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(err.Error()), min(2*wait, lastBackoff))
 		select {
 		case <-time.After(wait):
-		case <-s.leash.gone:
+		case <-s.keeper.gone:
 			return
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
 	if !ok {
 		return fmt.Errorf("localstack: there is no %s", name)
 	}
-	s.leash.expect(old.p)
+	s.keeper.expect(old.p)
 	if err := syscall.Kill(old.p.pid, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("localstack: end %s: %w", name, err)
 	}

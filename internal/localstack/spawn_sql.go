@@ -38,8 +38,8 @@ func (s *Stack) SpawnSQL(ctx context.Context, o SQLServer) (*RunningSQL, error) 
 		return nil, fmt.Errorf("localstack: %w", err)
 	}
 	_, said := version(path, "--version")
-	// A stack with only what a database needs: a directory, options, and the leash that starts processes.
-	own := &Stack{Dir: dir, opts: Options{Schemas: o.Schemas, SQLConf: o.Conf}, leash: s.leash}
+	// A stack with only what a database needs: a directory, options, and the client of the keeper that starts processes.
+	own := &Stack{Dir: dir, opts: Options{Schemas: o.Schemas, SQLConf: o.Conf}, keeper: s.keeper}
 	if err := own.installMySQL(ctx, path, strings.Contains(said, "MariaDB")); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (s *Stack) installMySQL(ctx context.Context, path string, maria bool) error
 		// "socket" lets root in by his user id only: no account without a password is reachable over TCP.
 		argv = []string{installer, "--no-defaults", data, temp, "--auth-root-authentication-method=socket", "--skip-test-db"}
 	}
-	return s.leash.run(ctx, "sql install", append(argv, asRoot()...))
+	return s.keeper.run(ctx, "sql install", append(argv, asRoot()...))
 }
 
 // asRoot is what MySQL wants to hear before it runs as root.

@@ -14,6 +14,8 @@ type Multi struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stops  []func() bool // of the watches over the leases
+
+	release func(context.Context) error // releases all of them at once; nil = each has its release
 }
 
 // errNoKeys: holding nothing protects nothing.
@@ -38,10 +40,26 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 			err = fmt.Errorf("lock: %q, as number %d of %d: %w", key, len(m.leases)+1, len(keys), err)
 			return nil, errors.Join(err, m.Release(ctx))
 		}
-		m.leases = append(m.leases, lease)
-		m.stops = append(m.stops, context.AfterFunc(lease.Context(), func() { m.cancel(context.Cause(lease.Context())) }))
+		m.add(lease)
 	}
 	return m, nil
+}
+
+// NewMulti returns a hold of keys, which are sorted and without duplicates, by leases in the same order, for a locker that acquires several
+// keys at once. release must release all of them, and may be repeated.
+func NewMulti(ctx context.Context, keys []string, leases []Lease, release func(context.Context) error) *Multi {
+	m := &Multi{keys: keys, release: release}
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	for _, lease := range leases {
+		m.add(lease)
+	}
+	return m
+}
+
+// add makes lease one of m's.
+func (m *Multi) add(lease Lease) {
+	m.leases = append(m.leases, lease)
+	m.stops = append(m.stops, context.AfterFunc(lease.Context(), func() { m.cancel(context.Cause(lease.Context())) }))
 }
 
 // Context ends, with cause [ErrLost], as soon as one of the leases can no longer be trusted. It carries them all.
@@ -107,6 +125,9 @@ func (m *Multi) Release(ctx context.Context) error {
 		stop()
 	}
 	m.cancel(context.Canceled)
+	if m.release != nil {
+		return m.release(ctx)
+	}
 	var errs []error
 	for i := len(m.leases) - 1; i >= 0; i-- {
 		if err := m.leases[i].Release(ctx); err != nil {

@@ -25,8 +25,11 @@ func NewMutex(steps *step.Stream) *Mutex {
 	return &Mutex{steps: steps, held: map[string]*turnstile{}}
 }
 
-// Acquire waits for key inside this process.
+// Acquire waits for key inside this process. It refuses a lease time: [ErrLeaseTime].
 func (m *Mutex) Acquire(ctx context.Context, key string) (Lease, error) {
+	if err := RefuseLease(ctx, "mutex"); err != nil {
+		return nil, err
+	}
 	m.steps.At(ctx, step.Waiting, key)
 	t := m.enter(key)
 	if err := t.take(ctx); err != nil {

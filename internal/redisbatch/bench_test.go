@@ -3,13 +3,10 @@
 package redisbatch_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -99,33 +96,10 @@ func measure(b *testing.B, s *testenv.RedisServer, goroutines int, send func(key
 	}
 	work(20 * goroutines) // connects
 	b.ReportAllocs()
-	server, client := serverTime(b, s.Client), clientTime()
+	server, client := testenv.RedisCPUTime(b, s.Client), testenv.CPUTime(b)
 	b.ResetTimer()
 	work(b.N)
 	b.StopTimer()
-	b.ReportMetric(float64(clientTime()-client)/float64(b.N), "cpu-ns/op")
-	b.ReportMetric(float64(serverTime(b, s.Client)-server)/float64(b.N), "server-ns/op")
-}
-
-func clientTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func serverTime(b *testing.B, c *redis.Client) time.Duration {
-	b.Helper()
-	info, err := c.Info(context.Background(), "cpu").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
-	sum := 0.0
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name == "used_cpu_sys" || name == "used_cpu_user" {
-			seconds, _ := strconv.ParseFloat(value, 64)
-			sum += seconds
-		}
-	}
-	return time.Duration(sum * float64(time.Second))
+	b.ReportMetric(float64(testenv.CPUTime(b)-client)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(testenv.RedisCPUTime(b, s.Client)-server)/float64(b.N), "server-ns/op")
 }

@@ -50,6 +50,10 @@ type Reader func(ctx context.Context, e Event)
 type Stream struct {
 	mu      sync.Mutex
 	readers atomic.Pointer[[]*Reader]
+
+	keepMu  sync.Mutex
+	keepers int
+	unkeep  func()
 }
 
 // Subscribe adds a reader and returns the function that removes it.

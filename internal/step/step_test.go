@@ -163,3 +163,21 @@ func BenchmarkAtOn(b *testing.B) {
 		s.At(ctx, step.Read, "")
 	}
 }
+
+// Two who want the points of traces get each point once, and the last one to leave ends it.
+func TestKeepNotesOnce(t *testing.T) {
+	t.Parallel()
+	var s step.Stream
+	trace := &step.Trace{}
+	ctx := step.NewContext(t.Context(), trace)
+	first, second := s.Keep(), s.Keep()
+	s.At(ctx, step.Read, "")
+	first()
+	first()
+	s.At(ctx, step.Written, "")
+	second()
+	s.At(ctx, step.Ordered, "")
+	if got := trace.Passed(); len(got) != 2 || got[0].Point != step.Read || got[1].Point != step.Written {
+		t.Errorf("passed %v, want read and written, once each", got)
+	}
+}

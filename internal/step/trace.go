@@ -17,8 +17,9 @@ type Trace struct {
 	Mode      string
 	ProductID int64
 
-	mu    sync.Mutex
-	spans []Span
+	mu     sync.Mutex
+	spans  []Span
+	passed []Passed
 }
 
 // Span is one lock of a deduction. A zero Locked means that it was never acquired, a zero Released that it is still held.

@@ -30,10 +30,10 @@ func sellTwice(t *testing.T, h *stocktest.Harness, a, b *stocktest.Replica, mode
 func TestBreaksBySchedule(t *testing.T) {
 	t.Parallel()
 	want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
-	for _, e := range envs {
-		t.Run(e.name, func(t *testing.T) {
+	for _, e := range stocktest.Envs {
+		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			h := stocktest.Open(t, e.open(t), 2, stock.Modes())
+			h := stocktest.Open(t, e.Open(t), 2, stock.Modes())
 			a, b := h.Replicas[0], h.Replicas[1]
 			for _, m := range []string{"unsafe", "mutex-per-request"} {
 				if got := sellTwice(t, h, a, a, m, stock.Redis); got != want {
@@ -53,7 +53,7 @@ func TestBreaksBySchedule(t *testing.T) {
 // is the Redis of the lock that forgets, failover.
 func TestLockLostSellsTwice(t *testing.T) {
 	t.Parallel()
-	h := stocktest.Open(t, embeddedEnv(t), 2, stock.Modes())
+	h := stocktest.Open(t, stocktest.Embedded(t), 2, stock.Modes())
 	trusting := []string{
 		"setnx", "setnx-expire", "setnx-ttl", "setnx-owner", "lua-lock", "lock-then-check", "watchdog", "handoff", "fair", "rwlock",
 		"global-lock", "segmented", "multi-lock",
@@ -88,10 +88,10 @@ func lockLost(t *testing.T, h *stocktest.Harness, mode string, s stock.Store) {
 
 func TestLeaseSeqRefusesStaleWrite(t *testing.T) {
 	t.Parallel()
-	for _, e := range envs {
-		t.Run(e.name, func(t *testing.T) {
+	for _, e := range stocktest.Envs {
+		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			h := stocktest.Open(t, e.open(t), 2, stock.Modes())
+			h := stocktest.Open(t, e.Open(t), 2, stock.Modes())
 			a, b := h.Replicas[0], h.Replicas[1]
 			product := h.Product(t, 5, 0)
 			held := a.Hold(t, step.Read)

@@ -13,7 +13,7 @@ import (
 
 // A cart has one key: the same lines in another order are the same request, and the refusal of one item is kept for all.
 func TestIdempotentCart(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		p, q := h.Product(t, 9, 0), h.Product(t, 5, 0)
 		send := func(key string, items ...stock.Item) (stock.Receipt, error) {
 			t.Helper()

@@ -31,10 +31,10 @@ var (
 	outcomes = regexp.MustCompile(`^(|\.|–|O?L?D?X?A?)$`)
 )
 
-// Validate rejects an incomplete list of modes: one that cannot be served (see [servable]), or one in which an essay or a diagram is
+// Validate rejects an incomplete list of modes: one that cannot be served (see [Servable]), or one in which an essay or a diagram is
 // missing. Tests and 'make generate' call it; a server only leaves out what is missing.
 func Validate(modes []Mode) error {
-	errs := []error{servable(modes)}
+	errs := []error{Servable(modes)}
 	for _, m := range modes {
 		if _, err := m.Doc(); err != nil {
 			errs = append(errs, m.faulty("%v", err))
@@ -46,9 +46,9 @@ func Validate(modes []Mode) error {
 	return errors.Join(errs...)
 }
 
-// servable rejects a list of modes that cannot be served: a bad or repeated name, no title, no way to build one, claims that do not
+// Servable rejects a list of modes that cannot be served: a bad or repeated name, no title, no way to build one, claims that do not
 // cover its stores, are not outcomes, or go on after the rung that broke it.
-func servable(modes []Mode) error {
+func Servable(modes []Mode) error {
 	seen := map[string]bool{}
 	var errs []error
 	bad := func(m Mode, format string, args ...any) { errs = append(errs, m.faulty(format, args...)) }

@@ -11,6 +11,7 @@ var consul = Mode{
 	Title:  Text{"Consul: a key held by a session, shut for the lock-delay after its end", "Consul：会话持有 key，会话失效后 lock-delay 内谁也拿不到"},
 	Needs:  []Backend{NeedRedis, NeedConsul},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: sessionClaims,
-	New:    func(d Deps) (Deductor, error) { return locked{d, d.Consul}, nil },
+	New:    func(d Deps) (Deductor, error) { return locked{d, d.Lockers.Consul}, nil },
 }

@@ -3,8 +3,8 @@ package stock
 import (
 	"errors"
 	"fmt"
-	"time"
 
+	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/store"
@@ -18,12 +18,13 @@ var (
 	ErrUnknownProduct = store.ErrUnknownProduct       // always in a *ProductError
 	ErrUnknownMode    = errors.New("stock: unknown mode")
 	ErrInvalid        = errors.New("stock: invalid request") // always as a *InvalidError
-	ErrKeyMissing     = errors.New("stock: this mode needs an idempotency key")
-	ErrKeyReused      = errors.New("stock: idempotency key was used with another payload")
+	ErrLeaseTime      = lock.ErrLeaseTime                    // package shop makes an *InvalidError of it
+	ErrKeyMissing     = idempotency.ErrKeyMissing
+	ErrKeyReused      = idempotency.ErrKeyReused
 
 	// No, for now: nothing happened, and trying again may succeed.
 	ErrTooLate         = errors.New("stock: no answer in time") // the request was ended at its deadline; together with ErrUnknown it may have happened
-	ErrInFlight        = errors.New("stock: the first request with this key is still in flight")
+	ErrInFlight        = idempotency.ErrInFlight
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write
 	ErrLockUnavailable = lock.ErrUnavailable
@@ -34,6 +35,9 @@ var (
 
 	// Nobody knows: it was sent and not answered.
 	ErrUnknown = store.ErrUnknown
+	// ErrOtherRun refuses a request from a log that was made before the stock was set, or so long ago that its key may have been purged.
+	// Nobody can tell any more whether it was executed then, so it is not executed now.
+	ErrOtherRun = fmt.Errorf("%w: the stock was set meanwhile, or the request is older than keys are kept", ErrUnknown)
 )
 
 // ProductError is [ErrSegmented] or [ErrUnknownProduct] with the product that it is about.
@@ -59,7 +63,7 @@ func (e *ModeError) Is(target error) bool { return target == ErrModeUnavailable 
 
 // NotReadyError is [ErrUnavailable] of a request that nothing was sent for, since a backend or the mode itself is known not to be ready.
 type NotReadyError struct {
-	Why string // as in [Status]: "kafka: 3 of 12 partitions of lastitem-requests: its consumer does not answer"
+	Why string // "kafka: 3 of 12 partitions of lastitem-requests: its consumer does not answer"
 	Err error  // what is known of the backend; nil = nothing
 }
 
@@ -101,30 +105,9 @@ func (e *InvalidError) Error() string { return "stock: invalid " + e.Field + ": 
 // Is makes errors.Is(err, ErrInvalid) hold.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// InFlightError is [ErrInFlight] with how long the key has been taken, and stays taken if nobody works for the first request any more.
-type InFlightError struct {
-	Held  time.Duration // since the last sign of life of the first request
-	Left  time.Duration // 0 = unknown
-	Cause error
+// InFlightError is [ErrInFlight] with how long the key has been taken, and when to ask again.
+type InFlightError = idempotency.InFlightError
+
+func soldOut(item Item, available int64) error {
+	return &SoldOutError{ProductID: item.ProductID, Requested: item.Quantity, Available: available}
 }
-
-// soonest is how long a client waits at least before it repeats.
-const soonest = time.Second
-
-// Again is when to repeat: after as long as the key has been held already, and not after it is free. A first request that is alive
-// ends in milliseconds as a rule, and a client that comes back learns so in a second; one whose process was killed is asked about
-// a few times only, ever less often, before its key is free.
-func (e *InFlightError) Again() time.Duration {
-	return max(min(e.Held, e.Left), soonest)
-}
-
-// Error says when the key is free at the latest.
-func (e *InFlightError) Error() string {
-	return fmt.Sprintf("%v, its key is free in %s at the latest: %v", ErrInFlight, e.Left, e.Cause)
-}
-
-// Is makes errors.Is(err, ErrInFlight) hold.
-func (e *InFlightError) Is(target error) bool { return target == ErrInFlight }
-
-// Unwrap returns the lock's error.
-func (e *InFlightError) Unwrap() error { return e.Cause }

@@ -11,6 +11,7 @@ var etcd = Mode{
 	Title:  Text{"etcd: a key under a lease, the lowest creation revision holds the lock", "etcd：租约下的 key，创建版本号（revision）最小者持锁"},
 	Needs:  []Backend{NeedRedis, NeedEtcd},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: sessionClaims,
-	New:    func(d Deps) (Deductor, error) { return locked{d, d.Etcd}, nil },
+	New:    func(d Deps) (Deductor, error) { return locked{d, d.Lockers.Etcd}, nil },
 }

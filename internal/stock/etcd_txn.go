@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
@@ -22,11 +21,12 @@ var etcdTxn = Mode{
 	Title:  Text{"etcd lock; stock and order in one etcd transaction that asks for ownership", "etcd 锁；库存和订单也在 etcd，写入事务以“锁仍归我”为条件"},
 	Needs:  []Backend{NeedEtcd},
 	Stores: []Store{Etcd},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{
 		Etcd: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		if d.EtcdStore == nil {
+		if d.Etcd == nil {
 			return nil, errors.New("no stock in etcd: Deps has no EtcdStore")
 		}
 		return etcdTxnDeductor{d}, nil
@@ -37,17 +37,17 @@ type etcdTxnDeductor struct{ deps Deps }
 
 func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := e.deps, req.Items[0]
-	held, err := d.Etcd.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(item.ProductID))
+	held, err := req.acquireKey(ctx, d.Lockers.Etcd, d.Locks.Key(item.ProductID))
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer d.release(ctx, held)
+	defer d.Locks.Release(ctx, held)
 	lease, ok := held.(*coord.EtcdLease)
 	if !ok {
 		return Receipt{}, fmt.Errorf("stock: etcd-txn: a lease of type %T", held)
 	}
 
-	have, err := d.EtcdStore.Read(ctx, item.ProductID)
+	have, err := d.Etcd.Read(ctx, item.ProductID)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -55,37 +55,40 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 	if have < item.Quantity {
 		return Receipt{}, soldOut(item, have)
 	}
+	if err := req.work(ctx); err != nil {
+		return Receipt{}, err
+	}
 	remaining := have - item.Quantity
-	order, err := d.newOrder(item, req, &remaining, lease.Fence())
+	order, err := d.Orders.New(req, &remaining, lease.Fence())
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := d.writeEtcd(ctx, lease, remaining, order); err != nil {
+	if err := e.write(ctx, lease, remaining, order); err != nil {
 		return Receipt{}, err
 	}
 	return Receipt{OrderID: order.ID, Remaining: &remaining, Fence: order.Fence}, nil
 }
 
-// writeEtcd writes the count and the order if the lock is still the lease's. That is guard enough: whoever writes holds the lock,
+// write writes the count and the order if the lock is still the lease's. That is guard enough: whoever writes holds the lock,
 // and as long as our key is there, with the revision that created it, nobody else has held it since we read. To compare the
 // count's own revision as well would refuse those who write without the lock, and there are none; to compare it instead would
 // be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given up and gone is
 // refused too, because the release has deleted the key.
-func (d Deps) writeEtcd(ctx context.Context, lease *coord.EtcdLease, remaining int64, o store.Order) error {
-	if err := begin(ctx); err != nil {
+func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, remaining int64, o store.Order) error {
+	if err := Begin(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := settling(ctx)
+	ctx, cancel := Settling(ctx)
 	defer cancel()
-	ok, err := d.EtcdStore.Write(ctx, lease.IsOwner(), remaining, o)
+	ok, err := e.deps.Etcd.Write(ctx, lease.IsOwner(), remaining, o)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return fmt.Errorf("%w: the lock was lost before the write", ErrContended)
 	}
-	d.Steps.At(ctx, step.Written, "") // and so on: one transaction, there is nothing between these
-	d.Steps.At(ctx, step.Ordered, "")
-	d.Steps.At(ctx, step.Committed, "")
+	e.deps.Steps.At(ctx, step.Written, "") // and so on: one transaction, there is nothing between these
+	e.deps.Steps.At(ctx, step.Ordered, "")
+	e.deps.Steps.At(ctx, step.Committed, "")
 	return nil
 }

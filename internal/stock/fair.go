@@ -14,12 +14,13 @@ var fair = Mode{
 	Title:  Text{"The lock engine, strictly first come first served", "自研锁引擎的公平锁：严格先来后到"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.engine((*handoff.Engine).Fair)
+		l, err := d.Lockers.engine((*handoff.Engine).Fair)
 		return locked{d, l}, err
 	},
 }

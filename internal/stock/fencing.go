@@ -20,11 +20,12 @@ var fencing = Mode{
 	Title:  Text{"A monotonic fencing token, checked on write only", "单调递增的栅栏令牌，只在写时校验"},
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
+	Holds:  holdsLease,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return d.fenced(func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
+		return fenced(d, func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
 			row, err := d.SQL.Read(ctx, product)
 			return row, true, err
 		}), nil
@@ -41,18 +42,18 @@ type fencedDeductor struct {
 // fencedRead reads the row of a product by who holds a token; ok is false when the row refuses that.
 type fencedRead func(ctx context.Context, product int64, fence uint64) (row store.Row, ok bool, err error)
 
-func (d Deps) fenced(read fencedRead) Deductor {
-	return fencedDeductor{d, textbook.NewLuaFenced(d.Client, d.LockTTL, d.Steps), read}
+func fenced(d Deps, read fencedRead) Deductor {
+	return fencedDeductor{d, textbook.NewLuaFenced(d.Lockers.Client, d.Lockers.TTL, d.Steps), read}
 }
 
 func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := f.deps, req.Items[0]
 	// One lock for the three of them: the row has one fence, so its tokens must come from one counter.
-	lease, err := f.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKeyOf("fencing", item.ProductID))
+	lease, err := req.acquireKey(ctx, f.locker, d.Locks.KeyOf("fencing", item.ProductID))
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer d.release(ctx, lease)
+	defer d.Locks.Release(ctx, lease)
 
 	row, ok, err := f.read(ctx, item.ProductID, lease.Fence())
 	if err != nil {
@@ -65,13 +66,16 @@ func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	if row.Stock < item.Quantity {
 		return Receipt{}, soldOut(item, row.Stock)
 	}
+	if err := req.work(ctx); err != nil {
+		return Receipt{}, err
+	}
 	remaining := row.Stock - item.Quantity
-	order, err := d.newOrder(item, req, &remaining, lease.Fence())
+	order, err := d.Orders.New(req, &remaining, lease.Fence())
 	if err != nil {
 		return Receipt{}, err
 	}
 	// In the statement that writes: a comparison in Go would be one more "is it still mine?", as in lock-then-check.
-	err = d.withOrder(ctx, order, func(tx *store.Tx) error {
+	err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {
 		ok, err := tx.SetFenced(item.ProductID, remaining, lease.Fence())
 		if err == nil && !ok { // affected rows 0: the row has seen a higher token
 			err = ErrContended

@@ -17,11 +17,12 @@ var fencingRead = Mode{
 	Title:  Text{"A fencing token that the read raises too (>=)", "栅栏令牌，读的时候也抬高（>=）"},
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
+	Holds:  holdsLease,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "O", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return d.fenced(func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
+		return fenced(d, func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
 			return d.SQL.ReadFenced(ctx, product, fence, false)
 		}), nil
 	},

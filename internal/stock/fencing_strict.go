@@ -18,11 +18,12 @@ var fencingStrict = Mode{
 	Title:  Text{"A fencing token that the read raises strictly: one seen twice is refused", "栅栏令牌，读时严格抬高：见过的令牌一律拒绝"},
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
+	Holds:  holdsLease,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return d.fenced(func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
+		return fenced(d, func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {
 			return d.SQL.ReadFenced(ctx, product, fence, true)
 		}), nil
 	},

@@ -17,7 +17,7 @@ var (
 // A's lock expires after its read; B reads before A writes; A writes; B writes. Only where the read shows its token too does the
 // row know of B when A comes.
 func TestFencingOfTwoStaleReaders(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for mode, want := range map[string]stocktest.Books{
 			"fencing": soldTwice, "fencing-read": soldOnce, "fencing-strict": soldOnce,
 		} {
@@ -41,7 +41,7 @@ func TestFencingOfTwoStaleReaders(t *testing.T) {
 
 // Where B has written already, each of them refuses A: that is the case which fencing is commonly shown with.
 func TestFencingRefusesStaleWrite(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for _, mode := range []string{"fencing", "fencing-read", "fencing-strict"} {
 			product := h.Product(t, 1, 0)
 			a := hold(t, h.Replicas[0], step.Read, mode, stock.SQL, product, "a")
@@ -62,7 +62,7 @@ func TestFencingRefusesStaleWrite(t *testing.T) {
 
 // Redis comes back without its counter, and B gets the token that A has.
 func TestFencingOfATokenGivenTwice(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for mode, want := range map[string]stocktest.Books{
 			"fencing": soldTwice, "fencing-read": soldTwice, "fencing-strict": soldOnce,
 		} {
@@ -86,10 +86,10 @@ func TestFencingOfATokenGivenTwice(t *testing.T) {
 	})
 }
 
-// A product set anew takes tokens from the beginning: else a Redis that lost its counter could not sell it for as long as it takes
+// A product whose stock is set again takes tokens from the beginning: otherwise a Redis that lost its counter could not sell it for as long as it takes
 // to count up to what the row has seen.
 func TestSetStockForgivesALostCounter(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
 		deduct := func() error {
 			_, err := h.Replicas[0].Deduct(t.Context(), "fencing-strict", stock.SQL, product, 1, "k")
@@ -112,7 +112,7 @@ func TestSetStockForgivesALostCounter(t *testing.T) {
 
 // The three of them share a product as they share its fence: one counter, one lock.
 func TestFencingModesMix(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
 		for i, mode := range []string{"fencing", "fencing", "fencing-strict", "fencing-read", "fencing-strict", "fencing"} {
 			r, err := h.Replicas[i%3].Deduct(t.Context(), mode, stock.SQL, product, 1, mode)

@@ -16,13 +16,14 @@ var globalLock = Mode{
 	Title:  Text{"One lock for all products: right, and slow", "所有商品共用一把锁：对，但是慢"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.handoff()
-		return locked{d, oneForAll{l, d.Prefix + "lock:global-lock:{all}"}}, err
+		l, err := d.Lockers.handoff()
+		return locked{d, oneForAll{l, d.Lockers.Prefix + "lock:global-lock:{all}"}}, err
 	},
 }
 

@@ -9,7 +9,7 @@ import (
 
 // handoffMode is the lock engine: waiters stand in a queue in Redis and send nothing; the script that releases the lock makes the first
 // in the queue the owner and notifies its process. Requests of one replica share one place in that queue, and pass the lock on
-// among themselves, eight in a row at most. Renewed like watchdog, and broken by what breaks watchdog: a process that stops.
+// among themselves, sixteen in a row at most. Renewed like watchdog, and broken by what breaks watchdog: a process that stops.
 //
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── B, without a command: GET 8 ── SET 7 ── order ── release: to C
 //	replica 2   C: queued ··································································· told ── GET 7 ── ...
@@ -18,23 +18,24 @@ var handoffMode = Mode{
 	Title:  Text{"Our lock engine: a queue, ownership handed over by the release", "自研锁引擎：Redis 里排队，释放时直接把锁交给下一个"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.handoff()
+		l, err := d.Lockers.handoff()
 		return locked{d, l}, err
 	},
 }
 
 // handoff is the lock of this mode, and of the modes whose lesson is not the lock.
-func (d Deps) handoff() (lock.Locker, error) { return d.engine((*handoff.Engine).Handoff) }
+func (l Lockers) handoff() (lock.Locker, error) { return l.engine((*handoff.Engine).Handoff) }
 
 // engine is one of the locks of the engine.
-func (d Deps) engine(pick func(*handoff.Engine) lock.Locker) (lock.Locker, error) {
-	if d.Engine == nil {
-		return nil, errors.New("no lock engine: Deps has none")
+func (l Lockers) engine(pick func(*handoff.Engine) lock.Locker) (lock.Locker, error) {
+	if l.Engine == nil {
+		return nil, errors.New("no lock engine: Lockers has none")
 	}
-	return pick(d.Engine), nil
+	return pick(l.Engine), nil
 }

@@ -17,24 +17,13 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// onEach runs a test on every set of backends, with three replicas.
-func onEach(t *testing.T, test func(*testing.T, *stocktest.Harness)) {
-	t.Parallel()
-	for _, e := range envs {
-		t.Run(e.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, stocktest.Open(t, e.open(t), 3, stock.Modes()))
-		})
-	}
-}
-
 // once sends an idempotent request.
 func once(ctx context.Context, r *stocktest.Replica, product, quantity int64, key string) (stock.Receipt, error) {
 	return r.Deduct(ctx, "idempotent", stock.SQL, product, quantity, key)
 }
 
 func TestIdempotentReplays(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
 		first, err := once(t.Context(), h.Replicas[0], product, 2, "sale")
 		if err != nil || first.Stored == nil || first.Replayed {
@@ -47,11 +36,11 @@ func TestIdempotentReplays(t *testing.T) {
 		for _, r := range h.Replicas {
 			again, err := once(t.Context(), r, product, 2, "sale")
 			if diff := cmp.Diff(stock.Receipt{Stored: first.Stored, Replayed: true}, again); err != nil || diff != "" {
-				t.Errorf("repeated Deduct() on %s: %v (-want +got):\n%s", r.Deps.Replica, err, diff)
+				t.Errorf("repeated Deduct() on %s: %v (-want +got):\n%s", r.Options.Replica, err, diff)
 			}
 			again, err = once(t.Context(), r, product, 4, "refusal")
 			if diff := cmp.Diff(stock.Receipt{Stored: refused.Stored, Replayed: true}, again); err != nil || diff != "" {
-				t.Errorf("repeated refusal on %s: %v (-want +got):\n%s", r.Deps.Replica, err, diff)
+				t.Errorf("repeated refusal on %s: %v (-want +got):\n%s", r.Options.Replica, err, diff)
 			}
 		}
 		for _, other := range []int64{1, 3} {
@@ -75,7 +64,7 @@ func TestIdempotentReplays(t *testing.T) {
 
 // There are as many keys as requests: a lock on one must leave nothing behind that outlives the TTL by much.
 func TestIdempotentLeavesNoLocks(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product, r := h.Product(t, 5, 0), h.Replicas[0]
 		for i := range 3 {
 			if _, err := once(t.Context(), r, product, 2, fmt.Sprint(i)); err != nil && !errors.Is(err, stock.ErrSoldOut) {
@@ -84,10 +73,10 @@ func TestIdempotentLeavesNoLocks(t *testing.T) {
 		}
 		hungUp := r.HangUp(t, step.Committed)
 		_, _ = once(hungUp.Ctx, r, product, 1, "gone")
-		for _, key := range r.Deps.Client.Keys(t.Context(), r.Deps.Prefix+"lock:key:*").Val() {
-			ttl, err := r.Deps.Client.PTTL(t.Context(), key).Result()
-			if err != nil || ttl < 0 || ttl > r.Deps.LockTTL {
-				t.Errorf("%s stays for %v, %v, want the TTL of the lock, %v, at most", key, ttl, err, r.Deps.LockTTL)
+		for _, key := range r.Backends.Lockers.Client.Keys(t.Context(), r.Backends.Lockers.Prefix+"lock:key:*").Val() {
+			ttl, err := r.Backends.Lockers.Client.PTTL(t.Context(), key).Result()
+			if err != nil || ttl < 0 || ttl > r.Backends.Lockers.TTL {
+				t.Errorf("%s stays for %v, %v, want the TTL of the lock, %v, at most", key, ttl, err, r.Backends.Lockers.TTL)
 			}
 		}
 	})
@@ -95,7 +84,7 @@ func TestIdempotentLeavesNoLocks(t *testing.T) {
 
 // Bodies are bytes, and come back as they are.
 func TestIdempotentReplaysAnyBody(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
 		body := []byte("\x00\xff'\"\\?:name @p\r\n\u2028汉")
 		body = append(body, bytes.Repeat([]byte("x"), 4000)...)
@@ -114,7 +103,7 @@ func TestIdempotentReplaysAnyBody(t *testing.T) {
 }
 
 func TestIdempotentOneKeyManyRivals(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 50, 0)
 		var results []func() stocktest.Result
 		for i := range 12 {
@@ -140,7 +129,7 @@ func TestIdempotentOneKeyManyRivals(t *testing.T) {
 
 // The lock on the key is deleted under the first: the unique index holds the rival until the first has committed.
 func TestIdempotentLockLost(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
 		a, b := h.Replicas[0], h.Replicas[1]
 		held := a.Hold(t, step.Ordered)
@@ -148,7 +137,7 @@ func TestIdempotentLockLost(t *testing.T) {
 		held.Await(t)
 		_, err := once(t.Context(), b, product, 1, "k")
 		var busy *stock.InFlightError
-		if !errors.As(err, &busy) || !errors.Is(err, stock.ErrInFlight) || busy.Left <= 0 || busy.Held+busy.Left != b.Deps.LockTTL {
+		if !errors.As(err, &busy) || !errors.Is(err, stock.ErrInFlight) || busy.Left <= 0 || busy.Held+busy.Left != b.Backends.Lockers.TTL {
 			t.Errorf("rival's Deduct() while the first is in its transaction = %v, want ErrInFlight with what is over of the TTL, and what is left", err)
 		} else if again := busy.Again(); again > max(busy.Held, time.Second) {
 			t.Errorf("the rival may come again after %s, want that to be soon: the first is alive", again)
@@ -177,7 +166,7 @@ func TestIdempotentLockLost(t *testing.T) {
 // awaitBlocked waits until the rival's insert is running, where the server can tell: it cannot end before the first has.
 func awaitBlocked(t *testing.T, h *stocktest.Harness) {
 	t.Helper()
-	if h.Replicas[2].Deps.SQL.MySQL() {
+	if h.Replicas[2].Backends.SQL.MySQL() {
 		awaitStatement(t, h, "INSERT IGNORE%")
 	}
 }
@@ -197,7 +186,7 @@ func awaitStatement(t *testing.T, h *stocktest.Harness, like string) {
 }
 
 func TestIdempotentKeysAreBytes(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		keys := []string{
 			"a", "A", "a ", " a", "á", "a\x00", "\xff\xfe", "\xff", "97", "?", "'", `\`,
 			strings.Repeat("k", idempotency.MaxKey), strings.Repeat("k", idempotency.MaxKey-1), strings.Repeat("\xff", idempotency.MaxKey),
@@ -241,7 +230,7 @@ func TestIdempotentKeysAreBytes(t *testing.T) {
 
 // What is no final answer leaves nothing: not the key, not the lock.
 func TestIdempotentKeepsNoFailure(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		unknown := h.Product(t, 1, 0) + 1000
 		segmented, product := h.Product(t, 5, 2), h.Product(t, 5, 0)
 		r := h.Replicas[0]

@@ -34,7 +34,7 @@ func (h held) goOn(t *testing.T) error {
 
 // A holds the lock, B does not get it, and C finds it free: B's finally has deleted it.
 func TestSetNXFinallyBreaksBySchedule(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		const mode = "setnx-finally"
 		product := h.Product(t, 1, 0)
 		a := hold(t, h.Replicas[0], step.Read, mode, stock.Redis, product, "a")
@@ -56,7 +56,7 @@ func TestSetNXFinallyBreaksBySchedule(t *testing.T) {
 // A has finished and is about to release when its lock expires; B takes it; A's release comes late. Where it deletes B's key, C is
 // in beside B.
 func TestLateRelease(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for _, m := range stock.Modes() {
 			if !slices.Contains([]string{"setnx-expire", "setnx-ttl", "setnx-owner", "lua-lock", "lock-then-check", "fencing"}, m.Name) {
 				continue
@@ -94,7 +94,7 @@ func lateRelease(t *testing.T, h *stocktest.Harness, mode string, s stock.Store,
 
 // What is lost before the question is found out; what is lost after it is TestLockLostSellsTwice.
 func TestLockThenCheckFindsAnEarlyLoss(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		const mode = "lock-then-check"
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
 			for _, rival := range []bool{false, true} {
@@ -125,7 +125,7 @@ func TestLockThenCheckFindsAnEarlyLoss(t *testing.T) {
 
 // The lock of one product keeps another one waiting, on whichever replica.
 func TestGlobalLockIsOneForAllProducts(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		one, other := h.Product(t, 1, 0), h.Product(t, 1, 0)
 		for mode, want := range map[string]error{"global-lock": stock.ErrLockBusy, "handoff": nil} {
 			a := hold(t, h.Replicas[0], step.Locked, mode, stock.Redis, one, "a")

@@ -117,7 +117,7 @@ var impatient = backend.Patience{Redis: time.Second, Settle: time.Second}
 // A write is held on its way until its sender has given up, rivals sell or do not, and then it arrives.
 func TestLateWriteInRedis(t *testing.T) {
 	t.Parallel()
-	e := env(testenv.Redis(t), testenv.SQLite(t))
+	e := stocktest.On(testenv.Redis(t), testenv.SQLite(t))
 	far, inRedis, _ := behindGates(t, e)
 	far.Patience = impatient
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
@@ -159,7 +159,7 @@ func TestLateWriteInRedis(t *testing.T) {
 // A COMMIT is held on its way until its sender has given up; a rival reads, and waits for the row; and then it arrives.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
-	e := realEnv(t)
+	e := stocktest.Real(t)
 	far, _, inSQL := behindGates(t, e)
 	far.Patience = impatient
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
@@ -210,7 +210,7 @@ func TestLateCommit(t *testing.T) {
 // A transaction of etcd is held on its way until its sender has given up and its lease has ended; a rival sells; and then it arrives.
 func TestLateTransactionInEtcd(t *testing.T) {
 	t.Parallel()
-	e := withServices(t, embeddedEnv(t))
+	e := stocktest.Embedded(t).WithServices(t)
 	far := e
 	far.Patience.Etcd = time.Second
 	gate := gateOf(t, strings.TrimPrefix(e.Etcd, "http://"), wire.GRPC)
@@ -239,7 +239,7 @@ func TestLateTransactionInEtcd(t *testing.T) {
 // A process that stops after its write for longer than anything is waited for goes on where it was: the units have their order.
 func TestPauseAfterTheWrite(t *testing.T) {
 	t.Parallel()
-	e := embeddedEnv(t)
+	e := stocktest.Embedded(t)
 	e.Patience.Settle = 50 * time.Millisecond
 	h := stocktest.Open(t, e, 1, stock.Modes())
 	for _, mode := range []string{"setnx", "watchdog", "segmented", "redis-decr"} {
@@ -264,8 +264,8 @@ func TestPauseAfterTheWrite(t *testing.T) {
 func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	t.Parallel()
 	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
-	e := withServices(t, stocktest.Env{Redis: nodes[0].URL, SQL: testenv.SQLite(t), Prefix: "failover:"})
-	e, _ = withRedlock(t, e)
+	e := stocktest.Env{Redis: nodes[0].URL, SQL: testenv.SQLite(t), Prefix: "failover:"}.WithServices(t)
+	e, _ = e.WithRedlock(t)
 	far, gate, _ := behindGates(t, e)
 	h := stocktest.Open(t, far, 1, stock.Modes())
 	a := h.Replicas[0]

@@ -18,11 +18,12 @@ var leaseSeq = Mode{
 	Title:  Text{"Lock, then UPDATE ... WHERE lease_seq = ? and the order, one transaction", "先加锁，再 UPDATE ... WHERE lease_seq = ?，与订单同一事务（CAS）"},
 	Needs:  []Backend{NeedRedis, NeedSQL},
 	Stores: []Store{SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.handoff()
+		l, err := d.Lockers.handoff()
 		return leaseSeqDeductor{d, l}, err
 	},
 }
@@ -34,11 +35,11 @@ type leaseSeqDeductor struct {
 
 func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := l.deps, req.Items[0]
-	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(item.ProductID))
+	lease, err := req.acquireKey(ctx, l.locker, d.Locks.Key(item.ProductID))
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer d.release(ctx, lease)
+	defer d.Locks.Release(ctx, lease)
 
 	row, err := d.SQL.Read(ctx, item.ProductID)
 	if err != nil {
@@ -48,13 +49,16 @@ func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	if row.Stock < item.Quantity {
 		return Receipt{}, soldOut(item, row.Stock)
 	}
+	if err := req.work(ctx); err != nil {
+		return Receipt{}, err
+	}
 	remaining := row.Stock - item.Quantity
-	order, err := d.newOrder(item, req, &remaining, row.LeaseSeq+1)
+	order, err := d.Orders.New(req, &remaining, row.LeaseSeq+1)
 	if err != nil {
 		return Receipt{}, err
 	}
 	// The guard stands in the statement that writes: a check before it, in Go, would be stale by the time of the write.
-	err = d.withOrder(ctx, order, func(tx *store.Tx) error {
+	err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {
 		ok, err := tx.TakeAt(item.ProductID, item.Quantity, row.LeaseSeq)
 		if err == nil && !ok { // affected rows 0: somebody wrote since the read
 			err = ErrContended

@@ -3,7 +3,6 @@ package stock
 import (
 	"context"
 
-	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
 )
 
@@ -17,12 +16,13 @@ var lockThenCheck = Mode{
 	Title:  Text{"lua-lock that asks \"still mine?\" before the write", "lua-lock，写之前先问一句“锁还是我的吗”"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsLease,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return lockThenCheckDeductor{d, textbook.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
+		return lockThenCheckDeductor{d, textbook.NewLua(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
 	},
 }
 
@@ -33,13 +33,13 @@ type lockThenCheckDeductor struct {
 
 func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, product := l.deps, req.Items[0].ProductID
-	lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(product))
+	lease, err := req.acquireKey(ctx, l.locker, d.Locks.Key(product))
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer d.release(ctx, lease)
+	defer d.Locks.Release(ctx, lease)
 
-	have, err := d.read(ctx, req.Store, product)
+	have, err := trusting{d}.read(ctx, req.Store, product)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -51,5 +51,5 @@ func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt
 	if !mine {
 		return Receipt{}, ErrLockLost
 	}
-	return d.checkWrite(ctx, req, []int64{have}, 0)
+	return trusting{d}.checkWrite(ctx, req, []int64{have}, 0)
 }

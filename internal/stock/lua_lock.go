@@ -14,11 +14,12 @@ var luaLock = Mode{
 	Title:  Text{"SET NX PX with an owner; compare-and-delete in one Lua script", "SET NX PX 带持有者标识，用 Lua 脚本比对后删除"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsLease,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, textbook.NewLua(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewLua(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
 	},
 }

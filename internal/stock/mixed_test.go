@@ -14,10 +14,10 @@ import (
 // The guarded modes may share a product: each sees the writes of the other.
 func TestGuardedModesMix(t *testing.T) {
 	t.Parallel()
-	for _, e := range envs {
-		t.Run(e.name, func(t *testing.T) {
+	for _, e := range stocktest.Envs {
+		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			h := stocktest.Open(t, e.open(t), 3, stock.Modes())
+			h := stocktest.Open(t, e.Open(t), 3, stock.Modes())
 			const units, clients, each = 60, 9, 10
 			product := h.Product(t, units, 0)
 			var wg sync.WaitGroup
@@ -41,7 +41,7 @@ func TestGuardedModesMix(t *testing.T) {
 // A key belongs to the store that keeps it: among the modes on SQL it is taken, and redis-lua and they sell under it once each.
 func TestKeysOfTheStoresAreApart(t *testing.T) {
 	t.Parallel()
-	h := stocktest.Open(t, embeddedEnv(t), 1, stock.Modes())
+	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
 	product := h.Product(t, 5, 0)
 	for _, c := range []struct {
 		mode  string

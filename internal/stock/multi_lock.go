@@ -16,13 +16,14 @@ var multiLock = Mode{
 	Title:  Text{"A cart under the locks of all its products, taken in one order", "购物车联锁：按统一顺序锁住全部商品"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Cart:   true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.handoff()
+		l, err := d.Lockers.handoff()
 		return multiLockDeductor{d, l}, err
 	},
 }
@@ -35,12 +36,12 @@ type multiLockDeductor struct {
 func (m multiLockDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	keys := make([]string, len(req.Items))
 	for i, item := range req.Items {
-		keys[i] = m.deps.lockKey(item.ProductID)
+		keys[i] = m.deps.Locks.Key(item.ProductID)
 	}
-	leases, err := lock.AcquireAll(lock.WithWait(ctx, req.Wait), m.locker, keys...)
+	leases, err := req.acquire(ctx, func(ctx context.Context) (lock.Lease, error) { return lock.AcquireAll(ctx, m.locker, keys...) })
 	if err != nil {
 		return Receipt{}, err
 	}
-	defer m.deps.release(ctx, leases)
-	return m.deps.readCheckWrite(ctx, req, 0) // several locks have no common fencing token
+	defer m.deps.Locks.Release(ctx, leases)
+	return trusting{m.deps}.readCheckWrite(ctx, req, 0) // several locks have no common fencing token
 }

@@ -44,7 +44,7 @@ func named(t *testing.T, name string, replace func(stock.Deps) stock.Deductor) s
 func order(d stock.Deps, mode string, req stock.Request, remaining *int64) store.Order {
 	return store.Order{
 		ID: uuid.NewString(), ProductID: req.Items[0].ProductID, Quantity: req.Items[0].Quantity, Remaining: remaining,
-		Mode: mode, Replica: d.Replica, Key: req.Key, CreatedMicros: time.Now().UnixMicro(),
+		Mode: mode, Replica: d.Orders.Replica, Key: req.Key, CreatedMicros: time.Now().UnixMicro(),
 	}
 }
 
@@ -126,7 +126,7 @@ return 'sold out'`)
 	return func(d stock.Deps) stock.Deductor {
 		return deductor(func(ctx context.Context, req stock.Request) (stock.Receipt, error) {
 			item := req.Items[0]
-			got, err := lua.Run(ctx, d.Client, []string{fmt.Sprintf("%sstock:{%d}", d.Prefix, item.ProductID)}, item.Quantity).Result()
+			got, err := lua.Run(ctx, d.Lockers.Client, []string{fmt.Sprintf("%sstock:{%d}", d.Lockers.Prefix, item.ProductID)}, item.Quantity).Result()
 			if err != nil {
 				return stock.Receipt{}, fmt.Errorf("%w: %w", stock.ErrUnavailable, err)
 			}
@@ -208,7 +208,7 @@ func TestMutantsAreRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := stocktest.Open(t, embeddedEnv(t), 1, []stock.Mode{named(t, c.mode, c.mutant)})
+			h := stocktest.Open(t, stocktest.Embedded(t), 1, []stock.Mode{named(t, c.mode, c.mutant)})
 			p := stocktest.Plan{
 				Mode: c.mode, Store: c.at, Replicas: 1, Stock: 20, Quantity: 1, Clients: 6, Requests: 36, Twice: c.twice,
 			}

@@ -11,6 +11,7 @@ var mutex = Mode{
 	Title:  Text{"The same under a process-local mutex", "加一把进程内互斥锁"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: "O"},
 		SQL:   {Threads: ".", Replicas: "O"},

@@ -18,6 +18,7 @@ var mutexInTx = Mode{
 	Title:  Text{"A mutex inside the transaction: unlocked before COMMIT", "锁在事务里面：先解锁，后提交"},
 	Needs:  []Backend{NeedMySQL},
 	Stores: []Store{SQL},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
 		return lockedInTx{d, lock.NewMutex(d.Steps)}, nil
@@ -33,14 +34,14 @@ type lockedInTx struct {
 func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err error) {
 	d := l.deps
 	// The transaction outlives a client that hangs up: half of it done would be rolled back, but nobody would be told.
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+settleTimeout)
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+req.Hold.Work+SettleTimeout)
 	defer cancel()
 	err = d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error { // BEGIN
-		lease, err := l.locker.Acquire(lock.WithWait(ctx, req.Wait), d.lockKey(req.Items[0].ProductID))
+		lease, err := req.acquireKey(ctx, l.locker, d.Locks.Key(req.Items[0].ProductID))
 		if err != nil {
 			return err
 		}
-		defer d.release(whole, lease) // the mistake: this runs when the function returns, and COMMIT comes after it
+		defer d.Locks.Release(whole, lease) // the mistake: this runs when the function returns, and COMMIT comes after it
 		r, err = l.take(whole, tx, req)
 		return err
 	}) // COMMIT
@@ -63,8 +64,11 @@ func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receip
 	if row.Stock < item.Quantity {
 		return Receipt{}, soldOut(item, row.Stock)
 	}
+	if err := req.work(ctx); err != nil {
+		return Receipt{}, err
+	}
 	remaining := row.Stock - item.Quantity
-	order, err := d.newOrder(item, req, &remaining, 0)
+	order, err := d.Orders.New(req, &remaining, 0)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -76,5 +80,5 @@ func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receip
 		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Ordered, "")
-	return Receipt{OrderID: order.ID, Remaining: &remaining}, begin(ctx)
+	return Receipt{OrderID: order.ID, Remaining: &remaining}, Begin(ctx)
 }

@@ -14,9 +14,10 @@ import (
 //	B       new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock       another mutex
 var mutexPerRequest = Mode{
 	Name:   "mutex-per-request",
-	Title:  Text{"A mutex made anew for each request: everybody locks his own", "每个请求 new 一把锁：各锁各的，等于没锁"},
+	Title:  Text{"A new mutex for each request: every request locks its own", "每个请求 new 一把锁：各锁各的，等于没锁"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{Redis: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, perRequest{d.Steps}}, nil

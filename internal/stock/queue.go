@@ -44,21 +44,21 @@ type queueDeductor struct {
 // line is the queue of one product.
 type line struct{ waiting []*queued }
 
-// queued is a ticket and who waits for it.
+// queued is a ticket and the caller that waits for it.
 type queued struct {
-	ticket
+	Ticket
 	taken, gone bool // under the deductor's mutex: the batch has begun, or the client hung up before it
 	done        sync.WaitGroup
 }
 
 func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	order, err := q.deps.newOrder(req.Items[0], req, nil, 0)
+	order, err := q.deps.Orders.New(req, nil, 0)
 	if err != nil {
 		return Receipt{}, err
 	}
-	w := &queued{ticket: ticket{ctx: ctx, order: order, answer: req.Answer}}
+	w := &queued{Ticket: Ticket{Ctx: ctx, Order: order, Answer: req.Answer}}
 	if len(req.Key) > 0 {
-		if w.fingerprint, err = fingerprint(req); err != nil {
+		if w.Fingerprint, err = fingerprint(req); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -69,18 +69,18 @@ func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	stop := context.AfterFunc(ctx, func() { q.leave(w) })
 	w.done.Wait()
 	stop()
-	if w.panicked != nil {
-		panic(w.panicked) // here, where the request's own recovery is
+	if w.Panicked != nil {
+		panic(w.Panicked) // here, where the request's own recovery is
 	}
-	if w.err == nil && !w.receipt.Replayed {
+	if w.Err == nil && !w.Receipt.Replayed {
 		q.deps.Steps.At(ctx, step.Committed, "")
 	}
-	return w.receipt, w.err
+	return w.Receipt, w.Err
 }
 
 // join puts w at the end of its product's queue. The first one starts the writer.
 func (q *queueDeductor) join(w *queued) error {
-	product := w.order.ProductID
+	product := w.Order.ProductID
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[product]
@@ -105,7 +105,7 @@ func (q *queueDeductor) leave(w *queued) {
 		return
 	}
 	w.gone = true
-	w.err = fmt.Errorf("%w: gave up in the queue: %w", ErrContended, context.Cause(w.ctx))
+	w.Err = fmt.Errorf("%w: gave up in the queue: %w", ErrContended, context.Cause(w.Ctx))
 	w.done.Done()
 }
 
@@ -117,11 +117,11 @@ func (q *queueDeductor) write(product int64, l *line) {
 		if batch == nil {
 			return
 		}
-		tickets := make([]*ticket, len(batch))
+		tickets := make([]*Ticket, len(batch))
 		for i, w := range batch {
-			tickets[i] = &w.ticket
+			tickets[i] = &w.Ticket
 		}
-		q.deps.commit(product, tickets)
+		q.deps.Group.Commit(product, tickets)
 		for _, w := range batch {
 			w.done.Done()
 		}
@@ -139,8 +139,8 @@ func (q *queueDeductor) next(product int64, l *line) (batch []*queued) {
 		if w.gone {
 			continue
 		}
-		if err := begin(w.ctx); err != nil {
-			w.gone, w.err = true, err
+		if err := Begin(w.Ctx); err != nil {
+			w.gone, w.Err = true, err
 			w.done.Done()
 			continue
 		}

@@ -31,7 +31,7 @@ type aQueue struct {
 func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
 	t.Helper()
 	a := h.Replicas[0]
-	d, err := named(t, "queue", nil).New(a.Deps.Of("queue"))
+	d, err := named(t, "queue", nil).New(a.Deps["queue"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (q *aQueue) leaseSeq() uint64 {
 
 // However many wait while a batch is committed, they share one update, and each has a count left of its own.
 func TestQueueCommitsTogether(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		const many = 20
 		q := newQueue(t, h, 100)
 		var results []func() stocktest.Result
@@ -109,7 +109,7 @@ func TestQueueCommitsTogether(t *testing.T) {
 
 // First come, first served; who wants more than is left is refused, and does not stand in the way of who wants less.
 func TestQueueServesInOrder(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		q := newQueue(t, h, 6)
 		three := q.join(t.Context(), q.request(3, ""), 1)
 		four := q.join(t.Context(), q.request(4, "four"), 2)
@@ -143,7 +143,7 @@ func TestQueueServesInOrder(t *testing.T) {
 // Who hangs up before the batch begins is dropped at once; behind a full queue there is no place.
 func TestQueueTurnsAway(t *testing.T) {
 	t.Parallel()
-	h := stocktest.Open(t, embeddedEnv(t), 1, stock.Modes())
+	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
 	q := newQueue(t, h, 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := q.join(ctx, q.request(1, ""), 1)
@@ -151,13 +151,26 @@ func TestQueueTurnsAway(t *testing.T) {
 	if r := gone(); !errors.Is(r.Err, stock.ErrContended) || !errors.Is(r.Err, context.Canceled) {
 		t.Errorf("Deduct() of a client that hung up = %v, want ErrContended, and why", r.Err)
 	}
-	var results []func() stocktest.Result
-	for range stock.QueueLimit - 1 {
+	// Most of those who fill the queue leave before they are served: the sales themselves would take a busy machine half a minute.
+	const served = 50
+	crowd, leave := context.WithCancel(t.Context())
+	defer leave()
+	var results, left []func() stocktest.Result
+	for range served {
 		results = append(results, stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(t.Context(), q.request(1, "")) }))
+	}
+	for range stock.QueueLimit - 1 - served {
+		left = append(left, stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(crowd, q.request(1, "")) }))
 	}
 	q.until(1, stock.QueueLimit)
 	if r, err := q.Deduct(t.Context(), q.request(1, "")); !errors.Is(err, stock.ErrContended) {
 		t.Errorf("Deduct() behind a full queue = %+v, %v, want ErrContended", r, err)
+	}
+	leave()
+	for _, await := range left {
+		if r := await(); !errors.Is(r.Err, stock.ErrContended) {
+			t.Fatalf("Deduct() of a client that hung up = %+v, %v, want ErrContended", r.Receipt, r.Err)
+		}
 	}
 	q.resume()
 	for _, await := range results {
@@ -166,7 +179,7 @@ func TestQueueTurnsAway(t *testing.T) {
 		}
 	}
 	q.until(0, 0)
-	want := stocktest.Books{Initial: 1 << 20, Stock: 1<<20 - stock.QueueLimit, Sold: stock.QueueLimit, Orders: stock.QueueLimit}
+	want := stocktest.Books{Initial: 1 << 20, Stock: 1<<20 - served - 1, Sold: served + 1, Orders: served + 1}
 	if got := h.Books(t, q.product, stock.SQL); got != want {
 		t.Errorf("books = %+v, want %+v", got, want)
 	}
@@ -174,7 +187,7 @@ func TestQueueTurnsAway(t *testing.T) {
 
 // One key several times in a batch: one effect, and its answer to all; another payload under it is refused.
 func TestQueueRepeatsWithinABatch(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		q := newQueue(t, h, 5)
 		first := q.join(t.Context(), q.request(2, "k"), 1)
 		again := q.join(t.Context(), q.request(2, "k"), 2)
@@ -209,7 +222,7 @@ func TestQueueRepeatsWithinABatch(t *testing.T) {
 
 // Another payload under a key that has an answer is refused; the repetition of the first one behind it, in the same batch, is not.
 func TestQueueRepeatsBehindAnotherPayload(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
 		q := newQueue(t, h, 9)
 		q.resume() // an idle queue, with a product of its own
@@ -243,7 +256,7 @@ func TestQueueRepeatsBehindAnotherPayload(t *testing.T) {
 
 // Keys that have an answer already, from this mode or from idempotent, take nobody else in their batch down with them.
 func TestQueueReplays(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
 		key := func(name string) string { return fmt.Sprintf("%d/%s", product, name) }
 		stored := map[string]*idempotency.Answer{}
@@ -289,7 +302,7 @@ func TestQueueReplays(t *testing.T) {
 
 // A request that panics in the writer panics on its own goroutine, and the others of its batch are sold what they want.
 func TestQueuePanics(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		q := newQueue(t, h, 5)
 		before := q.join(t.Context(), q.request(1, "a"), 1)
 		req := q.request(1, "b")
@@ -320,7 +333,7 @@ func TestQueuePanics(t *testing.T) {
 // A batch that loses a deadlock is rolled back as a whole and goes again.
 func TestQueueLosesADeadlock(t *testing.T) {
 	t.Parallel()
-	h := stocktest.Open(t, realEnv(t), 1, stock.Modes())
+	h := stocktest.Open(t, stocktest.Real(t), 1, stock.Modes())
 	product, a := h.Product(t, 5, 0), h.Replicas[0]
 	const others = 50 // rows that the rival has written: InnoDB ends the transaction that has written fewer
 	for range others {
@@ -331,7 +344,7 @@ func TestQueueLosesADeadlock(t *testing.T) {
 	sold := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, "queue", stock.SQL, product, 2, key) })
 	held.Await(t)
 	mine := errors.New("mine")
-	err := a.Deps.SQL.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+	err := a.Backends.SQL.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) error {
 		for i := range int64(others) {
 			if err := tx.Set(product+1+i, 4); err != nil {
 				return err
@@ -359,13 +372,13 @@ func TestQueueLosesADeadlock(t *testing.T) {
 }
 
 func TestQueueTwice(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) { exactTwice(t, h, "queue", stock.SQL) })
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) { h.ExactTwice(t, "queue", stock.SQL) })
 }
 
 // An address may ask the server to count the rows that it found; a key that is there already would look new then.
 func TestQueueReplaysWhateverTheAddressCounts(t *testing.T) {
 	t.Parallel()
-	env := realEnv(t)
+	env := stocktest.Real(t)
 	sign := "?"
 	if strings.Contains(env.SQL, "?") {
 		sign = "&"

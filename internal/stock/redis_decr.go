@@ -39,11 +39,11 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	if have < item.Quantity {
 		return Receipt{}, soldOut(item, max(have, 0))
 	}
-	order, err := d.newOrder(item, req, nil, 0)
+	order, err := d.Orders.New(req, nil, 0)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := begin(ctx); err != nil {
+	if err := Begin(ctx); err != nil {
 		return Receipt{}, err
 	}
 	remaining, err := r.add(ctx, item.ProductID, -item.Quantity)
@@ -55,7 +55,7 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	}
 	d.Steps.At(ctx, step.Written, "")
 	order.Remaining = &remaining
-	if err := d.appendOrder(ctx, order); err != nil {
+	if err := d.Orders.Append(ctx, order); err != nil {
 		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Ordered, "")
@@ -72,7 +72,7 @@ func (r redisDecrDeductor) putBack(ctx context.Context, item Item, below int64) 
 }
 
 func (r redisDecrDeductor) add(ctx context.Context, product, delta int64) (left int64, err error) {
-	err = r.deps.settle(ctx, func(ctx context.Context) error {
+	err = Settle(ctx, func(ctx context.Context) error {
 		left, err = r.deps.Redis.Add(ctx, product, delta)
 		return err
 	})

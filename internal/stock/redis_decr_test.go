@@ -11,7 +11,7 @@ import (
 
 // What was taken below zero goes back, and who wants less still gets it.
 func TestRedisDecrPutsBack(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		a, b := h.Replicas[0], h.Replicas[1]
 		product := h.Product(t, 3, 0)
 		held := a.Hold(t, step.Read)

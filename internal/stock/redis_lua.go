@@ -37,7 +37,7 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := begin(ctx); err != nil {
+	if err := Begin(ctx); err != nil {
 		return Receipt{}, err
 	}
 	sold, err := l.deps.Redis.Sell(ctx, sale)
@@ -67,7 +67,7 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 
 // sale is the request as the script takes it.
 func (l redisLuaDeductor) sale(req Request) (s store.Sale, err error) {
-	if s.Orders, err = l.deps.newOrders(req, nil, 0); err != nil || len(req.Key) == 0 {
+	if s.Orders, err = l.deps.Orders.Cart(req, nil, 0); err != nil || len(req.Key) == 0 {
 		return s, err
 	}
 	s.Key = req.Key

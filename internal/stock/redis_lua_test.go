@@ -13,7 +13,7 @@ import (
 )
 
 func TestRedisLuaReplays(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
 		deduct := func(r *stocktest.Replica, quantity int64, key string) (stock.Receipt, error) {
 			return r.Deduct(t.Context(), "redis-lua", stock.Redis, product, quantity, key)
@@ -37,7 +37,7 @@ func TestRedisLuaReplays(t *testing.T) {
 				quantity := map[string]int64{"sale": 2, "refusal": 4}[key]
 				again, err := deduct(r, quantity, key)
 				if diff := cmp.Diff(stock.Receipt{Stored: stored, Replayed: true}, again); err != nil || diff != "" {
-					t.Errorf("repeated %s on %s: %v (-want +got):\n%s", key, r.Deps.Replica, err, diff)
+					t.Errorf("repeated %s on %s: %v (-want +got):\n%s", key, r.Options.Replica, err, diff)
 				}
 			}
 		}
@@ -52,11 +52,11 @@ func TestRedisLuaReplays(t *testing.T) {
 
 // Repetitions under load: every request is sent twice, and charged once.
 func TestRedisLuaTwice(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) { exactTwice(t, h, "redis-lua", stock.Redis) })
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) { h.ExactTwice(t, "redis-lua", stock.Redis) })
 }
 
 func TestRedisLuaCart(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		a, b := h.Product(t, 5, 0), h.Product(t, 2, 0)
 		req := stocktest.Request(a, 1, "cart")
 		req.Items = append(req.Items, stock.Item{ProductID: b, Quantity: 2})
@@ -84,7 +84,7 @@ func TestRedisLuaCart(t *testing.T) {
 
 // Bodies are bytes, and come back as they are.
 func TestRedisLuaAnyBody(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
 		body := []byte("\x00\xff'\"\\?:name @p\r\n\u2028%d")
 		req := stocktest.Request(product, 1, "k\x00\xff")

@@ -40,13 +40,13 @@ func (w redisWatchDeductor) try(ctx context.Context, req Request) (Receipt, erro
 			return order, soldOut(item, have)
 		}
 		remaining := have - item.Quantity
-		order, err = d.newOrder(item, req, &remaining, 0)
+		order, err = d.Orders.New(req, &remaining, 0)
 		if err == nil {
-			err = begin(ctx) // the next command cannot be undone
+			err = Begin(ctx) // the next command cannot be undone
 		}
 		return order, err
 	}
-	err := d.Redis.Watch(ctx, item.ProductID, take, d.settle)
+	err := d.Redis.Watch(ctx, item.ProductID, take, Settle)
 	if errors.Is(err, store.ErrConflict) {
 		return Receipt{}, ErrContended
 	}

@@ -12,11 +12,12 @@ var redlock = Mode{
 	Title:  Text{"Redlock: a majority of five independent Redis masters", "红锁（Redlock）：五个独立的 Redis 主节点，过半数加锁成功才算"},
 	Needs:  []Backend{NeedRedis, NeedRedlock},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsLease,
 	Claims: map[Store]Claims{
 		// The lock survives the failover of one node only if more than a bare majority granted it. If three of five did, the
 		// promoted replica of one of them and the remaining two nodes form a majority for a rival.
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
-	New: func(d Deps) (Deductor, error) { return locked{d, d.Redlock}, nil },
+	New: func(d Deps) (Deductor, error) { return locked{d, d.Lockers.Redlock}, nil },
 }

@@ -17,15 +17,16 @@ var rwlock = Mode{
 	Title:  Text{"A write lock to deduct, a read lock to read the stock", "读写锁：扣减拿写锁，查库存拿读锁"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Write() })
+		l, err := d.Lockers.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Write() })
 		return locked{d, l}, err
 	},
 	Readers: func(d Deps) (lock.Locker, error) {
-		return d.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Read() })
+		return d.Lockers.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Read() })
 	},
 }

@@ -2,7 +2,6 @@ package stock
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -22,12 +21,13 @@ var segmented = Mode{
 	Title:    Text{"Stock in N segments, a lock each; empties spill over", "分段锁：库存拆成 N 段各自加锁，空段溢出到其他段"},
 	Needs:    []Backend{NeedRedis},
 	Stores:   []Store{Redis},
+	Holds:    holdsAll,
 	Segments: 10,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.handoff()
+		l, err := d.Lockers.handoff()
 		return segmentedDeductor{d, l}, err
 	},
 }
@@ -35,10 +35,6 @@ var segmented = Mode{
 type segmentedDeductor struct {
 	deps   Deps
 	locker lock.Locker
-}
-
-func (d Deps) segmentLockKey(product int64, i int) string {
-	return fmt.Sprintf("%slock:segmented:{%d#%d}", d.Prefix, product, i)
 }
 
 // Deduct looks before it locks: what no segment holds together is refused without a lock, since a count that only falls
@@ -93,10 +89,10 @@ func choose(counts []int64, quantity int64) []int {
 // draw locks the segments in order, reads them again, and takes the units. ok is false when they no longer hold enough.
 func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int, split bool) (r Receipt, ok bool, err error) {
 	d, item := s.deps, req.Items[0]
-	leases, err := s.lock(ctx, item.ProductID, segments)
+	leases, err := s.lock(ctx, req, segments)
 	defer func() {
 		for _, lease := range leases {
-			d.release(ctx, lease)
+			d.Locks.Release(ctx, lease)
 		}
 	}()
 	if err != nil {
@@ -118,14 +114,17 @@ func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int
 	if left > 0 {
 		return Receipt{}, false, nil
 	}
+	if err := req.work(ctx); err != nil {
+		return Receipt{}, false, err
+	}
 	r, err = s.write(ctx, req, after, split)
 	return r, err == nil, err
 }
 
 // lock takes the locks of the segments, in the order given. After an error the leases that it got are to be released too.
-func (s segmentedDeductor) lock(ctx context.Context, product int64, segments []int) (leases []lock.Lease, err error) {
+func (s segmentedDeductor) lock(ctx context.Context, req Request, segments []int) (leases []lock.Lease, err error) {
 	for _, i := range segments { // rising, as choose made them: two requests cannot wait for each other in a circle
-		lease, err := s.locker.Acquire(ctx, s.deps.segmentLockKey(product, i))
+		lease, err := req.acquireKey(ctx, s.locker, s.deps.Locks.SegmentKey(req.Items[0].ProductID, i))
 		if err != nil {
 			return leases, err
 		}
@@ -137,19 +136,19 @@ func (s segmentedDeductor) lock(ctx context.Context, product int64, segments []i
 // write sets the segments and appends the order, as the other trusting modes do, with the same gap in between.
 func (s segmentedDeductor) write(ctx context.Context, req Request, after map[int]int64, split bool) (Receipt, error) {
 	d, item := s.deps, req.Items[0]
-	order, err := d.newOrder(item, req, nil, 0) // nobody knows what remains in the other segments
+	order, err := d.Orders.New(req, nil, 0) // nobody knows what remains in the other segments
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := begin(ctx); err != nil {
+	if err := Begin(ctx); err != nil {
 		return Receipt{}, err
 	}
-	err = d.settle(ctx, func(ctx context.Context) error { return d.Redis.SetSegments(ctx, item.ProductID, after, split) })
+	err = Settle(ctx, func(ctx context.Context) error { return d.Redis.SetSegments(ctx, item.ProductID, after, split) })
 	if err != nil {
 		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Written, "")
-	if err := d.appendOrder(ctx, order); err != nil {
+	if err := d.Orders.Append(ctx, order); err != nil {
 		return Receipt{}, err
 	}
 	d.Steps.At(ctx, step.Ordered, "")

@@ -14,7 +14,7 @@ import (
 )
 
 func TestSegmentedSellsEveryUnit(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for _, c := range []struct {
 			units, quantity int64
 			segments        int
@@ -38,7 +38,7 @@ func TestSegmentedSellsEveryUnit(t *testing.T) {
 }
 
 func TestSegmentedDrawsOnSeveral(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 10, 4) // 3 3 2 2
 		for i, c := range []struct {
 			quantity int64
@@ -62,7 +62,7 @@ func TestSegmentedDrawsOnSeveral(t *testing.T) {
 
 // A count without segments is one segment, and stays one.
 func TestSegmentedOnOneCounter(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 3, 0)
 		if _, err := h.Replicas[0].Deduct(t.Context(), "segmented", stock.Redis, product, 2, "1"); err != nil {
 			t.Fatalf("Deduct(2) = %v, want nil", err)

@@ -21,7 +21,7 @@ var sessionEnds = map[string]func(t *testing.T, a *stocktest.Replica){
 	"etcd": revokeLease,
 	"consul": func(t *testing.T, a *stocktest.Replica) {
 		t.Helper()
-		kv, _, err := a.Set.Consul.KV().List(a.Deps.Prefix+"lock:", (&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
+		kv, _, err := a.Set.Consul.KV().List(a.Backends.Lockers.Prefix+"lock:", (&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
 		if err != nil || len(kv) != 1 || kv[0].Session == "" {
 			t.Fatalf("the locks in Consul are %v, %v, want one that is held", kv, err)
 		}
@@ -33,7 +33,7 @@ var sessionEnds = map[string]func(t *testing.T, a *stocktest.Replica){
 
 func revokeLease(t *testing.T, a *stocktest.Replica) {
 	t.Helper()
-	res, err := a.Set.Etcd.Get(t.Context(), a.Deps.Prefix+"lock:", clientv3.WithPrefix())
+	res, err := a.Set.Etcd.Get(t.Context(), a.Backends.Lockers.Prefix+"lock:", clientv3.WithPrefix())
 	if err != nil || len(res.Kvs) != 1 {
 		t.Fatalf("the locks in etcd are %v, %v, want one", res, err)
 	}
@@ -73,7 +73,7 @@ func TestSessionEndedSellsTwice(t *testing.T) {
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
 			t.Run(mode+"/"+string(s), func(t *testing.T) {
 				t.Parallel()
-				h := stocktest.Open(t, withServices(t, embeddedEnv(t)), 2, stock.Modes())
+				h := stocktest.Open(t, stocktest.Embedded(t).WithServices(t), 2, stock.Modes())
 				product := h.Product(t, 1, 0)
 				resume := overtaken(t, h, mode, s, product, func() { end(t, h.Replicas[0]) })
 				if r := resume(); r.Err != nil {
@@ -92,7 +92,7 @@ func TestSessionEndedSellsTwice(t *testing.T) {
 // these fails over to a replica that never heard of it. That is what the mode claims for failover.
 func TestRedlockMajorityForgotSellsTwice(t *testing.T) {
 	t.Parallel()
-	env, _ := withRedlock(t, embeddedEnv(t))
+	env, _ := stocktest.Embedded(t).WithRedlock(t)
 	h := stocktest.Open(t, env, 2, stock.Modes())
 	a, b := h.Replicas[0], h.Replicas[1]
 	for _, s := range []stock.Store{stock.Redis, stock.SQL} {
@@ -120,7 +120,7 @@ func everywhere(t *testing.T, r *stocktest.Replica) {
 	t.Helper()
 	key, owner := "", ""
 	for _, n := range r.Set.Redlock {
-		keys, err := n.Client.Keys(t.Context(), r.Deps.Prefix+"lock:redlock:*").Result()
+		keys, err := n.Client.Keys(t.Context(), r.Backends.Lockers.Prefix+"lock:redlock:*").Result()
 		if err != nil {
 			t.Fatalf("%s: KEYS: %v", n.Name, err)
 		}
@@ -129,7 +129,7 @@ func everywhere(t *testing.T, r *stocktest.Replica) {
 		}
 	}
 	for _, n := range r.Set.Redlock {
-		if err := n.Client.SetNX(t.Context(), key, owner, r.Deps.LockTTL).Err(); err != nil {
+		if err := n.Client.SetNX(t.Context(), key, owner, r.Backends.Lockers.TTL).Err(); err != nil {
 			t.Fatalf("%s: SET NX: %v", n.Name, err)
 		}
 	}
@@ -140,7 +140,7 @@ func forget(t *testing.T, r *stocktest.Replica, nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
 		c := r.Set.Redlock[i].Client
-		keys, err := c.Keys(t.Context(), r.Deps.Prefix+"lock:redlock:*").Result()
+		keys, err := c.Keys(t.Context(), r.Backends.Lockers.Prefix+"lock:redlock:*").Result()
 		if err != nil || len(keys) != 1 {
 			t.Fatalf("node %d holds %v, %v, want one lock", i, keys, err)
 		}
@@ -153,7 +153,7 @@ func forget(t *testing.T, r *stocktest.Replica, nodes ...int) {
 // What a dead holder has left on the Redlock nodes goes with a reset, on those that can be reached.
 func TestResetFreesRedlock(t *testing.T) {
 	t.Parallel()
-	env, nodes := withRedlock(t, embeddedEnv(t))
+	env, nodes := stocktest.Embedded(t).WithRedlock(t)
 	h := stocktest.Open(t, env, 2, stock.Modes())
 	a, b := h.Replicas[0], h.Replicas[1]
 	product := h.Product(t, 1, 0)
@@ -176,7 +176,7 @@ func TestResetFreesRedlock(t *testing.T) {
 // The same schedule in which etcd sells twice: the transaction asks whose the lock is, and the stale write is refused.
 func TestEtcdTxnRefusesStaleWrite(t *testing.T) {
 	t.Parallel()
-	h := stocktest.Open(t, withServices(t, embeddedEnv(t)), 2, stock.Modes())
+	h := stocktest.Open(t, stocktest.Embedded(t).WithServices(t), 2, stock.Modes())
 	a := h.Replicas[0]
 	product := h.Product(t, 5, 0)
 	resume := overtaken(t, h, "etcd-txn", stock.Etcd, product, func() { revokeLease(t, a) })

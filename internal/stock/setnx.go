@@ -14,11 +14,12 @@ var setnx = Mode{
 	Title:  Text{"SETNX, work, DEL: no expiry", "SETNX 加锁、干活、DEL：没有过期时间"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "LX", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "LX", Failover: "OLXA", Retry: "D", LateWrite: "OL"},
+		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "OX", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, textbook.NewSetNX(d.Client, d.Steps)}, nil
+		return locked{d, textbook.NewSetNX(d.Lockers.Client, d.Steps)}, nil
 	},
 }

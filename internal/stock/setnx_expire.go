@@ -15,11 +15,12 @@ var setnxExpire = Mode{
 	Title:  Text{"SETNX, then EXPIRE as a second command", "SETNX 之后再发一条 EXPIRE"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "LX", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, textbook.NewSetNXExpire(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXExpire(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
 	},
 }

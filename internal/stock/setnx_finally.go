@@ -15,8 +15,9 @@ var setnxFinally = Mode{
 	Title:  Text{"SETNX with the DEL in a finally that losers reach too", "SETNX，DEL 写在 finally 里：没抢到的也会执行"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{Redis: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, textbook.NewSetNXFinally(d.Client, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXFinally(d.Lockers.Client, d.Steps)}, nil
 	},
 }

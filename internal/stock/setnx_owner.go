@@ -15,11 +15,12 @@ var setnxOwner = Mode{
 	Title:  Text{"An owner value; GET, compare, DEL as separate commands", "带持有者标识；GET、比对、DEL 分开执行"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, textbook.NewSetNXOwner(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXOwner(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
 	},
 }

@@ -15,11 +15,12 @@ var setnxTTL = Mode{
 	Title:  Text{"SET NX PX in one command; DEL without asking whose", "SET NX PX 一条命令；DEL 时不问是谁的锁"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, textbook.NewSetNXTTL(d.Client, d.LockTTL, d.Steps)}, nil
+		return locked{d, textbook.NewSetNXTTL(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
 	},
 }

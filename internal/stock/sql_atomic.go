@@ -27,11 +27,11 @@ type sqlAtomicDeductor struct{ deps Deps }
 
 func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	remaining := make([]int64, len(req.Items)) // filled in by the update, before the order is inserted
-	orders, err := s.deps.newOrders(req, remaining, 0)
+	orders, err := s.deps.Orders.Cart(req, remaining, 0)
 	if err != nil {
 		return Receipt{}, err
 	}
-	err = s.deps.withOrders(ctx, orders, func(tx *store.Tx) error {
+	err = s.deps.Orders.CartInTx(ctx, orders, func(tx *store.Tx) error {
 		left, short, err := takeAll(tx, req.Items) // by product, as check has put them: no two carts wait in a circle
 		if err != nil {
 			return err
@@ -43,4 +43,24 @@ func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 		return Receipt{}, err
 	}
 	return receiptOf(orders), nil
+}
+
+// takeAll is the conditional update of each item. short is the refusal of the first that is not there; what was taken before
+// it is for the caller to roll back.
+func takeAll(tx *store.Tx, items []Item) (remaining []int64, short, err error) {
+	for _, item := range items {
+		left, ok, err := tx.Take(item.ProductID, item.Quantity)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok { // too little, or no such product, or a segmented one: Read tells the last two
+			row, err := tx.Read(item.ProductID)
+			if err != nil {
+				return nil, nil, err
+			}
+			return nil, soldOut(item, row.Stock), nil
+		}
+		remaining = append(remaining, left)
+	}
+	return remaining, nil, nil
 }

@@ -20,6 +20,7 @@ var sqlForUpdate = Mode{
 	Title:  Text{"SELECT ... FOR UPDATE, UPDATE and the order, one transaction", "悲观锁：SELECT ... FOR UPDATE，判断、更新、写订单同一事务"},
 	Needs:  []Backend{NeedMySQL},
 	Stores: []Store{SQL},
+	Holds:  holdsWork,
 	Cart:   true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
@@ -31,13 +32,13 @@ type sqlForUpdateDeductor struct{ deps Deps }
 
 func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d := s.deps
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+settleTimeout)
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+req.Hold.Work+SettleTimeout)
 	defer cancel()
 	deadline := time.Now().Add(req.Wait) // of all rows together, and of a connection of the pool
 	locked := 0
 	defer func() { // COMMIT and ROLLBACK are the release
 		for _, item := range req.Items[:locked] {
-			key := d.lockKey(item.ProductID)
+			key := d.Locks.Key(item.ProductID)
 			d.Steps.At(whole, step.Releasing, key)
 			d.Steps.At(whole, step.Released, key)
 		}
@@ -59,8 +60,11 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 				return soldOut(item, remaining[i]+item.Quantity)
 			}
 		}
-		var err error
-		if orders, err = d.newOrders(req, remaining, 0); err != nil {
+		err := req.work(ctx)
+		if err != nil {
+			return err
+		}
+		if orders, err = d.Orders.Cart(req, remaining, 0); err != nil {
 			return err
 		}
 		return s.write(whole, tx, orders)
@@ -74,7 +78,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 
 // lock reads a row and keeps it. A client that hangs up while it waits, waits no longer.
 func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product int64, wait time.Duration) (store.Row, error) {
-	key := s.deps.lockKey(product)
+	key := s.deps.Locks.Key(product)
 	s.deps.Steps.At(ctx, step.Waiting, key)
 	row, err := tx.ReadForUpdate(ctx, product, max(0, wait))
 	if errors.Is(err, store.ErrRowBusy) {
@@ -98,5 +102,5 @@ func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []
 		return err
 	}
 	s.deps.Steps.At(ctx, step.Ordered, "")
-	return begin(ctx)
+	return Begin(ctx)
 }

@@ -19,7 +19,7 @@ func one(ctx context.Context, r *stocktest.Replica, mode string, product int64, 
 }
 
 func TestUnsafeSQLSellsTwice(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
 		if got := sellTwice(t, h, h.Replicas[0], h.Replicas[0], "unsafe-sql", stock.SQL); got != want {
 			t.Errorf("books = %+v, want %+v", got, want)
@@ -30,7 +30,7 @@ func TestUnsafeSQLSellsTwice(t *testing.T) {
 // The lock is free before the commit. A stops between the two; B gets the lock, and reads what A has sold already.
 func TestUnlockedBeforeCommit(t *testing.T) {
 	t.Parallel()
-	h := stocktest.Open(t, realEnv(t), 2, stock.Modes())
+	h := stocktest.Open(t, stocktest.Real(t), 2, stock.Modes())
 	for mode, b := range map[string]*stocktest.Replica{"mutex-in-tx": h.Replicas[0], "lock-in-tx": h.Replicas[1]} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +74,7 @@ func overtakenSQL(t *testing.T, h *stocktest.Harness, mode string, product int64
 
 func updatedAt(t *testing.T, h *stocktest.Harness, product int64) string {
 	t.Helper()
-	row, err := h.Replicas[0].Deps.SQL.Read(t.Context(), product)
+	row, err := h.Replicas[0].Backends.SQL.Read(t.Context(), product)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func updatedAt(t *testing.T, h *stocktest.Harness, product int64) string {
 
 // Two writes in one second leave the same time behind, and the last unit is sold twice; in two seconds they do not.
 func TestSQLUpdatetimeWithinOneSecond(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for begin := time.Now(); time.Since(begin) < stocktest.Patience; {
 			product := h.Product(t, 1, 0)
 			a, read, left := overtakenSQL(t, h, "sql-updatetime", product)
@@ -106,7 +106,7 @@ func TestSQLUpdatetimeWithinOneSecond(t *testing.T) {
 
 // Who was overtakenSQL begins again, a bounded number of times.
 func TestSQLVersionOvertaken(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 2, 0)
 		if a, _, _ := overtakenSQL(t, h, "sql-version", product); a.Err != nil || a.Receipt.Remaining == nil || *a.Receipt.Remaining != 0 {
 			t.Errorf("overtakenSQL by one: Deduct() = %+v, %v, want the second unit", a.Receipt, a.Err)
@@ -138,13 +138,13 @@ func TestSQLVersionOvertaken(t *testing.T) {
 
 // A lock row whose holder has died stays until somebody deletes it: here, the next run.
 func TestSQLUniqueHolderDies(t *testing.T) {
-	onEach(t, func(t *testing.T, h *stocktest.Harness) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
-		crashed, err := sqllock.NewUnique(h.Replicas[0].Deps.SQL.DB(), nil)
+		crashed, err := sqllock.NewUnique(h.Replicas[0].Backends.SQL.DB(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := fmt.Sprintf("%slock:sql-unique:{%d}", h.Replicas[0].Deps.Prefix, product)
+		key := fmt.Sprintf("%slock:sql-unique:{%d}", h.Replicas[0].Backends.Lockers.Prefix, product)
 		if _, err := crashed.Acquire(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 			req := stocktest.Request(product, 1, "k")
 			req.Wait = 20 * time.Millisecond
 			if _, err := r.Shop.Deduct(t.Context(), "sql-unique", req); !errors.Is(err, stock.ErrLockBusy) {
-				t.Errorf("Deduct() on %s once a holder has died = %v, want ErrLockBusy", r.Deps.Replica, err)
+				t.Errorf("Deduct() on %s once a holder has died = %v, want ErrLockBusy", r.Options.Replica, err)
 			}
 		}
 		h.SetStock(t, product, 5, 0)
@@ -165,7 +165,7 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 // A client that hangs up while it waits for the row leaves at once; what the server still has of it is in nobody's way.
 func TestSQLForUpdateHangsUpWaiting(t *testing.T) {
 	t.Parallel()
-	h := stocktest.Open(t, realEnv(t), 2, stock.Modes())
+	h := stocktest.Open(t, stocktest.Real(t), 2, stock.Modes())
 	a, b, product := h.Replicas[0], h.Replicas[1], h.Product(t, 5, 0)
 	held := a.Hold(t, step.Locked)
 	first := stocktest.Go(t, one(held.Ctx, a, "sql-for-update", product, "a"))

@@ -4,7 +4,7 @@ import (
 	"lastitem/internal/lock/sqllock"
 )
 
-// sqlUnique is the lock of who has a database and nothing else: INSERT a row under a unique index, work, DELETE it. It has no
+// sqlUnique is the lock for a service that has a database and nothing else: INSERT a row under a unique index, work, DELETE it. It has no
 // expiry: nothing is ever lost to a rival, and nothing is ever freed for one when the holder dies.
 //
 //	A   INSERT lock row ── SELECT 1 ── UPDATE = 0 ── order ── kill -9
@@ -14,6 +14,7 @@ var sqlUnique = Mode{
 	Title:  Text{"A lock row under a unique index, by owner; no expiry", "数据库唯一索引当锁：插入成功即加锁，没有过期时间"},
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
+	Holds:  holdsWork,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D", LateWrite: "O"},
 	},

@@ -7,10 +7,12 @@ package stock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
+	"lastitem/internal/store"
 )
 
 // Item is one line of a request: how many units of which product.
@@ -23,15 +25,50 @@ type Item struct {
 type Request struct {
 	// Items may name a product twice; a mode gets them merged, in the order of the products.
 	Items []Item
+	// Cart says that they were sent as a list, even if it has one item: then an error names its place in the list.
+	Cart bool
 	// Store is where the count lives; "" means the mode's default.
 	Store Store
 	// Wait bounds the waiting for locks; 0 = fail at once.
 	Wait time.Duration
+	// Hold is an experiment with the lock; the zero value is the mode's own way.
+	Hold Hold
 	// Key is the idempotency key, at most 255 bytes; empty = none. Modes without idempotency only record it on the order.
 	Key []byte
 	// Answer renders an outcome as the response that goes to the client. Modes that store the first answer under its key call
 	// it inside their transaction, and what they stored is what is sent.
 	Answer func(Receipt, error) idempotency.Answer
+}
+
+// The limits of a request, besides that of its key, [idempotency.MaxKey].
+const (
+	MaxQuantity = 1_000_000 // of one item; at least 1
+	MaxItems    = 100       // at least 1
+)
+
+// Check returns an *InvalidError for a request that no mode takes. It names the field as the HTTP API does. This is the only place where
+// the limits are checked: whoever decodes a request passes every quantity on, and shop.Deduct asks here before it calls a mode. How long
+// a request may wait is not for the modes to limit.
+func (r Request) Check() error {
+	switch {
+	case len(r.Items) == 0:
+		return &InvalidError{"items", "must hold at least one line"}
+	case len(r.Items) > MaxItems:
+		return &InvalidError{"items", fmt.Sprintf("must hold at most %d lines", MaxItems)}
+	case len(r.Key) > idempotency.MaxKey: // INSERT IGNORE would cut it off, and it would be another one's
+		return &InvalidError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", idempotency.MaxKey)}
+	}
+	for i, item := range r.Items {
+		if item.Quantity >= 1 && item.Quantity <= MaxQuantity {
+			continue
+		}
+		field := "quantity"
+		if r.Cart || len(r.Items) > 1 {
+			field = fmt.Sprintf("items[%d].quantity", i)
+		}
+		return &InvalidError{field, fmt.Sprintf("must be between 1 and %d", MaxQuantity)}
+	}
+	return r.Hold.check()
 }
 
 // Receipt says what was taken.
@@ -50,6 +87,18 @@ type Receipt struct {
 	Replayed bool
 }
 
+// receiptOf is the receipt for an order. Of a cart it does not say what remains: there is no one number.
+func receiptOf(orders []store.Order) Receipt {
+	r := Receipt{OrderID: orders[0].ID, Fence: orders[0].Fence, Items: make([]Item, len(orders))}
+	for i, o := range orders {
+		r.Items[i] = Item{ProductID: o.ProductID, Quantity: o.Quantity}
+	}
+	if len(orders) == 1 {
+		r.Remaining = orders[0].Remaining
+	}
+	return r
+}
+
 // A Deductor takes units. Each error wraps one sentinel of errors.go, and by that says whether the deduction happened.
 type Deductor interface {
 	Deduct(ctx context.Context, req Request) (Receipt, error)
@@ -65,8 +114,11 @@ const (
 	Etcd  Store = "etcd"
 )
 
-// backend is the one that keeps a store; "" for none.
-func (s Store) backend() Backend {
+// Stores lists them, in the order in which they are written, read and reported.
+func Stores() []Store { return []Store{Redis, SQL, Etcd} }
+
+// Backend is the one that keeps a store; "" for none.
+func (s Store) Backend() Backend {
 	switch s {
 	case Redis:
 		return NeedRedis
@@ -77,9 +129,6 @@ func (s Store) backend() Backend {
 	}
 	return ""
 }
-
-// stores lists them, in the order in which they are written, read and reported.
-var stores = []Store{Redis, SQL, Etcd}
 
 // Backend names what a mode needs to run.
 type Backend string
@@ -121,13 +170,15 @@ type Mode struct {
 	Queued bool
 	// KeyRequired says that the request must carry an idempotency key.
 	KeyRequired bool
+	// Holds lists the fields of a request's [Hold] that the lock of the mode can do; nil = the mode takes no lock on the product.
+	Holds []HoldField
 	// Segments is into how many segments a run should split the product; 0 = modes on one counter.
 	Segments int
 	// Claims holds, per store, what the mode does under each hazard; nil for the baseline.
 	Claims map[Store]Claims
 	// New builds the mode. It is called once, with the Deps of that mode: orders and locks made with them carry its name.
 	New func(Deps) (Deductor, error)
-	// Readers is the lock under which a product is read by the mode, see [Shop.ReadLocked]; nil = it has none.
+	// Readers is the lock under which a product is read by the mode, so that no deduction is half done meanwhile; nil = it has none.
 	Readers func(Deps) (lock.Locker, error)
 }
 

@@ -1,7 +1,5 @@
 package stock
 
-import "context"
-
 // unsafeSQL is SELECT, check, UPDATE to the computed value: unsafe with a database under it. The order is in the transaction of
 // the UPDATE, and that does not help: what was read before it may be anybody's past.
 //
@@ -13,11 +11,5 @@ var unsafeSQL = Mode{
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
-	New:    func(d Deps) (Deductor, error) { return unsafeSQLDeductor{d}, nil },
-}
-
-type unsafeSQLDeductor struct{ deps Deps }
-
-func (u unsafeSQLDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	return u.deps.readCheckWrite(ctx, req, 0)
+	New:    func(d Deps) (Deductor, error) { return trusting{d}, nil },
 }

@@ -14,11 +14,12 @@ var watchdog = Mode{
 	Title:  Text{"Redisson's way: reentrant, renewed by a watchdog, woken by broadcast", "Redisson 的做法：可重入、看门狗续期、广播唤醒"},
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return locked{d, textbook.NewWatchdog(d.Client, d.LockTTL, d.Wakeups, d.Steps)}, nil
+		return locked{d, textbook.NewWatchdog(d.Lockers.Client, d.Lockers.TTL, d.Lockers.Wakeups, d.Steps)}, nil
 	},
 }

@@ -11,8 +11,9 @@ var zookeeper = Mode{
 	Title:  Text{"ZooKeeper: ephemeral sequential nodes, each waiter watches its predecessor", "ZooKeeper：临时顺序节点，每个等待者只监听前一个节点"},
 	Needs:  []Backend{NeedRedis, NeedZooKeeper},
 	Stores: []Store{Redis, SQL},
+	Holds:  holdsWork,
 	Claims: sessionClaims,
-	New:    func(d Deps) (Deductor, error) { return locked{d, d.ZooKeeper}, nil },
+	New:    func(d Deps) (Deductor, error) { return locked{d, d.Lockers.ZooKeeper}, nil },
 }
 
 // sessionClaims are those of a lock that a consensus store keeps for as long as a session is kept alive. No failover loses it;

@@ -37,9 +37,6 @@ var claimSource string
 
 var claimScript = redis.NewScript(claimSource)
 
-// DefaultKeepAnswers is the retention of answers unless KeepAnswers sets another.
-const DefaultKeepAnswers = 24 * time.Hour
-
 const (
 	// refusedClaim is how long a claim outlives a refusal on a cluster; sell.lua has the same number.
 	refusedClaim = 10 * time.Second
@@ -59,7 +56,8 @@ func (e *KeyBusyError) Error() string {
 	return fmt.Sprintf("store: the idempotency key is in use for product %d", e.Product)
 }
 
-// KeepAnswers sets the minimum time for which the answer to a sale is kept; 0 = forever. Call it before the first sale.
+// KeepAnswers sets the minimum time for which the answer to a sale is kept, instead of [idempotency.DefaultRetention]; 0 = forever. Call
+// it before the first sale.
 func (r *Redis) KeepAnswers(d time.Duration) { r.keep = d }
 
 func (r *Redis) claimKey(key []byte) string { return r.prefix + "key:" + string(key) }

@@ -61,7 +61,7 @@ func TestSQLFence(t *testing.T) {
 		}
 		resetSQL(t, s, 1, 9, 0)
 		if !setFenced(t, s, 1, 8, 1) {
-			t.Error("after Reset token 1 is refused: a counter that was lost could never be started anew")
+			t.Error("after Reset token 1 is refused: a counter that was lost could never start again")
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"lastitem/internal/idempotency"
 )
 
 // What a group commit needs: few round trips, since the row is locked meanwhile, and many rows in one statement.
@@ -74,7 +76,7 @@ func (t *Tx) InsertOrders(orders []Order) error {
 // KeyedAnswer is the first answer under a key.
 type KeyedAnswer struct {
 	Key    []byte
-	Answer Answer
+	Answer idempotency.Record
 }
 
 // InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys were new.
@@ -89,7 +91,7 @@ func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (insert
 }
 
 // Answers returns the committed first answers under keys, at least one, by key.
-func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]Answer, error) {
+func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]idempotency.Record, error) {
 	args := make([]any, len(keys))
 	for i, k := range keys {
 		args[i] = k
@@ -99,10 +101,10 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]Answer, er
 		return nil, statementError(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below tells all
-	all := map[string]Answer{}
+	all := map[string]idempotency.Record{}
 	for rows.Next() {
 		var key sql.RawBytes
-		var a Answer
+		var a idempotency.Record
 		if err := rows.Scan(&key, &a.Fingerprint, &a.Status, &a.Body, &a.Mode); err != nil {
 			return nil, statementError(err)
 		}

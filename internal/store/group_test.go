@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 )
@@ -159,7 +160,7 @@ func TestGroupTxLostAnswers(t *testing.T) {
 			cfg.Addr = p.addr
 			s := openGroups(t, cfg.FormatDSN(), 1).SQL
 			answers := []store.KeyedAnswer{{
-				Key: []byte("k"), Answer: store.Answer{Fingerprint: bytes.Repeat([]byte("f"), 32), Status: 200, Body: []byte("b")},
+				Key: []byte("k"), Answer: idempotency.Record{Fingerprint: bytes.Repeat([]byte("f"), 32), Status: 200, Body: []byte("b")},
 			}}
 			inserted, taken := 0, errors.New("taken")
 			sell := func(tx *store.Tx) (err error) {

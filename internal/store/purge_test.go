@@ -11,6 +11,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 )
@@ -214,7 +215,7 @@ func TestPurgeSQL(t *testing.T) {
 					return err
 				}
 			}
-			return tx.KeepAnswer([]byte(key), store.Answer{Status: 200, Body: []byte(body)})
+			return tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(body)})
 		}
 		do(t, s, func(tx *store.Tx) error {
 			for i := range one + cart + recent {
@@ -276,7 +277,7 @@ func TestPurgeSQLKeysOnly(t *testing.T) {
 						return err
 					}
 				}
-				return tx.KeepAnswer([]byte(key), store.Answer{Status: 200, Body: []byte(`{"items":[{"product_id":1},{"product_id":2}]}`)})
+				return tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(`{"items":[{"product_id":1},{"product_id":2}]}`)})
 			})
 		}
 		purgedTo(t, s, api.SQL, 1, 2, store.Purged{Keys: 1})
@@ -324,7 +325,7 @@ func TestPurgeSQLUnderLoad(t *testing.T) {
 						if err := tx.InsertOrder(o); err != nil {
 							return err
 						}
-						return tx.KeepAnswer([]byte(id), store.Answer{Status: 200, Body: []byte("{}")})
+						return tx.KeepAnswer([]byte(id), idempotency.Record{Status: 200, Body: []byte("{}")})
 					}
 					err := inTx(t, s, sell)
 					for errors.Is(err, store.ErrConflict) {

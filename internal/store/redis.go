@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/idempotency"
 	"lastitem/internal/redisbatch"
 )
 
@@ -40,7 +41,7 @@ type Redis struct {
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
 // (MaxRetries -1): a deduction whose answer was lost would be sent twice.
 func NewRedis(c redis.UniversalClient, prefix string) *Redis {
-	r := &Redis{c: c, prefix: prefix, scripts: redisbatch.New(c, 0), keep: DefaultKeepAnswers}
+	r := &Redis{c: c, prefix: prefix, scripts: redisbatch.New(c, 0), keep: idempotency.DefaultRetention}
 	_, cluster := c.(*redis.ClusterClient)
 	r.spread.Store(cluster)
 	return r

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 )
@@ -139,7 +140,7 @@ func TestSQLFactsAndReset(t *testing.T) {
 		a.Fence, b.Fence, b.Remaining, b.Key = 1<<62, 7, nil, nil
 		do(t, s, func(tx *store.Tx) error {
 			_, _, err := tx.ClaimKey([]byte("k"), 1, bytes.Repeat([]byte("f"), 32), 9)
-			return errors.Join(err, tx.KeepAnswer([]byte("k"), store.Answer{Status: 200, Body: []byte("b")}),
+			return errors.Join(err, tx.KeepAnswer([]byte("k"), idempotency.Record{Status: 200, Body: []byte("b")}),
 				tx.InsertOrder(a), tx.InsertOrder(b), tx.Set(1, -2))
 		})
 		got, err := s.Facts(t.Context(), 1, true)
@@ -184,7 +185,7 @@ func TestSQLClaimKey(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		digest := bytes.Repeat([]byte{0, 0xff}, 16)
 		for i, key := range []string{"a", "A", "a ", "\xff", "97", strings.Repeat("\xff", 255), strings.Repeat("\xff", 254)} {
-			want := store.Answer{Fingerprint: digest, Status: 200 + i, Body: []byte("\x00\xff" + key)}
+			want := idempotency.Record{Fingerprint: digest, Status: 200 + i, Body: []byte("\x00\xff" + key)}
 			do(t, s, func(tx *store.Tx) error {
 				if first, _, err := tx.ClaimKey([]byte(key), 1, digest, 1); !first || err != nil {
 					t.Errorf("ClaimKey(%.9q) = %t, %v, want the first", key, first, err)

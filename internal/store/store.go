@@ -50,7 +50,7 @@ type Order struct {
 	ID        string `json:"id"`
 	ProductID int64  `json:"product_id"`
 	Quantity  int64  `json:"quantity"`
-	// Remaining is the stock that the deduction believed to leave; nil where nobody knew it.
+	// Remaining is the stock that the deduction left, as far as it knew; nil if unknown.
 	Remaining *int64 `json:"remaining,omitempty"`
 	Mode      string `json:"mode"`
 	Replica   string `json:"replica"`

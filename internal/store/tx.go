@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"lastitem/internal/idempotency"
 )
 
 // Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of them
@@ -93,20 +95,12 @@ func (t *Tx) InsertOrder(o Order) error {
 	return t.exec(t.q.insertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)
 }
 
-// Answer is a stored first answer.
-type Answer struct {
-	Fingerprint []byte // SHA-256 of the payload
-	Status      int
-	Body        []byte
-	Mode        string // "" = unknown: an earlier version stored the answer
-}
-
 // ClaimKey inserts the key. first says that nobody had it; until the transaction ends, a rival with the same key blocks in
 // its own ClaimKey. Otherwise the first answer is returned.
-func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool, earlier Answer, err error) {
+func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool, earlier idempotency.Record, err error) {
 	n, err := t.affected(t.q.claimKey, key, product, fingerprint, micros)
 	if err != nil || n > 0 {
-		return n > 0, Answer{}, err
+		return n > 0, idempotency.Record{}, err
 	}
 	err = t.conn.QueryRowContext(t.ctx, t.q.readKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body, &earlier.Mode)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -116,7 +110,7 @@ func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int6
 }
 
 // KeepAnswer stores the answer under a claimed key.
-func (t *Tx) KeepAnswer(key []byte, a Answer) error {
+func (t *Tx) KeepAnswer(key []byte, a idempotency.Record) error {
 	return t.exec(t.q.keepAnswer, a.Status, a.Body, a.Mode, key)
 }
 

@@ -257,7 +257,7 @@ func set[K cmp.Ordered, V any](m map[K]V, k K, v V) map[K]V {
 
 // IgnoreServers keeps goleak from reporting the goroutine that watches a private server of this test binary.
 func IgnoreServers() goleak.Option {
-	return goleak.IgnoreAnyFunction("lastitem/internal/localstack.(*leash).watch")
+	return goleak.IgnoreAnyFunction("lastitem/internal/localstack.(*keeperClient).watch")
 }
 
 // name returns a random name that may stand in keys and identifiers.

@@ -20,16 +20,17 @@ import (
 	"lastitem/internal/wire"
 )
 
-// seen is a command as the server saw it.
+// observed is a command as the server saw it.
 type observed struct {
 	server string
 	at     time.Time
 	ran    time.Duration // how long the server worked on it; may be unknown
+	words  []string      // of a Redis command
 	text   string
 	script bool // sent by a script, not by a client
 }
 
-// redisEye looks at what a Redis does: MONITOR says what came and when, the slow log with a threshold of 0 how long it took.
+// redisObserver looks at what a Redis does: MONITOR says what came and when, the slow log with a threshold of 0 how long it took.
 type redisObserver struct {
 	name   string
 	client redis.UniversalClient
@@ -120,21 +121,43 @@ func (e *redisObserver) look(ctx context.Context) ([]observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Newest first, and of the clients only; both tell the same story in the same order.
-	next := len(logs) - 1
-	for i := range all {
-		if all[i].script {
-			continue
-		}
-		name, _, _ := strings.Cut(all[i].text, " ")
-		for at := next; at >= 0; at-- {
-			if len(logs[at].Args) > 0 && strings.EqualFold(logs[at].Args[0], name) {
-				all[i].ran, next = logs[at].Duration, at-1
+	slices.Reverse(logs) // it came newest first
+	addDurations(all, logs)
+	return all, nil
+}
+
+// addDurations gives the durations in the slow log, oldest first, to the commands that they belong to. A command that is not in
+// the log, which is reset a moment after MONITOR was read, keeps the duration that it has.
+func addDurations(all []observed, logs []redis.SlowLog) {
+	next := 0
+	for _, log := range logs {
+		for i := next; i < len(all); i++ {
+			if !all[i].script && logged(all[i].words, log.Args) {
+				all[i].ran, next = log.Duration, i+1
 				break
 			}
 		}
 	}
-	return all, nil
+}
+
+// The slow log keeps 32 words of a command and 128 bytes of a word, and says in the last of each how much it left out.
+var leftOut = regexp.MustCompile(`\.\.\. \(\d+ more (bytes|arguments)\)$`)
+
+// logged says whether words are those of a command that stands in the slow log as args.
+func logged(words, args []string) bool {
+	for i, arg := range args {
+		if i == len(words) {
+			return false
+		}
+		kept := leftOut.ReplaceAllString(arg, "")
+		if kept == "" && arg != "" && i == len(args)-1 { // the rest of the words
+			return true
+		}
+		if arg != words[i] && (kept == arg || !strings.HasPrefix(words[i], kept)) {
+			return false
+		}
+	}
+	return len(args) == len(words)
 }
 
 // monitored is a line of MONITOR: +1700000000.123456 [0 127.0.0.1:4711] "GET" "key", and [0 lua] for what a script does.
@@ -166,7 +189,7 @@ func (e *redisObserver) read(ctx context.Context) ([]observed, error) {
 		seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits, by the expression
 		micros, _ := strconv.ParseInt(m[2], 10, 64)
 		all = append(all, observed{
-			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: Unknown, text: wire.RedisText(words), script: m[3] == "lua",
+			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: Unknown, words: words, text: wire.RedisText(words), script: m[3] == "lua",
 		})
 	}
 }
@@ -176,7 +199,7 @@ func (e *redisObserver) close() {
 	_ = e.client.Close()
 }
 
-// sqlEye looks at what MySQL does: the general log says what came and when, the slow log with a threshold of 0 how long it took.
+// sqlObserver looks at what MySQL does: the general log says what came and when, the slow log with a threshold of 0 how long it took.
 type sqlObserver struct{ db *gorm.DB }
 
 // watchMySQL switches both logs on, for the sessions that begin from now on.

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/internal/wire"
 )
@@ -26,11 +27,13 @@ type Options struct {
 	Log     func(string, ...any)        // is told which servers are started
 	Advice  func(backend string) string // says what to do about a missing backend
 	Start   func(Servers) (*Replica, error)
+	TTL     time.Duration // of the locks
 }
 
 // Servers are the addresses that the traced replica must use: the taps before its servers. "" = there is no such server.
 type Servers struct {
-	Token                                               string // of the administrator
+	TTL                                                 time.Duration // of the locks
+	Token                                               string        // of the administrator
 	Redis, SQL, Redlock, Etcd, ZooKeeper, Consul, Kafka string
 	KafkaDial                                           func(ctx context.Context, network, address string) (net.Conn, error)
 	Missing                                             map[stock.Backend]string // why there is no such server
@@ -40,25 +43,25 @@ type Servers struct {
 type Replica struct {
 	Handler  http.Handler
 	Backends *backend.Set
-	Shop     *stock.Shop
+	Shop     *shop.Shop
 	Close    func()
 }
 
 // Tracer is one replica on private servers, with a tap before each server and a log of what the servers themselves see.
 type Tracer struct {
-	stacks   []*localstack.Stack
-	recorder wire.Recorder
-	taps     []*wire.Proxy
-	redises  []*redisObserver
-	mysql    *sqlObserver // nil where the database is SQLite
-	notes    []note
-	kinds    map[string]string // what each server is, by its name
-	replica  *Replica
-	server   *http.Server
-	serving  sync.WaitGroup
-	client   http.Client
-	url      string
-	token    string
+	stacks     []*localstack.Stack
+	recorder   wire.Recorder
+	taps       []*wire.Proxy
+	redises    []*redisObserver
+	mysql      *sqlObserver // nil where the database is SQLite
+	notes      []note
+	kinds      map[string]string // what each server is, by its name
+	replica    *Replica
+	server     *http.Server
+	serving    sync.WaitGroup
+	client     http.Client
+	url, token string
+	ttl        time.Duration // of the locks
 }
 
 // note is something that the reader of a trace should know.
@@ -67,9 +70,15 @@ type note struct{ en, zh string }
 // redlockNodes is how many masters the mode redlock is given.
 const redlockNodes = 5
 
+// nodePrefix begins the name of a master of the Redlock in a trace; the Redis of the shop has no number.
+const nodePrefix = "redis "
+
+// nodeName is the name of the i-th master of the Redlock, counted from 0.
+func nodeName(i int) string { return fmt.Sprint(nodePrefix, i+1) }
+
 // New starts the servers that the modes need, and the replica. The caller closes it.
 func New(ctx context.Context, o Options) (*Tracer, error) {
-	t := &Tracer{kinds: map[string]string{}, client: http.Client{Transport: &http.Transport{}}}
+	t := &Tracer{ttl: o.TTL, kinds: map[string]string{}, client: http.Client{Transport: &http.Transport{}}}
 	err := t.start(ctx, o)
 	if err != nil {
 		t.Close()
@@ -98,7 +107,7 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 		return err
 	}
 	t.token = stack.Token
-	s := Servers{Token: stack.Token, Missing: map[stock.Backend]string{}}
+	s := Servers{TTL: o.TTL, Token: stack.Token, Missing: map[stock.Backend]string{}}
 	for name, why := range stack.Missing() {
 		s.Missing[stock.Backend(name)] = why
 	}
@@ -172,7 +181,7 @@ func (t *Tracer) tapRedlock(ctx context.Context, c *Servers, o localstack.Option
 		if err != nil {
 			return err
 		}
-		node, err := t.tapOneRedis(ctx, fmt.Sprintf("redis %d", i+1), s)
+		node, err := t.tapOneRedis(ctx, nodeName(i), s)
 		if err != nil {
 			return err
 		}

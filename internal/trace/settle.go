@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/wire"
 )
@@ -41,7 +40,7 @@ func sentAll(m stock.Mode, calls []wire.Call) bool {
 	}
 	last := map[string]wire.Call{}
 	for _, c := range calls {
-		if strings.HasPrefix(c.Server, localstack.Redlock+" ") && !background(c.Text) {
+		if strings.HasPrefix(c.Server, nodePrefix) && !background(c.Text) {
 			last[c.Server] = c
 		}
 	}

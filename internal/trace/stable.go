@@ -20,8 +20,8 @@ var (
 	nowWord      = regexp.MustCompile(`\b\d{16}\b`)
 	clockWord    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b`) // of a database
 	limitWord    = regexp.MustCompile(`(max_statement_time = )[\d.]+|(MAX_EXECUTION_TIME\()\d+`)
-	tokenWord    = regexp.MustCompile(`\b[0-9A-Z]{16}(\.[0-9a-z]+){3}\b`) // of the lock engine
-	leaseWord    = regexp.MustCompile(`\b[lL]ease:-?\d+`)                 // of etcd
+	tokenWord    = regexp.MustCompile(`\b(?:v\d+-)?[0-9A-Z]{16}(?:-\d+-[-0-9A-Za-z%]*)?(\.[0-9a-z]+){3}\b`) // of the lock engine
+	leaseWord    = regexp.MustCompile(`\b[lL]ease:-?\d+`)                                                   // of etcd
 	revisionWord = regexp.MustCompile(`revision:[1-9]\d*`)
 	bytesWord    = regexp.MustCompile(` \(\d+ bytes\)$`)
 	segmentWord  = regexp.MustCompile(`#\d+\}`)
@@ -38,6 +38,7 @@ func shortSHA(text string) string { return shaWord.ReplaceAllString(text, "$1…
 // stabilizer replaces what differs from run to run by fixed words.
 type stabilizer struct {
 	order string // id of the order
+	rival string // id of the rival's order; "" = there is none
 	// fence matches the lock's fencing token if its server counts everything that it has ever done; else nil. clock is the token if it
 	// comes from a clock.
 	fence *regexp.Regexp
@@ -67,6 +68,9 @@ func (s stabilizer) text(text string) string {
 	if s.order != "" {
 		text = strings.ReplaceAll(text, s.order, "<order id>")
 	}
+	if s.rival != "" {
+		text = strings.ReplaceAll(text, s.rival, "<rival's order id>")
+	}
 	if s.clock != "" {
 		text = strings.ReplaceAll(text, s.clock, "<fence>")
 	}
@@ -92,6 +96,9 @@ func (s stabilizer) text(text string) string {
 // what a test can compare. What is sent several times in a row, or to several nodes, stands there once, and what the answer does not
 // wait for stands after it.
 func (tr Trace) WriteStable(w io.Writer) error {
+	if tr.Hold != (stock.Hold{}) {
+		return tr.writeHeld(w)
+	}
 	s := stabilize(tr)
 	rows := [][]string{{"#", "server", "command"}, {"", "client", "POST " + tr.Target}}
 	n := 0

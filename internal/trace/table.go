@@ -14,12 +14,12 @@ import (
 
 // tableWords are the words of the table, by language.
 var tableWords = map[string]struct {
-	title, nobody                          string
+	title, rival, nobody                   string
 	sent, took, seen, ran, server, command string
 	legend, logs, leftOut                  string
 }{
 	"en": {
-		"%s: one deduction of %d, one replica, nobody else", ", stock in %s",
+		"%s: one deduction of %d, one replica, nobody else", "%s: one deduction of %d, one replica, and a rival while it holds the lock", ", stock in %s",
 		"sent µs", "took µs", "seen µs", "ran µs", "server", "command",
 		"sent, took: on the wire between replica and server: when the command passed, and how long until its answer had.\n" +
 			"seen, ran: by the server itself (Redis: MONITOR and slow log; MySQL: general and slow log): when it saw the command,\n" +
@@ -29,7 +29,7 @@ var tableWords = map[string]struct {
 		"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections.",
 	},
 	"zh": {
-		"%s：单副本、无竞争，扣减 %d 件", "，库存在 %s",
+		"%s：单副本、无竞争，扣减 %d 件", "%s：单副本，扣减 %d 件，持锁期间来了一个对手", "，库存在 %s",
 		"发出 µs", "耗时 µs", "收到 µs", "执行 µs", "服务", "命令",
 		"发出、耗时：在副本与服务之间的线路上测得：命令何时经过，多久之后应答返回。\n" +
 			"收到、执行：服务自己的记录（Redis：MONITOR 与慢日志；MySQL：general log 与慢日志）：何时收到命令，执行了多久。\n" +
@@ -46,10 +46,10 @@ func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
 		{"#", words.sent, words.took, words.seen, words.ran, words.server, words.command},
 		{"", "0", micros(tr.Took), "", "", "client", "POST " + tr.Target},
 	}
-	end := []string{"", micros(tr.Took), "", "", "", "client", fmt.Sprintf("%d %s", tr.Status, tr.Answer)}
+	rest := tr.sides()
 	for i, s := range tr.Steps {
-		if end != nil && s.at() > tr.Took {
-			rows, end = append(rows, end), nil
+		for len(rest) > 0 && s.at() > rest[0].at {
+			rows, rest = append(rows, rest[0].row()), rest[1:]
 		}
 		rows = append(rows, []string{
 			strconv.Itoa(i + 1), micros(s.Sent), micros(s.Took), micros(s.Seen), micros(s.Ran), s.Server, shortSHA(s.Text),
@@ -61,11 +61,15 @@ func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
 			rows = append(rows, []string{"", "", "", micros(in.Seen), "", "", "  " + in.Text})
 		}
 	}
-	if end != nil {
-		rows = append(rows, end)
+	for _, side := range rest {
+		rows = append(rows, side.row())
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, words.title, tr.Mode.Name, tr.Quantity)
+	title := words.title
+	if tr.Against != nil {
+		title = words.rival
+	}
+	fmt.Fprintf(&b, title, tr.Mode.Name, tr.Quantity)
 	if tr.Store != "" {
 		fmt.Fprintf(&b, words.nobody, tr.Store)
 	}
@@ -165,8 +169,14 @@ func (t *Tracer) WriteJSON(w io.Writer, tr Trace) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(map[string]any{
+	out := map[string]any{
 		"mode": tr.Mode.Name, "store": tr.Store, "quantity": tr.Quantity, "key": tr.Key, "request": "POST " + tr.Target,
 		"status": tr.Status, "answer": tr.Answer, "took_us": tr.Took.Microseconds(), "servers": servers, "steps": stepsJSON(tr.Steps),
-	})
+	}
+	if r := tr.Against; r != nil {
+		out["rival"] = map[string]any{
+			"request": "POST " + r.Target, "status": r.Status, "answer": r.Answer, "sent_us": r.Began.Microseconds(), "took_us": r.Took.Microseconds(),
+		}
+	}
+	return enc.Encode(out)
 }

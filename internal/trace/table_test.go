@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/stock"
 	"lastitem/internal/wire"
@@ -184,11 +184,11 @@ func TestSettle(t *testing.T) {
 	for _, text := range []string{"SET lock token NX", "EVALSHA release"} {
 		for node := range redlockNodes {
 			at := began.Add(time.Duration(len(redlock)))
-			redlock = append(redlock, wire.Call{Server: fmt.Sprintf("redlock %d", node+1), Text: text, Sent: at, Answered: at})
+			redlock = append(redlock, wire.Call{Server: nodeName(node), Text: text, Sent: at, Answered: at})
 		}
 	}
 	unreleased := redlock[:len(redlock)-1]
-	unasked := slices.DeleteFunc(slices.Clone(redlock), func(c wire.Call) bool { return c.Server == "redlock 5" })
+	unasked := slices.DeleteFunc(slices.Clone(redlock), func(c wire.Call) bool { return c.Server == nodeName(4) })
 	for _, c := range []struct {
 		name     string
 		needs    []stock.Backend
@@ -225,6 +225,7 @@ func TestStabilizer(t *testing.T) {
 	for text, want := range map[string]string{
 		"INSERT ... ('088b9a0a-1e8e-479a-80d1-73fc62fdfcb5', 101, 16, 1795195653436145)": "INSERT ... ('<order id>', 101, <fence>, <now>)",
 		`{"Index":16,"Session":"088b9a0a-1e8e-479a-80d1-73fc62fdfcb6"}`:                  `{"Index":<fence>,"Session":"<owner>"}`,
+		"SET lock v2-2JEQ4YPVWCW36PIL-18376-db%2Edc-1.2.16.2500 PX 10000":                "SET lock <token> PX 10000",
 		"SET lock AH4DTUWMQ3LB6ID4.a.16.2500 PX 10000":                                   "SET lock <token> PX 10000",
 		"KV.Put key:\"a\" lease:7587 mod_revision:16 create_revision:0":                  "KV.Put key:\"a\" lease:<lease> mod_revision:<revision> create_revision:0",
 		"delete /lock/n-0000000003":                                                      "delete /lock/n-<rank>",
@@ -241,5 +242,33 @@ func TestStabilizer(t *testing.T) {
 	tr.Mode.Needs = []stock.Backend{stock.NeedRedis} // its fences start at the same number each time
 	if got := stabilize(tr).text(`"fence":16}`); got != `"fence":16}` {
 		t.Errorf("a fence of Redis becomes %s", got)
+	}
+}
+
+func TestAddDurations(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200)
+	many := slices.Repeat([]string{"k"}, 40)
+	all := []observed{
+		{ran: Unknown, words: []string{"GET", "before"}}, // its entry went with SLOWLOG RESET
+		{ran: Unknown, words: []string{"GET", "stock"}},
+		{ran: Unknown, words: []string{"GET", "stock"}, script: true},
+		{ran: Unknown, words: []string{"SET", long, "1"}},
+		{ran: Unknown, words: append([]string{"DEL"}, many...)},
+		{ran: Unknown, words: []string{"GET", "stock"}},
+		{ran: Unknown, words: []string{"GET"}},
+	}
+	addDurations(all, []redis.SlowLog{
+		{Duration: 1, Args: []string{"SLOWLOG", "RESET"}},
+		{Duration: 2, Args: []string{"GET", "stock"}},
+		{Duration: 3, Args: []string{"SET", long[:128] + "... (72 more bytes)", "1"}},
+		{Duration: 4, Args: append(append([]string{"DEL"}, many[:30]...), "... (10 more arguments)")},
+		{Duration: 5, Args: []string{"GET", "stock"}},
+	})
+	want := []time.Duration{Unknown, 2, Unknown, 3, 4, 5, Unknown}
+	for i, o := range all {
+		if o.ran != want[i] {
+			t.Errorf("%.20s: ran %d, want %d", o.words, o.ran, want[i])
+		}
 	}
 }

@@ -35,16 +35,20 @@ type Deduction struct {
 	Store    stock.Store // "" for the baseline
 	Quantity int64       // 1 to [Stock]
 	Key      string      // the Idempotency-Key, not empty
+	Hold     stock.Hold  // as the request wants its lock held
+	Rival    bool        // a second request comes while the first holds the lock
 }
 
 // Trace is one deduction, from the request to its answer.
 type Trace struct {
 	Deduction
-	Target string // of the request: path and query
-	Status int
-	Answer string
-	Took   time.Duration
-	Steps  []Step
+	Target  string // of the request: path and query
+	Status  int
+	Answer  string
+	Took    time.Duration
+	Against *Rival        // nil = nobody else
+	TTL     time.Duration // of the lock
+	Steps   []Step
 }
 
 // Step is one command, from both sides of the wire. Times count from the beginning of the request, or are [Unknown].
@@ -73,13 +77,14 @@ func (s Step) at() time.Duration {
 // Deduct sets the stock and deducts once, so that connections are open and scripts are loaded. Then it sets the stock again, deducts once
 // more, and observes that deduction.
 func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout+t.longer(d))
 	defer cancel()
-	tr := Trace{Deduction: d}
+	tr := Trace{Deduction: d, TTL: t.ttl}
 	query := url.Values{"product_id": {strconv.Itoa(product)}, "quantity": {strconv.FormatInt(d.Quantity, 10)}}
 	if d.Store != "" {
 		query.Set("store", string(d.Store))
 	}
+	hold(query, d.Hold)
 	tr.Target = "/deduct_stock/" + d.Mode.Name + "?" + query.Encode()
 	if err := t.prepare(ctx, tr); err != nil {
 		return tr, err
@@ -95,11 +100,16 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 		}
 	}
 	began := time.Now()
-	if err := t.ask(ctx, &tr, d.Key); err != nil {
+	rival := t.sendRival(ctx, d, began)
+	err := t.ask(ctx, &tr, d.Key)
+	tr.Took = time.Since(began)
+	var late error
+	tr.Against, late = rival()
+	err = errors.Join(err, late)
+	if err != nil {
 		return tr, err
 	}
 	ended := time.Now()
-	tr.Took = ended.Sub(began)
 	settled, err := t.settle(ctx, d.Mode, began, ended)
 	if err != nil {
 		return tr, err
@@ -140,7 +150,7 @@ func (t *Tracer) prepare(ctx context.Context, tr Trace) error {
 	if err := t.setStock(ctx, tr.Mode.Segments); err != nil {
 		return err
 	}
-	warm, began := tr, time.Now()
+	warm, began := t.warm(tr), time.Now()
 	if err := t.ask(ctx, &warm, tr.Key+"-before"); err != nil {
 		return err
 	}
@@ -179,7 +189,11 @@ func (t *Tracer) available(ctx context.Context, mode string) error {
 
 // ask sends the request and keeps the answer.
 func (t *Tracer) ask(ctx context.Context, tr *Trace, key string) (err error) {
-	tr.Status, tr.Answer, err = t.send(ctx, http.MethodPost, tr.Target, "", http.Header{"Idempotency-Key": {key}})
+	header := http.Header{"Idempotency-Key": {key}}
+	if tr.Hold != (stock.Hold{}) {
+		header.Set("Authorization", "Bearer "+t.token)
+	}
+	tr.Status, tr.Answer, err = t.send(ctx, http.MethodPost, tr.Target, "", header)
 	return err
 }
 

@@ -45,6 +45,7 @@ func (c *conn) come(l *lane, items []item) {
 		}
 		if it.of != nil {
 			it.of.arrived, it.of.open = true, it.of.open || it.open
+			it.of.keep(it.data)
 		}
 		// Whoever gives up a stream does so after what is held there: a server that got both at once might do nothing.
 		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) {
@@ -174,6 +175,9 @@ func (c *conn) pass(it *item, now time.Time) {
 		if r != nil {
 			r.sent(k)
 		}
+	}
+	if it.push != nil && r != nil {
+		r.pushed(it.push, now)
 	}
 	if k := it.of; k != nil && it.last {
 		k.Answered, k.Failed, k.quiet = now, it.failed, k.quiet || it.vain

@@ -7,7 +7,8 @@ import (
 )
 
 // Recorder keeps the calls of its proxies: those that do something. What makes connections, keeps them alive or waits in vain is left
-// out, and the commands of a transaction are calls of their own. The zero value is ready. It is safe for concurrent use.
+// out, and the commands of a transaction are calls of their own. The beginning of a Redis subscription and its messages
+// stand among them. The zero value is ready. It is safe for concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
 	calls []*Call
@@ -48,29 +49,40 @@ func (r *Recorder) Add(c Call) {
 
 // sent notes a call that has passed. A poll is noted when it is answered.
 func (r *Recorder) sent(k *call) {
-	if k.Setup || k.quiet {
+	if k.Setup || k.quiet && !k.listens {
 		return
 	}
 	noted := k.Call
+	noted.Poll = k.Poll && !k.listens
 	if k.own != nil {
 		noted.Words, noted.Text, noted.Pattern = k.own.Words, k.own.Text, k.own.Pattern
 	}
 	k.noted = &noted
-	if !k.Poll {
+	if !noted.Poll {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.calls = append(r.calls, k.noted)
 	}
 }
 
+// pushed notes a message of a Redis subscription, as a call that is its own answer.
+func (r *Recorder) pushed(k *call, now time.Time) {
+	if len(k.Words) == 0 {
+		return
+	}
+	noted := k.Call
+	noted.Sent, noted.Answered, noted.Push = now, now, true
+	r.Add(noted)
+}
+
 func (r *Recorder) answered(k *call) {
-	if k.noted == nil || k.quiet {
+	if k.noted == nil || k.quiet && !k.listens {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k.noted.Answered, k.noted.Failed = k.Answered, k.Failed
-	if k.Poll {
+	if k.noted.Poll {
 		k.noted.Text, k.noted.Pattern = k.Text, k.Pattern
 		r.calls = append(r.calls, k.noted)
 	}

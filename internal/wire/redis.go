@@ -42,7 +42,7 @@ func (s *redisSession) command(p []byte) (message, error) {
 	k.Words, k.Text, k.Pattern = words, RedisText(words), redisPattern(verb, words)
 	k.Setup, k.Poll = redisSetup[verb], redisPoll(verb, words)
 	if strings.HasSuffix(verb, "SUBSCRIBE") && s.multi == nil {
-		k.Poll, k.quiet = true, true
+		k.Poll, k.quiet, k.listens = true, true, !strings.HasSuffix(verb, "UNSUBSCRIBE")
 		if c.confirms = len(words) - 1; c.confirms == 0 {
 			c.confirms = -1
 		}

@@ -24,6 +24,7 @@ type Hold struct {
 
 	// Under the proxy's mutex.
 	first  *Call
+	held   *call // with first
 	passed bool
 	lost   bool
 	resets bool // with lost
@@ -128,7 +129,7 @@ func (h *Hold) holds() bool { return !h.passed && !h.lost }
 func (h *Hold) reach(k *call) {
 	if h.first == nil {
 		first := k.Call
-		h.first = &first
+		h.first, h.held = &first, k
 		close(h.reached)
 	}
 }

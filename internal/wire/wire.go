@@ -30,6 +30,8 @@ type Call struct {
 	Sent, Answered time.Time
 	// Poll is a command that waits in the server until there is something, or that only keeps a session alive.
 	Poll bool
+	// Push is what the server said by itself: the message of a subscription. Of a [Recorder] only.
+	Push bool
 	// Setup is part of making, checking or closing a connection. No rule sees it.
 	Setup bool
 	// Name is that of the connection where it gave one (CLIENT SETNAME), or the comment that an SQL statement begins with; else "".
@@ -94,12 +96,14 @@ type call struct {
 	silent  bool    // it has no answer
 	open    bool    // its answer ends with the connection
 	arrived bool    // the answer has begun to come
+	raw     []byte  // the answer so far, where holds hold it
 
 	// For a Recorder.
-	quiet  bool  // it is left out
-	inside bool  // it is of a transaction, which is the call
-	own    *Call // the words that are noted in place of the transaction's
-	noted  *Call
+	quiet   bool  // it is left out
+	listens bool  // begins a subscription: a Recorder keeps it where it was sent
+	inside  bool  // it is of a transaction, which is the call
+	own     *Call // the words that are noted in place of the transaction's
+	noted   *Call
 }
 
 // maxMessage is more than any message that a client or a server sends: what claims to be longer is none.

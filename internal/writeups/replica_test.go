@@ -224,5 +224,5 @@ func TestRedlockExpiresEverywhere(t *testing.T) {
 		}
 	}
 	all("B", "SET lock b NX PX 30000", "OK")
-	s.note("A wakes up and writes: a majority says who may begin, not who has stopped")
+	s.note("A wakes up and writes: a majority decides which client may begin, not which one has stopped")
 }

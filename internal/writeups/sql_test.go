@@ -26,7 +26,7 @@ func TestUnlockBeforeCommit(t *testing.T) {
 	s.note("A locks")
 	a.value("10", "SELECT stock FROM product_stock WHERE id = 101")
 	a.exec("1 affected", "UPDATE product_stock SET stock = 9 WHERE id = 101")
-	s.note("A unlocks; B, who waited, locks")
+	s.note("A unlocks; B, which waited, locks")
 	b.exec("ok", "BEGIN")
 	b.value("10", "SELECT stock FROM product_stock WHERE id = 101")
 	a.exec("ok", "COMMIT")
@@ -35,7 +35,7 @@ func TestUnlockBeforeCommit(t *testing.T) {
 	s.note("never two in the section, three units sold, two taken")
 }
 
-// The transaction has read something before it waits for the lock: behind the lock it sees the past.
+// The transaction has read something before it waits for the lock: after it has the lock, it still sees the past.
 func TestSnapshotBeforeTheLock(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
@@ -273,4 +273,103 @@ func TestCancelReturnsTwice(t *testing.T) {
 	b.exec("0 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 2 AND state = 'unpaid'")
 	a.exec("1 affected", back)
 	s.note("whoever changes the state puts the units back, in one transaction with it; 0 affected puts back nothing")
+}
+
+// while (true) { SELECT ... FOR UPDATE; if (row != null) return; } on a table without the row: the loop never ends, and at REPEATABLE READ its
+// gap lock keeps everybody from inserting the row.
+func TestForUpdateLoopsOnAMissingRow(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql([]string{"CREATE TABLE distribute_lock (lock_name VARCHAR(64) PRIMARY KEY) ENGINE = InnoDB"}, "A", "B")
+	a, b := c[0], c[1]
+	const find = "SELECT lock_name FROM distribute_lock WHERE lock_name = 'stock' FOR UPDATE"
+	const insert = "INSERT INTO distribute_lock VALUES ('stock')"
+	a.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	b.exec("ok", "SET SESSION innodb_lock_wait_timeout = 1")
+	a.exec("ok", "BEGIN")
+	for range 3 {
+		a.value("no row", find)
+	}
+	s.note("A goes on like this; B inserts the row that A looks for")
+	b.exec("locked by another", insert)
+	s.note("A's locking reads lock the gap: the row that would end A's loop cannot come. Insert the rows first, and bound the loop")
+	a.exec("ok", "ROLLBACK")
+	b.exec("1 affected", insert)
+	a.exec("ok", "BEGIN")
+	a.value("stock", find)
+	a.exec("ok", "ROLLBACK")
+}
+
+// The isolation level of a connection that has set none.
+func TestReadCommittedIsNotTheDefault(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql(one, "A", "B")
+	a, b := c[0], c[1]
+	var name, level string
+	show := "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // MariaDB calls it tx_isolation until 11.1
+	if err := a.QueryRowContext(t.Context(), show).Scan(&name, &level); err != nil {
+		t.Fatal(err)
+	}
+	s.is("A", "the isolation level of a new connection", level, "REPEATABLE-READ")
+	a.exec("ok", "BEGIN")
+	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")
+	b.exec("1 affected", "UPDATE product_stock SET stock = 0 WHERE id = 101")
+	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")
+	a.exec("ok", "ROLLBACK")
+	s.note("A still reads 1: at READ COMMITTED it would read 0. Both levels oversell where the lock is released before the commit")
+}
+
+// The lock around the section, the transaction around both: @Transactional on the method that locks and guards with lease_seq.
+func TestLeaseSeqInsideTheTransaction(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql([]string{
+		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, lease_seq INT NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO product_stock VALUES (1, 100, 0)",
+	}, "A", "B")
+	a, b := c[0], c[1]
+	const read = "SELECT lease_seq FROM product_stock WHERE id = 1"
+	const deduct = "UPDATE product_stock SET stock = stock - 1, lease_seq = lease_seq + 1 WHERE id = 1 AND lease_seq = 0 AND stock >= 1"
+	a.exec("ok", "BEGIN")
+	s.note("A locks")
+	a.value("0", read)
+	a.exec("1 affected", deduct)
+	s.note("A unlocks, and has not committed yet; B locks")
+	b.exec("ok", "BEGIN")
+	b.value("0", read)
+	waits := b.later(deduct)
+	a.exec("ok", "COMMIT")
+	s.is("B", deduct, waits(), "0 affected")
+	b.exec("ok", "COMMIT")
+	b.value("99", "SELECT stock FROM product_stock WHERE id = 1")
+	s.note("nothing is oversold, but B is told \"false\" with 99 left, as if it was sold out: lock outside, transaction inside")
+}
+
+// A small table: it is the index that decides which rows are locked, not the size.
+func TestSmallTableLocksOneRow(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	c := s.mysql([]string{
+		"CREATE TABLE product_stock (id INT PRIMARY KEY, sku INT NOT NULL, stock INT NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO product_stock (id, sku, stock) VALUES (101, 1, 1), (102, 2, 1), (103, 3, 1)",
+	}, "A", "B")
+	a, b := c[0], c[1]
+	for _, who := range c {
+		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	}
+	const other = "SELECT stock FROM product_stock WHERE id = 103 FOR UPDATE NOWAIT"
+	try := func(locks, want string) {
+		t.Helper()
+		a.exec("ok", "BEGIN")
+		a.value("1", locks)
+		b.value(want, other)
+		a.exec("ok", "ROLLBACK")
+	}
+	try("SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE", "1")
+	try("SELECT stock FROM product_stock WHERE sku = 1 FOR UPDATE", "locked by another")
+	a.exec("ok", "CREATE INDEX by_sku ON product_stock (sku)")
+	try("SELECT stock FROM product_stock WHERE sku = 1 FOR UPDATE", "1")
+	s.note("three rows, and one is locked where an index finds it; where the optimizer chooses to scan, all are:")
+	try("SELECT stock FROM product_stock IGNORE INDEX (by_sku) WHERE sku = 1 FOR UPDATE", "locked by another")
 }

@@ -2,7 +2,7 @@
 // stock under a distributed lock. docs/write-ups.md says which claim each test belongs to.
 //
 // An exhibit sends real commands in a fixed order, as two or three clients would interleave, wants each answer, and tells
-// the story: run one with -v. Where docs/interview.md shows a story, it is held to what was told; -update writes it anew.
+// the story: run one with -v. Where docs/interview.md shows a story, a test compares the two; -update rewrites it.
 package writeups_test
 
 import (
@@ -26,7 +26,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write the stories in docs/interview.md and docs/interview.zh.md anew")
+var update = flag.Bool("update", false, "rewrite the stories in docs/interview.md and docs/interview.zh.md")
 
 // soon is how long an exhibit waits for what must happen.
 const soon = 20 * time.Second

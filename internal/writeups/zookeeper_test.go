@@ -80,3 +80,88 @@ func TestZooKeeperDoesNotLookAgain(t *testing.T) {
 	s.is("C", "ls /lock, once more", fmt.Sprintf("%d in front", slices.Index(names, c.own)), "1 in front")
 	s.note("who looks again sees A, and watches it")
 }
+
+// native is the lock of a listing for ZooKeeper's own client: one latch that is opened once, and an exception that is printed.
+type native struct {
+	naive
+	latch chan struct{}
+}
+
+// lock is zkLock(). between is what happens between the list of children and the look at the predecessor, and watching what happens once that is
+// watched. It returns what the listing did not notice.
+func (n *native) lock(s *story, between, watching func()) (unnoticed string) {
+	s.Helper()
+	before := n.queue(s)
+	if len(before) == 0 {
+		return "it is the first"
+	}
+	between()
+	_, _, gone, err := n.GetW(n.root + "/" + before[len(before)-1])
+	if err != nil {
+		return err.Error() // e.printStackTrace(), and the method returns
+	}
+	watching()
+	open := n.latch
+	go func() {
+		if e := <-gone; e.Type == zk.EventNodeDeleted {
+			close(open)
+		}
+	}()
+	select {
+	case <-n.latch:
+		return "the latch was open"
+	case <-time.After(soon):
+		return "it waits"
+	}
+}
+
+// The listing for ZooKeeper's own client: a predecessor that has gone before it was watched is an exception, which is printed, and the caller
+// takes the return for the lock. And its latch opens once: whoever locks with it again does not wait.
+func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	server := testenv.ZooKeeper(t)
+	admin := server.ZooKeeperConn(t, time.Minute)
+	if _, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	var clients []*native
+	for range 3 {
+		clients = append(clients, &native{naive{Conn: server.ZooKeeperConn(t, time.Minute), root: server.Prefix}, make(chan struct{})})
+	}
+	a, b, c := clients[0], clients[1], clients[2]
+	s.is("A", "zkLock()", a.lock(s, nil, nil), "it is the first")
+	s.says("B", "zkLock()", fmt.Sprintf("%d in front", len(b.queue(s))))
+	s.is("C", "zkLock(): getChildren; B's session ends; getData(waitPath)", c.lock(s, func() {
+		b.Close()
+		s.eventually("B's node is gone", func() bool {
+			there, _, err := admin.Exists(server.Prefix + "/" + b.own)
+			return err == nil && !there
+		})
+	}, nil), zk.ErrNoNode.Error())
+	s.note("printed, and zkLock() returns: C works, and so does A. Look at the children again until you are the first")
+	s.zookeeperLatch(a, c)
+}
+
+// zookeeperLatch has c lock for the second time, after its latch has opened once, while a holds the lock.
+func (s *story) zookeeperLatch(a, c *native) {
+	s.Helper()
+	unlock := func(who string, n *native) {
+		s.Helper()
+		s.is(who, "zkUnlock()", fmt.Sprint(n.Delete(n.root+"/"+n.own, -1)), "<nil>")
+	}
+	unlock("C", c)
+	first, watched := make(chan string, 1), make(chan struct{})
+	go func() { first <- c.lock(s, func() {}, func() { close(watched) }) }()
+	select {
+	case <-watched:
+	case <-time.After(soon):
+		s.Fatal("C does not wait for A")
+	}
+	unlock("A", a)
+	s.is("C", "zkLock() again, which waits for A's zkUnlock()", <-first, "the latch was open")
+	unlock("C", c)
+	s.is("A", "zkLock()", a.lock(s, nil, nil), "it is the first")
+	s.is("C", "zkLock()", c.lock(s, func() {}, func() {}), "the latch was open")
+	s.note("A has the lock, and C's latch, which opened once, stays open: a latch for each wait")
+}

@@ -84,6 +84,9 @@ func (l *Consul) open(ctx context.Context) (*lease.Session, error) {
 
 // Acquire waits for its turn in this process, and then for the key.
 func (l *Consul) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	if err := lock.RefuseLease(ctx, "consul"); err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	turn, err := l.local.Acquire(ctx, key)
 	if err != nil {
@@ -229,7 +232,7 @@ func (h *consulHold) free(ctx context.Context) error {
 		return lock.ErrLost // an earlier run has already given the lock up
 	}
 	ok, err := h.remove(ctx, h.index)
-	if err == nil && !ok { // gone; or still ours, and written to by somebody who does not keep to the lock
+	if err == nil && !ok { // gone; or still ours, and another client wrote to it without the lock
 		var pair *api.KVPair
 		if pair, err = h.ours(ctx); err == nil && pair != nil {
 			ok, err = h.remove(ctx, pair.ModifyIndex)
@@ -290,7 +293,7 @@ func (h *consulHold) txn(ctx context.Context, ops ...*api.KVTxnOp) (bool, *api.T
 }
 
 // ConsulLease is the [lock.Lease] of a [Consul]. Its fence is the index that its acquire gave the key: Consul counts them over all
-// writes, so it rises with every hold. (LockIndex does not: it starts anew with each key.)
+// writes, so it rises with every hold. (LockIndex does not: it starts again with each key.)
 type ConsulLease struct{ lease.SessionLease }
 
 // IsOwner is refused by the server unless the lock is held by this lease. In a transaction it guards a write to Consul

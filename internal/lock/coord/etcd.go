@@ -75,6 +75,9 @@ func noLease(err error) error {
 
 // Acquire puts a key of its own and waits until it is the oldest.
 func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	if err := lock.RefuseLease(ctx, "etcd"); err != nil {
+		return nil, err
+	}
 	e.steps.At(ctx, step.Waiting, key)
 	s, err := e.sessions.Get(ctx)
 	if err != nil {

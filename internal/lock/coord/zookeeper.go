@@ -73,6 +73,9 @@ func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
 
 // Acquire makes a node of its own and waits until it is the lowest.
 func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	if err := lock.RefuseLease(ctx, "zookeeper"); err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	s, err := l.sessions.Get(ctx)
 	if err != nil {

@@ -179,7 +179,7 @@ func TestZooKeeperFindsItsOrphan(t *testing.T) {
 	}
 }
 
-// The same, and there is no connection for longer than a caller may be kept: the session owes the deletion.
+// The same, and there is no connection for longer than a caller may be kept: the session deletes the node later.
 func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -262,7 +262,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	locktest.Release(t, <-got)
 }
 
-// The lock's node is a container, which the server deletes: numbers start anew with the next, fences do not.
+// The lock's node is a container, which the server deletes: numbers start again with the next one, fences do not.
 func TestZooKeeperFencesRise(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -302,7 +302,7 @@ func TestZooKeeperLostRelease(t *testing.T) {
 }
 
 // The node to wait for goes just before it is watched. No watch on it may stay behind: its name never comes again, and every
-// such watch would be kept by client and server, and set anew after each reconnect.
+// such watch would be kept by client and server, and set again after each reconnect.
 func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)

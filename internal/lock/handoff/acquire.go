@@ -11,125 +11,153 @@ import (
 	"lastitem/internal/step"
 )
 
-// ask sends the acquire for l's token. The mutex is held.
-func (e *Engine) ask(l *line) {
+// sendAcquire sends the acquire for c's token. The mutex is held.
+func (e *Engine) sendAcquire(c *contender) {
 	if e.closed {
 		return
 	}
-	queue := l.patient() && e.posts.listening(l.key) // a process without a subscriber would be skipped
+	queue := c.mayQueue() && e.subscriber.subscribed(c.key) // a process without a subscriber would be skipped
 	flag := "0"
 	if queue {
 		flag = "1"
 	}
-	c := e.newCall(l.mode.scripts().acquire, l.mode, l.key, l.token).add(flag, decimal(l.fences()), e.keep)
-	c.asks, c.token, c.queue = l, l.token, queue
+	r := e.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag, decimal(c.fences()), e.fenceTTL)
+	if c.lease > 0 {
+		r.args[1] = decimal(c.lease.Milliseconds())
+	}
+	r.contender, r.token, r.queue = c, c.token, queue
 	if e.o.Replicas == 0 {
-		e.send(c)
+		e.send(r)
 		return
 	}
 	e.spawn(func() {
-		e.sendReplicated(l.key, c)
-		e.replied(c)
+		e.sendReplicated(c.key, r)
+		e.onAcquireReply(r)
 	})
 }
 
-// replied takes the answer to an acquire. If the acquire must be sent again, a goroutine of its own does that.
-func (e *Engine) replied(c *call) {
-	l, token := c.asks, c.token
-	e.heard(c.err)
+// onAcquireReply handles the outcome of an acquire. If the acquire must be sent again, a goroutine of its own does that.
+func (e *Engine) onAcquireReply(r *request) {
+	c, token := r.contender, r.token
+	e.noteReply(r.err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.token != token || l.phase != asking { // given up meanwhile, or granted by a message that came before the answer
+	if c.token != token || c.state != asking { // given up meanwhile, or granted by a message that came before the reply
 		return
 	}
-	again := func(wait func() error) {
+	resend := func(wait func() error) {
 		e.spawn(func() {
 			err := wait()
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			if l.token != token || l.phase != asking {
+			if c.token != token || c.state != asking {
 				return
 			}
 			if err != nil {
-				e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err), true)
+				e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err), true)
 				return
 			}
-			e.ask(l)
+			e.sendAcquire(c)
 		})
 	}
-	if l.tries++; !lasting(c.err) && l.tries < tries {
-		l.strays = true
-		rest := retryAfter(int(l.tries))
-		again(func() error { return lease.Pause(context.Background(), rest, nil) })
-	} else if !e.answered(l, e.parse(c.reply, c.sent, c.err), c.queue) {
-		l.tries = 0
-		again(func() error {
+	if c.unanswered++; !permanent(r.err) && c.unanswered < maxTries {
+		c.mayArriveLate = true
+		rest := retryPause(int(c.unanswered))
+		resend(func() error { return lease.Pause(context.Background(), rest, nil) })
+	} else if !e.handleReply(c, e.parse(r.reply, r.sent, r.err), r.queue) {
+		c.unanswered = 0
+		resend(func() error {
 			ctx, cancel := lease.Detached(context.Background())
 			defer cancel()
-			return e.posts.join(ctx, l.key)
+			return e.subscriber.awaitSubscribed(ctx, c.key)
 		})
 	}
 }
 
-// answered takes an answer about l's token. It returns false if l is not queued yet, and must subscribe first. The mutex is held.
-func (e *Engine) answered(l *line, a answer, queue bool) bool {
+// handleReply handles a reply about c's token. It returns false if c is not queued yet, and must subscribe first. The mutex is held.
+func (e *Engine) handleReply(c *contender, a answer, queue bool) bool {
 	switch {
 	case a.err != nil:
-		e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+		e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
 	case a.verdict < 0:
-		e.forget(l)
-		e.bid(l)
-		e.ask(l)
-	case a.verdict == 1 && l.mode == writing:
-		e.drain(l, a, e.o.TTL)
-	case a.verdict > 0 && trust(a.sent, e.o.TTL)-e.now() < e.claim/4:
-		e.slow(l, e.now()-a.sent)
-	case a.verdict == 0 && queue && l.repeat: // a message overtook the answer
-		l.repeat = false
-		e.ask(l)
+		key, token, cancel := c.key, c.token, c.mayArriveLate
+		e.endAttempt(c, byReply)
+		e.begin(c)
+		if cancel {
+			e.spawn(func() { e.sendCancel(key, token) })
+		}
 	case a.verdict > 0:
-		e.grant(l, a.fence, a.sent, e.o.TTL)
+		e.onOwned(c, a)
+	case queue && c.acquireAgain: // a message overtook the reply
+		e.sendAnotherAcquire(c)
 	case queue:
-		l.phase, l.asked, l.serverTime = queued, a.sent, a.time
-		if e.expel(l, true); l.waiters.size > 0 {
-			e.watch(l, a.ttl)
+		c.setState(queued, byReply)
+		c.confirmedAt, c.serverTime = a.sent, a.time
+		if e.rejectOverdue(c, true); c.waiters.size > 0 {
+			e.watch(c, a.ttl)
 		}
 	default:
-		e.expel(l, l.strays) // an earlier one may yet take the lock
-		return l.waiters.size == 0
+		e.rejectOverdue(c, c.mayArriveLate) // an earlier acquire may still take the lock
+		return c.waiters.size == 0
 	}
 	return true
 }
 
-// slow handles a grant whose answer took so long that too little of its TTL is left. It sends the acquire again, which renews the lock.
-// After the third such answer the waiters get ErrUnavailable. The mutex is held.
-func (e *Engine) slow(l *line, took time.Duration) {
-	if l.slow++; l.slow == tries {
-		e.empty(l, fmt.Errorf("%w: engine: the TTL of %s is shorter than the way to Redis: an answer took %s", lock.ErrUnavailable, e.o.TTL, took), true)
-		return
+// onOwned handles a reply which says that c owns the lock. The mutex is held.
+func (e *Engine) onOwned(c *contender, a answer) {
+	switch {
+	case a.verdict == 1 && c.mode == writing:
+		e.drain(c, byReply, a, c.ttl())
+	case validUntil(a.sent, c.ttl())-e.now() < c.grantTimeout()/4:
+		e.onLateGrant(c, e.now()-a.sent)
+	default:
+		e.grant(c, byReply, a.fence, a.sent, c.ttl())
 	}
-	l.repeat = false
-	e.ask(l)
 }
 
-// engineKey finds, in a context, an engine's hold of one key; the value is a *holding.
+// sendAnotherAcquire sends an acquire for a token that may be in the queue, or own the lock. The mutex is held.
+func (e *Engine) sendAnotherAcquire(c *contender) {
+	c.reacquired, c.acquireAgain = true, false
+	e.sendAcquire(c)
+}
+
+// onLateGrant handles a grant whose reply took so long that too little of its TTL is left. It sends the acquire again, which renews the lock.
+// After the third such reply the waiters get ErrUnavailable. The mutex is held.
+func (e *Engine) onLateGrant(c *contender, took time.Duration) {
+	e.report(grantLate, c.key, nil)
+	if c.lateGrants++; c.lateGrants == maxTries {
+		e.failWaiters(c, fmt.Errorf("%w: engine: the TTL of %s is shorter than the way to Redis: an answer took %s", lock.ErrUnavailable, c.ttl(), took), true)
+		return
+	}
+	e.sendAnotherAcquire(c)
+}
+
+// engineKey finds, in a context, an engine's hold of one key; the value is a *hold.
 type engineKey struct {
 	e   *Engine
 	key string
 }
 
-// acquire enters the hold that ctx carries, or waits in line for one.
+// acquire re-enters the hold that ctx carries, or waits for a new one.
 func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, error) {
+	key = e.keyName(key)
+	d, err := lease.TTL(ctx, "engine", 0, minTTL)
+	if err != nil {
+		return nil, err
+	}
+	if d > 0 && m == handingOff { // the other waiters of a shared contender would have the lease time too
+		m = exclusive
+	}
 	e.o.Steps.At(ctx, step.Waiting, key)
-	if h, ok := ctx.Value(engineKey{e, key}).(*holding); ok {
-		if l, err := h.enter(ctx, m); l != nil || err != nil {
+	if h, ok := ctx.Value(engineKey{e, key}).(*hold); ok {
+		if l, err := h.reenter(ctx, m); l != nil || err != nil {
 			return l, err
 		}
 	}
 	if ctx.Err() != nil {
 		return nil, lock.GaveUp(ctx)
 	}
-	w := &waiter{ctx: ctx, ready: make(chan struct{}), next: newHolding(ctx, e), began: e.now()}
+	w := &waiter{ctx: ctx, ready: make(chan struct{}), prepared: newHold(ctx, e), began: e.now()}
 	w.place.member = w
 	var limit time.Duration
 	until, bounded := lock.WaitUntil(ctx)
@@ -139,9 +167,9 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 	}
 	add(e.m.Waiting, 1)
 	defer add(e.m.Waiting, -1)
-	l, err := e.join(w, key, m)
+	c, err := e.enqueue(w, key, m, d)
 	if err == nil {
-		err = e.await(l, w, bounded, limit)
+		err = e.await(c, w, bounded, limit)
 	}
 	if err != nil {
 		if errors.Is(err, lock.ErrBusy) {
@@ -155,8 +183,8 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 
 // await waits until w is served, or gives up. If an attempt is in flight when the wait runs out, it has [Options.AttemptLimit] to be
 // answered.
-func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) error {
-	var late <-chan time.Time
+func (e *Engine) await(c *contender, w *waiter, bounded bool, limit time.Duration) error {
+	var expired <-chan time.Time
 	var timer *time.Timer
 	if bounded {
 		if limit <= 0 {
@@ -164,27 +192,27 @@ func (e *Engine) await(l *line, w *waiter, bounded bool, limit time.Duration) er
 		}
 		timer = time.NewTimer(limit)
 		defer timer.Stop()
-		late = timer.C
+		expired = timer.C
 	}
 	for {
 		select {
 		case <-w.ready:
 			return w.err
 		case <-w.ctx.Done():
-			if h := e.leave(l, w); h != nil { // granted a moment ago: pass it on
+			if h := e.leave(c, w); h != nil { // granted a moment ago: pass it on
 				e.mu.Lock()
-				e.spawn(func() { _ = h.once.Do(func() error { return h.free(context.Background()) }) })
+				e.spawn(func() { _ = h.once.Do(func() error { return h.release(context.Background()) }) })
 				e.mu.Unlock()
 			}
 			return lock.GaveUp(w.ctx)
-		case <-late:
-			unanswered, asks := e.runOut(l, w)
-			if asks && !unanswered {
+		case <-expired:
+			limitUsed, inFlight := e.markOverdue(c, w)
+			if inFlight && !limitUsed {
 				timer.Reset(e.attemptLimit())
 				continue
 			}
-			e.leave(l, w)
-			return e.outOfTime(w, unanswered)
+			e.leave(c, w)
+			return e.overdueError(w, limitUsed)
 		}
 	}
 }
@@ -197,24 +225,24 @@ func (e *Engine) attemptLimit() time.Duration {
 	return e.o.AttemptLimit
 }
 
-// runOut marks w as overdue. asks says whether an attempt is in flight. unanswered says whether w was overdue before: then the attempt has
+// markOverdue marks w as overdue. inFlight says whether an attempt is in flight. limitUsed says whether w was overdue before: then the attempt has
 // used up its limit as well.
-func (e *Engine) runOut(l *line, w *waiter) (unanswered, asks bool) {
+func (e *Engine) markOverdue(c *contender, w *waiter) (limitUsed, inFlight bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	unanswered = w.overdue
+	limitUsed = w.overdue
 	w.overdue = true
-	return unanswered, l.phase == asking
+	return limitUsed, c.state == asking
 }
 
-// outOfTime returns the outcome of a waiter that has left its line because its time was over.
-func (e *Engine) outOfTime(w *waiter, unanswered bool) error {
+// overdueError returns the outcome of a waiter that has left because its time was over.
+func (e *Engine) overdueError(w *waiter, limitUsed bool) error {
 	select {
 	case <-w.ready: // served, or failed, just before it left
 		return w.err
 	default:
 	}
-	if unanswered {
+	if limitUsed {
 		return fmt.Errorf("%w: engine: no answer within %s", lock.ErrUnavailable, e.attemptLimit())
 	}
 	return lock.GaveUp(w.ctx)

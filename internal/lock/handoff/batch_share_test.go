@@ -12,15 +12,15 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// round has so many goroutines take and give back a lock of their own, times over.
-func round(t *testing.T, l lock.Locker, prefix string, goroutines, times int) {
+// acquireInParallel has so many goroutines acquire and release their own locks, so many times.
+func acquireInParallel(t *testing.T, l lock.Locker, prefix string, goroutines, times int) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		key := fmt.Sprintf("%s{%d}", prefix, g)
 		wg.Go(func() {
 			for range times {
-				lease, err := l.Acquire(lock.WithWait(t.Context(), patience), key)
+				lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key)
 				if err == nil {
 					err = lease.Release(t.Context())
 				}
@@ -35,7 +35,7 @@ func round(t *testing.T, l lock.Locker, prefix string, goroutines, times int) {
 }
 
 // connected repeats f until it has made no connection, and returns how long that took, and how often it wrote.
-func connected(t *testing.T, w *wire, f func()) (took time.Duration, writes int64) {
+func connected(t *testing.T, w *link, f func()) (took time.Duration, writes int64) {
 	t.Helper()
 	for range 50 {
 		w.mu.Lock()
@@ -66,13 +66,13 @@ func TestEngineSharesWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, wires := network(t, 1)
-				l := wires[0].process(t, handoff.Options{}).Handoff()
-				round(t, l, "k", want.goroutines, 5) // connects
-				wires[0].slow.Store(int64(time.Millisecond))
-				round(t, l, "k", want.goroutines, 5)
+				_, links := network(t, 1)
+				l := links[0].process(t, handoff.Options{}).Handoff()
+				acquireInParallel(t, l, "k", want.goroutines, 5) // connects
+				links[0].slow.Store(int64(time.Millisecond))
+				acquireInParallel(t, l, "k", want.goroutines, 5)
 				const times = 20
-				_, writes := connected(t, wires[0], func() { round(t, l, "k", want.goroutines, times) })
+				_, writes := connected(t, links[0], func() { acquireInParallel(t, l, "k", want.goroutines, times) })
 				if got := float64(writes) / float64(2*want.goroutines*times); got < want.least || got > want.most {
 					t.Errorf("%.2f writes for each call, want %.2f to %.2f", got, want.least, want.most)
 				}
@@ -84,13 +84,13 @@ func TestEngineSharesWrites(t *testing.T) {
 // Where the server is far away no call waits for another one to be answered.
 func TestEngineFarServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, wires := network(t, 1)
-		l := wires[0].process(t, handoff.Options{}).Handoff()
+		_, links := network(t, 1)
+		l := links[0].process(t, handoff.Options{}).Handoff()
 		const away = 20 * time.Millisecond
-		round(t, l, "k", 16, 5) // connects
-		wires[0].slow.Store(int64(away))
-		round(t, l, "k", 16, 50) // learns how far away it is
-		if took, _ := connected(t, wires[0], func() { round(t, l, "k", 16, 1) }); took > 2*away {
+		acquireInParallel(t, l, "k", 16, 5) // connects
+		links[0].slow.Store(int64(away))
+		acquireInParallel(t, l, "k", 16, 50) // learns how far away it is
+		if took, _ := connected(t, links[0], func() { acquireInParallel(t, l, "k", 16, 1) }); took > 2*away {
 			t.Errorf("sixteen locks at once took %s to take and to give back, want two round trips: %s", took, 2*away)
 		}
 	})
@@ -101,14 +101,14 @@ func TestEngineStuckCalls(t *testing.T) {
 	for name, stuck := range map[string]int{"5 for long": 5, "6 for long": 6, "8 for long": 8, "12 for long": 12, "12 a moment ago": 12} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, wires := network(t, 1)
-				l := wires[0].process(t, handoff.Options{}).Handoff()
-				round(t, l, "k", 20, 3) // connects
-				wires[0].calls.Store(true)
+				_, links := network(t, 1)
+				l := links[0].process(t, handoff.Options{}).Handoff()
+				acquireInParallel(t, l, "k", 20, 3) // connects
+				links[0].calls.Store(true)
 				var wg sync.WaitGroup
 				for i := range stuck {
 					wg.Go(func() {
-						lease, err := l.Acquire(lock.WithWait(t.Context(), patience), fmt.Sprintf("stuck{%d}", i))
+						lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), fmt.Sprintf("stuck{%d}", i))
 						if err == nil {
 							err = lease.Release(t.Context())
 						}
@@ -121,9 +121,9 @@ func TestEngineStuckCalls(t *testing.T) {
 					time.Sleep(20 * time.Millisecond)
 				}
 				synctest.Wait()
-				wires[0].calls.Store(false)
+				links[0].calls.Store(false)
 				start := time.Now()
-				round(t, l, "k", 4, 20)
+				acquireInParallel(t, l, "k", 4, 20)
 				if took := time.Since(start); took > 60*time.Millisecond {
 					t.Errorf("four that were answered waited %s beside %d that were not", took, stuck)
 				}

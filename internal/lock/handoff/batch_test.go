@@ -19,23 +19,23 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// wire is the network of one process inside a synctest bubble, which can be broken.
-type wire struct {
-	m       *miniredis.Miniredis
-	down    atomic.Bool  // no connection can be made
-	replies atomic.Bool  // answers and messages are lost
-	calls   atomic.Bool  // requests are lost
-	deaf    atomic.Bool  // messages are lost, answers are not
-	slow    atomic.Int64 // what the server sends takes so long, as a time.Duration
-	keep    atomic.Bool  // scripts that are sent are kept back, see deliver
-	writes  atomic.Int64 // of clients
-	mu      sync.Mutex
-	conns   []*socket
-	kept    [][]byte
+// link is the network of one process inside a synctest bubble. A test can break it.
+type link struct {
+	m             *miniredis.Miniredis
+	down          atomic.Bool  // no connection can be made
+	replies       atomic.Bool  // answers and messages are lost
+	calls         atomic.Bool  // requests are lost
+	dropsMessages atomic.Bool  // messages are lost, answers are not
+	slow          atomic.Int64 // what the server sends takes so long, as a time.Duration
+	keep          atomic.Bool  // scripts that are sent are kept back, see deliver
+	writes        atomic.Int64 // of clients
+	mu            sync.Mutex
+	conns         []*socket
+	kept          [][]byte
 }
 
-// network is a server and the wires to it, in a bubble.
-func network(t *testing.T, processes int) (*miniredis.Miniredis, []*wire) {
+// network is a server and the links to it, in a bubble.
+func network(t *testing.T, processes int) (*miniredis.Miniredis, []*link) {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
@@ -48,22 +48,22 @@ func network(t *testing.T, processes int) (*miniredis.Miniredis, []*wire) {
 		t.Fatal(err)
 	}
 	_ = first.Close()
-	wires := make([]*wire, processes)
-	for i := range wires {
-		wires[i] = &wire{m: m}
+	links := make([]*link, processes)
+	for i := range links {
+		links[i] = &link{m: m}
 	}
-	return m, wires
+	return m, links
 }
 
-// process is an engine on a wire of its own, closed with the test.
-func (w *wire) process(t *testing.T, o handoff.Options) *handoff.Engine {
+// process is an engine on its own link, closed with the test.
+func (w *link) process(t *testing.T, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	return w.processOn(t, w.client(), o)
 }
 
-// processOn is process with a client of the test's. The wire is whole again when the engine is closed: the client connects
-// anew with a mutex locked, and a goroutine that waits for a mutex stops the clock of the bubble, and so the connecting.
-func (w *wire) processOn(t *testing.T, c *redis.Client, o handoff.Options) *handoff.Engine {
+// processOn is process with the client c. The link is healed before the engine is closed: the client reconnects with a mutex locked, and a
+// goroutine that waits for a mutex stops the clock of the bubble, so that the client would never connect.
+func (w *link) processOn(t *testing.T, c *redis.Client, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	t.Cleanup(func() { _ = c.Close() })
 	e := engine(t, c, o)
@@ -74,25 +74,25 @@ func (w *wire) processOn(t *testing.T, c *redis.Client, o handoff.Options) *hand
 	return e
 }
 
-func (w *wire) client() *redis.Client { return w.retrying(-1) }
+func (w *link) client() *redis.Client { return w.retrying(-1) }
 
-// retrying is a client that repeats commands on its own; -1 is never. It never waits for a connection: the timers of who does
-// are shared with clients outside the bubble.
-func (w *wire) retrying(retries int) *redis.Client {
+// retrying is a client that repeats commands on its own; -1 is never. It never waits for a free connection, because go-redis shares the
+// timers for that with clients outside the bubble.
+func (w *link) retrying(retries int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:1", PoolSize: 1000, MaxRetries: retries, ContextTimeoutEnabled: true, Dialer: w.dial,
 		ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond, DialTimeout: 200 * time.Millisecond,
 	})
 }
 
-func (w *wire) dial(context.Context, string, string) (net.Conn, error) {
+func (w *link) dial(context.Context, string, string) (net.Conn, error) {
 	if w.down.Load() {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("cut")}
 	}
 	up, back := newStream(), newStream()
-	peer := &socket{w: w, in: up, out: back, server: true}
+	peer := &socket{link: w, in: up, out: back, server: true}
 	w.m.Server().ServeConn(peer)
-	c := &socket{w: w, in: back, out: up, peer: peer}
+	c := &socket{link: w, in: back, out: up, peer: peer}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns = append(w.conns, c)
@@ -100,7 +100,7 @@ func (w *wire) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // cut breaks every connection that there is.
-func (w *wire) cut() {
+func (w *link) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.conns {
@@ -109,45 +109,45 @@ func (w *wire) cut() {
 	w.conns = nil
 }
 
-// deafen has the connections that there are lose messages from now on, as one does that only one of its sides believes in.
-func (w *wire) deafen() {
+// dropMessages has the present connections lose messages from now on, as a half-open connection does.
+func (w *link) dropMessages() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.conns {
-		c.peer.deaf.Store(true)
+		c.peer.dropsMessages.Store(true)
 	}
 }
 
-// forsake has the server give up the connections that listen, whose clients hear nothing of it.
-func (w *wire) forsake() {
+// abandonSubscribers has the server close the pub/sub connections without telling their clients: they are half-open.
+func (w *link) abandonSubscribers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.conns {
-		if c.listens.Load() {
-			c.peer.silent.Store(true)
+		if c.subscribed.Load() {
+			c.peer.poweredOff.Store(true)
 			c.out.close()
 		}
 	}
 }
 
 // heal ends all that is broken, except for connections.
-func (w *wire) heal() {
-	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls, &w.deaf, &w.keep} {
+func (w *link) heal() {
+	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls, &w.dropsMessages, &w.keep} {
 		broken.Store(false)
 	}
 	w.slow.Store(0)
 }
 
-// deliver brings to the server what was kept back, as a network does that lost its first packets and sent them again later.
-// It returns how much there was; nobody reads the answers.
-func (w *wire) deliver() int {
+// deliver sends the requests that were kept back to the server, as a network does that lost the first packets and sent them again later.
+// It returns how many there were; their replies are lost.
+func (w *link) deliver() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.kept {
 		up, back := newStream(), newStream()
-		peer := &socket{w: w, in: up, out: back, server: true}
+		peer := &socket{link: w, in: up, out: back, server: true}
 		w.m.Server().ServeConn(peer)
-		w.conns = append(w.conns, &socket{w: w, in: back, out: up, peer: peer})
+		w.conns = append(w.conns, &socket{link: w, in: back, out: up, peer: peer})
 		_ = up.write(p, 0)
 	}
 	n := len(w.kept)
@@ -155,8 +155,8 @@ func (w *wire) deliver() int {
 	return n
 }
 
-// die ends every word from the process and to it; its connections stay, as those of a machine that lost its power.
-func (w *wire) die() {
+// powerOff loses everything from the process and to it; its connections stay open, as those of a machine that has lost its power.
+func (w *link) powerOff() {
 	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls} {
 		broken.Store(true)
 	}
@@ -182,7 +182,7 @@ func newStream() *stream {
 	return s
 }
 
-// wake has the reader look again at at. The mutex is held.
+// wake wakes the reader at the time at. The mutex is held.
 func (s *stream) wake(at time.Time) {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -242,35 +242,35 @@ func (s *stream) close() {
 	s.changed.Broadcast()
 }
 
-// socket is one end of a connection that loses what its wire says.
+// socket is one end of a connection that loses what its link says.
 type socket struct {
-	w       *wire
-	in, out *stream
-	server  bool
-	peer    *socket     // the server's end, of a client's
-	deaf    atomic.Bool // messages are lost here
-	silent  atomic.Bool // its end is not heard of
-	listens atomic.Bool // a client's, that has subscribed
+	link          *link
+	in, out       *stream
+	server        bool
+	peer          *socket     // the server's end, of a client's
+	dropsMessages atomic.Bool // messages are lost here
+	poweredOff    atomic.Bool // the peer does not learn that it was closed
+	subscribed    atomic.Bool // a client's that has subscribed
 }
 
 func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
 
 func (c *socket) Write(p []byte) (int, error) {
 	if !c.server {
-		c.w.writes.Add(1)
+		c.link.writes.Add(1)
 		if strings.Contains(string(p), "\r\nsubscribe") {
-			c.listens.Store(true)
+			c.subscribed.Store(true)
 		}
 	}
-	lost, slow := c.w.calls.Load(), time.Duration(0)
+	lost, slow := c.link.calls.Load(), time.Duration(0)
 	if c.server {
 		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") || strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
-		lost, slow = c.w.replies.Load() || (c.w.deaf.Load() || c.deaf.Load()) && message, time.Duration(c.w.slow.Load())
+		lost, slow = c.link.replies.Load() || (c.link.dropsMessages.Load() || c.dropsMessages.Load()) && message, time.Duration(c.link.slow.Load())
 	}
-	if !c.server && c.w.keep.Load() && strings.Contains(string(p), "\r\neval") {
-		c.w.mu.Lock()
-		defer c.w.mu.Unlock()
-		c.w.kept = append(c.w.kept, bytes.Clone(p))
+	if !c.server && c.link.keep.Load() && strings.Contains(string(p), "\r\neval") {
+		c.link.mu.Lock()
+		defer c.link.mu.Unlock()
+		c.link.kept = append(c.link.kept, bytes.Clone(p))
 		return len(p), nil
 	}
 	if lost {
@@ -281,7 +281,7 @@ func (c *socket) Write(p []byte) (int, error) {
 
 func (c *socket) Close() error {
 	c.in.close()
-	if !c.silent.Load() {
+	if !c.poweredOff.Load() {
 		c.out.close()
 	}
 	return nil

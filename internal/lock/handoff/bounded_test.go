@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// comesBack acquires, and returns the error and how long that took; it fails after a minute, or if the lock was acquired.
-func comesBack(ctx context.Context, t *testing.T, l lock.Locker, key string) (time.Duration, error) {
+// failedAcquire acquires, and returns the error and how long that took; it fails after a minute, or if the lock was acquired.
+func failedAcquire(ctx context.Context, t *testing.T, l lock.Locker, key string) (time.Duration, error) {
 	t.Helper()
 	start := time.Now()
 	got, failed := async(ctx, l, key)
@@ -34,7 +34,7 @@ func comesBack(ctx context.Context, t *testing.T, l lock.Locker, key string) (ti
 
 // A TTL that is shorter than a round trip to Redis makes a lock useless: Acquire says so, whether or not its wait is bounded, and leaves
 // nothing behind.
-func TestEngineTTLShorterThanTheWay(t *testing.T) {
+func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		for _, ttl := range []time.Duration{50 * time.Millisecond, 55 * time.Millisecond} {
 			for how, c := range map[string]struct {
@@ -47,10 +47,10 @@ func TestEngineTTLShorterThanTheWay(t *testing.T) {
 			} {
 				t.Run(fmt.Sprint(name, "/", ttl, "/", how), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						m, wires := network(t, 1)
-						l := pick(wires[0].process(t, handoff.Options{TTL: ttl}), name)
-						wires[0].slow.Store(int64(40 * time.Millisecond))
-						took, err := comesBack(c.bound(t.Context()), t, l, "k{1}")
+						m, links := network(t, 1)
+						l := pick(links[0].process(t, handoff.Options{TTL: ttl}), name)
+						links[0].slow.Store(int64(40 * time.Millisecond))
+						took, err := failedAcquire(c.bound(t.Context()), t, l, "k{1}")
 						if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "TTL of "+ttl.String()) {
 							t.Errorf("Acquire = %v, want ErrUnavailable and the TTL", err)
 						}
@@ -79,16 +79,16 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 			for _, hears := range []bool{false, true} {
 				t.Run(fmt.Sprint(name, "/", c.wait, "/", c.limit, "/", hears), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						m, wires := network(t, 2)
-						w := wires[0]
-						patient := redis.NewClient(&redis.Options{
+						m, links := network(t, 2)
+						w := links[0]
+						unhurried := redis.NewClient(&redis.Options{
 							Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial, ReadTimeout: 3 * time.Second,
 						})
-						l := pick(w.processOn(t, patient, handoff.Options{AttemptLimit: c.limit}), name)
+						l := pick(w.processOn(t, unhurried, handoff.Options{AttemptLimit: c.limit}), name)
 						released(t, holds(t, l, "k{1}"))
 						w.replies.Store(true)
 						w.calls.Store(!hears)
-						took, err := comesBack(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
+						took, err := failedAcquire(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
 						if !errors.Is(err, lock.ErrUnavailable) {
 							t.Errorf("Acquire = %v, want ErrUnavailable", err)
 						}
@@ -98,7 +98,7 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 						w.heal()
 						time.Sleep(10 * time.Second)
 						nothingLeft(t, m, "k{1}")
-						released(t, holds(t, pick(wires[1].process(t, handoff.Options{}), name), "k{1}"))
+						released(t, holds(t, pick(links[1].process(t, handoff.Options{}), name), "k{1}"))
 					})
 				})
 			}
@@ -109,12 +109,12 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 // A caller that only tries does not end the wait of other callers of its process that use the same attempt.
 func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 1)
-		l := wires[0].process(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}).Handoff()
+		m, links := network(t, 1)
+		l := links[0].process(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}).Handoff()
 		released(t, holds(t, l, "k{1}"))
-		wires[0].slow.Store(int64(150 * time.Millisecond))
+		links[0].slow.Store(int64(150 * time.Millisecond))
 		got, _ := waits(t.Context(), l, "k{1}")
-		if took, err := comesBack(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) || took > 100*time.Millisecond {
+		if took, err := failedAcquire(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) || took > 100*time.Millisecond {
 			t.Errorf("Acquire = %v after %s, want ErrUnavailable after 100 ms", err, took)
 		}
 		released(t, <-got)
@@ -127,19 +127,19 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 // the renewal and does not check again and again. (Before, the clock of this bubble stood still.)
 func TestEngineMaxHoldWhileRenewing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, wires := network(t, 1)
-		l := wires[0].process(t, handoff.Options{TTL: 3 * time.Second, MaxHold: 1500 * time.Millisecond, CohortTime: time.Hour}).Handoff()
+		_, links := network(t, 1)
+		l := links[0].process(t, handoff.Options{TTL: 3 * time.Second, MaxHold: 1500 * time.Millisecond, CohortTime: time.Hour}).Handoff()
 		released(t, holds(t, l, "k{1}"))
 		first := holds(t, l, "k{1}")
 		got, _ := waits(t.Context(), l, "k{1}")
 		time.Sleep(1100 * time.Millisecond)
-		wires[0].slow.Store(int64(150 * time.Millisecond)) // a renewal is due after 1.2 s
-		wires[0].replies.Store(true)
+		links[0].slow.Store(int64(150 * time.Millisecond)) // a renewal is due after 1.2 s
+		links[0].replies.Store(true)
 		time.Sleep(200 * time.Millisecond)
 		released(t, first)
 		second := <-got
 		time.Sleep(time.Second)
-		wires[0].heal()
+		links[0].heal()
 		released(t, second)
 	})
 }

@@ -10,33 +10,38 @@ import (
 // process is alive and subscribed, so Redis may still grant the lock to the attempt, and others would wait for that grant to end.
 type cleanup struct {
 	key, token string
-	ended      time.Duration // the attempt, on the engine's clock
+	endedAt    time.Duration // the attempt, on the engine's clock
 }
 
 // How many cleanups are kept, how long they rest between two tries, how many are in flight at a time, and for how long at least a cleanup
 // is retried after the end of its attempt. By then a lock that was granted to the attempt has expired. A token that is left in the queue
 // costs others one message and its answer.
 const (
-	maxCleanups   = 1000
-	cleanupRest   = time.Second
-	cleanupsAhead = 16
-	minCleanupAge = 2 * time.Minute
+	maxCleanups      = 1000
+	cleanupInterval  = time.Second
+	cleanupsInFlight = 16
+	minCleanupAge    = 2 * time.Minute
 )
 
 // cleanLater stores the token of an attempt that ended at the time ended, so that it is cancelled later. It stores nothing if err says that
 // the server refuses the cancel for good. If too many are stored, the oldest is dropped: what it left behind expires first.
 func (e *Engine) cleanLater(key, token string, ended time.Duration, err error) {
 	if refused(err) {
+		e.report(cleanupDropped, key, err)
 		return
+	}
+	if err != nil {
+		e.report(cleanupFailed, key, err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.cleanups) == maxCleanups {
+		e.report(cleanupDropped, e.cleanups[0].key, nil)
 		e.cleanups = slices.Delete(e.cleanups, 0, 1)
 	}
 	e.cleanups = append(e.cleanups, cleanup{key, token, ended})
-	if e.cleaning.index == 0 && !e.cleansNow {
-		e.schedule(&e.cleaning, e.now()+cleanupRest)
+	if e.cleanupAlarm.index == 0 && !e.cleaningUp {
+		e.schedule(&e.cleanupAlarm, e.now()+cleanupInterval)
 	}
 }
 
@@ -45,28 +50,29 @@ func (e *Engine) cleanLater(key, token string, ended time.Duration, err error) {
 func (e *Engine) cleanAll() {
 	e.mu.Lock()
 	all := e.cleanups
-	e.cleanups, e.cleansNow = nil, true
+	e.cleanups, e.cleaningUp = nil, true
 	e.mu.Unlock()
 	var sending sync.WaitGroup
-	ahead := make(chan struct{}, cleanupsAhead)
+	ahead := make(chan struct{}, cleanupsInFlight)
 	for _, c := range all {
 		ahead <- struct{}{}
 		if e.isClosed() {
 			break
 		}
-		if e.now()-c.ended > max(e.o.TTL, minCleanupAge) {
+		if e.now()-c.endedAt > max(e.o.TTL, minCleanupAge) {
 			<-ahead
+			e.report(cleanupDropped, c.key, nil)
 			continue
 		}
 		sending.Go(func() {
-			e.cancelSince(c.key, c.token, c.ended)
+			e.cancelSince(c.key, c.token, c.endedAt)
 			<-ahead
 		})
 	}
 	sending.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.cleansNow = false; len(e.cleanups) > 0 {
-		e.schedule(&e.cleaning, e.now()+cleanupRest)
+	if e.cleaningUp = false; len(e.cleanups) > 0 {
+		e.schedule(&e.cleanupAlarm, e.now()+cleanupInterval)
 	}
 }

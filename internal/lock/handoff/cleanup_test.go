@@ -16,8 +16,8 @@ import (
 // A key that is a list refuses every acquire, and so every cleanup: none of them is repeated.
 func TestEngineIdleAfterRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 1)
-		c, counted := wires[0].client(), &spy{}
+		m, links := network(t, 1)
+		c, counted := links[0].client(), &spy{}
 		t.Cleanup(func() { _ = c.Close() })
 		c.AddHook(counted)
 		l := engine(t, c, handoff.Options{}).Handoff()
@@ -39,16 +39,16 @@ func TestEngineIdleAfterRefusals(t *testing.T) {
 }
 
 // While a server stays out of reach, a cleanup is sent only for as long as what its attempt may have left behind can live.
-func TestEngineCleanupsGrowOld(t *testing.T) {
+func TestEngineCleanupsEnd(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 1)
-		c, counted := wires[0].client(), &spy{}
+		_, links := network(t, 1)
+		c, counted := links[0].client(), &spy{}
 		t.Cleanup(func() { _ = c.Close() })
 		c.AddHook(counted)
 		l := pick(engine(t, c, handoff.Options{}), name)
 		held := holds(t, l, "k{held}")
-		wires[0].down.Store(true)
-		wires[0].cut()
+		links[0].down.Store(true)
+		links[0].cut()
 		for i := range 20 {
 			if _, err := l.Acquire(t.Context(), fmt.Sprintf("k{%d}", i)); !errors.Is(err, lock.ErrUnavailable) {
 				t.Fatalf("Acquire without a server = %v, want ErrUnavailable", err)
@@ -73,11 +73,11 @@ func TestEngineCleanupsGrowOld(t *testing.T) {
 // More cleanups than are remembered: a release whose answer was lost is among those that are, although it came last.
 func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 1)
+		m, links := network(t, 1)
 		if _, err := m.Lpush("k{list}", "an element"); err != nil {
 			t.Fatal(err)
 		}
-		l := pick(wires[0].process(t, handoff.Options{}), name)
+		l := pick(links[0].process(t, handoff.Options{}), name)
 		held := holds(t, l, "k{1}")
 		refused := make(chan error)
 		const n = 1500
@@ -92,11 +92,11 @@ func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 				t.Fatalf("Acquire of a list = %v, want ErrUnavailable", err)
 			}
 		}
-		wires[0].calls.Store(true)
+		links[0].calls.Store(true)
 		if err := held.Release(t.Context()); err == nil {
 			t.Fatal("Release = nil without an answer")
 		}
-		wires[0].heal()
+		links[0].heal()
 		start := time.Now()
 		for m.Exists("k{1}") && time.Since(start) < locktest.TTL/2 {
 			time.Sleep(100 * time.Millisecond)

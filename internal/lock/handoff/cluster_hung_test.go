@@ -18,30 +18,30 @@ import (
 	"lastitem/internal/lock/locktest"
 )
 
-// hanging makes nodes of a cluster hang: a script that is sent to one is never answered.
-type hanging struct {
+// hungNodes makes nodes of a cluster hang: a script that is sent to such a node is never answered.
+type hungNodes struct {
 	nodes   sync.Map     // address -> true
 	scripts atomic.Int64 // scripts that will get no answer
 	waiting atomic.Int64 // connections that wait for an answer now
 }
 
-func (h *hanging) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (h *hungNodes) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return &hangingConn{Conn: c, h: h, addr: addr}, nil
+	return &hungNodesConn{Conn: c, h: h, addr: addr}, nil
 }
 
-type hangingConn struct {
+type hungNodesConn struct {
 	net.Conn
-	h      *hanging
+	h      *hungNodes
 	addr   string
 	closed sync.Once
 	hangs  atomic.Bool
 }
 
-func (c *hangingConn) Write(p []byte) (int, error) {
+func (c *hungNodesConn) Write(p []byte) (int, error) {
 	if _, hangs := c.h.nodes.Load(c.addr); hangs && bytes.Contains(p, []byte("\r\neval")) {
 		if c.hangs.CompareAndSwap(false, true) {
 			c.h.waiting.Add(1)
@@ -52,7 +52,7 @@ func (c *hangingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (c *hangingConn) Close() error {
+func (c *hungNodesConn) Close() error {
 	c.closed.Do(func() {
 		if c.hangs.Load() {
 			c.h.waiting.Add(-1)
@@ -61,11 +61,11 @@ func (c *hangingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// hangingCluster is a process on a cluster whose nodes can hang, with a lock held per node, so that every connection is warm. at returns
+// clusterWithHungNodes is a process on a cluster whose nodes can hang, with a lock held per node, so that every connection is warm. at returns
 // n keys of the node that has key.
-func hangingCluster(t *testing.T, pool int) (h *hanging, c *redis.ClusterClient, l lock.Locker) {
+func clusterWithHungNodes(t *testing.T, pool int) (h *hungNodes, c *redis.ClusterClient, l lock.Locker) {
 	t.Helper()
-	h = &hanging{}
+	h = &hungNodes{}
 	o := cluster(t)
 	o.Dialer, o.PoolSize, o.MaxRetries = h.dial, pool, -1
 	c = redis.NewClusterClient(o)
@@ -92,7 +92,7 @@ func nodeOf(t *testing.T, c *redis.ClusterClient, key string) string {
 func TestEngineClusterHungNode(t *testing.T) {
 	t.Parallel()
 	const callers, cycles = 24, 5
-	h, c, l := hangingCluster(t, 2*callers)
+	h, c, l := clusterWithHungNodes(t, 2*callers)
 	hung := nodeOf(t, c, "warm-0")
 	healthy, n := "", 0
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,10 +132,10 @@ func TestEngineClusterHungNode(t *testing.T) {
 }
 
 // In a cluster a process has no more calls in flight than its pools allow.
-func TestEngineClusterCallsUnderWay(t *testing.T) {
+func TestEngineClusterCallsInFlight(t *testing.T) {
 	t.Parallel()
 	const callers, want = 48, 30
-	h, c, l := hangingCluster(t, callers)
+	h, c, l := clusterWithHungNodes(t, callers)
 	for i := range 30 {
 		h.nodes.Store(nodeOf(t, c, fmt.Sprint("warm-", i)), true)
 	}

@@ -76,8 +76,8 @@ func TestEngineCluster(t *testing.T) {
 		short := handoff.Options{TTL: 2500 * time.Millisecond} // long enough for a busy machine: what nobody uses is left after five
 		a, b := process(t, short), process(t, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
-		locktest.Eventually(t, "a process that no longer waits, and does not listen", func() bool { return listeners(t, o) == 0 })
-		locktest.Eventually(t, "a connection to each master that has been left", func() bool { return listening(t, o) == 0 })
+		locktest.Eventually(t, "a process that no longer waits, and does not listen", func() bool { return shardChannels(t, o) == 0 })
+		locktest.Eventually(t, "a connection to each master that has been left", func() bool { return pubSubConnections(t, o) == 0 })
 		clusterHandoff(t, a.Fair(), b.Fair())
 	})
 	t.Run("renewal", func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestEngineCluster(t *testing.T) {
 	})
 }
 
-// listeners counts the shard channels that somebody has subscribed to.
-func listeners(t *testing.T, o *redis.ClusterOptions) (n int) {
+// shardChannels counts the shard channels that have subscribers.
+func shardChannels(t *testing.T, o *redis.ClusterOptions) (n int) {
 	t.Helper()
 	for _, addr := range o.Addrs {
 		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
@@ -109,8 +109,8 @@ func listeners(t *testing.T, o *redis.ClusterOptions) (n int) {
 	return n
 }
 
-// listening counts the connections that are there to listen.
-func listening(t *testing.T, o *redis.ClusterOptions) (n int) {
+// pubSubConnections counts the connections that are subscribed.
+func pubSubConnections(t *testing.T, o *redis.ClusterOptions) (n int) {
 	t.Helper()
 	for _, addr := range o.Addrs {
 		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
@@ -123,7 +123,7 @@ func listening(t *testing.T, o *redis.ClusterOptions) (n int) {
 	return n
 }
 
-// clusterContention has two processes fight for keys of several masters, and checks exclusion and fences.
+// clusterContention has two processes contend for keys of several masters, and checks exclusion and fences.
 func clusterContention(t *testing.T, ls ...lock.Locker) {
 	var wg sync.WaitGroup
 	for k := range 6 {
@@ -189,7 +189,7 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 	locktest.WantTold(t, took)
 }
 
-// A cluster that does not answer holds up nobody for longer than his context lasts.
+// A cluster that does not answer delays no caller for longer than the caller's context lasts.
 func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
@@ -265,7 +265,7 @@ func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, re
 	t.Helper()
 	held, released = holds(t, p.a, key), make(chan error, 1)
 	go func() {
-		lease, err := p.b.Acquire(lock.WithWait(t.Context(), patience), key)
+		lease, err := p.b.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key)
 		if err == nil {
 			err = lease.Release(t.Context())
 		}
@@ -277,8 +277,8 @@ func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, re
 	return held, released
 }
 
-// handsOff passes every key from a to b.
-func (p clusterPair) handsOff(t *testing.T, n int, keys ...string) {
+// handOff passes every key from a to b.
+func (p clusterPair) handOff(t *testing.T, n int, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
 		held, released := p.waits(t, n, key)
@@ -289,26 +289,26 @@ func (p clusterPair) handsOff(t *testing.T, n int, keys ...string) {
 	}
 }
 
-// A connection that listens to channels of several slots and is lost is made anew, with all of them.
+// A subscriber's connection with channels of several slots is lost and replaced, with all its channels.
 func TestEngineClusterListenerReconnects(t *testing.T) {
 	t.Parallel()
 	p := newClusterPair(t, cluster(t))
-	p.handsOff(t, 0, p.keys...)
+	p.handOff(t, 0, p.keys...)
 	if err := p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		p.handsOff(t, 0, p.keys...)
+		p.handOff(t, 0, p.keys...)
 	}
 }
 
-// A slot moves to another node while a lock of it is held and waited for: its waiter goes along, and those of other locks are
-// not disturbed, although the old node refuses to have the moved one's channel.
+// A slot moves to another node while a lock of it is held and waited for: its waiter subscribes there, and the waiters of other locks are
+// not disturbed, although the old node refuses the moved channel.
 func TestEngineClusterSlotMoves(t *testing.T) {
 	t.Parallel()
 	o := cluster(t)
 	p := newClusterPair(t, o)
-	p.handsOff(t, 0, p.keys...)
+	p.handOff(t, 0, p.keys...)
 	moved := p.keys[0]
 	held, released := p.waits(t, 0, moved)
 	p.move(t, o, moved)
@@ -317,8 +317,8 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 		t.Errorf("whose slot moved got %v", err)
 	}
 	for range 2 {
-		p.handsOff(t, 0, p.keys[1:]...)
-		p.handsOff(t, 1, moved)
+		p.handOff(t, 0, p.keys[1:]...)
+		p.handOff(t, 1, moved)
 	}
 }
 

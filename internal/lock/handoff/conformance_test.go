@@ -27,7 +27,7 @@ func TestEngineConformance(t *testing.T) {
 			key := func() string { return fmt.Sprintf("%slock:{%d}", s.Prefix, n.Add(1)) }
 			for _, name := range []string{"handoff", "fair", "rw-write"} {
 				locktest.Run(t, locktest.RedisKind(s, name, key, func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
-					return pick(engine(t, c, handoff.Options{TTL: ttl, Steps: st}), name)
+					return pick(engine(t, c, patient(handoff.Options{TTL: ttl, Steps: st})), name)
 				}))
 			}
 		})

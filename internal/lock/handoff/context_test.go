@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// A lease's context is made when it is asked for: it says the same as one that was there from the beginning.
-func TestEngineContextAskedForLate(t *testing.T) {
+// A lease's context is made at the first call of Context: it is the same as one that was made at the beginning.
+func TestEngineContextMadeLate(t *testing.T) {
 	gone := errors.New("gone home")
 	for name, c := range map[string]struct {
 		end  func(lease lock.Lease, cancel context.CancelCauseFunc)
@@ -37,10 +37,10 @@ func TestEngineContextAskedForLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, wires := network(t, 1)
+				_, links := network(t, 1)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				lease, err := wires[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff().Acquire(ctx, "k{1}")
+				lease, err := links[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff().Acquire(ctx, "k{1}")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -54,11 +54,11 @@ func TestEngineContextAskedForLate(t *testing.T) {
 	}
 }
 
-// Whoever asks gets the same context, and the end of the hold reaches all of them.
-func TestEngineContextAskedForByMany(t *testing.T) {
+// All callers of Context get the same context, which ends with the hold.
+func TestEngineContextOfManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, wires := network(t, 1)
-		lease := holds(t, wires[0].process(t, handoff.Options{}).Handoff(), "k{1}")
+		_, links := network(t, 1)
+		lease := holds(t, links[0].process(t, handoff.Options{}).Handoff(), "k{1}")
 		var wg sync.WaitGroup
 		all := make([]context.Context, 8)
 		for i := range all {

@@ -17,8 +17,8 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
 		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m, wires := network(t, 1)
-				e := wires[0].process(t, handoff.Options{})
+				m, links := network(t, 1)
+				e := links[0].process(t, handoff.Options{})
 				first := holds(t, pick(e, kinds[0]), "k{1}")
 				job := context.WithoutCancel(first.Context())
 				released(t, first)
@@ -46,8 +46,8 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 // A hold that was lost stays lost, before and after its release: its work must not go on as if nothing had happened.
 func TestEngineAcquireAfterLoss(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 1)
-		l := pick(wires[0].process(t, handoff.Options{}), name)
+		m, links := network(t, 1)
+		l := pick(links[0].process(t, handoff.Options{}), name)
 		lost := holds(t, l, "k{1}")
 		job := context.WithoutCancel(lost.Context())
 		m.Del("k{1}")
@@ -65,8 +65,8 @@ func TestEngineAcquireAfterLoss(t *testing.T) {
 func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 	gone := errors.New("gone home")
 	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 1)
-		e := wires[0].process(t, handoff.Options{})
+		m, links := network(t, 1)
+		e := links[0].process(t, handoff.Options{})
 		asked := make(chan struct{}, 1)
 		l := e.Fenced(func(ctx context.Context, _ string) (uint64, error) {
 			asked <- struct{}{}
@@ -78,13 +78,13 @@ func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 			<-asked
 			cancel(gone)
 		}()
-		if _, err := comesBack(ctx, t, l, "k{1}"); !errors.Is(err, lock.ErrBusy) || !errors.Is(err, gone) {
+		if _, err := failedAcquire(ctx, t, l, "k{1}"); !errors.Is(err, lock.ErrBusy) || !errors.Is(err, gone) {
 			t.Errorf("Acquire whose context ended = %v, want ErrBusy and the cause", err)
 		}
 		synctest.Wait()
 		nothingLeft(t, m, "k{1}")
 		for wait, most := range map[time.Duration]time.Duration{0: time.Second, 3 * time.Second: 4 * time.Second} {
-			took, err := comesBack(lock.WithWait(t.Context(), wait), t, l, "k{1}")
+			took, err := failedAcquire(lock.WithWait(t.Context(), wait), t, l, "k{1}")
 			if <-asked; !errors.Is(err, lock.ErrUnavailable) || took > most {
 				t.Errorf("Acquire that waits %s = %v after %s, want ErrUnavailable after %s at most", wait, err, took, most)
 			}

@@ -20,7 +20,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// A message that was held up on its way until the lock had gone to somebody else, and its waiter had queued again.
+// A message is delayed until another process has the lock and the waiter has queued again.
 func TestEngineStaleMessage(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -55,13 +55,13 @@ func TestEngineStaleMessage(t *testing.T) {
 	}
 }
 
-// A key, and the same in braces, are two locks: who waits for the one is not let in by the other's release.
+// A key, and the same key in braces, are two locks: the release of one does not serve a waiter of the other.
 func TestEngineKeyInBraces(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		l := pick(wires[0].process(t, handoff.Options{}), name)
+		_, links := network(t, 2)
+		l := pick(links[0].process(t, handoff.Options{}), name)
 		bare, held := holds(t, l, "a"), holds(t, l, "{a}")
-		got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "{a}")
+		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "{a}")
 		_ = bare.Release(t.Context())
 		synctest.Wait()
 		if len(got) > 0 {
@@ -117,8 +117,8 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	}
 }
 
-// A release that nobody answered is made up for, whatever the patience of its context.
-func TestEngineFailedReleaseIsMadeUpFor(t *testing.T) {
+// A release that was not answered is sent again in the background, whatever its context was.
+func TestEngineFailedReleaseIsSentAgain(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
@@ -138,10 +138,10 @@ func TestEngineFailedReleaseIsMadeUpFor(t *testing.T) {
 		t.Errorf("gave up after %s: it did not pause between its tries", took)
 	}
 	refused.down.Store(false)
-	left(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
-// refuse is a client hook that lets no command through while it is down.
+// refuse is a client hook that fails every command while it is down.
 type refuse struct{ down atomic.Bool }
 
 func (r *refuse) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -161,7 +161,7 @@ func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A message contains the whole key, even if the key has a NUL byte: a grant whose waiter has gone is cancelled under that key.
+// A message contains the whole key, even if the key has a NUL byte: a grant to an ended waiter is cancelled under that key.
 func TestEngineMessageNamesTheKey(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

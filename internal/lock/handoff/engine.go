@@ -1,18 +1,12 @@
-// Package handoff is the lock engine: a lock on Redis whose release script also gives the lock to the next waiter and sends a message to that
-// waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
-//
-// Start with [New] and [Engine], then read lua/pass.lua, which hands a lock over, and queue.go, which has the waiters of this process.
-// acquire.go sends an attempt and takes its answer. poll.go and peek.go serve waiters whose message was lost. lease.go is the hold behind a
-// lease, and entry.go its entries; timers.go renews it, and reconnect.go checks it when the server may have been replaced. pubsub.go and
-// subscriber.go receive the messages, call.go sends scripts, readwrite.go is the read-write lock.
 package handoff
 
 import (
 	"container/heap"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,6 +41,9 @@ type Options struct {
 	// AttemptLimit is how long an attempt may go unanswered if [lock.WithWait] bounds the wait. Acquire then returns at most this long
 	// after its wait has run out, whether or not Redis answers. Default 1 s; if Replicas are asked, ReplicasTimeout is added.
 	AttemptLimit time.Duration
+	// CallTimeout is how long one command may go unanswered; default 2 s. A release then returns "unknown", after it was sent again if time was
+	// left, and the engine repeats it in the background.
+	CallTimeout time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
 	// Replicas must confirm every acquire within ReplicasTimeout (default 1 s, in whole milliseconds), else [ErrReplicas].
@@ -57,6 +54,14 @@ type Options struct {
 	// least a minute. If the counter
 	// is missing, the next fence comes from the clock of Redis: see [Keys].
 	FenceTTL time.Duration
+	// Prefix begins the names of all keys and channels of the engine: engines with different prefixes have nothing in common. A key without
+	// a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf]. If the prefix has braces, it must contain
+	// a whole hash tag. Default none.
+	Prefix string
+	// Logger gets a warning when something goes wrong in the background, where no caller sees it: a renewal or a cancel without an answer, a
+	// lost lease, a lost message or subscription, a late grant. There is at most one line about each kind in ten seconds; it says how many
+	// were omitted. Nil = nothing is logged. [Metrics] count the same.
+	Logger *slog.Logger
 	// Steps and Metrics are told what happens; both may be left out.
 	Steps   *step.Stream
 	Metrics Metrics
@@ -75,36 +80,38 @@ type Options struct {
 // give: protection from a holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data;
 // fences go back only with their Redis, and those of [Engine.Fenced] not even then.
 type Engine struct {
-	c       redis.UniversalClient
-	o       Options
-	id      string
-	publish string // PUBLISH, or SPUBLISH where the client is a cluster's
-	ttl     string // in ms
-	keep    string // FenceTTL in ms
-	claim   time.Duration
-	doubt   *doubt
-	resends bool // the client repeats commands on its own, so that any answer may be the second
-	epoch   time.Time
-	posts   posts
-	batches *redisbatch.Batcher
-	m       meter
+	c             redis.UniversalClient
+	o             Options
+	id            string
+	publish       string // PUBLISH, or SPUBLISH where the client is a cluster's
+	route         string // publish and the prefix of all channels, for the scripts
+	ttl           string // in ms
+	fenceTTL      string // [Options.FenceTTL] in ms
+	grantTimeout  time.Duration
+	failover      *failoverWatch
+	clientRetries bool // the client repeats commands on its own, so that any answer may be the second
+	epoch         time.Time
+	subscriber    subscriber
+	batches       *redisbatch.Batcher
+	m             meter
+	log           backgroundLog
 
-	mu        sync.Mutex // guards everything below, and every line and hold
-	last      uint64
-	lines     map[string]*line         // the local queues of Handoff, by key
-	bids      map[uint64]*line         // lines by the number of their token, from their first command to their last
-	pollers   map[string]*poller       // by key: a waiter of this process is in its queue in Redis
-	byChannel map[string]*fifo[poller] // the same pollers, by the suffix of the channel that carries their messages
-	renewals  alarms
-	polls     alarms        // all alarms that are not renewals
-	polledAt  time.Duration // when keys were last polled
-	cleanups  []cleanup
-	cleaning  alarm // when the cleanups are sent again
-	cleansNow bool  // the cleanups are being sent
-	timer     *time.Timer
-	armed     time.Duration // when timer fires; 0 = it is not set
-	closed    bool
-	running   sync.WaitGroup
+	mu           sync.Mutex // guards everything below, and every contender and hold
+	lastNumber   uint64
+	contenders   map[string]*contender    // those of Handoff, by key: all its waiters of this process share one
+	attempts     map[uint64]*contender    // contenders by the number of their token, while the attempt lasts
+	pollers      map[string]*poller       // by key: a waiter of this process is in its queue in Redis
+	byChannel    map[string]*fifo[poller] // the same pollers, by the suffix of the channel that carries their messages
+	renewals     alarms
+	polls        alarms        // all alarms that are not renewals
+	polledAt     time.Duration // when keys were last polled
+	cleanups     []cleanup
+	cleanupAlarm alarm // when the cleanups are sent again
+	cleaningUp   bool  // the cleanups are being sent
+	timer        *time.Timer
+	armed        time.Duration // when timer fires; 0 = it is not set
+	closed       bool
+	running      sync.WaitGroup
 }
 
 // The lower bounds of the TTLs of a lock and of its fencing counter.
@@ -114,7 +121,7 @@ const (
 )
 
 // New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
-// +@write +@scripting +@pubsub +time +wait and the channels lock:engine:*, in a cluster +cluster as well.
+// +@write +@scripting +@pubsub +time +wait and the channels lock:engine:* (with [Options.Prefix]: below that prefix), in a cluster +cluster as well.
 //
 // Redis must not evict keys (maxmemory-policy noeviction): volatile-* evicts keys with a TTL, as every held lock has one, and allkeys-*
 // evicts any key. An evicted lock is free while its holder still relies on it. The application must not use the names of [Keys] for its own
@@ -124,6 +131,37 @@ const (
 // can tell a repeated release from a lost lease. A client that repeats by itself hides that: Release then says nil where
 // the lock was deleted by hand.
 func New(c redis.UniversalClient, o Options) (*Engine, error) {
+	if c == nil {
+		return nil, errors.New("lock: engine: no client")
+	}
+	o.setDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		c: c, o: o, id: processID(), publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), fenceTTL: decimal(o.FenceTTL.Milliseconds()),
+		grantTimeout: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, contenders: map[string]*contender{}, attempts: map[uint64]*contender{}, pollers: map[string]*poller{},
+		byChannel: map[string]*fifo[poller]{},
+	}
+	e.failover = &failoverWatch{epoch: e.epoch}
+	switch c := c.(type) {
+	case *redis.Client:
+		e.clientRetries = c.Options().MaxRetries > 0
+		watchDials(e.failover, c)
+	case *redis.ClusterClient:
+		e.clientRetries = true // it follows redirections
+		e.publish = "SPUBLISH" // in a cluster a server knows only its own subscribers
+	case *redis.Ring:
+		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
+	}
+	e.route = e.publish + " " + o.Prefix + engineChannel
+	e.log.log = o.Logger
+	e.subscriber.init(e)
+	e.batches = redisbatch.New(c, o.CallTimeout)
+	return e, nil
+}
+
+func (o *Options) setDefaults() {
 	setDefault(&o.TTL, 30*time.Second)
 	setDefault(&o.Cohort, 16)
 	setDefault(&o.CohortTime, 50*time.Millisecond)
@@ -131,37 +169,25 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	setDefault(&o.GrantTimeout, 2500*time.Millisecond)
 	setDefault(&o.FenceTTL, time.Hour)
 	setDefault(&o.AttemptLimit, time.Second)
+	setDefault(&o.CallTimeout, lease.CleanupTimeout)
+}
+
+// check refuses options that are out of bounds.
+func (o *Options) check() error {
 	switch {
-	case c == nil:
-		return nil, errors.New("lock: engine: no client")
 	case o.TTL < minTTL:
-		return nil, fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
+		return fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
 	case o.FenceTTL < minFence:
-		return nil, fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
-	case o.Cohort < 1 || o.CohortTime < 0 || o.AttemptLimit < 0 || o.MaxHold < 0 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond:
-		return nil, errors.New("lock: engine: a bound is negative")
+		return fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
+	case o.Cohort < 1 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond ||
+		min(o.CohortTime, o.AttemptLimit, o.CallTimeout, o.MaxHold) < 0:
+		return errors.New("lock: engine: a bound is negative")
+	case strings.ContainsAny(o.Prefix, "{}") && lease.HashTag(o.Prefix) == "":
+		return fmt.Errorf("lock: engine: Prefix %q has braces but no whole hash tag", o.Prefix)
 	case o.GrantTimeout < minTTL:
-		return nil, fmt.Errorf("lock: engine: GrantTimeout %s, want at least %s", o.GrantTimeout, minTTL)
+		return fmt.Errorf("lock: engine: GrantTimeout %s, want at least %s", o.GrantTimeout, minTTL)
 	}
-	e := &Engine{
-		c: c, o: o, id: rand.Text()[:16], publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), keep: decimal(o.FenceTTL.Milliseconds()),
-		claim: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, lines: map[string]*line{}, bids: map[uint64]*line{}, pollers: map[string]*poller{},
-		byChannel: map[string]*fifo[poller]{},
-	}
-	e.doubt = &doubt{epoch: e.epoch}
-	switch c := c.(type) {
-	case *redis.Client:
-		e.resends = c.Options().MaxRetries > 0
-		watchDials(e.doubt, c)
-	case *redis.ClusterClient:
-		e.resends = true       // it follows redirections
-		e.publish = "SPUBLISH" // in a cluster a server knows only who listens at it
-	case *redis.Ring:
-		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
-	}
-	e.posts.init(e)
-	e.batches = redisbatch.New(c, lease.CleanupTimeout)
-	return e, nil
+	return nil
 }
 
 func setDefault[T int | time.Duration](v *T, d T) {
@@ -191,8 +217,8 @@ func (l modeLocker) Acquire(ctx context.Context, key string) (lock.Lease, error)
 // now is the engine's clock: monotonic, and half the size of a time.Time.
 func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
 
-// trust returns the time until which an ownership of a TTL can be trusted, if a request that was sent at sent has confirmed it.
-func trust(sent, ttl time.Duration) time.Duration { return sent + lease.ValidFor(ttl) }
+// validUntil returns until when a lock is surely not expired in Redis, if a request that was sent at sent gave it this TTL.
+func validUntil(sent, ttl time.Duration) time.Duration { return sent + lease.ValidFor(ttl) }
 
 // spawn runs f unless the engine is closed. It is called with the mutex held.
 func (e *Engine) spawn(f func()) {
@@ -211,14 +237,14 @@ func (e *Engine) isClosed() bool {
 // an error of ctx what was not released expires. It may be repeated.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
-	var held []*holding
-	for _, l := range e.bids {
-		if l.hold != nil {
-			held = append(held, l.hold)
-			l.hold.finish(l.until, context.Canceled) // now: what is released late may have expired by then
+	var held []*hold
+	for _, c := range e.attempts {
+		if c.hold != nil {
+			held = append(held, c.hold)
+			c.hold.end(holdEnded, c.validUntil, context.Canceled) // now: what is released late may have expired by then
 		}
-		if l.waiters.size > 0 {
-			e.empty(l, ErrClosed, true)
+		if c.waiters.size > 0 {
+			e.failWaiters(c, ErrClosed, true)
 		}
 	}
 	e.closed = true
@@ -237,7 +263,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		defer close(done)
 		var wg sync.WaitGroup
 		for i, h := range held {
-			wg.Go(func() { failed[i] = h.once.Do(func() error { return h.free(ctx) }) })
+			wg.Go(func() { failed[i] = h.once.Do(func() error { return h.release(ctx) }) })
 			if i%64 == 63 {
 				wg.Wait()
 			}
@@ -245,7 +271,8 @@ func (e *Engine) Close(ctx context.Context) error {
 		wg.Wait()
 		e.running.Wait()
 		e.batches.Wait()
-		e.posts.close()
+		e.subscriber.close()
+		e.log.close()
 	}()
 	select {
 	case <-done:

@@ -51,6 +51,7 @@ func TestNewEngineRefuses(t *testing.T) {
 		"TTL 49ms":      {c: c, o: handoff.Options{TTL: 49 * time.Millisecond}},
 		"FenceTTL 59s":  {c: c, o: handoff.Options{FenceTTL: 59 * time.Second}},
 		"bound is nega": {c: c, o: handoff.Options{MaxHold: -1}},
+		"hash tag":      {c: c, o: handoff.Options{Prefix: "a{b"}},
 	} {
 		if _, err := handoff.New(test.c, test.o); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("NewEngine = %v, want an error that says %q", err, why)
@@ -72,10 +73,10 @@ func pick(e *handoff.Engine, name string) lock.Locker {
 	}
 }
 
-// spy is a client hook that counts scripts as they are sent, and sends them again where it is told to.
+// spy is a client hook that counts scripts as they are sent, and sends them twice if resend is set.
 type spy struct {
 	scripts atomic.Int64
-	again   atomic.Bool
+	resend  atomic.Bool
 }
 
 func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -87,7 +88,7 @@ func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		s.scripts.Add(1)
 		err := next(ctx, cmd)
-		if s.again.Load() {
+		if s.resend.Load() {
 			err = next(ctx, cmd)
 		}
 		return err
@@ -104,7 +105,7 @@ func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 		}
 		s.scripts.Add(int64(scripts))
 		err := next(ctx, cmds)
-		if scripts > 0 && s.again.Load() {
+		if scripts > 0 && s.resend.Load() {
 			err = next(ctx, cmds)
 		}
 		return err
@@ -132,15 +133,20 @@ func TestEngineFreeLockCostsTwoCommands(t *testing.T) {
 	}
 }
 
-// patient is a GrantTimeout for tests whose processes share a busy machine: beside a load of 20 a process may get no processor for longer
-// than the default of 2.5 s, and then has rightly lost the lock.
-const patient = 30 * time.Second
+// patient gives o the time limits of a busy machine. Beside a load of 20 a process may get no processor for longer than the default limits;
+// then it has rightly lost the lock, or does not know what became of its release.
+func patient(o handoff.Options) handoff.Options {
+	const limit = 30 * time.Second
+	o.GrantTimeout, o.AttemptLimit, o.CallTimeout = limit, limit, limit
+	return o
+}
 
-// fight lets goroutines of four engines take a lock in turns, and checks exclusion, fences and that everybody comes.
-func fight(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Client, o handoff.Options) {
+// contendAndCheck has goroutines of four engines acquire one lock, and checks exclusion, fences, and that each gets its turns.
+func contendAndCheck(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Client, o handoff.Options) {
 	t.Helper()
 	key := s.Prefix + t.Name() + "{1}"
-	o.GrantTimeout = patient
+	o = patient(o)
+	ctx, entered := testenv.Progress(t, testenv.Still)
 	const engines, perEngine, rounds = 4, 8, 50
 	var inside atomic.Int64
 	var fence uint64
@@ -150,13 +156,12 @@ func fight(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Cl
 		for range perEngine {
 			wg.Go(func() {
 				for range rounds {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 					lease, err := l.Acquire(ctx, key)
 					if err != nil {
-						t.Errorf("Acquire: %v", err)
-						cancel()
+						t.Errorf("Acquire: %v (%v)", err, context.Cause(ctx))
 						return
 					}
+					entered()
 					if n := inside.Add(1); n != 1 {
 						t.Errorf("%d holders at once", n)
 					}
@@ -169,17 +174,16 @@ func fight(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Cl
 					if err := lease.Release(ctx); err != nil {
 						t.Errorf("Release: %v", err)
 					}
-					cancel()
 				}
 			})
 		}
 	}
 	wg.Wait()
-	left(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
-// left fails when a free lock leaves an owner or a queue behind for more than a moment.
-func left(t *testing.T, s *testenv.RedisServer, key string) {
+// nothingLeftOn fails if a free lock has an owner or a queue for more than a moment.
+func nothingLeftOn(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	keys := handoff.KeysOf(key)
 	for start := time.Now(); s.Client.Exists(t.Context(), keys.Lock, keys.Queue).Val() != 0; time.Sleep(5 * time.Millisecond) {
@@ -195,7 +199,7 @@ func TestEngineContendedCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			counted := &spy{}
 			// A slow machine must not cut the cohort short by the clock: the count is what is tested.
-			fight(t, s, name, func() *redis.Client {
+			contendAndCheck(t, s, name, func() *redis.Client {
 				c := locktest.RedisClient(t, s)
 				c.AddHook(counted)
 				return c
@@ -209,7 +213,7 @@ func TestEngineContendedCommands(t *testing.T) {
 	}
 }
 
-// Every script arrives twice, and the second answer is the one that counts.
+// Every script arrives twice, and the engine gets the second reply.
 func TestEngineScriptsSentTwice(t *testing.T) {
 	t.Parallel()
 	for server, give := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
@@ -217,8 +221,8 @@ func TestEngineScriptsSentTwice(t *testing.T) {
 			t.Run(server+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				s, twice := give(t), &spy{}
-				twice.again.Store(true)
-				fight(t, s, name, func() *redis.Client {
+				twice.resend.Store(true)
+				contendAndCheck(t, s, name, func() *redis.Client {
 					o, err := redis.ParseURL(s.URL)
 					if err != nil {
 						t.Fatal(err)
@@ -257,7 +261,7 @@ func TestEngineLostAnswers(t *testing.T) {
 			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 				t.Errorf("Acquire with all answers lost = %v, want ErrUnavailable", err)
 			}
-			left(t, s, key)
+			nothingLeftOn(t, s, key)
 			// Another process: what this one sends to clean up would have its answers lost in place of the release.
 			c, lost = locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}
 			lease := holds(t, pick(engine(t, c, handoff.Options{}), name), key)
@@ -305,7 +309,7 @@ func TestEngineReentry(t *testing.T) {
 	if _, err := e.Handoff().Acquire(outer.Context(), key); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
 	}
-	left(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 func TestEngineReplicasShort(t *testing.T) {
@@ -315,7 +319,7 @@ func TestEngineReplicasShort(t *testing.T) {
 	if !errors.Is(err, handoff.ErrReplicas) || !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire without a replica = %v, want ErrReplicas and ErrUnavailable", err)
 	}
-	left(t, s, s.Prefix+"{1}")
+	nothingLeftOn(t, s, s.Prefix+"{1}")
 }
 
 func TestEngineClose(t *testing.T) {
@@ -356,7 +360,7 @@ func TestEngineClose(t *testing.T) {
 	if _, err := e.Fair().Acquire(t.Context(), key); !errors.Is(err, handoff.ErrClosed) {
 		t.Errorf("Acquire after Close = %v, want ErrClosed", err)
 	}
-	left(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 // Who closes an engine whose server does not answer has holds that end nevertheless, before others could have the lock.

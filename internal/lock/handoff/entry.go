@@ -10,10 +10,10 @@ import (
 
 // engineLease is one entry into a hold.
 type engineLease struct {
-	h    *holding
-	ctx  context.Context // the context of a re-entry; nil for the first entry
-	end  func()          // ends ctx, if ctx is not the caller's
-	left bool
+	h        *hold
+	ctx      context.Context // the context of a re-entry; nil for the first entry
+	stop     func()          // ends ctx, if ctx is not the caller's
+	released bool
 }
 
 // Context ends with ErrLost if the lock was not renewed in time, or was held for too long. Its Err and Done compare the clock with that end
@@ -32,58 +32,70 @@ func (l *engineLease) Fence() uint64 { return l.h.fence }
 func (l *engineLease) Release(ctx context.Context) error {
 	h := l.h
 	h.e.mu.Lock()
-	if !l.left {
-		l.left = true
+	if !l.released {
+		l.released = true
 		h.entries--
 	}
-	inner, lost := h.entries > 0, h.lost
+	inner, lost := h.entries > 0, h.state == holdLost
 	h.e.mu.Unlock()
-	if l.end != nil {
-		l.end()
+	if l.stop != nil {
+		l.stop()
 	}
 	if !inner {
-		return h.once.Do(func() error { return h.free(ctx) })
+		return h.once.Do(func() error { return h.release(ctx) })
 	}
-	h.e.o.Steps.At(ctx, step.Releasing, h.l.key)
+	h.e.o.Steps.At(ctx, step.Releasing, h.c.key)
 	if lost {
 		return lock.ErrLost
 	}
-	h.e.o.Steps.At(ctx, step.Released, h.l.key)
+	h.e.o.Steps.At(ctx, step.Released, h.c.key)
 	return nil
 }
 
-// enter re-enters the hold: it counts the entry here and sends nothing. It returns no lease and no error if the hold was released normally.
+// reenter re-enters the hold: it counts the entry here and sends nothing. It returns no lease and no error if the hold was released normally.
 // Then ctx was detached from the lease's context, still carries the hold, and may be used to acquire the lock again.
-func (h *holding) enter(ctx context.Context, m mode) (lock.Lease, error) {
+func (h *hold) reenter(ctx context.Context, m mode) (lock.Lease, error) {
+	entered, err := h.countEntry(ctx, m)
+	if err != nil || !entered {
+		return nil, err
+	}
+	h.e.o.Steps.At(ctx, step.Locked, h.c.key)
+	return h.leaseIn(ctx), nil
+}
+
+// countEntry counts a re-entry. It returns false and no error if the hold was released normally.
+func (h *hold) countEntry(ctx context.Context, m mode) (bool, error) {
+	ended := ctx.Err() != nil
+	refused := lock.RefuseLease(ctx, "engine: a re-entry into a hold that is renewed")
 	h.e.mu.Lock()
-	released := h.entries == 0 && !h.lost
-	lost := !released && (h.entries == 0 || h.over())
-	enters := !released && !lost && h.l.mode.covers(m)
-	if enters {
-		h.entries++
-	}
-	h.e.mu.Unlock()
+	defer h.e.mu.Unlock()
 	switch {
-	case released && ctx.Err() == nil:
-		return nil, nil
-	case released || lost:
-		return nil, lock.ErrLost
-	case !enters:
-		return nil, ErrUpgrade
+	case h.entries == 0 && h.state != holdLost && !ended:
+		return false, nil
+	case h.entries == 0 || h.over():
+		return false, lock.ErrLost
+	case refused != nil && h.c.lease == 0:
+		return false, refused
+	case !h.c.mode.covers(m):
+		return false, ErrUpgrade
 	}
-	h.e.o.Steps.At(ctx, step.Locked, h.l.key)
+	h.entries++
+	return true, nil
+}
+
+// leaseIn returns the lease of a re-entry with ctx. Its context ends with the hold even if ctx, which carries the hold, was detached from it.
+func (h *hold) leaseIn(ctx context.Context) *engineLease {
 	outer := h.context()
 	if ctx.Done() == outer.Done() {
-		return &engineLease{h: h, ctx: ctx}, nil
+		return &engineLease{h: h, ctx: ctx}
 	}
-	// ctx may carry the hold and yet be detached from its context, so the end of the hold is forwarded to it.
 	inner, cancel := context.WithCancelCause(ctx)
-	bring := func() { cancel(context.Cause(outer)) }
-	stop := context.AfterFunc(outer, bring)
-	looked := lease.Clocked(inner, func() {
+	forward := func() { cancel(context.Cause(outer)) }
+	stop := context.AfterFunc(outer, forward)
+	clocked := lease.Clocked(inner, func() {
 		if outer.Err() != nil {
-			bring()
+			forward()
 		}
 	})
-	return &engineLease{h: h, ctx: looked, end: func() { stop(); cancel(context.Canceled) }}, nil
+	return &engineLease{h: h, ctx: clocked, stop: func() { stop(); cancel(context.Canceled) }}
 }

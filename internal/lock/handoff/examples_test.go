@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,6 +26,45 @@ func exampleEngine() (e *handoff.Engine, stop func()) {
 		_ = e.Close(context.Background())
 		end()
 	}
+}
+
+// What docs/locks.md shows under "Choosing a lock".
+func Example_choosing() {
+	engine, stop := exampleEngine()
+	defer stop()
+	ctx := context.Background()
+
+	// A lease time for one acquire: it is not renewed.
+	lease, err := engine.Handoff().Acquire(lock.WithLease(ctx, 5*time.Second), "lock:{101}")
+	fmt.Println("for five seconds:", err)
+	// Inspection.
+	seen, err := engine.Inspect(ctx, "lock:{101}")
+	fmt.Println("holders:", len(seen.Holders), "in this process:", seen.Holders[0].PID == os.Getpid(), err)
+	// Force release.
+	forced, err := engine.ForceRelease(ctx, "lock:{101}")
+	fmt.Println("evicted:", len(forced.Evicted), "the fence has risen:", forced.Fence > lease.Fence(), err)
+	fmt.Println("released:", lease.Release(ctx))
+	// Several keys in one command.
+	cart, err := engine.AcquireAll(ctx, "lock:{7}:a", "lock:{7}:b")
+	fmt.Println("cart:", cart.FenceOf("lock:{7}:a") > 0, err, cart.Release(ctx))
+	// A prefix.
+	_, client, end := locktest.EmbeddedRedis()
+	defer end()
+	tenant, err := handoff.New(client, handoff.Options{Prefix: "shop-7:"})
+	fmt.Println("key in Redis:", tenant.KeysOf("lock:{101}").Lock, err)
+	_ = tenant.Close(ctx)
+	// A logger.
+	logged, err := handoff.New(client, handoff.Options{Logger: slog.Default()})
+	fmt.Println("with a logger:", err)
+	_ = logged.Close(ctx)
+	// Output:
+	// for five seconds: <nil>
+	// holders: 1 in this process: true <nil>
+	// evicted: 1 the fence has risen: true <nil>
+	// released: lock: lease lost
+	// cart: true <nil> <nil>
+	// key in Redis: shop-7:lock:{101} <nil>
+	// with a logger: <nil>
 }
 
 // sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.

@@ -22,7 +22,7 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 		"read-write": {"rw-write", "rw-read", "rw-write", "rw-read", "rw-read", "rw-write", "rw-write"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for how, wait := range map[string]time.Duration{"at once": 0, "queueing": patience} {
+			for how, wait := range map[string]time.Duration{"at once": 0, "queueing": mustHappenWithin} {
 				e, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}), s.Prefix+"{"+name+how+"}"
 				var last uint64
 				for i, turn := range turns {
@@ -44,7 +44,7 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 	}
 }
 
-// The same where the lock goes from one process to the next, which asks nothing.
+// The same if the lock goes from one process to the next, which sends nothing.
 func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 	s := testenv.Redis(t)
 	for _, name := range []string{"handoff", "fair", "rw-write"} {
@@ -186,5 +186,5 @@ func TestEngineFenced(t *testing.T) {
 	if _, err := broken.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire where the resource does not answer = %v, want ErrUnavailable", err)
 	}
-	left(t, s, key)
+	nothingLeftOn(t, s, key)
 }

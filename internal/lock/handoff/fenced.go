@@ -76,25 +76,25 @@ func (e *Engine) within(ctx context.Context, f func() error) error {
 }
 
 // raise sets the counter in Redis above seen, and takes the hold's fence, and those of its followers, from there.
-func (h *holding) raise(seen uint64) error {
-	e, l := h.e, h.l
-	fences := uint64(l.fences())
-	c := e.newCall(engineRaise, l.mode, l.key, h.token).add(decimal(seen), decimal(fences), e.keep)
-	e.call(c)
-	last := uint64(number(c.reply))
+func (h *hold) raise(seen uint64) error {
+	e, c := h.e, h.c
+	fences := uint64(c.fences())
+	r := e.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences), e.fenceTTL)
+	e.do(r)
+	last := uint64(number(r.reply))
 	switch {
-	case c.err != nil:
-		return c.err
+	case r.err != nil:
+		return r.err
 	case last == 0:
 		return lock.ErrLost
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.hold != h || h.over() {
+	if c.hold != h || h.over() {
 		return lock.ErrLost
 	}
-	followers := l.last + 1 - l.fence
+	followers := c.last + 1 - c.fence
 	h.fence = last - fences + 1
-	l.fence, l.last = h.fence+1, h.fence+followers
+	c.fence, c.last = h.fence+1, h.fence+followers
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// standing lists the names of a queue's members forwards, and fails if the list backwards differs.
-func standing(t *testing.T, q *fifo[string]) (names []string) {
+// namesInOrder lists the names of a queue's members forwards, and fails if the list backwards differs.
+func namesInOrder(t *testing.T, q *fifo[string]) (names []string) {
 	t.Helper()
 	for name := range q.all() {
 		names = append(names, *name)
@@ -41,7 +41,7 @@ func TestFifo(t *testing.T) {
 			if !q.remove(places[i]) || q.remove(places[i]) {
 				t.Errorf("%s leaves: want true, and false the second time", name)
 			}
-			if got := standing(t, q); !slices.Equal(got, want) {
+			if got := namesInOrder(t, q); !slices.Equal(got, want) {
 				t.Errorf("after %v left there are %v, want %v", leaves, got, want)
 			}
 		}
@@ -51,7 +51,7 @@ func TestFifo(t *testing.T) {
 			}
 		}
 		q.push(places[2])
-		if got := standing(t, q); !slices.Equal(got, []string{"c"}) {
+		if got := namesInOrder(t, q); !slices.Equal(got, []string{"c"}) {
 			t.Errorf("after one came back there are %v", got)
 		}
 	}
@@ -71,23 +71,23 @@ func TestFifoLeavingLooksAtNoOthers(t *testing.T) {
 	}
 }
 
-// The waiters of a line leave through that queue.
+// The waiters of a contender leave through that queue.
 func TestThousandsLeave(t *testing.T) {
 	const n = 40000
-	l := &line{e: &Engine{}, phase: held}
+	c := &contender{e: &Engine{}, attempt: attempt{state: granted}}
 	all := make([]*waiter, n)
 	for i := range all {
 		all[i] = &waiter{}
 		all[i].place.member = all[i]
-		l.waiters.push(&all[i].place)
+		c.waiters.push(&all[i].place)
 	}
-	l.waiters.first.after = nil // no way from the front to the others
+	c.waiters.first.after = nil // no way from the front to the others
 	for _, w := range slices.Backward(all[1:]) {
-		if h := l.e.leave(l, w); h != nil {
+		if h := c.e.leave(c, w); h != nil {
 			t.Fatal("a waiter that was granted nothing has a hold")
 		}
 	}
-	if l.waiters.size != 1 {
-		t.Errorf("%d are left of %d, want 1", l.waiters.size, n)
+	if c.waiters.size != 1 {
+		t.Errorf("%d are left of %d, want 1", c.waiters.size, n)
 	}
 }

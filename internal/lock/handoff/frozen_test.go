@@ -19,12 +19,12 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// oneClaim is what a silent process may cost its rivals: one grant that it does not answer, and the time until a poll finds this.
-const oneClaim = 2500*time.Millisecond + 600*time.Millisecond
+// silentProcessCost is the time that a silent process may cost its rivals: one grant that it does not answer, and the time until a poll finds this.
+const silentProcessCost = 2500*time.Millisecond + 600*time.Millisecond
 
 // A process that is silent while its connections stay open costs its rivals one grant timeout in all, however many of its waiters are in
 // the queue, and wherever they are (invariant 6).
-func TestEngineSilentProcessCostsOneClaim(t *testing.T) {
+func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
 	for name, c := range map[string]struct{ holder, silent, rival []string }{
 		"fair":                  {[]string{"fair"}, []string{"fair"}, nil},
 		"writers":               {[]string{"rw-write"}, []string{"rw-write"}, nil},
@@ -37,9 +37,9 @@ func TestEngineSilentProcessCostsOneClaim(t *testing.T) {
 		for _, k := range []int{1, 5, 15} {
 			t.Run(fmt.Sprintf("%s/%d", name, k), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					_, wires := network(t, 3)
-					held := holds(t, pick(wires[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
-					silent, rival := wires[1].process(t, handoff.Options{}), wires[2].process(t, handoff.Options{})
+					_, links := network(t, 3)
+					held := holds(t, pick(links[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
+					silent, rival := links[1].process(t, handoff.Options{}), links[2].process(t, handoff.Options{})
 					var rivals []chan lock.Lease
 					for i := range k {
 						waits(t.Context(), pick(silent, c.silent[i%len(c.silent)]), "k{1}")
@@ -49,14 +49,14 @@ func TestEngineSilentProcessCostsOneClaim(t *testing.T) {
 						}
 					}
 					last, _ := waits(t.Context(), pick(rival, c.holder[0]), "k{1}")
-					wires[1].die()
+					links[1].powerOff()
 					time.Sleep(3 * time.Second) // it has not polled for a while
 					start := time.Now()
 					released(t, held)
 					for _, got := range append(rivals, last) {
 						released(t, <-got)
 					}
-					if took := time.Since(start); took > oneClaim {
+					if took := time.Since(start); took > silentProcessCost {
 						t.Errorf("the rivals waited %s for a silent process, want one claim of 2.5 s", took)
 					}
 				})
@@ -66,13 +66,13 @@ func TestEngineSilentProcessCostsOneClaim(t *testing.T) {
 }
 
 // A process that is alive keeps its places, even if the lock of one of its holders expires or is deleted by hand (invariant 8).
-func TestEngineLapseSparesTheLiving(t *testing.T) {
+func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
 	for i, kind := range []string{"fair", "rw-write", "fair", "rw-write"} {
 		since := time.Duration(i/2) * 5 * time.Second // since the grant: before and after the first poll
 		t.Run(fmt.Sprint(kind, " ", since), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m, wires := network(t, 2)
-				a, b := pick(wires[0].process(t, handoff.Options{}), kind), pick(wires[1].process(t, handoff.Options{}), kind)
+				m, links := network(t, 2)
+				a, b := pick(links[0].process(t, handoff.Options{}), kind), pick(links[1].process(t, handoff.Options{}), kind)
 				lost := holds(t, a, "k{1}")
 				var order []chan lock.Lease
 				for i := range 6 {
@@ -120,7 +120,7 @@ func TestEngineStoppedProcess(t *testing.T) {
 			if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			(&killed{t: t}).stopped(child.Process.Pid)
+			(&killScene{t: t}).stopped(child.Process.Pid)
 			released(t, held)
 			lease := served(t, "the rival", next)
 			if got := skipped.value(); got != waiters-1 {
@@ -135,7 +135,7 @@ func TestEngineStoppedProcess(t *testing.T) {
 					t.Fatalf("%d waiters of the process that goes on got in, want %d", n, waiters)
 				}
 			}
-			left(t, s, key)
+			nothingLeftOn(t, s, key)
 		})
 	}
 }
@@ -152,7 +152,7 @@ func stoppable(t *testing.T, s *testenv.RedisServer, name, key string, waiters i
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { (&killed{t: t}).kill(cmd) })
+	t.Cleanup(func() { (&killScene{t: t}).kill(cmd) })
 	return cmd, bufio.NewScanner(out)
 }
 

@@ -14,14 +14,14 @@ import (
 	"lastitem/internal/lock/locktest"
 )
 
-// lateContext ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.
-type lateContext struct {
+// cancelledByGrant ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.
+type cancelledByGrant struct {
 	context.Context
 	asked atomic.Bool
 	grant func()
 }
 
-func (c *lateContext) Done() <-chan struct{} {
+func (c *cancelledByGrant) Done() <-chan struct{} {
 	if c.asked.CompareAndSwap(false, true) {
 		c.grant()
 	}
@@ -32,14 +32,14 @@ func (c *lateContext) Done() <-chan struct{} {
 // (invariant 5). Which of the two is chance, so that there are many rounds.
 func TestEngineGrantRacesWithCancel(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 2)
-		holder := pick(wires[0].process(t, handoff.Options{}), name)
-		l := pick(wires[1].process(t, handoff.Options{}), name)
+		m, links := network(t, 2)
+		holder := pick(links[0].process(t, handoff.Options{}), name)
+		l := pick(links[1].process(t, handoff.Options{}), name)
 		gaveUp := 0
 		for range 40 {
 			held := holds(t, holder, "k{1}")
 			inner, cancel := context.WithCancel(t.Context())
-			ctx := &lateContext{Context: inner, grant: func() {
+			ctx := &cancelledByGrant{Context: inner, grant: func() {
 				time.Sleep(100 * time.Millisecond) // until it is queued
 				_ = held.Release(context.Background())
 				time.Sleep(100 * time.Millisecond) // until the message has come
@@ -65,18 +65,18 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 
 // Who is granted the lock after it has gone, and whose cancel was lost, passes the grant on as soon as it hears of it
 // (invariant 5).
-func TestEngineGrantOfSomebodyGone(t *testing.T) {
+func TestEngineGrantToAnEndedWaiter(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 3)
-		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		m, links := network(t, 3)
+		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		ctx, cancel := context.WithCancel(t.Context())
-		_, failed := waits(ctx, pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
-		next, _ := waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{1}")
-		wires[1].calls.Store(true)
+		_, failed := waits(ctx, pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
+		links[1].calls.Store(true)
 		cancel()
 		<-failed
 		time.Sleep(2400 * time.Millisecond) // the cancel is given up for now
-		wires[1].heal()
+		links[1].heal()
 		start := time.Now()
 		_ = held.Release(t.Context())
 		lease := <-next
@@ -94,9 +94,9 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 	for _, outage := range []time.Duration{300 * time.Millisecond, 2400 * time.Millisecond, time.Minute} {
 		t.Run(outage.String(), func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
-				m, wires := network(t, 2)
-				holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-				l := pick(wires[1].process(t, handoff.Options{}), name)
+				m, links := network(t, 2)
+				holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+				l := pick(links[1].process(t, handoff.Options{}), name)
 				var ends []context.CancelFunc
 				var failures []chan error
 				for range 3 {
@@ -107,13 +107,13 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 				if queued(m, "k{1}") == 0 {
 					t.Fatal("nobody has queued")
 				}
-				wires[1].calls.Store(true)
+				links[1].calls.Store(true)
 				for i, cancel := range ends {
 					cancel()
 					<-failures[i]
 				}
 				time.Sleep(outage)
-				wires[1].heal()
+				links[1].heal()
 				time.Sleep(2 * time.Second)
 				if n := queued(m, "k{1}"); n != 0 {
 					t.Errorf("%d in the queue whose waiters have gone", n)
@@ -123,17 +123,17 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 	}
 }
 
-// A listener that was cut off asks as soon as it listens again, and does not wait for the next poll (invariant 6).
-func TestEngineReconnectLooksAtOnce(t *testing.T) {
+// A subscriber that was cut off polls as soon as it is subscribed again, and does not wait for the next poll (invariant 6).
+func TestEngineReconnectPollsAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-		got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
-		wires[1].down.Store(true)
-		wires[1].cut()
+		_, links := network(t, 2)
+		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+		links[1].down.Store(true)
+		links[1].cut()
 		_ = held.Release(t.Context())
 		time.Sleep(20 * time.Millisecond)
-		wires[1].heal()
+		links[1].heal()
 		start := time.Now()
 		<-got
 		if took := time.Since(start); took > 500*time.Millisecond {
@@ -147,12 +147,12 @@ func TestEngineReconnectLooksAtOnce(t *testing.T) {
 func TestEngineGrantIsAnsweredOrExpires(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: 2500 * time.Millisecond, 400 * time.Millisecond: 400 * time.Millisecond, time.Hour: 30 * time.Second} {
 		both(t, func(t *testing.T, name string) {
-			_, wires := network(t, 3)
+			_, links := network(t, 3)
 			o := handoff.Options{GrantTimeout: given}
-			held := holds(t, pick(wires[0].process(t, o), name), "k{1}")
-			waits(t.Context(), pick(wires[1].process(t, o), name), "k{1}")
-			next, _ := waits(t.Context(), pick(wires[2].process(t, o), name), "k{1}")
-			wires[1].die()
+			held := holds(t, pick(links[0].process(t, o), name), "k{1}")
+			waits(t.Context(), pick(links[1].process(t, o), name), "k{1}")
+			next, _ := waits(t.Context(), pick(links[2].process(t, o), name), "k{1}")
+			links[1].powerOff()
 			start := time.Now()
 			_ = held.Release(t.Context())
 			<-next
@@ -167,9 +167,9 @@ func TestEngineGrantIsAnsweredOrExpires(t *testing.T) {
 // free meanwhile (invariant 6).
 func TestEngineQueueVanishes(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 2)
-		lost := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(wires[1].process(t, handoff.Options{}), name)
+		m, links := network(t, 2)
+		lost := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(links[1].process(t, handoff.Options{}), name)
 		got, _ := waits(t.Context(), l, "k{1}")
 		also, _ := waits(t.Context(), l, "k{1}")
 		keys := handoff.KeysOf("k{1}")
@@ -189,11 +189,11 @@ func TestEngineQueueVanishes(t *testing.T) {
 	})
 }
 
-// Those who wait behind a lease that is lost bid anew, and get in (invariant 6).
+// When a lease is lost, the waiters of its process start a new attempt, and get the lock (invariant 6).
 func TestEngineLossLetsWaitersIn(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 1)
-		l := pick(wires[0].process(t, handoff.Options{}), name)
+		m, links := network(t, 1)
+		l := pick(links[0].process(t, handoff.Options{}), name)
 		lost := holds(t, l, "k{1}")
 		first, _ := waits(t.Context(), l, "k{1}")
 		second, _ := waits(t.Context(), l, "k{1}")
@@ -216,16 +216,16 @@ func TestEngineLossLetsWaitersIn(t *testing.T) {
 
 // A process that has only had waiters of its own does not listen yet. When its release queues behind another process, it
 // begins to, and is told like any other.
-func TestEngineListensBeforeItQueues(t *testing.T) {
+func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		l := pick(wires[0].process(t, handoff.Options{Cohort: 1}), name)
+		_, links := network(t, 2)
+		l := pick(links[0].process(t, handoff.Options{Cohort: 1}), name)
 		held := holds(t, l, "k{1}")
 		var own chan lock.Lease
 		if name == "handoff" { // which waits here, and sends nothing
 			own, _ = waits(t.Context(), l, "k{1}")
 		}
-		other, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+		other, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 		if name == "fair" { // which queues at once
 			own, _ = waits(t.Context(), l, "k{1}")
 		}
@@ -242,22 +242,22 @@ func TestEngineListensBeforeItQueues(t *testing.T) {
 }
 
 // Who listens to all channels, to look what happens, does not stand in for a waiter whose process has gone.
-func TestEngineSkipsTheDeadWhoeverLooksOn(t *testing.T) {
+func TestEngineSkipsDeadProcesses(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 4)
-		c := wires[3].client()
+		_, links := network(t, 4)
+		c := links[3].client()
 		t.Cleanup(func() { _ = c.Close() })
 		all := c.PSubscribe(t.Context(), "*")
 		t.Cleanup(func() { _ = all.Close() })
 		if _, err := all.Receive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		ctx, gone := context.WithCancel(t.Context())
-		_, failed := waits(ctx, pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
-		next, _ := waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{1}")
-		wires[1].down.Store(true)
-		wires[1].cut()
+		_, failed := waits(ctx, pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+		next, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
+		links[1].down.Store(true)
+		links[1].cut()
 		synctest.Wait()
 		start := time.Now()
 		_ = held.Release(t.Context())
@@ -270,22 +270,22 @@ func TestEngineSkipsTheDeadWhoeverLooksOn(t *testing.T) {
 	})
 }
 
-// A process that believes that it listens where its server does not is passed over. It comes to know by the poll that
+// A process that is subscribed on its own side only is skipped. It learns this from the poll that
 // finds its waiter gone from the queue, and is served however many others there are.
-func TestEngineReplacesAForsakenConnection(t *testing.T) {
+func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 3)
-		others := []lock.Locker{pick(wires[0].process(t, handoff.Options{}), name), pick(wires[1].process(t, handoff.Options{}), name)}
-		l := pick(wires[2].process(t, handoff.Options{}), name)
-		listens(t, l, others[0])
-		wires[2].forsake()
+		_, links := network(t, 3)
+		others := []lock.Locker{pick(links[0].process(t, handoff.Options{}), name), pick(links[1].process(t, handoff.Options{}), name)}
+		l := pick(links[2].process(t, handoff.Options{}), name)
+		subscribe(t, l, others[0])
+		links[2].abandonSubscribers()
 		var wg sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
 		for _, other := range others {
 			for range 2 {
 				wg.Go(func() {
 					for ctx.Err() == nil {
-						if lease, err := other.Acquire(lock.WithWait(ctx, patience), "k{1}"); err == nil {
+						if lease, err := other.Acquire(lock.WithWait(ctx, mustHappenWithin), "k{1}"); err == nil {
 							time.Sleep(100 * time.Millisecond)
 							_ = lease.Release(ctx)
 						}
@@ -307,13 +307,13 @@ func TestEngineReplacesAForsakenConnection(t *testing.T) {
 }
 
 // A connection that has missed a message is replaced: the second hand-off does not wait for a poll again.
-func TestEngineReplacesADeafConnection(t *testing.T) {
+func TestEngineReplacesAHalfOpenConnection(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		holder := pick(wires[0].process(t, handoff.Options{}), name)
-		l := pick(wires[1].process(t, handoff.Options{}), name)
-		listens(t, l, holder)
-		wires[1].deafen()
+		_, links := network(t, 2)
+		holder := pick(links[0].process(t, handoff.Options{}), name)
+		l := pick(links[1].process(t, handoff.Options{}), name)
+		subscribe(t, l, holder)
+		links[1].dropMessages()
 		for round, most := range []time.Duration{2500 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond} {
 			held := holds(t, holder, "k{1}")
 			got, _ := waits(t.Context(), l, "k{1}")
@@ -323,7 +323,7 @@ func TestEngineReplacesADeafConnection(t *testing.T) {
 			if took := time.Since(start); took > most {
 				t.Errorf("round %d: told after %s, want %s at most", round, took, most)
 			}
-			time.Sleep(3 * time.Second) // its goroutine looks every two seconds whether the connection is doubted
+			time.Sleep(3 * time.Second) // its goroutine checks every two seconds whether the connection is suspect
 		}
 	})
 }
@@ -331,11 +331,11 @@ func TestEngineReplacesADeafConnection(t *testing.T) {
 // What a poll finds gone from the queue because it was served meanwhile is no message that was missed.
 func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, wires := network(t, 2)
-		other := wires[0].process(t, handoff.Options{}).Fair()
+		_, links := network(t, 2)
+		other := links[0].process(t, handoff.Options{}).Fair()
 		var late atomic.Bool
 		kept, goOn := make(chan struct{}), make(chan struct{})
-		c := wires[1].client()
+		c := links[1].client()
 		c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
 			if late.CompareAndSwap(true, false) {
 				close(kept)
@@ -343,8 +343,8 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 			}
 			return send()
 		}})
-		l := wires[1].processOn(t, c, handoff.Options{}).Fair()
-		listens(t, l, other)
+		l := links[1].processOn(t, c, handoff.Options{}).Fair()
+		subscribe(t, l, other)
 		held := holds(t, other, "k{1}")
 		first, _ := waits(t.Context(), l, "k{1}")
 		between, _ := waits(t.Context(), other, "k{1}")
@@ -356,14 +356,14 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 		held = <-between
 		close(goOn)
 		time.Sleep(5 * time.Second)
-		wires[1].mu.Lock()
+		links[1].mu.Lock()
 		n := 0
-		for _, c := range wires[1].conns {
-			if c.listens.Load() {
+		for _, c := range links[1].conns {
+			if c.subscribed.Load() {
 				n++
 			}
 		}
-		wires[1].mu.Unlock()
+		links[1].mu.Unlock()
 		if n != 1 {
 			t.Errorf("%d connections have listened, want the one that missed nothing", n)
 		}

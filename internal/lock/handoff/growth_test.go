@@ -22,7 +22,7 @@ import (
 
 // Nothing grows with the number of keys that were ever locked: no memory and no goroutine here, and in Redis nothing without
 // an expiry (invariant 10).
-func TestEngineForgets(t *testing.T) {
+func TestEngineLeavesNothingBehind(t *testing.T) {
 	s := testenv.Redis(t)
 	e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
 	round := func(from, to int) {
@@ -60,11 +60,11 @@ func TestEngineForgets(t *testing.T) {
 	if grown > keys*100 {
 		t.Errorf("%d bytes more for each key that was locked once", grown/keys)
 	}
-	lasting(t, s)
+	wantExpiries(t, s)
 }
 
-// lasting fails where a key of the test has no expiry.
-func lasting(t *testing.T, s *testenv.RedisServer) {
+// wantExpiries fails if a key of the test has no expiry.
+func wantExpiries(t *testing.T, s *testenv.RedisServer) {
 	t.Helper()
 	ctx := t.Context()
 	all, keys := s.Client.Scan(ctx, 0, s.Prefix+"*", 5000).Iterator(), []string(nil)
@@ -100,13 +100,13 @@ func TestEngineKeysExpireInUse(t *testing.T) {
 	}
 	queue := handoff.KeysOf(s.Prefix + "{1}").Queue
 	locktest.Eventually(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
-	lasting(t, s)
+	wantExpiries(t, s)
 	cancel()
 	wg.Wait()
 	locktest.Eventually(t, "an empty queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 0 })
-	lasting(t, s)
+	wantExpiries(t, s)
 	_ = held.Release(t.Context())
-	lasting(t, s)
+	wantExpiries(t, s)
 }
 
 // What the server does for a hand-off does not depend on how many wait (invariant 9).
@@ -203,7 +203,7 @@ func TestEngineSendsNoTimeOfDay(t *testing.T) {
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run(name, func(t *testing.T) {
 			s := testenv.Redis(t)
-			fight(t, s, name, func() *redis.Client {
+			contendAndCheck(t, s, name, func() *redis.Client {
 				c := locktest.RedisClient(t, s)
 				c.AddHook(timeless{t})
 				return c

@@ -29,6 +29,19 @@ func KeysOf(key string) Keys {
 	return Keys{Lock: key, Queue: tag + dot + "queue", Fence: tag + dot + "fence", LastReleaser: tag + dot + "last", Readers: tag + dot + "readers"}
 }
 
+// KeysOf returns the keys of the engine's lock that is called key; they begin with [Options.Prefix].
+func (e *Engine) KeysOf(key string) Keys { return KeysOf(e.keyName(key)) }
+
+// keyName returns the name in Redis of the lock that is called key. With a prefix, a key without a hash tag gets one: else the names of the
+// keys beside it would begin with a brace. The dot keeps "a" and "{a}" apart.
+func (e *Engine) keyName(key string) string {
+	name := e.o.Prefix + key
+	if e.o.Prefix == "" || lease.HashTag(name) != "" {
+		return name
+	}
+	return e.o.Prefix + "{" + key + "}."
+}
+
 // scriptKeys returns the [Keys] that every script gets, and the tombstone of a token.
 func scriptKeys(key, token string) [5]string {
 	const queue, fence, last, ended = "queue", "fence", "last", "ended:"
@@ -53,14 +66,14 @@ func hashed(key string) string {
 	return key
 }
 
-// token names one attempt of this process: the process to notify, a number that is never used twice, how many fencing tokens a grant
+// token names one attempt of this process: the process to notify (see processID), a number that is never used twice, how many fencing tokens a grant
 // reserves, and how many milliseconds a grant by message may stay unanswered.
 func (e *Engine) token(number uint64, fences int) string {
-	b := make([]byte, 0, 56)
+	b := make([]byte, 0, 160)
 	b = append(append(b, e.id...), '.')
 	b = append(strconv.AppendUint(b, number, 36), '.')
 	b = append(strconv.AppendInt(b, int64(fences), 10), '.')
-	return string(strconv.AppendInt(b, e.claim.Milliseconds(), 10))
+	return string(strconv.AppendInt(b, e.grantTimeout.Milliseconds(), 10))
 }
 
 // numberOf reads the number back, 0 when the token is not one of this process.

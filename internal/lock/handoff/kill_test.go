@@ -18,11 +18,11 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// killTTL is the TTL of those who are killed, which is also how long a grant to them may stay unanswered.
+// killTTL is the TTL of the processes that are killed, and their grant timeout.
 const killTTL = time.Second
 
-// A real process is killed at each step, and the next live waiter gets in. Where the server notices, who releases passes the
-// dead one over; elsewhere a claim or a TTL ends first. (Invariants 5, 6.) How long that may take is a matter of tests with a
+// A real process is killed at each step, and the next live waiter gets in. If the server has noticed, the release skips the dead waiter;
+// otherwise a grant timeout or a TTL ends first. (Invariants 5, 6.) How long that may take is a matter of tests with a
 // clock of their own.
 func TestEngineProcessKilled(t *testing.T) {
 	t.Parallel()
@@ -31,8 +31,8 @@ func TestEngineProcessKilled(t *testing.T) {
 		for _, name := range []string{"handoff", "fair"} {
 			t.Run(phase+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				f := &killed{t: t, s: s, name: name, key: fmt.Sprintf("%s%s-%s{1}", s.Prefix, phase, name)}
-				waiter := f.at(phase)
+				f := &killScene{t: t, s: s, name: name, key: fmt.Sprintf("%s%s-%s{1}", s.Prefix, phase, name)}
+				waiter := f.killAt(phase)
 				select {
 				case lease := <-waiter.got:
 					if err := lease.Release(t.Context()); err != nil {
@@ -46,14 +46,14 @@ func TestEngineProcessKilled(t *testing.T) {
 				if got := f.skipped.value(); skips > 0 && got != skips {
 					t.Errorf("%v waiters were passed over by a release, want %v", got, skips)
 				}
-				left(t, s, f.key)
+				nothingLeftOn(t, s, f.key)
 			})
 		}
 	}
 }
 
-// killed is one such scene: its processes are this one, and children that are killed.
-type killed struct {
+// killScene is one such scene: its processes are this one and children that are killed.
+type killScene struct {
 	t         *testing.T
 	s         *testenv.RedisServer
 	name, key string
@@ -66,8 +66,8 @@ type liveWaiter struct {
 	failed chan error
 }
 
-// at kills a child at the given phase, and returns the waiter who is next.
-func (f *killed) at(phase string) liveWaiter {
+// killAt kills a child at the given step, and returns the next waiter.
+func (f *killScene) killAt(phase string) liveWaiter {
 	f.t.Helper()
 	switch phase {
 	case "asking": // the server has made it the owner, and it never learns
@@ -111,17 +111,17 @@ func (f *killed) at(phase string) liveWaiter {
 }
 
 // process is another process's locker, in this one.
-func (f *killed) process() lock.Locker {
+func (f *killScene) process() lock.Locker {
 	return pick(engine(f.t, locktest.RedisClient(f.t, f.s), handoff.Options{Metrics: handoff.Metrics{Skipped: &f.skipped}}), f.name)
 }
 
-func (f *killed) lock() lock.Lease {
+func (f *killScene) lock() lock.Lease {
 	f.t.Helper()
 	return holds(f.t, f.process(), f.key)
 }
 
 // waiter waits in this process, and is in the queue, which is then so long, when waiter returns; 0 = it may not get there.
-func (f *killed) waiter(length int) liveWaiter {
+func (f *killScene) waiter(length int) liveWaiter {
 	f.t.Helper()
 	w, l := liveWaiter{make(chan lock.Lease, 1), make(chan error, 1)}, f.process()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -137,7 +137,7 @@ func (f *killed) waiter(length int) liveWaiter {
 	return w
 }
 
-func (f *killed) queue(length int) {
+func (f *killScene) queue(length int) {
 	f.t.Helper()
 	queue := handoff.KeysOf(f.key).Queue
 	locktest.Eventually(f.t, fmt.Sprintf("%d in the queue", length), func() bool {
@@ -146,7 +146,7 @@ func (f *killed) queue(length int) {
 }
 
 // child starts a copy of this program that acquires the lock, and returns when it says that it has come to phase.
-func (f *killed) child(phase string) *exec.Cmd {
+func (f *killScene) child(phase string) *exec.Cmd {
 	f.t.Helper()
 	cmd := exec.CommandContext(f.t.Context(), os.Args[0], "-test.run=^TestEngineKilledChild$")
 	cmd.Env = append(os.Environ(), "LOCK_TEST_CHILD="+phase, "LOCK_TEST_URL="+f.s.URL, "LOCK_TEST_KEY="+f.key, "LOCK_TEST_KIND="+f.name)
@@ -168,12 +168,12 @@ func (f *killed) child(phase string) *exec.Cmd {
 }
 
 // kill ends a child; it may be repeated.
-func (f *killed) kill(cmd *exec.Cmd) {
+func (f *killScene) kill(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
 
-func (f *killed) stop(cmd *exec.Cmd) {
+func (f *killScene) stop(cmd *exec.Cmd) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		f.t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func (f *killed) stop(cmd *exec.Cmd) {
 }
 
 // stopped returns when the process has stopped: a signal takes its time.
-func (f *killed) stopped(pid int) {
+func (f *killScene) stopped(pid int) {
 	f.t.Helper()
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
@@ -189,12 +189,12 @@ func (f *killed) stopped(pid int) {
 	}
 }
 
-// suicide kills its process when the first acquire has been answered, before anybody learns of the answer.
-type suicide struct{ armed bool }
+// killItself kills its process when the first acquire has been answered, before the engine gets the reply.
+type killItself struct{ armed bool }
 
-func (s *suicide) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (s *killItself) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (s *suicide) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (s *killItself) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
 		for _, cmd := range cmds {
@@ -204,7 +204,7 @@ func (s *suicide) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-func (s *suicide) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (s *killItself) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		s.see(cmd)
@@ -212,7 +212,7 @@ func (s *suicide) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (s *suicide) see(cmd redis.Cmder) {
+func (s *killItself) see(cmd redis.Cmder) {
 	if s.armed && isScript(cmd) && cmd.Err() == nil {
 		fmt.Println("asking")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -228,7 +228,7 @@ func TestEngineKilledChild(t *testing.T) {
 	}
 	s := &testenv.RedisServer{URL: os.Getenv("LOCK_TEST_URL")}
 	c := locktest.RedisClient(t, s)
-	c.AddHook(&suicide{armed: phase == "asking"})
+	c.AddHook(&killItself{armed: phase == "asking"})
 	e, err := handoff.New(c, handoff.Options{TTL: killTTL})
 	if err != nil {
 		t.Fatal(err)

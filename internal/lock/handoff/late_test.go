@@ -20,25 +20,25 @@ func TestEngineAcquireArrivesLate(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		t.Run(fmt.Sprintf("held %t", held), func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
-				m, wires := network(t, 2)
-				other := pick(wires[0].process(t, handoff.Options{}), name)
-				l := pick(wires[1].process(t, handoff.Options{}), name)
+				m, links := network(t, 2)
+				other := pick(links[0].process(t, handoff.Options{}), name)
+				l := pick(links[1].process(t, handoff.Options{}), name)
 				locktest.Warm(t, l, "k{1}")
-				listens(t, l, other)
+				subscribe(t, l, other)
 				var holder lock.Lease
 				if held {
 					holder = holds(t, other, "k{1}")
 				}
-				wires[1].keep.Store(true)
+				links[1].keep.Store(true)
 				ctx, cancel := context.WithCancel(t.Context())
 				_, failed := waits(ctx, l, "k{1}")
-				wires[1].keep.Store(false)
+				links[1].keep.Store(false)
 				cancel()
 				if err := <-failed; !errors.Is(err, lock.ErrBusy) {
 					t.Errorf("Acquire = %v, want ErrBusy", err)
 				}
 				time.Sleep(2 * time.Second)
-				if n := wires[1].deliver(); n == 0 {
+				if n := links[1].deliver(); n == 0 {
 					t.Error("no request was kept back")
 				}
 				synctest.Wait()
@@ -96,8 +96,8 @@ func TestEngineGrantedAcquireArrivesLate(t *testing.T) {
 	}
 }
 
-// listens has the process of l wait for a lock of the other's, so that from then on its first request for a lock may queue.
-func listens(t *testing.T, l, other lock.Locker) {
+// subscribe has the process of l wait for a lock of the other's, so that from then on its first request for a lock may queue.
+func subscribe(t *testing.T, l, other lock.Locker) {
 	t.Helper()
 	held := holds(t, other, "k{0}")
 	got, _ := waits(t.Context(), l, "k{0}")
@@ -107,17 +107,17 @@ func listens(t *testing.T, l, other lock.Locker) {
 
 // lateAcquire has an acquire arrive after it was repeated and granted, and something else happened.
 func lateAcquire(t *testing.T, name string, retries int, happens func(l, other lock.Locker, held lock.Lease) (end func())) {
-	m, wires := network(t, 2)
-	other := pick(wires[0].process(t, handoff.Options{}), name)
-	l := pick(wires[1].processOn(t, wires[1].retrying(retries), handoff.Options{}), name)
+	m, links := network(t, 2)
+	other := pick(links[0].process(t, handoff.Options{}), name)
+	l := pick(links[1].processOn(t, links[1].retrying(retries), handoff.Options{}), name)
 	locktest.Warm(t, l, "k{1}")
-	listens(t, l, other)
-	wires[1].keep.Store(true)
+	subscribe(t, l, other)
+	links[1].keep.Store(true)
 	got, _ := waits(t.Context(), l, "k{1}")
-	wires[1].keep.Store(false)
+	links[1].keep.Store(false)
 	end := happens(l, other, <-got)
 	time.Sleep(time.Second)
-	if n := wires[1].deliver(); n == 0 {
+	if n := links[1].deliver(); n == 0 {
 		t.Error("no request was kept back")
 	}
 	synctest.Wait()
@@ -130,20 +130,20 @@ func lateAcquire(t *testing.T, name string, retries int, happens func(l, other l
 }
 
 // A poll that arrives after its waiter has given up does not queue for it again (invariants 4 and 5).
-func TestEngineLookOutArrivesLate(t *testing.T) {
+func TestEnginePollArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 2)
-		holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(wires[1].process(t, handoff.Options{}), name)
+		m, links := network(t, 2)
+		holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(links[1].process(t, handoff.Options{}), name)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, failed := waits(ctx, l, "k{1}")
-		wires[1].keep.Store(true)
+		links[1].keep.Store(true)
 		time.Sleep(2100 * time.Millisecond) // past one poll
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		cancel()
 		<-failed
 		time.Sleep(2 * time.Second)
-		if n := wires[1].deliver(); n == 0 {
+		if n := links[1].deliver(); n == 0 {
 			t.Error("no poll was kept back")
 		}
 		synctest.Wait()
@@ -154,23 +154,23 @@ func TestEngineLookOutArrivesLate(t *testing.T) {
 }
 
 // The same, of a poll that was repeated, and whose waiter has had the lock since.
-func TestEngineGrantedLookOutArrivesLate(t *testing.T) {
+func TestEngineGrantedPollArrivesLate(t *testing.T) {
 	for when, since := range map[string]time.Duration{"granted after the repetition": time.Second, "granted before it": 0} {
 		t.Run(when, func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
-				m, wires := network(t, 2)
-				held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-				got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
-				wires[1].keep.Store(true)
+				m, links := network(t, 2)
+				held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+				got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+				links[1].keep.Store(true)
 				time.Sleep(2100 * time.Millisecond) // past one poll
-				wires[1].keep.Store(false)
+				links[1].keep.Store(false)
 				time.Sleep(since)
 				_ = held.Release(t.Context())
 				if err := (<-got).Release(t.Context()); err != nil {
 					t.Errorf("Release = %v", err)
 				}
 				time.Sleep(2 * time.Second)
-				if n := wires[1].deliver(); n == 0 {
+				if n := links[1].deliver(); n == 0 {
 					t.Error("no poll was kept back")
 				}
 				synctest.Wait()
@@ -183,16 +183,16 @@ func TestEngineGrantedLookOutArrivesLate(t *testing.T) {
 // An acquire that arrives twice keeps the place that the first one had (invariants 4 and 8).
 func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 3)
-		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(wires[1].process(t, handoff.Options{}), name)
-		listens(t, l, pick(wires[2].process(t, handoff.Options{}), name))
-		wires[1].keep.Store(true)
+		_, links := network(t, 3)
+		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(links[1].process(t, handoff.Options{}), name)
+		subscribe(t, l, pick(links[2].process(t, handoff.Options{}), name))
+		links[1].keep.Store(true)
 		first, _ := waits(t.Context(), l, "k{1}")
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		time.Sleep(time.Second) // it was sent again, and has queued
-		second, _ := waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{1}")
-		if n := wires[1].deliver(); n == 0 {
+		second, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
+		if n := links[1].deliver(); n == 0 {
 			t.Error("no request was kept back")
 		}
 		synctest.Wait()
@@ -207,19 +207,19 @@ func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 // The same, of an acquire whose lease was lost meanwhile.
 func TestEngineLostAcquireArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 2)
-		other := pick(wires[0].process(t, handoff.Options{}), name)
-		l := pick(wires[1].process(t, handoff.Options{}), name)
+		m, links := network(t, 2)
+		other := pick(links[0].process(t, handoff.Options{}), name)
+		l := pick(links[1].process(t, handoff.Options{}), name)
 		locktest.Warm(t, l, "k{1}")
-		wires[1].keep.Store(true)
+		links[1].keep.Store(true)
 		got, _ := waits(t.Context(), l, "k{1}")
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		lost := <-got
 		m.Del("k{1}")
 		<-lost.Context().Done()
 		locktest.Warm(t, other, "k{1}")
 		time.Sleep(time.Second)
-		if n := wires[1].deliver(); n == 0 {
+		if n := links[1].deliver(); n == 0 {
 			t.Error("no request was kept back")
 		}
 		synctest.Wait()
@@ -234,26 +234,26 @@ func TestEngineLostAcquireArrivesLate(t *testing.T) {
 // was faster.
 func TestEngineAcquireAfterLostReleaseArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 2)
-		other := wires[0].process(t, handoff.Options{}).Handoff()
-		c, lost := wires[1].client(), &loseThenKeep{LostAnswers: locktest.LostAnswers{Name: "evalsha"}, w: wires[1]}
+		m, links := network(t, 2)
+		other := links[0].process(t, handoff.Options{}).Handoff()
+		c, lost := links[1].client(), &loseThenKeep{LostAnswers: locktest.LostAnswers{Name: "evalsha"}, link: links[1]}
 		c.AddHook(lost)
-		l := wires[1].processOn(t, c, handoff.Options{Cohort: 1}).Handoff()
-		listens(t, l, other)
+		l := links[1].processOn(t, c, handoff.Options{Cohort: 1}).Handoff()
+		subscribe(t, l, other)
 		held := holds(t, l, "k{1}")
 		own, _ := waits(t.Context(), l, "k{1}")
 		got, _ := waits(t.Context(), other, "k{1}")
-		lost.Left.Store(tries)
+		lost.Left.Store(maxTries)
 		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 			t.Errorf("Release = %v, want unknown", err)
 		}
 		synctest.Wait() // until the acquire that follows is kept back
 		_ = (<-got).Release(t.Context())
 		lease := <-own
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		_ = lease.Release(t.Context())
 		locktest.Warm(t, other, "k{1}")
-		if n := wires[1].deliver(); n == 0 {
+		if n := links[1].deliver(); n == 0 {
 			t.Error("no request was kept back")
 		}
 		synctest.Wait()
@@ -261,13 +261,13 @@ func TestEngineAcquireAfterLostReleaseArrivesLate(t *testing.T) {
 	})
 }
 
-// tries is how often the engine sends a call.
-const tries = 3
+// maxTries is how often the engine sends a call.
+const maxTries = 3
 
 // loseThenKeep keeps back what is sent after the last answer that it loses.
 type loseThenKeep struct {
 	locktest.LostAnswers
-	w *wire
+	link *link
 }
 
 func (h *loseThenKeep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -276,32 +276,32 @@ func (h *loseThenKeep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		last := h.Left.Load() == 1
 		err := swallowed(ctx, cmd)
 		if last {
-			h.w.keep.Store(true)
+			h.link.keep.Store(true)
 		}
 		return err
 	}
 }
 
-// The same, of an acquire that was repeated for somebody who would not wait, and was told that the lock was held.
+// The same, of an acquire that was repeated for a caller that does not wait, and that was answered with 'held'.
 func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 2)
-		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(wires[1].process(t, handoff.Options{}), name)
-		wires[1].keep.Store(true)
+		m, links := network(t, 2)
+		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		l := pick(links[1].process(t, handoff.Options{}), name)
+		links[1].keep.Store(true)
 		failed := make(chan error, 1)
 		go func() {
 			_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}")
 			failed <- err
 		}()
 		synctest.Wait()
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		if err := <-failed; !errors.Is(err, lock.ErrBusy) {
 			t.Errorf("Acquire = %v, want ErrBusy", err)
 		}
 		_ = held.Release(t.Context())
 		time.Sleep(time.Second)
-		if n := wires[1].deliver(); n == 0 {
+		if n := links[1].deliver(); n == 0 {
 			t.Error("no request was kept back")
 		}
 		synctest.Wait()
@@ -312,12 +312,12 @@ func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
 // What became of a lost lease after its attempt was cancelled is not what its holder released.
 func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		other := pick(wires[0].process(t, handoff.Options{}), name)
-		l := pick(wires[1].process(t, handoff.Options{MaxHold: locktest.TTL}), name)
-		wires[1].keep.Store(true)
+		_, links := network(t, 2)
+		other := pick(links[0].process(t, handoff.Options{}), name)
+		l := pick(links[1].process(t, handoff.Options{MaxHold: locktest.TTL}), name)
+		links[1].keep.Store(true)
 		got, _ := waits(t.Context(), l, "k{1}")
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		lost := <-got
 		<-lost.Context().Done()
 		holds(t, other, "k{1}")
@@ -331,23 +331,23 @@ func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 // then on (invariants 4 and 5), and the next contender gets in with the next poll, not after a TTL.
 func TestEngineReleaseArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 2)
-		other := wires[0].process(t, handoff.Options{}).Handoff()
-		l := wires[1].process(t, handoff.Options{Cohort: 1}).Handoff() // so that each release goes to Redis
+		m, links := network(t, 2)
+		other := links[0].process(t, handoff.Options{}).Handoff()
+		l := links[1].process(t, handoff.Options{Cohort: 1}).Handoff() // so that each release goes to Redis
 		locktest.Warm(t, l, "k{1}")
-		listens(t, l, other)
+		subscribe(t, l, other)
 		held := holds(t, l, "k{1}")
 		ctx, cancel := context.WithCancel(t.Context())
 		_, failed := waits(ctx, l, "k{1}")
-		wires[1].keep.Store(true)
+		links[1].keep.Store(true)
 		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 			t.Fatalf("Release without an answer = %v, want unknown", err)
 		}
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		cancel()
 		<-failed
 		time.Sleep(500 * time.Millisecond) // the cancel of the waiter has arrived
-		if n := wires[1].deliver(); n == 0 {
+		if n := links[1].deliver(); n == 0 {
 			t.Fatal("no request was kept back")
 		}
 		synctest.Wait()

@@ -13,17 +13,17 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// gate is an Adder that blocks once, when it is shut. The engine reports its metrics under its mutex, so none of its timers can proceed
+// blockingAdder is an Adder that blocks once, after block. The engine reports its metrics under its mutex, so none of its timers can proceed
 // meanwhile.
-type gate struct {
-	shut          atomic.Bool
-	reached, open chan struct{}
+type blockingAdder struct {
+	blocked          atomic.Bool
+	reached, unblock chan struct{}
 }
 
-func (g *gate) Add(float64) {
-	if g.shut.CompareAndSwap(true, false) {
+func (g *blockingAdder) Add(float64) {
+	if g.blocked.CompareAndSwap(true, false) {
 		close(g.reached)
-		<-g.open
+		<-g.unblock
 	}
 }
 
@@ -35,7 +35,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		t.Run(name, func(t *testing.T) {
 			const ttl = 300 * time.Millisecond
-			g := &gate{reached: make(chan struct{}), open: make(chan struct{})}
+			g := &blockingAdder{reached: make(chan struct{}), unblock: make(chan struct{})}
 			e := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
 			l, key := pick(e, name), s.Prefix+"{"+name+"}"
 			lease := holds(t, l, key)
@@ -45,7 +45,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 			}
 			derived, cancel := context.WithCancel(lease.Context())
 			defer cancel()
-			g.shut.Store(true)
+			g.blocked.Store(true)
 			other := make(chan lock.Lease)
 			go func() { other <- holds(t, l, key+"other") }()
 			<-g.reached
@@ -63,7 +63,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 			if err := derived.Err(); err == nil {
 				t.Error("a derived context: Err() = nil after the lease's said that it has ended")
 			}
-			close(g.open)
+			close(g.unblock)
 			for _, lease := range []lock.Lease{<-other, inner, lease} {
 				_ = lease.Release(t.Context()) // any of them may have been lost by now
 			}

@@ -14,60 +14,60 @@ import (
 	"lastitem/internal/step"
 )
 
-// holding is one ownership of the lock by one caller. Its leases are that caller's, and the re-entries'.
-type holding struct {
-	once    lease.ReleaseOnce // the release
-	e       *Engine
-	l       *line
-	token   string
-	parent  context.Context
-	making  sync.Mutex      // guards the next three; whoever has the engine's may take it, not the other way round
-	ctx     context.Context // made when it is asked for
-	cancel  context.CancelCauseFunc
-	cause   error // why the hold has ended, unless its caller's context had before
-	fence   uint64
-	since   time.Duration
-	ends    atomic.Int64  // until when the hold is valid, on the engine's clock; expired once its context has ended for that reason
-	until   time.Duration // set when it ends
-	first   engineLease
-	entries int32
-	lost    bool
-	ended   bool
-	unsure  bool // a release was sent whose answer was lost
-	undone  bool // lost, and its attempt cancelled in case that a request for it may yet arrive
+// hold is one ownership of the lock by one caller. That caller and each re-entry has a lease of it.
+type hold struct {
+	once           lease.ReleaseOnce // the release
+	e              *Engine
+	c              *contender
+	token          string
+	parent         context.Context
+	ctxMu          sync.Mutex      // guards the next three; locked after the engine's mutex, never before it
+	ctx            context.Context // made at the first call of Context
+	cancel         context.CancelCauseFunc
+	cause          error // why the hold has ended, unless its caller's context had before
+	fence          uint64
+	since          time.Duration
+	endsAt         atomic.Int64  // when the hold ends, on the engine's clock; expired once its context has ended for that reason
+	validUntil     time.Duration // set when it ends
+	first          engineLease
+	entries        int32
+	state          holdState
+	mayArriveLate  bool // of its attempt, when that ended
+	releaseUnknown bool // a release was sent and not answered
+	cancelled      bool // lost, and its attempt was cancelled then
 }
 
 // carrier is the context between a caller's and its hold's: it carries the hold without an allocation of its own.
-type carrier holding
+type carrier hold
 
 func (c *carrier) Deadline() (time.Time, bool) { return c.parent.Deadline() }
 func (c *carrier) Done() <-chan struct{}       { return c.parent.Done() }
 func (c *carrier) Err() error                  { return c.parent.Err() }
 func (c *carrier) Value(key any) any {
-	if k, ok := key.(engineKey); ok && k.e == c.e && k.key == c.l.key {
-		return (*holding)(c)
+	if k, ok := key.(engineKey); ok && k.e == c.e && k.key == c.c.key {
+		return (*hold)(c)
 	}
 	return c.parent.Value(key)
 }
 
-// newHolding prepares what a waiter will hold, so that whoever passes the lock on to it has nothing left to make.
-func newHolding(ctx context.Context, e *Engine) *holding {
-	h := &holding{e: e, parent: ctx, entries: 1}
+// newHold prepares the hold of a waiter, so that passing the lock on allocates nothing.
+func newHold(ctx context.Context, e *Engine) *hold {
+	h := &hold{e: e, parent: ctx, entries: 1}
 	h.first.h = h
 	return h
 }
 
 // context is that of the hold.
-func (h *holding) context() context.Context {
-	h.making.Lock()
-	defer h.making.Unlock()
+func (h *hold) context() context.Context {
+	h.ctxMu.Lock()
+	defer h.ctxMu.Unlock()
 	if h.ctx == nil {
 		parent := context.Context((*carrier)(h))
 		if h.cause != nil {
 			parent = context.WithoutCancel(parent) // whose end came later, or not at all
 		}
 		ended, cancel := context.WithCancelCause(parent)
-		h.ctx, h.cancel = lease.Clocked(ended, h.look), cancel
+		h.ctx, h.cancel = lease.Clocked(ended, h.expireIfDue), cancel
 		if h.cause != nil {
 			cancel(h.cause)
 		}
@@ -75,19 +75,19 @@ func (h *holding) context() context.Context {
 	return h.ctx
 }
 
-// expired is the value of ends after the holder was told that its time is over.
+// expired is the value of endsAt after the hold's context has ended because its time was over.
 const expired = 0
 
-// look ends the hold's context if its time is over, even if the timer is late; the engine follows when the timer fires. look takes no
+// expireIfDue ends the hold's context if its time is over, even if the timer is late; the engine follows when the timer fires. It takes no
 // mutex: Err of a context may be called while the engine's mutex is held, if that context belongs to another hold and descends from this
 // one.
-func (h *holding) look() {
+func (h *hold) expireIfDue() {
 	for {
-		ends := h.ends.Load()
+		ends := h.endsAt.Load()
 		if ends != expired && h.e.now() < time.Duration(ends) {
 			return
 		}
-		if ends == expired || h.ends.CompareAndSwap(ends, expired) {
+		if ends == expired || h.endsAt.CompareAndSwap(ends, expired) {
 			h.cancel(lock.ErrLost) // without effect on a hold that has ended otherwise
 			return
 		}
@@ -95,65 +95,72 @@ func (h *holding) look() {
 }
 
 // over says whether the hold has ended, or its time has run out. The mutex is held.
-func (h *holding) over() bool { return h.ended || int64(h.e.now()) >= h.ends.Load() }
+func (h *hold) over() bool { return h.state > holdActive || int64(h.e.now()) >= h.endsAt.Load() }
 
-// extend makes l's hold valid until then. It returns false if the holder was told a moment ago that its time was over. The mutex is held.
-func (l *line) extend(until time.Duration) bool {
-	l.until = until
+// extend makes c's hold valid until then. It returns false if its context has just ended because its time was over. The mutex is held.
+func (c *contender) extend(until time.Duration) bool {
+	c.validUntil = until
 	for {
-		ends := l.hold.ends.Load()
+		ends := c.hold.endsAt.Load()
 		if ends == expired {
 			return false
 		}
-		if l.hold.ends.CompareAndSwap(ends, int64(l.end())) {
+		if c.hold.endsAt.CompareAndSwap(ends, int64(c.leaseEnd())) {
 			return true
 		}
 	}
 }
 
-// end is when the hold of l must no longer be believed in.
-func (l *line) end() time.Duration {
-	if most := l.e.o.MaxHold; most > 0 && l.hold != nil {
-		return min(l.until, l.hold.since+most)
+// leaseEnd is when the hold of c expires: no later than in Redis, and after [Options.MaxHold].
+func (c *contender) leaseEnd() time.Duration {
+	if most := c.e.o.MaxHold; most > 0 && c.hold != nil {
+		return min(c.validUntil, c.hold.since+most)
 	}
-	return l.until
+	return c.validUntil
 }
 
-// lose ends a hold that is no longer valid, and starts a new attempt for the other waiters of the line. The mutex is held.
-func (e *Engine) lose(l *line) {
-	h := l.hold
-	h.lost = true
-	h.finish(l.until, lock.ErrLost)
-	add(e.m.Lost, 1)
-	if h.undone = l.strays; h.undone {
-		e.spawn(func() { e.sendCancel(l.key, h.token) })
+// leaseLost ends a hold that is no longer valid, and starts a new attempt for the other waiters of c. The mutex is held.
+func (e *Engine) leaseLost(c *contender) {
+	h := c.hold
+	h.end(holdLost, c.validUntil, lock.ErrLost)
+	if c.lease > 0 { // which was to be expected
+		add(e.m.Lost, 1)
+	} else {
+		e.report(leaseEnded, c.key, nil)
 	}
-	e.forget(l)
-	e.again(l)
+	if h.cancelled = h.mayArriveLate || c.lease > 0; h.cancelled { // a lease that has ended frees the lock at once
+		e.spawn(func() { e.sendCancel(c.key, h.token) })
+	}
+	e.endAttempt(c, byLoss)
+	e.restart(c)
 }
 
-// again starts a new attempt for the waiters of l, or drops l if it has none.
-func (e *Engine) again(l *line) {
-	if l.waiters.size == 0 {
-		e.drop(l)
+// restart starts a new attempt for the waiters of c, or removes c if it has none.
+func (e *Engine) restart(c *contender) {
+	if c.waiters.size == 0 {
+		e.removeLocal(c)
 		return
 	}
-	e.bid(l)
-	e.ask(l)
+	e.begin(c)
 }
 
-// finish ends the hold's context, once. The mutex is held.
-func (h *holding) finish(until time.Duration, cause error) {
-	if h.ended {
+// end ends the hold and its context, once. The mutex is held.
+func (h *hold) end(to holdState, until time.Duration, cause error) {
+	h.mayArriveLate = h.c.mayArriveLate
+	ended := h.state == holdEnded // by Close
+	if !ended || to == holdLost {
+		h.setState(to)
+	}
+	if ended {
 		return
 	}
-	h.ended, h.until = true, until
-	h.making.Lock()
+	h.validUntil = until
+	h.ctxMu.Lock()
 	if h.parent.Err() == nil {
 		h.cause = cause
 	}
 	cancel := h.cancel
-	h.making.Unlock()
+	h.ctxMu.Unlock()
 	if cancel != nil {
 		cancel(cause)
 	}
@@ -161,88 +168,110 @@ func (h *holding) finish(until time.Duration, cause error) {
 	observe(h.e.m.Hold, h.e.now()-h.since)
 }
 
-// free gives the lock up: to the next waiter here, or with a command to whoever is next in Redis.
-func (h *holding) free(ctx context.Context) error {
-	e, l := h.e, h.l
+// release passes the lock on to the next waiter of this process, or releases it in Redis.
+func (h *hold) release(ctx context.Context) error {
+	e, c := h.e, h.c
 	ctx = context.WithoutCancel(ctx)
-	e.o.Steps.At(ctx, step.Releasing, l.key)
+	e.o.Steps.At(ctx, step.Releasing, c.key)
 	e.mu.Lock()
-	next, passed, strays := "", false, false
-	if l.hold == h { // else it was lost, or this is a repetition
+	next, passed, cancelAfter := "", false, false
+	if c.hold == h { // else it was lost, or this is a repeated call
 		now := e.now()
-		if passed = l.mayPass(now); passed {
-			e.serve(l, now) // first of all: what else there is to do has time
+		if passed = c.mayPass(now); passed {
+			e.serve(c, now) // first of all: the rest can wait
 		}
-		h.finish(l.until, context.Canceled)
+		h.end(holdEnded, c.validUntil, context.Canceled)
 		if !passed {
-			// From here on no renewal includes it: first disarm, then release.
-			strays = l.strays && l.mode != reading // a read's release remembers by itself
-			e.forget(l)
-			switch {
-			case l.waiters.size == 0:
-				e.drop(l)
-			case e.posts.listening(l.key):
-				e.bid(l)
-				next = l.token
-			default: // a process without a subscriber would be skipped
-				e.again(l)
-			}
+			cancelAfter = h.mayArriveLate && c.mode != reading // a read's release leaves a tombstone itself
+			next = e.disarm(c)
 		}
 	}
 	e.mu.Unlock()
 	if passed {
-		runtime.Gosched() // the next holder has work to do now; what is left to do here has time
-		e.o.Steps.At(ctx, step.Released, l.key)
+		runtime.Gosched() // lets the next holder run first: the rest here can wait
+		e.o.Steps.At(ctx, step.Released, c.key)
 		return nil
 	}
-	err := h.release(ctx, next)
-	if strays { // the last releaser is remembered, and that is soon another
-		e.sendCancel(l.key, h.token)
+	err := h.releaseInRedis(ctx, next)
+	if cancelAfter { // Redis remembers the last releaser only
+		e.sendCancel(c.key, h.token)
 	}
 	return err
 }
 
-// mayPass bounds the cohort, and leaves the next holder some time to be trusted.
-func (l *line) mayPass(now time.Duration) bool {
-	return l.waiters.size > 0 && l.fence <= l.last && now-l.granted < l.e.o.CohortTime && l.until-now > l.e.claim/4
+// disarm ends an attempt that is about to be released: no renewal includes it any more. It returns the token of the next attempt if c has
+// more waiters and the release can queue it. The mutex is held.
+func (e *Engine) disarm(c *contender) (next string) {
+	e.endAttempt(c, byRelease)
+	if c.waiters.size > 0 && e.subscriber.subscribed(c.key) { // a process without a subscriber would be skipped
+		e.newAttempt(c)
+		return c.token
+	}
+	e.restart(c)
+	return ""
 }
 
-// release sends the release, with which the line bids again under the token next where that is not "".
-func (h *holding) release(ctx context.Context, next string) error {
-	e, l := h.e, h.l
-	released, a := e.sendRelease(l, h.token, next)
+// mayPass says whether the next waiter of this process may have the lock: it bounds the cohort, and the lease must last for a while.
+func (c *contender) mayPass(now time.Duration) bool {
+	return c.waiters.size > 0 && c.fence <= c.last && now-c.grantedAt < c.e.o.CohortTime && c.validUntil-now > c.e.grantTimeout/4
+}
+
+// releaseInRedis sends the release. If next is not "", the release also queues c again, with that token.
+func (h *hold) releaseInRedis(ctx context.Context, next string) error {
+	e, c := h.e, h.c
+	released, a := e.sendRelease(h, next)
 	if next != "" {
-		e.mu.Lock()
-		switch {
-		case l.token != next || l.phase != asking: // granted by a message that was faster, or given up
-		case a.err != nil || a.verdict < 0 || a.verdict > 0 && e.o.Replicas > 0:
-			l.anew = true // the release may have queued already
-			e.ask(l)
-		default:
-			e.answered(l, a, true)
-		}
-		e.mu.Unlock()
+		e.onReleaseReply(c, next, a)
 	}
+	return h.released(ctx, released, a)
+}
+
+// released returns the outcome of a release, of which the server has said released and a.
+func (h *hold) released(ctx context.Context, released int64, a answer) error {
+	e, c := h.e, h.c
 	switch {
 	case a.err != nil:
-		h.unsure = true
-		e.cleanLater(l.key, h.token, e.now(), a.err) // else the lock would stay for the rest of its TTL
+		h.releaseUnknown = true
+		e.cleanLater(c.key, h.token, e.now(), a.err) // else the lock would stay for the rest of its TTL
 		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
-	case h.undone: // the cancel is remembered as a release, and came when others could be let in
+	case h.cancelled: // the cancel is remembered as a release, and was sent when others could be granted the lock
 		return lock.ErrLost
 	case released == 1:
-		e.o.Steps.At(ctx, step.Released, l.key)
+		e.o.Steps.At(ctx, step.Released, c.key)
 		return nil
-	case (h.unsure || a.resent) && !h.lost && e.now() < h.until: // nobody else can have ended it
+	}
+	return h.notOwner(a.retried, released < 0)
+}
+
+// onReleaseReply handles the reply to a release that queues the token next of c.
+func (e *Engine) onReleaseReply(c *contender, next string, a answer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case c.token != next || c.state != asking: // granted by a message that was faster, or given up
+	case a.err != nil || a.verdict < 0 || a.verdict > 0 && e.o.Replicas > 0:
+		c.mayArriveLate = c.mayArriveLate || a.err != nil
+		e.sendAnotherAcquire(c) // the release may have queued the token already
+	default:
+		e.handleReply(c, a, true)
+	}
+}
+
+// notOwner is the outcome of a release that has found another owner, or none. An earlier one, whose reply was lost, may have released the lock,
+// unless the holder was evicted.
+func (h *hold) notOwner(retried, evicted bool) error {
+	e, wasLost := h.e, h.state == holdLost
+	switch sent := !evicted && (h.releaseUnknown || retried && !wasLost); {
+	case sent && !wasLost && e.now() < h.validUntil: // only this release can have ended it
 		return nil
-	case h.unsure || a.resent && !h.lost:
+	case sent:
 		return errors.New("lock: engine: release unknown: it was sent, and the lease has run out since")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !h.lost { // nobody has noticed before
-		h.lost = true
-		add(e.m.Lost, 1)
+	if !wasLost { // not noticed before
+		h.setState(holdLost)
+		e.report(leaseEnded, h.c.key, nil)
 	}
 	return lock.ErrLost
 }

@@ -17,8 +17,8 @@ import (
 func TestEngineThousandsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 40000
-		m, wires := network(t, 1)
-		l := wires[0].process(t, handoff.Options{}).Handoff()
+		m, links := network(t, 1)
+		l := links[0].process(t, handoff.Options{}).Handoff()
 		held := holds(t, l, "k{1}")
 		start := time.Now()
 		ctx, cancel := context.WithCancel(lock.WithWait(t.Context(), time.Second))

@@ -40,8 +40,8 @@ func (w *widest) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// crowd waits for n keys that somebody else holds, until the end of the test.
-func crowd(t *testing.T, m *miniredis.Miniredis, l lock.Locker, n int) {
+// waitForMany waits for n keys that another process holds, until the end of the test.
+func waitForMany(t *testing.T, m *miniredis.Miniredis, l lock.Locker, n int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -70,11 +70,11 @@ func crowd(t *testing.T, m *miniredis.Miniredis, l lock.Locker, n int) {
 func TestEnginePollsOfManyKeysAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 1500
-		m, wires := network(t, 1)
-		c, counted := wires[0].client(), &widest{}
+		m, links := network(t, 1)
+		c, counted := links[0].client(), &widest{}
 		t.Cleanup(func() { _ = c.Close() })
 		c.AddHook(counted)
-		crowd(t, m, engine(t, c, handoff.Options{}).Handoff(), keys)
+		waitForMany(t, m, engine(t, c, handoff.Options{}).Handoff(), keys)
 		for _, when := range []string{"all began together", "all lost their connection"} {
 			time.Sleep(5 * time.Second)
 			before := counted.scripts.Load()
@@ -87,7 +87,7 @@ func TestEnginePollsOfManyKeysAreShared(t *testing.T) {
 			if n := counted.args.Load(); n > 310 {
 				t.Errorf("%s: a script with %d arguments, want 100 keys at most", when, n)
 			}
-			wires[0].cut()
+			links[0].cut()
 		}
 	})
 }
@@ -96,14 +96,14 @@ func TestEnginePollsOfManyKeysAreShared(t *testing.T) {
 func TestEnginePollsOfManyKeysFind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 300
-		m, wires := network(t, 1)
-		l := wires[0].process(t, handoff.Options{}).Handoff()
+		m, links := network(t, 1)
+		l := links[0].process(t, handoff.Options{}).Handoff()
 		events := map[string]func(key string){
 			"freed":           func(key string) { m.Del(key) },
 			"expires":         func(key string) { m.SetTTL(key, 500*time.Millisecond) },
 			"freed, unqueued": func(key string) { m.Del(key); m.Del(handoff.KeysOf(key).Queue) },
 		}
-		crowd(t, m, l, keys)
+		waitForMany(t, m, l, keys)
 		for _, what := range []string{"freed", "expires", "freed, unqueued"} {
 			key := fmt.Sprintf("k{%s}", what)
 			if err := m.Set(key, "somebody else"); err != nil {

@@ -8,20 +8,44 @@ type Adder interface{ Add(float64) }
 // An Observer is a histogram of seconds.
 type Observer interface{ Observe(float64) }
 
-// Metrics are told what an engine does; each may be nil. They are per engine and not per key: keys are many.
-// They are told under the engine's mutex, and must not call it.
+// Metrics count and measure what an engine does; each field may be nil. They are per engine and not per key, because keys are many. The
+// engine calls them with its mutex held, so they must not call the engine.
 type Metrics struct {
 	// Waiting and Held are gauges: callers waiting in Acquire, and leases held.
 	Waiting, Held Adder
-	// Wait is the time in Acquire until it had the lock, Hold the time until Release, Handoff that from the grant of a lock
-	// that was waited for (estimated, where another process gave it) to its new holder being told.
+	// Wait is the time from Acquire to the grant, Hold the time from there to Release. Handoff is the time from the release of a contended
+	// lock (estimated, if another process released it) to the return of the next Acquire.
 	Wait, Hold, Handoff Observer
 	// Acquired counts leases; Contended those that had to wait; TimedOut waits that ended with ErrBusy; Lost leases that ended
-	// with ErrLost; RenewFailed renewals without an answer; Skipped waiters passed over because their process was gone, or silent.
+	// with ErrLost; RenewFailed renewals without an answer; Skipped waiters that a grant skipped because their process was gone, or silent.
 	Acquired, Contended, TimedOut, Lost, RenewFailed, Skipped Adder
+	// GrantLate counts grants that came so late that they had to be asked for again; Missed messages that were lost, and whose grant a poll
+	// found; Resubscribed subscriptions that were lost and are back; CleanupFailed cancels without an answer, which are repeated;
+	// CleanupDropped cancels that were given up. These five may be called by several goroutines at once.
+	GrantLate, Missed, Resubscribed, CleanupFailed, CleanupDropped Adder
 }
 
-// meter is EngineMetrics that may be left out.
+// of returns the counter of a kind of trouble.
+func (m *meter) of(t trouble) Adder {
+	switch t {
+	case renewalFailed:
+		return m.RenewFailed
+	case leaseEnded:
+		return m.Lost
+	case grantLate:
+		return m.GrantLate
+	case messageMissed:
+		return m.Missed
+	case resubscribed:
+		return m.Resubscribed
+	case cleanupFailed:
+		return m.CleanupFailed
+	default:
+		return m.CleanupDropped
+	}
+}
+
+// meter is Metrics whose fields may be nil.
 type meter struct{ Metrics }
 
 func add(a Adder, n float64) {

@@ -68,9 +68,9 @@ func (m metrics) want(t *testing.T, when string, want map[string]float64) {
 
 func TestEngineMetrics(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 1)
+		_, links := network(t, 1)
 		m, hooks := newMetrics()
-		l := pick(wires[0].process(t, handoff.Options{Metrics: hooks}), name)
+		l := pick(links[0].process(t, handoff.Options{Metrics: hooks}), name)
 		first := holds(t, l, "k{1}")
 		m.want(t, "held", map[string]float64{"held": 1, "acquired": 1})
 		got, _ := waits(t.Context(), l, "k{1}")
@@ -105,9 +105,9 @@ func TestEngineMetrics(t *testing.T) {
 
 func TestEngineMetricsOfFailures(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		server, wires := network(t, 3)
+		server, links := network(t, 3)
 		m, hooks := newMetrics()
-		l := pick(wires[0].process(t, handoff.Options{Metrics: hooks}), name)
+		l := pick(links[0].process(t, handoff.Options{Metrics: hooks}), name)
 
 		lost := holds(t, l, "k{1}")
 		server.Del("k{1}")
@@ -124,28 +124,28 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		m.want(t, "lost, as the release finds", map[string]float64{"acquired": 2, "lost": 2})
 
 		unrenewed := holds(t, l, "k{2}")
-		wires[0].replies.Store(true)
+		links[0].replies.Store(true)
 		time.Sleep(locktest.TTL * 2 / 3)
 		if got := m["renew failed"].value(); got < 1 {
 			t.Errorf("without an answer to a renewal: renew failed = %g, want some", got)
 		}
-		wires[0].heal()
+		links[0].heal()
 		time.Sleep(locktest.TTL)
 		if err := unrenewed.Release(t.Context()); err != nil {
 			t.Errorf("Release after renewals failed for a while = %v", err)
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
-		held := holds(t, pick(wires[1].process(t, handoff.Options{}), name), "k{3}")
+		held := holds(t, pick(links[1].process(t, handoff.Options{}), name), "k{3}")
 		_, failed := waits(ctx, l, "k{3}")
 		cancel()
 		<-failed
 		_ = held.Release(t.Context())
 
 		held = holds(t, l, "k{4}")
-		waits(t.Context(), pick(wires[2].process(t, handoff.Options{}), name), "k{4}")
-		wires[2].die()
-		wires[2].cut()
+		waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{4}")
+		links[2].powerOff()
+		links[2].cut()
 		synctest.Wait()
 		_ = held.Release(t.Context())
 		synctest.Wait()

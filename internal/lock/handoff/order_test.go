@@ -27,8 +27,8 @@ func TestEngineCohortIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, wires := network(t, 2)
-				l := wires[0].process(t, c.o).Handoff()
+				_, links := network(t, 2)
+				l := links[0].process(t, c.o).Handoff()
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				var entered atomic.Int64
@@ -46,7 +46,7 @@ func TestEngineCohortIsBounded(t *testing.T) {
 						}
 					}()
 				}
-				other := wires[1].process(t, c.o).Handoff()
+				other := links[1].process(t, c.o).Handoff()
 				for range 3 {
 					time.Sleep(100 * time.Millisecond)
 					before := entered.Load()
@@ -71,9 +71,9 @@ func TestEngineCohortIsBounded(t *testing.T) {
 // Fair serves in the order of arrival, over processes, and whatever the messages do (invariant 8).
 func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, wires := network(t, 3)
+		_, links := network(t, 3)
 		var ls []lock.Locker
-		for _, w := range wires {
+		for _, w := range links {
 			ls = append(ls, w.process(t, handoff.Options{}).Fair())
 		}
 		held := holds(t, ls[0], "k{1}")
@@ -82,7 +82,7 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 			got, _ := waits(t.Context(), ls[i*7%3], "k{1}")
 			order = append(order, got)
 		}
-		wires[1].deaf.Store(true)
+		links[1].dropsMessages.Store(true)
 		for i, got := range order {
 			if err := held.Release(t.Context()); err != nil {
 				t.Fatal(err)
@@ -99,15 +99,15 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// Who comes when the owner has gone and others wait does not overtake them, and does them a service: they need not wait for
-// their next poll (invariants 6 and 8).
+// A newcomer that finds the lock without an owner but with waiters does not overtake them: its acquire hands the lock to the first of them,
+// before their next poll (invariants 6 and 8).
 func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 3)
-		lost := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-		got, _ := waits(t.Context(), pick(wires[1].process(t, handoff.Options{}), name), "k{1}")
+		m, links := network(t, 3)
+		lost := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 		m.Del("k{1}")
-		newcomer := pick(wires[2].process(t, handoff.Options{}), name)
+		newcomer := pick(links[2].process(t, handoff.Options{}), name)
 		if _, err := newcomer.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
 			t.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
 		}

@@ -33,8 +33,8 @@ func (e *Engine) pollGap() time.Duration { return min(maxPollGap, e.longestPoll(
 
 // mayShare says whether a peek is enough for k: it has one waiter, and that waiter does not queue for a read-write lock. From time to time
 // a poll must keep the queue from expiring. In a cluster a command may only name keys of one slot.
-func (e *Engine) mayShare(k *poller, now time.Duration) bool {
-	return e.publish == "PUBLISH" && k.lines.size == 1 && !k.lines.first.member.mode.shares() && now-k.polled < e.o.FenceTTL/4
+func (e *Engine) mayShare(p *poller, now time.Duration) bool {
+	return e.publish == "PUBLISH" && p.contenders.size == 1 && !p.contenders.first.member.mode.shares() && now-p.polledAt < e.o.FenceTTL/4
 }
 
 // pollDue handles the polls that are due, the oldest first, and leaves what exceeds one burst to the next tick. The mutex is held.
@@ -42,32 +42,36 @@ func (e *Engine) pollDue(now time.Duration) {
 	var due []*poller
 	for n := 0; n < pollBurst && len(e.polls) > 0 && e.polls[0].at <= now; n++ {
 		a := e.polls[0]
-		if k := a.poller; k != nil {
+		if p := a.poller; p != nil {
 			e.schedule(a, now+e.nextPoll(0)) // moves it: one operation of the heap
-			if !k.busy {
-				due = append(due, k)
+			if !p.inFlight {
+				due = append(due, p)
 			}
 			continue
 		}
 		e.unschedule(a)
-		switch l := a.line; {
-		case a == &e.cleaning:
+		switch c := a.contender; {
+		case a == &e.cleanupAlarm:
 			e.spawn(e.cleanAll)
-		case l.phase == draining:
-			e.askAgain(l)
+		case c.state == draining:
+			e.reacquire(c, byTimer)
 		}
 	}
-	if len(due) == 0 {
-		return
+	if len(due) > 0 {
+		e.pollTogether(due, now)
 	}
+}
+
+// pollTogether polls keys, with as few commands as possible. The mutex is held.
+func (e *Engine) pollTogether(due []*poller, now time.Duration) {
 	e.polledAt = now
 	few := len(due) < fewPolls
 	many := due[:0]
-	for _, k := range due {
-		if few || !e.mayShare(k, now) {
-			e.poll(k)
+	for _, p := range due {
+		if few || !e.mayShare(p, now) {
+			e.poll(p)
 		} else {
-			many = append(many, k)
+			many = append(many, p)
 		}
 	}
 	var peeks []func() error
@@ -93,58 +97,62 @@ func (e *Engine) inTurn(peeks []func() error) {
 
 // peek prepares one command for many keys. The function that it returns sends the command and handles the answer. The mutex is held.
 func (e *Engine) peek(all []*poller) func() error {
-	lines, tokens := make([]*line, len(all)), make([]string, len(all))
-	c := newCall(enginePeek)
-	c.keys, c.limit = make([]string, 0, 2*len(all)), lease.CleanupTimeout
-	for i, k := range all {
-		k.busy = true
-		lines[i] = k.lines.first.member
-		tokens[i] = lines[i].token
-		c.key(k.key, k.queue)
+	contenders, tokens := make([]*contender, len(all)), make([]string, len(all))
+	r := newRequest(enginePeek)
+	r.keys, r.limit = make([]string, 0, 2*len(all)), e.o.CallTimeout
+	for i, p := range all {
+		p.inFlight = true
+		contenders[i] = p.contenders.first.member
+		tokens[i] = contenders[i].token
+		r.key(p.key, p.queue)
 	}
-	c.add(decimal(e.longestPoll().Milliseconds())).add(tokens...)
+	r.add(decimal(e.longestPoll().Milliseconds())).add(tokens...)
 	return func() error {
 		ctx, cancel := lease.Detached(context.Background())
 		defer cancel()
-		if c.err = e.posts.join(ctx, all[0].key); c.err == nil {
-			e.call(c)
+		if r.err = e.subscriber.awaitSubscribed(ctx, all[0].key); r.err == nil {
+			e.do(r)
 		}
-		e.peeked(all, lines, tokens, c)
-		return c.err
+		e.onPeek(all, contenders, tokens, r)
+		return r.err
 	}
 }
 
-// peeked handles the answer to a peek.
-func (e *Engine) peeked(all []*poller, lines []*line, tokens []string, c *call) {
-	v, _ := c.reply.([]any)
-	if c.err == nil && len(v)%2 == 0 {
-		c.err = fmt.Errorf("lock: engine: unexpected answer %v", c.reply)
+// onPeek handles the answer to a peek.
+func (e *Engine) onPeek(all []*poller, contenders []*contender, tokens []string, r *request) {
+	v, _ := r.reply.([]any)
+	if r.err == nil && len(v)%2 == 0 {
+		r.err = fmt.Errorf("lock: engine: unexpected answer %v", r.reply)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i, k := range all {
-		k.busy = false
-		if k.failed++; c.err == nil {
-			k.failed = 0
-		}
-		l := lines[i]
+	for i, p := range all {
+		p.noteOutcome(r.err)
+		c := contenders[i]
 		switch {
-		case l.token != tokens[i] || l.phase != queued: // served or given up meanwhile
-		case k.failed >= tries:
-			e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, c.err), true)
-		case c.err == nil:
-			l.asked, l.serverTime = c.sent, number(v[0])
+		case c.token != tokens[i] || c.state != queued: // served or given up meanwhile
+		case p.failures >= maxTries:
+			e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, r.err), true)
+		case r.err == nil:
+			c.confirmedAt, c.serverTime = r.sent, number(v[0])
 		}
 	}
-	for j := 1; c.err == nil && j < len(v); j += 2 {
-		i, left := number(v[j])-1, number(v[j+1])
+	if r.err == nil {
+		e.pollFound(all, v[1:])
+	}
+}
+
+// pollFound handles the pairs that a peek has returned. The mutex is held.
+func (e *Engine) pollFound(all []*poller, pairs []any) {
+	for pair := range slices.Chunk(pairs, 2) {
+		i, left := number(pair[0])-1, number(pair[1])
 		if i < 0 || i >= int64(len(all)) || e.pollers[all[i].key] != all[i] {
 			continue
 		}
-		if k := all[i]; left < 0 {
-			e.poll(k)
+		if p := all[i]; left < 0 {
+			e.poll(p)
 		} else {
-			e.schedule(&k.alarm, e.now()+e.nextPoll(time.Duration(left)*time.Millisecond))
+			e.schedule(&p.alarm, e.now()+e.nextPoll(time.Duration(left)*time.Millisecond))
 		}
 	}
 }

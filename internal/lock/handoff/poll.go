@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,22 +13,22 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// poller polls one key for the lines of this process that are in its queue, in case a message is lost.
+// poller polls one key for the contenders of this process that are in its queue, in case a message is lost.
 type poller struct {
-	lines  fifo[line] // in the order in which they queued
-	alarm  alarm
-	key    string
-	queue  string        // Keys.Queue
-	tail   string        // suffix of the channel that carries its messages
-	place  place[poller] // among the keys of that channel
-	polled time.Duration // when it was last polled alone
-	failed int
-	busy   bool
+	contenders fifo[contender] // in the order in which they queued
+	alarm      alarm
+	key        string
+	queue      string        // Keys.Queue
+	suffix     string        // suffix of the channel that carries its messages
+	place      place[poller] // among the keys of that channel
+	polledAt   time.Duration // when it was last polled alone
+	failures   int
+	inFlight   bool
 }
 
 // longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose message was lost is
 // found in time.
-func (e *Engine) longestPoll() time.Duration { return e.claim * 4 / 5 }
+func (e *Engine) longestPoll() time.Duration { return e.grantTimeout * 4 / 5 }
 
 // nextPoll is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. With many keys
 // the time is random, within 20 % of its mean: otherwise polls that began together, or were all late, would stay together.
@@ -42,36 +43,36 @@ func (e *Engine) nextPoll(ttl time.Duration) time.Duration {
 	return max(d, 10*time.Millisecond)
 }
 
-// watch adds a line that has queued; ttl is the owner's.
-func (e *Engine) watch(l *line, ttl time.Duration) {
-	k := e.pollers[l.key]
-	if k == nil {
-		k = &poller{key: l.key, queue: scriptKeys(l.key, "")[1], tail: e.tail(l.key), polled: e.now()}
-		k.alarm.poller, k.place.member = k, k
-		e.pollers[l.key] = k
-		if e.byChannel[k.tail] == nil {
-			e.byChannel[k.tail] = &fifo[poller]{}
+// watch adds a contender that has queued; ttl is the owner's.
+func (e *Engine) watch(c *contender, ttl time.Duration) {
+	p := e.pollers[c.key]
+	if p == nil {
+		p = &poller{key: c.key, queue: scriptKeys(c.key, "")[1], suffix: e.channelSuffix(c.key), polledAt: e.now()}
+		p.alarm.poller, p.place.member = p, p
+		e.pollers[c.key] = p
+		if e.byChannel[p.suffix] == nil {
+			e.byChannel[p.suffix] = &fifo[poller]{}
 		}
-		e.byChannel[k.tail].push(&k.place)
+		e.byChannel[p.suffix].push(&p.place)
 	}
-	k.lines.push(&l.place)
-	if at := e.now() + e.nextPoll(ttl); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
-		e.schedule(&k.alarm, at)
+	p.contenders.push(&c.place)
+	if at := e.now() + e.nextPoll(ttl); !p.inFlight && (p.alarm.index == 0 || p.alarm.at > at) {
+		e.schedule(&p.alarm, at)
 	}
 }
 
-func (e *Engine) unwatch(l *line) {
-	k := e.pollers[l.key]
-	if k == nil {
+func (e *Engine) unwatch(c *contender) {
+	p := e.pollers[c.key]
+	if p == nil {
 		return
 	}
-	k.lines.remove(&l.place)
-	if k.lines.size == 0 {
-		e.unschedule(&k.alarm)
-		delete(e.pollers, l.key)
-		q := e.byChannel[k.tail]
-		if q.remove(&k.place); q.size == 0 {
-			delete(e.byChannel, k.tail)
+	p.contenders.remove(&c.place)
+	if p.contenders.size == 0 {
+		e.unschedule(&p.alarm)
+		delete(e.pollers, c.key)
+		q := e.byChannel[p.suffix]
+		if q.remove(&p.place); q.size == 0 {
+			delete(e.byChannel, p.suffix)
 		}
 	}
 }
@@ -87,9 +88,9 @@ func (e *Engine) pollAll(tail string) {
 	}
 	now := e.now()
 	spread := time.Duration(q.size)*e.pollGap()/pollBurst + 1
-	for k := range q.all() {
-		if at := now + rand.N(spread); !k.busy && (k.alarm.index == 0 || k.alarm.at > at) {
-			e.schedule(&k.alarm, at)
+	for p := range q.all() {
+		if at := now + rand.N(spread); !p.inFlight && (p.alarm.index == 0 || p.alarm.at > at) {
+			e.schedule(&p.alarm, at)
 		}
 	}
 }
@@ -97,105 +98,123 @@ func (e *Engine) pollAll(tail string) {
 // pollSize bounds the waiters of one poll.
 const pollSize = 500
 
-// poll sends one command for all lines of a key. The mutex is held.
-func (e *Engine) poll(k *poller) {
-	if k.busy {
+// poll sends one command for all contenders of a key. The mutex is held.
+func (e *Engine) poll(p *poller) {
+	if p.inFlight {
 		return
 	}
-	k.busy, k.polled = true, e.now()
-	e.unschedule(&k.alarm)
-	// The rest, if any, has its turn when some of these have had theirs: Lua takes only so many values at once.
-	var lines []*line
+	p.inFlight, p.polledAt = true, e.now()
+	e.unschedule(&p.alarm)
+	// The rest has its turn with the next poll: Lua unpacks only so many values at once.
+	var contenders []*contender
 	var tokens []string
-	for l := range k.lines.all() {
-		if lines, tokens = append(lines, l), append(tokens, l.token); len(lines) == pollSize {
+	for c := range p.contenders.all() {
+		if contenders, tokens = append(contenders, c), append(tokens, c.token); len(contenders) == pollSize {
 			break
 		}
 	}
 	e.spawn(func() {
 		ctx, cancel := lease.Detached(context.Background())
 		defer cancel()
-		c := newCall(enginePoll)
+		r := newRequest(enginePoll)
 		for i, token := range tokens {
-			if keys := scriptKeys(k.key, token); i == 0 {
-				c.key(keys[:]...)
+			if keys := scriptKeys(p.key, token); i == 0 {
+				r.key(keys[:]...)
 			} else {
-				c.key(keys[4])
+				r.key(keys[4])
 			}
 		}
-		if slices.ContainsFunc(lines, func(l *line) bool { return l.mode.shares() }) {
-			c.script = engineRWPoll
-			c.key(readersKey(k.key))
+		if slices.ContainsFunc(contenders, func(c *contender) bool { return c.mode.shares() }) {
+			r.script = engineRWPoll
+			r.key(readersKey(p.key))
 		}
-		c.add(tokens[0], e.ttl, e.publish).add(tokens[1:]...).add(e.keep)
-		if c.err = e.posts.join(ctx, k.key); c.err == nil {
-			e.call(c)
+		r.add(tokens[0], e.ttl, e.route).add(tokens[1:]...).add(e.fenceTTL)
+		if r.err = e.subscriber.awaitSubscribed(ctx, p.key); r.err == nil {
+			e.do(r)
 		}
-		a := e.parse(c.reply, c.sent, c.err)
-		a.resent = c.tries > 1
-		e.onPoll(k, lines, tokens, a)
+		a := e.parse(r.reply, r.sent, r.err)
+		a.retried = r.tries > 1
+		e.onPoll(p, contenders, tokens, a)
 	})
 }
 
-// onPoll takes what a poll found: one of the lines may have the lock.
-func (e *Engine) onPoll(k *poller, lines []*line, tokens []string, a answer) {
+// onPoll handles the outcome of a poll: one of the contenders may own the lock now, or several readers.
+func (e *Engine) onPoll(p *poller, contenders []*contender, tokens []string, a answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	k.busy = false
-	if k.failed++; a.err == nil {
-		k.failed = 0
-	}
-	has, gone := strings.Fields(a.token), uint64(0)
-	for i, l := range lines {
-		if l.token != tokens[i] || l.phase != queued {
-			gone++ // served meanwhile, or given up: it may be one of those that had vanished from the queue
-		}
-	}
-	for i, l := range lines {
+	p.noteOutcome(a.err)
+	owners := strings.Fields(a.token)
+	vanished := a.err == nil && len(owners) == 0 && a.fence > unqueued(contenders, tokens)
+	for i, c := range contenders {
+		e.cancelLatePoll(c, p.key, tokens[i], a)
 		switch {
-		case a.err != nil || a.resent:
-			e.stray(l, k.key, tokens[i])
-		case l.token != tokens[i]: // its release may have come before the poll, which then queued for nobody
-			e.spawn(func() { e.sendCancel(k.key, tokens[i]) })
-		}
-		switch {
-		case l.token != tokens[i] || l.phase != queued:
-		case k.failed >= tries:
-			e.empty(l, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
-		case a.err == nil && slices.Contains(has, l.token):
-			e.missed(l)
-			e.askAgain(l) // which renews, and does all that a grant needs
-		case a.err == nil:
-			if len(has) == 0 && a.fence > gone { // or it was passed over, as one that does not listen
-				e.missed(l)
+		case c.token != tokens[i] || c.state != queued:
+		case p.failures >= maxTries || errors.Is(a.err, ErrVersion):
+			e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+		case a.err != nil:
+		case slices.Contains(owners, c.token):
+			e.missed(c)
+			e.reacquire(c, byPoll) // an acquire renews, and does all that a grant needs
+		default:
+			if vanished { // or it was skipped, because its process was not subscribed
+				e.missed(c)
 			}
-			l.asked, l.serverTime = a.sent, a.time
+			c.confirmedAt, c.serverTime = a.sent, a.time
 		}
 	}
-	if e.pollers[k.key] == k {
-		if k.lines.size > len(lines) { // the others follow next time
-			for _, l := range lines {
-				if k.lines.remove(&l.place) {
-					k.lines.push(&l.place)
-				}
-			}
+	e.scheduleNext(p, contenders, a.ttl)
+}
+
+// unqueued counts the attempts that were served or given up since their poll was sent: they may be those that had vanished from the queue.
+func unqueued(contenders []*contender, tokens []string) (n uint64) {
+	for i, c := range contenders {
+		if c.token != tokens[i] || c.state != queued {
+			n++
 		}
-		e.schedule(&k.alarm, e.now()+e.nextPoll(a.ttl))
+	}
+	return n
+}
+
+// noteOutcome counts the polls of p that failed one after the other.
+func (p *poller) noteOutcome(err error) {
+	p.inFlight = false
+	if p.failures++; err == nil {
+		p.failures = 0
 	}
 }
 
-// missed says that a message for l went astray, since it was seen in the queue. The mutex is held.
-func (e *Engine) missed(l *line) {
-	key, since := l.key, l.asked
-	e.spawn(func() { e.posts.missed(key, since) })
-}
-
-// stray notes that a poll for a token may yet arrive, and queue for it: for l, or for what was l's attempt when it was sent.
-// That one is buried later, when its release is over. The mutex is held.
-func (e *Engine) stray(l *line, key, token string) {
-	if l.token == token {
-		l.strays = true
+// scheduleNext sets the time of the next poll after one of polled. Contenders that it left out come first then. The mutex is held.
+func (e *Engine) scheduleNext(p *poller, polled []*contender, ttl time.Duration) {
+	if e.pollers[p.key] != p {
 		return
 	}
-	e.spawn(func() { e.cleanLater(key, token, e.now(), nil) })
+	if p.contenders.size > len(polled) {
+		for _, c := range polled {
+			if p.contenders.remove(&c.place) {
+				p.contenders.push(&c.place)
+			}
+		}
+	}
+	e.schedule(&p.alarm, e.now()+e.nextPoll(ttl))
+}
+
+// missed reports that a message for c was lost after c was last seen in the queue. The mutex is held.
+func (e *Engine) missed(c *contender) {
+	e.report(messageMissed, c.key, nil)
+	key, since := c.key, c.confirmedAt
+	e.spawn(func() { e.subscriber.missed(key, since) })
+}
+
+// cancelLatePoll cancels the token of an attempt that ended while a poll of it was in flight: the poll may have queued it after the release,
+// or, if it was not answered, may still do so. An attempt that goes on is cancelled at its end if a poll was not answered. The mutex is held.
+func (e *Engine) cancelLatePoll(c *contender, key, token string, a answer) {
+	unanswered := a.err != nil || a.retried
+	switch {
+	case c.token == token:
+		c.mayArriveLate = c.mayArriveLate || unanswered
+	case unanswered: // after its release, which may be in flight
+		e.spawn(func() { e.cleanLater(key, token, e.now(), nil) })
+	default:
+		e.spawn(func() { e.sendCancel(key, token) })
+	}
 }

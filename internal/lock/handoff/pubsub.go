@@ -10,46 +10,49 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// engineChannel begins the name of every channel of an engine; the process's id follows.
+// engineChannel begins the name of every channel of an engine, after [Options.Prefix]; the process's id follows.
 const engineChannel = "lock:engine:"
 
-// posts receive the messages to this process: one connection, in a cluster one for each master whose locks are waited for.
-type posts struct {
+// subscriber receives the messages to this process: through one connection, in a cluster through one for each master that has locks with
+// waiters of this process.
+type subscriber struct {
 	e       *Engine
-	own     string // channel, or the beginning of its name
+	prefix  string // channel, or the beginning of its name
 	mu      sync.Mutex
-	byNode  map[string]*post
+	byNode  map[string]*nodeSubscriber
 	closed  bool
 	running sync.WaitGroup
 }
 
-// post listens at one node.
-type post struct {
-	at       string // its place in byNode
-	node     func() *redis.PubSub
-	ps       *redis.PubSub
-	channels map[string]*channel
-	swept    time.Duration
-	changed  chan struct{} // closed when a channel has changed
-	broken   bool          // its connection was lost, and no channel has been confirmed since
-	doubted  bool          // it missed a message, or was lost, and is to be replaced
-	rested   time.Duration // when it was last given up for having missed a message
+// nodeSubscriber is the subscriber's connection to one node.
+type nodeSubscriber struct {
+	addr         string // its key in byNode
+	connect      func() *redis.PubSub
+	ps           *redis.PubSub
+	channels     map[string]*channel
+	sweptAt      time.Duration
+	changed      chan struct{} // closed when a channel has changed
+	disconnected bool          // its connection was lost, and no channel has been confirmed since
+	suspect      bool          // it missed a message, or was lost, and must be replaced
+	suspectedAt  time.Duration // when it last became suspect because of a missed message
 }
 
-// channel is one that is subscribed to.
+// channel is a subscription to one channel.
 type channel struct {
-	heard bool          // the server has confirmed it, on this connection
-	since time.Duration // when it did
-	used  time.Duration // when somebody last waited for a message through it
+	confirmed bool          // the server has confirmed it on this connection
+	since     time.Duration // when it did
+	used      time.Duration // when a contender last needed it
 }
 
-func (p *posts) init(e *Engine) { p.e, p.byNode, p.own = e, map[string]*post{}, engineChannel+e.id }
+func (s *subscriber) init(e *Engine) {
+	s.e, s.byNode, s.prefix = e, map[string]*nodeSubscriber{}, e.o.Prefix+engineChannel+e.id
+}
 
-// channel is where messages about key come.
-func (p *posts) channel(key string) string { return p.own + p.e.tail(key) }
+// channel returns the name of the channel for messages about key.
+func (s *subscriber) channel(key string) string { return s.prefix + s.e.channelSuffix(key) }
 
-// tail ends a channel's name: in a cluster with the hash tag of the key, so that both live at the same node.
-func (e *Engine) tail(key string) string {
+// channelSuffix returns the end of a channel's name: in a cluster the hash tag of the key, so that key and channel are at the same node.
+func (e *Engine) channelSuffix(key string) string {
 	if e.publish == "PUBLISH" {
 		return ""
 	}
@@ -63,7 +66,7 @@ func (e *Engine) moved(err error) {
 	}
 }
 
-// node is the client of the master that has key.
+// node returns the client of the master that has key.
 func (e *Engine) node(ctx context.Context, key string) (redis.UniversalClient, error) {
 	if c, ok := e.c.(*redis.ClusterClient); ok {
 		return c.MasterForKey(ctx, key)
@@ -71,69 +74,70 @@ func (e *Engine) node(ctx context.Context, key string) (redis.UniversalClient, e
 	return e.c, nil
 }
 
-// at names the node for key, "" where there is only one.
-func (p *posts) at(ctx context.Context, key string) (string, redis.UniversalClient, error) {
-	node, err := p.e.node(ctx, key)
-	if c, ok := node.(*redis.Client); ok && err == nil && p.e.publish == "SPUBLISH" {
+// locate returns the address of the node that has key ("" if there is only one server) and its client.
+func (s *subscriber) locate(ctx context.Context, key string) (string, redis.UniversalClient, error) {
+	node, err := s.e.node(ctx, key)
+	if c, ok := node.(*redis.Client); ok && err == nil && s.e.publish == "SPUBLISH" {
 		return c.Options().Addr, node, nil
 	}
 	return "", node, err
 }
 
-// listening says whether a message about key would be heard now. It is asked with the engine's mutex held: a cluster's client
-// that has not yet met its cluster would wait for it.
-func (p *posts) listening(key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.byNode) == 0 {
+// subscribed says whether a message about key would be received now. It is called with the engine's mutex held, so it asks the client for a
+// node only if there is a connection: a cluster client that does not know its cluster yet would block.
+func (s *subscriber) subscribed(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byNode) == 0 {
 		return false
 	}
-	at, _, err := p.at(context.Background(), key)
-	o := p.byNode[at]
-	if err != nil || o == nil {
+	at, _, err := s.locate(context.Background(), key)
+	n := s.byNode[at]
+	if err != nil || n == nil {
 		return false
 	}
-	c := o.channels[p.channel(key)]
+	c := n.channels[s.channel(key)]
 	if c == nil {
 		return false
 	}
-	c.used = p.e.now()
-	return c.heard
+	c.used = s.e.now()
+	return c.confirmed
 }
 
-// join returns when messages about key are heard. Where a server refuses that, it tries again: another may have the key now.
-func (p *posts) join(ctx context.Context, key string) error {
-	name := p.channel(key)
+// awaitSubscribed subscribes to messages about key and returns when the server has confirmed that. If a server refuses, it tries again:
+// another node may have the key now.
+func (s *subscriber) awaitSubscribed(ctx context.Context, key string) error {
+	name := s.channel(key)
 	for rest := time.Duration(0); ; {
-		at, node, err := p.at(ctx, key)
+		at, node, err := s.locate(ctx, key)
 		if err != nil {
 			return err
 		}
-		p.mu.Lock()
-		if p.closed {
-			p.mu.Unlock()
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
 			return ErrClosed
 		}
-		o := p.byNode[at]
-		if o == nil {
-			o = p.open(at, node)
+		n := s.byNode[at]
+		if n == nil {
+			n = s.open(at, node)
 		}
-		c := o.channels[name]
+		c := n.channels[name]
 		known := c != nil
 		if !known {
 			c = &channel{}
-			o.channels[name] = c
+			n.channels[name] = c
 		}
-		c.used = p.e.now()
-		ps, changed, heard := o.ps, o.changed, c.heard
-		p.mu.Unlock()
+		c.used = s.e.now()
+		ps, changed, heard := n.ps, n.changed, c.confirmed
+		s.mu.Unlock()
 		if heard {
 			return nil
 		}
 		if !known {
 			time.Sleep(rest)
 			rest = min(2*rest+tryPause, 100*time.Millisecond)
-			_ = p.subscribe(ps, name) // an error is the listener's as well
+			_ = s.subscribe(ps, name) // the listener gets the same error
 		}
 		select {
 		case <-changed:
@@ -143,27 +147,27 @@ func (p *posts) join(ctx context.Context, key string) error {
 	}
 }
 
-// open begins to listen at a node.
-func (p *posts) open(at string, node redis.UniversalClient) *post {
-	o := &post{at: at, channels: map[string]*channel{}, swept: p.e.now(), changed: make(chan struct{})}
-	o.node = func() *redis.PubSub {
-		if p.e.publish == "SPUBLISH" {
+// open connects to a node and starts its listener.
+func (s *subscriber) open(at string, node redis.UniversalClient) *nodeSubscriber {
+	n := &nodeSubscriber{addr: at, channels: map[string]*channel{}, sweptAt: s.e.now(), changed: make(chan struct{})}
+	n.connect = func() *redis.PubSub {
+		if s.e.publish == "SPUBLISH" {
 			return node.SSubscribe(context.Background())
 		}
 		return node.Subscribe(context.Background())
 	}
-	o.ps = o.node()
-	p.byNode[at] = o
-	p.running.Go(func() { p.listen(o) })
-	return o
+	n.ps = n.connect()
+	s.byNode[at] = n
+	s.running.Go(func() { s.listen(n) })
+	return n
 }
 
-// subscribe adds channels; after an error whoever listens subscribes again.
-func (p *posts) subscribe(ps *redis.PubSub, channels ...string) error {
-	if p.e.publish == "PUBLISH" {
+// subscribe adds channels; after an error the listener subscribes again.
+func (s *subscriber) subscribe(ps *redis.PubSub, channels ...string) error {
+	if s.e.publish == "PUBLISH" {
 		return ps.Subscribe(context.Background(), channels...)
 	}
-	for _, c := range channels { // each may be of another slot
+	for _, c := range channels { // each may belong to another slot
 		if err := ps.SSubscribe(context.Background(), c); err != nil {
 			return err
 		}
@@ -173,32 +177,32 @@ func (p *posts) subscribe(ps *redis.PubSub, channels ...string) error {
 
 // missed marks the connections that were subscribed and yet did not bring a message about key that was sent: such a connection may be
 // half-open. The goroutine that listens on it replaces it, because closing it while the client reconnects would block any other caller.
-func (p *posts) missed(key string, since time.Duration) {
+func (s *subscriber) missed(key string, since time.Duration) {
 	const rest = 10 * time.Second
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	name, now := p.channel(key), p.e.now()
-	for _, o := range p.byNode {
-		if o.rested > 0 && now-o.rested <= rest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, now := s.channel(key), s.e.now()
+	for _, n := range s.byNode {
+		if n.suspectedAt > 0 && now-n.suspectedAt <= rest {
 			continue
 		}
-		if c := o.channels[name]; c != nil && c.heard && c.since <= since {
-			o.rested, o.doubted = now, true
+		if c := n.channels[name]; c != nil && c.confirmed && c.since <= since {
+			n.suspectedAt, n.suspect = now, true
 		}
 	}
 }
 
-// close ends the listening and waits for it.
-func (p *posts) close() {
-	p.mu.Lock()
-	p.closed = true
-	all := slices.Collect(maps.Values(p.byNode))
-	p.mu.Unlock()
-	for _, o := range all {
-		p.mu.Lock()
-		ps := o.ps
-		p.mu.Unlock()
+// close ends all listeners and waits for them.
+func (s *subscriber) close() {
+	s.mu.Lock()
+	s.closed = true
+	all := slices.Collect(maps.Values(s.byNode))
+	s.mu.Unlock()
+	for _, n := range all {
+		s.mu.Lock()
+		ps := n.ps
+		s.mu.Unlock()
 		_ = ps.Close()
 	}
-	p.running.Wait()
+	s.running.Wait()
 }

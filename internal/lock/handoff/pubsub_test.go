@@ -15,7 +15,7 @@ import (
 
 // The engine is tested from outside; here is what only a cluster has, whose nodes fail one by one.
 
-// sharded is an engine that listens to shard channels. Nothing is sent to c but that.
+// sharded is an engine that subscribes to shard channels through c, and sends c nothing else.
 func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
 	t.Helper()
 	e, err := New(c, Options{TTL: ttl})
@@ -31,8 +31,8 @@ func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
 	return e
 }
 
-// Who waits for a node that cannot be reached, for longer than an unused channel is kept, hears from it when it is back.
-func TestPostsJoinOutlivesAnOutage(t *testing.T) {
+// A node is out of reach for longer than an unused channel is kept: a waiter of its locks is subscribed again when it is back.
+func TestSubscriptionOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	o := *testenv.Redis(t).Client.Options()
 	var up atomic.Bool
@@ -47,32 +47,32 @@ func TestPostsJoinOutlivesAnOutage(t *testing.T) {
 	time.AfterFunc(time.Second, func() { up.Store(true) })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := e.posts.join(ctx, "k"); err != nil {
+	if err := e.subscriber.awaitSubscribed(ctx, "k"); err != nil {
 		t.Errorf("join = %v, want nil", err)
 	}
 }
 
-// Two connections have missed a message, of two nodes: neither has to wait for the other to be replaced.
-func TestPostsMissAtTwoNodes(t *testing.T) {
+// The connections to two nodes have each missed a message: neither has to wait until the other has been replaced.
+func TestSubscriberMissesAtTwoNodes(t *testing.T) {
 	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
 	keys := []string{"a", "b"}
 	for _, key := range keys {
-		e.posts.byNode[key] = &post{channels: map[string]*channel{e.posts.channel(key): {heard: true}}}
+		e.subscriber.byNode[key] = &nodeSubscriber{channels: map[string]*channel{e.subscriber.channel(key): {confirmed: true}}}
 	}
 	for _, key := range keys {
-		e.posts.missed(key, e.now())
-		if !e.posts.byNode[key].doubted {
+		e.subscriber.missed(key, e.now())
+		if !e.subscriber.byNode[key].suspect {
 			t.Errorf("the connection for %s is not doubted", key)
 		}
 	}
-	clear(e.posts.byNode)
+	clear(e.subscriber.byNode)
 }
 
-// What is renewed by one command has one slot and one script, whatever its keys are called.
-func TestBatchOfANameLikeAnothers(t *testing.T) {
+// The locks that one command renews have one slot and one script, whatever their keys are.
+func TestRenewalGroupOfSimilarNames(t *testing.T) {
 	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
-	reader, other := &line{key: "a", mode: reading}, &line{key: "a readers", mode: exclusive}
-	if e.batch(reader) == e.batch(other) {
-		t.Errorf("a read of %q and a lock of %q are both of batch %q", reader.key, other.key, e.batch(other))
+	reader, other := &contender{key: "a", mode: reading}, &contender{key: "a readers", mode: exclusive}
+	if e.renewalGroup(reader) == e.renewalGroup(other) {
+		t.Errorf("a read of %q and a lock of %q are both of batch %q", reader.key, other.key, e.renewalGroup(other))
 	}
 }

@@ -168,9 +168,9 @@ func TestEngineStateMachine(t *testing.T) {
 
 // stateMachine runs in a bubble, and returns how many sequences of actions it has checked.
 func stateMachine(t *testing.T) (runs int) {
-	m, wires := network(t, 2)
+	m, links := network(t, 2)
 	var lockers []lock.Locker
-	for _, w := range wires {
+	for _, w := range links {
 		e := w.process(t, handoff.Options{})
 		lockers = append(lockers, e.Handoff(), e.Fair())
 	}

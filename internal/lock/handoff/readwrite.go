@@ -9,28 +9,27 @@ import (
 	"lastitem/internal/lock"
 )
 
-// ErrUpgrade says that a lock was asked for within a hold of the same key that covers less, as a write within a read. To wait
-// would be forever: two readers that both want to write wait for each other. Release the read, write, and check again.
+// ErrUpgrade means that Acquire was called within a hold of the same key that includes less, as a write within a read. Waiting could be a
+// deadlock: two readers that both want to write wait for each other. Release the read, acquire the write, and check the data again.
 var ErrUpgrade = errors.New("lock: a read cannot become a write")
 
-// ReadWrite is a lock that many readers share, or one writer has. Its two [lock.Locker]s serve the callers of all processes in the
-// order in which they reached Redis; readers that follow each other enter together. Nobody overtakes a writer that
-// waits, so a stream of readers does not starve it.
+// ReadWrite is a lock that many readers share, or one writer holds. Its two [lock.Locker]s serve the callers of all processes in the order
+// in which they reached Redis; adjacent readers get in together. Nobody overtakes a waiting writer, so a stream of readers does not starve it.
 //
-//	reader A  acquire: in              ... release: the last one out tells B's process
-//	writer B     acquire: takes the gate, A is in: waits .. in ... release: the next ones, C and D, are let in
-//	reader C        acquire: queues behind B's gate ............... in
-//	reader D           acquire: queues ............................ in
+//	reader A  acquire: in                ... release: the last reader to leave notifies B's process
+//	writer B     acquire: owns the write lock, waits for A .. in ... release: C and D are next, and get in
+//	reader C        acquire: queues ................................. in
+//	reader D           acquire: queues .............................. in
 //
-// The gate is the engine's lock, a writer keeps it while it holds, a reader passes it. Free, either costs two commands; what
-// was waited for comes by message, as with [Engine.Fair]. Each reader has an expiry of its own, by the server's clock, so
-// that a dead one keeps a writer out for its TTL, whatever the others do.
+// The write lock is the engine's lock. A writer owns it from before the last readers have left; a reader gets in only while it is free. A
+// free lock costs two commands either way. Grants to waiters come by message, as with [Engine.Fair]. Each reader has its own expiry, by the
+// server's clock, so a dead reader keeps a writer out for its TTL, whatever the other readers do.
 //
-// Through a lease's context a read within a read, and either within a write, is counted and costs no command. A write within
-// a read is [ErrUpgrade] at once. Without the context a second read may queue behind a writer who waits for the first.
+// Through a lease's context a read within a read, and a read or write within a write, is counted and costs no command. A write within a read
+// fails at once with [ErrUpgrade]. Without that context a second read may queue after a writer that waits for the first read.
 //
-// The fence of a write is higher than that of every read before it, and lower than that of every read after it; readers
-// between the same two writes may have the same. So the data can refuse what is stale of either kind.
+// The fence of a write is higher than that of every read before it, and lower than that of every read after it; readers between the same two
+// writes may have the same. So the data can refuse stale readers and stale writers.
 //
 // For a key use either this or [Engine.Handoff] and [Engine.Fair]: these do not wait for readers.
 type ReadWrite struct{ e *Engine }
@@ -38,13 +37,13 @@ type ReadWrite struct{ e *Engine }
 // ReadWrite returns the engine's read-write lock.
 func (e *Engine) ReadWrite() ReadWrite { return ReadWrite{e} }
 
-// Read is the lock to share.
+// Read is the lock that readers share.
 func (l ReadWrite) Read() lock.Locker { return modeLocker{l.e, reading} }
 
-// Write is the lock to have alone.
+// Write is the exclusive lock.
 func (l ReadWrite) Write() lock.Locker { return modeLocker{l.e, writing} }
 
-// mode is what a line wants.
+// mode is the kind of lock that a contender wants.
 type mode uint8
 
 const (
@@ -54,10 +53,10 @@ const (
 	writing
 )
 
-// shares says whether others of the same key may be readers.
+// shares says whether the lock of this mode is a read-write lock.
 func (m mode) shares() bool { return m == reading || m == writing }
 
-// covers says whether a hold of this mode is enough for who asks for the other one within it.
+// covers says whether a hold of this mode includes one of the other mode.
 func (m mode) covers(other mode) bool {
 	switch m {
 	case writing:
@@ -98,7 +97,7 @@ func engineRWScript(source string) *script {
 	return engineScript(include(source, "rw_admit.lua", engineRWAdmitSource))
 }
 
-// modeScripts are what a line of a mode sends.
+// modeScripts are the scripts for the contenders of a mode.
 type modeScripts struct{ acquire, release, cancel, renew *script }
 
 func (m mode) scripts() modeScripts {
@@ -112,7 +111,7 @@ func (m mode) scripts() modeScripts {
 	}
 }
 
-// modeOf tells from a token alone how it is cancelled: a reader's reserves no fencing token.
+// modeOf tells from a token how its attempt is cancelled: a reader's reserves no fencing token.
 func modeOf(token string) mode {
 	if part := strings.Split(token, "."); len(part) == 4 && part[2] == "0" {
 		return reading
@@ -120,12 +119,12 @@ func modeOf(token string) mode {
 	return exclusive
 }
 
-// fences is how many fencing tokens a grant reserves: one for each who may hold it in turn, and two for a writer, of which
-// it has the second. The first is that of the readers before it, who reserve none.
-func (l *line) fences() int {
-	switch l.mode {
+// fences is how many fencing tokens a grant reserves: one for each holder in turn. A writer reserves two and has the second; the first
+// belongs to the readers before it, which reserve none.
+func (c *contender) fences() int {
+	switch c.mode {
 	case handingOff:
-		return l.e.o.Cohort
+		return c.e.o.Cohort
 	case reading:
 		return 0
 	case writing:
@@ -135,34 +134,36 @@ func (l *line) fences() int {
 	}
 }
 
-// firstFence is the first to give out of those that a grant has reserved, of which last is the last.
-func (l *line) firstFence(last uint64) uint64 {
-	if l.mode == writing {
+// firstFence returns the first fencing token that a grant gives out; last is the last that it has reserved.
+func (c *contender) firstFence(last uint64) uint64 {
+	if c.mode == writing {
 		return last
 	}
-	return last - uint64(l.fences()) + 1
+	return last - uint64(c.fences()) + 1
 }
 
-// heldKey is the key that a hold of l keeps alive.
-func (l *line) heldKey() string {
-	if l.mode == reading {
-		return readersKey(l.key)
+// heldKey is the key that a hold of c keeps alive.
+func (c *contender) heldKey() string {
+	if c.mode == reading {
+		return readersKey(c.key)
 	}
-	return l.key
+	return c.key
 }
 
-// The marks of a message that grants something, put before its fence: in as a reader, has the gate and nobody is in, has the
-// gate while readers are in. Without one it is the gate, and nothing is said about readers.
+// The marks of a grant message, before its fence: a read, the write lock while no reader is in, the write lock while readers are in. Without a
+// mark the message grants the lock, and says nothing about readers.
 const (
 	markRead  = "r"
 	markAlone = "w"
 	markDrain = "d"
-	marks     = markRead + markAlone + markDrain
+	// markEvicted takes the lock away: see force.go. The other words of the message are as in a grant.
+	markEvicted = "x"
+	marks       = markRead + markAlone + markDrain + markEvicted
 )
 
-// told says whether a message with this mark is all that l needs. Else it asks.
-func (l *line) told(mark string) bool {
-	switch l.mode {
+// sufficient says whether a message with this mark tells c all that it needs. Otherwise c sends an acquire.
+func (c *contender) sufficient(mark string) bool {
+	switch c.mode {
 	case reading:
 		return mark == markRead
 	case writing:
@@ -172,33 +173,34 @@ func (l *line) told(mark string) bool {
 	}
 }
 
-// drain lets a writer that has the gate wait until the readers have left. The last one to leave sends a message; should it
-// be lost, or a reader be dead, the writer asks again when the first of them expires, or as often as a poll would. That
-// also renews the gate, which was confirmed at a.sent for ttl. The mutex is held.
-func (e *Engine) drain(l *line, a answer, ttl time.Duration) {
-	e.unwatch(l)
-	l.phase, l.asked, l.serverTime, l.until = draining, a.sent, a.time, trust(a.sent, ttl)
-	e.schedule(&l.alarm, min(e.now()+e.nextPoll(a.ttl), a.sent+ttl*2/5))
-	e.expel(l, true)
+// drain has a writer that owns the write lock wait until the readers have left. The last reader to leave sends a message. If it is lost, or a
+// reader is dead, another acquire finds out, when the first reader expires or as often as a poll would. That also renews the write lock,
+// which was confirmed at a.sent for ttl. The mutex is held.
+func (e *Engine) drain(c *contender, because event, a answer, ttl time.Duration) {
+	e.unwatch(c)
+	c.setState(draining, because)
+	c.confirmedAt, c.serverTime, c.validUntil = a.sent, a.time, validUntil(a.sent, ttl)
+	e.schedule(&c.alarm, min(e.now()+e.nextPoll(a.ttl), a.sent+ttl*2/5))
+	e.rejectOverdue(c, true)
 }
 
-// granted takes a message that told l all that it needs. The mutex is held.
-func (e *Engine) granted(l *line, mark string, a answer) {
-	if mark == markDrain && l.mode == writing {
-		e.drain(l, a, e.claim)
+// onGrant handles a message that is sufficient for c. The mutex is held.
+func (e *Engine) onGrant(c *contender, mark string, a answer) {
+	if mark == markDrain && c.mode == writing {
+		e.drain(c, byMessage, a, c.grantTimeout())
 		return
 	}
-	e.grant(l, a.fence, a.sent, e.claim)
+	e.grant(c, byMessage, a.fence, a.sent, e.grantTimeout)
 }
 
-// askAgain asks what has become of l's bid, after the answer that is under way, if any. The mutex is held.
-func (e *Engine) askAgain(l *line) {
-	e.unwatch(l)
-	if l.phase == asking {
-		l.repeat = true
+// reacquire sends another acquire for c's token, after the reply to the one that is in flight, if any. The mutex is held.
+func (e *Engine) reacquire(c *contender, because event) {
+	e.unwatch(c)
+	if c.state == asking {
+		c.acquireAgain = true
 		return
 	}
-	e.unschedule(&l.alarm)
-	l.phase, l.anew = asking, true
-	e.ask(l)
+	e.unschedule(&c.alarm)
+	c.setState(asking, because)
+	e.sendAnotherAcquire(c)
 }

@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/lock/locktest"
 )
 
-// Many may look at the stock at once; who deducts is alone, and checks again under the write lock.
+// Many readers may read the stock at once; a deduction is exclusive, and checks again under the write lock.
 func ExampleReadWrite() {
 	_, client, stop := locktest.EmbeddedRedis()
 	defer stop()

@@ -20,8 +20,8 @@ import (
 	"lastitem/internal/lock/locktest"
 )
 
-// congregation are the readers and the writers that think they are in.
-type congregation struct {
+// rwHolders are the readers and writers whose leases are valid.
+type rwHolders struct {
 	t           *testing.T
 	mu          sync.Mutex
 	in          map[lock.Lease]bool // true = writes
@@ -30,7 +30,7 @@ type congregation struct {
 	writes      int
 }
 
-func (c *congregation) enter(l lock.Lease, write bool) {
+func (c *rwHolders) enter(l lock.Lease, write bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.Context().Err() != nil {
@@ -53,32 +53,32 @@ func (c *congregation) enter(l lock.Lease, write bool) {
 	}
 }
 
-func (c *congregation) leave(l lock.Lease) {
+func (c *rwHolders) leave(l lock.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.in, l)
 }
 
-// Connections are cut, stall, lose requests or answers at random, in virtual time: a writer is never beside anybody.
+// Connections are cut, stall, lose requests or replies at random, in virtual time: a writer never shares the lock.
 // LOCK_TEST_CUTS and LOCK_TEST_SEED set how often and which.
 func TestReadWriteRandomCuts(t *testing.T) {
 	cuts, seed := number("LOCK_TEST_CUTS", 300), number("LOCK_TEST_SEED", rand.Uint64())
 	t.Logf("LOCK_TEST_SEED=%d LOCK_TEST_CUTS=%d", seed, cuts)
-	synctest.Test(t, func(t *testing.T) { mingleUnderCuts(t, cuts, seed) })
+	synctest.Test(t, func(t *testing.T) { rwRandomCuts(t, cuts, seed) })
 }
 
-// mingleUnderCuts returns how many reads and writes there were.
-func mingleUnderCuts(t *testing.T, cuts, seed uint64) int {
+// rwRandomCuts returns the number of reads and writes.
+func rwRandomCuts(t *testing.T, cuts, seed uint64) int {
 	const leaseTTL = 300 * time.Millisecond
-	m, wires := network(t, 3)
-	c := &congregation{t: t, in: map[lock.Lease]bool{}}
+	m, links := network(t, 3)
+	c := &rwHolders{t: t, in: map[lock.Lease]bool{}}
 	ctx, stop := context.WithCancel(context.Background())
 	var es []*handoff.Engine
-	for _, w := range wires {
+	for _, w := range links {
 		es = append(es, w.process(t, handoff.Options{TTL: leaseTTL}))
 	}
 	for i, e := range es { // while the network is whole, see processOn
-		listens(t, e.Fair(), es[(i+1)%len(es)].Fair())
+		subscribe(t, e.Fair(), es[(i+1)%len(es)].Fair())
 	}
 	var wg sync.WaitGroup
 	for i, e := range es {
@@ -87,7 +87,7 @@ func mingleUnderCuts(t *testing.T, cuts, seed uint64) int {
 			r := rand.New(rand.NewPCG(seed, uint64(10*i+g)))
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					visit(ctx, rw, c, r)
+					readOrWriteOnce(ctx, rw, c, r)
 				}
 			})
 		}
@@ -95,11 +95,11 @@ func mingleUnderCuts(t *testing.T, cuts, seed uint64) int {
 	r := rand.New(rand.NewPCG(seed, 1000))
 	for range cuts {
 		time.Sleep(time.Duration(r.IntN(80)) * time.Millisecond)
-		w := wires[r.IntN(len(wires))]
+		w := links[r.IntN(len(links))]
 		if fault := r.IntN(5); fault == 4 {
 			w.slow.Store(int64(90 * time.Millisecond))
 		} else {
-			[]*atomic.Bool{&w.down, &w.replies, &w.calls, &w.deaf}[fault].Store(true)
+			[]*atomic.Bool{&w.down, &w.replies, &w.calls, &w.dropsMessages}[fault].Store(true)
 			w.cut()
 		}
 		time.Sleep(time.Duration(r.IntN(int(2*leaseTTL/time.Millisecond))) * time.Millisecond)
@@ -115,12 +115,12 @@ func mingleUnderCuts(t *testing.T, cuts, seed uint64) int {
 		t.Errorf("%d reads and %d writes during %d cuts: too few to tell", c.reads, c.writes, cuts)
 	}
 	time.Sleep(10 * time.Second)
-	nobody(t, m, "k{1}")
+	rwNothingLeft(t, m, "k{1}")
 	return c.reads + c.writes
 }
 
-// visit reads or writes once, for a random time, waits and gives up as its dice have it.
-func visit(ctx context.Context, rw handoff.ReadWrite, c *congregation, r *rand.Rand) {
+// readOrWriteOnce reads or writes once, for a random time. It gives up after a random time.
+func readOrWriteOnce(ctx context.Context, rw handoff.ReadWrite, c *rwHolders, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(2000))*time.Millisecond)
 	defer cancel()
 	l, write := rw.Read(), r.IntN(3) == 0
@@ -145,8 +145,8 @@ func visit(ctx context.Context, rw handoff.ReadWrite, c *congregation, r *rand.R
 	_ = lease.Release(ctx)
 }
 
-// nobody fails where a lock that nobody wants has an owner, a queue or readers.
-func nobody(t rapid.TB, m *miniredis.Miniredis, key string) {
+// rwNothingLeft fails if a free lock without waiters has an owner, a queue or readers.
+func rwNothingLeft(t rapid.TB, m *miniredis.Miniredis, key string) {
 	keys := handoff.KeysOf(key)
 	for _, k := range []string{keys.Lock, keys.Queue, keys.Readers} {
 		if m.Exists(k) {
@@ -197,7 +197,7 @@ func (s *rwModel) enter(t *rapid.T, l lock.Lease, write bool) {
 	s.in = append(s.in, &rwLease{Lease: l, write: write})
 }
 
-// settle checks that who may be in now, and nobody else, got in.
+// settle checks that exactly the readers and writers that the model admits were granted the lock.
 func (s *rwModel) settle(t *rapid.T) {
 	synctest.Wait()
 	for len(s.queue) > 0 && s.admits(s.queue[0].write) {
@@ -316,7 +316,7 @@ func (s *rwModel) time(t *rapid.T) {
 	s.settle(t)
 }
 
-// lose lets somebody delete the lock, or all readers.
+// lose deletes the lock, or all readers, as an operator might.
 func (s *rwModel) lose(t *rapid.T) {
 	l := s.in[s.one(t)]
 	if keys := handoff.KeysOf(s.key); l.write {
@@ -344,16 +344,16 @@ func TestReadWriteStateMachine(t *testing.T) {
 
 // rwStateMachine returns how many sequences it has run.
 func rwStateMachine(t *testing.T) (runs int) {
-	m, wires := network(t, 2)
+	m, links := network(t, 2)
 	var rw []handoff.ReadWrite
-	for _, w := range wires {
+	for _, w := range links {
 		rw = append(rw, w.process(t, handoff.Options{}).ReadWrite())
 	}
 	rapid.Check(bubbled{t}, func(t *rapid.T) {
 		runs++
 		s := &rwModel{m: m, rw: rw, key: fmt.Sprintf("k{%d}", runs)}
 		t.Repeat(s.actions())
-		for _, w := range s.queue { // a writer that leaves may let in readers behind it, before they leave too
+		for _, w := range s.queue { // a writer that leaves may admit the readers after it, before they leave too
 			w.cancel()
 			select {
 			case <-w.failed:
@@ -365,7 +365,7 @@ func rwStateMachine(t *testing.T) (runs int) {
 			_ = l.Release(context.Background())
 		}
 		synctest.Wait()
-		nobody(t, m, s.key)
+		rwNothingLeft(t, m, s.key)
 	})
 	return runs
 }
@@ -373,8 +373,8 @@ func rwStateMachine(t *testing.T) (runs int) {
 // Five hundred readers of one key share their renewals, a hundred to a command.
 func TestReadWriteRenewalsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, wires := network(t, 1)
-		c, counted := wires[0].client(), &spy{}
+		m, links := network(t, 1)
+		c, counted := links[0].client(), &spy{}
 		t.Cleanup(func() { _ = c.Close() })
 		c.AddHook(counted)
 		rw := engine(t, c, handoff.Options{}).ReadWrite()

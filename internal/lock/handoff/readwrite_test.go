@@ -20,15 +20,15 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// rwPatience is how long anything may take that must happen.
-const rwPatience = testenv.Still
+// maxWait bounds how long a test waits for what must happen.
+const maxWait = testenv.Still
 
-// until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for start := time.Now(); !ok(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > rwPatience {
-			t.Fatalf("not within %s: %s", rwPatience, what)
+		if time.Since(start) > maxWait {
+			t.Fatalf("not within %s: %s", maxWait, what)
 		}
 	}
 }
@@ -46,11 +46,11 @@ func async(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 	return got, failed
 }
 
-// queueing acquires in the background, and returns when so many wait in Redis, or have the gate and wait for readers.
+// queueing acquires in the background, and returns when so many tokens wait in Redis, or wait for readers as the owner.
 func queueing(t *testing.T, s *testenv.RedisServer, l lock.Locker, key string, waiting int) chan lock.Lease {
 	t.Helper()
 	got, failed := async(t.Context(), l, key)
-	until(t, fmt.Sprintf("%d wait", waiting), func() bool {
+	eventually(t, fmt.Sprintf("%d wait", waiting), func() bool {
 		select {
 		case err := <-failed:
 			t.Fatalf("Acquire: %v", err)
@@ -71,7 +71,7 @@ func served(t *testing.T, what string, got chan lock.Lease) lock.Lease {
 	select {
 	case lease := <-got:
 		return lease
-	case <-time.After(rwPatience):
+	case <-time.After(maxWait):
 		t.Fatalf("%s did not get in", what)
 		return nil
 	}
@@ -84,7 +84,7 @@ func released(t *testing.T, l lock.Lease) {
 	}
 }
 
-// busy fails when somebody could get in who must not.
+// busy fails if the lock can be acquired.
 func busy(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	if _, err := locktest.TryOnce(l, key); !errors.Is(err, lock.ErrBusy) {
@@ -136,8 +136,8 @@ func TestReadWriteCosts(t *testing.T) {
 	})
 }
 
-// party checks that a writer is alone and that fences tell between which writes a reader is.
-type party struct {
+// rwJudge checks that a writer is alone and that a reader's fence lies between those of the writes before and after it.
+type rwJudge struct {
 	t                *testing.T
 	readers, writers atomic.Int64
 	most             atomic.Int64 // readers at once
@@ -145,7 +145,7 @@ type party struct {
 	read, wrote      uint64
 }
 
-func (p *party) enter(l lock.Lease, write bool) {
+func (p *rwJudge) enter(l lock.Lease, write bool) {
 	if write {
 		if w, r := p.writers.Add(1), p.readers.Load(); w != 1 || r != 0 {
 			p.t.Errorf("%d writers beside %d readers", w, r)
@@ -167,7 +167,7 @@ func (p *party) enter(l lock.Lease, write bool) {
 	}
 }
 
-func (p *party) leave(write bool) {
+func (p *rwJudge) leave(write bool) {
 	if write {
 		p.writers.Add(-1)
 	} else {
@@ -177,7 +177,7 @@ func (p *party) leave(write bool) {
 
 // release releases a hold of no more than a ping. If that is lost, the message says whether the machine stood still for as long as a
 // grant by message lasts, or the wall clock, by which Redis expires keys, moved.
-func (p *party) release(l lock.Lease, write bool, since time.Time) {
+func (p *rwJudge) release(l lock.Lease, write bool, since time.Time) {
 	held := time.Since(since)
 	if err := l.Release(p.t.Context()); err != nil {
 		moved := time.Now().Round(0).Sub(since.Round(0)) - time.Since(since)
@@ -185,14 +185,15 @@ func (p *party) release(l lock.Lease, write bool, since time.Time) {
 	}
 }
 
-// mingle lets readers and writers of four engines come and go.
-func mingle(t *testing.T, s *testenv.RedisServer, c func() *redis.Client) {
+// readersAndWriters has readers and writers of four engines acquire and release.
+func readersAndWriters(t *testing.T, s *testenv.RedisServer, c func() *redis.Client) {
 	t.Helper()
 	key := s.Prefix + t.Name() + "{1}"
-	p := &party{t: t}
+	p := &rwJudge{t: t}
+	ctx, entered := testenv.Progress(t, testenv.Still)
 	var wg sync.WaitGroup
 	for range 4 {
-		rw := engine(t, c(), handoff.Options{GrantTimeout: patient}).ReadWrite()
+		rw := engine(t, c(), patient(handoff.Options{})).ReadWrite()
 		for g := range 8 {
 			wg.Go(func() {
 				for i := range 40 {
@@ -201,19 +202,17 @@ func mingle(t *testing.T, s *testenv.RedisServer, c func() *redis.Client) {
 					if write {
 						l = rw.Write()
 					}
-					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 					lease, err := l.Acquire(ctx, key)
 					if err != nil {
-						t.Errorf("Acquire: %v", err)
-						cancel()
+						t.Errorf("Acquire: %v (%v)", err, context.Cause(ctx))
 						return
 					}
+					entered()
 					since := time.Now()
 					p.enter(lease, write)
 					s.Client.Ping(ctx)
 					p.leave(write)
 					p.release(lease, write, since)
-					cancel()
 				}
 			})
 		}
@@ -222,22 +221,22 @@ func mingle(t *testing.T, s *testenv.RedisServer, c func() *redis.Client) {
 	if p.most.Load() < 2 {
 		t.Error("no two readers were in at once")
 	}
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }
 
-// empty fails when a lock that nobody wants has an owner, a queue or readers for more than a moment.
-func empty(t *testing.T, s *testenv.RedisServer, key string) {
+// rwNothingLeftOn fails if a free lock without waiters has an owner, a queue or readers for more than a moment.
+func rwNothingLeftOn(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
-	left(t, s, key)
-	until(t, "no reader left behind", func() bool {
+	nothingLeftOn(t, s, key)
+	eventually(t, "no reader left behind", func() bool {
 		return s.Client.Exists(context.Background(), handoff.KeysOf(key).Readers).Val() == 0
 	})
 }
 
-func TestReadWriteMingle(t *testing.T) {
+func TestReadWriteExclusion(t *testing.T) {
 	s := testenv.Redis(t)
 	counted := &spy{}
-	mingle(t, s, func() *redis.Client {
+	readersAndWriters(t, s, func() *redis.Client {
 		c := locktest.RedisClient(t, s)
 		c.AddHook(counted)
 		return c
@@ -247,14 +246,14 @@ func TestReadWriteMingle(t *testing.T) {
 	}
 }
 
-// Every script arrives twice, and the second answer is the one that counts.
+// Every script arrives twice, and the engine gets the second reply.
 func TestReadWriteScriptsSentTwice(t *testing.T) {
 	servers := map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis}
 	for server, give := range servers {
 		t.Run(server, func(t *testing.T) {
 			s, twice := give(t), &spy{}
-			twice.again.Store(true)
-			mingle(t, s, func() *redis.Client {
+			twice.resend.Store(true)
+			readersAndWriters(t, s, func() *redis.Client {
 				o, err := redis.ParseURL(s.URL)
 				if err != nil {
 					t.Fatal(err)
@@ -269,7 +268,7 @@ func TestReadWriteScriptsSentTwice(t *testing.T) {
 	}
 }
 
-// Readers come one upon another, so that there is always one: the writer gets in all the same.
+// Readers overlap, so that there is always one: the writer gets in all the same.
 func TestReadWriteWriterIsNotStarved(t *testing.T) {
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
@@ -302,16 +301,16 @@ func TestReadWriteWriterIsNotStarved(t *testing.T) {
 			released(t, lease)
 		case err := <-failed:
 			t.Fatal(err)
-		case <-time.After(rwPatience):
+		case <-time.After(maxWait):
 			t.Fatal("the writer is starved")
 		}
 	}
 	stop()
 	wg.Wait()
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }
 
-// Whoever came first gets in first, whatever they want and wherever they are; neighbouring readers get in together.
+// Readers and writers of all processes get in in the order of arrival; adjacent readers get in together.
 func TestReadWriteOrder(t *testing.T) {
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
@@ -332,7 +331,7 @@ func TestReadWriteOrder(t *testing.T) {
 	released(t, first)
 	fence := first.Fence()
 	for i := 0; i < len(order); {
-		n := 1 // who gets in together
+		n := 1 // how many get in together
 		for order[i] == 'r' && i+n < len(order) && order[i+n] == 'r' {
 			n++
 		}
@@ -354,19 +353,19 @@ func TestReadWriteOrder(t *testing.T) {
 		}
 		fence = in[0].Fence()
 	}
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }
 
-// gone is a client hook that cuts a process off: nothing that it sends arrives.
-type gone struct{ down atomic.Bool }
+// cutOff is a client hook that cuts a process off: nothing that the process sends arrives.
+type cutOff struct{ down atomic.Bool }
 
-func (g *gone) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (g *cutOff) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (g *gone) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (g *cutOff) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (g *gone) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (g *cutOff) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if g.down.Load() {
 			err := &net.OpError{Op: "dial", Err: errors.New("cut off")}
@@ -385,7 +384,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 	key := s.Prefix + "{1}"
 	for name, liveLeavesFirst := range map[string]bool{"outlived": false, "left alone": true} {
 		t.Run(name, func(t *testing.T) {
-			c, cut := locktest.RedisClient(t, s), &gone{}
+			c, cut := locktest.RedisClient(t, s), &cutOff{}
 			c.AddHook(cut)
 			e, err := handoff.New(c, handoff.Options{TTL: leaseTTL})
 			if err != nil {
@@ -408,7 +407,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 				t.Error("the writer got in while the reader still trusted its lease")
 			}
 			if !liveLeavesFirst {
-				until(t, "the dead reader is taken out", func() bool {
+				eventually(t, "the dead reader is taken out", func() bool {
 					return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Readers).Val() == 1
 				})
 				if len(got) > 0 {
@@ -424,7 +423,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 			if err := dead.Release(t.Context()); err == nil {
 				t.Error("Release of a read that ran out = nil")
 			}
-			empty(t, s, key)
+			rwNothingLeftOn(t, s, key)
 		})
 	}
 }
@@ -472,8 +471,8 @@ func TestReadWriteReentry(t *testing.T) {
 		}
 		released(t, l)
 	}
-	empty(t, s, key)
-	empty(t, s, key+"2")
+	rwNothingLeftOn(t, s, key)
+	rwNothingLeftOn(t, s, key+"2")
 	fair := holds(t, e.Fair(), key)
 	if _, err := rw.Write().Acquire(fair.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
 		t.Errorf("a write within a lock that knows no readers = %v, want ErrUpgrade", err)
@@ -506,31 +505,31 @@ func TestReadWriteLostAnswers(t *testing.T) {
 			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 				t.Errorf("Acquire with all answers lost = %v, want ErrUnavailable", err)
 			}
-			empty(t, s, key)
+			rwNothingLeftOn(t, s, key)
 			lease := holds(t, l, key)
 			lost.Left.Store(3)
 			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 				t.Errorf("Release with all answers lost = %v, want unknown", err)
 			}
 			released(t, lease)
-			empty(t, s, key)
+			rwNothingLeftOn(t, s, key)
 		})
 	}
 }
 
-// tape is a client hook that remembers the scripts sent, so that a test can let one arrive late.
-type tape struct {
+// recorder is a client hook that records the scripts sent, so that a test can deliver one of them late.
+type recorder struct {
 	mu   sync.Mutex
 	sent [][]any
 }
 
-func (p *tape) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (p *recorder) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (p *tape) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (p *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (p *tape) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (p *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if strings.HasPrefix(cmd.Name(), "evalsha") {
 			p.mu.Lock()
@@ -541,10 +540,10 @@ func (p *tape) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// The first of two sendings of an acquire arrives when the read is over: it lets no ghost in.
+// The first of two sendings of an acquire arrives when the read is over: it grants nothing.
 func TestReadWriteLateAcquire(t *testing.T) {
 	s := testenv.Redis(t)
-	c, lost, sent, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, &tape{}, s.Prefix+"{1}"
+	c, lost, sent, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, &recorder{}, s.Prefix+"{1}"
 	l := engine(t, c, handoff.Options{}).ReadWrite().Read()
 	locktest.Warm(t, l, key)
 	c.AddHook(sent)
@@ -560,41 +559,41 @@ func TestReadWriteLateAcquire(t *testing.T) {
 	if n := s.Client.Exists(t.Context(), handoff.KeysOf(key).Readers).Val(); n != 0 {
 		t.Error("a read that is over got in again")
 	}
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }
 
-// holdUp is a client hook that keeps back the answer to one script until it is let go.
-type holdUp struct {
+// delayedReply is a client hook that keeps back the reply to one script until deliver is closed.
+type delayedReply struct {
 	next    atomic.Bool // the next one
 	arrived chan struct{}
-	letGo   chan struct{}
+	deliver chan struct{}
 }
 
-func (h *holdUp) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h *delayedReply) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (h *holdUp) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h *delayedReply) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (h *holdUp) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (h *delayedReply) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if strings.HasPrefix(cmd.Name(), "evalsha") && h.next.CompareAndSwap(true, false) {
 			close(h.arrived)
-			<-h.letGo
+			<-h.deliver
 		}
 		return err
 	}
 }
 
-// The message that lets a reader in overtakes the answer to its acquire, which says that it queues.
+// The message that grants a read overtakes the reply to its acquire, which says that it is queued.
 func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
 	for name, holder := range map[string]string{"let in": "rw-write", "given the gate": "fair"} {
 		t.Run(name, func(t *testing.T) {
 			s := testenv.Redis(t)
 			key := s.Prefix + t.Name() + "{1}"
-			a, c, sent := engine(t, locktest.RedisClient(t, s), handoff.Options{}), locktest.RedisClient(t, s), &tape{}
-			h := &holdUp{arrived: make(chan struct{}), letGo: make(chan struct{})}
+			a, c, sent := engine(t, locktest.RedisClient(t, s), handoff.Options{}), locktest.RedisClient(t, s), &recorder{}
+			h := &delayedReply{arrived: make(chan struct{}), deliver: make(chan struct{})}
 			b := engine(t, c, handoff.Options{})
 			l := b.ReadWrite().Read()
 			held := holds(t, pick(a, holder), key)
@@ -617,21 +616,21 @@ func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
 				if err := s.Client.Do(t.Context(), sent.sent[0]...).Err(); err != nil { // it was sent twice, for all one knows
 					t.Fatal(err)
 				}
-				close(h.letGo)
-			} else { // it asks again, at once and not when it looks next
-				close(h.letGo)
+				close(h.deliver)
+			} else { // it sends another acquire, at once and not with the next poll
+				close(h.deliver)
 				released(t, served(t, "the reader", got))
 				if n := len(sent.sent); n != 3 {
 					t.Errorf("%d scripts, want two acquires and a release", n)
 				}
 			}
-			empty(t, s, key)
+			rwNothingLeftOn(t, s, key)
 			released(t, later)
 		})
 	}
 }
 
-// A waiter that gives up, wherever it is, leaves nothing behind and holds nobody up.
+// A waiter that gives up, in any state, leaves nothing behind and delays no other waiter.
 func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 	s := testenv.Redis(t)
 	for name, c := range map[string]struct{ holds, waits string }{
@@ -647,7 +646,7 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 				got, failed := async(ctx, pick(b, c.waits), key)
 				keys := handoff.KeysOf(key)
 				if when != "at once" {
-					until(t, "it waits", func() bool {
+					eventually(t, "it waits", func() bool {
 						return s.Client.ZCard(t.Context(), keys.Queue).Val() == 1 ||
 							c.holds == "rw-read" && s.Client.Exists(t.Context(), keys.Lock).Val() == 1
 					})
@@ -667,17 +666,17 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 					if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
 						t.Errorf("Acquire = %v, want ErrBusy and Canceled", err)
 					}
-				case <-time.After(rwPatience):
+				case <-time.After(maxWait):
 					t.Fatal("Acquire did not return")
 				}
-				if when == "waiting" && c.holds == "rw-read" { // readers behind the writer who gave up
+				if when == "waiting" && c.holds == "rw-read" { // readers queued after the writer that gave up
 					released(t, served(t, "the reader behind it", next))
 				}
 				released(t, held)
 				if when == "waiting" && c.holds == "rw-write" {
 					released(t, served(t, "the reader behind it", next))
 				}
-				empty(t, s, key)
+				rwNothingLeftOn(t, s, key)
 			})
 		}
 	}
@@ -693,9 +692,9 @@ func TestReadWriteClose(t *testing.T) {
 	rw := e.ReadWrite()
 	lease := holds(t, rw.Read(), key)
 	draining, drained := async(context.Background(), rw.Write(), key)
-	until(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
+	eventually(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
 	waiting, waited := async(context.Background(), rw.Read(), key)
-	until(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+	eventually(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 	if err := e.Close(t.Context()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -715,10 +714,10 @@ func TestReadWriteClose(t *testing.T) {
 		t.Error("the read outlived its engine")
 	}
 	released(t, lease)
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }
 
-// More readers than one script lets in: the last of them lets in the rest.
+// More readers than one script admits: the last of them admits the rest.
 func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	s := testenv.Redis(t)
 	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
@@ -732,7 +731,7 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 		one, _ := async(t.Context(), rw.Read(), key)
 		got = append(got, one)
 	}
-	until(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
+	eventually(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
 	released(t, held)
 	var in []lock.Lease
 	for _, one := range got {
@@ -745,10 +744,10 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	for _, lease := range in {
 		released(t, lease)
 	}
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }
 
-// A writer whose wait is over while readers are in gives up the gate.
+// A writer whose wait runs out while readers are in gives up its ownership.
 func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 	s := testenv.Redis(t)
 	rw, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
@@ -757,7 +756,7 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 		if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), wait), key); !errors.Is(err, lock.ErrBusy) {
 			t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", wait, err)
 		}
-		until(t, "the gate is open", func() bool {
+		eventually(t, "the gate is open", func() bool {
 			lease, err := locktest.TryOnce(rw.Read(), key)
 			if err == nil {
 				released(t, lease)
@@ -766,7 +765,7 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 		})
 	}
 	released(t, held)
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }
 
 // The set of readers does not outlive the last of them, also where engines have different TTLs.
@@ -780,5 +779,5 @@ func TestReadWriteReadersExpire(t *testing.T) {
 	}
 	released(t, long)
 	released(t, short)
-	empty(t, s, key)
+	rwNothingLeftOn(t, s, key)
 }

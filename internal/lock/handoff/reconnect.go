@@ -13,41 +13,41 @@ import (
 	"lastitem/internal/lock/lease"
 )
 
-// doubt records that Redis may no longer be the server that granted the holds. A lost connection or a missing answer raises a doubt: the
-// server may have restarted empty, or a replica that does not know a lock may have taken over. When the server answers again, all holds
-// that were confirmed before the doubt are renewed at once. So a holder that has lost its lock learns it within a second, not only with its
+// failoverWatch records that Redis may no longer be the server that granted the holds. A lost connection or a missing reply makes it suspect
+// that: the server may have restarted empty, or a replica that does not know a lock may have taken over. When the server answers again, all
+// holds that were confirmed before that are renewed at once. So a holder that has lost its lock learns it within a second, not only with its
 // next regular renewal. Times are on the engine's clock.
-type doubt struct {
-	epoch   time.Time
-	since   atomic.Int64  // when the last doubt was raised
-	settled atomic.Int64  // the last doubt that was settled
-	stale   atomic.Uint32 // how many connections the client's pool had discarded when it last dialed
+type failoverWatch struct {
+	epoch       time.Time
+	suspectedAt atomic.Int64  // when a failover was last suspected
+	confirmedAt atomic.Int64  // the last suspectedAt after which the holds were confirmed
+	staleConns  atomic.Uint32 // how many connections the client's pool had discarded when it last dialed
 }
 
-// doubtRest is how long settle waits for further doubts before it renews the holds: a fault that breaks one connection breaks others.
-const doubtRest = 200 * time.Millisecond
+// confirmDelay is how long confirmIfSuspected waits before it renews the holds: a fault that breaks one connection breaks others.
+const confirmDelay = 200 * time.Millisecond
 
-// raise records a doubt. The next answer has the holds renewed.
-func (d *doubt) raise() { d.since.Store(int64(time.Since(d.epoch))) }
+// suspect records that there may have been a failover. After the next reply the holds are renewed.
+func (d *failoverWatch) suspect() { d.suspectedAt.Store(int64(time.Since(d.epoch))) }
 
-// heard handles the outcome of a call. In a cluster it does nothing, because the outcome says nothing about the other nodes. There the
+// noteReply handles the outcome of a request. In a cluster it does nothing, because the outcome says nothing about the other nodes. There the
 // renewals themselves, which are repeated soon, and the subscribers notice.
-func (e *Engine) heard(err error) {
+func (e *Engine) noteReply(err error) {
 	switch {
 	case e.publish == "SPUBLISH":
-	case doubtful(err):
-		e.doubt.raise()
+	case mayBeFailover(err):
+		e.failover.suspect()
 	case err == nil:
-		e.settle()
+		e.confirmIfSuspected()
 	}
 }
 
-// doubtful says whether err leaves open which server has the locks: no answer came, or the server said that it is not the master, or not
+// mayBeFailover says whether err leaves open which server has the locks: no reply came, or the server said that it is not the master, or not
 // ready.
-func doubtful(err error) bool {
+func mayBeFailover(err error) bool {
 	var said redis.Error
 	switch {
-	case err == nil || lasting(err):
+	case err == nil || permanent(err):
 		return false
 	case !errors.As(err, &said):
 		return true
@@ -57,35 +57,35 @@ func doubtful(err error) bool {
 	})
 }
 
-// settle renews the holds if there is a doubt that no other answer has settled.
-func (e *Engine) settle() {
-	since, settled := e.doubt.since.Load(), e.doubt.settled.Load()
-	if since <= settled || !e.doubt.settled.CompareAndSwap(settled, since) {
+// confirmIfSuspected renews the holds if a failover is suspected and no other reply has had them renewed.
+func (e *Engine) confirmIfSuspected() {
+	since, settled := e.failover.suspectedAt.Load(), e.failover.confirmedAt.Load()
+	if since <= settled || !e.failover.confirmedAt.CompareAndSwap(settled, since) {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.spawn(func() {
-		_ = lease.Pause(context.Background(), doubtRest, nil)
+		_ = lease.Pause(context.Background(), confirmDelay, nil)
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.confirm(func(*line) bool { return true })
+		e.confirmHolds(func(*contender) bool { return true })
 	})
 }
 
-// confirm renews the holds that concerns selects and that were confirmed before the last doubt. The mutex is held.
-func (e *Engine) confirm(concerns func(*line) bool) {
-	var due []*line
-	since := time.Duration(e.doubt.since.Load())
-	for _, l := range e.bids {
+// confirmHolds renews the holds that concerns selects and that were confirmed before the last suspicion. The mutex is held.
+func (e *Engine) confirmHolds(concerns func(*contender) bool) {
+	var due []*contender
+	since := time.Duration(e.failover.suspectedAt.Load())
+	for _, c := range e.attempts {
 		switch {
-		case l.asked >= since || !concerns(l):
-		case l.phase == draining:
-			e.askAgain(l)
-		case l.phase == held && !l.renewing: // a renewal in flight is repeated after its answer, see sendRenewal
-			l.renewing = true
-			e.schedule(&l.alarm, l.end())
-			due = append(due, l)
+		case c.confirmedAt >= since || !concerns(c):
+		case c.state == draining:
+			e.reacquire(c, byTimer)
+		case c.state == granted && !c.renewing: // a renewal in flight is repeated after its reply, see sendRenewal
+			c.renewing = true
+			e.schedule(&c.alarm, c.leaseEnd())
+			due = append(due, c)
 		}
 	}
 	e.renew(due)
@@ -95,32 +95,32 @@ func (e *Engine) confirm(concerns func(*line) bool) {
 func (e *Engine) reconnected(at string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.doubt.raise()
-	e.confirm(func(l *line) bool {
-		node, _, err := e.posts.at(context.Background(), l.key)
+	e.failover.suspect()
+	e.confirmHolds(func(c *contender) bool {
+		node, _, err := e.subscriber.locate(context.Background(), c.key)
 		return err != nil || node == at
 	})
 }
 
-// dialed is a hook for a client of one server. The client may replace a connection that the server has closed although no call has failed;
-// that is a doubt too. The hook outlives the engine, as the client does, so it has no reference to the engine.
-type dialed struct {
-	doubt *doubt
-	stats func() *redis.PoolStats
+// dialHook is a hook for a client of one server. The client may replace a connection that the server has closed although no call has failed;
+// that may be a failover too. The hook outlives the engine, as the client does, so it has no reference to the engine.
+type dialHook struct {
+	failover *failoverWatch
+	stats    func() *redis.PoolStats
 }
 
-func watchDials(d *doubt, c *redis.Client) {
-	d.stale.Store(c.PoolStats().StaleConns)
-	c.AddHook(dialed{d, c.PoolStats})
+func watchDials(d *failoverWatch, c *redis.Client) {
+	d.staleConns.Store(c.PoolStats().StaleConns)
+	c.AddHook(dialHook{d, c.PoolStats})
 }
 
 // DialHook is called for every connection that is made.
-func (d dialed) DialHook(next redis.DialHook) redis.DialHook {
+func (d dialHook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
 		if err == nil {
-			if stale := d.stats().StaleConns; d.doubt.stale.Swap(stale) != stale {
-				d.doubt.raise()
+			if stale := d.stats().StaleConns; d.failover.staleConns.Swap(stale) != stale {
+				d.failover.suspect()
 			}
 		}
 		return conn, err
@@ -128,9 +128,9 @@ func (d dialed) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // ProcessHook leaves commands as they are.
-func (dialed) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (dialHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 // ProcessPipelineHook leaves pipelines as they are.
-func (dialed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (dialHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }

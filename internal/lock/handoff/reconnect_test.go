@@ -20,11 +20,11 @@ import (
 
 // A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards, learns of it within a
 // second, however long its TTL is (invariant 2).
-func TestEngineReconnectAsksAboutHolds(t *testing.T) {
+func TestEngineReconnectRenewsHolds(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		for how, after := range map[string]func(t *testing.T, l, other lock.Locker) (noticed func()){
 			"listens": func(t *testing.T, l, other lock.Locker) func() {
-				listens(t, l, other)
+				subscribe(t, l, other)
 				return func() {}
 			},
 			"sends": func(t *testing.T, l, _ lock.Locker) func() {
@@ -37,16 +37,16 @@ func TestEngineReconnectAsksAboutHolds(t *testing.T) {
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					m, wires := network(t, 2)
+					m, links := network(t, 2)
 					o := handoff.Options{TTL: 10 * time.Minute}
-					l, other := pick(wires[0].process(t, o), name), pick(wires[1].process(t, o), "rw-write")
+					l, other := pick(links[0].process(t, o), name), pick(links[1].process(t, o), "rw-write")
 					notice := after(t, l, other)
 					var held []lock.Lease
 					for i := range 250 {
 						held = append(held, holds(t, l, fmt.Sprintf("k{%d}", 1+i)))
 					}
 					m.FlushAll()
-					wires[0].cut()
+					links[0].cut()
 					rival := holds(t, other, "k{1}")
 					start := time.Now()
 					notice()
@@ -69,11 +69,11 @@ func TestEngineReconnectAsksAboutHolds(t *testing.T) {
 // A server that was out of reach for a while and comes back unchanged costs no holder its lock, and each holder a renewal or two.
 func TestEngineReconnectKeepsHolds(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		c, counted := wires[0].client(), &spy{}
+		_, links := network(t, 2)
+		c, counted := links[0].client(), &spy{}
 		c.AddHook(counted)
-		l, other := pick(wires[0].processOn(t, c, handoff.Options{TTL: time.Hour}), name), pick(wires[1].process(t, handoff.Options{}), name)
-		listens(t, l, other)
+		l, other := pick(links[0].processOn(t, c, handoff.Options{TTL: time.Hour}), name), pick(links[1].process(t, handoff.Options{}), name)
+		subscribe(t, l, other)
 		var held []lock.Lease
 		for i := range 250 {
 			held = append(held, holds(t, l, fmt.Sprintf("k{%d}", 1+i)))
@@ -81,7 +81,7 @@ func TestEngineReconnectKeepsHolds(t *testing.T) {
 		before := counted.scripts.Load()
 		const cuts = 4
 		for range cuts {
-			wires[0].cut()
+			links[0].cut()
 			time.Sleep(5 * time.Second)
 		}
 		if n := counted.scripts.Load() - before; n < 3*cuts || n > 9*cuts {

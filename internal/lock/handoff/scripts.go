@@ -67,41 +67,41 @@ func engineScript(source string) *script {
 // answer is what the scripts say about an attempt.
 type answer struct {
 	verdict int64  // 1 the caller's, 2 a writer's and no reader is in, 0 queued or somebody else's, -1 the token has ended
-	token   string // of which attempt, where the call was about several
+	token   string // of which attempt, if the request was about several
 	fence   uint64 // the last one reserved
 	ttl     time.Duration
 	time    int64         // the server's clock, ms
-	sent    time.Duration // when the call was sent, on the engine's clock
-	resent  bool          // an earlier one may have had an effect as well
+	sent    time.Duration // when the request was sent, on the engine's clock
+	retried bool          // sent more than once: an earlier one may have had an effect as well
 	err     error
 }
 
-// newCall makes a call of a script about one token, with its keys and the first arguments, which are the same for all these scripts. The
+// newRequest makes a request about one token, with its keys and the first arguments, which are the same for all these scripts. The
 // caller adds the rest; the last argument is always keep.
-func (e *Engine) newCall(s *script, m mode, key, token string) *call {
+func (e *Engine) newRequest(s *script, m mode, key, token string) *request {
 	k := scriptKeys(key, token)
-	c := newCall(s, k[:s.keys]...)
+	r := newRequest(s, k[:s.keys]...)
 	if m.shares() {
-		c.key(readersKey(key))
+		r.key(readersKey(key))
 	}
-	return c.add(token, e.ttl, e.publish)
+	return r.add(token, e.ttl, e.route)
 }
 
 // decimal writes a number that is not negative as an argument of a script.
 func decimal[T int | int64 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
 
-// tries is how often a call whose answer was lost is sent: every script has one outcome however often it arrives.
+// maxTries is how often a request whose reply was lost is sent: every script has one outcome however often it arrives.
 const (
-	tries    = 3
+	maxTries = 3
 	tryPause = 5 * time.Millisecond // before the second try; four times as long before the third
 )
 
-// lasting says that there is no error, or one that would not go away if the call were sent again at once.
-func lasting(err error) bool {
-	return err == nil || refused(err) || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas)
+// permanent says that there is no error, or one that would not go away if the request were sent again at once.
+func permanent(err error) bool {
+	return err == nil || refused(err) || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas) || errors.Is(err, ErrVersion)
 }
 
-// refused says that the server refuses a call for a reason that only an operator can change: the type of a key, the permissions of the
+// refused says that the server refuses a request for a reason that only an operator can change: the type of a key, the permissions of the
 // user, or the slots of the keys. Before Redis 7 the message of an error within a script begins with the script's name, and the code comes
 // after it.
 func refused(err error) bool {
@@ -111,21 +111,21 @@ func refused(err error) bool {
 	})
 }
 
-// call sends a script until it is answered, for at most a few seconds; c.tries is how often.
-func (e *Engine) call(c *call) {
+// do sends a request until it is answered, for at most a few seconds; r.tries is how often.
+func (e *Engine) do(r *request) {
 	for began := e.now(); ; {
-		c.tries++
-		e.do(c)
-		e.heard(c.err)
-		if lasting(c.err) || c.tries == tries || e.now()-began > lease.CleanupTimeout {
+		r.tries++
+		e.doOnce(r)
+		e.noteReply(r.err)
+		if permanent(r.err) || r.tries == maxTries || e.now()-began > e.o.CallTimeout {
 			return
 		}
-		_ = lease.Pause(context.Background(), retryAfter(c.tries), nil)
+		_ = lease.Pause(context.Background(), retryPause(r.tries), nil)
 	}
 }
 
-// retryAfter is how long to wait after so many tries.
-func retryAfter(n int) time.Duration { return tryPause << (2*n - 2) }
+// retryPause is how long to wait after so many tries.
+func retryPause(n int) time.Duration { return tryPause << (2*n - 2) }
 
 // parse reads {verdict, fence, PTTL, time, skipped}, or a fence alone.
 func (e *Engine) parse(reply any, sent time.Duration, err error) answer {
@@ -151,76 +151,79 @@ func (e *Engine) parse(reply any, sent time.Duration, err error) answer {
 	return a
 }
 
-// sendReplicated asks and, on the same connection, waits until replicas have what was written. WAIT answers for the
-// connection that it is sent on, and is refused inside a script.
-func (e *Engine) sendReplicated(key string, c *call) {
-	ctx, cancel := context.WithTimeout(context.Background(), lease.CleanupTimeout+e.o.ReplicasTimeout)
+// sendReplicated sends an acquire and, on the same connection, waits until replicas have the write. WAIT counts only the writes of its own
+// connection, and is refused inside a script.
+func (e *Engine) sendReplicated(key string, r *request) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.o.CallTimeout+e.o.ReplicasTimeout)
 	defer cancel()
 	var node redis.UniversalClient
-	if node, c.err = e.node(ctx, key); c.err != nil {
+	if node, r.err = e.node(ctx, key); r.err != nil {
 		return
 	}
-	c.sent = e.now()
+	r.sent = e.now()
 	var asked, acked *redis.Cmd
 	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
-		asked = c.script.Eval(ctx, p, c.keys, c.args...)
+		asked = r.script.Eval(ctx, p, r.keys, r.args...)
 		acked = p.Do(ctx, "WAIT", e.o.Replicas, e.o.ReplicasTimeout.Milliseconds())
 		return nil
 	})
-	c.reply, c.err = asked.Result()
-	e.moved(c.err)
-	if verdict, several := c.reply.([]any); c.err != nil || several && (len(verdict) == 0 || number(verdict[0]) <= 0) {
+	r.reply, r.err = asked.Result()
+	r.err = explainVersion(r.err)
+	e.moved(r.err)
+	if verdict, several := r.reply.([]any); r.err != nil || several && (len(verdict) == 0 || number(verdict[0]) <= 0) {
 		return
 	}
 	if n, _ := acked.Int64(); err != nil || n < int64(e.o.Replicas) {
-		c.err = fmt.Errorf("%w: %d of %d", ErrReplicas, n, e.o.Replicas)
+		r.err = fmt.Errorf("%w: %d of %d", ErrReplicas, n, e.o.Replicas)
 	}
 }
 
-// sendRelease releases, and queues with next where that is not "". released is 1, or 0 when the lock was not ours.
-func (e *Engine) sendRelease(l *line, token, next string) (released int64, a answer) {
-	if l.mode == reading && (l.strays || e.resends) {
-		next = rememberRead
+// sendRelease releases h and, if next is not "", queues that token. released is 1, or 0 if the token of h did not own the
+// lock, or -1 if that is because its holder was evicted.
+func (e *Engine) sendRelease(h *hold, next string) (released int64, a answer) {
+	c, token := h.c, h.token
+	if c.mode == reading && (h.mayArriveLate || e.clientRetries) {
+		next = readTombstone
 	}
-	c := e.newRelease(l, token, next)
-	e.call(c)
-	v, _ := c.reply.([]any)
-	if c.err != nil || len(v) == 0 {
-		return number(c.reply), answer{err: c.err, verdict: -1}
+	r := e.newRelease(c, token, next)
+	e.do(r)
+	v, _ := r.reply.([]any)
+	if r.err != nil || len(v) == 0 {
+		return number(r.reply), answer{err: r.err, verdict: -1}
 	}
-	a = e.parse(v[1:], c.sent, nil)
-	a.resent = e.resends || c.tries > 1
+	a = e.parse(v[1:], r.sent, nil)
+	a.retried = e.clientRetries || r.tries > 1
 	return number(v[0]), a
 }
 
 // newRelease makes the release of token. The tombstone key that it passes is that of next, the token that the release queues.
-func (e *Engine) newRelease(l *line, token, next string) *call {
-	s := l.mode.scripts().release
-	if next == "" || l.mode.shares() {
-		return e.newCall(s, l.mode, l.key, token).add(next, e.keep)
+func (e *Engine) newRelease(c *contender, token, next string) *request {
+	s := c.mode.scripts().release
+	if next == "" || c.mode.shares() {
+		return e.newRequest(s, c.mode, c.key, token).add(next, e.fenceTTL)
 	}
-	k := scriptKeys(l.key, next)
-	return newCall(s, k[:]...).add(token, e.ttl, e.publish, next, e.keep)
+	k := scriptKeys(c.key, next)
+	return newRequest(s, k[:]...).add(token, e.ttl, e.route, next, e.fenceTTL)
 }
 
-// sendCancel undoes an attempt, later where it fails.
+// sendCancel cancels an attempt; if that fails, again later.
 func (e *Engine) sendCancel(key, token string) { e.cancelSince(key, token, e.now()) }
 
 // cancelSince cancels an attempt that ended at the time ended.
 func (e *Engine) cancelSince(key, token string, ended time.Duration) {
 	m := modeOf(token)
-	c := e.newCall(m.scripts().cancel, m, key, token).add(rememberCancel, e.keep)
-	e.call(c)
-	if c.err != nil {
-		e.cleanLater(key, token, ended, c.err)
+	r := e.newRequest(m.scripts().cancel, m, key, token).add(cancelTombstone, e.fenceTTL)
+	e.do(r)
+	if r.err != nil {
+		e.cleanLater(key, token, ended, r.err)
 	}
-	if v, _ := c.reply.([]any); len(v) == 2 {
+	if v, _ := r.reply.([]any); len(v) == 2 {
 		e.m.skipped(number(v[1]))
 	}
 }
 
-// How long (ms) a token is remembered as ended: of a cancelled attempt, and of a read whose acquire may arrive once more.
-const rememberCancel, rememberRead = "60000", "10000"
+// How long (ms) a tombstone lasts: of a cancelled attempt, and of a released read whose acquire may arrive once more.
+const cancelTombstone, readTombstone = "60000", "10000"
 
 // number reads a number that a script returned as such, or as a string where Lua's would lose digits.
 func number(v any) int64 {

@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// sentinel is a master with a replica and a sentinel that makes the replica the master when the other one is gone. It returns
-// who are watched, the first of them the master, and clients that find it.
+// sentinel is a master with a replica and a sentinel that promotes the replica when the master is gone. It returns the two servers, the
+// master first, and clients that find the current master.
 func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Client) {
 	t.Helper()
 	const password = "of both"
@@ -70,7 +70,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			held := holds(t, a, "k")
 			got := make(chan lock.Lease, 1)
 			go func() {
-				if lease, err := b.Acquire(lock.WithWait(t.Context(), patience), "k"); err == nil {
+				if lease, err := b.Acquire(lock.WithWait(t.Context(), mustHappenWithin), "k"); err == nil {
 					got <- lease
 				} else {
 					t.Errorf("Acquire = %v", err)

@@ -19,7 +19,7 @@ import (
 )
 
 // options are those of the tests' clients for a server of the test's own.
-func options(t *testing.T, n *testenv.RedisNode) *redis.Options {
+func options(t testing.TB, n *testenv.RedisNode) *redis.Options {
 	t.Helper()
 	o, err := redis.ParseURL(n.URL)
 	if err != nil {
@@ -29,7 +29,7 @@ func options(t *testing.T, n *testenv.RedisNode) *redis.Options {
 	return o
 }
 
-func connect(t *testing.T, o *redis.Options) *redis.Client {
+func connect(t testing.TB, o *redis.Options) *redis.Client {
 	c := redis.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -51,7 +51,7 @@ func TestEngineReplica(t *testing.T) {
 	})
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("confirmed/"+name, func(t *testing.T) {
-			fight(t, s, name, func() *redis.Client { return locktest.RedisClient(t, s) }, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
+			contendAndCheck(t, s, name, func() *redis.Client { return locktest.RedisClient(t, s) }, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
 	dead := handoff.KeysOf("dead first").Queue
@@ -70,7 +70,7 @@ func TestEngineReplica(t *testing.T) {
 	held := holds(t, other, "handed on")
 	got := make(chan lock.Lease, 1)
 	wait := func() error {
-		lease, err := own.Acquire(lock.WithWait(ctx, patience), "handed on")
+		lease, err := own.Acquire(lock.WithWait(ctx, mustHappenWithin), "handed on")
 		got <- lease
 		return err
 	}
@@ -98,14 +98,14 @@ func TestEngineReplica(t *testing.T) {
 			if _, err := l.Acquire(ctx, key); !errors.Is(err, handoff.ErrReplicas) {
 				t.Errorf("Acquire = %v, want ErrReplicas", err)
 			}
-			left(t, s, key)
+			nothingLeftOn(t, s, key)
 		})
 	}
 }
 
-// A process whose connection that listens stayed at a master that was made a replica hears there what is not meant for it: its
-// new master knows of no listener, and passes it over. It does not believe it, and listens to the new one soon.
-func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
+// A process's pub/sub connection stays at a master that was made a replica. The new master knows no subscriber of that process and skips it.
+// The process notices, and subscribes at the new master soon.
+func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
 	t.Parallel()
 	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
 	all := []*redis.Options{options(t, nodes[0]), options(t, nodes[1])}
@@ -132,7 +132,7 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 	queue := func(l lock.Locker, key string, place int64) chan lock.Lease {
 		got := make(chan lock.Lease, 1)
 		go func() {
-			if lease, err := l.Acquire(lock.WithWait(t.Context(), patience), key); err == nil {
+			if lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key); err == nil {
 				got <- lease
 			} else {
 				t.Errorf("Acquire = %v", err)
@@ -167,7 +167,7 @@ func TestEngineListensAtWhatBecameAReplica(t *testing.T) {
 	locktest.Release(t, served(t, "who listens again", first))
 }
 
-// The server forgets the scripts again and again, also between two calls of one batch.
+// The server's scripts are flushed again and again, also between two requests of one batch.
 func TestEngineScriptsAreFlushed(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]
@@ -186,7 +186,7 @@ func TestEngineScriptsAreFlushed(t *testing.T) {
 		}
 	}()
 	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		fight(t, s, name, func() *redis.Client { return connect(t, options(t, node)) }, handoff.Options{})
+		contendAndCheck(t, s, name, func() *redis.Client { return connect(t, options(t, node)) }, handoff.Options{})
 	}
 	close(ended)
 	if n := <-flushed; n < 10 {
@@ -194,8 +194,8 @@ func TestEngineScriptsAreFlushed(t *testing.T) {
 	}
 }
 
-// A server that refuses who connects to listen is not asked again at once, and again.
-func TestEngineListenerIsRefused(t *testing.T) {
+// A server that refuses subscribers is not tried again at once.
+func TestEngineSubscriberIsRefused(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]
 	admin := connect(t, options(t, node))
@@ -210,7 +210,7 @@ func TestEngineListenerIsRefused(t *testing.T) {
 	held := holds(t, other, "k")
 	got := make(chan error, 1)
 	go func() {
-		lease, err := l.Acquire(lock.WithWait(t.Context(), patience), "k")
+		lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), "k")
 		if err == nil {
 			err = lease.Release(t.Context())
 		}
@@ -237,7 +237,7 @@ func TestEngineListenerIsRefused(t *testing.T) {
 	}
 }
 
-// A Redis user with only the permissions that [handoff.New] asks for.
+// A Redis user with only the permissions that [handoff.New] lists.
 func TestEngineUnderACL(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]
@@ -251,7 +251,7 @@ func TestEngineUnderACL(t *testing.T) {
 	}
 	s := &testenv.RedisServer{URL: node.URL, Client: admin, Prefix: "{lock}"}
 	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		fight(t, s, name, func() *redis.Client {
+		contendAndCheck(t, s, name, func() *redis.Client {
 			o := options(t, node)
 			o.Username, o.Password = "shop", "secret"
 			return connect(t, o)
@@ -259,8 +259,8 @@ func TestEngineUnderACL(t *testing.T) {
 	}
 }
 
-// A server that comes back with what it had on disk goes on where it was: a lease that was not lost in the meantime is its
-// holder's. The fence rises, also where it comes back with nothing (invariant 3).
+// A server comes back with its data from disk: a lease that has not expired meanwhile is still its holder's. If it comes back empty, the
+// fence rises all the same (invariant 3).
 func TestEngineServerRestarts(t *testing.T) {
 	t.Parallel()
 	for disk, conf := range map[string][]string{

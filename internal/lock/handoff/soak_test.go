@@ -54,7 +54,7 @@ func TestEngineSoak(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { runs += stateMachine(t) })
 			})
 			t.Run("read-write/cuts", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { bubbles += mingleUnderCuts(t, cuts, seed) })
+				synctest.Test(t, func(t *testing.T) { bubbles += rwRandomCuts(t, cuts, seed) })
 			})
 			t.Run("read-write/state machine", func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { runs += rwStateMachine(t) })

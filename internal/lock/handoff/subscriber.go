@@ -13,32 +13,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// postRest is how often a listener looks whether its connection is doubted; that costs no command.
-const postRest = 2 * time.Second
+// checkInterval is how often a listener checks whether its connection is suspect; that costs no command.
+const checkInterval = 2 * time.Second
 
-// listen receives until the posts are closed. It never waits for a lock of the engine's longer than a moment.
-func (p *posts) listen(o *post) {
+// listen receives messages until the subscriber is closed. It never blocks on the engine's mutex for longer than a moment.
+func (s *subscriber) listen(n *nodeSubscriber) {
 	for wait := time.Millisecond; ; {
-		if p.sweep(o) {
+		if s.sweep(n) {
 			return
 		}
-		p.mu.Lock()
-		ps, closed, doubted := o.ps, p.closed, o.doubted
-		p.mu.Unlock()
+		s.mu.Lock()
+		ps, closed, suspect := n.ps, s.closed, n.suspect
+		s.mu.Unlock()
 		if closed {
 			return
 		}
-		if doubted {
-			p.replace(o)
+		if suspect {
+			s.replace(n)
 			continue
 		}
-		event, err := ps.ReceiveTimeout(context.Background(), postRest)
+		event, err := ps.ReceiveTimeout(context.Background(), checkInterval)
 		switch event := event.(type) {
 		case *redis.Message:
-			p.read(event.Payload)
+			s.receive(event.Payload)
 		case *redis.Subscription:
 			wait = time.Millisecond
-			p.confirm(o, event.Channel, strings.HasSuffix(event.Kind, "unsubscribe"))
+			s.onConfirm(n, event.Channel, strings.HasSuffix(event.Kind, "unsubscribe"))
 		}
 		var quiet net.Error
 		var said redis.Error
@@ -46,11 +46,11 @@ func (p *posts) listen(o *post) {
 		case err == nil || errors.As(err, &quiet) && quiet.Timeout():
 			continue
 		case errors.As(err, &said):
-			if p.refused(o, err) {
+			if s.onRefused(n, err) {
 				continue
 			}
 		default:
-			p.unconfirm(o)
+			s.markUnconfirmed(n)
 		}
 		time.Sleep(wait)
 		wait = min(2*wait, 500*time.Millisecond)
@@ -60,30 +60,30 @@ func (p *posts) listen(o *post) {
 // sweep unsubscribes from the channels of a cluster that no waiter has used lately: there is one channel for each hash tag, and a waiter
 // uses its channel with every poll, more often than once per grant timeout. If no channel is left, sweep also closes the connection,
 // because the node may be gone, and returns true.
-func (p *posts) sweep(o *post) (left bool) {
-	rest, now := 5*p.e.claim, p.e.now()
-	if p.e.publish == "PUBLISH" || now-o.swept < rest {
+func (s *subscriber) sweep(n *nodeSubscriber) (left bool) {
+	rest, now := 5*s.e.grantTimeout, s.e.now()
+	if s.e.publish == "PUBLISH" || now-n.sweptAt < rest {
 		return false
 	}
-	p.mu.Lock()
-	o.swept = now
+	s.mu.Lock()
+	n.sweptAt = now
 	var idle []string
-	for name, c := range o.channels {
+	for name, c := range n.channels {
 		if now-c.used >= rest {
-			delete(o.channels, name)
-			if c.heard {
+			delete(n.channels, name)
+			if c.confirmed {
 				idle = append(idle, name)
 			} else { // a caller may still wait for it, and must join again
-				close(o.changed)
-				o.changed = make(chan struct{})
+				close(n.changed)
+				n.changed = make(chan struct{})
 			}
 		}
 	}
-	ps := o.ps
-	if left = len(o.channels) == 0; left {
-		delete(p.byNode, o.at)
+	ps := n.ps
+	if left = len(n.channels) == 0; left {
+		delete(s.byNode, n.addr)
 	}
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if left {
 		_ = ps.Close()
 		return true
@@ -94,80 +94,81 @@ func (p *posts) sweep(o *post) (left bool) {
 	return false
 }
 
-// unconfirm marks all channels as not confirmed until the server confirms them again. The client resubscribes by itself. In a cluster it
+// markUnconfirmed marks all channels as not confirmed until the server confirms them again. The client resubscribes by itself. In a cluster it
 // does so with all channels in one command, which is refused if their slots differ: there the connection is replaced.
-func (p *posts) unconfirm(o *post) {
-	p.mu.Lock()
-	for _, c := range o.channels {
-		c.heard = false
+func (s *subscriber) markUnconfirmed(n *nodeSubscriber) {
+	s.mu.Lock()
+	for _, c := range n.channels {
+		c.confirmed = false
 	}
-	cluster, first := p.e.publish == "SPUBLISH", !o.broken
-	o.broken, o.doubted = true, o.doubted || cluster
-	p.mu.Unlock()
+	cluster, first := s.e.publish == "SPUBLISH", !n.disconnected
+	n.disconnected, n.suspect = true, n.suspect || cluster
+	s.mu.Unlock()
 	if cluster && first { // the node may never come back: the renewals find its successor
-		p.e.reconnected(o.at)
+		s.e.reconnected(n.addr)
 	}
 }
 
-// refused forgets the channels that the server has not confirmed, because it does not say which of them it refuses. Their callers join
+// onRefused removes the channels that the server has not confirmed, because it does not say which of them it refuses. Their callers join
 // again, in a cluster maybe at another node. It returns false if no channel is confirmed: then the connection itself may have been refused.
-func (p *posts) refused(o *post, err error) (heard bool) {
-	p.e.moved(err)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, c := range o.channels {
-		if !c.heard {
-			delete(o.channels, name)
+func (s *subscriber) onRefused(n *nodeSubscriber, err error) (heard bool) {
+	s.e.moved(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, c := range n.channels {
+		if !c.confirmed {
+			delete(n.channels, name)
 		}
 	}
-	close(o.changed)
-	o.changed = make(chan struct{})
-	return len(o.channels) > 0
+	close(n.changed)
+	n.changed = make(chan struct{})
+	return len(n.channels) > 0
 }
 
 // replace makes a new connection with the channels of the old one.
-func (p *posts) replace(o *post) {
-	p.unconfirm(o)
-	p.mu.Lock()
-	old, ps, channels := o.ps, o.node(), slices.Collect(maps.Keys(o.channels))
-	o.doubted = false
-	closed := p.closed
+func (s *subscriber) replace(n *nodeSubscriber) {
+	s.markUnconfirmed(n)
+	s.mu.Lock()
+	old, ps, channels := n.ps, n.connect(), slices.Collect(maps.Keys(n.channels))
+	n.suspect = false
+	closed := s.closed
 	if !closed {
-		o.ps = ps
+		n.ps = ps
 	}
-	p.mu.Unlock()
+	s.mu.Unlock()
 	_ = old.Close()
 	if closed {
 		_ = ps.Close()
 		return
 	}
-	if err := p.subscribe(ps, channels...); err != nil {
-		p.unconfirm(o)
+	if err := s.subscribe(ps, channels...); err != nil {
+		s.markUnconfirmed(n)
 		time.Sleep(time.Second)
 	}
 }
 
-// confirm notes that a channel is subscribed, or no longer, and has its keys polled: messages may have been missed.
-func (p *posts) confirm(o *post, name string, ended bool) {
-	p.mu.Lock()
-	if c := o.channels[name]; ended {
-		delete(o.channels, name)
+// onConfirm notes that a channel was subscribed, or unsubscribed, and has its keys polled: messages may have been missed.
+func (s *subscriber) onConfirm(n *nodeSubscriber, name string, ended bool) {
+	s.mu.Lock()
+	if c := n.channels[name]; ended {
+		delete(n.channels, name)
 	} else if c != nil {
-		c.heard, c.since = true, p.e.now()
+		c.confirmed, c.since = true, s.e.now()
 	}
-	again := o.broken && !ended
-	o.broken = o.broken && ended
-	close(o.changed)
-	o.changed = make(chan struct{})
-	p.mu.Unlock()
+	again := n.disconnected && !ended
+	n.disconnected = n.disconnected && ended
+	close(n.changed)
+	n.changed = make(chan struct{})
+	s.mu.Unlock()
 	if again {
-		p.e.reconnected(o.at)
+		s.e.report(resubscribed, "", nil)
+		s.e.reconnected(n.addr)
 	}
-	p.e.pollAll(strings.TrimPrefix(name, p.own))
+	s.e.pollAll(strings.TrimPrefix(name, s.prefix))
 }
 
-// read takes a message: token, fence with the mark of what it grants, server time, key.
-func (p *posts) read(message string) {
+// receive parses a message: token, fence after the mark of what it grants, server time, key.
+func (s *subscriber) receive(message string) {
 	part := strings.SplitN(message, " ", 4)
 	if len(part) != 4 {
 		return
@@ -176,7 +177,11 @@ func (p *posts) read(message string) {
 	mark := part[1][:len(part[1])-len(digits)]
 	fence, err := strconv.ParseUint(digits, 10, 64)
 	at, bad := strconv.ParseInt(part[2], 10, 64)
-	if err == nil && bad == nil {
-		p.e.pushed(part[0], mark, fence, at, part[3])
+	switch {
+	case err != nil || bad != nil:
+	case mark == markEvicted:
+		s.e.onEvicted(part[0])
+	default:
+		s.e.onGrantMessage(part[0], mark, fence, at, part[3])
 	}
 }

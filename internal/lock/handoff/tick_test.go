@@ -21,7 +21,7 @@ func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 	e.mu.Lock()
 	for i := range n {
 		e.schedule(&alarm{}, e.now()+time.Minute+time.Duration(i))
-		e.schedule(&alarm{line: &line{phase: held}}, e.now()+time.Minute+time.Duration(i))
+		e.schedule(&alarm{contender: &contender{attempt: attempt{state: granted}}}, e.now()+time.Minute+time.Duration(i))
 	}
 	e.mu.Unlock()
 	e.tick()

@@ -5,18 +5,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"lastitem/internal/lock/lease"
 )
 
-// alarm is a moment at which something must be done: for a line its renewal or the end of its lease, for a poller the next poll. One timer
+// alarm is a moment at which something must be done: for a contender its renewal or the end of its lease, for a poller the next poll. One timer
 // of the process serves all alarms, through two heaps: renewals may be made early, so that many share a command, and polls may not.
 type alarm struct {
-	at     time.Duration
-	line   *line
-	poller *poller
-	in     *alarms // the heap that it is in, nil = none
-	index  int     // place in it, from 1
+	at        time.Duration
+	contender *contender
+	poller    *poller
+	in        *alarms // the heap that it is in, nil = none
+	index     int     // position in it, from 1
 }
 
 type alarms []*alarm
@@ -49,7 +47,7 @@ func (e *Engine) schedule(a *alarm, at time.Duration) {
 		return
 	}
 	to := &e.polls
-	if a.line != nil && a.line.phase == held {
+	if a.contender != nil && a.contender.state == granted {
 		to = &e.renewals
 	}
 	if a.in != to {
@@ -116,62 +114,65 @@ func (e *Engine) tick() {
 
 // renewDue makes the renewals that are due, and those that are due soon, so that many locks share a command. The mutex is held.
 func (e *Engine) renewDue(now time.Duration) {
-	var due, later []*line
+	var due, later []*contender
 	for len(e.renewals) > 0 && e.renewals[0].at <= now+e.o.TTL/10 {
 		a, _ := heap.Pop(&e.renewals).(*alarm)
-		switch l := a.line; {
-		case l.renewing && l.end() > now:
-			a.at = l.end()
-			later = append(later, l)
-		case a.at-now > (l.until-a.at)/6 && l.end() > now:
-			later = append(later, l)
-		case l.end() <= now:
-			e.lose(l)
+		switch c := a.contender; {
+		case c.renewing && c.leaseEnd() > now:
+			a.at = c.leaseEnd()
+			later = append(later, c)
+		case a.at-now > (c.validUntil-a.at)/6 && c.leaseEnd() > now:
+			later = append(later, c)
+		case c.leaseEnd() <= now:
+			e.leaseLost(c)
 		default:
-			l.renewing, a.at = true, l.end()
-			due, later = append(due, l), append(later, l)
+			c.renewing, a.at = true, c.leaseEnd()
+			due, later = append(due, c), append(later, c)
 		}
 	}
-	for _, l := range later {
-		e.schedule(&l.alarm, l.alarm.at)
+	for _, c := range later {
+		e.schedule(&c.alarm, c.alarm.at)
 	}
 	e.renew(due)
 }
 
-// renewRest is the longest pause before a renewal that was not answered is repeated.
+// renewRest is the longest pause before a renewal that was not answered is sent again.
 const renewRest = 500 * time.Millisecond
 
 // renewSize is how many locks one renewal command keeps alive; a hundred occupy the server for about 0.13 ms.
 const renewSize = 100
 
-// batch names the command that a renewal goes with: in a cluster one for each hash tag, or key without one, and readers have
-// theirs.
-func (e *Engine) batch(l *line) (name string) {
+// renewalGroup names the command that a renewal shares: in a cluster there is one for each hash tag, and readers have their own. A lock with a lease
+// time has a command to itself.
+func (e *Engine) renewalGroup(c *contender) (name string) {
 	if e.publish == "SPUBLISH" {
-		name = hashed(l.key)
+		name = hashed(c.key)
 	}
-	if l.mode == reading {
+	if c.lease > 0 {
+		name += " " + c.token
+	}
+	if c.mode == reading {
 		return "r" + name
 	}
 	return "w" + name
 }
 
 // renew sends the renewals.
-func (e *Engine) renew(due []*line) {
-	slices.SortFunc(due, func(a, b *line) int { return strings.Compare(e.batch(a), e.batch(b)) })
+func (e *Engine) renew(due []*contender) {
+	slices.SortFunc(due, func(a, b *contender) int { return strings.Compare(e.renewalGroup(a), e.renewalGroup(b)) })
 	for len(due) > 0 {
 		n := 1
-		for n < min(len(due), renewSize) && e.batch(due[0]) == e.batch(due[n]) {
+		for n < min(len(due), renewSize) && e.renewalGroup(due[0]) == e.renewalGroup(due[n]) {
 			n++
 		}
 		batch, tokens, notes := slices.Clone(due[:n]), make([]string, n), []string(nil)
-		limit := min(e.o.TTL/3, lease.CleanupTimeout)
-		for i, l := range batch {
-			tokens[i] = l.token
-			if l.noted {
-				notes = append(notes, KeysOf(l.key).Fence)
+		limit := min(e.o.TTL/3, e.o.CallTimeout)
+		for i, c := range batch {
+			tokens[i] = c.token
+			if c.grantNoted {
+				notes = append(notes, KeysOf(c.key).Fence)
 			}
-			if left := l.until - e.now(); left < limit { // after a claim: another try must be in time; MaxHold hurries nobody
+			if left := c.validUntil - e.now(); left < limit { // after a grant by message: another try must be in time; MaxHold needs no hurry
 				limit = left / 2
 			}
 		}
@@ -180,35 +181,35 @@ func (e *Engine) renew(due []*line) {
 	}
 }
 
-func (e *Engine) sendRenewal(batch []*line, tokens, notes []string, limit time.Duration) {
-	c := newCall(batch[0].mode.scripts().renew)
-	for _, l := range batch {
-		c.key(l.heldKey())
+func (e *Engine) sendRenewal(batch []*contender, tokens, notes []string, limit time.Duration) {
+	r := newRequest(batch[0].mode.scripts().renew)
+	for _, c := range batch {
+		r.key(c.heldKey())
 	}
-	c.key(notes...).add(e.ttl).add(tokens...)
-	c.limit = limit
-	e.call(c)
-	v, _ := c.reply.([]any)
+	r.key(notes...).add(batch[0].renewal()).add(tokens...)
+	r.limit = limit
+	e.do(r)
+	v, _ := r.reply.([]any)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i, l := range batch {
+	for i, c := range batch {
 		switch {
-		case l.token != tokens[i] || l.phase != held: // released meanwhile
+		case c.token != tokens[i] || c.state != granted: // released meanwhile
 			continue
-		case c.err != nil || i >= len(v):
-			add(e.m.RenewFailed, 1)
-			e.schedule(&l.alarm, min(e.now()+min(e.o.TTL/10, renewRest), l.end()))
-		case number(v[i]) == 0 || !l.extend(trust(c.sent, e.o.TTL)):
-			e.lose(l)
+		case r.err != nil || i >= len(v):
+			e.report(renewalFailed, c.key, r.err)
+			e.schedule(&c.alarm, min(e.now()+min(e.o.TTL/10, renewRest), c.leaseEnd()))
+		case number(v[i]) == 0 || !c.extend(c.renewed(r.sent)):
+			e.leaseLost(c)
 			continue
 		default:
-			l.asked, l.noted = c.sent, false
-			next := c.sent + e.o.TTL*2/5
-			if c.sent < time.Duration(e.doubt.since.Load()) { // a connection was lost after it was sent
+			c.confirmedAt, c.grantNoted = r.sent, false
+			next := c.renewAt(r.sent, c.ttl())
+			if r.sent < time.Duration(e.failover.suspectedAt.Load()) { // a connection was lost after it was sent
 				next = e.now()
 			}
-			e.schedule(&l.alarm, min(next, l.end()))
+			e.schedule(&c.alarm, next)
 		}
-		l.renewing = false
+		c.renewing = false
 	}
 }

@@ -22,28 +22,28 @@ func both(t *testing.T, f func(t *testing.T, name string)) {
 	}
 }
 
-// patience is how long anything may take that must happen, so that what does not fails, and does not hang: in a bubble the
-// clock never stops as long as somebody renews.
-const patience = 10 * time.Minute
+// mustHappenWithin bounds how long a test waits for what must happen, so that it fails and does not hang: in a bubble the clock never stops
+// while a lease is renewed.
+const mustHappenWithin = 10 * time.Minute
 
 func holds(t *testing.T, l lock.Locker, key string) lock.Lease {
 	t.Helper()
-	lease, err := l.Acquire(lock.WithWait(t.Context(), patience), key)
+	lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key)
 	if err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
 	return lease
 }
 
-// waits acquires in the background. It panics where nothing comes of it.
+// waits acquires in the background. It panics if there is no outcome.
 func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease, failed chan error) {
 	got, failed = make(chan lock.Lease, 1), make(chan error, 1)
 	go func() {
-		switch lease, err := l.Acquire(lock.WithWait(ctx, patience), key); {
+		switch lease, err := l.Acquire(lock.WithWait(ctx, mustHappenWithin), key); {
 		case err == nil:
 			got <- lease
 		case errors.Is(err, lock.ErrBusy) && ctx.Err() == nil:
-			panic(fmt.Sprintf("nobody let a waiter in within %s", patience))
+			panic(fmt.Sprintf("nobody let a waiter in within %s", mustHappenWithin))
 		default:
 			failed <- err
 		}
@@ -54,8 +54,8 @@ func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 
 func TestEngineRenews(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 1)
-		lease := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		m, links := network(t, 1)
+		lease := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		for range 60 {
 			time.Sleep(10 * time.Second)
 			if remaining := m.TTL("k{1}"); remaining < locktest.TTL/2 {
@@ -73,20 +73,20 @@ func TestEngineRenews(t *testing.T) {
 	})
 }
 
-// A request to renew that is lost on its way is sent again in time, also of a lock that was given by a message, which must be
-// answered sooner; also where the client itself would wait for long.
+// A renewal that is lost is sent again in time, also of a lock that was granted by a message and must be renewed sooner; also if the client
+// itself would wait for long.
 func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
-		c := wires[1].client()
+		_, links := network(t, 2)
+		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		c := links[1].client()
 		c.Options().ReadTimeout = time.Minute
-		got, _ := waits(t.Context(), pick(wires[1].processOn(t, c, handoff.Options{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(links[1].processOn(t, c, handoff.Options{}), name), "k{1}")
 		_ = held.Release(t.Context())
 		lease := <-got
-		wires[1].keep.Store(true)
+		links[1].keep.Store(true)
 		time.Sleep(1200 * time.Millisecond) // past the first renewal
-		wires[1].keep.Store(false)
+		links[1].keep.Store(false)
 		time.Sleep(locktest.TTL)
 		if err := context.Cause(lease.Context()); err != nil {
 			t.Errorf("the lease ended: %v", err)
@@ -101,16 +101,16 @@ func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 // near.
 func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		held := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{2}")
-		l := pick(wires[1].process(t, handoff.Options{MaxHold: 4 * time.Second}), name)
+		_, links := network(t, 2)
+		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{2}")
+		l := pick(links[1].process(t, handoff.Options{MaxHold: 4 * time.Second}), name)
 		first := holds(t, l, "k{1}")
 		got, _ := waits(t.Context(), l, "k{2}")
-		wires[1].slow.Store(int64(100 * time.Millisecond))
+		links[1].slow.Store(int64(100 * time.Millisecond))
 		time.Sleep(2900 * time.Millisecond) // so that the two are renewed together, a moment before the first one ends
 		_ = held.Release(t.Context())
 		lease := <-got
-		time.Sleep(3 * time.Second) // past what a grant by message is trusted for
+		time.Sleep(3 * time.Second) // past the grant timeout
 		if err := context.Cause(lease.Context()); err != nil {
 			t.Errorf("the lease ended: %v", err)
 		}
@@ -124,9 +124,9 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 func TestEngineRenewalsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const locks, apart = 1000, 2 * time.Millisecond
-		_, wires := network(t, 1)
-		c, counted := wires[0].client(), &spy{}
-		l := wires[0].processOn(t, c, handoff.Options{}).Handoff()
+		_, links := network(t, 1)
+		c, counted := links[0].client(), &spy{}
+		l := links[0].processOn(t, c, handoff.Options{}).Handoff()
 		leases := make([]lock.Lease, locks)
 		for i := range leases {
 			leases[i] = holds(t, l, fmt.Sprintf("%d", i))
@@ -149,13 +149,13 @@ func TestEngineRenewalsAreShared(t *testing.T) {
 	})
 }
 
-func TestEngineCutOffStopsTrusting(t *testing.T) {
+func TestEngineCutOffHolderExpires(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 1)
-		lease := holds(t, pick(wires[0].process(t, handoff.Options{}), name), "k{1}")
+		m, links := network(t, 1)
+		lease := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		time.Sleep(95 * time.Second)
-		wires[0].down.Store(true)
-		wires[0].cut()
+		links[0].down.Store(true)
+		links[0].cut()
 		<-lease.Context().Done()
 		if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 			t.Errorf("cause = %v, want ErrLost", cause)
@@ -171,8 +171,8 @@ func TestEngineCutOffStopsTrusting(t *testing.T) {
 
 func TestEngineLearnsOfItsLoss(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		m, wires := network(t, 1)
-		l := pick(wires[0].process(t, handoff.Options{}), name)
+		m, links := network(t, 1)
+		l := pick(links[0].process(t, handoff.Options{}), name)
 		lease := holds(t, l, "k{1}")
 		m.Del("k{1}")
 		start := time.Now()
@@ -192,8 +192,8 @@ func TestEngineLearnsOfItsLoss(t *testing.T) {
 
 func TestEngineMaxHold(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 1)
-		l := pick(wires[0].process(t, handoff.Options{MaxHold: time.Minute}), name)
+		_, links := network(t, 1)
+		l := pick(links[0].process(t, handoff.Options{MaxHold: time.Minute}), name)
 		start := time.Now()
 		lease := holds(t, l, "k{1}")
 		<-lease.Context().Done()
@@ -207,13 +207,13 @@ func TestEngineMaxHold(t *testing.T) {
 	})
 }
 
-// Every message is lost: the poll finds what was granted, within its two seconds each time.
+// Every message is lost: a poll finds each grant within two seconds.
 func TestEngineAllMessagesLost(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 2)
-		holder := pick(wires[0].process(t, handoff.Options{}), name)
-		waiter := pick(wires[1].process(t, handoff.Options{}), name)
-		wires[1].deaf.Store(true)
+		_, links := network(t, 2)
+		holder := pick(links[0].process(t, handoff.Options{}), name)
+		waiter := pick(links[1].process(t, handoff.Options{}), name)
+		links[1].dropsMessages.Store(true)
 		for range 20 {
 			lease := holds(t, holder, "k{1}")
 			got, failed := waits(t.Context(), waiter, "k{1}")
@@ -237,18 +237,18 @@ func TestEngineAllMessagesLost(t *testing.T) {
 	})
 }
 
-// A waiter that ends, wherever it is, leaves nothing behind and holds nobody up.
+// A waiter that ends, in any state, leaves nothing behind and delays no other waiter.
 func TestEngineContextEndsInEachPhase(t *testing.T) {
-	phases := map[string]func(w *wire, held lock.Lease, cancel func()){
-		"request lost": func(w *wire, _ lock.Lease, cancel func()) { w.calls.Store(true); cancel() },
-		"answer lost":  func(w *wire, _ lock.Lease, cancel func()) { w.replies.Store(true); cancel() },
-		"queued":       func(_ *wire, _ lock.Lease, cancel func()) { cancel() },
-		"granted": func(_ *wire, held lock.Lease, cancel func()) {
+	phases := map[string]func(w *link, held lock.Lease, cancel func()){
+		"request lost": func(w *link, _ lock.Lease, cancel func()) { w.calls.Store(true); cancel() },
+		"answer lost":  func(w *link, _ lock.Lease, cancel func()) { w.replies.Store(true); cancel() },
+		"queued":       func(_ *link, _ lock.Lease, cancel func()) { cancel() },
+		"granted": func(_ *link, held lock.Lease, cancel func()) {
 			go func() { _ = held.Release(context.Background()) }()
 			cancel()
 		},
-		"granted, message lost": func(w *wire, held lock.Lease, cancel func()) {
-			w.deaf.Store(true)
+		"granted, message lost": func(w *link, held lock.Lease, cancel func()) {
+			w.dropsMessages.Store(true)
 			_ = held.Release(context.Background())
 			cancel()
 		},
@@ -256,13 +256,13 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 	for phase, end := range phases {
 		t.Run(phase, func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
-				m, wires := network(t, 2)
-				holder := pick(wires[0].process(t, handoff.Options{}), name)
-				waiter := pick(wires[1].process(t, handoff.Options{}), name)
+				m, links := network(t, 2)
+				holder := pick(links[0].process(t, handoff.Options{}), name)
+				waiter := pick(links[1].process(t, handoff.Options{}), name)
 				held := holds(t, holder, "k{1}")
 				ctx, cancel := context.WithCancel(t.Context())
 				got, failed := waits(ctx, waiter, "k{1}")
-				end(wires[1], held, cancel)
+				end(links[1], held, cancel)
 				start := time.Now()
 				select {
 				case lease := <-got: // it was faster
@@ -275,8 +275,8 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 				if took := time.Since(start); took > 5*time.Millisecond {
 					t.Errorf("returned after %s", took)
 				}
-				wires[1].calls.Store(false)
-				wires[1].replies.Store(false)
+				links[1].calls.Store(false)
+				links[1].replies.Store(false)
 				time.Sleep(2 * time.Second)
 				_ = held.Release(t.Context())
 				synctest.Wait()
@@ -286,14 +286,14 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 	}
 }
 
-// A process that dies, waiting or holding, stops the others for a claim or a TTL at most.
+// A process that dies, waiting or holding, delays the others by a grant timeout or a TTL at most.
 func TestEngineProcessDies(t *testing.T) {
 	for step, most := range map[string]time.Duration{"queued": time.Second, "half open": 3 * time.Second, "holding": locktest.TTL + 3*time.Second} {
 		t.Run(step, func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
-				_, wires := network(t, 3)
+				_, links := network(t, 3)
 				var ls []lock.Locker
-				for _, w := range wires {
+				for _, w := range links {
 					ls = append(ls, pick(w.process(t, handoff.Options{}), name))
 				}
 				held := holds(t, ls[0], "k{1}")
@@ -305,14 +305,14 @@ func TestEngineProcessDies(t *testing.T) {
 					}
 				}
 				die := func() { // no word more from it, nor to it
-					wires[1].down.Store(true)
-					wires[1].calls.Store(true)
-					wires[1].replies.Store(true)
+					links[1].down.Store(true)
+					links[1].calls.Store(true)
+					links[1].replies.Store(true)
 				}
 				switch step {
 				case "queued":
 					die()
-					wires[1].cut()
+					links[1].cut()
 					synctest.Wait()
 					release()
 				case "half open":
@@ -337,16 +337,16 @@ func TestEngineProcessDies(t *testing.T) {
 	}
 }
 
-// Sixty-four waiters of four processes cost a command every two seconds and process, whoever holds the lock.
-func TestEngineParkedWaitersCostNothing(t *testing.T) {
+// Sixty-four waiters of four processes cost one command every two seconds for each process, whichever process holds the lock.
+func TestEngineWaitersCostNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, name string) {
-		_, wires := network(t, 5)
+		_, links := network(t, 5)
 		counted := &spy{}
-		holds(t, pick(wires[4].process(t, handoff.Options{}), name), "k{1}")
+		holds(t, pick(links[4].process(t, handoff.Options{}), name), "k{1}")
 		ctx, cancel := context.WithCancel(t.Context())
 		var failures []chan error
-		for _, w := range wires[:4] {
+		for _, w := range links[:4] {
 			c := w.client()
 			t.Cleanup(func() { _ = c.Close() })
 			c.AddHook(counted)

@@ -199,7 +199,7 @@ func TestSessionReleaseHeldUp(t *testing.T) {
 	})
 }
 
-// Who got a lock under a session that was lost meanwhile does not believe in it for a moment.
+// A lock that was acquired under a session that was lost meanwhile is not handed out.
 func TestSessionLostWhileAcquiring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {

@@ -118,7 +118,7 @@ func FencesRise(t *testing.T, key string, all ...lock.Locker) {
 }
 
 // Eventually polls until ok returns true, and fails after Soon.
-func Eventually(t *testing.T, what string, ok func() bool) {
+func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Soon); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -56,11 +56,11 @@ func (m dialled) Run() int {
 // RedisProcess makes a locker on a client of its own.
 type RedisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker
 
-// RedisKind is a kind of lock on s.
+// RedisKind is a kind of lock on s, one with a lease time.
 func RedisKind(s *testenv.RedisServer, name string, key func() string, process RedisProcess) Kind {
 	const lateTTL = 600 * time.Millisecond
 	return Kind{
-		Name: name, Key: key,
+		Name: name, Key: key, LeaseTime: true,
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			return process(t, RedisClient(t, s), 30*time.Second, st)
 		},
@@ -92,6 +92,7 @@ func RedisClient(t testing.TB, s *testenv.RedisServer) *redis.Client {
 		t.Fatal(err)
 	}
 	opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = testenv.Still, testenv.Still, testenv.Still // a busy machine is not a server that is down
 	c := redis.NewClient(opt)
 	t.Cleanup(func() { _ = c.Close() })
 	return c

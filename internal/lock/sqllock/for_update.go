@@ -49,6 +49,9 @@ func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdat
 // Acquire waits for a connection and then for the row. Waits of a second and more are left to the server, which wakes the
 // waiter at once and knows whole seconds only; what is left below that is polled.
 func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	if err := lock.RefuseLease(ctx, "sql-for-update"); err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	c, err := l.connect(ctx)
 	if err != nil {

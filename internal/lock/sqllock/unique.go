@@ -39,6 +39,9 @@ const sqlRetry = 50 * time.Millisecond
 
 // Acquire tries to insert the row, sleeping 1 to 50 ms between tries.
 func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	if err := lock.RefuseLease(ctx, "sql-unique"); err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	owner := lease.NewOwner()
 	for {
@@ -111,8 +114,8 @@ func (u *uniqueLease) Release(ctx context.Context) error {
 }
 
 // LeaseRow is [Unique] repaired: a row with an owner, an expiry by the database's clock, renewal every third of the TTL,
-// takeover when it has expired, and a fence that the takeover raises in the same statement. One row per key stays for
-// ever: the fence must not start anew.
+// takeover when it has expired, and a fence that the takeover raises in the same statement. One row per key stays,
+// because the fence must not start again.
 //
 // What breaks it: a process that stops as a whole for longer than the TTL, and a database whose clock jumps. A rival enters,
 // and the first holder finishes its write unless the fence, checked where the data is, refuses it.
@@ -132,6 +135,9 @@ func NewLeaseRow(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*LeaseRow,
 // Acquire takes the row, or looks at it every 1 to 50 ms until it is free or has expired and then tries again. Looking locks
 // nothing, so the holder's own statements do not wait for the losers'.
 func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	if err := lock.RefuseLease(ctx, "sql-lease"); err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	owner := lease.NewOwner()
 	for {

@@ -39,7 +39,7 @@ func kinds(s *testenv.RedisServer) []locktest.Kind {
 	setnx := kind("setnx", func(_ *testing.T, c *redis.Client, _ time.Duration, st *step.Stream) lock.Locker {
 		return textbook.NewSetNX(c, st)
 	})
-	setnx.Late, setnx.NoLate = nil, locktest.NeverEnds
+	setnx.Late, setnx.NoLate, setnx.LeaseTime = nil, locktest.NeverEnds, false
 	return []locktest.Kind{
 		setnx,
 		kind("lua", func(_ *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {

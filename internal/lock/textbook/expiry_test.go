@@ -150,7 +150,7 @@ func TestWatchdogLearnsOfItsLoss(t *testing.T) {
 	})
 }
 
-// A dead network must not keep a holder believing: its own clock tells it, before the server lets a rival in.
+// With a dead network a lease ends by the holder's own clock, before the server lets a rival in.
 func TestWatchdogCutOffStopsTrusting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, m, cut := locktest.Bubble(t)

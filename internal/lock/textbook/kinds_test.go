@@ -57,7 +57,7 @@ func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 	},
 		"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated")
 	finally.Late, finally.NoLate = nil, locktest.NeverEnds
-	return []locktest.Kind{
+	all := []locktest.Kind{
 		kind("setnx-expire", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker {
 			return textbook.NewSetNXExpire(c, d, st)
 		}),
@@ -77,6 +77,10 @@ func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 		},
 			"steps"), // it has those of two locks
 	}
+	for i := range all {
+		all[i].LeaseTime = !strings.HasPrefix(all[i].Name, "setnx")
+	}
+	return all
 }
 
 func TestRedlockConformance(t *testing.T) { // alone: a node that is slower than its time-out has failed
@@ -101,8 +105,8 @@ func TestRedlockConformance(t *testing.T) { // alone: a node that is slower than
 func redlockConformance(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration) {
 	var n atomic.Int64
 	k := locktest.Kind{
-		Name: "redlock",
-		Key:  func() string { return fmt.Sprint(t.Name(), n.Add(1)) },
+		Name: "redlock", LeaseTime: guard == 0, // the guard is shorter than the lease time of the test
+		Key: func() string { return fmt.Sprint(t.Name(), n.Add(1)) },
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			all, _ := masters(t, nodes)
 			// Other packages are tested at the same time: a node that answers slowly has not failed.

@@ -53,6 +53,9 @@ func NewLuaFenced(c redis.UniversalClient, ttl time.Duration, steps *step.Stream
 	return &Lua{name: "lua-fenced", c: c, ttl: ttl, steps: steps, fenced: true}
 }
 
+// leastTTL is the shortest TTL of a lock of this package.
+const leastTTL = 10 * time.Millisecond
+
 // luaRetry is the longest sleep between two tries; each sleep is random, so that losers do not march in step.
 const luaRetry = 50 * time.Millisecond
 
@@ -63,6 +66,10 @@ func (l *Lua) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 
 // poll tries until it has the lock, sleeping between tries as long as sleep says.
 func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) (lock.Lease, error) {
+	l, err := l.leased(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	owner := lease.NewOwner()
 	for {
@@ -79,6 +86,17 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 			return nil, err
 		}
 	}
+}
+
+// leased returns the lock with the TTL for an Acquire under ctx.
+func (l *Lua) leased(ctx context.Context) (*Lua, error) {
+	ttl, err := lease.TTL(ctx, l.name, l.ttl, leastTTL)
+	if err != nil || ttl == l.ttl {
+		return l, err
+	}
+	own := *l
+	own.ttl = ttl
+	return &own, nil
 }
 
 // try sends one SET NX PX. If the answer is lost, or arrives after the TTL, the key may still hold our owner value, so try deletes

@@ -83,6 +83,10 @@ const (
 
 // Acquire asks all nodes at once, and again after a random delay while too many of them are held by others.
 func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	l, err := l.leased(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	if lease.Ended(ctx) { // a lock for a caller that has left would have to be released again on five servers
 		return nil, lock.GaveUp(ctx)
@@ -102,6 +106,21 @@ func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	}
 }
 
+// leased returns the lock with the TTL for an Acquire under ctx. A lease time above the restart guard is refused: a node that has restarted
+// would grant the lock again while its holder still relies on it.
+func (l *Redlock) leased(ctx context.Context) (*Redlock, error) {
+	ttl, err := lease.TTL(ctx, "redlock", l.o.TTL, leastTTL)
+	switch {
+	case err != nil || ttl == l.o.TTL:
+		return l, err
+	case l.o.RestartGuard > 0 && ttl > l.o.RestartGuard:
+		return nil, fmt.Errorf("%w: redlock: %s is longer than the restart guard of %s", lock.ErrLeaseTime, ttl, l.o.RestartGuard)
+	}
+	own := *l
+	own.o.TTL = ttl
+	return &own, nil
+}
+
 // try asks each node once. When it fails it takes everything back: what was granted, what may have been, and, in the
 // background, what will yet be.
 func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
@@ -117,7 +136,7 @@ func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 		s.expiry.Stop()
 	}
 	freed := s.free(ctx)
-	if ctx.Err() == nil { // who has left does not wait for the clean-up
+	if ctx.Err() == nil { // a caller whose context has ended does not wait for the cleanup
 		l.tally(ctx, s.claims, freed, l.cleaned)
 	}
 	return nil, l.refused(yes, failed)
@@ -191,8 +210,8 @@ func (l *Redlock) cleaned(_, _ int, open map[*claim]bool) bool {
 	return true
 }
 
-// tally counts the answers until done says that they decide, ctx ends, or the node timeout is over: who has not answered by
-// then has failed too.
+// tally counts the answers until done says that they decide, ctx ends, or the node timeout is over: a node that has not
+// answered by then has failed too.
 func (l *Redlock) tally(ctx context.Context, claims []*claim, answers <-chan vote,
 	done func(yes, failed int, open map[*claim]bool) bool,
 ) (yes int, failed []error) {

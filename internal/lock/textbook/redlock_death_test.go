@@ -128,7 +128,7 @@ func TestRedlockDeaths(t *testing.T) {
 	for i, name := range []string{"after the first grant", "after the second", "after the third"} {
 		bubbled(name, func(t *testing.T, s three) {
 			l, _ := s.dies(t, int64(i)+1)
-			_, _ = l.Acquire(lock.WithWait(t.Context(), 0), "k") // whatever it believes before it is gone
+			_, _ = l.Acquire(lock.WithWait(t.Context(), 0), "k") // whatever it returns before its process dies
 			s.in(t)
 		})
 	}

@@ -32,7 +32,7 @@ type SetNX struct {
 	c       redis.UniversalClient
 	ttl     time.Duration // 0 = the key never expires
 	steps   *step.Stream
-	finally bool // who does not get the lock deletes its key all the same
+	finally bool // a caller that does not get the lock deletes its key all the same
 
 	// take makes one try. sent is when the command that started the TTL was sent. ok with an error: the key is ours, its TTL may not
 	// have started.
@@ -58,6 +58,9 @@ func NewSetNX(c redis.UniversalClient, steps *step.Stream) *SetNX {
 
 // Acquire makes one try every 50 ms.
 func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	if err := lock.RefuseLease(ctx, l.name); err != nil {
+		return nil, err
+	}
 	l.steps.At(ctx, step.Waiting, key)
 	owner := lease.NewOwner()
 	for {

@@ -15,8 +15,8 @@ import (
 // the idea of Redisson's RedissonSpinLock (LockOptions.ExponentialBackOff: from 1 ms, doubling, to 128 ms), which exists
 // because a broadcast per release is dear on a cluster with many short-held locks.
 //
-// What breaks it: what breaks Lua. And it is not fair: who has waited longest sleeps longest, a newcomer tries every
-// millisecond, and the releaser himself may come back before any of them.
+// What breaks it: what breaks Lua. And it is not fair: the waiter that has waited longest sleeps longest, a newcomer
+// tries every millisecond, and the releaser may come back before any of them.
 type Spin struct{ lua Lua }
 
 // The bounds between which the sleep doubles.

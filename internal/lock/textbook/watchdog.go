@@ -59,11 +59,20 @@ func NewWatchdog(c redis.UniversalClient, ttl time.Duration, wakeups *Wakeups, s
 }
 
 // WithLease returns the same lock with a fixed lease time instead of renewal, as tryLock(wait, lease) of the write-ups: it
-// ends after lease however long the work takes.
+// ends after lease however long the work takes. [lock.WithLease] does the same for a single Acquire.
 func (l *Watchdog) WithLease(lease time.Duration) *Watchdog {
 	fixed := *l
 	fixed.ttl, fixed.lease = lease, lease
 	return &fixed
+}
+
+// leased returns the lock for an Acquire under ctx, which may have a lease time.
+func (l *Watchdog) leased(ctx context.Context) (*Watchdog, error) {
+	d, err := lease.TTL(ctx, "watchdog", 0, leastTTL)
+	if err != nil || d == 0 {
+		return l, err
+	}
+	return l.WithLease(d), nil
 }
 
 // watchdogPoll is the longest pause between two tries of a waiter that gets no messages. latchTime is how long Redis remembers the answer
@@ -83,6 +92,10 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 	l.steps.At(ctx, step.Waiting, key)
 	if h, ok := ctx.Value(holdKey(key)).(*hold); ok {
 		return h.enter(ctx)
+	}
+	l, err := l.leased(ctx)
+	if err != nil {
+		return nil, err
 	}
 	owner := fmt.Sprintf("%s:%d", l.id, l.holds.Add(1))
 	sent, ttl, err := l.take(ctx, key, owner)

@@ -73,6 +73,12 @@ func (h *hold) renew() bool {
 // enter adds an entry, also in Redis, as Redisson does. If that fails nothing has to be undone: the next command of this hold tells Redis
 // how many entries there are.
 func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
+	if h.l.lease == 0 {
+		err := lock.RefuseLease(ctx, "watchdog: a re-entry into a hold that is renewed")
+		if err != nil {
+			return nil, err
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.entries == 0 || errors.Is(context.Cause(h.expiry.Context()), lock.ErrLost) {

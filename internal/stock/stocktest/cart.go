@@ -156,7 +156,7 @@ func (c cell) cartOp(t *testing.T, begin time.Time, client int, p, q int64, key 
 	r := c.h.Replicas[client%len(c.h.Replicas)]
 	req := Cart(key, items...)
 	req.Store, req.Wait = c.at, Patience
-	op := audit.Op{Client: client, ProductID: q, Quantity: 2, Key: key, Replica: r.Deps.Replica}
+	op := audit.Op{Client: client, ProductID: q, Quantity: 2, Key: key, Replica: r.Options.Replica}
 	op.Call = time.Since(begin).Nanoseconds()
 	receipt, err := r.Shop.Deduct(t.Context(), c.mode.Name, req)
 	op.Return = time.Since(begin).Nanoseconds()

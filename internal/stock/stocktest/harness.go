@@ -19,9 +19,11 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
@@ -46,7 +48,7 @@ type Env struct {
 	Unready bool
 	Log     *slog.Logger // of every replica; nil = none
 
-	// Work is [stock.Deps.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests fail at once
+	// Work is [shop.Options.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests fail at once
 	// while a backend is down.
 	Work   time.Duration
 	Health backend.Health
@@ -84,9 +86,11 @@ type Harness struct {
 
 // Replica is what a process of the shop has for itself: clients, lockers, steps.
 type Replica struct {
-	*stock.Shop
-	Deps stock.Deps
-	Set  *backend.Set
+	*shop.Shop
+	Backends shop.Backends
+	Options  shop.Options
+	Deps     map[string]stock.Deps // what each mode was built from
+	Set      *backend.Set
 }
 
 // Open applies the migrations and starts n replicas with the given modes.
@@ -139,29 +143,32 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	if err != nil {
 		t.Fatalf("NewEngine: %v", err)
 	}
-	deps := stock.Deps{
-		Redis: set.Redis, SQL: set.SQL, EtcdStore: set.EtcdStore,
-		Client: set.Client, Prefix: env.Prefix, Wakeups: wakeups, Engine: engine,
-		Steps: steps, Replica: name, LockTTL: lockTTL, KeepKeys: time.Hour, Settle: env.Patience.Settle, Kafka: set.Kafka, Log: env.Log,
-		Work: cmp.Or(env.Work, 10*Patience),
+	b := shop.Backends{
+		Redis: set.Redis, SQL: set.SQL, Etcd: set.EtcdStore, Kafka: set.Kafka,
+		Lockers: stock.Lockers{Client: set.Client, Prefix: env.Prefix, TTL: lockTTL, Wakeups: wakeups, Engine: engine},
+	}
+	o := shop.Options{
+		Replica: name, Steps: steps, Log: env.Log, Work: cmp.Or(env.Work, 10*Patience), Settle: env.Patience.Settle,
+		KeepKeys: idempotency.Retention(time.Hour),
 	}
 	if env.Health != (backend.Health{}) {
-		deps.Down = func(b stock.Backend) error {
+		b.Down = func(b stock.Backend) error {
 			if b == stock.NeedMySQL {
 				b = stock.NeedSQL
 			}
 			return set.Down(string(b))
 		}
 	}
-	closers := services(set, &deps)
-	shop, err := stock.NewShop(deps, modes)
+	closers := services(set, &b.Lockers, steps)
+	r := &Replica{Backends: b, Options: o, Deps: map[string]stock.Deps{}, Set: set}
+	r.Shop, err = shop.New(b, o, r.recorded(modes))
 	if err != nil {
-		t.Fatalf("NewShop: %v", err)
+		t.Fatalf("shop.New: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), Patience)
 		defer cancel()
-		errs := []error{shop.Close(ctx), engine.Close(ctx), wakeups.Close()}
+		errs := []error{r.Close(ctx), engine.Close(ctx), wakeups.Close()}
 		for _, f := range closers {
 			errs = append(errs, f())
 		}
@@ -169,7 +176,22 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 			t.Errorf("close %s: %v", name, err)
 		}
 	})
-	return &Replica{Shop: shop, Deps: deps, Set: set}
+	return r
+}
+
+// recorded returns modes that note what they are built from.
+func (r *Replica) recorded(modes []stock.Mode) []stock.Mode {
+	modes = slices.Clone(modes)
+	for i, m := range modes {
+		if m.New == nil {
+			continue
+		}
+		modes[i].New = func(d stock.Deps) (stock.Deductor, error) {
+			r.Deps[m.Name] = d
+			return m.New(d)
+		}
+	}
+	return modes
 }
 
 // sessionTTL is that of the sessions of ZooKeeper, etcd and Consul: as long as their servers grant. consulDelay is for how long a
@@ -180,25 +202,25 @@ const (
 )
 
 // services makes the locks on what else is configured, and returns what closes them.
-func services(set *backend.Set, deps *stock.Deps) (closers []func() error) {
+func services(set *backend.Set, l *stock.Lockers, steps *step.Stream) (closers []func() error) {
 	if len(set.Redlock) > 0 {
 		o := textbook.RedlockOptions{TTL: lockTTL}
 		for _, n := range set.Redlock {
 			o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 		}
-		deps.Redlock = textbook.NewRedlock(o, deps.Steps)
+		l.Redlock = textbook.NewRedlock(o, steps)
 	}
 	if set.ZooKeeper != nil {
-		deps.ZooKeeper = coord.NewZooKeeper(set.ZooKeeper, "/"+strings.Trim(deps.Prefix, ":"), sessionTTL, deps.Steps)
-		closers = append(closers, deps.ZooKeeper.Close)
+		l.ZooKeeper = coord.NewZooKeeper(set.ZooKeeper, "/"+strings.Trim(l.Prefix, ":"), sessionTTL, steps)
+		closers = append(closers, l.ZooKeeper.Close)
 	}
 	if set.Etcd != nil {
-		deps.Etcd = coord.NewEtcd(set.Etcd, sessionTTL, deps.Steps)
-		closers = append(closers, deps.Etcd.Close)
+		l.Etcd = coord.NewEtcd(set.Etcd, sessionTTL, steps)
+		closers = append(closers, l.Etcd.Close)
 	}
 	if set.Consul != nil {
-		deps.Consul = coord.NewConsul(set.Consul, coord.ConsulOptions{TTL: sessionTTL, LockDelay: consulDelay}, deps.Steps)
-		closers = append(closers, deps.Consul.Close)
+		l.Consul = coord.NewConsul(set.Consul, coord.ConsulOptions{TTL: sessionTTL, LockDelay: consulDelay}, steps)
+		closers = append(closers, l.Consul.Close)
 	}
 	return closers
 }
@@ -233,7 +255,7 @@ func (h *Harness) LoseLocks(t testing.TB) {
 
 func (h *Harness) deleteLocks(t testing.TB, which func(key string) bool) {
 	t.Helper()
-	c := h.Replicas[0].Deps.Client
+	c := h.Replicas[0].Backends.Lockers.Client
 	keys, err := c.Keys(t.Context(), h.env.Prefix+"lock:*").Result()
 	keys = slices.DeleteFunc(keys, func(key string) bool { return !which(key) })
 	if err != nil || len(keys) == 0 {
@@ -275,7 +297,7 @@ func (r *Replica) Watch(t testing.TB, do func(*Watched, step.Point)) *Watched {
 	w := &Watched{Reached: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), watchedKey{}, w))
 	w.Ctx, w.Cancel = ctx, cancel
-	unsubscribe := r.Deps.Steps.Subscribe(func(ctx context.Context, e step.Event) {
+	unsubscribe := r.Options.Steps.Subscribe(func(ctx context.Context, e step.Event) {
 		if ctx.Value(watchedKey{}) != w {
 			return
 		}

@@ -34,6 +34,8 @@ type Plan struct {
 	// Wait bounds the waiting for locks; 0 = as long as the load gets on, since how long the last in a queue waits depends on
 	// the server.
 	Wait time.Duration
+	// Hold is how each request wants its lock held.
+	Hold stock.Hold
 }
 
 // Load runs a plan on a fresh product and returns what the judge makes of it.
@@ -76,7 +78,8 @@ func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Tim
 	r := h.Replicas[client%p.Replicas]
 	req := Request(product, p.Quantity, key)
 	req.Store, req.Wait = p.Store, cmp.Or(p.Wait, lockTTL)
-	op := audit.Op{Client: client, ProductID: product, Quantity: p.Quantity, Key: key, Replica: r.Deps.Replica}
+	req.Hold = p.Hold
+	op := audit.Op{Client: client, ProductID: product, Quantity: p.Quantity, Key: key, Replica: r.Options.Replica}
 	op.Call = time.Since(begin).Nanoseconds()
 	receipt, err := r.Shop.Deduct(ctx, p.Mode, req)
 	op.Return = time.Since(begin).Nanoseconds()
@@ -173,4 +176,17 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 		}
 	}
 	return out
+}
+
+// ExactTwice has every request sent twice with its key, by clients of several replicas, and wants each charged once.
+func (h *Harness) ExactTwice(t *testing.T, mode string, s stock.Store) {
+	t.Helper()
+	p := Plan{Mode: mode, Store: s, Replicas: 3, Stock: 30, Quantity: 1, Clients: 9, Requests: 45, Twice: true}
+	r := h.Load(t, p)
+	for i := 1; i < Rounds && r.Verdict == audit.Vacuous; i++ {
+		r = h.Load(t, p)
+	}
+	if finding, why := audit.Check(r, api.Exact); finding != audit.Confirmed {
+		t.Errorf("every request twice: %s, want confirmed:\n\t%s\n%s", finding, Lines(why), r.Text("en"))
+	}
 }

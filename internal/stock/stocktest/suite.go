@@ -77,8 +77,11 @@ func (c cell) run(t *testing.T) {
 	t.Run("unknown product", c.unknownProduct)
 	t.Run("segmented product", c.segmentedProduct)
 	t.Run("hang up", c.hangUp)
-	t.Run("panic", c.panics)
+	if points := c.points(t); slices.Contains(points, step.Locked) && slices.Contains(points, step.Read) { // it reads between a lock and its release
+		t.Run("panic", c.panics)
+	}
 	t.Run("busy", c.busy)
+	t.Run("holds", c.holds)
 	if c.mode.Cart {
 		t.Run("cart", c.cart)
 	}
@@ -310,7 +313,7 @@ func (c cell) busy(t *testing.T) {
 		rivals = c.h.Replicas[:2]
 	}
 	for _, rival := range rivals {
-		t.Run(rival.Deps.Replica, func(t *testing.T) {
+		t.Run(rival.Options.Replica, func(t *testing.T) {
 			product := c.h.Product(t, 5, min(c.mode.Segments, 1))
 			holder := c.h.Replicas[0].Hold(t, step.Locked)
 			first := Go(t, func() (stock.Receipt, error) { return c.deduct(holder.Ctx, product, 1, "the key") })

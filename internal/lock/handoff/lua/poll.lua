@@ -1,10 +1,11 @@
--- Looks after the waiters of one process and key, in case a message was lost: who has vanished from the queue queues again,
--- and a free lock goes to the first in it.
+-- Looks after the waiters of one process and key, in case a message was lost: a waiter that has vanished from the queue is queued again, and
+-- a free lock goes to the first in the queue.
 -- KEYS, ARGV[1..3]: see pass.lua; ARGV[1] and ARGV[4..] are the tokens, KEYS[5..] their tombstones
--- Returns {the caller's token that has the lock, or ''; last fence, or how many had vanished; PTTL of the owner; time; skipped}.
+-- Returns {the one of the tokens that owns the lock, or ''; last fence, or how many had vanished; PTTL of the owner; time; skipped}.
 -- include pass.lua
-retain() -- first: see release.lua
+keep_queue() -- first: see release.lua
 local owner, fence, mine, vanished = redis.call('GET', KEYS[1]), nil, {}, 0
+if foreign(owner) then return other_version(owner) end
 local ended = redis.call('MGET', unpack(KEYS, 5))
 for i = 1, #ended do
   local token = i == 1 and ARGV[1] or ARGV[i + 2]
@@ -15,8 +16,8 @@ for i = 1, #ended do
   end
 end
 if not owner then
-  lapse()
-  owner, fence = pass(mine)
+  check_last_grant()
+  owner, fence = hand_over(mine)
 end
 if mine[owner] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -1,21 +1,18 @@
--- Takes a reader out, whatever has become of it: in, queued, not yet arrived. The last one out tells the writer who waits.
--- KEYS, ARGV[1..3]: see rw_admit.lua   ARGV[4] '' = no acquire can arrive any more, else how long
--- (ms) the token is remembered as ended
--- Returns {1 = the reader was in, 0 = it was not (any more); -1; 0; 0; time; skipped}, or 1 alone where nobody waited.
-local was, gate = redis.call('ZREM', KEYS[#KEYS], ARGV[1]), redis.call('GET', KEYS[1])
-if was == 1 and not gate and ARGV[4] == '' then return 1 end
+-- Takes a reader out, whatever has become of it: in, queued, not yet arrived. The last reader to leave notifies the writer that waits.
+-- KEYS, ARGV[1..3]: see rw_admit.lua   ARGV[4] '' = no acquire can arrive any more, else how long (ms) its tombstone lasts
+-- Returns {1 = the reader was in, 0 = it was not (any more), -1 = it was evicted (force.lua); -1; 0; 0; time; skipped}, or 1 alone if nobody
+-- waited.
+local removed, owner = redis.call('ZREM', KEYS[#KEYS], ARGV[1]), redis.call('GET', KEYS[1])
+if removed == 1 and not owner and ARGV[4] == '' then return 1 end
 -- include rw_admit.lua
+if removed == 0 and redis.call('GET', KEYS[5]) == 'evicted' then return {-1, -1, 0, 0, '0', 0} end
 if ARGV[4] ~= '' then
   redis.call('SET', KEYS[5], 1, 'PX', ARGV[4])
   redis.call('ZREM', KEYS[2], ARGV[1])
 end
-if gate == ARGV[1] then
+if owner == ARGV[1] then
   admit({})
-elseif gate and was == 1 and inside() == 0 then
-  -- What it is told is believed in for a claim.
-  local claim = string.match(gate, '%.(%d+)$')
-  if redis.call('PTTL', KEYS[1]) < tonumber(claim) then redis.call('PEXPIRE', KEYS[1], claim) end
-  local channel = listens(gate)
-  if channel then tell(channel, gate, 'w', counter()) end
+elseif owner and removed == 1 then
+  admit_writer(owner)
 end
-return {was, -1, 0, 0, '0', skipped}
+return {removed, -1, 0, 0, '0', skipped}

@@ -1,12 +1,13 @@
--- Releases a writer's gate to the next writer, or to the next readers, as one step.
+-- Releases the write lock to the next writer, or to the next readers, as one step.
 -- KEYS, ARGV[1..3]: see rw_admit.lua
--- Returns {1 = released (also when asked again), 0 = it was not the caller's (any more); -1; 0; 0; time; skipped}, or 1
--- alone where nobody waited.
+-- Returns {1 = released (also if sent again), 0 = the token did not own the lock (any more), -1 = it was evicted (force.lua); -1; 0; 0;
+-- time; skipped}, or 1 alone if nobody waited.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return {redis.call('GET', KEYS[4]) == ARGV[1] and 1 or 0, -1, 0, 0, '0', 0}
+  local last = redis.call('GET', KEYS[4])
+  return {last == ARGV[1] and 1 or last == 'evicted ' .. ARGV[1] and -1 or 0, -1, 0, 0, '0', 0}
 end
 if redis.call('ZCARD', KEYS[2]) == 0 then
-  redis.call('RENAME', KEYS[1], KEYS[4]) -- remembered for what was left of its TTL
+  redis.call('RENAME', KEYS[1], KEYS[4]) -- remembered for the rest of its TTL
   return 1
 end
 -- include rw_admit.lua

@@ -1,6 +1,6 @@
--- Keeps many readers in, each only if it still is.
+-- Keeps many readers in, each only if it is still in.
 -- KEYS the sets of readers   ARGV[1] TTL in ms   ARGV[2..] the readers' tokens, in the order of KEYS
--- Returns for each 1 when it was renewed, 0 when its time had run out, or it was taken out.
+-- Returns for each 1 if it was renewed, 0 if it had expired or was taken out.
 local t = redis.call('TIME')
 local at, renewed = t[1] * 1000 + math.floor(t[2] / 1000), {}
 for i, key in ipairs(KEYS) do

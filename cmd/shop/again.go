@@ -1,0 +1,89 @@
+package main
+
+import (
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lastitem/internal/backend"
+)
+
+// notAgain are the flags that say where a result goes and how it looks, and the one that is a secret.
+var notAgain = []string{"output", "out", "html", "markdown", "history", "details", "lang", "quiet", "no-color", "token"}
+
+// again is the command line that makes the same result again, for a shell. Tokens are left out, and passwords are masked.
+func again(command string, set *pflag.FlagSet) string {
+	words := []string{"bin/shop", command}
+	set.Visit(func(f *pflag.Flag) {
+		if f.Hidden || slices.Contains(notAgain, f.Name) {
+			return
+		}
+		if f.Value.Type() == "bool" {
+			words = append(words, "--"+f.Name+map[bool]string{false: "=" + f.Value.String()}[f.Value.String() == "true"])
+			return
+		}
+		for _, value := range values(f) {
+			words = append(words, "--"+f.Name, argument(backend.RedactList(value)))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+// values are the values of a flag: one for each time that it is to be given.
+func values(f *pflag.Flag) []string {
+	list, ok := f.Value.(pflag.SliceValue)
+	switch {
+	case !ok:
+		return []string{f.Value.String()}
+	case f.Value.Type() == "stringArray":
+		return list.GetSlice()
+	}
+	return []string{strings.Join(list.GetSlice(), ",")}
+}
+
+// plainWord matches a word that a shell takes without quotes.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// argument writes a word for a shell, in quotes only where it needs them.
+func argument(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return shellWord(word)
+}
+
+// secretsIn are the tokens and passwords that the command line and the environment of a command hold, with those given: what must not be in
+// a report.
+func secretsIn(set *pflag.FlagSet, more ...string) []string {
+	secrets := append(slices.Clone(more), os.Getenv(envToken))
+	set.VisitAll(func(f *pflag.Flag) {
+		switch value := f.Value.String(); {
+		case f.Name == "token":
+			secrets = append(secrets, value)
+		case f.Value.Type() == "string":
+			for _, address := range append(strings.Split(value, ","), value) {
+				secrets = append(secrets, passwordIn(address)...)
+			}
+		}
+	})
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return s == "" })
+	slices.Sort(secrets)
+	return slices.Compact(secrets)
+}
+
+// passwordIn is what backend.Redact masks in an address, as it stands there and as it is meant.
+func passwordIn(address string) []string {
+	before, after, masked := strings.Cut(backend.Redact(address), "***")
+	if !masked || len(address) < len(before)+len(after) {
+		return nil
+	}
+	password := address[len(before) : len(address)-len(after)]
+	if plain, err := url.PathUnescape(password); err == nil && plain != password {
+		return []string{password, plain}
+	}
+	return []string{password}
+}

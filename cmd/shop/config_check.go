@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// validate refuses settings that cannot work; the error names each, by the flag or the variable that gave it.
+func (c config) validate() error {
+	var errs []error
+	if c.Redis == "" && c.SQL == "" {
+		errs = append(errs, errors.New("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)"))
+	}
+	if !listenable(c.Listen) {
+		errs = append(errs, fmt.Errorf("%s is %q, want host:port, such as 127.0.0.1:8080 or :8080", c.name("SHOP_LISTEN"), c.Listen))
+	}
+	if c.Conns < 1 {
+		errs = append(errs, fmt.Errorf("%s is %d, want at least 1", c.name("SHOP_CONNS"), c.Conns))
+	}
+	if c.LockReplicas < 0 {
+		errs = append(errs, fmt.Errorf("%s is %d, want at least 0", c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas))
+	}
+	errs = append(errs, c.validateTimes()...)
+	errs = append(errs, c.validateRetention()...)
+	if err := errors.Join(errs...); err != nil {
+		return usage("%v", err)
+	}
+	return nil
+}
+
+// noProbes stands for SHOP_HEALTH_INTERVAL=0. The zero value of the field means the default interval.
+const noProbes = -1
+
+// The longest times. Clients and servers count some of them in 32 bits of milliseconds, or in fewer seconds than a duration holds.
+const (
+	mostTime         = 24 * time.Hour
+	mostConsulDelay  = time.Minute      // Consul accepts more, and keeps a key locked for no longer
+	mostKafkaSession = 30 * time.Minute // what brokers accept by default
+)
+
+// validateTimes refuses times that are too short for anything to succeed, and those that a server would refuse or shorten later.
+func (c config) validateTimes() (errs []error) {
+	for _, x := range []struct {
+		name               string
+		value, least, most time.Duration
+	}{
+		{"SHOP_LOCK_TTL", c.LockTTL, 50 * time.Millisecond, mostTime}, // the least that the lock engine takes
+		{"SHOP_DRAIN", c.Drain, 0, mostTime},
+		{"SHOP_WORK_TIMEOUT", c.WorkTimeout, time.Millisecond, mostTime},
+		{"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond, mostTime},
+		{"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond, mostTime},
+		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond, mostTime},
+		{"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second, mostTime},
+		{"SHOP_SETTLE_TIMEOUT", c.SettleTimeout, time.Millisecond, mostTime},
+		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond, mostTime},
+		{"SHOP_CONSUL_TIMEOUT", c.ConsulTimeout, time.Millisecond, mostTime},
+		{"SHOP_CONSUL_SESSION", c.ConsulSession, time.Second, mostTime}, // Consul's own most; its least is the agent's to set
+		{"SHOP_CONSUL_LOCK_DELAY", c.ConsulDelay, time.Millisecond, mostConsulDelay},
+		{"SHOP_KAFKA_SESSION", c.KafkaSession, 10 * time.Millisecond, mostKafkaSession},
+		{"SHOP_KAFKA_HEARTBEAT", c.KafkaHeartbeat, time.Millisecond, mostKafkaSession},
+		{"SHOP_KAFKA_REBALANCE", c.KafkaRebalance, 10 * time.Millisecond, mostTime},
+	} {
+		switch {
+		case x.value < x.least:
+			errs = append(errs, fmt.Errorf("%s is %s, want at least %s", c.name(x.name), x.value, x.least))
+		case x.value > x.most:
+			errs = append(errs, fmt.Errorf("%s is %s, want at most %s", c.name(x.name), x.value, x.most))
+		}
+	}
+	if c.RedlockGuard != 0 && (c.RedlockGuard < c.LockTTL || c.RedlockGuard > mostTime) {
+		errs = append(errs, fmt.Errorf("%s is %s, want 0, or %s (%s) to %s", c.name("SHOP_REDLOCK_GUARD"), c.RedlockGuard, c.name("SHOP_LOCK_TTL"), c.LockTTL, mostTime))
+	}
+	if c.HealthEvery != noProbes && (c.HealthEvery < time.Millisecond || c.HealthEvery > mostTime) {
+		errs = append(errs, fmt.Errorf("%s is %s, want 0, or 1ms to %s", c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime))
+	}
+	if c.KafkaHeartbeat >= c.KafkaSession {
+		errs = append(errs, fmt.Errorf("%s is %s, want less than %s, %s", c.name("SHOP_KAFKA_HEARTBEAT"), c.KafkaHeartbeat, c.name("SHOP_KAFKA_SESSION"), c.KafkaSession))
+	}
+	return errs
+}
+
+// validateRetention refuses to keep what cannot be kept so. A key that outlives its order would promise one that nobody finds.
+func (c config) validateRetention() (errs []error) {
+	for _, x := range []struct {
+		name  string
+		value time.Duration
+	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_KEEP_ORDERS", c.KeepOrders}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
+		if x.value < 0 || x.value > 0 && x.value < time.Millisecond {
+			errs = append(errs, fmt.Errorf("%s is %s, want 0 or at least 1ms", c.name(x.name), x.value))
+		}
+	}
+	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
+		errs = append(errs, fmt.Errorf("%s is %s and %s is %s, want orders kept at least as long as keys (0 = forever)",
+			c.name("SHOP_KEEP_ORDERS"), c.KeepOrders, c.name("SHOP_KEEP_KEYS"), c.KeepKeys))
+	}
+	return errs
+}
+
+// listenable says whether an address has the form of one to listen on.
+func listenable(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	return err == nil
+}

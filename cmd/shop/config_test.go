@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// twoValues are two valid values for a setting, neither of which is the default.
+func twoValues(t *testing.T, s setting, f reflect.StructField) (one, other string) {
+	t.Helper()
+	switch reflect.Zero(f.Type).Interface().(type) {
+	case string:
+		return "one", "other"
+	case int:
+		return "7", "8"
+	case bool:
+		return "true", "false"
+	case time.Duration:
+		return "7m0s", "8m0s"
+	case hostNames:
+		return "one.example", "other.example"
+	case reasons:
+		return `{"etcd":"one"}`, `{"etcd":"other"}`
+	case slog.Level:
+		return "debug", "warn"
+	case logFormat:
+		return "json", "text"
+	}
+	t.Fatalf("%s: no values for a %s", s.Name, f.Type)
+	return "", ""
+}
+
+// Every setting of a replica is a flag of serve and a variable: the flag comes before the variable, and the variable before the default.
+func TestSettingsPrecedence(t *testing.T) {
+	settings := replicaSettings()
+	at := 0
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
+		if f.Tag.Get("env") == "" {
+			continue
+		}
+		s := settings[at]
+		at++
+		t.Run(s.Name, func(t *testing.T) {
+			one, other := twoValues(t, s, f)
+			read := func(args ...string) string {
+				given := givenSettings{}
+				set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+				given.add(set)
+				if err := set.Parse(args); err != nil {
+					t.Fatal(err)
+				}
+				c, err := readConfig(given)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(reflect.ValueOf(c).FieldByIndex(f.Index))
+			}
+			want := func(value string) string {
+				given := givenSettings{s.Name: value}
+				c, err := readConfig(given)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(reflect.ValueOf(c).FieldByIndex(f.Index))
+			}
+			t.Setenv(s.Name, "")
+			if got := read(); got != want(s.Default) {
+				t.Errorf("without a variable it is %s, want the default %q", got, s.Default)
+			}
+			t.Setenv(s.Name, one)
+			if got := read(); got != want(one) || got == want(s.Default) && s.Default != one {
+				t.Errorf("%s=%s gives %s", s.Name, one, got)
+			}
+			if got := read("--" + s.flag() + "=" + other); got != want(other) || got == want(one) {
+				t.Errorf("%s=%s and --%s=%s give %s, want the flag's", s.Name, one, s.flag(), other, got)
+			}
+		})
+	}
+	if at != len(settings) || at < 30 {
+		t.Errorf("%d settings, want all %d", at, len(settings))
+	}
+}
+
+// An error names the setting as the user gave it: by its flag, or by its variable.
+func TestSettingsAreNamedAsGiven(t *testing.T) {
+	for _, tt := range []struct {
+		variable, value string
+		args            []string
+		want            string
+	}{
+		{"SHOP_LOCK_TTL", "soon", nil, `shop: SHOP_LOCK_TTL is "soon", want a duration with its unit`},
+		{"SHOP_LOCK_TTL", "5s", []string{"--lock-ttl", "soon"}, `shop: --lock-ttl is "soon", want a duration with its unit`},
+		{"SHOP_LOCK_TTL", "1ms", nil, "shop: SHOP_LOCK_TTL is 1ms, want at least 50ms"},
+		{"SHOP_LOCK_TTL", "5s", []string{"--lock-ttl", "1ms"}, "shop: --lock-ttl is 1ms, want at least 50ms"},
+		{"SHOP_LISTEN", "8080", nil, `SHOP_LISTEN is "8080", want host:port`},
+		{"SHOP_LISTEN", ":8080", []string{"--listen", "8080"}, `--listen is "8080", want host:port`},
+		{"SHOP_KEEP_KEYS", "", []string{"--keep-keys", "900h"}, "SHOP_KEEP_ORDERS is 168h0m0s and --keep-keys is 900h0m0s"},
+		{"SHOP_PROTECT_READS", "", []string{"--protect-reads=perhaps"}, `--protect-reads is "perhaps", want true or false`},
+	} {
+		t.Run(tt.want, func(t *testing.T) {
+			t.Setenv(tt.variable, tt.value)
+			code, _, errOut := commandLine(t.Context(), newRoot(), append([]string{"serve", "--redis", "redis://127.0.0.1:1"}, tt.args...)...)
+			if code != exitUsage || !strings.Contains(errOut, tt.want) {
+				t.Errorf("exit %d, %q; want %d and %q", code, errOut, exitUsage, tt.want)
+			}
+		})
+	}
+}

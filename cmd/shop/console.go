@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/faultlab/stepper"
+	"lastitem/internal/console"
+	"lastitem/web"
+)
+
+// consoleFlags are the flags of 'shop console'.
+type consoleFlags struct {
+	listen, url     string
+	replicas, hosts []string
+}
+
+// newConsoleCommand is the console beside a stack that is running already: the service of docker-compose.yml.
+func newConsoleCommand() *cobra.Command {
+	var f consoleFlags
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "Serve the console beside a stack that is already running, such as docker-compose's",
+		Long: `Serves the page of 'shop play' for a stack that was started by other means. Its runs put load on --url, set the stock of product 101,
+and delete that product's orders; the live steps come from GET /events of each --replica, so the replicas run with SHOP_EVENTS=true.
+
+It wants the stack's admin token in SHOP_ADMIN_TOKEN, and the page asks for the same token. Everything that needs the proxies of a
+private stack is left out. Behind a proxy under another name than localhost or an IP address, give that name with --host.`,
+		Example: "  SHOP_ADMIN_TOKEN=... shop console --url http://localhost:8080 --replica http://10.0.0.11:8080 --replica http://10.0.0.12:8080",
+		Args:    arguments(0, 0),
+		RunE:    run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", "address to listen on")
+	flags.StringVar(&f.url, "url", "", "the stack's balancer, which gets the load")
+	flags.StringArrayVar(&f.replicas, "replica", nil, "a replica, as http://host:port; once for each, in their order")
+	flags.StringArrayVar(&f.hosts, "host", nil, "a host name under which browsers reach the console; may be repeated")
+	return cmd
+}
+
+// serveConsoleOf serves the console of a running stack until ctx ends.
+func serveConsoleOf(cmd *cobra.Command, f consoleFlags) error {
+	d, err := f.driver(os.Getenv(envToken))
+	if err != nil {
+		return err
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+	c, err := newConsole(d, say, f.hosts)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "console: http://%s/console/, which asks for the admin token\n", l.Addr())
+	return serveConsole(cmd.Context(), l, c)
+}
+
+// driver checks the flags.
+func (f consoleFlags) driver(token string) (*playDriver, error) {
+	switch {
+	case token == "":
+		return nil, usage("%s is not set: the console wants the stack's admin token", envToken)
+	case len(f.replicas) == 0:
+		return nil, usage("--replica: name each replica of the stack")
+	}
+	if _, err := plainURL("url", f.url); err != nil {
+		return nil, err
+	}
+	d := &playDriver{url: strings.TrimSuffix(f.url, "/"), token: token}
+	d.said = []string{fmt.Sprintf("stack: %s, as given, with %d replicas", d.url, len(f.replicas))}
+	for _, r := range f.replicas {
+		u, err := plainURL("replica", r)
+		if err != nil {
+			return nil, err
+		}
+		d.replicas = append(d.replicas, u.Host)
+	}
+	return d, nil
+}
+
+// plainURL reads the value of a flag that names a server: http://host:port and no more.
+func plainURL(flag, value string) (*url.URL, error) {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return nil, usage("--%s %s: want http://host:port", flag, value)
+	}
+	return u, nil
+}
+
+// newConsole returns the console of a stack, under these host names besides localhost and IP addresses. Close it.
+func newConsole(d *playDriver, say func(format string, args ...any), hosts []string) (*console.Console, error) {
+	facts, err := playFacts()
+	if err != nil {
+		return nil, err
+	}
+	o := console.Options{
+		Token: d.token, Hosts: hosts, Stack: d.said, Version: version(), Files: web.Files(), Facts: facts, Log: say,
+	}
+	if d.local {
+		o.Stepper = stepper.New(stepper.Options{Log: say})
+	}
+	for i, addr := range d.replicas {
+		o.Replicas = append(o.Replicas, console.Replica{Name: strconv.Itoa(i + 1), URL: "http://" + addr})
+	}
+	return console.New(o, d), nil
+}
+
+// consoleAddress is where a browser opens the console that is served below url. It keeps the token behind '#' to itself.
+func consoleAddress(url, token string) string { return url + "/console/#token=" + token }
+
+// serveConsole serves until ctx ends. The streams to the browsers end first: a shutdown would wait for them.
+func serveConsole(ctx context.Context, l net.Listener, c *console.Console) error {
+	srv := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second}
+	srv.RegisterOnShutdown(c.Close)
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return srv.Close()
+}

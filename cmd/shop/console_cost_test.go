@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+
+	"lastitem/internal/console"
+	"lastitem/internal/localstack"
+	"lastitem/loadtest"
+)
+
+// envConsoleCost is how many rounds TestConsoleCost makes; "" = it is skipped, since it wants the machine for itself.
+const envConsoleCost = "SHOP_TEST_CONSOLE_COST"
+
+const (
+	pageLimit  = 0.15 // of a core, at ten updates a second
+	watchLimit = 0.05 // of a run's throughput
+)
+
+// TestConsoleCost measures what the page costs the browser, and what being watched costs a run: make console-cost.
+func TestConsoleCost(t *testing.T) {
+	rounds, _ := strconv.Atoi(os.Getenv(envConsoleCost))
+	if rounds < 1 {
+		t.Skip("make console-cost measures it")
+	}
+	shop := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	stack, err := localstack.Start(t.Context(), localstack.Options{
+		Replicas: 3, Only: []string{}, Binary: shop, Token: "t0ken", Env: []string{"SHOP_EVENTS=true"}, Log: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stack.Close() })
+	awaitModes(t.Context(), stack)
+	d := driverOf(stack, 0, nil)
+	c, err := newConsole(d, t.Logf, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := &httptest.Server{Listener: l, Config: &http.Server{Handler: c, ReadHeaderTimeout: time.Minute}}
+	page.Start()
+	t.Cleanup(page.Close)
+	t.Cleanup(c.Close) // the streams first
+	p := playing{address: page.URL + "/console/#token=t0ken", base: page.URL, token: "t0ken"}
+	t.Run("watching", func(t *testing.T) {
+		for mode, stock := range map[string]int64{"lua-lock": 1_500, "redis-lua": 6_000} { // a run takes some one and a half seconds
+			testWatchCost(t, p, d, costSpec(mode, stock), rounds)
+		}
+	})
+	t.Run("page", func(t *testing.T) { testPageCost(t, startPlay(t, shop)) })
+}
+
+// costSpec is the load of a round: long enough that its beginning and its end do not matter.
+func costSpec(mode string, stock int64) console.Spec {
+	return console.Spec{Modes: []string{mode}, Replicas: 3, Clients: 40, Stock: stock, Lang: "en"}
+}
+
+// testWatchCost compares, in turn, the throughput of a run that nobody watches with one of the console's that a reader follows, without a
+// browser: the replicas send their steps, the console counts and sends frames.
+func testWatchCost(t *testing.T, p playing, d *playDriver, spec console.Spec, rounds int) {
+	t.Helper()
+	mode, rate := spec.Modes[0], map[bool][]float64{}
+	for i := range 2 * rounds {
+		watched := (i%2 == 1) != (i%4 >= 2) // ABBA
+		if !watched {
+			err := d.Drive(t.Context(), spec, func(s console.Step) {
+				if r, ok := s.Result.(*loadtest.Result); ok && s.Ended {
+					rate[false] = append(rate[false], r.AcceptedPerSecond)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		rate[true] = append(rate[true], p.watchedRate(t, mode, spec.Stock))
+	}
+	if len(rate[false]) != rounds || len(rate[true]) != rounds {
+		t.Fatalf("%s: %d and %d rates of %d rounds", mode, len(rate[false]), len(rate[true]), rounds)
+	}
+	costs := make([]float64, rounds) // of a run beside its neighbour: what else happens on the machine changes more slowly
+	for i := range costs {
+		costs[i] = 1 - rate[true][i]/rate[false][i]
+	}
+	slices.Sort(costs)
+	cost := median(costs)
+	t.Logf("%s: accepted per second alone %.0f, watched %.0f (medians); watching costs %.1f %% (median of %d pairs; quartiles %.1f and %.1f)",
+		mode, median(rate[false]), median(rate[true]), 100*cost, rounds, 100*costs[rounds/4], 100*costs[(3*rounds-1)/4])
+	if cost > watchLimit {
+		t.Errorf("%s: watching costs %.1f %% of the throughput, want at most %.0f %%", mode, 100*cost, 100*watchLimit)
+	}
+}
+
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// watchedRate makes a run by the console's API while its events are read, and returns its throughput.
+func (p playing) watchedRate(t *testing.T, mode string, stock int64) float64 {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	frames, ended := p.read(t, ctx)
+	p.start(t, mode, stock)
+	select {
+	case rate := <-ended:
+		if frames.Load() < 3 {
+			t.Errorf("%s: %d frames were read", mode, frames.Load())
+		}
+		return rate
+	case <-time.After(3 * time.Minute):
+		t.Fatalf("the run of %s has not ended", mode)
+		return 0
+	}
+}
+
+// start begins a run.
+func (p playing) start(t *testing.T, mode string, stock int64) {
+	t.Helper()
+	body := fmt.Sprintf(`{"modes":[%q],"replicas":3,"clients":40,"stock":%d,"lang":"en"}`, mode, stock)
+	if res := p.call(t, t.Context(), "POST", "runs", body); res.StatusCode != http.StatusAccepted {
+		t.Fatalf("POST runs = %s", res.Status)
+	}
+}
+
+// call sends a request to the console's API.
+func (p playing) call(t *testing.T, ctx context.Context, method, path, body string) *http.Response { //nolint:revive // t comes first in helpers
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, p.base+"/console/api/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+p.token)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// read follows the console's events: it counts the frames, and sends the throughput of a run that ends.
+func (p playing) read(t *testing.T, ctx context.Context) (frames *atomic.Int64, ended <-chan float64) { //nolint:revive // likewise
+	t.Helper()
+	res := p.call(t, ctx, "GET", "events", "")
+	frames, done := new(atomic.Int64), make(chan float64, 1)
+	go func() {
+		lines := bufio.NewScanner(res.Body)
+		lines.Buffer(make([]byte, 64<<10), 16<<20)
+		kind := ""
+		for lines.Scan() {
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				kind = name
+				if kind == "frame" {
+					frames.Add(1)
+				}
+			}
+			if _, after, ok := strings.Cut(lines.Text(), `"accepted_per_second":`); ok && kind == "end" {
+				number, _, _ := strings.Cut(after, ",")
+				rate, _ := strconv.ParseFloat(number, 64)
+				done <- rate
+				return
+			}
+		}
+	}()
+	return frames, done
+}
+
+// testPageCost measures the share of a core that the page's main thread takes while a run sends it ten frames a second.
+func testPageCost(t *testing.T, p playing) {
+	b := openTab(t, p.base)
+	counting := `window.frames10 = 0;
+		window.EventSource = class extends EventSource {
+			constructor(...a) { super(...a); this.addEventListener("frame", () => { window.frames10++; }); }
+		};`
+	for _, err := range []error{
+		called(chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})),
+		called(chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: counting})),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.look(1440, "light")
+	b.do("open", chromedp.Navigate(strings.Replace(p.address, "#", "?lang=en#", 1)))
+	b.wait(`!!document.querySelector('.go')`)
+	for _, mode := range []string{"unsafe", "lua-lock"} {
+		p.start(t, mode, 100_000)
+		b.wait(fmt.Sprintf(`window.frames10 > %d`, eval[int](b, `window.frames10`)+5))
+		busy, frames, begun := taskDuration(b), eval[int](b, `window.frames10`), time.Now()
+		time.Sleep(8 * time.Second)
+		took := time.Since(begun).Seconds()
+		share, rate := (taskDuration(b)-busy)/took, float64(eval[int](b, `window.frames10`)-frames)/took
+		p.call(t, t.Context(), "DELETE", "runs", "")
+		t.Logf("%s: the page takes %.1f %% of a core at %.1f frames a second", mode, 100*share, rate)
+		if share > pageLimit {
+			t.Errorf("%s: the page takes %.1f %% of a core, want at most %.0f %%", mode, 100*share, 100*pageLimit)
+		}
+		if rate < 8 {
+			t.Errorf("%s: %.1f frames a second, want about ten", mode, rate)
+		}
+	}
+}
+
+// taskDuration is the time that the page's main thread has worked, in seconds.
+func taskDuration(b *tab) float64 {
+	b.t.Helper()
+	all, err := chromedp.Call(b.ctx, performance.GetMetrics, struct{}{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, m := range all.Metrics {
+		if m.Name == "TaskDuration" {
+			return m.Value
+		}
+	}
+	b.t.Fatal("the browser tells no TaskDuration")
+	return 0
+}

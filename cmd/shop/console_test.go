@@ -1,0 +1,184 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"lastitem/internal/localstack"
+)
+
+// envTestConsole is the address of a console, with its token, that is looked at by the browser test.
+const envTestConsole = "SHOP_TEST_CONSOLE"
+
+// TestRunningConsole looks at the console of a stack that runs already, such as the one of make up, as testPlayBrowser does.
+func TestRunningConsole(t *testing.T) {
+	address := os.Getenv(envTestConsole)
+	if address == "" {
+		t.Skip(envTestConsole + " names no console")
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _ := strings.CutPrefix(u.Fragment, "token=")
+	p := playing{address: address, base: "http://" + u.Host, token: token}
+	judged(t, p.run(t, "lease-seq"))
+	testPlayBrowser(t, p)
+}
+
+// answered is what a request to a stack was answered.
+func answered(t *testing.T, method, address string, header ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+// testUpConsole holds the console of 'shop up', which is reached by the balancer: who gets it, who may use it, and a run.
+func testUpConsole(t *testing.T, s stackJSON) {
+	if s.Console != s.URL+"/console/#token=t0ken" {
+		t.Errorf("shop up printed the console %q", s.Console)
+	}
+	for _, c := range []struct {
+		method, path string
+		header       []string
+		status       int
+		in           string
+	}{
+		{"GET", "/", []string{"Accept", "*/*"}, 200, "POST  /deduct_stock"},
+		{"GET", "/", []string{"Accept", "text/html"}, 302, ""},
+		{"GET", "/console/", nil, 200, "<!doctype html>"},
+		{"GET", "/console/api/state", nil, 401, ""},
+		{"POST", "/console/api/session", []string{"Authorization", "Bearer t0ken"}, 204, ""},
+		{"POST", "/console/api/session", []string{"Authorization", "Bearer t0ken", "Origin", "http://evil.example"}, 403, ""},
+		{"GET", "/console/", []string{"Host", "evil.example"}, 403, "not served under this host name"},
+		{"GET", "/events", nil, 401, ""},
+	} {
+		res, body := answered(t, c.method, s.URL+c.path, c.header...)
+		if res.StatusCode != c.status || !strings.Contains(body, c.in) {
+			t.Errorf("%s %s with %q = %s %s, want %d and %q", c.method, c.path, c.header, res.Status, body, c.status, c.in)
+		}
+		if policy := res.Header.Get("Content-Security-Policy"); strings.HasPrefix(c.path, "/console/") && !strings.HasPrefix(policy, "default-src 'self';") {
+			t.Errorf("%s %s: Content-Security-Policy %q", c.method, c.path, policy)
+		}
+	}
+	p := playing{address: s.Console, base: s.URL, token: s.Token, replicas: len(s.Replicas)}
+	if v := judged(t, p.run(t, "unsafe")); v.Verdict != "BROKEN" || v.Oversold == 0 {
+		t.Errorf("unsafe through the balancer: %+v, want that it oversold", v)
+	}
+	t.Run("browser", func(t *testing.T) {
+		b := openTab(t, s.URL)
+		b.do("open", chromedp.Navigate(s.URL+"/?lang=en#token=t0ken")) // a browser takes the fragment along where it is redirected
+		b.wait(`!!document.querySelector('.go')`)
+		if got := b.run("unsafe"); !strings.HasPrefix(got, "Oversold. ") {
+			t.Errorf("unsafe: %q, want that it oversold", got)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, w := range b.wrong {
+			t.Error(w)
+		}
+	})
+}
+
+// testUpWithoutConsole holds what a production 'shop serve' has of the console: nothing.
+func testUpWithoutConsole(t *testing.T, shop string) {
+	t.Parallel()
+	cmd, s := startUp(t, shop, "--no-console")
+	t.Cleanup(func() { _ = cmd.Wait() })
+	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) })
+	if s.Console != "" {
+		t.Errorf("shop up --no-console printed the console %q", s.Console)
+	}
+	for _, base := range []string{s.URL, s.Replicas[0].URL} {
+		if res, body := answered(t, "GET", base+"/", "Accept", "text/html"); res.StatusCode != http.StatusOK || strings.Contains(body, "/events") {
+			t.Errorf("GET %s/ for a browser = %s %s, want the list, without events", base, res.Status, body)
+		}
+		for _, path := range []string{"/console/", "/console/api/state", "/events"} {
+			if res, _ := answered(t, "GET", base+path, "Authorization", "Bearer t0ken"); res.StatusCode != http.StatusNotFound {
+				t.Errorf("GET %s%s = %s, want 404", base, path, res.Status)
+			}
+		}
+	}
+}
+
+// testConsole serves the console beside a stack that runs already, as docker-compose does.
+func testConsole(t *testing.T, shop string) {
+	up, s := startUp(t, shop, "--no-console")
+	t.Cleanup(func() { _ = up.Wait() })
+	t.Cleanup(func() { _ = up.Process.Signal(os.Interrupt) })
+	args := []string{"console", "--listen", "127.0.0.1:0", "--url", s.URL, "--host", "shop.example"}
+	for _, r := range s.Replicas {
+		args = append(args, "--replica", r.URL)
+	}
+	out := startUntil(t, "console: ", shop, args...)
+	base, _, _ := strings.Cut(out, "/console/")
+	p := playing{base: base, token: "t0ken", replicas: len(s.Replicas)}
+	if v := judged(t, p.run(t, "lease-seq")); v.Verdict != "EXACT" {
+		t.Errorf("lease-seq: %+v, want it exact", v)
+	}
+	if res, _ := answered(t, "GET", base+"/console/", "Host", "shop.example"); res.StatusCode != http.StatusOK {
+		t.Errorf("GET /console/ by the name of --host = %s", res.Status)
+	}
+	if res, _ := answered(t, "GET", base+"/console/", "Host", "evil.example"); res.StatusCode != http.StatusForbidden {
+		t.Errorf("GET /console/ by another name = %s, want 403", res.Status)
+	}
+	t.Run("no steps", func(t *testing.T) { testNoSteps(t, base) })
+}
+
+// A console that cannot work is refused on the command line.
+func TestConsoleRefuses(t *testing.T) {
+	for _, c := range []struct {
+		token string
+		args  []string
+		want  string
+	}{
+		{"", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1"}, "SHOP_ADMIN_TOKEN is not set"},
+		{"x", []string{"--url", "http://127.0.0.1:1"}, "name each replica"},
+		{"x", []string{"--replica", "http://127.0.0.1:1"}, "--url "},
+		{"x", []string{"--url", "http://u:p@127.0.0.1:1", "--replica", "http://127.0.0.1:1"}, "want http://host:port"},
+		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "127.0.0.1:1"}, "want http://host:port"},
+		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1/x"}, "want http://host:port"},
+	} {
+		t.Setenv(envToken, c.token)
+		if code, _, said := commandLine(t.Context(), newConsoleCommand(), c.args...); code != exitUsage || !strings.Contains(said, c.want) {
+			t.Errorf("shop console %q with the token %q: exit %d, %s; want %d and %q", c.args, c.token, code, said, exitUsage, c.want)
+		}
+	}
+}
+
+// The driver sends the load to the balancer where all replicas are wanted, to the one replica, or to a balancer of its own.
+func TestDriverAddress(t *testing.T) {
+	t.Parallel()
+	d := driverOf(&localstack.Stack{URL: "http://balancer", Replicas: []localstack.Service{{Addr: "a:1"}, {Addr: "b:2"}, {Addr: "c:3"}}}, 0, nil)
+	for replicas, want := range map[int]string{3: "http://balancer", 1: "http://a:1", 2: "http://127.0.0.1:"} {
+		got, closing, err := d.address(t.Context(), replicas)
+		if err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("address of %d replicas = %s, %v, want %s", replicas, got, err, want)
+		}
+		closing()
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/faultlab"
+	"lastitem/internal/stock"
+)
+
+// replayLab plays the worst schedule of a file again, and fails if the outcome is not the one in the file.
+func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
+	text, err := os.ReadFile(f.replay)
+	if err != nil {
+		return usage("--replay: %v", err)
+	}
+	told, err := storyOf(text)
+	if err != nil {
+		return usage("--replay %s: %v", f.replay, err)
+	}
+	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
+		if o.Serve, err = equip(told.Serve); err != nil {
+			return err
+		}
+		if !cmd.Flags().Changed("lanes") {
+			o.Lanes = defaultServeLanes
+		}
+	}
+	if told.TTL > 0 {
+		o.TTL = told.TTL
+	}
+	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
+	if err != nil {
+		return err
+	}
+	same := 0
+	for _, p := range played {
+		if p.Outcome == told.Worst.Outcome {
+			same++
+			continue
+		}
+		if err := p.Write(cmd.OutOrStdout(), f.lang); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %d/%d\n", told.Worst.Schedule, told.Worst.Outcome, same, len(played))
+	if same < len(played) {
+		return &exitError{code: exitFailed, err: errors.New("the replay did not always show what the story tells")}
+	}
+	return nil
+}
+
+// storyOf reads a file for --replay and checks that its schedule can be played.
+func storyOf(text []byte) (told faultlab.Result, err error) {
+	if err := json.Unmarshal(text, &told); err != nil {
+		return told, fmt.Errorf("is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w", err)
+	}
+	if told.Worst == nil {
+		return told, errors.New("has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected")
+	}
+	s := told.Worst.Schedule
+	if told.Serve == nil && !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == s.Mode }) {
+		return told, fmt.Errorf("unknown mode %q", s.Mode)
+	}
+	return told, s.Check()
+}
+
+// updateMatrix merges the explored cells into the file.
+func updateMatrix(file string, res *faultlab.Result) error {
+	var known faultlab.Matrix
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &known); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	merged, err := known.Merge(res.Cells, res.Order).JSON()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, merged, 0o644) //nolint:gosec // a file of the repository
+}
+
+// writeMatrixPages renders the committed matrix.
+func writeMatrixPages(dir string) error {
+	matrix, err := faultlab.Committed()
+	if err != nil {
+		return err
+	}
+	modes, err := registry()
+	if err != nil {
+		return err
+	}
+	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(matrix.Markdown(lang, modes)), 0o644); err != nil { //nolint:gosec // a page of the repository
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"lastitem/faultlab"
+	"lastitem/faultlab/fault"
+	"lastitem/internal/api"
+)
+
+// tellWitnesses plays the committed witnesses that a file has no story of, and enters their stories.
+func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
+	matrix, err := faultlab.Committed()
+	if err != nil {
+		return err
+	}
+	var known []faultlab.Tale
+	text, err := os.ReadFile(f.tell)
+	if err == nil {
+		err = json.Unmarshal(text, &known)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", f.tell, err)
+	}
+	told := map[string]bool{}
+	for _, t := range known {
+		told[t.Schedule] = true
+	}
+	o.Witness = func(s faultlab.Schedule) bool { return !told[s.String()] }
+	o.Stories, o.Progress = true, nil // a cell of which one witness is played is not judged
+	if o.Faults == nil {
+		o.Faults = fault.Names()
+	}
+	var played []faultlab.Played
+	if slices.ContainsFunc(matrix.Witnesses(), func(w faultlab.Witness) bool { return o.Witness(w.Schedule) }) {
+		res, err := faultlab.Explore(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		played = res.Played
+	}
+	all, failed := matrix.Retell(known, played)
+	text, err = faultlab.TalesJSON(all)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.tell, text, 0o644); err != nil { //nolint:gosec // a file of the repository
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%d of %d witnesses have a story\n", len(all), len(matrix.Witnesses()))
+	return failed
+}
+
+// registry is this binary's modes as GET /modes lists them, without the baseline.
+func registry() ([]api.Mode, error) {
+	var b bytes.Buffer
+	var all api.Modes
+	if err := printModesJSON(&b); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b.Bytes(), &all); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Modes, func(m api.Mode) bool { return m.Baseline }), nil
+}

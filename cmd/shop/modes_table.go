@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"lastitem/internal/api"
+	"lastitem/internal/stock"
+)
+
+// brokenWords are the words of the READMEs' table, by language.
+var brokenWords = map[string]struct{ by, happens, modes, nothing string }{
+	"en": {"first broken by", "what happens", "modes", "none of these"},
+	"zh": {"最先栽在哪个场景", "发生了什么", "模式", "以上都不怕"},
+}
+
+// legend is the line below a table of claims.
+func legend(lang string) string {
+	return api.Legend(lang) + map[string]string{"en": ".", "zh": "。"}[lang]
+}
+
+// printModesMarkdown prints the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in
+// their default store.
+func printModesMarkdown(w io.Writer, lang string) error {
+	words, pages := brokenWords[lang], "docs/modes/%s.md"
+	if lang == "zh" {
+		pages = "docs/modes/%s.zh.md"
+	}
+	rows := make([][]string, len(stock.Hazards)+1)
+	for _, m := range stock.Modes() {
+		if len(m.Stores) == 0 {
+			continue
+		}
+		at, letters := firstBroken(m.Claims[m.Stores[0]])
+		cell := fmt.Sprintf("[`%s`](%s)", m.Name, fmt.Sprintf(pages, m.Name))
+		if letters != "" {
+			cell += " " + letters
+		}
+		rows[at] = append(rows[at], cell)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s | %s | %s |\n| --- | --- | --- |\n", words.by, words.happens, words.modes)
+	for i, cells := range rows {
+		hazard, happens := words.nothing, ""
+		if i < len(stock.Hazards) {
+			hazard, happens = "`"+stock.Hazards[i]+"`", api.Hazards[i].Short.In(lang)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", hazard, happens, strings.Join(cells, " · "))
+	}
+	_, err := fmt.Fprintf(w, "%s\n%s\n", b.String(), legend(lang))
+	return err
+}
+
+// firstBroken is the place of the first hazard that breaks a mode, and how; behind the last one where none does.
+func firstBroken(c stock.Claims) (at int, letters string) {
+	for i, outcomes := range c.Row() {
+		if strings.Trim(outcomes, ".–") != "" {
+			return i, outcomes
+		}
+	}
+	return len(stock.Hazards), ""
+}
+
+// modesMarkdown is the table of the modes, each linked to what link says of its name.
+func modesMarkdown(lang string, link func(name string) string) string {
+	words := modeWords[lang]
+	var b, baselines strings.Builder
+	fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.mode, words.store, words.does, strings.Join(stock.Hazards, " | "))
+	b.WriteString("| --- | --- | --- |" + strings.Repeat(" --- |", len(stock.Hazards)) + "\n")
+	for _, m := range stock.Modes() {
+		link := fmt.Sprintf("[`%s`](%s)", m.Name, link(m.Name))
+		title := strings.ReplaceAll(in(m.Title, lang), "|", `\|`)
+		if len(m.Stores) == 0 {
+			fmt.Fprintf(&baselines, "\n%s%s · %s\n", words.baseline, link, title)
+			continue
+		}
+		var stores []string
+		for _, s := range m.Stores {
+			stores = append(stores, string(s))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", link, strings.Join(stores, " / "), title, strings.Join(claimCells(m), " | "))
+	}
+	return fmt.Sprintf("%s\n%s%s\n%s", b.String(), legend(lang), words.stores, baselines.String())
+}
+
+// claimCells are the claims of a mode, a cell per hazard: one for all stores where they agree, else one each.
+func claimCells(m stock.Mode) []string {
+	cells := make([]string, len(stock.Hazards))
+	for i := range cells {
+		var each []string
+		for _, s := range m.Stores {
+			each = append(each, m.Claims[s].Row()[i])
+		}
+		if len(slices.Compact(slices.Clone(each))) == 1 {
+			each = each[:1]
+		}
+		cells[i] = strings.Join(each, " / ")
+	}
+	return cells
+}

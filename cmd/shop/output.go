@@ -1,0 +1,286 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The forms that a result can have. Each command offers some of them.
+const (
+	formText     = "text"
+	formJSON     = "json"
+	formCSV      = "csv"
+	formMarkdown = "markdown"
+	formBench    = "bench" // lines of Go benchmarks, for benchstat
+	formHTML     = "html"  // a page in one file
+)
+
+// endings are the forms that the ending of a file name stands for.
+var endings = map[string]string{".txt": formText, ".json": formJSON, ".csv": formCSV, ".md": formMarkdown, ".bench": formBench, ".html": formHTML}
+
+// output says in which form a command gives its result, and where: the flags --output and --out, the same in every command.
+type output struct {
+	form string // of the flag; of the result that goes to stdout or, where both flags are given, to the file
+	file string // of the flag; "" and "-" = stdout
+
+	forms []string // the command's, the default first
+	usual string   // a JSON file written beside the text if neither flag is given; "" = none
+
+	besides []*beside // further files, each with a flag of its own
+
+	chosen     bool   // a flag says the form
+	stdoutForm string // "" = the file alone gets the result
+	fileForm   string // "" = there is no file
+}
+
+// add declares the flags.
+func (o *output) add(cmd *cobra.Command, forms ...string) {
+	o.forms = forms
+	help := "write the result to FILE: in the form of -o; without -o in the form of its ending (" + o.endings() + "), beside the text on stdout"
+	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], "form of the result: "+orList(forms))
+	cmd.Flags().StringVar(&o.file, "out", o.usual, help)
+	cmd.Flags().Lookup("out").Value = fileValue{cmd.Flags().Lookup("out").Value}
+	err := cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return forms, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil { // the flag is there, and registered once
+		panic(err)
+	}
+	cmd.PreRunE = run(func(cmd *cobra.Command, _ []string) error { return o.check(cmd) })
+}
+
+// fileValue is a string whose placeholder in the help is FILE.
+type fileValue struct {
+	value interface {
+		Set(string) error
+		String() string
+		Type() string
+	}
+}
+
+func (v fileValue) Set(s string) error { return v.value.Set(s) }
+func (v fileValue) String() string     { return v.value.String() }
+func (fileValue) Type() string         { return "FILE" }
+
+// endings lists the endings of the command's forms other than text.
+func (o *output) endings() string {
+	var all []string
+	for ending, form := range endings {
+		if form != formText && slices.Contains(o.forms, form) {
+			all = append(all, ending)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// orList writes "a, b or c".
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// check decides on the forms, and makes sure that the file can be written to, before there is a result to lose.
+func (o *output) check(cmd *cobra.Command) error {
+	if !slices.Contains(o.forms, o.form) {
+		return usage("--output %q: want %s", o.form, orList(o.forms))
+	}
+	o.chosen = o.chosen || cmd.Flags().Changed("output")
+	o.stdoutForm = o.form
+	file := o.file
+	if !cmd.Flags().Changed("out") && o.fileForm == "" && o.chosen {
+		o.file, file = "", "" // the usual file stands beside the text alone
+	}
+	switch ending := endings[strings.ToLower(filepath.Ext(file))]; {
+	case file == "" || file == "-":
+		o.file = ""
+	case o.fileForm != "": // an old flag says so
+	case o.chosen:
+		o.fileForm, o.stdoutForm = o.form, ""
+	case ending == "":
+		o.fileForm, o.stdoutForm = o.form, ""
+	case !slices.Contains(o.forms, ending):
+		return usage("--out %s: this command writes %s; choose one with --output", file, orList(o.forms))
+	default:
+		o.fileForm = ending
+		if ending == o.form {
+			o.stdoutForm = ""
+		}
+	}
+	if err := writable(o.file); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	for _, b := range o.besides {
+		if b.file == "-" {
+			return usage("--%s -: want a file; on stdout it is -o %s", b.form, b.form)
+		}
+		if err := writable(b.file); err != nil {
+			return fmt.Errorf("--%s: %w", b.form, err)
+		}
+	}
+	return nil
+}
+
+// text says whether stdout gets the text for people, so that notes may stand beside it.
+func (o *output) text() bool { return o.stdoutForm == formText }
+
+// language is the language of the result: that of --lang, except that what only a program reads is English unless the flag was given.
+func (o *output) language(cmd *cobra.Command, lang string) string {
+	forms := []string{o.stdoutForm, o.fileForm}
+	for _, b := range o.besides {
+		if b.file != "" {
+			forms = append(forms, b.form)
+		}
+	}
+	read := func(form string) bool { return form == formText || form == formMarkdown || form == formHTML }
+	if !slices.ContainsFunc(forms, read) && !cmd.Flags().Changed("lang") {
+		return "en"
+	}
+	return lang
+}
+
+// write has the result written to stdout, to the file, or to both.
+func (o *output) write(cmd *cobra.Command, result func(w io.Writer, form string) error) error {
+	var errs []error
+	if o.stdoutForm != "" {
+		errs = append(errs, result(cmd.OutOrStdout(), o.stdoutForm))
+	}
+	files := o.besides
+	if o.file != "" {
+		files = append([]*beside{{form: o.fileForm, file: o.file}}, files...)
+	}
+	for _, f := range files {
+		if f.file == "" {
+			continue
+		}
+		err := f.write(result)
+		if err == nil && o.text() {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", f.form, f.file)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// toFile writes a file, and makes its directory.
+func toFile(path string, write func(w io.Writer) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// writable makes sure that a file can be written to; "" and "-" are none.
+func writable(path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // a pipe has one writer only, and a link may lead to one
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if isNew {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// writeIndented writes v as JSON that people can read too.
+func writeIndented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// oldFlag is a spelling that a flag had before. It does what it did, and says the new spelling on stderr.
+type oldFlag struct {
+	cmd       *cobra.Command
+	name, now string
+	isBool    bool
+	set       func(value string) error
+}
+
+func (f *oldFlag) String() string { return "" }
+
+func (f *oldFlag) Type() string {
+	if f.isBool {
+		return "bool"
+	}
+	return "string"
+}
+
+func (f *oldFlag) Set(value string) error {
+	if f.isBool {
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return err
+		}
+		if !on {
+			return nil
+		}
+	}
+	fmt.Fprintf(f.cmd.ErrOrStderr(), "shop: --%s is now %s\n", f.name, f.now)
+	return f.set(value)
+}
+
+// addOld declares an old spelling, which the help leaves out. now is the new one.
+func addOld(cmd *cobra.Command, name, now string, isBool bool, set func(value string) error) {
+	f := cmd.Flags().VarPF(&oldFlag{cmd: cmd, name: name, now: now, isBool: isBool, set: set}, name, "", "the old spelling of "+now)
+	f.Hidden = true
+	if isBool {
+		f.NoOptDefVal = "true"
+	}
+}
+
+// addOldForms declares flags such as --json, which --output has replaced.
+func (o *output) addOldForms(cmd *cobra.Command, forms ...string) {
+	for _, form := range forms {
+		addOld(cmd, form, "-o "+form, true, func(string) error {
+			o.form, o.chosen = form, true
+			return nil
+		})
+	}
+	cmd.MarkFlagsMutuallyExclusive(append(forms, "output")...)
+}
+
+// addOldFile declares a flag that named a JSON file beside the result, which --out has replaced.
+func (o *output) addOldFile(cmd *cobra.Command, name string) {
+	addOld(cmd, name, "--out FILE.json", false, func(file string) error {
+		switch file {
+		case "-":
+			o.form, o.chosen = formJSON, true
+		case "":
+			o.file = "-"
+		default:
+			o.file, o.fileForm = file, formJSON
+		}
+		return nil
+	})
+	cmd.MarkFlagsMutuallyExclusive(name, "out")
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Every command that prints a result takes --output and --out, refuses a form that it does not have by naming those that it has, and
+// writes each form to stdout and to a file alike.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	url := startFakeShop(t, &fakeShop{})
+	load := []string{"--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10", "--replicas", "1", "--quiet"}
+	for _, tt := range []struct {
+		args  []string
+		forms []string
+	}{
+		{append([]string{"demo"}, load...), comparisonForms},
+		{append([]string{"loadtest"}, load...), comparisonForms},
+		{[]string{"modes"}, []string{formText, formJSON, formMarkdown}},
+		{[]string{"settings"}, []string{formText, formJSON, formMarkdown}},
+		{[]string{"version"}, []string{formText, formJSON}},
+		{[]string{"migrate", "--list"}, []string{formText, formJSON}},
+	} {
+		name := tt.args[0]
+		want := `--output "xml": want ` + orList(tt.forms)
+		if code, _, errOut := commandLine(t.Context(), newRoot(), append(slices.Clone(tt.args), "-o", "xml")...); code != exitUsage || !strings.Contains(errOut, want) {
+			t.Errorf("%s -o xml: exit %d, %q; want %d and %q", name, code, errOut, exitUsage, want)
+		}
+		for _, form := range tt.forms {
+			_, printed, _ := commandLine(t.Context(), newRoot(), append(slices.Clone(tt.args), "-o", form, "--out", "-")...)
+			file := filepath.Join(t.TempDir(), "new", "result")
+			code, out, errOut := commandLine(t.Context(), newRoot(), append(slices.Clone(tt.args), "-o", form, "--out", file)...)
+			text, err := os.ReadFile(file)
+			if code != exitOK || err != nil || !hasForm(form, string(text)) || !hasForm(form, printed) {
+				t.Errorf("%s -o %s --out FILE: exit %d, %v, %s\nthe file has %.200q, without --out stdout has %.200q", name, form, code, err, errOut, text, printed)
+			}
+			if strings.Contains(out, firstLine(string(text))) {
+				t.Errorf("%s -o %s --out FILE prints the result too: %.200q", name, form, out)
+			}
+		}
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// hasForm says whether text looks like a form.
+func hasForm(form, text string) bool {
+	switch form {
+	case formJSON:
+		return json.Valid([]byte(text))
+	case formCSV:
+		return strings.HasPrefix(text, "mode,store,")
+	case formBench:
+		return strings.HasPrefix(text, "goos: ")
+	case formMarkdown:
+		return strings.Contains(text, "| --- |")
+	}
+	return text != "" && !json.Valid([]byte(text)) && !strings.Contains(text, "| --- |")
+}
+
+// Without --output the ending of the file says its form, and the text is printed beside it.
+func TestOutByEnding(t *testing.T) {
+	t.Parallel()
+	for file, form := range map[string]string{"m.json": formJSON, "m.MD": formMarkdown, "m.txt": formText, "m": formText} {
+		path := filepath.Join(t.TempDir(), file)
+		code, out, errOut := commandLine(t.Context(), newRoot(), "modes", "--out", path)
+		text, err := os.ReadFile(path)
+		if code != exitOK || err != nil || !hasForm(form, string(text)) {
+			t.Errorf("modes --out %s: exit %d, %v, %s: %.100q, want %s", file, code, err, errOut, text, form)
+		}
+		if printed := strings.Contains(out, "lua-lock"); printed != (form != formText) {
+			t.Errorf("modes --out %s prints %.200q", file, out)
+		}
+	}
+	code, _, errOut := commandLine(t.Context(), newRoot(), "modes", "--out", "modes.csv")
+	if want := "--out modes.csv: this command writes text, json or markdown"; code != exitUsage || !strings.Contains(errOut, want) {
+		t.Errorf("modes --out modes.csv: exit %d, %q; want %d and %q", code, errOut, exitUsage, want)
+	}
+}
+
+// An old spelling of a flag does what it did, and says the new one in one line on stderr.
+func TestOldFlags(t *testing.T) {
+	t.Parallel()
+	url, dir := startFakeShop(t, &fakeShop{}), t.TempDir()
+	load := []string{"--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10", "--replicas", "1", "--quiet"}
+	for _, tt := range []struct {
+		line, says string
+		form       string // on stdout
+		file       bool   // a JSON file is written
+	}{
+		{"demo --json -", "--json is now --out FILE.json", formJSON, false},
+		{"demo --json FILE", "--json is now --out FILE.json", formText, true},
+		{"loadtest --json", "--json is now -o json", formJSON, false},
+		{"loadtest --csv", "--csv is now -o csv", formCSV, false},
+		{"loadtest --bench --json-file FILE", "--json-file is now --out FILE.json", formBench, true},
+		{"modes --json", "--json is now -o json", formJSON, false},
+		{"modes --markdown", "--markdown is now -o markdown", formMarkdown, false},
+		{"settings --json", "--json is now -o json", formJSON, false},
+	} {
+		file := filepath.Join(dir, "old.json")
+		args := strings.Fields(strings.ReplaceAll(tt.line, "FILE", file))
+		if strings.HasPrefix(tt.line, "demo") || strings.HasPrefix(tt.line, "loadtest") {
+			args = append(args, load...)
+		}
+		code, out, errOut := commandLine(t.Context(), newRoot(), args...)
+		if code != exitOK || !hasForm(tt.form, out) {
+			t.Errorf("%s: exit %d, want %d with %s:\n%.300s%s", tt.line, code, exitOK, tt.form, out, errOut)
+		}
+		if strings.Count(errOut, "shop: "+tt.says+"\n") != 1 || strings.Contains(out, tt.says) {
+			t.Errorf("%s: stderr is %q, want one line %q, on stderr alone", tt.line, errOut, tt.says)
+		}
+		if text, err := os.ReadFile(file); tt.file && (err != nil || !json.Valid(text)) {
+			t.Errorf("%s: %v, want JSON in the file: %.100q", tt.line, err, text)
+		}
+		_ = os.Remove(file)
+	}
+	for line, want := range map[string]string{
+		"modes --json --markdown": "none of the others can be",
+		"modes --json -o json":    "none of the others can be",
+		"up --json=perhaps":       "want true or false",
+		"loadtest --csv --json":   "none of the others can be",
+		"demo --all --url http://127.0.0.1:1 --mode nobody --token x": "--all is now --strict",
+	} {
+		if _, _, errOut := commandLine(t.Context(), newRoot(), strings.Fields(line)...); !strings.Contains(errOut, want) {
+			t.Errorf("%s: %q, want %q", line, errOut, want)
+		}
+	}
+}
+
+// Every visible flag is in a section of the help where the command has sections, and no old spelling is shown.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for command, sections := range map[string][]string{
+		"loadtest": {"Target:", "Plan:", "Closed model", "Open model", "Data:", "Requests:", "Output:", "Foreign service"},
+		"demo":     {"Modes:", "Stack:", "Running stack:", "Load:", "Output:"},
+		"lab":      {"Cells:", "Schedules:", "Random schedules:", "Output:", "Your own service:"},
+		"serve":    {"Replica:", "Backends:", "Times:", "Retention:", "Logs:"},
+	} {
+		_, out, _ := commandLine(t.Context(), newRoot(), command, "--help")
+		at := 0
+		for _, title := range sections {
+			next := strings.Index(out[at:], "\n"+title)
+			if next < 0 {
+				t.Errorf("shop %s --help: no section %q after the ones before:\n%s", command, title, out)
+				break
+			}
+			at += next + 1
+		}
+		if !strings.Contains(out, "Flags:\n  -h, --help") {
+			t.Errorf("shop %s --help: there is another flag without a section:\n%s", command, out[at:])
+		}
+		cmd, _, err := newRoot().Find([]string{command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if shown := strings.Contains(out, " --"+f.Name+" "); shown == f.Hidden && f.Name != "help" {
+				t.Errorf("shop %s --help shows --%s: %v, want %v", command, f.Name, shown, !f.Hidden)
+			}
+		})
+	}
+}
+
+// A result that people read has --lang, in every command alike, and its default follows the locale.
+func TestLanguages(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"demo", "up", "modes", "trace", "loadtest", "write-ups", "audit", "lab", "stock", "settings"} {
+		cmd, _, err := newRoot().Find([]string{command})
+		if err != nil || cmd.Flags().Lookup("lang") == nil {
+			t.Errorf("shop %s has no --lang", command)
+		}
+	}
+	for _, tt := range []struct {
+		all, messages, lang, want string
+	}{
+		{"", "", "", "en"}, {"", "", "zh_CN.UTF-8", "zh"}, {"", "", "de_DE.UTF-8", "en"}, {"C", "", "zh_CN.UTF-8", "en"},
+		{"", "zh_TW", "en_US", "zh"}, {"", "en_US", "zh_CN", "en"}, {"", "", "C.UTF-8", "en"},
+	} {
+		environment := map[string]string{"LC_ALL": tt.all, "LC_MESSAGES": tt.messages, "LANG": tt.lang}
+		if got := localeLanguage(func(name string) string { return environment[name] }); got != tt.want {
+			t.Errorf("the language of LC_ALL=%s LC_MESSAGES=%s LANG=%s is %s, want %s", tt.all, tt.messages, tt.lang, got, tt.want)
+		}
+	}
+	// What only a program reads does not change with the locale.
+	var o output
+	cmd := &cobra.Command{}
+	o.add(cmd, formText, formJSON)
+	lang := ""
+	addLang(cmd.Flags(), &lang)
+	for _, tt := range []struct{ form, want string }{{formText, "zh"}, {formJSON, "en"}} {
+		o.form, o.chosen = tt.form, true
+		if err := o.check(cmd); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.language(cmd, "zh"); got != tt.want {
+			t.Errorf("the language of -o %s in a Chinese locale is %s, want %s", tt.form, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"lastitem/internal/testenv"
+)
+
+// envScreenshots names a directory in which the browser tests leave what they saw.
+const envScreenshots = "SHOP_TEST_SCREENSHOTS"
+
+// tab is a page in a real browser. It notes what must not be: errors, and requests to others than the console.
+type tab struct {
+	t    *testing.T
+	ctx  context.Context //nolint:containedctx // chromedp keeps the browser in it
+	base string
+
+	mu    sync.Mutex
+	wrong []string
+}
+
+// temporary is a directory for what Chromium leaves behind when it is killed. Unlike t.TempDir it allows for processes that still write
+// while it is removed.
+func temporary(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lastitem-chromium-") //nolint:usetesting // TempDir fails the test when a file appears during the removal
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for end := time.Now().Add(10 * time.Second); os.RemoveAll(dir) != nil && time.Now().Before(end); { // its processes may still be ending
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	return dir
+}
+
+// openTab starts a browser.
+func openTab(t *testing.T, base string) *tab {
+	t.Helper()
+	path := testenv.Program(t, "chromium", "chromium")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Env("TMPDIR="+temporary(t)))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, base: base}
+	if err := chromedp.Listen(ctx, b.note); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		called(chromedp.Call(ctx, network.Enable, network.EnableParams{})),
+		called(chromedp.Call(ctx, log.Enable, struct{}{})),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func called[R any](_ R, err error) error { return err }
+
+// note keeps what must not be.
+func (b *tab) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if u := e.Request.URL; !strings.HasPrefix(u, b.base) && !strings.HasPrefix(u, "about:") {
+			b.wrong = append(b.wrong, "a request to "+u)
+		}
+	case *runtime.EventExceptionThrown:
+		b.wrong = append(b.wrong, fmt.Sprintf("an exception: %+v", e.ExceptionDetails))
+	case *log.EventEntryAdded:
+		if e.Entry.Level == "error" {
+			b.wrong = append(b.wrong, "an error on the console: "+e.Entry.Text+" "+e.Entry.URL)
+		}
+	}
+}
+
+// do runs an action.
+func (b *tab) do(what string, a chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, a); err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// eval returns the value of an expression.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// wait waits until an expression is true.
+func (b *tab) wait(expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !eval[bool](b, expression); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.shot("failed")
+			b.t.Fatalf("waited two minutes for %s; the page says %s", expression, eval[string](b, "document.body.innerText"))
+		}
+	}
+}
+
+// look sets the size of the window, and the colours.
+func (b *tab) look(width int64, scheme string) {
+	b.t.Helper()
+	b.do("size", chromedp.EmulateViewport(width, 900))
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// shot leaves a picture of the page where pictures are wanted.
+func (b *tab) shot(name string) {
+	b.t.Helper()
+	dir := os.Getenv(envScreenshots)
+	if dir == "" {
+		return
+	}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600)
+	}
+	if err != nil {
+		b.t.Errorf("screenshot %s: %v", name, err)
+	}
+}
+
+// run presses the button for a mode, and waits for the verdict.
+func (b *tab) run(mode string) (verdict string) {
+	b.t.Helper()
+	before := eval[string](b, `document.querySelector('.verdict')?.dataset.run ?? ""`)
+	eval[bool](b, fmt.Sprintf(`(() => {
+		document.querySelector('input[value=%q]').click();
+		const stock = document.getElementById('f-stock');
+		stock.value = '150';
+		stock.dispatchEvent(new Event('input'));
+		document.querySelector('.go').click();
+		return true;
+	})()`, mode))
+	b.wait(fmt.Sprintf(`!!document.getElementById('verdict') && document.querySelector('.verdict').dataset.run !== %q`, before))
+	b.wait(`!document.querySelector('.go').classList.contains('stop')`)
+	return eval[string](b, `document.getElementById('verdict').textContent`)
+}
+
+// redOverlaps says whether the timeline has pixels in the colour of overlaps.
+const redOverlaps = `(() => {
+	const canvas = document.querySelector('canvas.lanes');
+	if (canvas.hidden) return false;
+	const probe = document.createElement('canvas').getContext('2d');
+	probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--bad').trim();
+	probe.fillRect(0, 0, 1, 1);
+	const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+	const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+	for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) return true;
+	return false;
+})()`
+
+// testPlayBrowser looks at the page in a real browser.
+func testPlayBrowser(t *testing.T, p playing) {
+	b := openTab(t, p.base)
+	b.look(1440, "light")
+	b.do("open", chromedp.Navigate(strings.Replace(p.address, "#", "?lang=en#", 1)))
+	b.wait(`!!document.getElementById('verdict')`) // of the last run before
+	if at := eval[string](b, "location.href"); strings.Contains(at, p.token) {
+		t.Errorf("the token is still in the address: %s", at)
+	}
+	if got := b.run("unsafe"); !strings.HasPrefix(got, "Oversold. ") {
+		t.Errorf("unsafe: %q, want that it oversold", got)
+	}
+	b.wait(redOverlaps)
+	if rows := eval[int](b, `document.querySelectorAll('.pairs tbody tr').length`); rows == 0 {
+		t.Error("unsafe: no overlap is listed in the table")
+	}
+	b.shot("run-unsafe-en-light")
+	b.look(1440, "dark")
+	eval[bool](b, `document.getElementById('lang').click() ?? true`)
+	if got := b.run("lease-seq"); !strings.HasPrefix(got, "精确。") {
+		t.Errorf("lease-seq: %q, want that it was exact", got)
+	}
+	if got := eval[string](b, `document.querySelector('.figure-overlaps .figure-value').textContent`); got != "0" {
+		t.Errorf("lease-seq: %s overlaps, want 0", got)
+	}
+	if eval[bool](b, redOverlaps) {
+		t.Error("lease-seq: the timeline has overlaps")
+	}
+	// The curve of an exact run ends at its stock: what a browser adds up from frames is what was sold.
+	b.wait(`document.querySelector('.plot[aria-label^="已售"]').getAttribute('aria-label').endsWith(': 150')`)
+	b.shot("run-lease-seq-zh-dark")
+	b.look(390, "light")
+	b.wait(`document.documentElement.scrollWidth <= 390`)
+	b.shot("run-lease-seq-zh-390")
+	testPlayKeyboard(t, b)
+	testPlayCompare(t, b)
+	testPlayMatrix(t, b)
+	testPlayRead(t, b)
+	testPlayAxe(t, b, axePages)
+	b.clean()
+}
+
+// clean reports what must not be.
+func (b *tab) clean() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.wrong {
+		b.t.Error(w)
+	}
+}
+
+// testPlayKeyboard reaches the button with the keyboard alone, and moves the timeline.
+func testPlayKeyboard(t *testing.T, b *tab) {
+	t.Helper()
+	b.look(1440, "light")
+	eval[bool](b, `document.querySelector('.picker input[type=search]').focus() ?? true`)
+	for range 8 {
+		b.do("tab", chromedp.KeyEvent("\t"))
+		if eval[bool](b, `document.activeElement.classList.contains('go')`) {
+			before := eval[string](b, `document.querySelector('.verdict').dataset.run`)
+			b.do("enter", chromedp.KeyEvent("\r"))
+			b.wait(fmt.Sprintf(`document.querySelector('.verdict').dataset.run !== %q && !!document.getElementById('verdict')`, before))
+			return
+		}
+	}
+	t.Error("eight times Tab from the filter do not lead to the button")
+}
+
+// testPlayCompare runs two modes and sorts the table by their verdict and by their speed.
+func testPlayCompare(t *testing.T, b *tab) {
+	t.Helper()
+	eval[string](b, `location.hash = '#/compare'`)
+	b.wait(`document.querySelector('[name=mode][value=unsafe]')?.type === 'checkbox' && !document.querySelector('.go').classList.contains('stop')`)
+	before := eval[string](b, `document.querySelector('.verdict')?.dataset.run ?? ""`)
+	eval[bool](b, `(() => {
+		document.querySelectorAll('.quick button')[2].click();
+		for (const mode of ['unsafe', 'redis-lua']) document.querySelector('[name=mode][value=' + mode + ']').click();
+		document.querySelector('.go').click();
+		return true;
+	})()`)
+	b.wait(fmt.Sprintf(`document.querySelector('.verdict')?.dataset.run > %q && document.querySelectorAll('.compare tbody tr').length === 2`, before))
+	first := func(column string) string {
+		eval[bool](b, fmt.Sprintf(`document.querySelector('[data-sort=%s]').click() ?? true`, column))
+		return eval[string](b, `document.querySelector('.compare tbody code').textContent`)
+	}
+	if got := first("verdictColumn"); got != "unsafe" {
+		t.Errorf("by verdict %s is first, want the broken one", got)
+	}
+	if got := first("verdictColumn"); got != "redis-lua" {
+		t.Errorf("by verdict, once more, %s is first, want the exact one", got)
+	}
+	if bars := eval[int](b, `[...document.querySelectorAll('.bar')].filter((x) => x.offsetWidth > 0).length`); bars != 2 {
+		t.Errorf("%d bars, want one for each mode", bars)
+	}
+	b.shot("compare-zh-light")
+}

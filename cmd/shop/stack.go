@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+	"lastitem/internal/localstack/guest"
+	"lastitem/loadtest"
+)
+
+// zooKeeperRoot is the node below which the locks of a shop have theirs.
+const zooKeeperRoot = guest.ZooKeeperRoot
+
+// ownFlags names the flags of guest.Servers.
+var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
+
+// addOwn declares the flags of the user's own servers.
+func addOwn(set *pflag.FlagSet, o *guest.Servers) {
+	set.StringVar(&o.Redis, "redis", "", "your own Redis, as a redis:// URL")
+	set.StringVar(&o.SQL, "sql", "", "your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db")
+	set.StringVar(&o.Redlock, "redlock", "", "your own Redis masters for Redlock, three or more redis:// URLs, comma-separated")
+	set.StringVar(&o.Etcd, "etcd", "", "your own etcd, as http://host:port, several comma-separated")
+	set.StringVar(&o.ZooKeeper, "zookeeper", "", "your own ZooKeeper, as host:port, several comma-separated")
+	set.StringVar(&o.Consul, "consul", "", "your own Consul, as the http://host:port of an agent")
+	set.StringVar(&o.Kafka, "kafka", "", "your own Kafka, as host:port, several comma-separated")
+}
+
+// adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and the user's own
+// server where the command takes one.
+func adviser(command, kind string, takesOwn bool) func(backend string) string {
+	return func(backend string) string {
+		var ways []string
+		embedded := slices.Contains([]string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka}, backend)
+		if kind == localstack.Embedded || kind == localstack.Local && embedded {
+			ways = append(ways, "leave out --backend "+kind)
+		}
+		switch {
+		case !takesOwn || backend == localstack.Nginx:
+		case backend == localstack.MySQL:
+			ways = append(ways, fmt.Sprintf("give a MySQL or MariaDB with 'shop %s --sql'", command))
+		default:
+			ways = append(ways, fmt.Sprintf("give your own with 'shop %s --%s'", command, backend))
+		}
+		return strings.Join(ways, ", or ")
+	}
+}
+
+// newGuest makes sure that the user's own servers answer; an address that cannot be one is an error of the command line.
+func newGuest(ctx context.Context, own guest.Servers) (*guest.Guest, error) {
+	g, err := guest.New(ctx, own)
+	return g, usageOfAddress(err)
+}
+
+// usageOfAddress makes an error about an address one of the command line.
+func usageOfAddress(err error) error {
+	var e *guest.AddressError
+	if errors.As(err, &e) {
+		return usage("%w", err)
+	}
+	return err
+}
+
+// newGuestLeave is the keeper's last command of a stack on the user's own servers.
+func newGuestLeave() *cobra.Command {
+	return &cobra.Command{
+		Use: "guest-leave", Hidden: true, Args: arguments(0, 0),
+		Short: "Remove what a demo left on the user's servers",
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			g, err := guest.FromEnvironment()
+			if err != nil {
+				return usageOfAddress(err)
+			}
+			return g.Leave(cmd.Context())
+		}),
+	}
+}
+
+// private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private returns that death as
+// the error: whatever body saw after it says nothing about a mode.
+func private(ctx context.Context, o localstack.Options, f *farther, body func(context.Context, *localstack.Stack) error) error {
+	defer f.close()
+	stack, err := localstack.Start(ctx, f.options(o))
+	if err != nil {
+		if ctx.Err() != nil {
+			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}
+		}
+		return err
+	}
+	f.say(stack, o.Log)
+	alive, stop := aliveContext(ctx, stack)
+	awaitModes(alive, stack)
+	err = body(alive, stack)
+	stop()
+	if err != nil { // the cause may be a death that is just being noticed
+		select {
+		case <-stack.Done():
+		case <-time.After(time.Second):
+		}
+	}
+	if died := stack.Err(); died != nil {
+		err = died
+	}
+	return closed(err, stack.Close())
+}
+
+// closed joins the error of a command with the error of its cleanup. The exit code of err is kept.
+func closed(err, closing error) error {
+	var e *exitError
+	if closing != nil && errors.As(err, &e) {
+		return &exitError{code: e.code, err: errors.Join(e.err, closing)}
+	}
+	return errors.Join(err, closing)
+}
+
+// aliveContext returns a context that ends with ctx or when a part of the stack dies.
+func aliveContext(ctx context.Context, stack *localstack.Stack) (context.Context, context.CancelFunc) {
+	alive, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stack.Done():
+			cancel()
+		case <-alive.Done():
+		}
+	}()
+	return alive, cancel
+}
+
+// modesPatience is how long a fresh replica may take to have a session with everything that it was given.
+const modesPatience = 15 * time.Second
+
+// awaitModes waits until every replica can serve the modes whose backends the stack has: a replica is ready without the ones that
+// only some modes need, and meets them a moment later. What is not available by then is listed as such.
+func awaitModes(ctx context.Context, stack *localstack.Stack) {
+	has := map[string]bool{"redis": true, "sql": true, "mysql": !strings.HasPrefix(stack.SQL.URL, "sqlite:")}
+	for _, x := range stack.Extras() {
+		has[x.Name] = true
+	}
+	ctx, cancel := context.WithTimeout(ctx, modesPatience)
+	defer cancel()
+	for _, r := range stack.Replicas {
+		for !serves(ctx, r.URL, has) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// serves says whether all modes of the service are available that need nothing but what there is.
+func serves(ctx context.Context, url string, has map[string]bool) bool {
+	control, err := loadtest.NewControl(url, "")
+	if err != nil {
+		return false
+	}
+	modes, err := control.Modes(ctx)
+	for _, m := range modes {
+		if !m.Available && met(m, has) {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// met says whether there is all that the mode needs.
+func met(m api.Mode, has map[string]bool) bool {
+	for _, need := range m.Needs {
+		if !has[need] {
+			return false
+		}
+	}
+	return true
+}
+
+// allAvailable lists the modes that cannot be run, and why; nil where there are none.
+func allAvailable(what loadtest.Comparing) error {
+	var lacks []string
+	for _, m := range what.Modes {
+		if !m.Available {
+			lacks = append(lacks, m.Name+": "+m.Why)
+		}
+	}
+	if lacks == nil {
+		return nil
+	}
+	return fmt.Errorf("--strict: %d of %d modes are not available:\n  %s", len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
+}
+
+// serverKinds are the kinds and versions of the servers of a stack by their names; those that are not there are left out.
+func serverKinds(s *localstack.Stack) map[string]string {
+	all := map[string]string{
+		"balancer": s.Balancer.Kind, localstack.Redis: s.Redis.Kind, "sql": s.SQL.Kind, localstack.Etcd: s.Etcd.Kind,
+		localstack.ZooKeeper: s.ZooKeeper.Kind, localstack.Consul: s.Consul.Kind, localstack.Kafka: s.Kafka.Kind,
+	}
+	if len(s.Redlock) > 0 {
+		all[localstack.Redlock] = s.Redlock[0].Kind
+	}
+	maps.DeleteFunc(all, func(_, kind string) bool { return kind == "" })
+	return all
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminalFor opens a terminal of 100 columns: the side of the user, and that of the program.
+func terminalFor(t *testing.T) (user, program *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = user.Close() })
+	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 100})
+	}
+	if err == nil {
+		program, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	return user, program
+}
+
+// shown is what the lines of a terminal show after all that was written to it.
+func shown(written string) []string {
+	lines := []string{""}
+	for _, part := range regexp.MustCompile(`\r|\n|\x1b\[K|\x1b\[[0-9;]*m|[^\r\n\x1b]+|\x1b`).FindAllString(written, -1) {
+		last := &lines[len(lines)-1]
+		switch {
+		case part == "\n":
+			lines = append(lines, "")
+		case part == "\x1b[K": // it comes after \r only
+			*last = ""
+		case part == "\r" || strings.HasPrefix(part, "\x1b["):
+		default:
+			*last += part
+		}
+	}
+	return lines
+}
+
+// processesOf are the processes that run a program.
+func processesOf(path string) (all []string) {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if exe, err := os.Readlink(link); err == nil && strings.TrimSuffix(exe, " (deleted)") == path {
+			all = append(all, link)
+		}
+	}
+	return all
+}
+
+// tty is a program on a terminal.
+type tty struct {
+	cmd  *exec.Cmd
+	user *os.File
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+func (p *tty) written() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.String()
+}
+
+// start runs the command on the terminal, as its foreground.
+func (p *tty) start(t *testing.T, program *os.File) {
+	t.Helper()
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = program, program, program
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := p.user.Read(buf)
+			p.mu.Lock()
+			p.said.Write(buf[:n])
+			p.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// await waits until the terminal shows what the pattern matches.
+func (p *tty) await(t *testing.T, pattern string) {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for end := time.Now().Add(60 * time.Second); !re.MatchString(p.written()); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s after a minute:\n%q", pattern, p.written())
+		}
+	}
+}
+
+// On a terminal a run has one line, with a sparkline. Ctrl-C leaves the result so far, the terminal as it was, and no process or file.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shop := filepath.Join(dir, "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	user, program := terminalFor(t)
+	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, files := filepath.Join(dir, "page.html"), filepath.Join(dir, "tmp")
+	if err := os.Mkdir(files, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := &tty{user: user, cmd: exec.Command(shop, "demo", "--backend", "embedded", "--replicas", "2", "--mode", "noop,lua-lock", "--stock", "1000000",
+		"--requests", "2000000", "--lang", "en", "--out", "", "--html", page)}
+	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "TERM=") }), "TERM=xterm", "TMPDIR="+files)
+	p.start(t, program)
+	p.await(t, `\r\x1b\[K\[1/2\] noop \d+\.\ds +\d+%  [▁▂▃▄▅▆▇█·]{2,} \d+/s  accepted \d+`)
+	if _, err := user.WriteString("\x03"); err != nil { // Ctrl-C
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	if code := p.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	p.await(t, `html: .*page\.html\r?\n`)
+	lines := shown(p.written())
+	if last := lines[len(lines)-1]; last != "" {
+		t.Errorf("the cursor is left behind %q, want an empty line", last)
+	}
+	for _, line := range lines {
+		if strings.HasPrefix(line, "[") && strings.Contains(line, "accepted") || strings.Contains(line, "^C") {
+			t.Errorf("the line of progress is left on the terminal: %q", line)
+		}
+	}
+	if all := strings.Join(lines, "\n"); !strings.Contains(all, "interrupted: the figures are partial") || strings.Contains(p.written(), "\x1b[?") {
+		t.Errorf("the terminal shows:\n%s\nwant the result so far, and no mode of the terminal switched", all)
+	}
+	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	if err != nil || *after != *before {
+		t.Errorf("the settings of the terminal are %+v, want as before %+v (%v)", after, before, err)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "Interrupted: the figures are partial.") {
+		t.Errorf("the page of an interrupted run: %v, %d bytes, want one that says so", err, len(text))
+	}
+	wantNothingLeft(t, shop, files)
+}
+
+// wantNothingLeft waits until no process of the program and no file in the directory of temporary files is left.
+func wantNothingLeft(t *testing.T, program, dir string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		processes := processesOf(program)
+		if len(left)+len(processes) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left behind after 30 s: files %v, processes %v", left, processes)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+)
+
+// numbersBlock is what 'shop write-ups -o markdown' printed, in docs/articles.md.
+func numbersBlock(t *testing.T, name string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(readDoc(t, name), "<!-- numbers:begin -->\n")
+	block, _, ok := strings.Cut(rest, "<!-- numbers:end -->")
+	if !ok {
+		t.Fatalf("%s has no block of numbers", name)
+	}
+	return block
+}
+
+// TestWriteUpNumbers: docs/articles.md has a row for each number that the command measures, in both languages, with ours beside theirs.
+func TestWriteUpNumbers(t *testing.T) {
+	for lang, name := range map[string]string{"en": "docs/articles.md", "zh": "docs/articles.zh.md"} {
+		var measured []measuredNumber
+		for _, n := range numbers() {
+			m := n.measured(map[numberRun]measuredRun{}, lang)
+			m.Ours, m.Runs = "ours", nil
+			for _, r := range n.runs {
+				m.Runs = append(m.Runs, measuredRun{Mode: r.mode})
+			}
+			measured = append(measured, m)
+		}
+		var want strings.Builder
+		if err := writeNumbers(&want, formMarkdown, lang, measured); err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for i, line := range strings.SplitAfter(numbersBlock(t, name), "\n") {
+			if cells := cellsOf(line); i > 1 && len(cells) == 5 {
+				if !strings.ContainsAny(cells[3], "0123456789") {
+					t.Errorf("%s: %q: want a number of ours", name, line)
+				}
+				cells[3] = "ours"
+				line = "| " + strings.Join(cells, " | ") + " |\n"
+			}
+			got.WriteString(line)
+		}
+		if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+			t.Errorf("%s: run 'shop write-ups -o markdown --lang %s' (-want +got):\n%s", name, lang, diff)
+		}
+	}
+}
+
+// TestNumbersCanBeRun: every run of a number is a valid plan of a mode that there is, and factors compare two runs of one plan.
+func TestNumbersCanBeRun(t *testing.T) {
+	known := knownModes()
+	for _, n := range numbers() {
+		if n.what.En == "" || n.what.Zh == "" || n.theirs.En == "" || n.theirs.Zh == "" {
+			t.Errorf("%+v: want all texts in both languages", n)
+		}
+		want := map[shows]int{showsLeft: 1, showsFactor: 2}[n.shows]
+		if want > 0 && len(n.runs) != want {
+			t.Errorf("%s: %d runs, want %d", n.what.En, len(n.runs), want)
+		}
+		for _, r := range n.runs {
+			p, err := r.load()
+			if err != nil || p.Validate() != nil || !known[r.mode] {
+				t.Errorf("%s: %+v: %v, %v; known %v", n.what.En, r, err, p.Validate(), known[r.mode])
+			}
+			if (p.Segments > 0) != (r.mode == "segmented") {
+				t.Errorf("%s: %s with %d segments", n.what.En, r.mode, p.Segments)
+			}
+		}
+		if n.shows == showsFactor && (n.runs[0].plan != n.runs[1].plan || n.runs[0].part != n.runs[1].part || n.runs[0].rtt != n.runs[1].rtt) {
+			t.Errorf("%s: the factor compares different loads: %+v", n.what.En, n.runs)
+		}
+	}
+}
+
+// TestNumbersOfRuns: the numbers that are printed for the runs, and the text where a run is missing.
+func TestNumbersOfRuns(t *testing.T) {
+	made := map[numberRun]measuredRun{}
+	rates := []float64{2000, 1250}
+	for _, n := range numbers() {
+		for i, r := range n.runs {
+			made[r] = measuredRun{Mode: r.mode, Left: 4880, PerSecond: rates[i]}
+		}
+	}
+	want := map[shows]string{showsLeft: "4,880", showsFactor: "1.6 times (2,000/s, 1,250/s)"}
+	for _, n := range numbers() {
+		if got := n.measured(made, "en"); want[n.shows] != "" && got.Ours != want[n.shows] {
+			t.Errorf("%s: %q, want %q", n.what.En, got.Ours, want[n.shows])
+		}
+		made[n.runs[0]] = measuredRun{Mode: n.runs[0].mode, missing: "no MySQL"}
+		var text strings.Builder
+		if err := writeNumbers(&text, formText, "zh", []measuredNumber{n.measured(made, "zh")}); err != nil || !strings.Contains(text.String(), "– (no MySQL)") {
+			t.Errorf("%s: %v, %q, want the reason", n.what.En, err, text.String())
+		}
+		made[n.runs[0]] = measuredRun{Mode: n.runs[0].mode, Left: 4880, PerSecond: 2000}
+	}
+	if got := grouped(1234567.8); got != "1,234,568" || grouped(999) != "999" {
+		t.Errorf("grouped: %s, %s", got, grouped(999))
+	}
+}
+
+// TestWriteUpRuns: the runs of the fifth write-up leave what they must, measured on a stack with embedded servers.
+func TestWriteUpRuns(t *testing.T) {
+	t.Parallel()
+	stack := embeddedStack(t, 1)
+	f := writeUpsFlags{lang: "en", quiet: true}
+	s := service{url: stack.URL, token: stack.Token, replicas: 1, lang: "en"}
+	m, err := f.runOne(t.Context(), io.Discard, s, numberRun{mode: "watchdog", plan: "five", replicas: 1})
+	if err != nil || m.Left != 95 || m.PerSecond <= 0 || m.Store != string(api.Redis) || m.code != exitOK {
+		t.Errorf("five clients under a lock: %+v, %v, want 95 left", m, err)
+	}
+	m, err = f.runOne(t.Context(), io.Discard, s, numberRun{mode: "mutex-in-tx", plan: "five", replicas: 1})
+	if err != nil || m.missing == "" {
+		t.Errorf("a mode that needs MySQL, without it: %+v, %v, want the reason", m, err)
+	}
+}

@@ -1,0 +1,114 @@
+package deploy_test
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+// stubConsole tells who asked it; its stream sends two events and then stays open.
+func stubConsole(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/console/api/events" {
+			_, _ = io.WriteString(w, r.Method+" "+r.URL.RequestURI()+" of "+r.Host)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range []string{"data: 1\n\n", "data: 2\n\n"} { // the first one leaves with the header in any case
+			_, _ = io.WriteString(w, event)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(200 * time.Millisecond)
+		}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// A browser that opens the address is sent to the console, by a path alone: nginx does not know the published port. Everybody else gets the
+// shop. The console sees the host name that the browser used, which it checks.
+func TestNginxLeadsBrowsersToTheConsole(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1, "console:8090", stubConsole(t))
+	for _, c := range []struct {
+		method, path, accept, location, body string
+	}{
+		{"GET", "/", "*/*", "", ""},
+		{"GET", "/", "text/html,*/*;q=0.8", "/console/", ""},
+		{"HEAD", "/", "text/html", "/console/", ""},
+		{"GET", "/console", "text/html", "/console/", ""},
+		{"GET", "/console/", "*/*", "", "GET /console/ of " + strings.TrimPrefix(e.url, "http://")},
+		{"DELETE", "/console/api/runs", "*/*", "", "DELETE /console/api/runs of " + strings.TrimPrefix(e.url, "http://")},
+		{"POST", "/", "text/html", "", ""},
+		{"GET", "/modes", "text/html", "", ""},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, e.url+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", c.accept)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if got := res.Header.Get("Location"); got != c.location || c.body != "" && string(body) != c.body {
+			t.Errorf("%s %s for %s = %s to %q %q, want %q %q", c.method, c.path, c.accept, res.Status, got, body, c.location, c.body)
+		}
+		if (c.location == "" && c.body == "") != (res.Header.Get(api.HeaderReplica) != "" || res.StatusCode == http.StatusServiceUnavailable) {
+			t.Errorf("%s %s for %s: %s came from replica %q", c.method, c.path, c.accept, res.Status, res.Header.Get(api.HeaderReplica))
+		}
+	}
+}
+
+// The console's events pass at once, and a stream may be silent for longer than an answer.
+func TestNginxPassesTheConsolesEvents(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1, "console:8090", stubConsole(t))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+"/console/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	in := bufio.NewReader(res.Body)
+	for _, want := range []string{"data: 1\n", "\n", "data: 2\n"} {
+		if line, err := in.ReadString('\n'); err != nil || line != want {
+			t.Fatalf("%q, %v; want %q while the stream is open", line, err, want)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := io.ReadAll(in); ended <- err }()
+	select {
+	case err := <-ended:
+		t.Errorf("the silent stream ended within proxy_read_timeout of the shop: %v", err)
+	case <-time.After(2 * time.Second): // startEdge sets it to 1 s
+	}
+}
+
+// Where the console is down its paths say so, and the shop sells.
+func TestNginxWithoutItsConsole(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1, "console:8090", free(t))
+	res, body := e.send(t, "GET", "/console/", nil)
+	wantProblem(t, res, body, http.StatusServiceUnavailable, api.BackendUnavailable)
+	if res.Header.Get("Retry-After") != "1" || !strings.Contains(body, "the console does not answer") {
+		t.Errorf("Retry-After %q, %s", res.Header.Get("Retry-After"), body)
+	}
+	if res, body := e.send(t, "POST", "/", nil); res.StatusCode != http.StatusOK {
+		t.Errorf("POST / = %s %s", res.Status, body)
+	}
+	large, body := e.send(t, "POST", "/console/api/runs", strings.NewReader(strings.Repeat("a", 1<<20+1)))
+	wantProblem(t, large, body, http.StatusRequestEntityTooLarge, api.BodyTooLarge)
+}

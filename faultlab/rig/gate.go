@@ -1,0 +1,140 @@
+package rig
+
+import (
+	"context"
+
+	"lastitem/internal/wire"
+)
+
+// Gate lets the commands of an actor pass one at a time: each is held before its server, and its answer on the way back. It stands until the
+// lane is reset.
+type Gate struct {
+	actor *Actor
+	open  func(wire.Call) bool
+	at    map[string]*Passage // by server
+}
+
+// Passage is one command at a gate, or the place where the next will be held.
+type Passage struct {
+	gate     *Gate
+	server   string
+	command  *wire.Hold
+	answer   *wire.Hold
+	executed bool
+}
+
+// Gate puts a gate before every server of the actor. open returns true for commands that pass without being held; they are those that are no
+// part of a request.
+func (a *Actor) Gate(open func(wire.Call) bool) *Gate {
+	g := &Gate{actor: a, open: open, at: map[string]*Passage{}}
+	for server := range a.proxies {
+		g.arm(server)
+	}
+	return g
+}
+
+// arm holds the next command for a server, and its answer.
+func (g *Gate) arm(server string) {
+	match := func(c wire.Call) bool { return !c.Poll && c.Name == "" && !g.open(c) }
+	proxy := g.actor.proxies[server]
+	p := &Passage{gate: g, server: server}
+	p.command = proxy.Add(wire.Rule{Match: match})
+	p.answer = proxy.Add(wire.Rule{Match: match, Answer: true})
+	g.actor.holds = append(g.actor.holds, p.command, p.answer)
+	g.at[server] = p
+}
+
+// Held returns the command that is held before its server; nil = none is.
+func (g *Gate) Held() *Passage {
+	var first *Passage
+	for _, p := range g.at {
+		if !p.executed && reached(p.command) && (first == nil || p.Call().ID < first.Call().ID) {
+			first = p
+		}
+	}
+	return first
+}
+
+// Call is the command.
+func (p *Passage) Call() wire.Call { return p.command.Call() }
+
+// Text is the command as a story shows it, with its server: "redis: GET stock:1".
+func (p *Passage) Text() string { return p.server + ": " + readable(p.Call()) }
+
+// Execute lets the command reach its server. The answer is held when it comes.
+func (p *Passage) Execute() {
+	p.executed = true
+	p.command.Pass()
+}
+
+// Executed says whether the server has answered the command.
+func (p *Passage) Executed() bool { return reached(p.answer) }
+
+// Said is what the server answered, for people; see [wire.Hold.Said].
+func (p *Passage) Said() string { return p.answer.Said() }
+
+// Deliver lets the answer reach the client, whose next command is held.
+func (p *Passage) Deliver() {
+	p.gate.arm(p.server)
+	p.answer.Pass()
+}
+
+// Lose drops the answer and resets the client's connection. The client's next command is held.
+func (p *Passage) Lose() {
+	p.gate.arm(p.server)
+	p.answer.Drop(true)
+}
+
+func reached(h *wire.Hold) bool {
+	select {
+	case <-h.Reached():
+		return true
+	default:
+		return false
+	}
+}
+
+// Stopped says whether the process was stopped by [Actor.Pause] and not resumed.
+func (a *Actor) Stopped() bool { return a.stopped }
+
+// Alive says whether the process has not ended.
+func (a *Actor) Alive() bool { return a.alive() }
+
+// Revive starts the process again after it was killed, and takes its gate away while it starts. What it had sent and the servers had not
+// received is dropped.
+func (g *Gate) Revive(ctx context.Context) error {
+	a := g.actor
+	a.lane.warm = ""
+	if err := a.Discard(ctx); err != nil {
+		return err
+	}
+	a.release()
+	if err := a.start(ctx); err != nil {
+		return err
+	}
+	for server := range a.proxies {
+		g.arm(server)
+	}
+	return nil
+}
+
+// Abandon ends a scene that may be anywhere: everything that is held goes on, stopped processes run again, and requests that are not answered
+// before ctx ends are killed with their process.
+func (s *Scene) Abandon(ctx context.Context) {
+	for _, a := range s.Lane.actors() {
+		a.release()
+		if a.stopped && a.alive() {
+			_ = a.Resume()
+		}
+	}
+	s.mu.Lock()
+	ops := s.ops
+	s.mu.Unlock()
+	for _, p := range ops {
+		if p.Wait(ctx) != nil {
+			s.Lane.A.Kill()
+			s.Lane.B.Kill()
+			return
+		}
+	}
+}

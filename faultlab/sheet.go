@@ -1,0 +1,271 @@
+package faultlab
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/page"
+)
+
+// PageOptions holds the texts that a page shows besides the result.
+type PageOptions struct {
+	Lang    string // "en" or "zh"
+	Version string // the commit of the binary
+	Command string // the command line that makes the result again
+	Made    time.Time
+	Secrets []string // tokens and passwords that the page must not contain
+}
+
+//go:embed sheet.tmpl
+var sheetText string
+
+var sheetTemplate = template.Must(template.New("lab").Parse(sheetText))
+
+// sheetWords are the texts of the page in one language.
+type sheetWords struct {
+	Title, TitleServe, Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string
+	Good, Bad, ServeGood, ServeBad                                                             string
+	Exact, Version, Machine, Cores, Servers, TTL, Made                                         string
+}
+
+var sheetTexts = map[string]sheetWords{
+	"en": {
+		Title: "Fault lab: %d cells", TitleServe: "Fault lab: your service", Outcomes: "Outcomes", Mode: "mode",
+		Blocked: "How long the other replicas were kept out while A was stopped", Schedules: "Schedules that broke something",
+		Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
+		Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
+		Good: "Every outcome is as claimed.", Bad: "%d of %d cells are not as they must be.",
+		ServeGood: "Nothing broke it.", ServeBad: "%d of %d faults break the service.",
+		Exact: ". = exact: no schedule broke anything", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d cores, %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
+	},
+	"zh": {
+		Title: "故障实验：%d 个格子", TitleServe: "故障实验：你的服务", Outcomes: "结果", Mode: "模式",
+		Blocked: "A 停住期间其他副本被挡在外面多久", Schedules: "出错的调度",
+		Explain: "每个字母一个调度，逐条命令：副本 A、B、C 发了什么，客户端看到了什么，实验在哪里出手。",
+		Untold:  "没有记录过程；调度如下：", Environment: "环境", Again: "如何复现",
+		Good: "所有结果都与声明一致。", Bad: "%d/%d 个格子与应有的结果不符。",
+		ServeGood: "没有故障打破它。", ServeBad: "%d/%d 种故障打破了服务。",
+		Exact: ". = 精确：没有一个调度出错", Version: "lastitem", Machine: "机器", Cores: "%s/%s，%d 核，%s", Servers: "服务端", TTL: "锁的 TTL", Made: "时间",
+	},
+}
+
+type labPage struct {
+	Words                                  sheetWords
+	Eyebrow, Title, Tone, Sentence, Counts string
+	Wrong, LeftOut, Letters, Faults        []string
+	Rows                                   []labRow
+	Blocked, Environment                   []labFact
+	Broken                                 []labBroken
+	Commands                               []string
+}
+
+type labFact struct {
+	Name  string
+	Texts []string
+}
+
+type labRow struct {
+	Name, Store string
+	Cells       []labCell
+}
+
+type labCell struct{ Text, Tone string }
+
+// labBroken is a cell that some schedule broke.
+type labBroken struct {
+	Name, Found string
+	Open        bool
+	Stories     []labStory
+	Witnesses   []string
+}
+
+type labStory struct {
+	Title, Why, Ledger string
+	Lines              []labLine
+}
+
+// labLine is a line of a story: an event in the column of replica A, B or C.
+type labLine struct {
+	At    string
+	Lanes [3]labText
+}
+
+type labText struct{ Text, Class string }
+
+// WritePage writes the result as a page in one file that needs nothing else: the outcomes, the schedules of the broken cells command by
+// command, the environment, and how to repeat it. The schedules are told where Options.Tell was set.
+func (r *Result) WritePage(w io.Writer, o PageOptions) error {
+	view := r.pageOf(o)
+	var body, whole strings.Builder
+	if err := sheetTemplate.Execute(&body, view); err != nil {
+		return err
+	}
+	p := page.Page{Lang: o.Lang, Title: view.Title, Body: template.HTML(body.String())} //nolint:gosec // made by html/template
+	if err := p.Write(&whole); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, page.Hide(whole.String(), o.Secrets))
+	return err
+}
+
+// pageOf makes the view.
+func (r *Result) pageOf(o PageOptions) labPage {
+	t := sheetTexts[o.Lang]
+	v := labPage{Words: t, Title: fmt.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
+	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
+	var counts strings.Builder
+	r.writeCounts(&counts, reportWords[o.Lang])
+	v.Counts, _, _ = strings.Cut(strings.TrimSpace(counts.String()), "\n")
+	if n := r.Wrong(); n > 0 {
+		v.Tone, v.Sentence = "bad", fmt.Sprintf(t.Bad, n, len(r.Cells))
+	}
+	if r.Serve != nil {
+		v.Title, v.Tone, v.Sentence = t.TitleServe, "good", t.ServeGood
+		if n := r.Broken(); n > 0 {
+			v.Tone, v.Sentence = "bad", fmt.Sprintf(t.ServeBad, n, len(r.Cells))
+		}
+	}
+	for _, c := range r.Cells {
+		for _, why := range c.Wrong {
+			v.Wrong = append(v.Wrong, strings.TrimSpace(c.name()+": "+why))
+		}
+	}
+	for _, why := range r.LeftOut {
+		v.LeftOut = append(v.LeftOut, strings.TrimSpace(fmt.Sprintf(reportWords[o.Lang].leftOut, why)))
+	}
+	v.Faults, v.Rows = r.pageRows()
+	v.Letters = r.pageLetters(o.Lang)
+	for _, c := range r.Cells {
+		if c.Fault == api.Pause && c.BlockedFor > 0 {
+			v.Blocked = append(v.Blocked, labFact{c.Mode + " " + string(c.Store), []string{c.BlockedFor.Round(time.Millisecond).String()}})
+		}
+		if len(c.Witnesses) > 0 {
+			v.Broken = append(v.Broken, r.pageBroken(c, o.Lang))
+		}
+	}
+	if len(v.Broken) > 0 && len(v.Broken) <= 2 {
+		v.Broken[0].Open = true
+	}
+	v.Environment = r.pageEnvironment(o, t)
+	if commit, dirty := strings.CutSuffix(o.Version, "+dirty"); commit != "devel" && commit != "" && !dirty {
+		v.Commands = append(v.Commands, "git checkout "+commit, "make build")
+	}
+	v.Commands = append(v.Commands, o.Command)
+	return v
+}
+
+// name is how people call a cell.
+func (c Cell) name() string {
+	return strings.TrimSpace(c.Mode + " " + string(c.Store) + " " + string(c.Fault))
+}
+
+// pageRows are the faults that were played, and for each mode and store what they showed.
+func (r *Result) pageRows() (faults []string, rows []labRow) {
+	for _, f := range fault.All() {
+		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Fault == f.Name }) {
+			faults = append(faults, string(f.Name))
+		}
+	}
+	for _, c := range r.Cells {
+		i := slices.IndexFunc(rows, func(row labRow) bool { return row.Name == c.Mode && row.Store == string(c.Store) })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, labRow{Name: c.Mode, Store: string(c.Store), Cells: make([]labCell, len(faults))})
+		}
+		cell := labCell{Text: string(c.Found), Tone: "warm"}
+		switch {
+		case len(c.Wrong) > 0:
+			cell = labCell{Text: string(c.Found) + " (!)", Tone: "bad"}
+		case c.Found == api.Exact:
+			cell.Tone = "good"
+		case r.Serve != nil:
+			cell.Tone = "bad"
+		}
+		rows[i].Cells[slices.Index(faults, string(c.Fault))] = cell
+	}
+	return faults, rows
+}
+
+// pageLetters explains the letters that were found.
+func (r *Result) pageLetters(lang string) []string {
+	var all []string
+	if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == api.Exact }) {
+		all = append(all, sheetTexts[lang].Exact)
+	}
+	for _, letter := range letters {
+		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return strings.ContainsRune(string(c.Found), letter) }) {
+			all = append(all, string(letter)+" = "+serveTexts[lang].letters[byte(letter)])
+		}
+	}
+	return all
+}
+
+// pageBroken tells the witnesses of a cell.
+func (r *Result) pageBroken(c Cell, lang string) labBroken {
+	v := labBroken{Name: c.name(), Found: string(c.Found)}
+	told := map[string]bool{}
+	for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
+		name := c.Witnesses[letter].String()
+		if told[name] {
+			continue
+		}
+		told[name] = true
+		v.Witnesses = append(v.Witnesses, name)
+		if i := slices.IndexFunc(r.Told, func(p Played) bool { return p.Story != nil && p.Schedule.String() == name }); i >= 0 {
+			v.Stories = append(v.Stories, r.Told[i].pageStory(lang))
+		}
+	}
+	return v
+}
+
+// pageStory is the story of a schedule as the page tells it.
+func (p Played) pageStory(lang string) labStory {
+	t := storyTexts[lang]
+	s := labStory{Title: p.Schedule.String() + ": " + string(p.Outcome), Why: p.Why}
+	s.Ledger = fmt.Sprintf(t.ledger, p.Story.Initial, p.Story.Left, p.Story.Ordered)
+	for lines := p.Story.Lines; len(lines) > 0; {
+		l := lines[0]
+		text, class := labText{Text: l.text(t)}, "lab"
+		switch l.Event {
+		case "":
+			class = ""
+		case rig.Asked, rig.Answered:
+			class = "client"
+		}
+		times, used := turnedAway(lines)
+		if times > 1 {
+			text.Text = fmt.Sprintf(t.busy, times)
+		} else {
+			used = 1
+		}
+		lines = lines[used:]
+		text.Class = class
+		line := labLine{At: fmt.Sprintf("%.1f", float64(l.At.Microseconds())/1000)}
+		line.Lanes[min(max(int(l.Actor[0]-'A'), 0), len(line.Lanes)-1)] = text
+		s.Lines = append(s.Lines, line)
+	}
+	return s
+}
+
+// pageEnvironment is what the outcomes were seen on.
+func (r *Result) pageEnvironment(o PageOptions, t sheetWords) []labFact {
+	facts := []labFact{
+		{t.Made, []string{o.Made.Format(time.RFC3339)}}, {t.Version, []string{o.Version}},
+		{t.Machine, []string{fmt.Sprintf(t.Cores, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}},
+	}
+	var servers []string
+	for _, name := range slices.Sorted(maps.Keys(r.Servers)) {
+		servers = append(servers, name+": "+r.Servers[name])
+	}
+	return append(facts, labFact{t.Servers, servers}, labFact{t.TTL, []string{r.TTL.String()}})
+}

@@ -1,0 +1,188 @@
+package stepper
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/wire"
+)
+
+// A move is the letter of a client, "a" or "b", and what it does; or expire.
+const (
+	advance  = ""  // its command is executed, the answer is delivered, and its next command is held
+	hold     = "h" // its command is executed, and the answer is held
+	lose     = "l" // its command is executed, and the answer is lost: the connection breaks
+	stop     = "s" // its process stops (SIGSTOP)
+	goOn     = "c" // and runs again (SIGCONT)
+	kill     = "k" // its process is killed (SIGKILL)
+	askAgain = "r" // it repeats its request, with the same idempotency key
+
+	expire = "x" // every lock with a TTL expires, unless its holder is alive to renew it
+)
+
+// maxMoves is the longest schedule.
+const maxMoves = 80
+
+var aMove = regexp.MustCompile(`^(?:[ab][hlsckr]?|x)`)
+
+// parse returns the moves of a schedule, "aabslx", up to the first letter that is no move.
+func parse(schedule string) (moves []string) {
+	for len(moves) < maxMoves {
+		m := aMove.FindString(schedule)
+		if m == "" {
+			break
+		}
+		moves, schedule = append(moves, m), schedule[len(m):]
+	}
+	return moves
+}
+
+// Phase is where a client's request is.
+type Phase string
+
+// The phases.
+const (
+	Held     Phase = "held"     // its next command is held before the server
+	Executed Phase = "executed" // the server has executed it, and the answer is held
+	Waiting  Phase = "waiting"  // the server owes it an answer, or it waits in its process
+	Answered Phase = "answered" // the client has the answer to its request
+	Dead     Phase = "dead"     // its process was killed
+)
+
+// client is one of the two.
+type client struct {
+	name   string // "A"
+	letter string // "a"
+	actor  *rig.Actor
+	gate   *rig.Gate
+
+	request *rig.Pending
+	asked   int
+	phase   Phase
+	at      *rig.Passage // the command that is held, or was executed; nil = none
+	last    *rig.Passage // the command that was executed last
+	then    string       // what becomes of the answer to a command that is executed: advance, hold or lose
+}
+
+// can lists what the client can do now.
+func (c *client) can() []string {
+	stopped := c.actor.Stopped()
+	var all []string
+	for _, verb := range []string{advance, hold, lose, stop, goOn, kill, askAgain} {
+		var possible bool
+		switch verb {
+		case advance, lose:
+			possible = !stopped && (c.phase == Held || c.phase == Executed)
+		case hold:
+			possible = !stopped && c.phase == Held
+		case stop:
+			possible = !stopped && c.phase != Dead && c.phase != Answered
+		case goOn:
+			possible = stopped && c.phase != Dead
+		case kill:
+			possible = c.phase != Dead && c.phase != Answered
+		case askAgain:
+			possible = !stopped && c.phase == Answered || c.phase == Dead
+		}
+		if possible {
+			all = append(all, verb)
+		}
+	}
+	return all
+}
+
+// ask sends the client's request, and returns when its first command is held.
+func (c *client) ask(ctx context.Context, s *rig.Scene) error {
+	if !c.actor.Alive() {
+		if err := c.gate.Revive(ctx); err != nil {
+			return err
+		}
+	}
+	c.asked++
+	c.phase, c.at, c.request = Waiting, nil, s.Ask(c.actor, "order-"+c.name)
+	return c.settle(ctx, rig.Still)
+}
+
+// do makes a move that is possible.
+func (c *client) do(ctx context.Context, s *rig.Scene, verb string) error {
+	switch verb {
+	case advance, hold, lose:
+		c.then, c.last = verb, c.at
+		if c.phase == Held {
+			c.at.Execute()
+		}
+		c.phase = Waiting
+		return c.settle(ctx, rig.Still)
+	case stop:
+		return c.actor.Pause(ctx)
+	case goOn:
+		if err := c.actor.Resume(); err != nil || c.phase != Waiting {
+			return err
+		}
+		return c.settle(ctx, rig.Still)
+	case kill:
+		c.actor.Kill()
+		c.phase, c.at = Dead, nil
+		if err := c.actor.Discard(ctx); err != nil {
+			return err
+		}
+		return c.request.Wait(ctx)
+	default:
+		return c.ask(ctx, s)
+	}
+}
+
+// settle returns when a client that waits does so no more, or has done nothing for a while, in the database or in its process.
+func (c *client) settle(ctx context.Context, still time.Duration) error {
+	began := time.Now()
+	for c.phase == Waiting && !c.arrived() {
+		waited := time.Since(began)
+		if waited > still || waited > rig.BlockedAfter && c.inDatabase() {
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// inDatabase says whether the database owes the client an answer.
+func (c *client) inDatabase() bool {
+	return slices.ContainsFunc(c.actor.Unanswered(), func(call wire.Call) bool { return call.Server == rig.Database })
+}
+
+// arrived takes a request that has moved to where it is now, and says whether it waits no more.
+func (c *client) arrived() bool {
+	if c.at != nil {
+		if !c.at.Executed() {
+			return false
+		}
+		if c.then == hold {
+			c.phase = Executed
+			return true
+		}
+		if c.then == lose {
+			c.at.Lose()
+		} else {
+			c.at.Deliver()
+		}
+		c.at = nil
+	}
+	if c.at = c.gate.Held(); c.at != nil {
+		c.phase = Held
+		return true
+	}
+	select {
+	case <-c.request.Done():
+		c.phase = Answered
+		return true
+	default:
+		return false
+	}
+}

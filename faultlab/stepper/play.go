@@ -1,0 +1,217 @@
+package stepper
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/wire"
+)
+
+// play is a schedule as far as it has been played.
+type play struct {
+	lane    *rig.Lane
+	lesson  Lesson
+	scene   *rig.Scene
+	clients []*client
+	start   Stores
+	steps   []Step
+	stores  Stores            // now
+	owners  map[string]string // who changed a key last, "A", by its name
+	orders  []api.Order
+	stock   int64
+	foreign bool // somebody has deleted the other's lock
+	won     int  // the number of moves after which the aim was reached; -1 = not yet
+}
+
+// abandonWithin bounds the end of the requests of the schedule before.
+const abandonWithin = 5 * time.Second
+
+// begin resets the lane and sends the requests of both clients. Each is held at its first command.
+func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, error) {
+	if before != nil {
+		ending, cancel := context.WithTimeout(ctx, abandonWithin)
+		before.scene.Abandon(ending)
+		cancel()
+	}
+	scene, err := lane.NewScene(ctx, rig.Ask{Mode: l.Mode, Store: l.Store, Stock: l.Stock})
+	if err != nil {
+		return nil, err
+	}
+	if err := lane.Fresh(ctx); err != nil {
+		return nil, err
+	}
+	p := &play{lane: lane, lesson: l, scene: scene, owners: map[string]string{}, won: -1}
+	for _, a := range []*rig.Actor{lane.A, lane.B} {
+		c := &client{name: a.Name, letter: strings.ToLower(a.Name), actor: a, gate: a.Gate(unremarkable)}
+		p.clients = append(p.clients, c)
+		if err := c.ask(ctx, scene); err != nil {
+			return nil, err
+		}
+	}
+	if p.start, err = look(ctx, lane, l); err != nil {
+		return nil, err
+	}
+	p.stores = p.start
+	if err := p.count(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// unremarkable are commands that pass by themselves: they set up what the next one does, or belong to the start of a process.
+func unremarkable(c wire.Call) bool {
+	return strings.HasPrefix(c.Text, "SET TRANSACTION ") || strings.Contains(c.Text, "lastitem_migrat") || c.Text == "SELECT DATABASE()"
+}
+
+// moves are those that were played.
+func (p *play) moves() []string {
+	all := make([]string, len(p.steps))
+	for i, s := range p.steps {
+		all[i] = s.Move
+	}
+	return all
+}
+
+// move makes a move, if it is possible, and looks at the stores.
+func (p *play) move(ctx context.Context, move string) (possible bool, err error) {
+	step := Step{Move: move}
+	var mover *client
+	if move == expire {
+		step.Renewed, err = p.expire(ctx)
+	} else {
+		mover = p.clients[strings.Index("ab", move[:1])]
+		verb := move[1:]
+		if !slices.Contains(mover.can(), verb) {
+			return false, nil
+		}
+		step.Client = mover.name
+		if mover.at != nil {
+			step.Command = short(mover.at.Text())
+		}
+		err = mover.do(ctx, p.scene, verb)
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, c := range p.clients {
+		if c != mover && c.phase == Waiting && !c.actor.Stopped() {
+			if err := c.settle(ctx, rig.BlockedAfter); err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, p.note(ctx, step, mover)
+}
+
+// note adds a step with what the stores hold after it.
+func (p *play) note(ctx context.Context, step Step, mover *client) error {
+	before := p.stores
+	var err error
+	if p.stores, err = look(ctx, p.lane, p.lesson); err != nil {
+		return err
+	}
+	if mover != nil {
+		step.Deleted = p.own(before, p.stores, mover.name)
+		step.Phase, step.Answer = mover.phase, mover.answer()
+		if verb := step.Move[1:]; verb == advance || verb == hold || verb == lose {
+			step.Said = said(mover.last)
+		}
+	}
+	if err := p.count(ctx); err != nil {
+		return err
+	}
+	step.Stores = p.stores
+	p.steps = append(p.steps, step)
+	if p.won < 0 && p.lesson.reached(p) {
+		p.won = len(p.steps)
+	}
+	return nil
+}
+
+// own notes which keys the mover has changed. It returns true if the mover has deleted the lock of the other client.
+func (p *play) own(before, after Stores, mover string) (deleted bool) {
+	had, has := before.values(), after.values()
+	for key, value := range has {
+		if had[key] != value {
+			p.owners[key] = mover
+		}
+	}
+	for key := range had {
+		if _, still := has[key]; still {
+			continue
+		}
+		if owner := p.owners[key]; key == p.lesson.lock(p.lane) && owner != mover && owner != "" {
+			p.foreign, deleted = true, true
+		}
+		delete(p.owners, key)
+	}
+	return deleted
+}
+
+// expire ends every lock that has a TTL, as if that time had passed. A process that renews its locks does so in time, unless it is stopped
+// or dead. It returns true if a lock was renewed for that reason.
+func (p *play) expire(ctx context.Context) (renewed bool, err error) {
+	var ended []string
+	for _, key := range p.stores.Redis {
+		if key.TTL < 0 || key.TTL > ttl.Milliseconds() {
+			continue
+		}
+		if p.lesson.renews && p.alive(p.owners[key.Name]) {
+			renewed = true
+			continue
+		}
+		ended = append(ended, key.Name)
+	}
+	for _, name := range ended {
+		delete(p.owners, name)
+	}
+	return renewed, p.lane.EndKeys(ctx, ended...)
+}
+
+// alive says whether a client's process runs.
+func (p *play) alive(name string) bool {
+	c := p.client(name)
+	return c != nil && c.phase != Dead && !c.actor.Stopped()
+}
+
+func (p *play) client(name string) *client {
+	for _, c := range p.clients {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// count reads the ledger.
+func (p *play) count(ctx context.Context) error {
+	ledger, err := p.lane.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	p.orders, p.stock = ledger.Orders, ledger.Stock[p.lesson.Store]
+	return nil
+}
+
+// keys counts the orders by their idempotency key.
+func (p *play) keys() map[string]int {
+	all := map[string]int{}
+	for _, o := range p.orders {
+		all[o.Key]++
+	}
+	return all
+}
+
+// most is the largest number of orders with one key.
+func (p *play) most() int {
+	most := 0
+	for n := range maps.Values(p.keys()) {
+		most = max(most, n)
+	}
+	return most
+}

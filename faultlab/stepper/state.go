@@ -1,0 +1,172 @@
+package stepper
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// State is where a schedule has led.
+type State struct {
+	Lesson string `json:"lesson"`
+	Moves  string `json:"moves"`
+	// Cut says that moves were left out, since they were not possible.
+	Cut     bool     `json:"cut,omitempty"`
+	Clients []Client `json:"clients"`
+	Start   Stores   `json:"start"`
+	Steps   []Step   `json:"steps"`
+	// Orders and Stock are the sums of the ledger, in units.
+	Orders int   `json:"orders"`
+	Stock  int64 `json:"stock"`
+	// Won is the number of moves after which the aim was reached; -1 = it was not.
+	Won int `json:"won"`
+}
+
+// Client is one of the two.
+type Client struct {
+	Name    string   `json:"name"`
+	Phase   Phase    `json:"phase"`
+	Stopped bool     `json:"stopped,omitempty"`
+	Asked   int      `json:"asked"`
+	Command string   `json:"command,omitempty"` // that is held, or was executed
+	Answer  string   `json:"answer,omitempty"`  // to its request
+	Can     []string `json:"can"`
+}
+
+// Step is a move and what the stores hold after it.
+type Step struct {
+	Move    string `json:"move"`
+	Client  string `json:"client,omitempty"`
+	Command string `json:"command,omitempty"`
+	// Said is what the server has answered to the command.
+	Said  string `json:"said,omitempty"`
+	Phase Phase  `json:"phase,omitempty"`
+	// Answer is that to the client's request, if this move has brought it.
+	Answer string `json:"answer,omitempty"`
+	// Deleted says that the client has deleted the other's lock; Renewed that a lock did not expire, since its holder has renewed it.
+	Deleted bool   `json:"deleted,omitempty"`
+	Renewed bool   `json:"renewed,omitempty"`
+	Stores  Stores `json:"stores"`
+}
+
+// Stores is what Redis and the database hold for the product.
+type Stores struct {
+	Redis []rig.Key   `json:"redis"`
+	SQL   []rig.Table `json:"sql"`
+}
+
+// state describes the play.
+func (p *play) state() *State {
+	s := &State{
+		Lesson: p.lesson.Name, Moves: strings.Join(p.moves(), ""), Start: p.start, Steps: p.steps, Orders: len(p.orders), Stock: p.stock, Won: p.won,
+	}
+	if s.Steps == nil {
+		s.Steps = []Step{}
+	}
+	for _, c := range p.clients {
+		one := Client{Name: c.name, Phase: c.phase, Stopped: c.actor.Stopped(), Asked: c.asked, Answer: c.answer(), Can: c.can()}
+		if c.at != nil {
+			one.Command = short(c.at.Text())
+		}
+		s.Clients = append(s.Clients, one)
+	}
+	return s
+}
+
+// answer is what the client has been told: "ok", "refused sold_out". "" = it waits for its answer.
+func (c *client) answer() string {
+	if c.phase != Answered {
+		return ""
+	}
+	op := c.request.Op()
+	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
+}
+
+// look reads the stores of a lesson: Redis, where the locks are, and the database, if the stock is there.
+func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
+	s.SQL = []rig.Table{}
+	if l.Store == api.SQL {
+		if s.SQL, err = lane.Tables(ctx); err != nil {
+			return s, err
+		}
+	}
+	if s.Redis, err = lane.Keys(ctx); err != nil {
+		return s, err
+	}
+	s.Redis = slices.DeleteFunc(s.Redis, func(k rig.Key) bool {
+		return strings.HasPrefix(k.Name, "initial:") || l.Store == api.SQL && strings.HasPrefix(k.Name, "stock:")
+	})
+	for _, k := range s.Redis {
+		for i, v := range k.Values {
+			k.Values[i] = short(v)
+		}
+	}
+	for _, t := range s.SQL {
+		for _, row := range t.Rows {
+			for i, v := range row {
+				row[i] = short(v)
+			}
+		}
+	}
+	return s, nil
+}
+
+// values are the keys in Redis with their values, without their TTLs.
+func (s Stores) values() map[string]string {
+	all := map[string]string{}
+	for _, k := range s.Redis {
+		all[k.Name] = strings.Join(k.Values, "\n")
+	}
+	return all
+}
+
+// said is what a server has answered. A transaction's begin and end change no row.
+func said(p *rig.Passage) string {
+	text := short(p.Said())
+	if text == "0 rows" && !strings.Contains(p.Text(), "UPDATE") {
+		return "OK"
+	}
+	return text
+}
+
+var (
+	uuid      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{6}([0-9a-f]{6})`)
+	script    = regexp.MustCompile(`EVALSHA ["']([^:;"]*?)[:;"'](?: .*["'])?(?: |$)`)
+	inserted  = regexp.MustCompile(`(INSERT (?:IGNORE )?INTO \w+) \([^()]*\)`)
+	orderJSON = regexp.MustCompile(`\{"id":"[^{}]*\}`)
+)
+
+// maxText is the longest text of a command or a value.
+const maxText = 400
+
+// short writes a command or a value for people: an order as its essentials, the last digits of ids, and nothing about the lane.
+func short(text string) string {
+	text = orderJSON.ReplaceAllStringFunc(text, func(found string) string {
+		var order struct {
+			ID        string `json:"id"`
+			Remaining *int64 `json:"remaining"`
+			Replica   string `json:"replica"`
+		}
+		if json.Unmarshal([]byte(found), &order) != nil {
+			return found
+		}
+		left := ""
+		if order.Remaining != nil {
+			left = fmt.Sprintf(", remaining %d", *order.Remaining)
+		}
+		return fmt.Sprintf("{order %s by %s%s}", order.ID, order.Replica, left)
+	})
+	text = inserted.ReplaceAllString(uuid.ReplaceAllString(text, "…$1"), "$1 (…)")
+	text = script.ReplaceAllString(text, "EVALSHA '$1' ")
+	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "_binary'", "'").Replace(text)
+	if runes := []rune(text); len(runes) > maxText {
+		text = string(runes[:maxText]) + "…"
+	}
+	return text
+}

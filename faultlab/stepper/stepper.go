@@ -1,0 +1,187 @@
+// Package stepper makes a person the scheduler of two clients that want to buy the same thing: every command of theirs is held before its
+// server until somebody lets it pass. It also locks expire, stops and kills processes, and loses answers, and shows what Redis and the
+// database hold after each move.
+//
+// The replicas, the servers and the proxies are a lane of the fault lab. A schedule is a string of moves; the same string leads to the same
+// place, so going back is playing a shorter string from the start. Start with [New]; moves.go has the moves, lessons.go the lessons.
+package stepper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/rig"
+	"lastitem/internal/localstack"
+)
+
+// Options are those of a [Stepper].
+type Options struct {
+	// Binary is the shop; "" is the running program.
+	Binary string
+	// Idle is for how long the servers are kept when nobody plays; 0 = ten minutes.
+	Idle time.Duration
+	// Log receives a line for everything that is started; nil = nobody does.
+	Log func(format string, args ...any)
+}
+
+const (
+	idle = 10 * time.Minute
+	// ttl is longer than any session, so that no lock expires unless somebody wants it to. patience, of the clients, is too.
+	ttl, patience = 6 * time.Hour, 3 * time.Hour
+	// startLimit and playLimit bound one start of the servers and one request, whatever hangs.
+	startLimit, playLimit = 90 * time.Second, 60 * time.Second
+)
+
+// Stepper plays one schedule at a time on one lane. The lane is started by the first schedule. It is safe for concurrent use.
+type Stepper struct {
+	options Options
+	busy    chan struct{}   // holds one element while somebody plays
+	base    context.Context //nolint:containedctx // it ends with Close
+	cancel  context.CancelFunc
+
+	// For those who hold busy.
+	servers *rig.Servers
+	lane    *rig.Lane
+	play    *play
+	timer   *time.Timer
+}
+
+// New returns a stepper. The caller closes it.
+func New(o Options) *Stepper {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	if o.Idle == 0 {
+		o.Idle = idle
+	}
+	s := &Stepper{options: o, busy: make(chan struct{}, 1)}
+	s.base, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close ends the servers. A schedule that is being played is broken off. Close may be repeated.
+func (s *Stepper) Close() error {
+	s.cancel()
+	s.busy <- struct{}{}
+	defer func() { <-s.busy }()
+	return s.end()
+}
+
+// end ends the servers, if there are any.
+func (s *Stepper) end() error {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if s.servers == nil {
+		return nil
+	}
+	if s.lane != nil {
+		s.lane.Close()
+	}
+	err := s.servers.Close()
+	s.servers, s.lane, s.play = nil, nil, nil
+	return err
+}
+
+// Lessons returns all lessons, in their order.
+func (s *Stepper) Lessons() any {
+	return map[string]any{"lessons": lessons}
+}
+
+// Play plays a schedule of a lesson, and returns where it leads. If the last schedule was its beginning, only the rest is played. Moves that
+// are not possible where they stand, and all after them, are left out. errors.Is(err, fs.ErrNotExist): there is no such lesson. Other errors:
+// the servers cannot be started, or a schedule came to no end; the next call starts them anew.
+func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
+	l, ok := named(lesson)
+	if !ok {
+		return nil, fmt.Errorf("stepper: no lesson %q: %w", lesson, fs.ErrNotExist)
+	}
+	select {
+	case s.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.busy }()
+	if s.base.Err() != nil {
+		return nil, errors.New("stepper: closed")
+	}
+	s.keep()
+	// A schedule is not left half-way because its reader has gone.
+	state, err := s.follow(l, parse(moves))
+	if err != nil {
+		err = errors.Join(err, s.end())
+	}
+	return state, err
+}
+
+// keep puts off the end of the servers.
+func (s *Stepper) keep() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timer = time.AfterFunc(s.options.Idle, func() {
+		s.busy <- struct{}{}
+		defer func() { <-s.busy }()
+		if err := s.end(); err != nil {
+			s.options.Log("stepper: %v", err)
+		}
+	})
+}
+
+// follow plays what is new of a schedule.
+func (s *Stepper) follow(l Lesson, moves []string) (*State, error) {
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(s.base, playLimit)
+	defer cancel()
+	wanted := strings.Join(moves, "")
+	if s.play == nil || s.play.lesson.Name != l.Name || !begins(moves, s.play.moves()) {
+		var err error
+		if s.play, err = begin(ctx, s.lane, s.play, l); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range moves[len(s.play.steps):] {
+		possible, err := s.play.move(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if !possible {
+			break
+		}
+	}
+	state := s.play.state()
+	state.Cut = state.Moves != wanted
+	return state, nil
+}
+
+// begins says whether the first of all moves are those.
+func begins(all, first []string) bool {
+	return len(first) <= len(all) && strings.Join(all[:len(first)], " ") == strings.Join(first, " ")
+}
+
+// start starts the servers and the lane, unless they run.
+func (s *Stepper) start() error {
+	if s.lane != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.base, startLimit)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	binary := cmp.Or(s.options.Binary, os.Getenv(localstack.EnvBinary), self)
+	if s.servers, err = rig.Start(ctx, rig.Options{Lanes: 1, Binary: binary, Log: s.options.Log}); err != nil {
+		return err
+	}
+	s.lane, err = s.servers.NewLane(ctx, rig.LaneOptions{Service: rig.Shop(binary), TTL: ttl, Patience: patience})
+	return err
+}

@@ -1,0 +1,239 @@
+package stepper
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
+)
+
+// opened returns a stepper on the shop of this module.
+func opened(t *testing.T, o Options) *Stepper {
+	t.Helper()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	o.Binary = filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", o.Binary, "lastitem/cmd/shop").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	s := New(o)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// played plays a schedule.
+func played(t *testing.T, s *Stepper, lesson, moves string) *State {
+	t.Helper()
+	state, err := s.Play(t.Context(), lesson, moves)
+	if err != nil {
+		t.Fatalf("%s %q: %v", lesson, moves, err)
+	}
+	return state.(*State)
+}
+
+func TestStepper(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{})
+	t.Run("ways", func(t *testing.T) { testWays(t, s) })
+	t.Run("steps", func(t *testing.T) { testSteps(t, s) })
+	t.Run("undo", func(t *testing.T) { testUndo(t, s) })
+	t.Run("expire", func(t *testing.T) { testExpire(t, s) })
+	t.Run("impossible", func(t *testing.T) { testImpossible(t, s) })
+	for _, l := range lessons {
+		if l.Way == "" {
+			t.Run("no way/"+l.Name, func(t *testing.T) { testNoWay(t, s, l.Name) })
+		}
+	}
+	if _, err := s.Play(t.Context(), "nothing", ""); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an unknown lesson: %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+// Every lesson but the two that cannot be won is won by its own way, and by no beginning of it.
+func testWays(t *testing.T, s *Stepper) {
+	without := 0
+	for _, l := range lessons {
+		if l.Way == "" {
+			without++
+			continue
+		}
+		t.Run(l.Name, func(t *testing.T) {
+			end := played(t, s, l.Name, l.Way)
+			for _, step := range end.Steps {
+				t.Logf("%-2s %s = %s: %s %s", step.Move, step.Command, step.Said, step.Phase, step.Answer)
+			}
+			if end.Cut || end.Moves != l.Way || end.Won != len(end.Steps) {
+				t.Errorf("%s leads to %q, won after %d of %d moves, want all of them\n%+v", l.Way, end.Moves, end.Won, len(end.Steps), end.Clients)
+			}
+		})
+	}
+	if len(lessons) != 10 || without != 2 {
+		t.Errorf("%d lessons, %d of which cannot be won; want 10 and 2", len(lessons), without)
+	}
+}
+
+// What a client was told, and what the stores hold after each step, is what the commands have done.
+func testSteps(t *testing.T, s *Stepper) {
+	end := played(t, s, "sell-twice", "abaabb")
+	var said, stock []string
+	for _, step := range end.Steps {
+		said, stock = append(said, step.Said), append(stock, step.Stores.values()["stock:{1001}"])
+	}
+	if got := strings.Join(said, " "); got != "1 1 OK 1 OK 2" {
+		t.Errorf("Redis has answered %s, want 1 1 OK 1 OK 2", got)
+	}
+	if got := strings.Join(stock, " "); got != "1 1 0 0 0 0" || end.Start.values()["stock:{1001}"] != "1" {
+		t.Errorf("the stock was %s", got)
+	}
+	if end.Orders != 2 || end.Clients[0].Answer != "ok" || end.Clients[1].Answer != "ok" {
+		t.Errorf("%d orders, answers %+v; want two, and both were told ok", end.Orders, end.Clients)
+	}
+	end = played(t, s, "before-commit", "aaaaaabbbb")
+	if b := end.Clients[1]; b.Phase != Waiting || !strings.Contains(b.Command, "UPDATE") {
+		t.Errorf("B is %+v, want that it waits with its UPDATE", b)
+	}
+	if rows := end.Steps[9].Stores.SQL[0].Rows; rows[0][1] != "1" {
+		t.Errorf("before COMMIT others see %v, want the stock 1", rows)
+	}
+}
+
+// A shorter schedule is played from the start, and leads to where it led before.
+func testUndo(t *testing.T, s *Stepper) {
+	first := played(t, s, "fencing", "aaxbba")
+	played(t, s, "fencing", "aaxbbaaaab")
+	again := played(t, s, "fencing", "aaxbba")
+	for _, state := range []*State{first, again} {
+		for i := range state.Steps { // owners and times differ
+			state.Steps[i].Stores.Redis = nil
+			state.Steps[i].Said = strings.Split(state.Steps[i].Said, " 20")[0]
+		}
+	}
+	if !reflect.DeepEqual(first, again) {
+		t.Errorf("played again after undo: %+v, want %+v", again, first)
+	}
+	if keys := again.Start.values(); len(keys) > 0 {
+		t.Errorf("at the beginning Redis has %v, want no locks of earlier schedules", keys)
+	}
+}
+
+// A lock with a TTL expires unless a live process renews it.
+func testExpire(t *testing.T, s *Stepper) {
+	const lock = "lock:watchdog:{1001}"
+	live := played(t, s, "watchdog", "ax")
+	if _, there := live.Steps[1].Stores.values()[lock]; !there || !live.Steps[1].Renewed {
+		t.Errorf("the lock of a live process: %+v, want it renewed", live.Steps[1])
+	}
+	for _, moves := range []string{"aasx", "aakx"} {
+		end := played(t, s, "watchdog", moves)
+		if _, there := end.Steps[2].Stores.values()[lock]; there || end.Steps[2].Renewed {
+			t.Errorf("%s: %+v, want the lock expired", moves, end.Steps[2])
+		}
+	}
+}
+
+// Moves that cannot be made, and what follows them, are left out.
+func testImpossible(t *testing.T, s *Stepper) {
+	for moves, want := range map[string]string{
+		"ac": "", "aza": "a", "asab": "as", "asah": "as", "aaaa": "aaa", "akab": "ak", "akara": "akara", "ahh": "ah", "aha": "aha", "ahl": "ah",
+		"ahala": "ahal", // the third command is lost, the client has its answer
+	} {
+		end := played(t, s, "sell-twice", moves)
+		if end.Moves != want || end.Cut == (want == strings.Join(parse(moves), "")) {
+			t.Errorf("%s leads to %q (cut %t), want %q", moves, end.Moves, end.Cut, want)
+		}
+	}
+}
+
+// onward plays a client's commands until it has its answer, waits, or is dead.
+func onward(t *testing.T, s *Stepper, state *State, client int) *State {
+	t.Helper()
+	for len(parse(state.Moves)) < maxMoves && slices.Contains(state.Clients[client].Can, advance) {
+		state = played(t, s, state.Lesson, state.Moves+[]string{"a", "b"}[client])
+	}
+	return state
+}
+
+// again lets a client go on if it was stopped, ask again if it can, and go on to its answer.
+func again(t *testing.T, s *Stepper, state *State, client int) *State {
+	t.Helper()
+	for _, verb := range []string{goOn, askAgain} {
+		if slices.Contains(state.Clients[client].Can, verb) {
+			state = onward(t, s, played(t, s, state.Lesson, state.Moves+[]string{"a", "b"}[client]+verb), client)
+		}
+	}
+	return onward(t, s, state, client)
+}
+
+// A lesson that cannot be won is not won by any harm before any command of A, whatever B does meanwhile, nor by moves at random.
+func testNoWay(t *testing.T, s *Stepper, lesson string) {
+	lost := func(state *State) {
+		t.Helper()
+		if state.Won >= 0 {
+			t.Fatalf("%s is won by %s: %+v", lesson, state.Moves, state.Steps[len(state.Steps)-1].Stores)
+		}
+	}
+	commands := len(onward(t, s, played(t, s, lesson, ""), 0).Steps)
+	if commands < 3 {
+		t.Fatalf("%s has %d commands, want more", lesson, commands)
+	}
+	for k := range commands {
+		for _, harm := range []string{"al", "asx", "akx", "ah", "x"} {
+			state := played(t, s, lesson, strings.Repeat("a", k)+harm)
+			state = again(t, s, onward(t, s, state, 1), 0)
+			state = again(t, s, again(t, s, onward(t, s, state, 1), 1), 0)
+			lost(state)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same walks each time
+	for range 10 {
+		state := played(t, s, lesson, "")
+		for range 40 {
+			client := random.IntN(2)
+			can := slices.DeleteFunc(slices.Clone(state.Clients[client].Can), func(verb string) bool { return verb == kill })
+			move := expire
+			if len(can) > 0 && random.IntN(8) > 0 {
+				move = []string{"a", "b"}[client] + can[min(random.IntN(2*len(can)), len(can)-1)*random.IntN(2)]
+			}
+			state = played(t, s, lesson, state.Moves+move)
+		}
+		lost(state)
+	}
+}
+
+// The servers end when nobody plays, and are started again.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{Idle: time.Second})
+	played(t, s, "sell-twice", "a")
+	ended := func() bool {
+		s.busy <- struct{}{}
+		defer func() { <-s.busy }()
+		return s.servers == nil
+	}
+	for end := time.Now().Add(20 * time.Second); !ended(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the servers run after a second without a move")
+		}
+	}
+	if again := played(t, s, "sell-twice", "aba"); len(again.Steps) != 3 {
+		t.Errorf("after the pause %d moves were played, want 3", len(again.Steps))
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Play(t.Context(), "sell-twice", ""); err == nil {
+		t.Error("a closed stepper plays")
+	}
+}

@@ -1,0 +1,187 @@
+package faultlab
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// Tale is the story of a committed witness as it was recorded once. Another run of the same schedule has other times and tokens.
+type Tale struct {
+	Schedule string       `json:"schedule"` // Schedule.String() of the witness
+	Outcome  api.Outcomes `json:"outcome"`
+	Why      string       `json:"why"`
+	// Initial, Left and Ordered are what the ledger says in the end, in units.
+	Initial int64  `json:"initial"`
+	Left    int64  `json:"left"`
+	Ordered int64  `json:"ordered"`
+	Steps   []Step `json:"steps"`
+}
+
+// Step is a line of a tale. In JSON it is [milliseconds, actor, event, text].
+type Step struct {
+	At    time.Duration
+	Actor string
+	Event rig.What // "" = a command; Busy
+	Text  string
+}
+
+// Busy is the event of a client that was refused several times in a row because of a lock; the text is how often.
+const Busy rig.What = "busy"
+
+// MarshalJSON writes the line of an array; a matrix has thousands.
+func (s Step) MarshalJSON() ([]byte, error) {
+	ms := json.Number(strconv.FormatFloat(float64(s.At.Microseconds()/100)/10, 'f', -1, 64))
+	return json.Marshal([]any{ms, s.Actor, s.Event, s.Text})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Step) UnmarshalJSON(text []byte) error {
+	var ms float64
+	if err := json.Unmarshal(text, &[]any{&ms, &s.Actor, &s.Event, &s.Text}); err != nil {
+		return err
+	}
+	s.At = time.Duration(ms * float64(time.Millisecond))
+	return nil
+}
+
+//go:embed stories.json
+var recorded []byte
+
+// Tales are the stories of the committed witnesses.
+func Tales() ([]Tale, error) {
+	var all []Tale
+	if err := json.Unmarshal(recorded, &all); err != nil {
+		return nil, fmt.Errorf("faultlab: stories.json: %w", err)
+	}
+	return all, nil
+}
+
+// TalesJSON writes tales as they are committed, one a line.
+func TalesJSON(all []Tale) ([]byte, error) {
+	lines := make([]string, len(all))
+	for i, t := range all {
+		text, err := json.Marshal(t)
+		if err != nil {
+			return nil, err
+		}
+		lines[i] = string(text)
+	}
+	return []byte("[\n" + strings.Join(lines, ",\n") + "\n]\n"), nil
+}
+
+// tale is the record of what was played.
+func (p Played) tale() Tale {
+	t := Tale{Schedule: p.Schedule.String(), Outcome: p.Outcome, Why: p.Why, Initial: p.Story.Initial, Left: p.Story.Left, Ordered: p.Story.Ordered}
+	for lines := p.Story.Lines; len(lines) > 0; {
+		l := lines[0]
+		times, used := turnedAway(lines)
+		if times > 1 {
+			l.Event, l.Text = Busy, strconv.Itoa(times)
+		} else {
+			used = 1
+		}
+		lines = lines[used:]
+		t.Steps = append(t.Steps, Step(l))
+	}
+	return t
+}
+
+// Witness is a committed schedule with the letters that it stands for.
+type Witness struct {
+	Schedule Schedule
+	Letters  string
+}
+
+// Witnesses are those of all cells, in their order. One schedule may stand for several letters.
+func (m Matrix) Witnesses() []Witness {
+	var all []Witness
+	for _, c := range m.Cells {
+		for _, s := range c.witnesses() {
+			w := Witness{Schedule: s}
+			for _, letter := range letters {
+				if x, there := c.Witnesses[string(letter)]; there && x.String() == s.String() {
+					w.Letters += string(letter)
+				}
+			}
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// Shows says whether an outcome has all letters that the witness stands for.
+func (w Witness) Shows(o api.Outcomes) bool {
+	for _, letter := range w.Letters {
+		if !strings.ContainsRune(string(o), letter) {
+			return false
+		}
+	}
+	return w.Letters != ""
+}
+
+// Retell adds to the tales the stories of schedules that were played, and returns those of the witnesses of the matrix, in its order.
+// The error names the witnesses that were played and did not show their letters.
+func (m Matrix) Retell(known []Tale, played []Played) ([]Tale, error) {
+	tales := map[string]Tale{}
+	for _, t := range known {
+		tales[t.Schedule] = t
+	}
+	fresh := map[string]Played{}
+	for _, p := range played {
+		fresh[p.Schedule.String()] = p
+	}
+	var all []Tale
+	var errs []error
+	for _, w := range m.Witnesses() {
+		name := w.Schedule.String()
+		if p, there := fresh[name]; there {
+			if p.Story == nil || !w.Shows(p.Outcome) {
+				errs = append(errs, fmt.Errorf("%s: %s, want %s", name, p.Outcome, w.Letters))
+				continue
+			}
+			tales[name] = p.tale()
+		}
+		if t, there := tales[name]; there {
+			all = append(all, t)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// witnessesOf are the committed witnesses of a cell that Options.Witness wants.
+func (l *lab) witnessesOf(c Cell) []Schedule {
+	known, _ := l.matrix.Cell(c.Mode, c.Store, c.Fault)
+	var all []Schedule
+	for _, s := range known.witnesses() {
+		if l.o.Witness(s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Hazard is a column of the matrix.
+type Hazard struct {
+	Name  api.Hazard `json:"name"`
+	Title api.Text   `json:"title"`
+	// Claimed says that the modes make claims about it.
+	Claimed bool `json:"claimed"`
+}
+
+// Hazards are the columns of the matrix, in their order.
+func Hazards() []Hazard {
+	var all []Hazard
+	for _, f := range fault.All() {
+		all = append(all, Hazard{Name: f.Name, Title: f.Title, Claimed: f.Claimed()})
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+package console
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// policy is the Content-Security-Policy of every answer: the page loads and calls nothing but this server, runs no inline script, and is
+// in nobody's frame.
+const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+var (
+	errNoSession = errors.New("no session: open the address that was printed with the token, or give the token")
+	errWrong     = errors.New("wrong token")
+	errForeign   = errors.New("sent by a page of another origin")
+	errHost      = errors.New("the console is not served under this host name")
+)
+
+// wrongTokenDelay slows down guessing. The tokens that 'shop play' makes have 128 random bits; one that the user gave may have fewer.
+const wrongTokenDelay = 300 * time.Millisecond
+
+// access decides who may do what. The token comes once, as a bearer token from the page, which has it from the fragment of the address and
+// then takes it out there; in return the browser gets a cookie that no script can read and that no other site's page can make it send.
+type access struct {
+	token   [sha256.Size]byte
+	none    bool // there is no token: nobody gets in
+	session string
+	hosts   []string
+	guesses chan struct{} // one at a time
+	origins *http.CrossOriginProtection
+}
+
+func newAccess(token string, hosts []string) *access {
+	secret := make([]byte, 16)
+	_, _ = rand.Read(secret) // never fails
+	return &access{
+		token: sha256.Sum256([]byte(token)), none: token == "", session: hex.EncodeToString(secret), hosts: hosts,
+		guesses: make(chan struct{}, 1), origins: http.NewCrossOriginProtection(),
+	}
+}
+
+// guard puts the checks and headers of every answer before a handler.
+func (a *access) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", "no-cache")
+		if err := a.admit(r); err != nil {
+			fail(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admit refuses what a page of another site sends, and host names that may be another site's (DNS rebinding).
+func (a *access) admit(r *http.Request) error {
+	if !a.served(r.Host) {
+		return errHost
+	}
+	if a.origins.Check(r) != nil {
+		return errForeign
+	}
+	return nil
+}
+
+// served allows IP addresses, localhost, and the names that were given.
+func (a *access) served(host string) bool {
+	name := host
+	if n, _, err := net.SplitHostPort(host); err == nil {
+		name = n
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil || slices.Contains(a.hosts, name)
+}
+
+// cookieName has the port in it: browsers send a cookie of one port to all ports of the host.
+func cookieName(r *http.Request) string {
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		port = "80"
+	}
+	return "lastitem-console-" + port
+}
+
+// login exchanges the bearer token for the cookie.
+func (a *access) login(w http.ResponseWriter, r *http.Request) {
+	if !a.bearer(r) {
+		select {
+		case a.guesses <- struct{}{}:
+			rest(r.Context(), wrongTokenDelay)
+			<-a.guesses
+		case <-r.Context().Done(): // the one who guessed has left
+		}
+		fail(w, errWrong)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r), Value: a.session, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+	})
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *access) bearer(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return !a.none && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1
+}
+
+// wants lets a request pass that has the cookie, or the token itself as curl sends it.
+func (a *access) wants(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		cookie, err := r.Cookie(cookieName(r))
+		has := err == nil && subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(a.session)) == 1
+		if !has && !a.bearer(r) {
+			fail(w, errNoSession)
+			return
+		}
+		next(w, r)
+	}
+}

@@ -1,0 +1,493 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+const token = "the-token"
+
+// fakeDriver sells nothing; its runs last until they are let go on.
+type fakeDriver struct {
+	mu     sync.Mutex
+	specs  []Spec
+	finish chan error    // nil = at once
+	loaded chan struct{} // if not nil, closed when the first load begins
+}
+
+func (d *fakeDriver) Product() int64 { return 101 }
+
+func (d *fakeDriver) Modes(context.Context) ([]api.Mode, error) {
+	return []api.Mode{{Name: "m", Available: true}, {Name: "n", Available: true}, {Name: "off", Why: "no etcd"}}, nil
+}
+
+func (d *fakeDriver) Drive(ctx context.Context, spec Spec, report func(Step)) error {
+	d.mu.Lock()
+	d.specs = append(d.specs, spec)
+	d.mu.Unlock()
+	for i, mode := range spec.Modes {
+		report(Step{Index: i + 1, Total: len(spec.Modes), Mode: mode, Phase: PhaseReset})
+		report(Step{Index: i + 1, Total: len(spec.Modes), Mode: mode, Phase: PhaseRun})
+		if d.loaded != nil && i == 0 {
+			close(d.loaded)
+		}
+		if d.finish != nil {
+			select {
+			case err := <-d.finish:
+				if err != nil {
+					return err
+				}
+			case <-ctx.Done():
+			}
+		}
+		report(Step{Index: i + 1, Total: len(spec.Modes), Mode: mode, Ended: true, Result: map[string]string{"mode": mode}})
+	}
+	return nil
+}
+
+// serve starts a console, with replicas that tell nothing unless they are given.
+func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, *Console) {
+	t.Helper()
+	if replicas == nil {
+		replicas = []Replica{fakeReplica(t, "1", nil), fakeReplica(t, "2", nil)}
+	}
+	c := New(Options{
+		Token: token, Replicas: replicas, Stack: []string{"a stack"}, Files: fstest.MapFS{
+			"index.html": {Data: []byte("<!doctype html>")}, "app.js": {Data: []byte("1")}, "web.go": {Data: []byte("package web")},
+		},
+	}, d)
+	t.Cleanup(c.Close)
+	s := httptest.NewServer(c)
+	t.Cleanup(s.Close)
+	t.Cleanup(c.hub.close) // before the server, which waits for the streams
+	return s, c
+}
+
+// fakeReplica serves GET /events, with these events as soon as the channel is closed.
+func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.Events) Replica {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		rc := http.NewResponseController(w)
+		_, _ = io.WriteString(w, ": hello\n\n")
+		_ = rc.Flush()
+		select {
+		case <-when: // never, if it is nil
+		case <-r.Context().Done():
+			return
+		}
+		for _, e := range events {
+			for i := range e.Finished { // as if they had just happened
+				f := &e.Finished[i]
+				at, s := time.Now().UnixMicro()-start, *f.Section
+				s.Begin, s.End = s.Begin+at, s.End+at
+				f.At, f.Section = f.At+at, &s
+			}
+			body, _ := json.Marshal(e)
+			fmt.Fprintf(w, "data: %s\n\n", body)
+		}
+		_ = rc.Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	return Replica{Name: name, URL: s.URL}
+}
+
+// ask sends a request; headers are name, value pairs.
+func ask(t *testing.T, s *httptest.Server, method, path, body string, headers ...string) (int, string, *http.Response) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text), res
+}
+
+var (
+	bearer = []string{"Authorization", "Bearer " + token}
+	asJSON = append([]string{"Content-Type", "application/json"}, bearer...)
+)
+
+const oneRun = `{"modes":["m"],"replicas":2,"clients":4,"stock":10,"lang":"en"}`
+
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t, &fakeDriver{finish: make(chan error)})
+	tests := map[string]struct {
+		method, path, body string
+		headers            []string
+		want               int
+	}{
+		"the page":                 {"GET", "/console/", "", nil, 200},
+		"the root leads there":     {"GET", "/", "", nil, 302},
+		"a file":                   {"GET", "/console/app.js", "", nil, 200},
+		"no other file":            {"GET", "/console/web.go", "", nil, 404},
+		"no way out":               {"GET", "/console/..%2f..%2fetc/passwd", "", nil, 404},
+		"state without a session":  {"GET", "/console/api/state", "", nil, 401},
+		"events without a session": {"GET", "/console/api/events", "", nil, 401},
+		"runs without a session":   {"POST", "/console/api/runs", oneRun, nil, 401},
+		"a stop without a session": {"DELETE", "/console/api/runs", "", nil, 401},
+		"a wrong token":            {"POST", "/console/api/session", "", []string{"Authorization", "Bearer x"}, 401},
+		"no token":                 {"POST", "/console/api/session", "", nil, 401},
+		"a wrong cookie":           {"GET", "/console/api/state", "", []string{"Cookie", "lastitem-console-80=x"}, 401},
+		"the token":                {"POST", "/console/api/session", "", bearer, 204},
+		"the token, as curl has":   {"GET", "/console/api/state", "", bearer, 200},
+		"another site's page":      {"POST", "/console/api/runs", oneRun, append([]string{"Origin", "https://evil.example"}, asJSON...), 403},
+		"another site's fetch":     {"POST", "/console/api/runs", oneRun, append([]string{"Sec-Fetch-Site", "cross-site"}, asJSON...), 403},
+		"another site's name":      {"GET", "/console/", "", []string{"Host", "evil.example"}, 403},
+		"localhost":                {"GET", "/console/", "", []string{"Host", "localhost:8090"}, 200},
+		"a form":                   {"POST", "/console/api/runs", oneRun, bearer, 400},
+		"no JSON":                  {"POST", "/console/api/runs", "{", asJSON, 400},
+		"an unknown field":         {"POST", "/console/api/runs", `{"url":"http://elsewhere"}`, asJSON, 400},
+		"no mode":                  {"POST", "/console/api/runs", `{"modes":[],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
+		"an unknown mode":          {"POST", "/console/api/runs", `{"modes":["x"],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
+		"a glob":                   {"POST", "/console/api/runs", `{"modes":["*"],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
+		"a mode that is not here":  {"POST", "/console/api/runs", `{"modes":["off"],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
+		"too many replicas":        {"POST", "/console/api/runs", `{"modes":["m"],"replicas":3,"clients":1,"stock":1}`, asJSON, 400},
+		"too many clients":         {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":100000,"stock":1}`, asJSON, 400},
+		"no stock":                 {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":1,"stock":0}`, asJSON, 400},
+		"an unknown route":         {"GET", "/console/api/x", "", bearer, 404},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, body, res := ask(t, s, tt.method, tt.path, tt.body, tt.headers...)
+			if status != tt.want {
+				t.Errorf("%s %s = %d %s, want %d", tt.method, tt.path, status, body, tt.want)
+			}
+			if res.Header.Get("Content-Security-Policy") != policy || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("headers %v lack the policy", res.Header)
+			}
+		})
+	}
+}
+
+func TestNobodyGetsInWithoutAToken(t *testing.T) {
+	t.Parallel()
+	a := newAccess("", nil)
+	r := httptest.NewRequest(http.MethodPost, "/console/api/session", nil)
+	r.Header.Set("Authorization", "Bearer ")
+	if a.bearer(r) {
+		t.Error("an empty token is taken where there is none")
+	}
+}
+
+func TestSessionCookie(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t, &fakeDriver{})
+	_, _, res := ask(t, s, "POST", "/console/api/session", "", bearer...)
+	cookies := res.Cookies()
+	if len(cookies) != 1 {
+		t.Fatalf("%d cookies, want 1", len(cookies))
+	}
+	c := cookies[0]
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/console/" || strings.Contains(c.Value, token) {
+		t.Errorf("cookie %+v, want one that no script reads, no other site sends, and without the token", c)
+	}
+	if status, body, _ := ask(t, s, "GET", "/console/api/state", "", "Cookie", c.Name+"="+c.Value); status != 200 || !strings.Contains(body, `"stack":["a stack"]`) {
+		t.Errorf("state with the cookie = %d %s", status, body)
+	}
+}
+
+// told is one event of the stream.
+type told struct{ id, kind, data string }
+
+// follow reads the console's events; last is what the browser has seen.
+func follow(t *testing.T, s *httptest.Server, last string) (next func() told, leave func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/console/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err := s.Client().Do(req)
+	if err != nil || res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("GET events: %v, %v", res, err)
+	}
+	t.Cleanup(func() { cancel(); res.Body.Close() })
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	return func() told {
+		t.Helper()
+		var e told
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "id":
+				e.id = value
+			case "event":
+				e.kind = value
+			case "data":
+				e.data = value
+				return e
+			}
+		}
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return e
+	}, cancel
+}
+
+// until reads events up to the first of a kind.
+func until(next func() told, kind string) told {
+	for {
+		if e := next(); e.kind == kind {
+			return e
+		}
+	}
+}
+
+// A run is told from its beginning to its end, and the overlaps of two replicas are found in their streams.
+func TestRunIsTold(t *testing.T) {
+	t.Parallel()
+	d := &fakeDriver{finish: make(chan error, 1), loaded: make(chan struct{})}
+	s, _ := serve(t, d,
+		fakeReplica(t, "1", d.loaded, api.Events{Replica: "1", Finished: []api.Finished{section("1-a", "", 0, 20_000_000)}}),
+		fakeReplica(t, "2", d.loaded, api.Events{Replica: "2", Finished: []api.Finished{section("2-a", "", 0, 20_000_000)}}))
+	next, _ := follow(t, s, "")
+	if e := next(); e.kind != "snapshot" || e.data != "{}" {
+		t.Fatalf("first event %+v, want an empty snapshot", e)
+	}
+	if status, body, _ := ask(t, s, "POST", "/console/api/runs", oneRun, asJSON...); status != http.StatusAccepted {
+		t.Fatalf("POST runs = %d %s", status, body)
+	}
+	until(next, "begin")
+	until(next, "load")
+	if status, _, _ := ask(t, s, "POST", "/console/api/runs", oneRun, asJSON...); status != http.StatusConflict {
+		t.Errorf("a second run = %d, want 409", status)
+	}
+	var frame Frame
+	for frame.Overlaps == 0 {
+		e := until(next, "frame")
+		frame = Frame{}
+		var rough struct {
+			Sections, Overlaps int64
+			Pairs              []Pair
+		}
+		if err := json.Unmarshal([]byte(e.data), &rough); err != nil {
+			t.Fatal(err)
+		}
+		frame.Sections, frame.Overlaps, frame.Pairs = rough.Sections, rough.Overlaps, rough.Pairs
+	}
+	if frame.Sections != 2 || frame.Overlaps != 2 || len(frame.Pairs) != 1 {
+		t.Errorf("frame = %+v, want two sections that overlap, one pair", frame)
+	}
+	d.finish <- nil
+	if e := until(next, "result"); !strings.Contains(e.data, `"result":{"mode":"m"}`) {
+		t.Errorf("result = %s", e.data)
+	}
+	end := until(next, "end")
+	if !strings.Contains(end.data, `"state":"ended"`) {
+		t.Errorf("end = %s", end.data)
+	}
+	t.Run("a page that opens late", func(t *testing.T) {
+		late, _ := follow(t, s, "")
+		if e := late(); e.kind != "snapshot" || !strings.Contains(e.data, `"overlaps":2`) || !strings.Contains(e.data, `"state":"ended"`) || e.id != end.id {
+			t.Errorf("%+v, want a snapshot of the whole run, with the id %s", e, end.id)
+		}
+	})
+	t.Run("a page that comes back", func(t *testing.T) {
+		back, _ := follow(t, s, "1")
+		kinds := ""
+		for e := back(); ; e = back() {
+			kinds += e.kind + " "
+			if e.id == end.id {
+				break
+			}
+		}
+		if strings.Contains(kinds, "snapshot") || !strings.Contains(kinds, "result ") || !strings.HasSuffix(kinds, " end ") {
+			t.Errorf("replayed %s, want what was missed after event 1", kinds)
+		}
+	})
+}
+
+func TestRunIsStopped(t *testing.T) {
+	t.Parallel()
+	s, c := serve(t, &fakeDriver{finish: make(chan error)})
+	ask(t, s, "POST", "/console/api/runs", `{"modes":["m","n"],"replicas":1,"clients":4,"stock":10}`, asJSON...)
+	if status, _, _ := ask(t, s, "DELETE", "/console/api/runs", "", bearer...); status != http.StatusNoContent {
+		t.Errorf("DELETE runs = %d", status)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run.State != Stopped {
+		t.Errorf("the run is %s, want %s", c.run.State, Stopped)
+	}
+}
+
+func TestRunThatFails(t *testing.T) {
+	t.Parallel()
+	d := &fakeDriver{finish: make(chan error, 1)}
+	d.finish <- errors.New("the stack is gone")
+	s, _ := serve(t, d)
+	next, _ := follow(t, s, "")
+	ask(t, s, "POST", "/console/api/runs", oneRun, asJSON...)
+	if e := until(next, "end"); !strings.Contains(e.data, `"state":"failed"`) || !strings.Contains(e.data, "the stack is gone") {
+		t.Errorf("end = %s", e.data)
+	}
+}
+
+// A browser that does not read holds up nobody: it is cut off, and counted.
+func TestSlowBrowserIsCutOff(t *testing.T) {
+	t.Parallel()
+	h := newHub()
+	slow, _, _, _, err := h.join(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * clientBuffer {
+		h.publish("frame", i)
+	}
+	got := 0
+	for range slow {
+		got++
+	}
+	if got != clientBuffer || h.cut != 1 {
+		t.Errorf("the slow one got %d events and %d were cut off, want %d and 1", got, h.cut, clientBuffer)
+	}
+	h.leave(slow) // once more does no harm
+}
+
+func TestRing(t *testing.T) {
+	t.Parallel()
+	h := newHub()
+	for i := range 2 * ringSize {
+		h.publish("frame", i)
+	}
+	newest := h.next - 1
+	tests := []struct {
+		last   uint64
+		missed int
+		ok     bool
+	}{
+		{0, 0, false}, {1, 0, false}, {newest, 0, true}, {newest - 5, 5, true}, {newest + 1, 0, false}, {h.ring[0].id - 1, len(h.ring), true}, {h.ring[0].id - 2, 0, false},
+	}
+	for _, tt := range tests {
+		c, missed, _, ok, err := h.join(tt.last)
+		if err != nil || len(missed) != tt.missed || ok != tt.ok {
+			t.Errorf("join(%d) = %d events, %t, %v; want %d, %t", tt.last, len(missed), ok, err, tt.missed, tt.ok)
+		}
+		h.leave(c)
+	}
+}
+
+func TestTooManyPages(t *testing.T) {
+	t.Parallel()
+	h := newHub()
+	for range maxClients {
+		if _, _, _, _, err := h.join(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, _, _, err := h.join(0); !errors.Is(err, errTooMany) {
+		t.Errorf("one more page: %v, want %v", err, errTooMany)
+	}
+	h.close()
+	if _, _, _, _, err := h.join(0); err == nil {
+		t.Error("a page joined a hub that is closed")
+	}
+}
+
+// The matrix and its witnesses are served to those who have a session, and where there are none the answer is 404.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	facts := Facts{Matrix: map[string]int{"cells": 1}, Witness: func(w Witness) (any, bool) { return w, w.Letter == "O" }}
+	c := New(Options{Token: token, Facts: facts}, &fakeDriver{})
+	t.Cleanup(c.Close)
+	none := New(Options{Token: token}, &fakeDriver{})
+	t.Cleanup(none.Close)
+	for name, x := range map[string]struct {
+		c          *Console
+		path, with string
+		status     int
+		body       string
+	}{
+		"no session":      {c, "matrix", "", 401, "no session"},
+		"the matrix":      {c, "matrix", token, 200, `{"cells":1}`},
+		"a witness":       {c, "witness?mode=m&store=sql&fault=pause&letter=O", token, 200, `{"Mode":"m","Store":"sql","Fault":"pause","Letter":"O"}`},
+		"no such witness": {c, "witness?mode=m&store=sql&fault=pause&letter=D", token, 404, "not found"},
+		"witness, no one": {c, "witness?letter=O", "", 401, "no session"},
+		"no matrix":       {none, "matrix", token, 404, "not found"},
+		"no witnesses":    {none, "witness?letter=O", token, 404, "not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/console/api/"+x.path, nil)
+			if x.with != "" {
+				req.Header.Set("Authorization", "Bearer "+x.with)
+			}
+			w := httptest.NewRecorder()
+			x.c.ServeHTTP(w, req)
+			if w.Code != x.status || !strings.Contains(w.Body.String(), x.body) {
+				t.Errorf("%s = %d %s, want %d %s", x.path, w.Code, w.Body, x.status, x.body)
+			}
+		})
+	}
+}
+
+// fakeBook has one page and one picture.
+type fakeBook struct{}
+
+func (fakeBook) List(lang string) any               { return "list " + lang }
+func (fakeBook) Page(name, lang string) (any, bool) { return name + " " + lang, name == "modes/m" }
+func (fakeBook) Search(words, lang string) any      { return words + " " + lang }
+func (fakeBook) Picture(name string) ([]byte, bool) { return []byte("<svg/>"), name == "a/b.svg" }
+
+// The documentation is served to those who have a session, and a picture may run nothing.
+func TestBook(t *testing.T) {
+	t.Parallel()
+	c := New(Options{Token: token, Facts: Facts{Book: fakeBook{}}}, &fakeDriver{})
+	t.Cleanup(c.Close)
+	for path, want := range map[string]string{
+		"pages": `"list en"`, "pages?lang=zh": `"list zh"`, "pages/modes/m?lang=zh": `"modes/m zh"`, "pages/n": "not found", "search?q=x&lang=zh": `"x zh"`,
+		"picture/a/b.svg": "<svg/>", "picture/c.svg": "not found",
+	} {
+		for _, with := range []string{"", token} {
+			req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/console/api/"+path, nil)
+			req.Header.Set("Authorization", "Bearer "+with)
+			w := httptest.NewRecorder()
+			c.ServeHTTP(w, req)
+			if with == "" && w.Code != http.StatusUnauthorized || with != "" && !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s with %q = %d %s, want %s", path, with, w.Code, w.Body, want)
+			}
+			if policy := w.Header().Get("Content-Security-Policy"); want == "<svg/>" && with != "" && !strings.Contains(policy, "default-src 'none'") {
+				t.Errorf("a picture has the policy %s", policy)
+			}
+		}
+	}
+}

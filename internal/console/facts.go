@@ -1,0 +1,92 @@
+package console
+
+import "net/http"
+
+// Witness names a schedule of the fault lab: of one cell, the one that showed a letter; no letter is a cell that nothing broke.
+type Witness struct{ Mode, Store, Fault, Letter string }
+
+// Facts is what the page shows beside runs. It does not change while the console runs. A nil field is a page that is not there.
+type Facts struct {
+	// Matrix is the body of GET /console/api/matrix: what the fault lab found, cell by cell.
+	Matrix any
+	// Witness returns the body of GET /console/api/witness; false = there is no such witness.
+	Witness func(Witness) (any, bool)
+	// Book is the documentation.
+	Book Book
+}
+
+// Book is what the page has to read, in two languages: "en" and "zh".
+type Book interface {
+	// List is the body of GET /console/api/pages.
+	List(lang string) any
+	// Page is the body of GET /console/api/pages/{page}; false = there is none of this name.
+	Page(name, lang string) (any, bool)
+	// Search is the body of GET /console/api/search.
+	Search(words, lang string) any
+	// Picture is an SVG of a page.
+	Picture(name string) ([]byte, bool)
+}
+
+// matrix serves GET /console/api/matrix.
+func (c *Console) matrix(w http.ResponseWriter, _ *http.Request) {
+	if c.options.Facts.Matrix == nil {
+		fail(w, errNotFound)
+		return
+	}
+	send(w, http.StatusOK, c.options.Facts.Matrix)
+}
+
+// witness serves GET /console/api/witness?mode=M&store=S&fault=F&letter=L.
+func (c *Console) witness(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if c.options.Facts.Witness == nil {
+		fail(w, errNotFound)
+		return
+	}
+	story, there := c.options.Facts.Witness(Witness{Mode: q.Get("mode"), Store: q.Get("store"), Fault: q.Get("fault"), Letter: q.Get("letter")})
+	if !there {
+		fail(w, errNotFound)
+		return
+	}
+	send(w, http.StatusOK, story)
+}
+
+// language of a request.
+func language(r *http.Request) string {
+	if r.URL.Query().Get("lang") == "zh" {
+		return "zh"
+	}
+	return "en"
+}
+
+// bookRoutes serves the documentation, where there is any.
+func (c *Console) bookRoutes(mux *http.ServeMux) {
+	book := c.options.Facts.Book
+	if book == nil {
+		return
+	}
+	serve := func(route string, answer func(r *http.Request) (any, bool)) {
+		mux.HandleFunc(route, c.access.wants(func(w http.ResponseWriter, r *http.Request) {
+			body, there := answer(r)
+			if !there {
+				fail(w, errNotFound)
+				return
+			}
+			send(w, http.StatusOK, body)
+		}))
+	}
+	serve("GET /console/api/pages", func(r *http.Request) (any, bool) { return book.List(language(r)), true })
+	serve("GET /console/api/pages/{page...}", func(r *http.Request) (any, bool) { return book.Page(r.PathValue("page"), language(r)) })
+	serve("GET /console/api/search", func(r *http.Request) (any, bool) { return book.Search(r.URL.Query().Get("q"), language(r)), true })
+	mux.HandleFunc("GET /console/api/picture/{name...}", c.access.wants(func(w http.ResponseWriter, r *http.Request) {
+		picture, there := book.Picture(r.PathValue("name"))
+		if !there {
+			fail(w, errNotFound)
+			return
+		}
+		// A picture has its colours in a style of its own; nothing else may run in it.
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
+		w.Header().Set("Content-Type", types[".svg"])
+		_, _ = w.Write(picture)
+	}))
+}

@@ -1,0 +1,220 @@
+package console
+
+import (
+	"encoding/json"
+	"sync"
+
+	"lastitem/internal/api"
+)
+
+const (
+	// binWidth is the resolution of the curves at first, in milliseconds. It doubles when a run has more than maxBins of them.
+	binWidth = 20
+	maxBins  = 1500
+	// frameBars and keptBars bound the sections that a frame and a snapshot carry. All are counted.
+	frameBars = 500
+	keptBars  = 2000
+)
+
+// bin is what was answered in one slice of time.
+type bin struct {
+	accepted, refused, failed int64
+	remaining                 *int64 // as the last of them left it
+	locks, wait, hold, worst  int64  // microseconds: summed over the locks, and the longest wait
+}
+
+// MarshalJSON writes [accepted, refused, failed, remaining or null, mean wait, mean hold, longest wait], waits and holds in microseconds or
+// null.
+func (b bin) MarshalJSON() ([]byte, error) {
+	row := []any{b.accepted, b.refused, b.failed, b.remaining, nil, nil, nil}
+	if b.locks > 0 {
+		row[4], row[5], row[6] = b.wait/b.locks, b.hold/b.locks, b.worst
+	}
+	return json.Marshal(row)
+}
+
+// merge adds a later slice.
+func (b *bin) merge(x bin) {
+	b.accepted, b.refused, b.failed = b.accepted+x.accepted, b.refused+x.refused, b.failed+x.failed
+	b.locks, b.wait, b.hold, b.worst = b.locks+x.locks, b.wait+x.wait, b.hold+x.hold, max(b.worst, x.worst)
+	if x.remaining != nil {
+		b.remaining = x.remaining
+	}
+}
+
+// MarshalJSON writes [lane, key, begin, end, overlaps, request]; times in microseconds.
+func (b *bar) MarshalJSON() ([]byte, error) {
+	overlaps := 0
+	if b.overlaps {
+		overlaps = 1
+	}
+	return json.Marshal([]any{b.lane, b.key, b.begin, b.end, overlaps, b.request})
+}
+
+// Frame is what a browser needs to draw on. A snapshot carries one with everything so far.
+type Frame struct {
+	Lanes []string `json:"lanes"` // the replicas
+	// Width is that of a bin in milliseconds, From the index of the first of Bins: earlier ones have not changed.
+	Width int64  `json:"width"`
+	From  int    `json:"from"`
+	Bins  []bin  `json:"bins"`
+	Bars  []*bar `json:"bars"`
+	Pairs []Pair `json:"pairs"`
+	// Sections and Overlaps count all critical sections, and those that overlapped another one; LeftOut the deductions of which a replica
+	// could not tell, so that the counts are too low.
+	Sections int64 `json:"sections"`
+	Overlaps int64 `json:"overlaps"`
+	LeftOut  int64 `json:"left_out"`
+}
+
+// picture collects what the replicas report of one load. It is safe for concurrent use.
+type picture struct {
+	mu       sync.Mutex
+	mode     string
+	product  int64
+	start    int64 // microseconds since 1970; 0 = the load has not begun
+	lanes    []string
+	width    int64 // milliseconds
+	bins     []bin
+	changed  int // the first bin that has changed since the last frame; -1 = none
+	bars     []*bar
+	new      []*bar
+	leftOut  int64
+	overlaps *overlaps
+	dirty    bool
+}
+
+func newPicture(mode string, product int64, lanes []string) *picture {
+	return &picture{mode: mode, product: product, lanes: lanes, width: binWidth, changed: -1, overlaps: newOverlaps()}
+}
+
+// begin empties the picture: a load begins at this moment, in microseconds since 1970.
+func (p *picture) begin(start int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.start, p.width, p.bins, p.changed = start, binWidth, nil, -1
+	p.bars, p.new, p.leftOut, p.overlaps, p.dirty = nil, nil, 0, newOverlaps(), true
+}
+
+// add takes in what a replica has finished.
+func (p *picture) add(e api.Events) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.start == 0 {
+		return
+	}
+	p.leftOut += e.LeftOut
+	lane := p.lane(e.Replica)
+	for _, f := range e.Finished {
+		if f.Mode != p.mode || f.ProductID != p.product || f.At < p.start { // the warm-up, and other people's requests
+			continue
+		}
+		p.dirty = true
+		p.count(f)
+		b := barOf(f, lane, p.start)
+		if b == nil {
+			continue
+		}
+		p.overlaps.add(b)
+		if len(p.new) < frameBars {
+			p.new = append(p.new, b)
+		}
+	}
+}
+
+// count adds a deduction to its bin.
+func (p *picture) count(f api.Finished) {
+	at := int((f.At - p.start) / 1000 / p.width)
+	for at >= maxBins {
+		p.halve()
+		at = int((f.At - p.start) / 1000 / p.width)
+	}
+	from := min(at, len(p.bins)) // the empty bins of a pause are new to the browsers too
+	for len(p.bins) <= at {
+		p.bins = append(p.bins, bin{})
+	}
+	if p.changed < 0 || from < p.changed {
+		p.changed = from
+	}
+	b := &p.bins[at]
+	switch {
+	case f.Code == "":
+		b.accepted++
+		if f.Remaining != nil {
+			b.remaining = f.Remaining
+		}
+	case api.Codes[f.Code].Happened == api.Unknown:
+		b.failed++
+	default:
+		b.refused++
+	}
+	if s := f.Section; s != nil && s.Key != "" {
+		b.locks, b.wait, b.hold, b.worst = b.locks+1, b.wait+s.Wait, b.hold+s.Hold, max(b.worst, s.Wait)
+	}
+}
+
+// halve doubles the width of the bins.
+func (p *picture) halve() {
+	half := make([]bin, (len(p.bins)+1)/2)
+	for i, b := range p.bins {
+		half[i/2].merge(b)
+	}
+	p.bins, p.width, p.changed = half, 2*p.width, 0
+}
+
+// lane is the index of a replica; one that was not known gets a lane of its own.
+func (p *picture) lane(replica string) int {
+	for i, name := range p.lanes {
+		if name == replica {
+			return i
+		}
+	}
+	p.lanes = append(p.lanes, replica)
+	return len(p.lanes) - 1
+}
+
+// frame returns what has changed since the last frame; ok is false if nothing has.
+func (p *picture) frame() (f Frame, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.dirty {
+		return Frame{}, false
+	}
+	f = p.counts()
+	if p.changed >= 0 {
+		f.From, f.Bins = p.changed, append([]bin{}, p.bins[p.changed:]...)
+	}
+	f.Bars, f.Pairs = copies(p.new), append(f.Pairs, p.overlaps.takeFresh()...)
+	p.bars = append(p.bars, p.new...)
+	if len(p.bars) > keptBars {
+		p.bars = append(p.bars[:0:0], p.bars[len(p.bars)-keptBars:]...)
+	}
+	p.new, p.changed, p.dirty = nil, -1, false
+	return f, true
+}
+
+// whole returns everything so far, without what the next frame will bring.
+func (p *picture) whole() Frame {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.counts()
+	f.Bins, f.Bars, f.Pairs = append(f.Bins, p.bins...), copies(p.bars), append(f.Pairs, p.overlaps.pairs...)
+	return f
+}
+
+func (p *picture) counts() Frame {
+	return Frame{
+		Lanes: append([]string{}, p.lanes...), Width: p.width, Bins: []bin{}, Bars: []*bar{}, Pairs: []Pair{},
+		Sections: p.overlaps.sections, Overlaps: p.overlaps.found, LeftOut: p.leftOut,
+	}
+}
+
+// copies are the bars as they are now: later ones may mark them as overlapping while they are encoded.
+func copies(bars []*bar) []*bar {
+	all := make([]*bar, len(bars))
+	for i, b := range bars {
+		c := *b
+		all[i] = &c
+	}
+	return all
+}

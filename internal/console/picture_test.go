@@ -1,0 +1,169 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"lastitem/internal/api"
+)
+
+// section makes a deduction that is over when its section ends. Times are microseconds after start.
+func section(request, key string, begin, end int64) api.Finished {
+	return api.Finished{
+		Request: request, Mode: "m", ProductID: 101, At: start + end,
+		Section: &api.Section{Key: key, Begin: start + begin, End: start + end},
+	}
+}
+
+const start = int64(1_700_000_000_000_000)
+
+func TestOverlaps(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		sections []api.Finished // in the order of their arrival
+		found    int64
+		pairs    int
+	}{
+		"one after the other":         {[]api.Finished{section("1-a", "k", 0, 10), section("2-a", "k", 10, 20)}, 0, 0},
+		"one within the other":        {[]api.Finished{section("1-a", "k", 0, 100), section("2-a", "k", 10, 20)}, 2, 1},
+		"the later arrives first":     {[]api.Finished{section("2-a", "k", 10, 20), section("1-a", "k", 0, 100)}, 2, 1},
+		"other keys":                  {[]api.Finished{section("1-a", "k", 0, 100), section("2-a", "l", 10, 20)}, 0, 0},
+		"a long one and many":         {[]api.Finished{section("1-a", "", 0, 100), section("2-a", "", 10, 20), section("2-b", "", 30, 40), section("2-c", "", 120, 140)}, 3, 2},
+		"the long one comes last":     {[]api.Finished{section("2-a", "", 10, 20), section("2-b", "", 30, 40), section("2-c", "", 120, 140), section("1-a", "", 0, 100)}, 3, 2},
+		"three at once":               {[]api.Finished{section("1-a", "", 0, 30), section("2-a", "", 10, 40), section("3-a", "", 20, 50)}, 3, 3},
+		"a section of no length":      {[]api.Finished{section("1-a", "k", 0, 100), section("2-a", "k", 50, 50)}, 0, 0},
+		"the same request once again": {[]api.Finished{section("1-a", "k", 0, 100), section("1-a", "k", 50, 60)}, 0, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOverlaps()
+			for _, f := range tt.sections {
+				o.add(barOf(f, 0, start))
+			}
+			if o.sections != int64(len(tt.sections)) || o.found != tt.found || len(o.pairs) != tt.pairs {
+				t.Errorf("%d of %d sections overlap, %d pairs; want %d, %d", o.found, o.sections, len(o.pairs), tt.found, tt.pairs)
+			}
+		})
+	}
+}
+
+// Against the plain comparison of all pairs, with sections that arrive late.
+func TestOverlapsAgainstAllPairs(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		x := seed*2654435761 + 1
+		random := func(n int64) int64 {
+			x ^= x << 13
+			x ^= x >> 7
+			x ^= x << 17
+			return int64(x % uint64(n))
+		}
+		o := newOverlaps()
+		var bars []*bar
+		for i := range 400 {
+			begin := int64(i)*5 + random(200)
+			b := &bar{key: fmt.Sprint(random(2)), request: fmt.Sprint(i), begin: begin, end: begin + random(60)}
+			bars = append(bars, b)
+			o.add(b)
+		}
+		want := int64(0)
+		for i, a := range bars {
+			for j, b := range bars {
+				if i != j && a.key == b.key && min(a.end, b.end) > max(a.begin, b.begin) {
+					want++
+					break
+				}
+			}
+		}
+		if o.found != want {
+			t.Errorf("seed %d: %d sections overlap, want %d", seed, o.found, want)
+		}
+	}
+}
+
+// A run that lasts keeps its memory: the bins grow wider, and the sections that are compared with new ones stay few.
+func TestPictureIsBounded(t *testing.T) {
+	t.Parallel()
+	p := newPicture("m", 101, []string{"1"})
+	p.begin(start)
+	const n = 50_000
+	for i := range int64(n) {
+		p.add(api.Events{Replica: "1", Finished: []api.Finished{section(fmt.Sprint(i), "k", i*10_000, i*10_000+5)}})
+		if i%1000 == 0 {
+			p.frame()
+		}
+	}
+	p.frame()
+	f := p.whole()
+	accepted := int64(0)
+	for _, b := range f.Bins {
+		accepted += b.accepted
+	}
+	if len(f.Bins) > maxBins || accepted != n || f.Sections != n || f.Overlaps != 0 {
+		t.Errorf("%d bins of %d ms with %d answers, %d sections, %d overlaps; want at most %d, %d, %d, 0", len(f.Bins), f.Width, accepted, f.Sections, f.Overlaps, maxBins, n, n)
+	}
+	if len(f.Bars) > keptBars || len(p.overlaps.recent["k"]) > keepBars {
+		t.Errorf("%d bars are kept, and %d compared", len(f.Bars), len(p.overlaps.recent["k"]))
+	}
+}
+
+func TestPictureTakesOnlyItsRun(t *testing.T) {
+	t.Parallel()
+	p := newPicture("m", 101, []string{"1", "2"})
+	p.add(api.Events{Replica: "1", Finished: []api.Finished{section("1-a", "", 0, 10)}}) // no load has begun
+	p.begin(start)
+	warm, other, early := section("1-b", "", 5000, 5010), section("1-c", "", 5000, 5010), section("1-d", "", -50, -10)
+	warm.ProductID, other.Mode = 900_000_001, "other"
+	p.add(api.Events{Replica: "2", LeftOut: 3, Finished: []api.Finished{warm, other, early, section("2-a", "k", 10_000, 10_010)}})
+	refused := section("3-a", "", 0, 0)
+	refused.Code, refused.Section, refused.At = api.SoldOut, nil, start+30_000
+	p.add(api.Events{Replica: "3", Finished: []api.Finished{refused}})
+	f, ok := p.frame()
+	if !ok || f.Sections != 1 || f.LeftOut != 3 || len(f.Lanes) != 3 || len(f.Bars) != 1 || f.Bars[0].lane != 1 {
+		t.Errorf("frame = %+v, want one section on the lane of replica 2, three left out, three lanes", f)
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[0,1,0,null,null,null,null]],` +
+		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3}`
+	if string(text) != want {
+		t.Errorf("frame\n%s, want\n%s", text, want)
+	}
+	if _, ok := p.frame(); ok {
+		t.Error("a second frame, though nothing has changed")
+	}
+}
+
+// What a browser has put together from the frames is what the console has: after pauses, with late arrivals, and when the bins grow wider.
+func TestFramesAddUp(t *testing.T) {
+	t.Parallel()
+	p := newPicture("m", 101, []string{"1"})
+	p.begin(start)
+	var bins []bin // as model.js keeps them
+	width := int64(binWidth)
+	for i, at := range []int64{5, 10, 300, 310, 305, 2000, 290, 40_000, 39_000, 70_000} { // milliseconds
+		p.add(api.Events{Replica: "1", Finished: []api.Finished{section(fmt.Sprint(i), "k", at*1000, at*1000+5)}})
+		f, ok := p.frame()
+		if !ok {
+			t.Fatal("no frame, though something has changed")
+		}
+		if f.Width != width {
+			bins, width = nil, f.Width
+		}
+		if f.From > len(bins) {
+			t.Fatalf("a frame from bin %d on, and the browser has %d", f.From, len(bins))
+		}
+		bins = append(bins[:f.From:f.From], f.Bins...)
+		accepted := int64(0)
+		for _, b := range bins {
+			accepted += b.accepted
+		}
+		if want := int64(i) + 1; accepted != want {
+			t.Errorf("after %d ms the browser has %d sales, want %d", at, accepted, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package handler
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"lastitem/internal/api"
+)
+
+var errTooManyWatchers = errors.New("handler: GET /events has as many readers as it takes")
+
+const (
+	// eventsEvery is how often a watcher is sent what has finished since.
+	eventsEvery = 50 * time.Millisecond
+	// eventsAlive is how often a quiet stream says that it lives.
+	eventsAlive = 5 * time.Second
+	// eventsPatience is how long one event may take to be written. A reader that is slower is cut off.
+	eventsPatience = 2 * time.Second
+)
+
+// events serves GET /events: finished deductions with their critical sections, as server-sent events with an [api.Events] each, until
+// the client leaves or the replica drains. It is there only with Options.Events, and wants the admin token.
+func (h *Handler) events(c *gin.Context) outcome {
+	if err := h.authorize(c.Request); err != nil {
+		return outcome{code: h.fail(c, err)}
+	}
+	w := h.tap.watch()
+	if w == nil {
+		return outcome{code: h.fail(c, errTooManyWatchers)}
+	}
+	defer h.tap.leave(w)
+	// The deadline for reading the request would end the stream: the server reads on to notice that the client leaves.
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Time{})
+	header := c.Writer.Header()
+	header["Content-Type"] = []string{"text/event-stream"}
+	header["Cache-Control"] = []string{"no-store"}
+	header["X-Accel-Buffering"] = []string{"no"} // nginx would collect the events otherwise
+	c.Status(http.StatusOK)
+	if err := h.stream(c, w); err != nil {
+		h.metrics.cutOff.Inc()
+	}
+	return outcome{}
+}
+
+// stream writes until the client leaves, which is no error, or does not take an event in time, which is one.
+func (h *Handler) stream(c *gin.Context, w *watcher) error {
+	gone, tick := c.Request.Context().Done(), time.NewTicker(eventsEvery)
+	defer tick.Stop()
+	said := time.Now()
+	err := h.say(c, []byte(": lastitem\n\n"))
+	for err == nil {
+		select {
+		case <-gone:
+			return nil
+		case now := <-tick.C:
+			if h.draining.Load() {
+				return nil // the connection would hold up the end
+			}
+			finished, left := w.take()
+			switch {
+			case len(finished) > 0 || left > 0:
+				h.metrics.leftOut.Add(float64(left))
+				err, said = h.sayEvents(c, api.Events{Replica: h.Replica, Finished: finished, LeftOut: left}), now
+			case now.Sub(said) > eventsAlive:
+				err, said = h.say(c, []byte(": alive\n\n")), now
+			}
+		}
+	}
+	if c.Request.Context().Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// sayEvents writes one event.
+func (h *Handler) sayEvents(c *gin.Context, e api.Events) error {
+	body, err := encode(e)
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 0, len(body)+8)
+	text = append(text, "data: "...)
+	text = append(text, body...) // ends with a line feed, and has no other
+	return h.say(c, append(text, '\n'))
+}
+
+func (h *Handler) say(c *gin.Context, text []byte) error {
+	// Connections have deadlines; the recorders of tests do not.
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(eventsPatience))
+	if _, err := c.Writer.Write(text); err != nil {
+		return err
+	}
+	c.Writer.Flush()
+	return nil
+}

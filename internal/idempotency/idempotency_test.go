@@ -1,0 +1,117 @@
+package idempotency_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/idempotency"
+)
+
+// table is a table of keys in memory, whose KeepAnswer may fail.
+type table struct {
+	claimed map[string]idempotency.Record
+	keep    error
+}
+
+func (t *table) ClaimKey(key []byte, _ int64, fingerprint []byte, _ int64) (bool, idempotency.Record, error) {
+	if r, there := t.claimed[string(key)]; there {
+		return false, r, nil
+	}
+	t.claimed[string(key)] = idempotency.Record{Fingerprint: fingerprint}
+	return true, idempotency.Record{}, nil
+}
+
+func (t *table) KeepAnswer(key []byte, r idempotency.Record) error {
+	t.claimed[string(key)] = r
+	return t.keep
+}
+
+func claim(payload, mode string) idempotency.Claim {
+	return idempotency.Claim{Key: []byte("k"), Product: 101, Fingerprint: []byte(payload), Mode: mode}
+}
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	first := idempotency.Answer{Status: 200, Body: []byte("first")}
+	kept := idempotency.Record{Fingerprint: []byte("p"), Status: 200, Body: []byte("first"), Mode: "m"}
+	old := kept
+	old.Mode = "" // an earlier version did not store it
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		stored   *idempotency.Record
+		effect   error
+		keep     error
+		claim    idempotency.Claim
+		executed bool
+		replayed bool
+		want     error
+	}{
+		"the first":                     {nil, nil, nil, claim("p", "m"), true, false, nil},
+		"a repetition":                  {&kept, nil, nil, claim("p", "m"), false, true, nil},
+		"a repetition, of unknown mode": {&old, nil, nil, claim("p", "m"), false, true, nil},
+		"another payload":               {&kept, nil, nil, claim("q", "m"), false, false, idempotency.ErrKeyReused},
+		"another mode":                  {&kept, nil, nil, claim("p", "n"), false, false, idempotency.ErrKeyReused},
+		"an effect that fails":          {nil, broken, nil, claim("p", "m"), true, false, broken},
+		"an answer that is not kept":    {nil, nil, broken, claim("p", "m"), true, false, broken},
+	} {
+		tab := &table{claimed: map[string]idempotency.Record{}, keep: c.keep}
+		if c.stored != nil {
+			tab.claimed["k"] = *c.stored
+		}
+		executed := false
+		a, replayed, err := c.claim.Once(tab, func() (idempotency.Answer, error) {
+			executed = true
+			return first, c.effect
+		})
+		if executed != c.executed || replayed != c.replayed || !errors.Is(err, c.want) {
+			t.Errorf("%s: executed %t, replayed %t, %v, want %t, %t, %v", name, executed, replayed, err, c.executed, c.replayed, c.want)
+		}
+		if c.want != nil {
+			if c.effect != nil && tab.claimed["k"].Status != 0 {
+				t.Errorf("%s: kept %+v, want no answer", name, tab.claimed["k"])
+			}
+			continue
+		}
+		if d := cmp.Diff(first, a); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if c.stored == nil {
+			if d := cmp.Diff(kept, tab.claimed["k"]); d != "" {
+				t.Errorf("%s: kept %s", name, d)
+			}
+		}
+	}
+}
+
+// Fingerprints are stored: those of the next version must be the same.
+func TestFingerprintStays(t *testing.T) {
+	t.Parallel()
+	type item struct{ ProductID, Quantity int64 }
+	got, err := idempotency.Fingerprint(struct {
+		Items []item
+		Store string
+	}{[]item{{101, 1}}, "sql"})
+	const want = "1dcb69e18e785031df93deee13e88b06e78cc4acb3f94197d0ae78bb314f336b"
+	if err != nil || hex.EncodeToString(got) != want {
+		t.Errorf("Fingerprint() = %x, %v, want %s", got, err, want)
+	}
+	if _, err := idempotency.Fingerprint(math.NaN()); err == nil {
+		t.Error("Fingerprint(NaN) = nil, want an error")
+	}
+}
+
+// What was made in the first half of the retention may have been purged when it is delivered.
+func TestOldest(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMicro(10_000_000)
+	for keep, want := range map[time.Duration]int64{0: math.MinInt64, 4 * time.Second: 8_000_000, 24 * time.Hour: now.Add(-12 * time.Hour).UnixMicro()} {
+		if got := idempotency.Retention(keep).Oldest(now); got != want {
+			t.Errorf("Retention(%s).Oldest() = %d, want %d", keep, got, want)
+		}
+	}
+}

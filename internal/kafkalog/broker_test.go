@@ -1,0 +1,260 @@
+package kafkalog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testenv"
+)
+
+// A broker that comes back without its topics: every replica makes them again, and sells.
+func TestKafkaTopicsLost(t *testing.T) {
+	t.Parallel()
+	broker := testenv.EmbeddedKafka(t)
+	env := stocktest.Embedded(t)
+	env.Kafka = broker.Seeds
+	h := stocktest.Open(t, env, 3, stock.Modes())
+	product := h.Product(t, 9, 0)
+	sellOnEach(t, h, product)
+	broker.Restart(t)
+	for _, r := range h.Replicas {
+		awaitSale(t, r, product)
+	}
+	sellOnEach(t, h, product)
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 3}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+// Topics that somebody deletes on a real broker, in the middle of a sale: every replica makes them again, and sells.
+func TestKafkaTopicsDeleted(t *testing.T) {
+	t.Parallel()
+	env := kafkaEnv(t)
+	h := stocktest.Open(t, env, 3, stock.Modes())
+	product := h.Product(t, 9, 0)
+	sellOnEach(t, h, product)
+	c, err := h.Replicas[0].Set.Kafka()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"), topicOf(h.Replicas[0], "answers"))
+	if err = errors.Join(err, gone.Error()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range h.Replicas {
+		awaitSale(t, r, product)
+	}
+	sellOnEach(t, h, product)
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 3}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+}
+
+// sellOnEach takes a unit from each replica.
+func sellOnEach(t *testing.T, h *stocktest.Harness, product int64) {
+	t.Helper()
+	for i, r := range h.Replicas {
+		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+			t.Fatalf("Deduct() on %d = %v, want nil", i, err)
+		}
+	}
+}
+
+// awaitSale asks until a unit is sold.
+func awaitSale(t *testing.T, r *stocktest.Replica, product int64) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		_, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, fmt.Sprintf("%s-%d", r.Options.Replica, product))
+		if err == nil {
+			return
+		}
+		if time.Since(begun) > 2*stocktest.Patience {
+			t.Fatalf("nothing was sold any more: %v", err)
+		}
+	}
+}
+
+// Topics that somebody else has made, with fewer partitions, are used as they are, and the log says so.
+func TestKafkaFewPartitions(t *testing.T) {
+	t.Parallel()
+	env := stocktest.Embedded(t)
+	env.Kafka = testenv.KafkaOrEmbedded(t, env.Prefix)
+	before := stocktest.Open(t, env, 1, nil)
+	c, err := before.Replicas[0].Set.Kafka()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for topic, partitions := range map[string]int32{"requests": 2, "answers": 1} {
+		if _, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil, topicOf(before.Replicas[0], topic)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log lockedLog
+	env.Log = slog.New(slog.NewTextHandler(&log, nil))
+	h := stocktest.Open(t, env, 3, stock.Modes())
+	for range 4 { // on both partitions
+		product := h.Product(t, 3, 0)
+		for i, r := range h.Replicas {
+			if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+				t.Errorf("Deduct() on %d = %v, want nil", i, err)
+			}
+		}
+	}
+	for _, line := range []string{"requests partitions=2 wanted=12", "answers partitions=1 wanted=16"} {
+		if n := strings.Count(log.String(), line); n != len(h.Replicas) {
+			t.Errorf("the log has %d lines with %q, want %d:\n%s", n, line, len(h.Replicas), log.String())
+		}
+	}
+}
+
+// lockedLog is a log that several replicas write.
+type lockedLog struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// While the group has no members nothing is produced that would be sold later: requests are declined, and the mode says why.
+func TestKafkaGroupIsLate(t *testing.T) {
+	t.Parallel()
+	broker := testenv.EmbeddedKafka(t)
+	var late atomic.Bool
+	late.Store(true)
+	broker.Cluster.ControlKey(int16(kmsg.JoinGroup), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		broker.Cluster.KeepControl()
+		if !late.Load() {
+			return nil, nil, false
+		}
+		no := r.ResponseKind().(*kmsg.JoinGroupResponse) // as a broker says that has no topic of offsets yet
+		no.ErrorCode = kerr.CoordinatorLoadInProgress.Code
+		return no, nil, true
+	})
+	env := stocktest.Embedded(t)
+	env.Kafka, env.Unready = broker.Seeds, true
+	h := stocktest.Open(t, env, 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	wantUnusable(t, h.Replicas[0], product, "its consumers have not answered yet")
+	for range 3 {
+		wantUnusable(t, h.Replicas[0], product, "12 of 12 partitions")
+	}
+	late.Store(false)
+	h.Replicas[0].AwaitMode(t, "kafka")
+	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+		t.Errorf("Deduct() = %v, want nil", err)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
+		t.Errorf("books = %+v, want %+v: what was declined is not sold", got, want)
+	}
+}
+
+// Delivered again when its own units were the last ones, a request without a key is not refused: it was sold them.
+func TestKafkaRedeliveryWhenSoldOut(t *testing.T) {
+	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica) {
+		sold, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 4, "")
+		if err != nil {
+			t.Fatalf("A's Deduct() = %v, want nil", err)
+		}
+		b := succeed(func() {})
+		for _, answer := range awaitAnswers(t, b, sold.OrderID, 2) {
+			if !strings.Contains(answer, `"count":1`) || strings.Contains(answer, `"refused"`) {
+				t.Errorf("answer to A = %s, want that it was sold, and 1 left", answer)
+			}
+		}
+		want := stocktest.Books{Initial: 5, Stock: 1, Sold: 4, Orders: 1}
+		if got := h.Books(t, product, stock.SQL); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// The log may hold one record twice, side by side: it has one effect. The column of keys holds what clients gave, and nothing else.
+func TestKafkaTwiceInTheLog(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
+		product, r := h.Product(t, 9, 0), h.Replicas[0]
+		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
+			t.Fatalf("Deduct() = %v, want nil", err)
+		}
+		request := records(t, r, "requests", 1, isRequest)[0]
+		again := strings.ReplaceAll(request, orderOf(t, request).ID, "0197a000-0000-7000-8000-000000000000")
+		for range 3 {
+			produce(t, r, "requests", product, again)
+		}
+		awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000000", 3)
+		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 5, Sold: 4, Orders: 2}); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+		l, err := r.Ledger(t.Context(), product)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range l.Facts[stock.SQL].Orders {
+			if len(o.Key) > 0 {
+				t.Errorf("order %s has the key %q, want none: its client gave none", o.ID, o.Key)
+			}
+		}
+	})
+}
+
+type orderInLog struct {
+	ID      string `json:"id"`
+	Created int64  `json:"created_us"`
+}
+
+func orderOf(t *testing.T, request string) orderInLog {
+	t.Helper()
+	var m struct {
+		Order orderInLog `json:"order"`
+	}
+	if err := json.Unmarshal([]byte(request), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m.Order
+}
+
+// A record that is older than the rows that would tell it was executed are kept for certain is void.
+func TestKafkaTooOld(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
+		product, r := h.Product(t, 9, 0), h.Replicas[0]
+		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
+			t.Fatalf("Deduct() = %v, want nil", err)
+		}
+		request := records(t, r, "requests", 1, isRequest)[0]
+		const id = "0197a000-0000-7000-8000-000000000001"
+		o := orderOf(t, request)
+		old := strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created), fmt.Sprint(o.Created-time.Hour.Microseconds())).Replace(request)
+		produce(t, r, "requests", product, old)
+		if answer := awaitAnswers(t, r, id, 1)[0]; !strings.Contains(answer, `"error":"unknown"`) {
+			t.Errorf("answer to a record of an hour ago = %s, want unknown", answer)
+		}
+		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1}); got != want {
+			t.Errorf("books = %+v, want %+v", got, want)
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package kafkalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"lastitem/internal/stock"
+)
+
+// The connection of a replica to the brokers: when it is made, used and replaced.
+
+const (
+	retryAfter = 100 * time.Millisecond // between tries of what failed
+	beatEvery  = 250 * time.Millisecond // between looks at what is not usable; see link.watch
+	lookEvery  = time.Second            // between looks at the topics
+	silent     = 3 * time.Second        // bounds a look, and a goodbye
+)
+
+// link is one set of clients, on topics as they were found.
+type link struct {
+	k                 *Log
+	client            *kgo.Client // produces, and reads answers
+	consumer          *kgo.Client // is in the group
+	requests, answers topic
+	listens           int32 // partition of answers
+
+	id     string // of this link's probes
+	served []bool // partitions of requests that a consumer answers from; under the deductor's mutex, like round
+	round  int    // of doubts
+}
+
+// work keeps a link until ctx ends.
+func (k *Log) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		l, err := k.open(ctx)
+		if err == nil {
+			k.set(l, "its consumers have not answered yet")
+			err = l.run(ctx)
+			k.set(nil, "starting over")
+			l.close()
+			if ctx.Err() == nil {
+				k.log("starting over", err)
+			}
+		}
+		k.rest(ctx, err)
+	}
+}
+
+// set replaces the link. Whoever waits for an answer over the one before gets none.
+func (k *Log) set(l *link, why string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.link, k.why = l, why
+	for id, c := range k.waiting {
+		delete(k.waiting, id)
+		c <- answer{ID: id, Error: "unknown", Detail: "the topics or the brokers were lost meanwhile"}
+	}
+}
+
+// open finds or makes the topics, and makes the clients. The end of the partition of answers it finds by writing there: from that on
+// this replica misses nothing that it asks for.
+func (k *Log) open(ctx context.Context) (l *link, err error) {
+	l = &link{k: k, id: uuid.NewString()}
+	defer func() {
+		if err != nil {
+			l.close()
+			k.failing(err)
+		}
+	}()
+	// A record may be in the log twice, since its request has one effect anyway. So the producer need not be idempotent: one that is
+	// keeps a record whose request has given up, and sends it when the broker is back.
+	if l.client, err = k.o.Client(
+		kgo.ProducerLinger(linger), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DisableIdempotentWrite(),
+		kgo.RecordDeliveryTimeout(stock.SettleTimeout), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+	); err != nil {
+		return l, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stock.SettleTimeout)
+	defer cancel()
+	if err := k.prepare(ctx, l); err != nil {
+		return l, err
+	}
+	l.listens = rand.Int32N(l.answers.partitions) //nolint:gosec // any
+	l.served = make([]bool, l.requests.partitions)
+	r, err := l.client.ProduceSync(ctx, &kgo.Record{Topic: l.answers.name, Partition: l.listens}).First()
+	if err != nil {
+		return l, err
+	}
+	l.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{l.answers.name: {l.listens: kgo.NewOffset().At(r.Offset)}})
+	l.consumer, err = k.o.Client(append(k.o.Group.opts(k.prefix+"shop"),
+		kgo.ConsumeTopics(l.requests.name), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(commitEvery))...)
+	return l, err
+}
+
+// linger is how long a record waits for company. Requests and answers come in bursts, since each batch answers many at once; sent
+// as they come, they make twice as many requests to the broker and fetches from it, and those are what a busy shop spends its time on.
+// 5 ms makes even fewer requests and fewer sales: requests and answers both wait.
+const linger = 2 * time.Millisecond
+
+// commitEvery is how often offsets are committed. What is delivered again because they were not has no effect.
+const commitEvery = 200 * time.Millisecond
+
+// run consumes, reads answers and watches until ctx ends or the link is of no use any more, and says why.
+func (l *link) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	records := make(chan *kgo.Record, batchLimit)
+	running.Go(func() { l.poll(ctx, records) })
+	running.Go(func() { l.serve(ctx, records) })
+	running.Go(func() { cancel(l.readAnswers(ctx)) })
+	running.Go(func() { cancel(l.watch(ctx)) })
+	<-ctx.Done()
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// close ends the clients. It says goodbye to the group, and sends the last answers, but waits for neither for long.
+func (l *link) close() {
+	ctx, done := context.WithTimeout(context.Background(), silent)
+	defer done()
+	if l.consumer != nil {
+		_ = l.consumer.LeaveGroupContext(ctx)
+		l.consumer.Close()
+	}
+	if l.client != nil {
+		_ = l.client.Flush(ctx)
+		l.client.Close()
+	}
+}
+
+// readAnswers hands answers to those who wait for them, and returns when what it reads from is not there any more. The second
+// answer to a request that was delivered twice is dropped.
+func (l *link) readAnswers(ctx context.Context) error {
+	for ctx.Err() == nil {
+		fetches := l.client.PollFetches(ctx)
+		for _, e := range fetches.Errors() {
+			if lost(e.Err) {
+				return fmt.Errorf("%s/%d: %w", e.Topic, e.Partition, e.Err)
+			}
+		}
+		l.k.rest(ctx, fetches.Err())
+		for r := range fetches.RecordsAll() {
+			var a answer
+			if json.Unmarshal(r.Value, &a) == nil {
+				l.k.deliver(l, a)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// lost says that a topic, or what was in it, is gone.
+func lost(err error) bool {
+	var data *kgo.ErrDataLoss
+	for _, e := range []error{kerr.UnknownTopicID, kerr.InconsistentTopicID, kerr.UnknownTopicOrPartition, kerr.OffsetOutOfRange} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return errors.As(err, &data)
+}
+
+// watch looks at the topics every second, and returns an error when they are not those that the link was made on. Partitions that are
+// not served it probes: with a request for nothing, which whoever consumes the partition answers.
+func (l *link) watch(ctx context.Context) error {
+	ticks := time.NewTicker(beatEvery)
+	defer ticks.Stop()
+	answers := true // a broker does
+	for beat := 0; ; beat++ {
+		if beat%int(lookEvery/beatEvery) == 0 || !answers {
+			err := l.look(ctx)
+			if errors.Is(err, errTopicsChanged) {
+				return err
+			}
+			if answers = err == nil; err != nil && ctx.Err() == nil {
+				l.k.doubtAll(l, "no broker answers: "+err.Error())
+			}
+		}
+		if answers {
+			l.probe(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticks.C:
+		}
+	}
+}
+
+// probe asks the consumers of the partitions that are not served whether they are there.
+func (l *link) probe(ctx context.Context) {
+	for _, m := range l.k.probes(l) {
+		value, err := json.Marshal(m)
+		if err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, silent)
+		l.client.TryProduce(ctx, &kgo.Record{Topic: l.requests.name, Partition: m.partition, Value: value}, func(_ *kgo.Record, err error) {
+			cancel()
+			if err != nil {
+				l.k.debug("probe", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Partitions of the topics where this shop makes them. Requests: as many replicas as that can consume at once. Answers: each replica
+// reads one, and drops what is meant for another one that has drawn the same. Topics with fewer are used as they are.
+const (
+	requestPartitions = 12
+	answerPartitions  = 16
+)
+
+// topic is a topic as it was found.
+type topic struct {
+	name       string
+	id         [16]byte // a topic that is deleted and made again has another one
+	partitions int32
+	hash       kgo.TopicPartitioner // of keys
+}
+
+// errTopicsChanged ends a link: what it stands on is not there any more.
+var errTopicsChanged = errors.New("the topics were deleted, or made again")
+
+// prepare finds the topics, and makes those that are missing. Where somebody else has made them, with fewer partitions, it says so.
+func (k *Log) prepare(ctx context.Context, l *link) error {
+	for _, t := range []struct {
+		into       *topic
+		name       string
+		partitions int32
+	}{{&l.requests, k.prefix + "requests", requestPartitions}, {&l.answers, k.prefix + "answers", answerPartitions}} {
+		found, err := findTopic(ctx, l.client, t.name)
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			if err = makeTopic(ctx, l.client, t.name, t.partitions); err == nil {
+				found, err = awaitTopic(ctx, l.client, t.name)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("topic %s: %w", t.name, err)
+		}
+		if found.partitions < t.partitions && k.o.Log != nil {
+			k.o.Log.Warn("kafka: a topic has fewer partitions than wanted; it is used as it is",
+				"topic", t.name, "partitions", found.partitions, "wanted", t.partitions)
+		}
+		*t.into = found
+	}
+	return nil
+}
+
+// awaitTopic looks a topic up that has just been made: a broker may answer that it was made before it tells of it. ctx bounds the wait.
+func awaitTopic(ctx context.Context, c *kgo.Client, name string) (topic, error) {
+	for {
+		found, err := findTopic(ctx, c, name)
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return found, err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// findTopic looks a topic up. A partition without a leader is no error: the broker that has it may be starting.
+func findTopic(ctx context.Context, c *kgo.Client, name string) (topic, error) {
+	ask := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &name
+	ask.Topics = append(ask.Topics, t)
+	resp, err := ask.RequestWith(ctx, c)
+	if err != nil {
+		return topic{}, err
+	}
+	if len(resp.Topics) != 1 {
+		return topic{}, fmt.Errorf("metadata of %d topics, want 1", len(resp.Topics))
+	}
+	found := resp.Topics[0]
+	if err := kerr.ErrorForCode(found.ErrorCode); err != nil {
+		return topic{}, err
+	}
+	if len(found.Partitions) == 0 {
+		return topic{}, kerr.UnknownTopicOrPartition
+	}
+	return topic{
+		name: name, id: found.TopicID, partitions: int32(len(found.Partitions)), hash: byKey.ForTopic(name), //nolint:gosec // few
+	}, nil
+}
+
+// makeTopic makes a topic that another replica may make meanwhile.
+func makeTopic(ctx context.Context, c *kgo.Client, name string, partitions int32) error {
+	create := kmsg.NewPtrCreateTopicsRequest()
+	t := kmsg.NewCreateTopicsRequestTopic()
+	t.Topic, t.NumPartitions, t.ReplicationFactor = name, partitions, -1 // as many copies as the broker's default says
+	retention := kmsg.NewCreateTopicsRequestTopicConfig()
+	retention.Name, retention.Value = "retention.ms", kmsg.StringPtr(strconv.FormatInt(topicRetention.Milliseconds(), 10))
+	t.Configs = append(t.Configs, retention)
+	create.Topics = append(create.Topics, t)
+	resp, err := create.RequestWith(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.Topics {
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return fmt.Errorf("create: %w", err)
+		}
+	}
+	return nil
+}
+
+// look is errTopicsChanged where the topics are not those that the link was made on, and another error where no broker answers.
+func (l *link) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, silent)
+	defer cancel()
+	for _, was := range []topic{l.requests, l.answers} {
+		is, err := findTopic(ctx, l.client, was.name)
+		switch {
+		case errors.Is(err, kerr.UnknownTopicOrPartition), err == nil && is.id != was.id, err == nil && is.partitions < was.partitions:
+			return fmt.Errorf("%w: %s", errTopicsChanged, was.name)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// byKey is how Kafka's own producers choose the partition of a key, so that others may produce requests too.
+var byKey = kgo.StickyKeyPartitioner(nil)
+
+func productKey(product int64) []byte { return strconv.AppendInt(nil, product, 10) }
+
+// partitionOf is the partition of a product. Where partitions are added, products move when the replicas are started again; until all
+// are, a product may have two consumers. The row decides between them.
+func (t topic) partitionOf(product int64) int32 {
+	return int32(t.hash.Partition(&kgo.Record{Key: productKey(product)}, int(t.partitions))) //nolint:gosec // below partitions
+}

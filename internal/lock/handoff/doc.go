@@ -1,0 +1,72 @@
+// Package handoff is the lock engine: a lock on Redis whose release script also gives the lock to the next waiter and sends a message to
+// that waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
+//
+// Start with [New] and [Engine], then read lua/pass.lua, which hands a lock over, and contender.go, which has the waiters of this process.
+// acquire.go sends an attempt and handles its reply. poll.go and peek.go serve waiters whose message was lost. lease.go is the hold that a
+// lease belongs to, and entry.go its re-entries; timers.go renews it, and reconnect.go checks it when the server may have been replaced.
+// pubsub.go and subscriber.go receive the messages, request.go and scripts.go send scripts, readwrite.go is the read-write lock. states.go has
+// the states of the two tables below. multi.go acquires several locks in one command, leasetime.go ends a lease at its time, inspect.go and
+// force.go are for operators, process.go and version.go name processes and versions in tokens, logger.go reports what no caller hears.
+//
+// # Contenders
+//
+// A contender wants one key for waiters of this process: with [Engine.Handoff] for all of them, else for one. It makes one attempt after the
+// other, and each attempt has its own token. These are its transitions, with what is sent:
+//
+//	idle     + start      -> asking    acquire, unless the release before queues the token
+//	asking   + reply      -> queued    poll, from time to time
+//	asking   + reply      -> granted
+//	asking   + reply      -> draining
+//	asking   + reply      -> idle      the token has ended; an acquire with a new token
+//	asking   + message    -> granted
+//	asking   + message    -> draining
+//	asking   + giving up  -> idle      cancel, if a request can have left anything
+//	queued   + message    -> granted
+//	queued   + message    -> draining
+//	queued   + message    -> asking    acquire: the message is old, or does not suffice
+//	queued   + poll       -> asking    acquire, which renews
+//	queued   + giving up  -> idle      cancel
+//	draining + message    -> granted
+//	draining + message    -> draining
+//	draining + message    -> asking    acquire: the message is old, or does not suffice
+//	draining + timer      -> asking    acquire, which renews
+//	draining + giving up  -> idle      cancel
+//	granted  + release    -> idle      release
+//	granted  + loss       -> idle      cancel, if a request may arrive late
+//
+// A reply, message or poll about a token that is no longer the contender's changes nothing, except that the token is cancelled. While it is
+// asking, a contender may send several acquires: after a missing reply, after a subscription that it needed first, after a grant that came too
+// late, and after a message that overtook the reply to the acquire. With waiters left, a contender that becomes idle starts again.
+//
+// # Leases
+//
+// A grant gives the lock to one waiter as a hold. The hold has one lease for the caller and one for each re-entry; it is released with the
+// last of them. Within one grant the lock may be passed on to further waiters, at most [Options.Cohort] in all; each has a hold of its own.
+//
+//	prepared -> active  the lock is granted to its waiter, or passed on
+//	active   -> ended   its last entry is released and a waiter is served
+//	active   -> ended   its last entry is released: release
+//	active   -> ended   the engine is closed: release
+//	active   -> lost    its end has come, or a renewal finds another owner: cancel, if a request may arrive late
+//	ended    -> lost    the release finds another owner
+//
+// A hold ends, whatever Redis says, when the time is over for which it was last confirmed. That time counts from the sending of the request
+// that confirmed it.
+//
+// # Late requests
+//
+// A request may arrive at Redis long after its caller has stopped waiting for the reply, even after the lock was held and released. No such
+// request may queue a token that has no waiter, or make it an owner. There is one rule:
+//
+//   - Every script that queues a token or makes it an owner checks the tombstone of that token first. acquire.lua, rw_read.lua and rw_write.lua
+//     check that of their token, acquire_all.lua those of all, poll.lua and rw_poll.lua that of each of theirs, release.lua that of the token that it queues. The other
+//     scripts grant the lock only to tokens in the queue, which have none: a cancel writes the tombstone and removes the token from the queue
+//     in one script. raise.lua and the renewals require that the token is the owner.
+//   - An attempt with a request that was not answered is cancelled, once, when it ends: after the release if its lock was held, else at once.
+//     The cancel writes the tombstone; the release of a read writes it itself. If a poll is in flight when the attempt ends, its outcome
+//     triggers the cancel. A cancel that fails is repeated, see cleanup.go.
+//
+// An acquire that a message has overtaken has reached Redis, because it queued the token. It may only arrive later if it was not the first of
+// its attempt. Redis also remembers the token of the last release, so that a duplicate is recognized without a tombstone, and a repeated
+// release gets the same answer.
+package handoff

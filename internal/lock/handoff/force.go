@@ -1,0 +1,103 @@
+package handoff
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+
+	"lastitem/internal/lock"
+)
+
+var (
+	//go:embed lua/force.lua
+	engineForceSource string
+
+	engineForce = engineRWScript(engineForceSource)
+)
+
+// Forced says what a [Engine.ForceRelease] has done.
+type Forced struct {
+	// Evicted are the holders that have lost the lock; none if nobody held it.
+	Evicted []Holder
+	// Fence is above every fencing token that the evicted may have, and below that of every later holder; 0 if nobody was evicted.
+	Fence uint64
+}
+
+// forceSize bounds the holders that one command evicts.
+const forceSize = 100
+
+// ForceRelease takes the lock of key from everybody who holds it now, and passes it on to the next waiter: for an operator whose holder
+// hangs. It is a change of holders like an expiry, so the evicted may still be at work. Write [Forced.Fence] to the data that checks fences,
+// and it refuses them from that moment, even if nobody acquires the lock again.
+//
+// The evicted get [lock.ErrLost]: at once if their process has a subscription, that is, if it has waited for a lock before, else with their
+// next renewal, at most 0.4 of a TTL later; and in any case from Release. A holder that comes after the call has begun is not evicted.
+// ForceRelease takes two commands. After [lock.ErrUnavailable] it is unknown whether somebody was evicted; the call may be repeated. If ctx
+// ends, the call goes on in the background.
+func (e *Engine) ForceRelease(ctx context.Context, key string) (Forced, error) {
+	var all Forced
+	err := e.within(ctx, func() (err error) {
+		found, err := e.inspect(key)
+		for some := range slices.Chunk(found.Holders, forceSize) {
+			if err == nil {
+				err = e.force(key, some, &all)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return Forced{}, fmt.Errorf("%w: engine: force release of %q: %w", lock.ErrUnavailable, key, err)
+	}
+	return all, nil
+}
+
+// force evicts those of holders that still hold the lock, and adds them to all.
+func (e *Engine) force(key string, holders []Holder, all *Forced) error {
+	key = e.keyName(key)
+	r := newRequest(engineForce)
+	tokens := make([]string, len(holders))
+	for i, h := range holders {
+		tokens[i] = h.token
+		if keys := scriptKeys(key, h.token); i == 0 {
+			r.key(keys[:]...)
+		} else {
+			r.key(keys[4])
+		}
+	}
+	r.key(readersKey(key)).add(tokens[0], e.ttl, e.route).add(tokens[1:]...).add(e.fenceTTL)
+	e.do(r)
+	v, _ := r.reply.([]any)
+	switch {
+	case r.err != nil:
+		return r.err
+	case len(v) != 3:
+		return fmt.Errorf("unexpected answer %v", r.reply)
+	}
+	e.m.skipped(number(v[1]))
+	evicted, _ := v[2].([]any)
+	if len(evicted) > 0 {
+		all.Fence = uint64(number(v[0]))
+	}
+	for _, token := range evicted {
+		if i := slices.Index(tokens, fmt.Sprint(token)); i >= 0 {
+			all.Evicted = append(all.Evicted, holders[i])
+			e.onEvicted(tokens[i]) // if it is of this process, which may have no subscription
+		}
+	}
+	return nil
+}
+
+// onEvicted handles the news that the owner of token was evicted.
+func (e *Engine) onEvicted(token string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.attempts[e.numberOf(token)]
+	switch {
+	case c == nil || c.token != token:
+	case c.state == granted:
+		e.leaseLost(c)
+	case c.state == draining:
+		e.reacquire(c, byMessage) // the reply says that the token has ended
+	}
+}

@@ -1,0 +1,222 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.Forced {
+	t.Helper()
+	forced, err := e.ForceRelease(t.Context(), key)
+	if err != nil {
+		t.Fatalf("ForceRelease: %v", err)
+	}
+	if len(forced.Evicted) != evicted || (forced.Fence > 0) != (evicted > 0) {
+		t.Fatalf("ForceRelease = %+v, want %d evicted", forced, evicted)
+	}
+	return forced
+}
+
+// subscribes makes the process of l one that has waited for a lock.
+func subscribes(t *testing.T, l, rival lock.Locker) {
+	t.Helper()
+	held := holds(t, rival, "first{1}")
+	got, _ := waits(t.Context(), l, "first{1}")
+	locktest.Release(t, held)
+	locktest.Release(t, <-got)
+}
+
+func wantEvicted(t *testing.T, lease lock.Lease) {
+	t.Helper()
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("cause of the evicted = %v, want ErrLost", cause)
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release of the evicted = %v, want ErrLost", err)
+	}
+}
+
+// An operator's process takes the lock from a holder: the next waiter has it, and the holder knows it, without any delay. The fences of the
+// evicted, of the operator and of the next holder rise in this order.
+func TestForceRelease(t *testing.T) {
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, links := network(t, 3)
+				holder, waiter := pick(links[0].process(t, handoff.Options{}), name), pick(links[1].process(t, handoff.Options{}), map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
+				operator := links[2].process(t, handoff.Options{})
+				subscribes(t, holder, waiter)
+				lease := holds(t, holder, "k{1}")
+				got, _ := waits(t.Context(), waiter, "k{1}")
+				began := time.Now()
+				forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"]) // the writer that waits for the reader is one
+				if name == "rw-read" {
+					synctest.Wait()
+					wantEvicted(t, lease)
+					locktest.Release(t, <-got) // it has come back with another token
+					return
+				}
+				next := <-got
+				if took := time.Since(began); took > 100*time.Millisecond {
+					t.Errorf("the next holder got in after %s", took)
+				}
+				synctest.Wait()
+				wantEvicted(t, lease)
+				if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
+					t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
+				}
+				locktest.WantBusy(t, pick(operator, name), "k{1}", "after the late release")
+				locktest.Release(t, next)
+				force(t, operator, "k{1}", 0)
+			})
+		})
+	}
+}
+
+// A holder whose process has no subscription learns of it with its next renewal, or with its release; also where the client repeats
+// commands, so that a release that finds nothing might be the second.
+func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		for _, retries := range []int{-1, 3} {
+			for _, rest := range []time.Duration{0, locktest.TTL / 2} {
+				t.Run(name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						_, links := network(t, 2)
+						l := pick(links[0].processOn(t, links[0].retrying(retries), handoff.Options{}), name)
+						lease := holds(t, l, "k{1}")
+						force(t, links[1].process(t, handoff.Options{}), "k{1}", 1)
+						if time.Sleep(rest); rest > 0 && lease.Context().Err() == nil {
+							t.Errorf("%s after the force release the holder's context is alive", rest)
+						}
+						if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+							t.Errorf("Release of the evicted = %v, want ErrLost", err)
+						}
+						locktest.Warm(t, l, "k{1}")
+					})
+				})
+			}
+		}
+	}
+}
+
+// The operator may be the holder's own process. Its other waiters go on.
+func TestForceReleaseInTheHoldersProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		e := links[0].process(t, handoff.Options{})
+		lease := holds(t, e.Handoff(), "k{1}")
+		got, _ := waits(t.Context(), e.Handoff(), "k{1}")
+		force(t, e, "k{1}", 1)
+		wantEvicted(t, lease)
+		locktest.Release(t, <-got)
+	})
+}
+
+// Readers are evicted with the writer that waits for them, or before one queues. Those that queue are let in.
+func TestForceReleaseOfReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 2)
+		l := links[0].process(t, handoff.Options{}).ReadWrite()
+		operator := links[1].process(t, handoff.Options{})
+		subscribes(t, l.Write(), operator.ReadWrite().Write())
+		for _, readers := range []int{1, 150} {
+			var leases []lock.Lease
+			for range readers {
+				leases = append(leases, holds(t, l.Read(), "k{1}"))
+			}
+			force(t, operator, "k{1}", readers)
+			synctest.Wait()
+			for _, lease := range leases {
+				wantEvicted(t, lease)
+			}
+			write := holds(t, l.Write(), "k{1}")
+			got, _ := waits(t.Context(), l.Read(), "k{1}")
+			force(t, operator, "k{1}", 1)
+			locktest.Release(t, <-got)
+			synctest.Wait()
+			wantEvicted(t, write)
+		}
+	})
+}
+
+// An owner that no engine has put there, such as another kind of lock, can be evicted too. A Redis that does not answer is no success.
+func TestForceReleaseOfAForeignOwner(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		if err := s.Client.Set(t.Context(), s.Prefix+"{1}", "a value by hand", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		force(t, e, s.Prefix+"{1}", 1)
+		locktest.Warm(t, e.Handoff(), s.Prefix+"{1}")
+		wantExpiries(t, s)
+		if err := s.Client.LPush(t.Context(), s.Prefix+"list", "x").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.ForceRelease(t.Context(), s.Prefix+"list"); !errors.Is(err, lock.ErrUnavailable) {
+			t.Errorf("ForceRelease of a list = %v, want ErrUnavailable", err)
+		}
+	})
+}
+
+// The same on a real Redis, with its own answers, and in a cluster, where the client repeats commands and messages are sharded.
+func TestForceReleaseOnServers(t *testing.T) {
+	t.Run("redis", func(t *testing.T) {
+		s := testenv.Redis(t)
+		forceOn(t, s.Prefix+"{1}", func() redis.UniversalClient { return locktest.RedisClient(t, s) })
+	})
+	t.Run("cluster", func(t *testing.T) {
+		o := cluster(t)
+		forceOn(t, "k", func() redis.UniversalClient {
+			own := *o
+			c := redis.NewClusterClient(&own)
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		})
+	})
+}
+
+func forceOn(t *testing.T, key string, client func() redis.UniversalClient) {
+	t.Helper()
+	o := patient(handoff.Options{})
+	holder, waiter, operator := engine(t, client(), o), engine(t, client(), o), engine(t, client(), o)
+	for _, name := range []string{"handoff", "fair", "rw-write"} {
+		lease := holds(t, pick(holder, name), key)
+		got := make(chan lock.Lease, 1)
+		go func() {
+			next, err := pick(waiter, name).Acquire(t.Context(), key)
+			if err != nil {
+				t.Errorf("the waiter: %v", err)
+				next = lease
+			}
+			got <- next
+		}()
+		locktest.Eventually(t, "a waiter", func() bool { return inspect(t, operator, key).Queue == 1 })
+		forced := force(t, operator, key, 1)
+		next := <-got
+		if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
+			t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("%s: Release of the evicted = %v, want ErrLost", name, err)
+		}
+		locktest.WantBusy(t, pick(operator, name), key, "after the late release")
+		locktest.Release(t, next)
+	}
+	readers := []lock.Lease{holds(t, holder.ReadWrite().Read(), key), holds(t, waiter.ReadWrite().Read(), key)}
+	force(t, operator, key, 2)
+	for _, lease := range readers {
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of an evicted reader = %v, want ErrLost", err)
+		}
+	}
+}

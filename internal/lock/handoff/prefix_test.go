@@ -1,0 +1,110 @@
+package handoff_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// Two tenants of one Redis have the same keys, and nothing in common. Each user may touch nothing but what has its prefix.
+func TestPrefixKeepsTenantsApart(t *testing.T) {
+	node := testenv.RedisNodes(t, 1)[0]
+	admin := connect(t, options(t, node))
+	tenant := func(prefix string) *handoff.Engine {
+		o := options(t, node)
+		o.Username, o.Password = strings.TrimSuffix(prefix, ":"), "secret"
+		rules := []any{"ACL", "SETUSER", o.Username, "on", ">secret", "~" + prefix + "*", "&" + prefix + "*",
+			"+@connection", "+@read", "+@write", "+@scripting", "+@pubsub", "+time", "+wait"}
+		if err := admin.Do(t.Context(), rules...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return engine(t, connect(t, o), patient(handoff.Options{Prefix: prefix}))
+	}
+	a, b, plain := tenant("one:"), tenant("two:"), engine(t, admin, handoff.Options{})
+	for _, key := range []string{"k", "{k}", "x{k}y", "a}b", "a{b", "with blank", "{}"} {
+		ls := []lock.Lease{holds(t, a.Handoff(), key), holds(t, b.Fair(), key), holds(t, plain.Handoff(), key)}
+		locktest.WantBusy(t, a.Fair(), key, "the same tenant")
+		for _, lease := range ls {
+			locktest.Release(t, lease)
+		}
+		readers := []lock.Lease{holds(t, a.ReadWrite().Read(), key), holds(t, a.ReadWrite().Read(), key)}
+		for _, lease := range readers {
+			locktest.Release(t, lease)
+		}
+	}
+	c := tenant("one:")
+	held := holds(t, a.Handoff(), "k")
+	var took []time.Duration
+	for range 5 { // messages come through, too
+		got := make(chan lock.Lease, 1)
+		go func() {
+			lease, err := c.Fair().Acquire(t.Context(), "k")
+			if err != nil {
+				t.Errorf("the waiter: %v", err)
+			}
+			got <- lease
+		}()
+		locktest.Eventually(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
+		began := time.Now()
+		locktest.Release(t, held)
+		if held = <-got; held == nil {
+			return
+		}
+		took = append(took, time.Since(began))
+		a, c = c, a
+	}
+	locktest.WantTold(t, took)
+	force(t, a, "k", 1)
+	channels := strings.Join(admin.PubSubChannels(t.Context(), "*").Val(), " ")
+	if !strings.HasPrefix(channels, "one:lock:engine:") || strings.Contains(channels, " lock:engine:") {
+		t.Errorf("channels %s, want only those below one:", channels)
+	}
+	for _, key := range admin.Keys(t.Context(), "*one:*").Val() {
+		if !strings.HasPrefix(key, "one:") {
+			t.Errorf("key %s does not begin with its prefix", key)
+		}
+	}
+	if k := a.KeysOf("k"); admin.Exists(t.Context(), k.Fence).Val() != 1 || k.Lock != "one:{k}." || a.KeysOf("{k}").Lock != "one:{k}" || plain.KeysOf("k") != handoff.KeysOf("k") {
+		t.Errorf("KeysOf = %+v, want what is in Redis", k)
+	}
+}
+
+// The resource is asked for the key as its user calls it.
+func TestPrefixIsNotTheResources(t *testing.T) {
+	s := testenv.Miniredis(t)
+	e := engine(t, locktest.RedisClient(t, s), handoff.Options{Prefix: s.Prefix + "shop:"})
+	lease := holds(t, e.Fenced(func(_ context.Context, key string) (uint64, error) {
+		if key != "lock:{101}" {
+			t.Errorf("asked for %s", key)
+		}
+		return 0, nil
+	}), "lock:{101}")
+	if inner, err := e.Handoff().Acquire(lease.Context(), "lock:{101}"); err != nil {
+		t.Errorf("re-entry = %v", err)
+	} else {
+		locktest.Release(t, inner)
+	}
+	locktest.Release(t, lease)
+}
+
+// In a cluster a prefix may have a hash tag, which puts all locks into one slot, or none.
+func TestPrefixInACluster(t *testing.T) {
+	o := cluster(t)
+	for _, prefix := range []string{"shop:", "{shop}:"} {
+		process := func() lock.Locker {
+			own := *o
+			c := redis.NewClusterClient(&own)
+			t.Cleanup(func() { _ = c.Close() })
+			return engine(t, c, handoff.Options{Prefix: prefix}).Fair()
+		}
+		clusterHandoff(t, process(), process())
+	}
+}

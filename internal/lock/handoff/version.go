@@ -1,0 +1,30 @@
+package handoff
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrVersion says that a process whose engine is of another version holds the lock, or waits for it alone. Two versions exclude each other, but
+// do not wake each other. The error names both versions, and comes with [lock.ErrUnavailable]; nothing is held.
+var ErrVersion = errors.New("lock: another version of the engine is in use")
+
+// versionPrefix begins the error of a script that has met a token of another version.
+const versionPrefix = "LOCKVERSION"
+
+// explainVersion explains the refusal of a script that has met a token of another version; it returns every other error as it is.
+func explainVersion(err error) error {
+	if err == nil || !redis.HasErrorPrefix(err, versionPrefix) {
+		return err
+	}
+	process := strings.TrimPrefix(err.Error(), versionPrefix+" ")
+	version, _, found := strings.Cut(process, "-")
+	if !found || !strings.HasPrefix(version, "v") {
+		version = "v1"
+	}
+	return fmt.Errorf("%w: process %s has tokens of %s, this engine those of %s: end the processes of one version, or give them another Options.Prefix",
+		ErrVersion, process, version, tokenVersion)
+}

@@ -1,0 +1,59 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+)
+
+// leaseTime takes the lock for a moment. A lock either ends the lease then, tells the holder and lets a rival in, or it refuses and holds
+// nothing.
+func (k Kind) leaseTime(t *testing.T) {
+	t.Parallel()
+	all, key := k.processes(t, 2), k.Key()
+	const d = 300 * time.Millisecond
+	if !k.LeaseTime {
+		if _, err := all[0].Acquire(lock.WithLease(t.Context(), d), key); !errors.Is(err, lock.ErrLeaseTime) {
+			t.Fatalf("Acquire = %v, want ErrLeaseTime", err)
+		}
+		k.isFree(t, all[len(all)-1], key)
+		return
+	}
+	lease := k.obtainFor(t, all[0], key, d)
+	rival := acquire(t, all[len(all)-1], key) // which waits for the end
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("a rival is in, and the holder's context has the cause %v, want ErrLost", cause)
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("late Release = %v, want ErrLost", err)
+	}
+	if _, err := all[0].Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("Acquire after the late Release = %v, want ErrBusy: it let go of the rival's lock", err)
+	}
+	if err := rival.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if _, err := all[0].Acquire(lock.WithLease(t.Context(), 0), key); !errors.Is(err, lock.ErrLeaseTime) {
+		t.Errorf("Acquire with a lease time of 0 = %v, want ErrLeaseTime", err)
+	}
+	k.isFree(t, all[0], key)
+}
+
+// obtainFor takes a free lock for d. On a busy machine an answer may need so long that a lock says that its store is unavailable.
+func (k Kind) obtainFor(t *testing.T, l lock.Locker, key string, d time.Duration) lock.Lease {
+	t.Helper()
+	for end := time.Now().Add(enough); ; {
+		ctx, cancel := context.WithTimeout(lock.WithLease(t.Context(), d), enough)
+		t.Cleanup(cancel)
+		lease, err := l.Acquire(ctx, key)
+		if err == nil {
+			return lease
+		}
+		if !errors.Is(err, lock.ErrUnavailable) || time.Now().After(end) {
+			t.Fatalf("Acquire for %s: %v", d, err)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package shop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testenv"
+)
+
+// The deadline of the requests below, and what a busy machine may add. Without a deadline the drivers' time-outs decide: 10 to 30 s.
+const (
+	frozenWork  = time.Second
+	frozenSlack = 8 * time.Second
+)
+
+// use is one way in which a mode is used, on products of its own.
+type use struct {
+	mode     stock.Mode
+	store    stock.Store
+	products []int64
+}
+
+// frozen is a shop on servers of its own, whose deductors count their calls.
+type frozen struct {
+	*stocktest.Harness
+	calls atomic.Int64
+	last  int64 // the last product
+}
+
+func (f *frozen) shop() *stocktest.Replica { return f.Replicas[0] }
+
+// counted returns all modes, with deductors that count.
+func (f *frozen) counted() []stock.Mode {
+	all := stock.Modes()
+	for i, m := range all {
+		made := m.New
+		all[i].New = func(d stock.Deps) (stock.Deductor, error) {
+			inner, err := made(d)
+			return deductorFunc(func(ctx context.Context, req stock.Request) (stock.Receipt, error) {
+				f.calls.Add(1)
+				return inner.Deduct(ctx, req)
+			}), err
+		}
+	}
+	return all
+}
+
+// uses lists the ways in which modes need one of the backends, with three products each.
+func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
+	t.Helper()
+	of := map[stock.Store]stock.Backend{stock.Redis: stock.NeedRedis, stock.SQL: stock.NeedSQL, stock.Etcd: stock.NeedEtcd}
+	var all []use
+	for _, m := range stock.Modes() {
+		for _, s := range m.Stores {
+			if slices.ContainsFunc(backends, func(b stock.Backend) bool { return of[s] == b || slices.Contains(m.Needs, b) }) {
+				all = append(all, use{mode: m, store: s, products: make([]int64, 3)})
+			}
+		}
+	}
+	for _, u := range all {
+		for i := range u.products {
+			f.last++
+			u.products[i] = f.last
+			f.set(t, f.last, u.mode.Segments)
+		}
+	}
+	return all
+}
+
+// set sets the stock of a product, which on a busy machine may take more than one request.
+func (f *frozen) set(t *testing.T, product int64, segments int) {
+	t.Helper()
+	for end := time.Now().Add(stocktest.Patience); ; {
+		err := f.shop().SetStock(t.Context(), product, 9, segments)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// deduct asks for a unit by one use.
+func (f *frozen) deduct(t *testing.T, u use, product int, wait time.Duration) error {
+	id := u.products[product]
+	req := stocktest.Request(id, 1, "key "+u.mode.Name+string(u.store)+strconv.FormatInt(id, 10))
+	req.Store, req.Wait = u.store, wait
+	_, err := f.shop().Shop.Deduct(t.Context(), u.mode.Name, req)
+	return err
+}
+
+// With a server that is stopped no request takes longer than its wait and the setting; once health knows, they fail without being
+// begun; and when the server goes on, they are served.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	s := testenv.Own(t, "redis", "mysql", "etcd", "zookeeper", "consul", "redlock")
+	f := &frozen{}
+	var nodes []string
+	var pids []int
+	for _, n := range s.Redlock {
+		nodes, pids = append(nodes, n.URL), append(pids, n.PID)
+	}
+	f.Harness = stocktest.Open(t, stocktest.Env{
+		Redis: s.Redis.URL, SQL: s.SQL.URL, Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL,
+		Consul: s.Consul.URL, Kafka: testenv.EmbeddedKafka(t).Seeds, Prefix: "frozen:", Work: frozenWork,
+		Health: backend.Health{Every: 2 * time.Second, Within: 500 * time.Millisecond},
+	}, 1, f.counted())
+	for _, round := range []struct {
+		name   string
+		pids   []int
+		needs  []stock.Backend
+		stores []stock.Store
+	}{
+		{"redis", []int{s.Redis.PID}, []stock.Backend{stock.NeedRedis}, []stock.Store{stock.Redis}},
+		{"sql", []int{s.SQL.PID}, []stock.Backend{stock.NeedSQL, stock.NeedMySQL}, []stock.Store{stock.SQL}},
+		{
+			"coordination", append(pids[:3:3], s.Etcd.PID, s.ZooKeeper.PID, s.Consul.PID),
+			[]stock.Backend{stock.NeedRedlock, stock.NeedEtcd, stock.NeedZooKeeper, stock.NeedConsul}, []stock.Store{stock.Etcd},
+		},
+	} {
+		t.Run(round.name, func(t *testing.T) {
+			uses := f.uses(t, round.needs...)
+			for _, u := range uses { // each once, so that sessions and connections are there
+				awaitSold(t, f, u, 0)
+			}
+			goOn := freeze(t, round.pids)
+			f.inTime(t, uses)
+			f.atOnce(t, uses, round.needs, round.stores)
+			goOn()
+			f.again(t, uses, round.needs)
+		})
+	}
+}
+
+// freeze stops processes until the returned function is called, or the test ends.
+func freeze(t *testing.T, pids []int) (goOn func()) {
+	t.Helper()
+	signal := func(sig syscall.Signal) {
+		for _, pid := range pids {
+			p, err := os.FindProcess(pid)
+			if err == nil {
+				err = p.Signal(sig)
+			}
+			if err != nil {
+				t.Errorf("%s to %d: %v", sig, pid, err)
+			}
+		}
+	}
+	goOn = sync.OnceFunc(func() { signal(syscall.SIGCONT) })
+	t.Cleanup(goOn)
+	signal(syscall.SIGSTOP)
+	return goOn
+}
+
+// inTime sends requests that health does not keep away, because it does not know yet.
+func (f *frozen) inTime(t *testing.T, uses []use) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, u := range uses {
+		for i, wait := range []time.Duration{0, 500 * time.Millisecond} {
+			wg.Go(func() {
+				begin := time.Now()
+				err := f.deduct(t, u, i, wait)
+				if took, most := time.Since(begin), wait+frozenWork+frozenSlack; took > most {
+					t.Errorf("%s/%s with wait %s took %s, want at most %s: %v", u.mode.Name, u.store, wait, took, most, err)
+				}
+				busy := u.mode.Name == "global-lock" && errors.Is(err, stock.ErrLockBusy)          // each other's
+				if err != nil && !busy && !unavailable(err) && !errors.Is(err, stock.ErrUnknown) { // what does not meet the server sells
+					t.Errorf("%s/%s with wait %s = %v, want unavailable or unknown", u.mode.Name, u.store, wait, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// unavailable says that nothing happened for want of a backend.
+func unavailable(err error) bool {
+	return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) || errors.Is(err, stock.ErrTooLate)
+}
+
+// health waits until all of the backends are down, or none is.
+func (f *frozen) health(t *testing.T, needs []stock.Backend, down bool) {
+	t.Helper()
+	for _, b := range needs {
+		for end := time.Now().Add(stocktest.Patience); (f.shop().Backends.Down(b) != nil) != down; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("Down(%s) = %v, want down: %t", b, f.shop().Backends.Down(b), down)
+			}
+		}
+	}
+}
+
+// atOnce sends requests that health keeps away.
+func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, stores []stock.Store) {
+	t.Helper()
+	f.health(t, needs, true)
+	calls := f.calls.Load()
+	for _, u := range uses {
+		if err := f.deduct(t, u, 1, stocktest.Patience); !errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrTooLate) {
+			t.Errorf("%s/%s = %v, want ErrUnavailable at once", u.mode.Name, u.store, err)
+		}
+	}
+	if n := f.calls.Load() - calls; n > 0 {
+		t.Errorf("%d of %d requests were begun", n, len(uses))
+	}
+	id := uses[0].products[1]
+	for _, s := range stores {
+		if l, err := f.shop().Ledger(t.Context(), id); err != nil || !errors.Is(l.Unavailable[s], stock.ErrUnavailable) || len(l.Facts) != 2 {
+			t.Errorf("Ledger() = %+v, %v, want the facts of two stores, and %s unavailable", l, err, s)
+		}
+		if err := f.shop().SetStock(t.Context(), id, 9, 0); !errors.Is(err, stock.ErrUnavailable) {
+			t.Errorf("SetStock() = %v, want ErrUnavailable", err)
+		}
+	}
+	if !slices.Contains(needs, stock.NeedSQL) {
+		awaitSold(t, f, use{mode: beside(t), store: stock.SQL, products: uses[0].products}, 1)
+	}
+}
+
+// beside is a mode that needs none of the servers that are frozen while SQL is not.
+func beside(t *testing.T) stock.Mode {
+	t.Helper()
+	all := stock.Modes()
+	i := slices.IndexFunc(all, func(m stock.Mode) bool { return m.Name == "sql-atomic" })
+	if i < 0 {
+		t.Fatal("there is no sql-atomic")
+	}
+	return all[i]
+}
+
+// again waits until every use sells.
+func (f *frozen) again(t *testing.T, uses []use, needs []stock.Backend) {
+	t.Helper()
+	f.health(t, needs, false)
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for _, u := range uses {
+		wg.Go(func() { awaitSold(t, f, u, 2) })
+	}
+	wg.Wait()
+	t.Logf("all sell %s after health", time.Since(begin))
+}
+
+// awaitSold tries until a use sells.
+func awaitSold(t *testing.T, f *frozen, u use, product int) {
+	t.Helper()
+	for end := time.Now().Add(stocktest.Patience); ; time.Sleep(20 * time.Millisecond) {
+		err := f.deduct(t, u, product, stocktest.Patience)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) || !unavailable(err) && !errors.Is(err, stock.ErrUnknown) && !errors.Is(err, stock.ErrLockBusy) {
+			t.Errorf("%s/%s = %v, want a sale", u.mode.Name, u.store, err)
+			return
+		}
+	}
+}

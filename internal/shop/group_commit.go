@@ -1,0 +1,223 @@
+package shop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/store"
+)
+
+// groupCommit deducts for a batch of requests for one product in one transaction: one conditional update for the sum, one insert of all
+// orders, one of all keys. It is the [stock.Group] of queue and of the Kafka log.
+type groupCommit struct {
+	sql   *store.SQL
+	steps *step.Stream
+	keep  idempotency.Retention
+}
+
+// groupTries bounds how often a batch is sent that the database turned down, or that met keys which were taken.
+const groupTries = 10
+
+// Commit deducts for a batch of requests for one product, as [stock.Group] says.
+func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
+	todo, repeated := firsts(batch)
+	for try := 1; len(todo) > 0; try++ {
+		panicked, err := g.tryCommit(product, todo)
+		switch {
+		case err == nil && panicked == nil:
+			todo = nil
+		case panicked != nil && len(todo) == 1:
+			todo[0].Panicked, todo = panicked, nil
+		case panicked != nil: // rolled back: each for itself, so that one's failure is not everybody's
+			for _, t := range todo {
+				g.Commit(product, []*stock.Ticket{t})
+			}
+			todo = nil
+		case try < groupTries && (errors.Is(err, errKeysTaken) || errors.Is(err, store.ErrOrderExists)):
+			todo = g.replayTaken(product, todo)
+		case try < groupTries && errors.Is(err, store.ErrConflict):
+		default:
+			fail(todo, err)
+			todo = nil
+		}
+	}
+	var others []*stock.Ticket
+	for _, r := range repeated {
+		switch {
+		case errors.Is(r.first.Err, stock.ErrOtherRun), // which says nothing of this one
+			!bytes.Equal(r.again.Fingerprint, r.first.Fingerprint): // only the table knows which of the two the key belongs to
+			others = append(others, r.again)
+		default:
+			repeat(r.again, r.first)
+		}
+	}
+	if len(others) > 0 {
+		g.Commit(product, others)
+	}
+}
+
+// fail gives all the same error.
+func fail(batch []*stock.Ticket, err error) {
+	for _, t := range batch {
+		t.Receipt, t.Err = stock.Receipt{}, err
+	}
+}
+
+// errKeysTaken is a conflict for who gives up at last: nothing happened.
+var errKeysTaken = fmt.Errorf("%w: some keys have an answer", store.ErrConflict)
+
+// tryCommit is the transaction. Where it fails or panics nothing happened, unless the error says that nobody knows.
+func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked any, err error) {
+	ctx, cancel := stock.Settling(context.Background())
+	defer cancel()
+	defer func() { panicked = recover() }()
+	return nil, g.sql.GroupTx(ctx, func(tx *store.Tx) error {
+		if err := g.take(tx, product, batch); err != nil {
+			return err
+		}
+		if err := g.insertOrders(tx, batch); err != nil {
+			return err
+		}
+		return insertAnswers(tx, product, batch)
+	})
+}
+
+// take decides who is sold what, and takes the units.
+func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) error {
+	oldest := g.keep.Oldest(time.Now())
+	if ok, err := takeSum(tx, product, batch, oldest); err != nil || ok {
+		return err
+	}
+	row, run, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
+	if err != nil {
+		return err
+	}
+	sold := row.Stock - serve(ofRun(batch, run, oldest), row.Stock)
+	if refused := unkeyed(batch, func(t *stock.Ticket) bool { return errors.Is(t.Err, stock.ErrSoldOut) }); len(refused) > 0 {
+		again, err := tx.AnySold(product, refused)
+		switch {
+		case err != nil:
+			return err
+		case again: // it was sold before, although there is too little now
+			return errKeysTaken
+		}
+	}
+	if sold == 0 {
+		return nil
+	}
+	if _, ok, err := tx.Take(product, sold); err != nil || !ok {
+		return errors.Join(err, fmt.Errorf("%w: stock changed under its lock", store.ErrConflict))
+	}
+	return nil
+}
+
+// takeSum deducts the sum of all requests at once, and answers them, if there is enough stock and all of them are valid in one run and
+// not too old.
+func takeSum(tx *store.Tx, product int64, batch []*stock.Ticket, oldest int64) (ok bool, err error) {
+	sum, ok := total64(batch)
+	run := batch[0].Run
+	if !ok || slices.ContainsFunc(batch, func(t *stock.Ticket) bool { return t.Run != run || run > 0 && t.Order.CreatedMicros < oldest }) {
+		return false, nil
+	}
+	var left int64
+	if run > 0 {
+		left, ok, err = tx.TakeOfRun(product, sum, run)
+	} else {
+		left, ok, err = tx.Take(product, sum)
+	}
+	if ok && err == nil {
+		serve(batch, left+sum)
+	}
+	return ok && err == nil, err
+}
+
+// ofRun refuses requests from a log that belong to another run or are older than oldest, and returns the rest.
+func ofRun(batch []*stock.Ticket, run, oldest int64) (rest []*stock.Ticket) {
+	for _, t := range batch {
+		if t.Run != 0 && (t.Run != run || t.Order.CreatedMicros < oldest) {
+			t.Receipt, t.Err, t.Order.Remaining = stock.Receipt{}, stock.ErrOtherRun, nil
+			continue
+		}
+		rest = append(rest, t)
+	}
+	return rest
+}
+
+// total64 sums up what is asked for; false where that is beyond any stock.
+func total64(batch []*stock.Ticket) (sum int64, ok bool) {
+	for _, t := range batch {
+		if t.Order.Quantity > math.MaxInt64-sum {
+			return 0, false
+		}
+		sum += t.Order.Quantity
+	}
+	return sum, true
+}
+
+// serve hands out what is there, in order, and returns what is left.
+func serve(batch []*stock.Ticket, has int64) (left int64) {
+	for _, t := range batch {
+		o := &t.Order
+		if o.Quantity > has {
+			t.Receipt, o.Remaining = stock.Receipt{}, nil
+			t.Err = &stock.SoldOutError{ProductID: o.ProductID, Requested: o.Quantity, Available: has}
+			continue
+		}
+		has -= o.Quantity
+		remaining := has
+		t.Receipt, t.Err, o.Remaining = stock.Receipt{OrderID: o.ID, Remaining: &remaining}, nil, &remaining
+	}
+	return has
+}
+
+// insertOrders inserts the orders of those who were sold something. The steps are reported for each of them, as shared ones.
+func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
+	orders := make([]store.Order, 0, len(batch))
+	for _, t := range batch {
+		if t.Err == nil {
+			orders = append(orders, t.Order)
+			g.steps.At(t.Ctx, step.Written, "")
+		}
+	}
+	if len(orders) == 0 {
+		return nil
+	}
+	if err := tx.InsertOrders(orders); err != nil {
+		return err
+	}
+	for _, t := range batch {
+		if t.Err == nil {
+			g.steps.At(t.Ctx, step.Ordered, "")
+		}
+	}
+	return nil
+}
+
+// insertAnswers keeps the answers of those with a key, refusals too, but not that of another run, which is none.
+func insertAnswers(tx *store.Tx, product int64, batch []*stock.Ticket) error {
+	var answers []store.KeyedAnswer
+	for _, t := range batch {
+		if len(t.Order.Key) == 0 || errors.Is(t.Err, stock.ErrOtherRun) {
+			continue
+		}
+		a := t.Answer(t.Receipt, t.Err)
+		t.Receipt.Stored = &a
+		answers = append(answers, store.KeyedAnswer{Key: t.Order.Key, Answer: claimOf(t).Record(a)})
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	n, err := tx.InsertAnswers(product, time.Now().UnixMicro(), answers)
+	if err == nil && n < len(answers) {
+		err = errKeysTaken
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package shop
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/stock"
+)
+
+// locks are the [stock.Locks] of one mode.
+type locks struct {
+	mode   string
+	prefix string
+	log    *slog.Logger
+}
+
+// Key names the mode's lock of a product.
+func (l locks) Key(product int64) string { return l.KeyOf(l.mode, product) }
+
+// KeyOf names the lock of a product by another mode.
+func (l locks) KeyOf(mode string, product int64) string {
+	return fmt.Sprintf("%slock:%s:{%d}", l.prefix, mode, product)
+}
+
+// SegmentKey names the lock of a segment. The tag has its number: in a cluster the segments spread over the nodes.
+func (l locks) SegmentKey(product int64, segment int) string {
+	return fmt.Sprintf("%slock:segmented:{%d#%d}", l.prefix, product, segment)
+}
+
+// Release gives a lease up, and logs a failure.
+func (l locks) Release(ctx context.Context, lease lock.Lease) {
+	if err := lease.Release(ctx); err != nil && l.log != nil {
+		l.log.WarnContext(ctx, "release", "err", err)
+	}
+}
+
+// locks names the locks of a mode.
+func (s *Shop) locks(mode string) locks {
+	return locks{mode: mode, prefix: s.backends.Lockers.Prefix, log: s.options.Log}
+}
+
+// lockKeys lists the lock keys that may exist for a product with so many segments, for a reset to delete.
+func (s *Shop) lockKeys(product int64, segments int) []string {
+	var keys []string
+	for _, m := range stock.Modes() {
+		keys = append(keys, keysOfLock(s.locks(m.Name).Key(product))...)
+	}
+	for i := range max(segments, 1) { // one that is not split is one segment
+		keys = append(keys, keysOfLock(s.locks("").SegmentKey(product, i))...)
+	}
+	return keys
+}
+
+// keysOfLock lists a lock's key, and what the engine keeps beside it. The fencing counter stays: it must never go back.
+func keysOfLock(key string) []string {
+	k := handoff.KeysOf(key)
+	return []string{k.Lock, k.Queue, k.LastReleaser, k.Readers}
+}

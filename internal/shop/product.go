@@ -1,0 +1,196 @@
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/stock"
+	"lastitem/internal/store"
+)
+
+// Product is the stock of one product in every store that is configured.
+type Product struct {
+	Stock    map[stock.Store]int64
+	LeaseSeq uint64
+	Segments []int64
+}
+
+// Ledger is the raw facts that a judge needs. A store that could not be read is missing from Facts and named in Unavailable.
+type Ledger struct {
+	Facts       map[stock.Store]store.Facts
+	Unavailable map[stock.Store]error
+	// Next is the position of the next row; nil after the last one.
+	Next Cursor
+}
+
+// Down joins the errors of the stores that could not be read; nil when all could.
+func (l Ledger) Down() error {
+	var errs []error
+	for _, s := range stock.Stores() {
+		errs = append(errs, l.Unavailable[s])
+	}
+	return errors.Join(errs...)
+}
+
+// SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
+// idempotency keys: a run starts here. Requests still in flight for the product must have ended; those of kafka, whose log
+// brings them again at any time, are void. segments > 0 splits the count in Redis. When a store fails, the others may have been
+// set: repeat it.
+func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
+	_, err := within(ctx, s, 0, true, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.setStock(ctx, product, units, segments)
+	})
+	return err
+}
+
+func (s *Shop) setStock(ctx context.Context, product, units int64, segments int) error {
+	var errs []error
+	for _, at := range stock.Stores() {
+		if s.backends.has(at.Backend()) == nil {
+			errs = append(errs, s.backends.silent(at))
+		}
+	}
+	if err := errors.Join(errs...); err != nil { // if one store cannot be set, the new run is void in the others too
+		return err
+	}
+	if r := s.backends.Redis; r != nil {
+		locks := func(segments int) []string { return s.lockKeys(product, segments) }
+		if err := r.Reset(ctx, product, units, segments, locks); err != nil {
+			errs = append(errs, fmt.Errorf("redis: %w", err))
+		}
+	}
+	if q := s.backends.SQL; q != nil {
+		if err := q.Reset(ctx, product, units, segments, s.locks("sql-unique").Key(product)); err != nil {
+			errs = append(errs, fmt.Errorf("sql: %w", err))
+		}
+	}
+	if e := s.backends.Etcd; e != nil {
+		if err := e.Reset(ctx, product, units, segments); err != nil {
+			errs = append(errs, fmt.Errorf("etcd: %w", err))
+		}
+	}
+	s.freeRedlock(ctx, product)
+	return errors.Join(errs...)
+}
+
+// freeRedlock takes the lock of a dead holder from the Redlock nodes. A node that cannot be reached must not stop a run of
+// another mode: what it keeps expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.
+func (s *Shop) freeRedlock(ctx context.Context, product int64) {
+	redlock, log := s.backends.Lockers.Redlock, s.options.Log
+	if redlock == nil {
+		return
+	}
+	if err := redlock.Delete(ctx, s.locks("redlock").Key(product)); err != nil && log != nil {
+		log.WarnContext(ctx, "reset", "product", product, "err", err)
+	}
+}
+
+// Product reads the stock of a product from every configured store; stock.ErrUnknownProduct when none of them has it.
+func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
+	l, err := s.ledger(ctx, id, false)
+	if err != nil {
+		return Product{}, err
+	}
+	p := Product{Stock: map[stock.Store]int64{}}
+	for name, f := range l.Facts {
+		p.Stock[name] = f.Stock
+	}
+	p.LeaseSeq, p.Segments = l.Facts[stock.SQL].LeaseSeq, l.Facts[stock.Redis].Segments
+	return p, l.Down()
+}
+
+// ReadLocked runs read under the lock that a mode has for who reads a product, so that no deduction by that mode is half done
+// meanwhile. It waits for the lock no longer than wait. read must use its own ctx, which ends when the lock is lost.
+func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
+	_, err := within(ctx, s, wait, false, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.readLocked(ctx, mode, product, wait, read)
+	})
+	return err
+}
+
+func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
+	e, ok := s.byName[mode]
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %q", stock.ErrUnknownMode, mode)
+	case e.mode.Readers == nil:
+		return invalid("mode", "mode "+mode+" has no lock to read under")
+	case e.err != nil:
+		return &stock.ModeError{Mode: mode, Lacks: e.err}
+	}
+	if err := s.backends.down(e.mode.Needs...); err != nil {
+		return err
+	}
+	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.locks(mode).Key(product))
+	if err != nil {
+		return err
+	}
+	defer s.locks(mode).Release(ctx, lease)
+	err = read(lease.Context())
+	if errors.Is(context.Cause(lease.Context()), stock.ErrLockLost) { // whatever was read may be half done
+		return stock.ErrLockLost
+	}
+	return err
+}
+
+// Ledger reads all rows of a product in all stores at once; stock.ErrUnknownProduct when no store has it. Use it for products with few
+// orders; [Shop.Page] and [Shop.Audit] serve any.
+func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
+	return s.ledger(ctx, id, true)
+}
+
+func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error) {
+	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) {
+		return s.collect(id, func(_ stock.Store, r reader) (store.Facts, error) { return r.Facts(ctx, id, orders) })
+	})
+}
+
+// reader is the reading half of a store.
+type reader interface {
+	Facts(ctx context.Context, product int64, orders bool) (store.Facts, error)
+	Snapshot(ctx context.Context, product int64, want store.Want) (store.Facts, store.Position, error)
+	Page(ctx context.Context, product int64, p store.Position, want store.Want) (store.Facts, store.Position, error)
+	Scan(ctx context.Context, product int64, body func(*store.Snapshot) error) error
+}
+
+// reader returns a store, or nil if it is not configured.
+func (s *Shop) reader(name stock.Store) reader {
+	switch {
+	case name == stock.Redis && s.backends.Redis != nil:
+		return s.backends.Redis
+	case name == stock.SQL && s.backends.SQL != nil:
+		return s.backends.SQL
+	case name == stock.Etcd && s.backends.Etcd != nil:
+		return s.backends.Etcd
+	}
+	return nil
+}
+
+// collect asks each configured store, except those known not to answer; stock.ErrUnknownProduct when none of them has the product.
+func (s *Shop) collect(id int64, ask func(stock.Store, reader) (store.Facts, error)) (Ledger, error) {
+	l := Ledger{Facts: map[stock.Store]store.Facts{}, Unavailable: map[stock.Store]error{}}
+	for _, name := range stock.Stores() {
+		r := s.reader(name)
+		if r == nil {
+			continue
+		}
+		var f store.Facts
+		err := s.backends.silent(name)
+		if err == nil {
+			f, err = ask(name, r)
+		}
+		switch {
+		case err == nil:
+			l.Facts[name] = f
+		case !errors.Is(err, store.ErrUnknownProduct):
+			l.Unavailable[name] = err
+		}
+	}
+	if len(l.Facts) == 0 && len(l.Unavailable) == 0 {
+		return l, &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: id}
+	}
+	return l, nil
+}

@@ -1,0 +1,202 @@
+// Package shop runs the modes of package stock over one set of backends: it checks a request, calls its mode under a deadline, and
+// keeps what is not the lesson of any mode.
+//
+// [New] builds a [Shop] from [Backends] and [Options]. [Shop.Deduct] is the way of a request:
+//
+//	check.go (whole? which store?) ── backends.go (up?) ── deadline.go (in time) ── the mode ── group_commit.go, where it is queued
+//
+// Products are set and read in product.go, page by page in page.go.
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/kafkalog"
+	"lastitem/internal/lock"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+	"lastitem/internal/store"
+)
+
+// Options are how a shop works on its backends.
+type Options struct {
+	Replica string // is on every order
+	Steps   *step.Stream
+	Log     *slog.Logger // nil = none
+	// Work is how long a request may take beyond its wait for locks; 0 = 5 s.
+	Work time.Duration
+	// Settle is how long to wait for each command after a deduction has begun to write; such commands do not end with their request. 0 = 10 s.
+	Settle time.Duration
+	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
+	KeepKeys idempotency.Retention
+	// Gauge registers a metric whose value read returns; nil = no metrics.
+	Gauge func(name, help string, read func() float64)
+}
+
+// Shop runs the modes over one set of backends. It is safe for concurrent use.
+type Shop struct {
+	backends Backends
+	options  Options
+	entries  []*entry
+	byName   map[string]*entry
+	closers  []func(context.Context) error
+	running  sync.WaitGroup // running requests, including those already answered at their deadline
+}
+
+type entry struct {
+	mode     stock.Mode
+	deductor stock.Deductor // nil when err is set
+	readers  lock.Locker    // nil where the mode has none
+	err      error
+	usable   func() error // nil = only the backends decide
+}
+
+// Status is one mode of a shop and why it cannot be used, nil when it can.
+type Status struct {
+	Mode stock.Mode
+	Err  error
+}
+
+// New builds every mode whose needs are configured; the others stay listed with the reason.
+func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
+	if err := stock.Servable(modes); err != nil {
+		return nil, err
+	}
+	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
+	for _, m := range modes {
+		e := &entry{mode: m}
+		if e.err = b.configured(m.Needs); e.err == nil {
+			s.build(e)
+		}
+		s.entries = append(s.entries, e)
+		s.byName[m.Name] = e
+	}
+	return s, nil
+}
+
+// build builds a mode.
+func (s *Shop) build(e *entry) {
+	m, b, o := e.mode, s.backends, s.options
+	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys}
+	deps := stock.Deps{
+		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
+		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
+		Locks:   locks{mode: m.Name, prefix: b.Lockers.Prefix, log: o.Log},
+		Lockers: b.Lockers, Group: group, Steps: o.Steps,
+	}
+	if slices.Contains(m.Needs, stock.NeedKafka) {
+		log := kafkalog.Open(kafkalog.Options{
+			Client: b.Kafka, Group: b.KafkaGroup, Prefix: b.Lockers.Prefix, Run: b.SQL.Run, Commit: group, Gauge: o.Gauge, Steps: o.Steps, Log: o.Log,
+		})
+		deps.Log, e.usable = log, log.Usable
+		s.closers = append(s.closers, log.Close)
+	}
+	if e.deductor, e.err = m.New(deps); e.err == nil && m.Readers != nil {
+		e.readers, e.err = m.Readers(deps)
+	}
+}
+
+// Close waits for running deductions, and then ends the modes' background work. Call it after the last Deduct. ctx bounds it.
+func (s *Shop) Close(ctx context.Context) error {
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		s.running.Wait()
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+	var errs []error
+	for _, f := range s.closers {
+		errs = append(errs, f(ctx))
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// Modes lists every mode in teaching order.
+func (s *Shop) Modes() []Status {
+	all := make([]Status, 0, len(s.entries))
+	for _, e := range s.entries {
+		all = append(all, s.status(e))
+	}
+	return all
+}
+
+// Mode returns one mode by name, or stock.ErrUnknownMode.
+func (s *Shop) Mode(name string) (Status, error) {
+	e, ok := s.byName[name]
+	if !ok {
+		return Status{}, fmt.Errorf("%w: %q", stock.ErrUnknownMode, name)
+	}
+	return s.status(e), nil
+}
+
+func (s *Shop) status(e *entry) Status {
+	if e.err != nil {
+		return Status{e.mode, e.err}
+	}
+	if s.backends.Check != nil {
+		for _, b := range e.mode.Needs {
+			if err := s.backends.Check(b); err != nil {
+				return Status{e.mode, fmt.Errorf("%s: %w", b, err)}
+			}
+		}
+	}
+	if e.usable != nil {
+		return Status{e.mode, e.usable()}
+	}
+	return Status{Mode: e.mode}
+}
+
+// Deduct takes units by the named mode, within the request's wait and [Options.Work]. Its error wraps one of the sentinels of package stock.
+func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error) {
+	e, ok := s.byName[mode]
+	if !ok {
+		return stock.Receipt{}, fmt.Errorf("%w: %q", stock.ErrUnknownMode, mode)
+	}
+	if err := check(e.mode, &req); err != nil {
+		return stock.Receipt{}, err
+	}
+	if e.err != nil {
+		return stock.Receipt{}, &stock.ModeError{Mode: mode, Lacks: e.err}
+	}
+	if err := s.backends.keeps(req.Store); err != nil { // of a mode that offers several, perhaps one only
+		return stock.Receipt{}, &stock.ModeError{Mode: mode, Store: req.Store, Lacks: err}
+	}
+	r, err := s.deduct(ctx, e, req)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
+	case errors.Is(err, stock.ErrLeaseTime): // redlock has a limit of its own
+		err = invalid(string(stock.LeaseField), "the lock of mode "+mode+" cannot end after this time")
+	}
+	// Another store may have the product: a store that was added to a running shop is empty until the stock is set again.
+	if unknown, ok := errors.AsType[*stock.ProductError](err); ok && unknown.Store == "" {
+		unknown.Store = string(req.Store)
+	}
+	return r, err
+}
+
+// deduct calls the mode, unless a backend that it needs is known to be down.
+func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.Receipt, error) {
+	if len(e.mode.Needs) == 0 { // it never blocks
+		return e.deductor.Deduct(ctx, req)
+	}
+	err := s.backends.down(e.mode.Needs...)
+	if err == nil && req.Store != "" {
+		err = s.backends.down(req.Store.Backend())
+	}
+	if err != nil {
+		return stock.Receipt{}, err
+	}
+	return within(ctx, s, req.Wait+req.Hold.Work, false, func(ctx context.Context) (stock.Receipt, error) { return e.deductor.Deduct(ctx, req) })
+}

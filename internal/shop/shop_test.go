@@ -1,0 +1,337 @@
+package shop_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/shop"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testenv"
+)
+
+// engine is a lock engine of the test's own on a set of backends.
+func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
+	t.Helper()
+	e, err := handoff.New(set.Client, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stocktest.Patience)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			t.Errorf("engine: Close() = %v", err)
+		}
+	})
+	return e
+}
+
+// on is what a shop has on a set of backends, without an engine.
+func on(set *backend.Set, prefix string) shop.Backends {
+	return shop.Backends{
+		Redis: set.Redis, SQL: set.SQL, Lockers: stock.Lockers{Client: set.Client, Prefix: prefix, TTL: stocktest.Patience},
+	}
+}
+
+// open is a shop of all modes.
+func open(t *testing.T, b shop.Backends) *shop.Shop {
+	t.Helper()
+	s, err := shop.New(b, shop.Options{}, stock.Modes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A mode whose essay is missing stops no shop; one that cannot be served does.
+func TestNewChecksItsModes(t *testing.T) {
+	t.Parallel()
+	m := stock.Modes()[0]
+	m.Name = "nobody"
+	if _, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m}); err != nil {
+		t.Errorf("New() without an essay = %v, want nil", err)
+	}
+	if _, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m, m}); err == nil {
+		t.Error("New() with a mode twice = nil, want an error")
+	}
+}
+
+func TestUnavailableModes(t *testing.T) {
+	t.Parallel()
+	r := testenv.Miniredis(t)
+	only := func(cfg backend.Config) shop.Backends {
+		cfg.Prefix, cfg.Conns = r.Prefix, 2
+		set, err := backend.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { set.Close() })
+		b := on(set, r.Prefix)
+		if set.Client != nil {
+			b.Lockers.Engine = engine(t, set, handoff.Options{})
+		}
+		return b
+	}
+	both := only(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t)})
+	noEngine := both
+	noEngine.Lockers.Engine = nil
+	modes := stock.Modes()
+	for i, m := range modes {
+		if m.Name == "lua-lock" {
+			modes[i].Needs = []stock.Backend{stock.NeedRedis, stock.NeedMySQL}
+		}
+	}
+	for name, c := range map[string]struct {
+		on  shop.Backends
+		why map[string]string // "" = available
+	}{
+		"nothing": {shop.Backends{}, map[string]string{"noop": "", "unsafe": "SHOP_REDIS", "lease-seq": "SHOP_REDIS"}},
+		"redis":   {only(backend.Config{Redis: r.URL}), map[string]string{"unsafe": "", "lease-seq": "SHOP_SQL", "lua-lock": "SHOP_SQL"}},
+		"sqlite":  {only(backend.Config{SQL: testenv.SQLite(t)}), map[string]string{"handoff": "SHOP_REDIS", "idempotent": "SHOP_REDIS"}},
+		"both":    {both, map[string]string{"handoff": "", "lease-seq": "", "lua-lock": "InnoDB"}},
+		"no engine": {noEngine, map[string]string{
+			"watchdog": "", "fencing": "", "handoff": "lock engine", "fair": "lock engine", "rwlock": "lock engine", "global-lock": "lock engine",
+			"segmented": "lock engine", "lease-seq": "lock engine", "idempotent": "lock engine",
+		}},
+	} {
+		shop, err := shop.New(c.on, shop.Options{}, modes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(shop.Modes()); got != len(modes) {
+			t.Errorf("%s: Modes() lists %d, want all %d", name, got, len(modes))
+		}
+		for mode, why := range c.why {
+			s, err := shop.Mode(mode)
+			if err != nil || (s.Err == nil) != (why == "") || why != "" && !strings.Contains(s.Err.Error(), why) {
+				t.Errorf("%s: Mode(%q) = %v, %v, want the reason %q", name, mode, s.Err, err, why)
+			}
+			if why == "" {
+				continue
+			}
+			if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k")); !errors.Is(err, stock.ErrModeUnavailable) {
+				t.Errorf("%s: Deduct() by %s = %v, want ErrModeUnavailable", name, mode, err)
+			}
+		}
+	}
+}
+
+// A mode that can keep the count in two stores may have only one of them.
+func TestUnavailableStore(t *testing.T) {
+	t.Parallel()
+	r := testenv.Miniredis(t)
+	set, err := backend.Open(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	shop := open(t, on(set, r.Prefix))
+	for _, mode := range []string{"mutex", "lua-lock", "setnx"} {
+		req := stocktest.Request(1, 1, "k")
+		req.Store = stock.SQL
+		if _, err := shop.Deduct(t.Context(), mode, req); !errors.Is(err, stock.ErrModeUnavailable) || !strings.Contains(err.Error(), "SHOP_SQL") {
+			t.Errorf("Deduct() by %s with store sql = %v, want ErrModeUnavailable and what to set", mode, err)
+		}
+	}
+}
+
+// A store that is added to a running shop does not know the products that were set before. The refusal says which store it
+// is, and setting the stock again mends it.
+func TestStoreThatWasAddedLater(t *testing.T) {
+	t.Parallel()
+	r, dsn := testenv.Miniredis(t), testenv.SQLite(t)
+	start := func(c backend.Config) *shop.Shop {
+		set, err := backend.Open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { set.Close() })
+		if c.SQL != "" {
+			if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return open(t, on(set, r.Prefix))
+	}
+	before := start(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
+	if err := before.SetStock(t.Context(), 101, 5, 0); err != nil {
+		t.Fatal(err)
+	}
+	after := start(backend.Config{Redis: r.URL, Prefix: r.Prefix, SQL: dsn, Conns: 2})
+	req := stocktest.Request(101, 1, "")
+	if _, err := after.Deduct(t.Context(), "redis-lua", req); err != nil {
+		t.Errorf("Deduct() by redis-lua = %v, want a sale: Redis knows the product", err)
+	}
+	_, err := after.Deduct(t.Context(), "sql-atomic", req)
+	if e, ok := errors.AsType[*stock.ProductError](err); !ok || !errors.Is(err, stock.ErrUnknownProduct) || e.Store != "sql" {
+		t.Errorf("Deduct() by sql-atomic = %v, want ErrUnknownProduct that names the store sql", err)
+	}
+	if err := after.SetStock(t.Context(), 101, 5, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := after.Deduct(t.Context(), "sql-atomic", req); err != nil {
+		t.Errorf("Deduct() by sql-atomic after the stock was set again = %v, want a sale", err)
+	}
+}
+
+func TestCheckSaysWhatIsDown(t *testing.T) {
+	t.Parallel()
+	r := testenv.Miniredis(t)
+	set, err := backend.Open(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Conns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	down := errors.New("no route to it")
+	b := on(set, "")
+	b.Lockers.Engine = engine(t, set, handoff.Options{})
+	b.Check = func(b stock.Backend) error {
+		if b == stock.NeedSQL {
+			return down
+		}
+		return nil
+	}
+	shop := open(t, b)
+	for _, s := range shop.Modes() {
+		if slices.Contains(s.Mode.Needs, stock.NeedKafka) { // not configured: that is said first
+			continue
+		}
+		if want := slices.Contains(s.Mode.Needs, stock.NeedSQL); errors.Is(s.Err, down) != want {
+			t.Errorf("%s: %v, want down: %t", s.Mode.Name, s.Err, want)
+		}
+	}
+}
+
+func TestDeductChecksItsRequest(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	item := stock.Item{ProductID: product, Quantity: 1}
+	for name, c := range map[string]struct {
+		mode string
+		req  stock.Request
+		want error
+	}{
+		"unknown mode":  {"lua_lock", stock.Request{Items: []stock.Item{item}}, stock.ErrUnknownMode},
+		"no items":      {"unsafe", stock.Request{}, stock.ErrInvalid},
+		"a cart":        {"unsafe", stock.Request{Items: []stock.Item{item, item}}, stock.ErrInvalid},
+		"wrong store":   {"unsafe", stock.Request{Items: []stock.Item{item}, Store: stock.SQL}, stock.ErrInvalid},
+		"other store":   {"segmented", stock.Request{Items: []stock.Item{item}, Store: stock.SQL}, stock.ErrInvalid},
+		"redis for SQL": {"lease-seq", stock.Request{Items: []stock.Item{item}, Store: stock.Redis}, stock.ErrInvalid},
+		"store of noop": {"noop", stock.Request{Items: []stock.Item{item}, Store: stock.Redis}, stock.ErrInvalid},
+		"no key":        {"idempotent", stock.Request{Items: []stock.Item{item}}, stock.ErrKeyMissing},
+		"none of one":   {"mutex", stock.Request{Items: []stock.Item{{ProductID: product}}}, stock.ErrInvalid},
+		"too much":      {"mutex", stock.Request{Items: []stock.Item{{ProductID: product, Quantity: stock.MaxQuantity + 1}}}, stock.ErrInvalid},
+		"too many":      {"sql-atomic", stock.Request{Items: make([]stock.Item, stock.MaxItems+1)}, stock.ErrInvalid},
+		"a long key":    {"idempotent", stock.Request{Items: []stock.Item{item}, Key: make([]byte, idempotency.MaxKey+1)}, stock.ErrInvalid},
+		"default store": {"mutex", stock.Request{Items: []stock.Item{item}}, nil},
+	} {
+		if _, err := h.Replicas[0].Shop.Deduct(t.Context(), c.mode, c.req); !errors.Is(err, c.want) {
+			t.Errorf("%s: Deduct() = %v, want %v", name, err, c.want)
+		}
+	}
+	for mode, want := range map[string]string{"noop": "mode noop touches none", "mutex": "in redis or sql, not in etcd"} {
+		_, err := h.Replicas[0].Shop.Deduct(t.Context(), mode, stock.Request{Items: []stock.Item{item}, Store: stock.Etcd})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s with store etcd: Deduct() = %v, want %q", mode, err, want)
+		}
+	}
+	if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
+		t.Errorf("redis = %+v, want %+v", got, want)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 5}); got != want {
+		t.Errorf("sql = %+v, want %+v", got, want)
+	}
+}
+
+func TestSetStockStartsAfresh(t *testing.T) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 3)
+		a := h.Replicas[0]
+		if _, err := a.Deduct(t.Context(), "segmented", stock.Redis, product, 1, "k"); err != nil {
+			t.Fatal(err)
+		}
+		c := a.Backends.Lockers.Client
+		for _, key := range []string{
+			"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:handoff:{%}", "lock:handoff:{%}:queue", "lock:lease-seq:{%}:last",
+			"lock:segmented:{%#2}", "lock:segmented:{%#2}:queue", "lock:handoff:{%}:fence",
+			"lock:setnx-expire:{%}", "lock:lock-then-check:{%}", "lock:fair:{%}:queue", "lock:rwlock:{%}", "lock:rwlock:{%}:readers",
+			"lock:fencing:{%}",
+		} {
+			key = a.Backends.Lockers.Prefix + strings.ReplaceAll(key, "%", strconv.FormatInt(product, 10))
+			if err := c.HSet(t.Context(), key, "somebody", 1).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.SetStock(t, product, 4, 0)
+		keys := c.Keys(t.Context(), a.Backends.Lockers.Prefix+"lock:*").Val()
+		fences := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasSuffix(k, ":fence") })
+		if len(keys) > len(fences) || len(fences) != 2 { // that of the segment deducted from, and handoff's
+			t.Errorf("locks after SetStock: %v, want none, and two fencing counters, which must not go back", keys)
+		}
+		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
+			if got, want := h.Books(t, product, s), (stocktest.Books{Initial: 4, Stock: 4}); got != want {
+				t.Errorf("%s after SetStock = %+v, want %+v", s, got, want)
+			}
+		}
+		if _, err := a.Ledger(t.Context(), product+1000); !errors.Is(err, stock.ErrUnknownProduct) {
+			t.Errorf("Ledger() of a product that nobody made = %v, want ErrUnknownProduct", err)
+		}
+	})
+}
+
+func TestLedgerNamesWhatIsDown(t *testing.T) {
+	t.Parallel()
+	e := stocktest.Embedded(t)
+	product := stocktest.Open(t, e, 1, stock.Modes()).Product(t, 5, 0)
+	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1/0", SQL: e.SQL, Conns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	b := on(set, "")
+	b.Lockers.Engine = engine(t, set, handoff.Options{})
+	shop := open(t, b)
+	l, err := shop.Ledger(t.Context(), product)
+	if err != nil || !errors.Is(l.Unavailable[stock.Redis], stock.ErrUnavailable) || l.Facts[stock.SQL].Stock != 5 {
+		t.Errorf("Ledger() without Redis = %+v, %v, want SQL's facts and Redis unavailable", l, err)
+	}
+	for mode, want := range map[string]error{
+		"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "handoff": stock.ErrLockUnavailable, "idempotent": stock.ErrLockUnavailable,
+	} {
+		if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {
+			t.Errorf("%s without Redis: Deduct() = %v, want %v", mode, err, want)
+		}
+	}
+}
+
+func TestReadLockedChecksItsMode(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
+	r, product := h.Replicas[0], h.Product(t, 5, 0)
+	never := func(context.Context) error { t.Error("read"); return nil }
+	for mode, want := range map[string]error{"handoff": stock.ErrInvalid, "noop": stock.ErrInvalid, "rw": stock.ErrUnknownMode} {
+		if err := r.ReadLocked(t.Context(), mode, product, 0, never); !errors.Is(err, want) {
+			t.Errorf("ReadLocked() by %s = %v, want %v", mode, err, want)
+		}
+	}
+	without := open(t, shop.Backends{})
+	if err := without.ReadLocked(t.Context(), "rwlock", product, 0, never); !errors.Is(err, stock.ErrModeUnavailable) {
+		t.Errorf("ReadLocked() without Redis = %v, want ErrModeUnavailable", err)
+	}
+	refused := errors.New("refused")
+	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("ReadLocked() = %v, want the error of the read", err)
+	}
+	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil }); err != nil {
+		t.Errorf("ReadLocked() after one that failed = %v, want nil", err)
+	}
+}

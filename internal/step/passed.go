@@ -1,0 +1,63 @@
+package step
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Passed is one point that a deduction has passed.
+type Passed struct {
+	Point Point
+	Key   string // of the lock, "" for the other points
+	At    time.Time
+}
+
+// Note is the [Reader] that keeps each event in its trace, in the order of arrival. It is subscribed only while somebody watches: a
+// trace that began before has only its later points.
+func Note(e Event) {
+	if e.Trace == nil {
+		return
+	}
+	t := e.Trace
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.passed) < maxPassed {
+		t.passed = append(t.passed, Passed{Point: e.Point, Key: e.Key, At: e.At})
+	}
+}
+
+// Keep makes [Note] read the stream until the returned function is called. Several may ask for it at once: a step is noted once.
+func (s *Stream) Keep() (stop func()) {
+	s.keepMu.Lock()
+	defer s.keepMu.Unlock()
+	if s.keepers++; s.keepers == 1 {
+		s.unkeep = s.Subscribe(func(_ context.Context, e Event) { Note(e) })
+	}
+	return sync.OnceFunc(func() {
+		s.keepMu.Lock()
+		defer s.keepMu.Unlock()
+		if s.keepers--; s.keepers == 0 {
+			s.unkeep()
+		}
+	})
+}
+
+// Answered is a deduction that has been answered, with what its steps do not tell.
+type Answered struct {
+	Trace        *Trace
+	Begun, Ended time.Time
+	Status       int    // of the answer
+	Code         string // of the problem; "" = ok
+	Store        string // as the request named it; "" = the mode's default
+}
+
+// maxPassed bounds what one trace keeps: a deduction that retries without end would grow without end.
+const maxPassed = 256
+
+// Passed returns a copy of the points so far.
+func (t *Trace) Passed() []Passed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Passed(nil), t.passed...)
+}

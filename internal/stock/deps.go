@@ -1,0 +1,100 @@
+package stock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/textbook"
+	"lastitem/internal/step"
+	"lastitem/internal/store"
+)
+
+// Deps is what a mode is built from. Of what is nil where it is not configured, a mode finds there what it Needs. A shop (package
+// lastitem/internal/shop) makes the Deps of each mode: orders and locks made with them carry its name.
+type Deps struct {
+	// Where the count lives.
+	Redis *store.Redis
+	SQL   *store.SQL
+	Etcd  *store.Etcd
+
+	Orders  *Orders      // makes the mode's orders and writes them
+	Locks   Locks        // names the mode's locks and gives them up
+	Lockers Lockers      // the services that a mode takes its lock from
+	Group   Group        // commits several deductions as one
+	Log     Log          // has a deduction executed by whichever replica consumes its product
+	Steps   *step.Stream // is told every step
+}
+
+// Locks names the locks of a mode and gives them up. Each mode has its own: the keys of two modes differ in type.
+type Locks interface {
+	// Key names the mode's lock of a product; KeyOf that of another mode.
+	Key(product int64) string
+	KeyOf(mode string, product int64) string
+	// SegmentKey names the lock of a segment of a product.
+	SegmentKey(product int64, segment int) string
+	// Release gives a lease up. What the deduction did stands whether or not that succeeds, so a failure is logged and no more.
+	Release(ctx context.Context, lease lock.Lease)
+}
+
+// Lockers is what locks are made of. A nil service makes the modes that need it unavailable. Whoever made a service closes it, after
+// the shop and before its client.
+type Lockers struct {
+	// Client is for lockers, which keep keys of their own beside the store's; Prefix is put before each of them.
+	Client redis.UniversalClient
+	Prefix string
+	// TTL is the expiry of the locks that have one, except the engine's.
+	TTL time.Duration
+	// Wakeups tells waiting lockers that a lock was released; nil = they poll.
+	Wakeups *textbook.Wakeups
+	// Engine is the lock of handoff, fair and rwlock, and of the modes whose lesson is not the lock, one per process.
+	Engine *handoff.Engine
+	// The locks on services of their own, one of each per process.
+	Redlock   *textbook.Redlock
+	ZooKeeper *coord.ZooKeeper
+	Etcd      *coord.Etcd
+	Consul    *coord.Consul
+}
+
+// Group commits several deductions as one.
+type Group interface {
+	// Commit deducts for a batch of requests for one product, in one transaction. When it returns every ticket has its result; until
+	// then nobody may be answered. First come, first served: the results are those of the requests one after the other, in the order of
+	// the batch. So when stock runs short a large request is refused and a smaller one behind it may still be served.
+	Commit(product int64, batch []*Ticket)
+}
+
+// Ticket is one request for one product on its way through a group commit, and then its result.
+type Ticket struct {
+	Ctx         context.Context // whose steps they are; it ends nothing
+	Order       store.Order
+	Fingerprint []byte // of the payload, with a key
+	Answer      func(Receipt, error) idempotency.Answer
+	// Run is the product's run in which the request is valid, for requests from a log; 0 = any run. A log may deliver a request
+	// again. A sold request without a key is then recognised by the row of its order. A refused one is refused again, since within
+	// one run stock only falls.
+	Run int64
+
+	Receipt  Receipt
+	Err      error
+	Panicked any // what Answer or a reader of steps panicked with; then nothing happened
+}
+
+// Log carries requests to the replica that consumes their product, where a [Group] commits them, and its answers back.
+type Log interface {
+	// Ask sends a request and waits for its answer. ErrUnavailable and ErrContended: it was not sent. ErrUnknown: it was sent, and its
+	// answer did not come. Once it is sent, a client that hangs up ends nothing.
+	Ask(ctx context.Context, r LogRequest) (Receipt, error)
+}
+
+// LogRequest is a request as another replica needs it: the order complete but for what is left, and both answers but for a number.
+type LogRequest struct {
+	Order         store.Order
+	Fingerprint   []byte
+	Sold, Refused idempotency.Template
+}

@@ -1,0 +1,69 @@
+package stock
+
+import (
+	"embed"
+	"regexp"
+	"strings"
+)
+
+//go:embed doc/*.mmd doc/*.trace.txt doc/*.hold.txt
+var pictures embed.FS
+
+// Diagrams are two sequence diagrams of a mode, in Mermaid's language.
+type Diagrams struct {
+	Good     string // two deductions that go well; "" only for the baseline
+	Break    string // the run that breaks it; "" where nothing does
+	Survives bool   // in Good something goes wrong, and the mode holds
+}
+
+// Diagrams returns the sequence diagrams of a mode in a language, "en" or "zh", embedded from doc/<mode>.good.mmd and .break.mmd.
+func (m Mode) Diagrams(lang string) Diagrams {
+	good, _ := pictures.ReadFile("doc/" + m.Name + ".good.mmd") // whether one may be missing is for Validate to say
+	broken, _ := pictures.ReadFile("doc/" + m.Name + ".break.mmd")
+	return Diagrams{Good: noted(string(good), lang), Break: noted(string(broken), lang), Survives: goesWrong.Match(good)}
+}
+
+var (
+	// bilingual is a note in both languages, as "Note over A: in English | 中文".
+	bilingual = regexp.MustCompile(`(?m)^( *Note over [^:]*: )(.*) \| (.*)$`)
+	// goesWrong matches the notes of a diagram that say what goes wrong.
+	goesWrong = regexp.MustCompile(`Note over [^:]*: .*(expires|SIGSTOP|kill -9|failover)`)
+)
+
+// noted returns a diagram with its notes in one language.
+func noted(diagram, lang string) string {
+	if lang == "zh" {
+		return bilingual.ReplaceAllString(diagram, "$1$3")
+	}
+	return bilingual.ReplaceAllString(diagram, "$1$2")
+}
+
+// Trace returns the commands of one deduction by the mode on each of its stores, as 'shop trace --stable' prints them; "" for the
+// baseline, and for a mode that the command cannot start the backends of.
+func (m Mode) Trace() string {
+	text, _ := pictures.ReadFile("doc/" + m.Name + ".trace.txt")
+	return string(text)
+}
+
+// HoldTrace returns the commands of a deduction that holds its lock for two and a half TTLs while a rival waits, as 'shop trace --hold
+// --rival --stable' prints them; "" for most modes.
+func (m Mode) HoldTrace() string {
+	text, _ := pictures.ReadFile("doc/" + m.Name + ".hold.txt")
+	return string(text)
+}
+
+// diagramFault says which diagram is missing; "" = none. A mode that only a repeated request breaks need not show that.
+func (m Mode) diagramFault() string {
+	broken := ""
+	for _, claims := range m.Claims {
+		broken += strings.Trim(strings.Join(claims.Row(), ""), "D.–")
+	}
+	d := m.Diagrams("en")
+	switch {
+	case len(m.Claims) > 0 && d.Good == "":
+		return "has no doc/" + m.Name + ".good.mmd"
+	case broken != "" && d.Break == "":
+		return "is broken, and has no doc/" + m.Name + ".break.mmd"
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+package stocktest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/stock"
+	"lastitem/internal/testenv"
+)
+
+// Envs are the sets of backends that the suite runs on.
+var Envs = []struct {
+	Name string
+	Open func(*testing.T) Env
+	// Whole says that the suite runs there with all that any mode needs; elsewhere it checks that those modes are unavailable.
+	Whole bool
+}{
+	{"redis+mysql", Real, true},
+	{"redis+sqlite", func(t *testing.T) Env { return On(testenv.Redis(t), testenv.SQLite(t)) }, false},
+	{"miniredis+sqlite", Embedded, false},
+}
+
+// Real is a real Redis and a real MySQL.
+func Real(t *testing.T) Env { return On(testenv.Redis(t), testenv.MySQL(t)) }
+
+// Embedded needs no server.
+func Embedded(t *testing.T) Env { return On(testenv.Miniredis(t), testenv.SQLite(t)) }
+
+// On is a Redis and a database.
+func On(r *testenv.RedisServer, dsn string) Env {
+	return Env{Redis: r.URL, SQL: dsn, Prefix: r.Prefix}
+}
+
+// OnEach runs a test on every set of backends, with three replicas.
+func OnEach(t *testing.T, test func(*testing.T, *Harness)) {
+	t.Parallel()
+	for _, e := range Envs {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, Open(t, e.Open(t), 3, stock.Modes()))
+		})
+	}
+}
+
+// WithServices adds the servers of locks that need others than Redis and SQL.
+func (e Env) WithServices(t *testing.T) Env {
+	t.Helper()
+	etcd := testenv.Etcd(t)
+	client := etcd.EtcdClient(t)
+	t.Cleanup(func() { // of the stock, which ends with no session
+		if _, err := client.Delete(context.Background(), e.Prefix, clientv3.WithPrefix()); err != nil {
+			t.Errorf("delete the keys under %s: %v", e.Prefix, err)
+		}
+	})
+	e.ZooKeeper = testenv.ZooKeeper(t).Addr
+	e.Etcd = "http://" + etcd.Addr
+	e.Consul = "http://" + testenv.Consul(t).Addr
+	return e
+}
+
+// WithRedlock adds five Redis masters.
+func (e Env) WithRedlock(t *testing.T) (Env, []*testenv.RedisNode) {
+	t.Helper()
+	nodes := testenv.RedisNodes(t, 5)
+	var urls []string
+	for _, n := range nodes {
+		urls = append(urls, n.URL)
+	}
+	e.Redlock = strings.Join(urls, ",")
+	return e, nodes
+}

@@ -1,0 +1,187 @@
+package writeups_test
+
+import (
+	"fmt"
+	"testing"
+
+	"lastitem/internal/testenv"
+)
+
+// The renewal script of the listings: it looks whose lock it is, and its caller ignores the answer.
+const renewMine = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end"
+
+// releaseMine is the release script of the listings.
+const releaseMine = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+
+// task is what a scheduler runs at each of its ticks until it is cancelled.
+type task struct {
+	key, value string
+	cancelled  bool
+}
+
+// redisLock is the class RedisLock of a listing: one scheduler, and one field for the renewal task, whatever the key.
+type redisLock struct {
+	client
+	scheduled   []*task
+	renewalTask *task
+}
+
+func (l *redisLock) lock(key, value string) {
+	l.s.Helper()
+	l.do("OK", "SET @"+key+" "+value+" NX PX 30000")
+	l.renewalTask = &task{key: key, value: value}
+	l.scheduled = append(l.scheduled, l.renewalTask)
+}
+
+func (l *redisLock) unlock(want, key, value string) {
+	l.s.Helper()
+	if l.renewalTask != nil {
+		l.renewalTask.cancelled = true
+	}
+	l.eval(want, "unlock "+key+": renewalTask.cancel(), compare and DEL", releaseMine, key, value)
+}
+
+// tick has the scheduler run what it has to.
+func (l *redisLock) tick(want string) {
+	l.s.Helper()
+	var renewed []string
+	for _, t := range l.scheduled {
+		if !t.cancelled {
+			got := answer(l.c.Eval(l.s.Context(), renewMine, []string{l.s.prefix + t.key}, t.value, 30000).Result())
+			renewed = append(renewed, t.key+": "+got)
+		}
+	}
+	l.s.is(l.name, "a third of the TTL later the scheduler renews", fmt.Sprint(renewed), want)
+}
+
+// One field for the renewal task of every key: the second lock overwrites the task of the first.
+func TestOneRenewalTaskForAllKeys(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "B")
+	a, b := &redisLock{client: c[0]}, c[1]
+	a.lock("lock:101", "a1")
+	a.lock("lock:102", "a2")
+	a.tick("[lock:101: 1 lock:102: 1]")
+	a.unlock("1", "lock:101", "a1")
+	s.note("it has cancelled the task of lock:102, and lock:101 is still renewed, though it is gone")
+	a.tick("[lock:101: 0]")
+	b.expires("lock:102")
+	b.do("OK", "SET @lock:102 b NX PX 30000")
+	s.note("A works under lock:102, and so does B")
+	a.unlock("0", "lock:102", "a2")
+	a.tick("[lock:101: 0]")
+	s.note("both locks are released; a task runs for ever. A task belongs to a key and a hold, and ends when it renews nothing")
+}
+
+// A renewal thread for each acquire that succeeds, and a re-entry succeeds too. It ends when it sees that the lock is gone, which it looks for
+// every half of a TTL.
+func TestRenewalThreadForEachReentry(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	const acquire = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then " +
+		"redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], 30000) return 1 end return 0"
+	const release = "if redis.call('hincrby', KEYS[1], ARGV[1], -1) == 0 then redis.call('del', KEYS[1]) return 1 end return 0"
+	const renew = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end redis.call('pexpire', KEYS[1], 30000) return 1"
+	threads := 0
+	lock := func() {
+		t.Helper()
+		a.eval("1", "lock(), which starts a thread", acquire, "lock", "a")
+		threads++
+	}
+	wake := func(want string) {
+		t.Helper()
+		renewals := 0
+		for range threads {
+			if answer(a.c.Eval(t.Context(), renew, []string{s.prefix + "lock"}, "a").Result()) == "1" {
+				renewals++
+			}
+		}
+		threads = renewals
+		s.is("A", "half a TTL later the threads wake up", fmt.Sprintf("%d renewals", renewals), want)
+	}
+	for range 3 {
+		lock()
+	}
+	wake("3 renewals")
+	for _, want := range []string{"0", "0", "1"} {
+		a.eval(want, "unlock()", release, "lock", "a")
+	}
+	s.note("the three threads sleep; before they wake, A locks again, as a busy shop does")
+	lock()
+	wake("4 renewals")
+	a.eval("1", "unlock()", release, "lock", "a")
+	wake("0 renewals")
+	s.note("a thread for each acquire, and none knows of the others: one renewal task for each hold, which the last unlock() ends")
+}
+
+// A service of its own renews all locks that it finds: it cannot know that a holder has died.
+func TestRenewalByAnotherService(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A", "R", "B")
+	a, renewer, b := c[0], c[1], c[2]
+	a.do("OK", "SET @lock a NX PX 30000")
+	s.note("A is killed; R is the service that renews")
+	for range 3 {
+		renewer.do("1", "PEXPIRE @lock 30000")
+		b.do("(nil)", "SET @lock b NX PX 30000")
+	}
+	s.note("the TTL was there so that a dead holder's lock ends. The renewal must die with the holder, in its own process")
+	b.expires("lock")
+	b.do("OK", "SET @lock b NX PX 30000")
+}
+
+// if (tryLock(...)) { deduct } return "system busy": whoever has bought is told that the shop is busy, and buys again.
+func TestSuccessFallsThrough(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	_, c := s.redis("A")
+	a := c[0]
+	a.do("OK", "SET @stock 10")
+	deduct := func() string {
+		t.Helper()
+		if got := a.quietly("SET @lock a NX PX 30000"); got == "OK" {
+			a.quietly("DECR @stock")
+		}
+		a.eval("1", "finally: unlock()", releaseMine, "lock", "a")
+		return "system busy"
+	}
+	for range 3 {
+		s.is("A", "POST /deduct", deduct(), "system busy")
+	}
+	a.do("7", "GET @stock")
+	s.note("one buyer, three tries, three units: the branch that succeeds must return")
+}
+
+// Redlock as it is often retold: where a majority has granted the lock, the client shall release it on all nodes.
+func TestRedlockReleasesOnSuccess(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	var nodes []client
+	for _, n := range testenv.RedisNodes(t, 5) {
+		nodes = append(nodes, s.node("", n))
+	}
+	acquire := func(who, want string) {
+		t.Helper()
+		granted := 0
+		for _, node := range nodes {
+			if node.quietly("SET lock "+who+" NX PX 30000") == "OK" {
+				granted++
+			}
+		}
+		s.is(who, "on each of five: SET lock "+who+" NX PX 30000", fmt.Sprintf("%d of 5", granted), want)
+	}
+	acquire("A", "5 of 5")
+	acquire("B", "0 of 5")
+	s.note("A has its majority in time, and releases on all nodes, as the listing says")
+	for _, node := range nodes {
+		if got := answer(node.c.Eval(t.Context(), releaseMine, []string{"lock"}, "A").Result()); got != "1" {
+			t.Fatalf("release: %s", got)
+		}
+	}
+	acquire("B", "5 of 5")
+	s.note("A works, and B too: all nodes are released when the lock was NOT granted, and when the work is done")
+}

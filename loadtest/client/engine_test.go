@@ -1,0 +1,355 @@
+package client
+
+import (
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// eachEngine runs a test with every engine.
+func eachEngine(t *testing.T, test func(t *testing.T, name string)) {
+	t.Helper()
+	for _, name := range EngineNames {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, name)
+		})
+	}
+}
+
+func TestEngineSendsTheCallAndReadsTheAnswer(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			got := []string{r.Method, r.URL.String(), r.Header.Get("Content-Type"), r.Header.Get(api.HeaderKey), string(body)}
+			want := []string{"POST", "/base/deduct_stock/x", "application/json", "k-1", `{"product_id":101}`}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("request (-want +got):\n%s", diff)
+			}
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			w.Header().Set(api.HeaderReplica, "r2")
+			w.Header().Set(api.HeaderReplayed, "true")
+			fmt.Fprint(w, `{"mode":"x","product_id":101,"quantity":1,"remaining":0,"order_id":"o-7","fence":3}`)
+		})
+		got := engine(t, name, u.JoinPath("base"), patience).Do(buy())
+		want := Answer{Status: 200, OrderID: "o-7", HasRemaining: true, Replica: "r2", Replayed: true, Sent: true}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Do() (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEngineReadsProblems(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", api.ProblemType)
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"type":"/problems/lock_busy","title":"Lock \"busy\"","status":503,"code":"lock_busy"}`)
+		})
+		got := engine(t, name, u, patience).Do(buy())
+		want := Answer{Status: 503, Problem: true, Code: api.LockBusy, RetryAfter: 2 * time.Second, Sent: true}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Do() (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEngineReadsChunkedAnswers(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			for _, part := range []string{`{"order_id":`, `"o-`, `9"}`, "\n"} {
+				fmt.Fprint(w, part)
+				w.(http.Flusher).Flush()
+			}
+		})
+		e := engine(t, name, u, patience)
+		for range 3 {
+			if got := e.Do(buy()); got.OrderID != "o-9" || got.Err != "" {
+				t.Errorf("Do() = %+v, want order o-9", got)
+			}
+		}
+	})
+}
+
+func TestEngineKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		server := newWire(t, says(okAnswer))
+		e := engine(t, name, server.url, patience)
+		for i := range 20 {
+			if got := e.Do(buy()); got.OrderID != "o-1" {
+				t.Fatalf("Do() %d = %+v, want order o-1", i, got)
+			}
+		}
+		if n := server.conns.Load(); n != 1 {
+			t.Errorf("20 requests took %d connections, want 1", n)
+		}
+	})
+}
+
+func TestEngineReconnectsAfterAnAnnouncedClose(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Connection", "close")
+			fmt.Fprint(w, `{"order_id":"o-1"}`)
+		})
+		e := engine(t, name, u, patience)
+		for i := range 10 {
+			if got := e.Do(buy()); got.Err != "" || got.OrderID != "o-1" {
+				t.Fatalf("Do() %d = %+v, want order o-1", i, got)
+			}
+		}
+	})
+}
+
+// A connection that the server ends after it has read a request leaves the outcome unknown, and nobody asks again.
+func TestEngineNeverSendsTwice(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(conn *net.TCPConn){
+		"closed": func(*net.TCPConn) {},
+		"reset":  func(conn *net.TCPConn) { _ = conn.SetLinger(0) },
+		"half an answer": func(conn *net.TCPConn) {
+			_, _ = conn.Write([]byte(okAnswer[:len(okAnswer)-5]))
+		},
+	}
+	for end, cut := range ends {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			for _, method := range []string{"POST", "GET"} {
+				for _, body := range []string{"", `{"product_id":101}`} {
+					eachEngine(t, func(t *testing.T, name string) {
+						server := newWire(t, func(conn *net.TCPConn, n int, _ *http.Request) bool {
+							if n == 0 {
+								return says(okAnswer)(conn, n, nil)
+							}
+							cut(conn)
+							return false
+						})
+						e := engine(t, name, server.url, patience)
+						call := buy()
+						call.Method, call.Body = method, []byte(body)
+						if got := e.Do(call); got.Err != "" {
+							t.Fatalf("first Do() = %+v, want an answer", got)
+						}
+						got := e.Do(call)
+						if read := Classify(&got); read.Outcome != audit.Unknown || !got.Sent || (got.Err != ErrEOF && got.Err != ErrReset) {
+							t.Errorf("Do() = %+v, read as %+v, want unknown by eof or reset", got, read)
+						}
+						if n := server.requests.Load(); n != 2 {
+							t.Errorf("the server saw %d requests, want 2", n)
+						}
+						if got := e.Do(call); got.OrderID != "o-1" {
+							t.Errorf("next Do() = %+v, want it to work again", got)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+func TestEngineGivesUpAStalledServer(t *testing.T) {
+	t.Parallel()
+	stalls := map[string]string{
+		"no answer": "",
+		"headers":   "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n",
+		"body":      "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"order_id\"",
+	}
+	for stall, text := range stalls {
+		t.Run(stall, func(t *testing.T) {
+			t.Parallel()
+			eachEngine(t, func(t *testing.T, name string) {
+				server := newWire(t, says(text))
+				got := engine(t, name, server.url, 500*time.Millisecond).Do(buy())
+				if read := Classify(&got); got.Err != ErrTimeout || read.Outcome != audit.Unknown || read.Code != "timeout" {
+					t.Errorf("Do() = %+v, read as %+v, want unknown by timeout", got, read)
+				}
+			})
+		})
+	}
+}
+
+func TestEngineNotConnected(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &url.URL{Scheme: "http", Host: listener.Addr().String()}
+		listener.Close()
+		got := engine(t, name, u, patience).Do(buy())
+		if read := Classify(&got); got.Sent || read.Outcome != audit.Declined || read.Code != "refused_connection" || read.Kind != Failed {
+			t.Errorf("Do() = %+v, read as %+v, want declined by refused_connection", got, read)
+		}
+	})
+}
+
+func TestEngineRefusesBadAnswers(t *testing.T) {
+	t.Parallel()
+	bad := map[string]string{
+		"not http":   "hello, who is there?\r\n\r\n",
+		"not json":   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"array":      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+		"null":       "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull",
+		"empty":      "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+		"bad chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+		"bad length": "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}",
+	}
+	for what, text := range bad {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			eachEngine(t, func(t *testing.T, name string) {
+				server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
+					says(text)(conn, n, r)
+					return false
+				})
+				got := engine(t, name, server.url, patience).Do(buy())
+				if read := Classify(&got); got.Err != ErrBadAnswer || read.Outcome != audit.Unknown {
+					t.Errorf("Do() = %+v, read as %+v, want unknown by bad_answer", got, read)
+				}
+			})
+		})
+	}
+}
+
+func TestEngineIgnoresWhatItNeedNotRead(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		server := newWire(t, says("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>"))
+		got := engine(t, name, server.url, patience).Do(buy())
+		if diff := cmp.Diff(Answer{Status: 502, Sent: true}, got); diff != "" {
+			t.Errorf("Do() (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEngineDoesNotFollowRedirects(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, name string) {
+		server := newWire(t, says("HTTP/1.1 307 Temporary Redirect\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n"))
+		got := engine(t, name, server.url, patience).Do(buy())
+		if got.Status != 307 || server.requests.Load() != 1 {
+			t.Errorf("Do() = %+v after %d requests, want 307 after 1", got, server.requests.Load())
+		}
+	})
+}
+
+// A resting connection that the server has closed is found out before anything is written to it.
+func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
+	t.Parallel()
+	server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
+		says(okAnswer)(conn, n, r)
+		return false
+	})
+	e := engine(t, EngineRaw, server.url, patience).(*raw)
+	for i := range 5 {
+		if got := e.Do(buy()); got.Err != "" {
+			t.Fatalf("Do() %d = %+v, want an answer", i, got)
+		}
+		eventually(t, "closed by the server", e.closedByServer)
+		e.lastUse = e.lastUse.Add(-2 * restingFor)
+	}
+	if n := server.requests.Load(); n != 5 {
+		t.Errorf("the server saw %d requests, want 5", n)
+	}
+}
+
+func TestRawConnectsAhead(t *testing.T) {
+	t.Parallel()
+	server := newWire(t, says(okAnswer))
+	e := engine(t, EngineRaw, server.url, patience)
+	for range 2 {
+		if err := e.Connect(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "one connection", func() bool { return server.conns.Load() == 1 })
+	if got := e.Do(buy()); got.Err != "" || server.conns.Load() != 1 {
+		t.Errorf("Do() = %+v over %d connections, want an answer over 1", got, server.conns.Load())
+	}
+}
+
+func TestNewEnginesRefuses(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"ftp://host", "/path", "http://"} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewEngines(EngineRaw, Target{URL: u, Workers: 1}); err == nil {
+			t.Errorf("NewEngines(%q) = nil error, want one", address)
+		}
+	}
+	if _, err := NewEngines("curl", Target{URL: &url.URL{Scheme: "http", Host: "h"}}); err == nil {
+		t.Error("NewEngines(curl) = nil error, want one")
+	}
+}
+
+func BenchmarkEngines(b *testing.B) {
+	for _, name := range EngineNames {
+		b.Run("engine="+name, func(b *testing.B) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"mode":"noop","product_id":101,"quantity":1,"order_id":"0193a5c2-7c55-7b5e-9a37-4f7a52d6c0aa"}`)
+			})}
+			go func() { _ = server.Serve(listener) }()
+			defer server.Close()
+			engines, err := NewEngines(name, Target{URL: &url.URL{Scheme: "http", Host: listener.Addr().String()}, Timeout: patience, Workers: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer engines[0].Close()
+			call := buy()
+			b.ReportAllocs()
+			for b.Loop() {
+				if a := engines[0].Do(call); a.Err != "" {
+					b.Fatal(a.Err)
+				}
+			}
+		})
+	}
+}
+
+func TestRawSpeaksTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(orderOK))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, EngineRaw, u, patience).(*raw)
+	if got := e.Do(buy()); got.Sent || got.Err == "" {
+		t.Errorf("Do() = %+v, want a certificate that nobody knows refused before anything is sent", got)
+	}
+	e.tls.RootCAs = x509.NewCertPool()
+	e.tls.RootCAs.AddCert(server.Certificate())
+	for range 3 {
+		if got := e.Do(buy()); got.OrderID != "o-1" || got.Err != "" {
+			t.Errorf("Do() = %+v, want order o-1", got)
+		}
+		e.lastUse = e.lastUse.Add(-2 * restingFor)
+	}
+}

@@ -1,0 +1,199 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// readBuffer holds the longest header line that is accepted.
+	readBuffer = 8 << 10
+	// maxBody is the longest answer that is read; no answer of such a service comes near it.
+	maxBody = 1 << 20
+	// restingFor is how long a connection may rest before it is asked whether the server has closed it meanwhile. On a
+	// busy connection the question would cost a system call per request and could only rarely be answered with yes.
+	restingFor = 2 * time.Millisecond
+)
+
+// raw is the engine that costs least: one keep-alive connection, the request written in one piece from a reused buffer, and
+// a parser that reads what a deduction's answer may hold and nothing more.
+type raw struct {
+	timeout time.Duration
+	addr    string
+	tls     *tls.Config // nil = plain
+	prefix  string      // put before every path
+	headers string      // the headers that every request has
+
+	conn    net.Conn
+	in      *bufio.Reader
+	lastUse time.Time
+	out     []byte // the request
+	answer  parser
+}
+
+// newRaw returns an engine that is not connected yet.
+func newRaw(t Target) *raw {
+	host, port := t.URL.Hostname(), t.URL.Port()
+	r := &raw{
+		timeout: t.Timeout,
+		headers: " HTTP/1.1\r\nHost: " + t.URL.Host + "\r\nUser-Agent: lastitem\r\n",
+		in:      bufio.NewReaderSize(nil, readBuffer),
+	}
+	if path := strings.Trim(t.URL.EscapedPath(), "/"); path != "" {
+		r.prefix = "/" + path
+	}
+	if t.URL.Scheme == "https" {
+		r.tls = &tls.Config{ServerName: host, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+	}
+	if port == "" {
+		port = map[bool]string{false: "80", true: "443"}[r.tls != nil]
+	}
+	r.addr = net.JoinHostPort(host, port)
+	r.answer = parser{opaque: t.Opaque, body: make([]byte, 0, 1<<10), names: interned{}}
+	return r
+}
+
+// Connect opens the connection unless there is one.
+func (r *raw) Connect() error {
+	if r.conn != nil {
+		return nil
+	}
+	return r.connect(time.Now().Add(r.timeout))
+}
+
+// Close closes the connection.
+func (r *raw) Close() {
+	if r.conn != nil {
+		_ = r.conn.Close()
+		r.conn = nil
+	}
+}
+
+// Do sends the call over the connection, or over a new one where there is none or the server has closed it.
+func (r *raw) Do(call *Call) Answer {
+	now := time.Now()
+	deadline := now.Add(r.timeout)
+	if r.conn != nil && now.Sub(r.lastUse) > restingFor && r.closedByServer() {
+		r.Close()
+	}
+	// One write of the whole request: nothing of it waits in a buffer of ours when the outcome has to be told.
+	r.out = r.appendRequest(r.out[:0], call)
+	if a, ok := r.write(deadline); !ok {
+		return a
+	}
+	a, reusable, err := r.answer.read(r.in)
+	a.Sent = true
+	if err != nil {
+		a.Err = transportError(err)
+	}
+	if err != nil || !reusable {
+		r.Close() // the rest of a late answer must not be read as the next one
+	}
+	r.lastUse = time.Now()
+	return a
+}
+
+// write puts the request on the wire. A connection that took not one byte of it is replaced, once; after the first byte
+// nothing is sent again.
+func (r *raw) write(deadline time.Time) (Answer, bool) {
+	for {
+		fresh := r.conn == nil
+		if fresh {
+			if err := r.connect(deadline); err != nil {
+				return Answer{Err: transportError(err)}, false
+			}
+		}
+		_ = r.conn.SetDeadline(deadline) // fails only on a closed connection, as the write below then does
+		n, err := r.conn.Write(r.out)
+		if err == nil {
+			return Answer{}, true
+		}
+		// Under TLS nobody can tell from n what reached the wire.
+		sent := n > 0 || r.tls != nil
+		r.Close()
+		if sent || fresh {
+			return Answer{Err: transportError(err), Sent: sent}, false
+		}
+	}
+}
+
+// connect dials, with the TLS handshake where there is one.
+func (r *raw) connect(deadline time.Time) error {
+	dialer := net.Dialer{Deadline: deadline}
+	conn, err := dialer.Dial("tcp", r.addr)
+	if err != nil {
+		return err
+	}
+	if r.tls != nil {
+		secure := tls.Client(conn, r.tls)
+		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		defer cancel()
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return err
+		}
+		conn = secure
+	}
+	r.conn = conn
+	r.in.Reset(conn)
+	r.lastUse = time.Now()
+	return nil
+}
+
+// closedByServer looks, without waiting, whether a resting connection holds an end of file or bytes that nobody asked for
+// (a 408 before the close). A request sent there would be lost, with an unknown outcome that means nothing.
+func (r *raw) closedByServer() bool {
+	if r.in.Buffered() > 0 {
+		return true
+	}
+	conn := r.conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return false
+	}
+	socket, err := tcp.SyscallConn()
+	if err != nil {
+		return true
+	}
+	quiet := false
+	err = socket.Read(func(fd uintptr) bool {
+		var one [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+		return true
+	})
+	// Bytes at rest: an end of file, or something unasked for. TLS may send session tickets at any time: bytes there are no sign of an end.
+	return err != nil || (!quiet && r.tls == nil)
+}
+
+// appendRequest writes the call as HTTP/1.1.
+func (r *raw) appendRequest(b []byte, call *Call) []byte {
+	b = append(b, call.Method...)
+	b = append(b, ' ')
+	b = append(b, r.prefix...)
+	b = append(b, call.Path...)
+	b = append(b, r.headers...)
+	if len(call.Body) > 0 {
+		b = append(b, "Content-Type: "...)
+		b = append(b, call.ContentType...)
+		b = append(b, "\r\n"...)
+	}
+	if call.Key != "" {
+		b = append(b, "Idempotency-Key: "...)
+		b = append(b, call.Key...)
+		b = append(b, "\r\n"...)
+	}
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(len(call.Body)), 10)
+	b = append(b, "\r\n\r\n"...)
+	return append(b, call.Body...)
+}

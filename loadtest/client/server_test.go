@@ -1,0 +1,139 @@
+package client
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// eventually waits until ok is true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for give := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// wire is a server that speaks bytes, for what a proper HTTP server does not do.
+type wire struct {
+	url      *url.URL
+	conns    atomic.Int64
+	requests atomic.Int64
+}
+
+// newWire starts a server that reads each request whole and hands it to answer with its number on that connection, from 0;
+// answer returns false to end the connection.
+func newWire(t *testing.T, answer func(conn *net.TCPConn, n int, req *http.Request) bool) *wire {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{url: &url.URL{Scheme: "http", Host: listener.Addr().String()}}
+	var serving sync.WaitGroup
+	var mu sync.Mutex
+	open := map[net.Conn]bool{}
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			w.conns.Add(1)
+			mu.Lock()
+			open[conn] = true
+			mu.Unlock()
+			serving.Go(func() {
+				defer conn.Close()
+				w.serve(conn.(*net.TCPConn), answer)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		mu.Lock()
+		for conn := range open {
+			conn.Close()
+		}
+		mu.Unlock()
+		serving.Wait()
+	})
+	return w
+}
+
+func (w *wire) serve(conn *net.TCPConn, answer func(*net.TCPConn, int, *http.Request) bool) {
+	in := bufio.NewReader(conn)
+	for n := 0; ; n++ {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+			return
+		}
+		w.requests.Add(1)
+		if !answer(conn, n, req) {
+			return
+		}
+	}
+}
+
+// says answers every request with the same bytes.
+func says(text string) func(*net.TCPConn, int, *http.Request) bool {
+	return func(conn *net.TCPConn, _ int, _ *http.Request) bool {
+		_, err := conn.Write([]byte(text))
+		return err == nil
+	}
+}
+
+// okAnswer is a 200 of the contract.
+const okAnswer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Replica: r1\r\nContent-Length: 34\r\n\r\n" +
+	`{"order_id":"o-1","remaining":499}`
+
+// serve starts a proper HTTP server.
+func serve(t *testing.T, h http.HandlerFunc) *url.URL {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// engine returns one engine, closed with the test.
+func engine(t *testing.T, name string, u *url.URL, timeout time.Duration) Engine {
+	t.Helper()
+	engines, err := NewEngines(name, Target{URL: u, Timeout: timeout, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engines[0].Close)
+	return engines[0]
+}
+
+// buy is a call like those of a run.
+func buy() *Call {
+	return &Call{Method: "POST", Path: "/deduct_stock/x", Body: []byte(`{"product_id":101}`), ContentType: "application/json", Key: "k-1"}
+}
+
+func orderOK(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set(api.HeaderReplica, "r1")
+	fmt.Fprint(w, `{"order_id":"o-1"}`)
+}

@@ -1,0 +1,223 @@
+package delta
+
+import (
+	"fmt"
+	"slices"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+)
+
+// Side is one of the two load tests.
+type Side struct {
+	Name        string               `json:"name"` // of the file
+	Environment loadtest.Environment `json:"environment"`
+	Partial     bool                 `json:"partial,omitempty"`
+	Command     string               `json:"command,omitempty"` // that made it
+}
+
+// sideOf is the side of a load test.
+func sideOf(name string, c loadtest.Comparison) Side {
+	return Side{Name: name, Environment: c.Environment, Partial: c.Partial, Command: c.Command}
+}
+
+// Samples says what the samples are.
+type Samples string
+
+// The kinds of samples. Rounds are independent of each other; the windows of one run are not, so that their intervals are too narrow.
+const (
+	Auto    Samples = "auto"    // rounds where both sides have Least of them, else windows
+	Rounds  Samples = "rounds"  // one sample per repetition
+	Windows Samples = "windows" // one sample per window of a repetition, without its first and its last
+)
+
+// Report is how B differs from A.
+type Report struct {
+	A Side `json:"a"`
+	B Side `json:"b"`
+	// Command is the command line of the comparison, as the caller words it.
+	Command string `json:"command,omitempty"`
+	// Confidence of the intervals, 0 to 1.
+	Confidence float64 `json:"confidence"`
+	// Differs lists what differs in the environment, and Plans in the plans that were compared all the same.
+	Differs []Differing `json:"differs,omitempty"`
+	Plans   []Differing `json:"different_plans,omitempty"`
+	Rows    []Row       `json:"rows"`
+	// OnlyA and OnlyB name the modes that the other side does not have.
+	OnlyA []string `json:"only_a,omitempty"`
+	OnlyB []string `json:"only_b,omitempty"`
+}
+
+// Differing is something that is not the same on both sides.
+type Differing struct {
+	What string `json:"what"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// Row is one mode under one plan.
+type Row struct {
+	Mode  string    `json:"mode"`
+	Plan  string    `json:"plan,omitempty"`
+	Store api.Store `json:"store,omitempty"`
+	// VerdictA and VerdictB are the judge's verdicts with the letters found, FindingA and FindingB the findings on the claims.
+	VerdictA audit.Verdict `json:"verdict_a,omitempty"`
+	VerdictB audit.Verdict `json:"verdict_b,omitempty"`
+	FoundA   string        `json:"found_a,omitempty"`
+	FoundB   string        `json:"found_b,omitempty"`
+	FindingA audit.Finding `json:"finding_a,omitempty"`
+	FindingB audit.Finding `json:"finding_b,omitempty"`
+	// Samples are what the figures are made of, Windows or Rounds.
+	Samples Samples  `json:"samples"`
+	Figures []Figure `json:"figures"`
+}
+
+// Outcome says what a figure shows.
+type Outcome string
+
+// The outcomes.
+const (
+	Better    Outcome = "better" // B is shown to be better
+	Worse     Outcome = "worse"
+	NotShown  Outcome = "no difference shown" // the interval covers zero
+	TooFew    Outcome = "too few samples"
+	NoSamples Outcome = "no samples"
+)
+
+// Figure is one measured figure of a row.
+type Figure struct {
+	Name string `json:"name"` // "accepted/s", "p50", "p99"
+	// NA and NB count the samples. A and B are medians; the unit is answers per second, or nanoseconds.
+	NA int      `json:"n_a"`
+	NB int      `json:"n_b"`
+	A  Interval `json:"a"`
+	B  Interval `json:"b"`
+	// Difference is B minus A, as a share of A's median: 0.1 = 10 % more. Zero where Outcome is TooFew or NoSamples.
+	Difference Interval `json:"difference"`
+	P          float64  `json:"p"` // probability of a difference at least this large if there were none
+	Outcome    Outcome  `json:"outcome"`
+	// Latency says that the unit is nanoseconds, and that less is better.
+	Latency bool `json:"latency"`
+}
+
+// Options of a comparison.
+type Options struct {
+	Samples Samples // "" = Auto
+	// Force compares different plans all the same.
+	Force bool
+}
+
+// PlansError is the error of two load tests with different plans.
+type PlansError struct {
+	Mode    string
+	Differs []Differing
+}
+
+func (e *PlansError) Error() string {
+	text := "the plans differ"
+	for i, d := range e.Differs {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + fmt.Sprintf("%s %s / %s", d.What, d.A, d.B)
+	}
+	return text
+}
+
+// Of compares two load tests, each with its name. The error is a [PlansError] if the plans are not the same.
+func Of(nameA string, a loadtest.Comparison, nameB string, b loadtest.Comparison, o Options) (Report, error) {
+	r := Report{A: sideOf(nameA, a), B: sideOf(nameB, b), Confidence: Confidence, Rows: []Row{}, Differs: environments(a, b)}
+	groupsA, groupsB := groups(a), groups(b)
+	for _, ga := range groupsA {
+		i := slices.IndexFunc(groupsB, ga.same)
+		if i < 0 {
+			r.OnlyA = append(r.OnlyA, ga.name())
+			continue
+		}
+		gb := groupsB[i]
+		differs := plansDiffer(ga.runs[0].Plan, gb.runs[0].Plan)
+		if len(differs) > 0 && !o.Force {
+			return r, &PlansError{Mode: ga.mode, Differs: differs}
+		}
+		for _, d := range differs {
+			if !slices.Contains(r.Plans, d) {
+				r.Plans = append(r.Plans, d)
+			}
+		}
+		r.Rows = append(r.Rows, rowOf(ga, gb, o.Samples))
+	}
+	for _, gb := range groupsB {
+		if !slices.ContainsFunc(groupsA, gb.same) {
+			r.OnlyB = append(r.OnlyB, gb.name())
+		}
+	}
+	return r, nil
+}
+
+// group is the runs of one mode under one plan.
+type group struct {
+	mode, plan string
+	store      api.Store
+	runs       []loadtest.Result
+}
+
+func (g group) same(o group) bool { return g.mode == o.mode && g.plan == o.plan && g.store == o.store }
+
+func (g group) name() string {
+	if g.plan == "" {
+		return g.mode
+	}
+	return g.mode + " · " + g.plan
+}
+
+// groups sorts the runs of a load test, in the order of their first appearance. Runs that do not count are left out of the samples later: their
+// verdicts hold.
+func groups(c loadtest.Comparison) []group {
+	var all []group
+	for _, r := range c.Results {
+		g := group{mode: r.Mode, plan: r.Plan.Name, store: r.Store}
+		i := slices.IndexFunc(all, g.same)
+		if i < 0 {
+			i, all = len(all), append(all, g)
+		}
+		all[i].runs = append(all[i].runs, r)
+	}
+	return all
+}
+
+// Contradicted names the rows in which a claim that held in A does not hold in B.
+func (r Report) Contradicted() []Row {
+	var rows []Row
+	for _, row := range r.Rows {
+		if row.FindingB == audit.Contradicted && row.FindingA != audit.Contradicted {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// WorseThan says whether some figure of B is shown to be worse by more than a share of A's: all of its interval is.
+func (r Report) WorseThan(share float64) bool {
+	for _, row := range r.Rows {
+		for _, f := range row.Figures {
+			least := -f.Difference.High // of a rate, what is lost at least
+			if f.Latency {
+				least = f.Difference.Low
+			}
+			if f.Outcome == Worse && least > share {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Decided says whether there is any figure with an interval.
+func (r Report) Decided() bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool {
+		return slices.ContainsFunc(row.Figures, func(f Figure) bool { return f.Outcome != TooFew && f.Outcome != NoSamples })
+	})
+}
+
+// Sampled says whether any row is made of samples of that kind.
+func (r Report) Sampled(kind Samples) bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Samples == kind })
+}

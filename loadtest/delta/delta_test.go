@@ -1,0 +1,162 @@
+package delta
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+	"lastitem/loadtest/client"
+)
+
+// machine makes load tests whose figures are drawn around known values.
+type machine struct {
+	random *rand.Rand
+	rounds int
+	noise  float64 // as a share
+}
+
+// test is a load test of modes that accept so many a second, with a median of p50.
+func (m machine) test(rates map[string]float64, p50 time.Duration) loadtest.Comparison {
+	c := loadtest.Comparison{Environment: loadtest.Environment{Go: "go1.26.8", CPUs: 2, Servers: map[string]string{"redis": "redis-server 7.0.15"}}}
+	for round := range m.rounds {
+		for _, mode := range []string{"lua-lock", "handoff", "unsafe"} {
+			if rates[mode] == 0 {
+				continue
+			}
+			noisy := func(v float64) float64 { return v * (1 + m.noise*m.random.NormFloat64()) }
+			l := loadtest.Latency{Count: 500, P50: time.Duration(noisy(float64(p50))), P99: time.Duration(noisy(float64(5 * p50)))}
+			r := loadtest.Result{
+				Mode: mode, Store: api.Redis, Repetition: round + 1, Plan: loadtest.Plan{VUs: 40, Requests: 750, Stock: 500, Repeat: m.rounds},
+				AcceptedPerSecond: noisy(rates[mode]), Latency: map[client.Kind]loadtest.Latency{client.Accepted: l},
+				Claim: api.Exact, Finding: audit.Confirmed, Verdicts: []audit.Report{{Verdict: audit.Exact}},
+			}
+			for i := range 20 {
+				r.Series = append(r.Series, loadtest.Window{
+					At: time.Duration(i) * time.Second, For: time.Second, Accepted: int64(noisy(rates[mode])), P50: l.P50, P99: l.P99,
+				})
+			}
+			r.Series = append(r.Series, loadtest.Window{At: 20 * time.Second, For: time.Second, Refused: 10})
+			c.Results = append(c.Results, r)
+		}
+	}
+	return c
+}
+
+func (m machine) of(t *testing.T, a, b loadtest.Comparison, o Options) Report {
+	t.Helper()
+	r, err := Of("a.json", a, "b.json", b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func outcomes(r Row) map[string]Outcome {
+	all := map[string]Outcome{}
+	for _, f := range r.Figures {
+		all[f.Name] = f.Outcome
+	}
+	return all
+}
+
+// A known difference is shown, in its direction and with its size in the interval; what does not differ is not shown to.
+func TestOfKnownDifferences(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Samples{Rounds, Windows, Auto} {
+		m := machine{random: rand.New(rand.NewPCG(7, 7)), rounds: 6, noise: 0.02}
+		a := m.test(map[string]float64{"lua-lock": 1000, "handoff": 2000}, 10*time.Millisecond)
+		b := m.test(map[string]float64{"lua-lock": 800, "handoff": 2000}, 8*time.Millisecond)
+		r := m.of(t, a, b, Options{Samples: kind})
+		if got := outcomes(r.Rows[0]); got["accepted/s"] != Worse || got["p50"] != Better || got["p99"] != Better {
+			t.Errorf("%s: lua-lock: %v, want a worse rate and better latencies", kind, got)
+		}
+		if f := r.Rows[0].Figures[0]; !f.Difference.Covers(-0.2) || f.Difference.Covers(-0.3) || f.Difference.Covers(0) || f.P >= 0.05 {
+			t.Errorf("%s: lua-lock: %+v, want an interval around -20%%", kind, f)
+		}
+		if got := outcomes(r.Rows[1])["accepted/s"]; got != NotShown {
+			t.Errorf("%s: handoff: %v, want no difference of the rate", kind, got)
+		}
+		if !r.WorseThan(0.1) || r.WorseThan(0.25) {
+			t.Errorf("%s: worse than 10%%: %v, than 25%%: %v, want true and false", kind, r.WorseThan(0.1), r.WorseThan(0.25))
+		}
+		if want := map[Samples]Samples{Auto: Rounds}[kind]; want != "" && r.Rows[0].Samples != want || !r.Decided() {
+			t.Errorf("%s: samples are %s, decided %v", kind, r.Rows[0].Samples, r.Decided())
+		}
+	}
+}
+
+// With few rounds Auto takes windows, without the first, the last that sold and those after it; with neither there is no interval.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	m := machine{random: rand.New(rand.NewPCG(1, 1)), rounds: 1, noise: 0.02}
+	a, b := m.test(map[string]float64{"lua-lock": 1000}, time.Millisecond), m.test(map[string]float64{"lua-lock": 1000}, time.Millisecond)
+	if r := m.of(t, a, b, Options{}); r.Rows[0].Samples != Windows || r.Rows[0].Figures[0].NA != 18 {
+		t.Errorf("samples = %s, %d of them, want the 18 whole windows", r.Rows[0].Samples, r.Rows[0].Figures[0].NA)
+	}
+	r := m.of(t, a, b, Options{Samples: Rounds})
+	if got := outcomes(r.Rows[0])["accepted/s"]; got != TooFew || r.Decided() {
+		t.Errorf("one round a side: %v, decided %v, want too few", got, r.Decided())
+	}
+	a.Results[0].Discounted = "more than 1% of the arrivals were dropped"
+	if got := outcomes(m.of(t, a, b, Options{}).Rows[0])["accepted/s"]; got != NoSamples {
+		t.Errorf("a run that does not count: %v, want no samples", got)
+	}
+	long := make([]float64, 1000)
+	for i := range long {
+		long[i] = float64(i)
+	}
+	if got := thinned(long); len(got) != most || got[0] != 0 || got[most-1] != 995 {
+		t.Errorf("thinned to %d from %v to %v, want %d spread over all", len(got), got[0], got[len(got)-1], most)
+	}
+}
+
+// Different plans are an error that says what differs; the number of repetitions is no part of a plan.
+func TestDifferentPlans(t *testing.T) {
+	t.Parallel()
+	m := machine{random: rand.New(rand.NewPCG(1, 1)), rounds: 4, noise: 0.02}
+	a := m.test(map[string]float64{"lua-lock": 1000}, time.Millisecond)
+	m.rounds = 5
+	b := m.test(map[string]float64{"lua-lock": 1000}, time.Millisecond)
+	if r := m.of(t, a, b, Options{}); len(r.Plans) > 0 {
+		t.Errorf("other repetitions are another plan: %v", r.Plans)
+	}
+	for i := range b.Results {
+		b.Results[i].Plan.VUs, b.Results[i].Plan.Engine = 50, "resty"
+	}
+	_, err := Of("a", a, "b", b, Options{})
+	var differ *PlansError
+	if !errors.As(err, &differ) || !strings.Contains(err.Error(), `engine "" / "resty", vus 40 / 50`) {
+		t.Errorf("error %v, want the fields that differ", err)
+	}
+	r := m.of(t, a, b, Options{Force: true})
+	if want := []Differing{{"engine", `""`, `"resty"`}, {"vus", "40", "50"}}; !cmp.Equal(want, r.Plans) || len(r.Rows) != 1 {
+		t.Errorf("forced: plans %v, %d rows, want %v and the row", r.Plans, len(r.Rows), want)
+	}
+}
+
+func TestEnvironmentsAndVerdicts(t *testing.T) {
+	t.Parallel()
+	m := machine{random: rand.New(rand.NewPCG(1, 1)), rounds: 4, noise: 0.02}
+	a := m.test(map[string]float64{"lua-lock": 1000, "handoff": 1000}, time.Millisecond)
+	b := m.test(map[string]float64{"lua-lock": 1000, "unsafe": 1000}, time.Millisecond)
+	b.Environment.CPUs, b.Environment.Servers = 8, map[string]string{"redis": "redis-server 8.0.0", "sql": "MariaDB 10.11"}
+	b.Results[0].Finding, b.Results[0].Verdicts = audit.Contradicted, []audit.Report{{Verdict: audit.Broken, Found: "O"}}
+	r := m.of(t, a, b, Options{})
+	want := []Differing{{"CPUs", "2", "8"}, {"redis", "redis-server 7.0.15", "redis-server 8.0.0"}, {"sql", "?", "MariaDB 10.11"}}
+	if diff := cmp.Diff(want, r.Differs); diff != "" {
+		t.Errorf("environments (-want +got):\n%s", diff)
+	}
+	if !cmp.Equal([]string{"handoff"}, r.OnlyA) || !cmp.Equal([]string{"unsafe"}, r.OnlyB) {
+		t.Errorf("only in A %v, only in B %v", r.OnlyA, r.OnlyB)
+	}
+	if got := r.Contradicted(); len(got) != 1 || got[0].VerdictA != audit.Exact || got[0].VerdictB != audit.Broken || got[0].FoundB != "O" {
+		t.Errorf("contradicted in B: %+v, want lua-lock", got)
+	}
+}

@@ -1,0 +1,141 @@
+package delta
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lastitem/loadtest"
+	"lastitem/loadtest/client"
+)
+
+// figure is how a figure is read from a run and from a window of it; ok is false where there is none.
+type figure struct {
+	name    string
+	latency bool
+	run     func(loadtest.Result) (v float64, ok bool)
+	window  func(loadtest.Window) (v float64, ok bool)
+}
+
+// figures are those that are compared.
+var figures = []figure{
+	{
+		name:   "accepted/s",
+		run:    func(r loadtest.Result) (float64, bool) { return r.AcceptedPerSecond, true },
+		window: func(w loadtest.Window) (float64, bool) { return w.PerSecond(w.Accepted), true },
+	},
+	latencyFigure("p50", func(l loadtest.Latency) time.Duration { return l.P50 }, func(w loadtest.Window) time.Duration { return w.P50 }),
+	latencyFigure("p99", func(l loadtest.Latency) time.Duration { return l.P99 }, func(w loadtest.Window) time.Duration { return w.P99 }),
+}
+
+func latencyFigure(name string, of func(loadtest.Latency) time.Duration, in func(loadtest.Window) time.Duration) figure {
+	return figure{
+		name: name, latency: true,
+		run: func(r loadtest.Result) (float64, bool) {
+			l := r.Latency[client.Accepted]
+			return float64(of(l)), l.Count > 0
+		},
+		window: func(w loadtest.Window) (float64, bool) { return float64(in(w)), w.Accepted > 0 },
+	}
+}
+
+// rowOf compares two groups.
+func rowOf(a, b group, kind Samples) Row {
+	sa, sb := loadtest.SummarizeRuns(a.runs), loadtest.SummarizeRuns(b.runs)
+	row := Row{
+		Mode: a.mode, Plan: a.plan, Store: a.store, Samples: cmp.Or(kind, Auto),
+		VerdictA: sa.Verdict, VerdictB: sb.Verdict, FoundA: sa.Found, FoundB: sb.Found, FindingA: sa.Finding, FindingB: sb.Finding,
+	}
+	if row.Samples == Auto {
+		row.Samples = Windows
+		if len(counted(a.runs)) >= Least && len(counted(b.runs)) >= Least {
+			row.Samples = Rounds
+		}
+	}
+	for _, f := range figures {
+		row.Figures = append(row.Figures, f.compare(f.samples(a, row.Samples), f.samples(b, row.Samples)))
+	}
+	return row
+}
+
+// counted are the runs that count as measurements.
+func counted(runs []loadtest.Result) []loadtest.Result {
+	return slices.DeleteFunc(slices.Clone(runs), func(r loadtest.Result) bool {
+		return r.Partial || r.Discounted != "" || r.Latency[client.Accepted].Count == 0
+	})
+}
+
+// samples reads the figure from each run, or from each whole window in which the stock was sold.
+func (f figure) samples(g group, kind Samples) []float64 {
+	var all []float64
+	for _, r := range counted(g.runs) {
+		if kind == Rounds {
+			if v, ok := f.run(r); ok {
+				all = append(all, v)
+			}
+			continue
+		}
+		for _, w := range whole(r.Series) {
+			if v, ok := f.window(w); ok && w.For > 0 {
+				all = append(all, v)
+			}
+		}
+	}
+	return thinned(all)
+}
+
+// most is how many samples a side has at most. More windows than that say nothing new: neighbours are alike.
+const most = 200
+
+// thinned returns at most most of the samples, evenly spread over them.
+func thinned(samples []float64) []float64 {
+	if len(samples) <= most {
+		return samples
+	}
+	spread := make([]float64, most)
+	for i := range spread {
+		spread[i] = samples[i*len(samples)/most]
+	}
+	return spread
+}
+
+// whole are the windows between the first and the last in which anything was accepted: those two are not full.
+func whole(series []loadtest.Window) []loadtest.Window {
+	accepted := func(w loadtest.Window) bool { return w.Accepted > 0 }
+	first := slices.IndexFunc(series, accepted)
+	last := len(series) - 1
+	for last > first && !accepted(series[last]) {
+		last--
+	}
+	if first < 0 || last-first < 2 {
+		return nil
+	}
+	return series[first+1 : last]
+}
+
+// compare compares the samples of both sides.
+func (f figure) compare(a, b []float64) Figure {
+	r := Figure{Name: f.name, Latency: f.latency, NA: len(a), NB: len(b), Outcome: NoSamples, P: 1}
+	if len(a) == 0 || len(b) == 0 {
+		return r
+	}
+	r.A, _ = median(a)
+	r.B, _ = median(b)
+	r.Outcome = TooFew
+	if len(a) < Least || len(b) < Least || r.A.Estimate == 0 {
+		return r
+	}
+	d := shift(a, b)
+	of := r.A.Estimate
+	r.Difference = Interval{Estimate: d.Estimate / of, Low: d.Low / of, High: d.High / of}
+	r.P = probability(a, b)
+	switch {
+	case r.Difference.Covers(0):
+		r.Outcome = NotShown
+	case sign(r.Difference.Low) > 0 != f.latency:
+		r.Outcome = Better
+	default:
+		r.Outcome = Worse
+	}
+	return r
+}

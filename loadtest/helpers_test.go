@@ -1,0 +1,34 @@
+package loadtest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// eventually waits until ok is true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for give := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// serve starts a proper HTTP server.
+func serve(t *testing.T, h http.HandlerFunc) *url.URL {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

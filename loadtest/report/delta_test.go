@@ -1,0 +1,115 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"lastitem/internal/audit"
+	"lastitem/loadtest/delta"
+	"lastitem/loadtest/words"
+)
+
+// deltaReport has one of every outcome, and one of everything that may stand above and below the table.
+func deltaReport() delta.Report {
+	ms := float64(time.Millisecond)
+	c := comparisonOf()
+	side := func(name string) delta.Side {
+		return delta.Side{Name: name, Environment: c.Environment, Command: "bin/shop demo --repeat 6"}
+	}
+	rows := []delta.Row{{
+		Mode: "lua-lock", Plan: "demo", VerdictA: audit.Exact, VerdictB: audit.Broken, FoundB: "O", FindingA: audit.Confirmed, FindingB: audit.Contradicted,
+		Samples: delta.Rounds,
+		Figures: []delta.Figure{
+			{Name: "accepted/s", NA: 6, NB: 6, A: delta.Interval{Estimate: 1000, Low: 980, High: 1020}, B: delta.Interval{Estimate: 800, Low: 780, High: 820}, Difference: delta.Interval{Estimate: -0.2, Low: -0.22, High: -0.18}, P: 0.002, Outcome: delta.Worse},
+			{Name: "p50", NA: 6, NB: 6, A: delta.Interval{Estimate: 10 * ms, Low: 9 * ms, High: 11 * ms}, B: delta.Interval{Estimate: 8 * ms, Low: 7 * ms, High: 9 * ms}, Difference: delta.Interval{Estimate: -0.2, Low: -0.3, High: -0.1}, P: 0.002, Outcome: delta.Better, Latency: true},
+			{Name: "p99", NA: 4, NB: 6, A: delta.Interval{Estimate: 50 * ms, Low: 40 * ms, High: 60 * ms}, B: delta.Interval{Estimate: 51 * ms, Low: 41 * ms, High: 61 * ms}, Difference: delta.Interval{Estimate: 0.02, Low: -0.1, High: 0.15}, P: 0.7, Outcome: delta.NotShown, Latency: true},
+		},
+	}, {
+		Mode: "handoff", Plan: "demo", VerdictA: audit.Exact, VerdictB: audit.Exact, FindingA: audit.Confirmed, FindingB: audit.Confirmed, Samples: delta.Windows,
+		Figures: []delta.Figure{
+			{Name: "accepted/s", NA: 3, NB: 20, A: delta.Interval{Estimate: 2000, Low: 1900, High: 2100}, B: delta.Interval{Estimate: 2100, Low: 2000, High: 2200}, P: 1, Outcome: delta.TooFew},
+			{Name: "p50", P: 1, Outcome: delta.NoSamples, Latency: true},
+		},
+	}}
+	b := side("after <b>.json")
+	b.Partial = true
+	return delta.Report{
+		A: side("before.json"), B: b, Confidence: 0.95, Rows: rows, OnlyA: []string{"mutex"}, OnlyB: []string{"queue"},
+		Differs: []delta.Differing{{What: "CPUs", A: "2", B: "8"}}, Plans: []delta.Differing{{What: "vus", A: "40", B: "50"}},
+		Command: "bin/shop compare before.json after.json",
+	}
+}
+
+func TestWriteDelta(t *testing.T) {
+	t.Parallel()
+	for _, lang := range words.Languages {
+		var text, markdown strings.Builder
+		if err := WriteDelta(&text, deltaReport(), Style{Lang: lang}); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "delta_"+lang+".txt", text.String())
+		if err := WriteDeltaMarkdown(&markdown, deltaReport(), lang); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "delta_"+lang+".md", markdown.String())
+	}
+}
+
+// What speaks against the comparison stands above the table; without a difference the first sentence below it says so.
+func TestDeltaSaysItPlainly(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	r := deltaReport()
+	r.Rows[0].Figures = r.Rows[0].Figures[2:]
+	if err := WriteDelta(&b, r, Style{Lang: "en"}); err != nil {
+		t.Fatal(err)
+	}
+	table := strings.Index(b.String(), "─")
+	for _, above := range []string{"The plans differ", "vus: 40 in A, 50 in B", "The environments differ", "after <b>.json was interrupted", "lua-lock: EXACT ✓ in A, BROKEN O ✗ in B"} {
+		if at := strings.Index(b.String(), above); at < 0 || at > table {
+			t.Errorf("%q is not above the table:\n%s", above, b.String())
+		}
+	}
+	for _, below := range []string{"\nNo difference is shown in any of 1 figures.\n", "too narrow", "no difference shown  +2.0% (-10.0 to +15.0)", "too few samples  "} {
+		if !strings.Contains(b.String(), below) {
+			t.Errorf("no %q:\n%s", below, b.String())
+		}
+	}
+}
+
+// The page of a comparison is one safe file too.
+func TestDeltaPage(t *testing.T) {
+	t.Parallel()
+	for _, lang := range words.Languages {
+		var b strings.Builder
+		r := deltaReport()
+		r.A.Command = "bin/shop demo --sql shop:s3cret@tcp"
+		if err := WriteDeltaPage(&b, r, lang, []string{"s3cret"}); err != nil {
+			t.Fatal(err)
+		}
+		root, err := html.Parse(strings.NewReader(b.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range root.Descendants() {
+			if slices.Contains([]string{"script", "b", "img"}, n.Data) && n.Parent.Data != "span" {
+				t.Errorf("%s: there is a <%s> in <%s>", lang, n.Data, n.Parent.Data)
+			}
+		}
+		text := b.String()
+		for _, bad := range []string{"s3cret", "http://", "https://", "url(", "ZgotmplZ", "NaN"} {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s: the page has %q", lang, bad)
+			}
+		}
+		for _, want := range []string{"before.json", "after &lt;b&gt;.json", "bin/shop compare before.json after.json", words.Say(lang, "outcome worse"), "-20.0%", `class="banner bad"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the page has no %q", lang, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+	"lastitem/loadtest/client"
+	"lastitem/loadtest/words"
+)
+
+// WriteJSON writes the whole comparison, indented. Histories are not in it; [WriteHistory] writes them.
+func WriteJSON(w io.Writer, c loadtest.Comparison) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(c)
+}
+
+// HistoryLine is one line of a history file: the request as its client saw it, and the run it belongs to. A reader of
+// [audit.Op] alone may read it too.
+type HistoryLine struct {
+	Mode       string `json:"mode"`
+	Plan       string `json:"plan,omitempty"`
+	Repetition int    `json:"repetition"`
+	audit.Op
+}
+
+// WriteHistory writes a run's history as JSON lines.
+func WriteHistory(w io.Writer, r loadtest.Result) error {
+	e := json.NewEncoder(w)
+	for _, op := range r.History {
+		if err := e.Encode(HistoryLine{Mode: r.Mode, Plan: r.Plan.Name, Repetition: r.Repetition, Op: op}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// csvHead is the header of the CSV, stable: columns are only ever added at its end. Latencies are milliseconds.
+const csvHead = "mode,store,plan,engine,repetition,claim,verdict,found,finding,sent,retried,dropped,elapsed_s," +
+	"stock_before,stock_after,sold,orders,oversold,lost_updates,leaked," +
+	"kind,count,per_second,min_ms,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p999_ms,max_ms,service_p50_ms,service_p99_ms"
+
+// WriteCSV writes a header and a line per run and kind of answer. Latencies of a kind that never occurred are empty, not 0.
+func WriteCSV(w io.Writer, c loadtest.Comparison) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(strings.Split(csvHead, ",")); err != nil {
+		return err
+	}
+	for _, r := range c.Results {
+		for _, k := range client.Kinds {
+			if err := out.Write(csvLine(r, k)); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// csvLine writes one run and kind in the order of csvHead.
+func csvLine(r loadtest.Result, k client.Kind) []string {
+	s := loadtest.SummarizeRuns([]loadtest.Result{r})
+	line := []string{
+		r.Mode, string(r.Store), r.Plan.Name, r.Engine, strconv.Itoa(r.Repetition),
+		string(r.Claim), string(s.Verdict), s.Found, string(r.Finding),
+		strconv.Itoa(r.Sent), strconv.Itoa(r.Retried), strconv.Itoa(r.Dropped), strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 3, 64),
+	}
+	facts := []int64{s.Before, s.After, s.Sold, int64(s.Orders), s.Oversold, s.LostUpdates, s.Leaked}
+	for _, n := range facts {
+		if !s.Known() {
+			line = append(line, "")
+			continue
+		}
+		line = append(line, strconv.FormatInt(n, 10))
+	}
+	l, service := r.Latency[k], r.Service[k]
+	line = append(line, string(k), strconv.FormatInt(l.Count, 10), strconv.FormatFloat(kindRate(r, k), 'f', 1, 64))
+	for _, d := range []time.Duration{l.Min, l.Mean, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max} {
+		line = append(line, csvMillis(d, l.Count))
+	}
+	return append(line, csvMillis(service.P50, service.Count), csvMillis(service.P99, service.Count))
+}
+
+func csvMillis(d time.Duration, count int64) string {
+	if count == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64)
+}
+
+// WriteBench writes a line per run in the format of Go benchmarks, so that benchstat compares modes (`benchstat -col
+// /mode`) or two versions of one. The count is the accepted requests and ns/op their mean response time; broken is 1 if the
+// judge found the run broken, so that its mean is the share of broken runs. A run that accepted nothing has no line. Comments, which
+// benchstat ignores, count each mode's runs by verdict.
+func WriteBench(w io.Writer, c loadtest.Comparison) error {
+	e := c.Environment
+	var b strings.Builder
+	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: lastitem/loadtest\n", e.OS, e.Arch)
+	if e.CPU != "" {
+		fmt.Fprintf(&b, "cpu: %s\n", e.CPU)
+	}
+	fmt.Fprintf(&b, "engine: %s\nreplicas: %d\n", e.Engine, e.Replicas)
+	if e.RTT > 0 {
+		fmt.Fprintf(&b, "rtt: %v\n", e.RTT)
+	}
+	for _, r := range c.Results {
+		l := r.Latency[client.Accepted]
+		if l.Count == 0 {
+			continue
+		}
+		name := "mode=" + r.Mode
+		if len(c.Plans) > 1 && r.Plan.Name != "" {
+			name += "/plan=" + r.Plan.Name
+		}
+		s := loadtest.SummarizeRuns([]loadtest.Result{r})
+		fmt.Fprintf(&b, "BenchmarkDeduct/%s %d %d ns/op %s accepted/s %d p99-us %d oversold %d broken\n", name, l.Count,
+			l.Mean.Nanoseconds(), strconv.FormatFloat(r.AcceptedPerSecond, 'f', -1, 64), l.P99.Microseconds(),
+			s.Oversold, min(1, s.Verdicts[audit.Broken]))
+	}
+	for _, s := range c.Summaries {
+		if s.Verdict != "" {
+			fmt.Fprintf(&b, "# %s: claims %s: %s: %s\n", rowName(s, c), words.ClaimText("en", s.Claim), cmp.Or(s.Finding, audit.Unclaimed), verdictCounts(s))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// verdictCounts writes the number of runs by verdict, the worst first: "BROKEN O 27/30, EXACT 3/30".
+func verdictCounts(s loadtest.Summary) string {
+	var parts []string
+	for _, v := range []audit.Verdict{audit.Broken, audit.Inconclusive, audit.Vacuous, audit.Exact} {
+		n := s.Verdicts[v]
+		if n == 0 {
+			continue
+		}
+		found := ""
+		if v == audit.Broken {
+			found = s.Found
+		}
+		parts = append(parts, fmt.Sprintf("%s %d/%d", words.VerdictText("en", v, found), n, s.Runs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// WriteMarkdown writes the comparison as a Markdown table with a row per mode, for a pull request or a page. The notes below the
+// rows of [WriteTable] are left out; the lines on the claims stand below the table.
+func WriteMarkdown(w io.Writer, c loadtest.Comparison, lang string) error {
+	var b strings.Builder
+	wholeGrid(c, lang).markdown(&b)
+	b.WriteString("\n")
+	var findings strings.Builder
+	writeFindings(&findings, c, Style{Lang: lang, Width: math.MaxInt})
+	for line := range strings.Lines(findings.String()) {
+		b.WriteString("* " + strings.TrimSpace(line) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,234 @@
+package report
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/page"
+	"lastitem/loadtest"
+	"lastitem/loadtest/words"
+)
+
+//go:embed page.tmpl
+var pageText string
+
+// pageTemplates has the body of the page in each language: the texts are part of it.
+var pageTemplates = func() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	for _, lang := range words.Languages {
+		say := func(key string) string { return strings.ReplaceAll(words.Say(lang, key), "\n", " ") }
+		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say}).Parse(pageText))
+	}
+	return all
+}()
+
+// pageView is what the template shows.
+type pageView struct {
+	Eyebrow, Title, Tone, Sentence, First string
+	Thresholds                            []loadtest.Checked
+	Verdicts, Answers                     gridView
+	Signs                                 []string
+	Findings                              []noteView
+	Noise                                 []string
+	Rates, Latencies, Curves              template.HTML
+	ModesTitle                            string
+	Modes                                 []modeView
+	Environment                           []factView
+	PlanJSON                              string
+	Again, AgainNotes                     []string
+}
+
+// noteView is a finding with the tone of its colour.
+type noteView struct {
+	Tone, Text string
+	Log        []string
+}
+
+// factView is a name with one text or several.
+type factView struct {
+	Name  string
+	Texts []string
+}
+
+// gridView is a grid as the template shows it. Code says that the first column has names of modes.
+type gridView struct {
+	Title string
+	Heads []cellView
+	Rows  []rowView
+	Code  bool
+}
+
+type rowView struct {
+	Cells []cellView
+	Notes []string
+}
+
+type cellView struct {
+	Text, Tone string
+	Right      bool
+}
+
+// tones are the colours of the text as classes of the page.
+var tones = map[string]string{red: "bad", green: "good", yellow: "warm", dim: "soft"}
+
+// view turns a grid into what the template shows.
+func (g grid) view() gridView {
+	var v gridView
+	for _, c := range g.columns {
+		v.Heads = append(v.Heads, cellView{Text: oneLine(c.head), Right: c.right})
+	}
+	for _, r := range g.rows {
+		row := rowView{Notes: r.notes}
+		for i, c := range r.cells {
+			row.Cells = append(row.Cells, cellView{Text: c.text, Tone: tones[c.color], Right: g.columns[i].right})
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v
+}
+
+// WritePage writes the comparison as a page in one file that needs nothing else: verdicts and thresholds, charts, environment, and how to
+// repeat it. secrets are tokens and passwords that must not be in it, whatever the runs have said.
+func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string) error {
+	view := pageOf(c, lang)
+	var body, whole strings.Builder
+	if err := pageTemplates[lang].Execute(&body, view); err != nil {
+		return err
+	}
+	p := page.Page{Lang: lang, Title: view.Title, Body: template.HTML(body.String())} //nolint:gosec // made by html/template
+	if err := p.Write(&whole); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, page.Hide(whole.String(), secrets))
+	return err
+}
+
+// pageOf makes the view.
+func pageOf(c loadtest.Comparison, lang string) pageView {
+	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang), Noise: noiseLines(c, lang)}
+	v.Title = words.Say(lang, "page title several", len(c.Summaries))
+	v.ModesTitle = words.Say(lang, "page modes")
+	if len(c.Summaries) == 1 {
+		v.Title, v.ModesTitle = words.Say(lang, "page title one", c.Summaries[0].Mode), words.Say(lang, "page mode")
+	}
+	v.Eyebrow = c.Environment.Time.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + c.Environment.Version
+	v.Tone, v.Sentence = sentence(c, lang)
+	uncrossed := c
+	uncrossed.Crossed = nil // they have a table of their own
+	all := findings(uncrossed, lang)
+	v.First = all[0].text
+	for _, f := range all[1:] {
+		v.Findings = append(v.Findings, noteView{Tone: tones[f.color], Text: f.text, Log: f.log})
+	}
+	v.Verdicts, v.Answers = soldGrid(c, lang).view(), answeredGrid(c, lang).view()
+	v.Verdicts.Code, v.Answers.Code = true, true
+	v.Rates, v.Latencies, v.Curves = rateBars(c, lang), latencyBars(c, lang), allCurves(c, lang)
+	for _, s := range c.Summaries {
+		v.Modes = append(v.Modes, modeOf(c, s, lang))
+	}
+	v.Environment = environmentFacts(c, lang)
+	if len(c.Plans) > 0 {
+		text, err := json.MarshalIndent(c.Plans, "", "  ")
+		if err == nil {
+			v.PlanJSON = string(text)
+		}
+	}
+	v.Again, v.AgainNotes = again(c, lang)
+	return v
+}
+
+// sentence is the outcome in one sentence, that of the exit code.
+func sentence(c loadtest.Comparison, lang string) (tone, text string) {
+	switch c.ExitCode() {
+	case loadtest.ExitConfirmed:
+		return "good", words.Say(lang, "page held")
+	case loadtest.ExitContradicted:
+		return "bad", words.Say(lang, "page contradicted")
+	case loadtest.ExitThreshold:
+		return "bad", words.Say(lang, "page crossed")
+	case loadtest.ExitInterrupted:
+		return "warm", words.Say(lang, "page interrupted")
+	}
+	return "warm", words.Say(lang, "page undecided")
+}
+
+// environmentFacts are what the numbers cannot be read without.
+func environmentFacts(c loadtest.Comparison, lang string) []factView {
+	e := c.Environment
+	var facts []factView
+	fact := func(key string, texts ...string) {
+		facts = append(facts, factView{Name: words.Say(lang, key), Texts: texts})
+	}
+	fact("page time", e.Time.Format(time.RFC3339))
+	fact("page version", e.Version)
+	fact("page go", e.Go+" "+e.OS+"/"+e.Arch)
+	machine := words.Say(lang, "page cores", e.CPUs, e.GOMAXPROCS)
+	if e.CPU != "" {
+		machine = e.CPU + words.Say(lang, "list sep") + machine
+	}
+	fact("page machine", machine)
+	if e.Replicas > 0 {
+		fact("page replicas", strconv.Itoa(e.Replicas))
+	}
+	if len(c.Stack) > 0 {
+		fact("page servers", c.Stack...)
+	}
+	var plans, seeds []string
+	for _, p := range c.Plans {
+		plans = append(plans, planLine(p, e, lang))
+		if seed := strconv.FormatUint(p.Seed, 10); !slices.Contains(seeds, seed) {
+			seeds = append(seeds, seed)
+		}
+	}
+	fact("page plan", plans...)
+	fact("page seed", seeds...)
+	return facts
+}
+
+// again is how to repeat the comparison: the commit and the command, and what to know about them.
+func again(c loadtest.Comparison, lang string) (lines, notes []string) {
+	if c.Command == "" {
+		return nil, nil
+	}
+	commit, dirty := strings.CutSuffix(c.Environment.Version, "+dirty")
+	switch {
+	case commit == "" || commit == "devel":
+		notes = append(notes, words.Say(lang, "page unversioned"))
+	case dirty:
+		notes = append(notes, words.Say(lang, "page dirty", commit))
+		fallthrough
+	default:
+		lines = append(lines, words.Say(lang, "page commit", commit), "make build")
+	}
+	return append(lines, c.Command), append(notes, words.Say(lang, "page token"))
+}
+
+// shownRun is the run that a summary shows.
+func shownRun(c loadtest.Comparison, s loadtest.Summary) (loadtest.Result, bool) {
+	for _, r := range c.Results {
+		if r.Mode == s.Mode && r.Plan.Name == s.Plan && r.Store == s.Store && r.Repetition == s.Worst {
+			return r, true
+		}
+	}
+	return loadtest.Result{}, false
+}
+
+// toneOf is the class for a verdict.
+func toneOf(v audit.Verdict) string { return tones[verdictColor(v)] }
+
+// inMillis writes a duration in milliseconds with three digits.
+func inMillis(d time.Duration) string { return page.Short(ms(d)) }
+
+// ms is a duration in milliseconds.
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// windowText writes the length of a window.
+func windowText(d time.Duration) string { return fmt.Sprint(d) }

@@ -1,0 +1,283 @@
+package report
+
+import (
+	"html/template"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/page"
+	"lastitem/loadtest"
+	"lastitem/loadtest/client"
+	"lastitem/loadtest/words"
+)
+
+// overlaid is how many modes share a chart at most; more cannot be told apart.
+const overlaid = 6
+
+// spreadForLog is the ratio of the greatest value to the least from which an axis is logarithmic.
+const spreadForLog = 30
+
+// modeView is one mode of the page.
+type modeView struct {
+	Name, Tone, Verdict, Plan, Shown string
+	Open                             bool
+	Facts                            []string
+	Charts                           []template.HTML
+	Grids                            []gridView
+}
+
+// modeOf makes the view of a mode: the run that decides its verdict, in text, charts and tables.
+func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
+	v := modeView{Name: rowName(s, c), Tone: toneOf(s.Verdict), Verdict: rowVerdict(s, lang), Open: len(c.Summaries) <= 2}
+	r, found := shownRun(c, s)
+	if !found {
+		return v
+	}
+	v.Plan = planLine(withEngine(r), c.Environment, lang)
+	if s.Repetitions > 1 {
+		v.Shown = words.Say(lang, "page shown", s.Worst, s.Repetitions)
+	}
+	var load strings.Builder
+	inText := r
+	inText.Series = nil // there are charts of it
+	writeLoad(&load, inText, lang)
+	writeVerdict(&load, r, Style{Lang: lang, Width: math.MaxInt})
+	for line := range strings.Lines(load.String()) {
+		v.Facts = append(v.Facts, strings.TrimSpace(line))
+	}
+	if len(r.Series) > 0 {
+		v.Charts = append(v.Charts, overTime(r, lang), answersOverTime(r, lang))
+	}
+	if len(r.Curve) > 0 {
+		v.Charts = append(v.Charts, curves([]loadtest.Result{r}, lang))
+	}
+	v.Grids = latencyGrids(r, lang)
+	return v
+}
+
+// latencyGrids are the tables of the latencies.
+func latencyGrids(r loadtest.Result, lang string) []gridView {
+	response, service := grid{columns: latencyColumns(lang)}, grid{columns: latencyColumns(lang)}
+	for _, k := range client.Kinds {
+		if l := r.Latency[k]; l.Count > 0 {
+			response.rows = append(response.rows, latencyRow(words.Say(lang, "row "+string(k)), l))
+		}
+		if l := r.Service[k]; l.Count > 0 {
+			service.rows = append(service.rows, latencyRow(words.Say(lang, "row "+string(k)), l))
+		}
+	}
+	lag := grid{columns: latencyColumns(lang)}
+	if r.Lag.Count > 0 {
+		lag.rows = append(lag.rows, latencyRow(words.Say(lang, "row lag"), r.Lag))
+	}
+	var all []gridView
+	for _, t := range []struct {
+		title string
+		grid  grid
+	}{{words.Say(lang, "response time"), response}, {words.Say(lang, "service time"), service}, {words.Say(lang, "lag"), lag}} {
+		if len(t.grid.rows) > 0 {
+			v := t.grid.view()
+			v.Title = t.title
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// rateBars compares what the modes accepted per second; "" where none accepted anything.
+func rateBars(c loadtest.Comparison, lang string) template.HTML {
+	chart := page.Bars{Title: words.Say(lang, "page rates"), Unit: words.Say(lang, "page rates unit")}
+	for _, s := range c.Summaries {
+		if a := s.AcceptedPerSecond; s.Accepted > 0 {
+			tone := toneOf(s.Verdict)
+			if tone == "good" {
+				tone = ""
+			}
+			chart.Bars = append(chart.Bars, page.Bar{Name: rowName(s, c), To: a.Median, Low: a.Min, High: a.Max, Text: rate(a.Median), Tone: tone})
+		}
+	}
+	if chart.Bars == nil {
+		return ""
+	}
+	return chart.HTML()
+}
+
+// latencyBars compares the response times of the modes; "" where none accepted anything.
+func latencyBars(c loadtest.Comparison, lang string) template.HTML {
+	chart := page.Bars{Title: words.Say(lang, "page latencies"), Unit: words.Say(lang, "page latencies unit"), Log: true}
+	for _, s := range c.Summaries {
+		if s.Accepted > 0 && s.P50 > 0 {
+			chart.Bars = append(chart.Bars, page.Bar{
+				Name: rowName(s, c), From: ms(s.P50), To: ms(s.P99), Mark: ms(s.P95),
+				Text: millis(s.P50) + " / " + millis(s.P95) + " / " + millis(s.P99),
+			})
+		}
+	}
+	if chart.Bars == nil {
+		return ""
+	}
+	return chart.HTML()
+}
+
+// allCurves is the distribution of every mode on one chart; "" where there is one mode, or more than can be told apart.
+func allCurves(c loadtest.Comparison, lang string) template.HTML {
+	var runs []loadtest.Result
+	for _, s := range c.Summaries {
+		if r, found := shownRun(c, s); found && len(r.Curve) > 0 {
+			r.Mode = rowName(s, c)
+			runs = append(runs, r)
+		}
+	}
+	if len(runs) < 2 || len(runs) > overlaid {
+		return ""
+	}
+	return curves(runs, lang)
+}
+
+// curves is the chart of one distribution or several: the percentiles by the logarithm of what is beyond them, so that the tail has room.
+func curves(runs []loadtest.Result, lang string) template.HTML {
+	chart := page.Lines{
+		Title: words.Say(lang, "page curve"), Unit: words.Say(lang, "page curve unit"), Show: words.Say(lang, "page table"),
+		Table: page.Table{Heads: []string{words.Say(lang, "page percentile")}},
+	}
+	furthest, values := 0.0, []float64{}
+	var names []string
+	rows := map[float64][]string{}
+	for i, r := range runs {
+		line := page.Line{Name: r.Mode, Area: len(runs) == 1}
+		n := float64(r.Latency[client.Accepted].Count)
+		for _, p := range r.Curve {
+			x := nines(p.Percentile, n)
+			furthest = max(furthest, x)
+			line.Points = append(line.Points, page.Point{X: x, Y: ms(p.Value)})
+			values = append(values, ms(p.Value))
+			for len(rows[p.Percentile]) <= i {
+				rows[p.Percentile] = append(rows[p.Percentile], "–")
+			}
+			rows[p.Percentile][i] = inMillis(p.Value)
+		}
+		names = append(names, r.Mode)
+		chart.Table.Heads = append(chart.Table.Heads, r.Mode)
+		chart.Lines = append(chart.Lines, line)
+	}
+	for _, p := range []float64{0, 50, 90, 99, 99.9, 99.99, 99.999} {
+		if x := nines(p, math.Inf(1)); x <= furthest {
+			chart.XTicks = append(chart.XTicks, page.Tick{At: x, Label: trimFloat(p) + "%"})
+		}
+	}
+	chart.Log = wide(values)
+	if chart.Log {
+		chart.Unit += words.Say(lang, "page logarithmic")
+		for i := range chart.Lines {
+			chart.Lines[i].Area = false
+		}
+	}
+	chart.Desc = words.Say(lang, "page curves desc", strings.Join(names, words.Say(lang, "list sep")))
+	if len(runs) == 1 {
+		l := runs[0].Latency[client.Accepted]
+		chart.Desc = words.Say(lang, "page curve desc", inMillis(l.P50), inMillis(l.P99), inMillis(l.Max))
+	}
+	chart.Table.Rows = percentileRows(rows, len(runs))
+	return chart.HTML()
+}
+
+// percentileRows are the rows of the curves' table, in the order of the percentiles.
+func percentileRows(rows map[float64][]string, n int) [][]string {
+	var all [][]string
+	for _, p := range slices.Sorted(maps.Keys(rows)) {
+		row := rows[p]
+		for len(row) < n {
+			row = append(row, "–")
+		}
+		all = append(all, append([]string{trimFloat(p) + "%"}, row...))
+	}
+	return all
+}
+
+// nines is the place of a percentile among n values: 0 for 0%, 1 for 90%, 2 for 99%. The last of them stands where one value is beyond it.
+func nines(percentile, n float64) float64 {
+	beyond := max(1-percentile/100, 1/n)
+	return -math.Log10(beyond)
+}
+
+// wide says whether values are so far apart that only a logarithmic axis shows them all.
+func wide(values []float64) bool {
+	least, most := math.Inf(1), 0.0
+	for _, v := range values {
+		if v > 0 && !math.IsNaN(v) {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	return most > spreadForLog*least
+}
+
+// middle is the middle of a window, in seconds.
+func middle(w loadtest.Window) float64 { return (w.At + w.For/2).Seconds() }
+
+// overTime is the chart of the percentiles over the run.
+func overTime(r loadtest.Result, lang string) template.HTML {
+	chart := page.Lines{
+		Title: words.Say(lang, "page over time"), Unit: words.Say(lang, "page over time unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,
+		Lines: []page.Line{{Name: "p50"}, {Name: "p90"}, {Name: "p99"}},
+		Table: page.Table{Heads: []string{words.Say(lang, "page second"), "p50", "p90", "p99"}},
+	}
+	var values []float64
+	least, most := time.Duration(math.MaxInt64), time.Duration(0)
+	for _, w := range r.Series {
+		row := []string{trimFloat(w.At.Seconds())}
+		for i, d := range []time.Duration{w.P50, w.P90, w.P99} {
+			y, text := math.NaN(), "–"
+			if w.Accepted > 0 {
+				y, text = ms(d), inMillis(d)
+				values = append(values, y)
+			}
+			chart.Lines[i].Points = append(chart.Lines[i].Points, page.Point{X: middle(w), Y: y})
+			row = append(row, text)
+		}
+		if w.Accepted > 0 {
+			least, most = min(least, w.P99), max(most, w.P99)
+		}
+		chart.Table.Rows = append(chart.Table.Rows, row)
+	}
+	if most > 0 {
+		chart.Desc = words.Say(lang, "page over time desc", inMillis(least), inMillis(most))
+	}
+	if chart.Log = wide(values); chart.Log {
+		chart.Unit += words.Say(lang, "page logarithmic")
+	}
+	return chart.HTML()
+}
+
+// answersOverTime is the chart of the kinds of answers over the run.
+func answersOverTime(r loadtest.Result, lang string) template.HTML {
+	chart := page.Lines{
+		Title: words.Say(lang, "page answers"), Unit: words.Say(lang, "page answers unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,
+		Lines: []page.Line{{Name: words.Say(lang, "row accepted"), Area: true}, {Name: words.Say(lang, "row refused")}},
+		Table: page.Table{Heads: []string{words.Say(lang, "page second"), words.Say(lang, "row accepted"), words.Say(lang, "row refused")}},
+	}
+	failures := r.Latency[client.Failed].Count > 0
+	if failures {
+		chart.Lines = append(chart.Lines, page.Line{Name: words.Say(lang, "row failed")})
+		chart.Table.Heads = append(chart.Table.Heads, words.Say(lang, "row failed"))
+	}
+	var most [3]float64
+	for _, w := range r.Series {
+		row := []string{trimFloat(w.At.Seconds())}
+		for i, n := range []int64{w.Accepted, w.Refused, w.Failed} {
+			if i == 2 && !failures {
+				break
+			}
+			y := w.PerSecond(n)
+			most[i] = max(most[i], y)
+			chart.Lines[i].Points = append(chart.Lines[i].Points, page.Point{X: middle(w), Y: y})
+			row = append(row, strconv.FormatFloat(y, 'f', 0, 64))
+		}
+		chart.Table.Rows = append(chart.Table.Rows, row)
+	}
+	chart.Desc = words.Say(lang, "page answers desc", rate(most[0]), rate(most[1]))
+	return chart.HTML()
+}

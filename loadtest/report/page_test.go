@@ -1,0 +1,225 @@
+package report
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"lastitem/loadtest"
+	"lastitem/loadtest/client"
+	"lastitem/loadtest/words"
+)
+
+// pageComparison has one of everything that a page may have to show, with strings that would be markup and secrets if they were let through.
+func pageComparison() loadtest.Comparison {
+	c := fullComparison()
+	for i := range c.Results {
+		r := &c.Results[i]
+		r.Curve = []loadtest.Point{{Value: time.Millisecond}, {Percentile: 50, Value: 3 * time.Millisecond}, {Percentile: 99, Value: 40 * time.Millisecond}, {Percentile: 100, Value: 90 * time.Millisecond}}
+		r.Series = nil
+		for at := range 20 {
+			w := loadtest.Window{At: time.Duration(at) * 50 * time.Millisecond, For: 50 * time.Millisecond, Accepted: int64(20 + at%7), Refused: int64(at)}
+			if at == 9 {
+				w.Accepted = 0
+			} else {
+				w.P50, w.P90, w.P99 = time.Millisecond, 2*time.Millisecond, time.Duration(3+at%4)*time.Millisecond
+			}
+			r.Series = append(r.Series, w)
+		}
+	}
+	c.Check([]loadtest.Threshold{parsed("p(99)<50ms"), parsed("oversold==0")})
+	c.Stack = []string{"redis: redis-server 7.0.15 at 127.0.0.1:6379", "sql: shop:pa+ss<wo&rd@tcp(127.0.0.1:3306)"}
+	c.Command = "bin/shop demo --mode 'unsafe,mutex'"
+	c.Failed[0].Why = `<script>alert("t0ken-of-mine")</script>`
+	c.Failed[0].Log = []string{"replica 1: Authorization: Bearer t0ken-of-mine"}
+	c.Skipped = append(c.Skipped, loadtest.SkippedMode{Mode: `"><img src=x onerror=alert(1)>`, Why: "bad ' name"})
+	return c
+}
+
+func parsed(text string) loadtest.Threshold {
+	t, err := loadtest.ParseThreshold(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// written is the page as text and as a tree.
+func written(t *testing.T, c loadtest.Comparison, lang string) (string, *html.Node) {
+	t.Helper()
+	var b strings.Builder
+	if err := WritePage(&b, c, lang, []string{"t0ken-of-mine", "pa+ss<wo&rd"}); err != nil {
+		t.Fatal(err)
+	}
+	root, err := html.Parse(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir := os.Getenv("SHOP_PAGES"); dir != "" { // to look at them
+		_ = os.WriteFile(dir+"/"+t.Name()+"_"+lang+".html", []byte(b.String()), 0o600)
+	}
+	return b.String(), root
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// textOf is the text of a node.
+func textOf(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode && d.Parent.Data != "style" {
+			b.WriteString(d.Data + " ")
+		}
+	}
+	return b.String()
+}
+
+// The page needs nothing but itself, runs nothing, and what the runs said is text in it.
+func TestPageIsOneSafeFile(t *testing.T) {
+	t.Parallel()
+	for _, lang := range words.Languages {
+		text, root := written(t, pageComparison(), lang)
+		for n := range root.Descendants() {
+			if n.Type != html.ElementNode {
+				continue
+			}
+			if slices.Contains([]string{"script", "iframe", "object", "embed", "img", "form", "base", "foreignobject"}, n.Data) {
+				t.Errorf("%s: there is a <%s>", lang, n.Data)
+			}
+			for _, a := range n.Attr {
+				fetched := slices.Contains([]string{"src", "href", "xlink:href", "srcset", "action", "data"}, a.Key) && a.Val != "data:,"
+				if fetched || strings.HasPrefix(a.Key, "on") || strings.Contains(a.Val, "://") || strings.Contains(a.Val, "url(") {
+					t.Errorf("%s: <%s %s=%q> loads or runs something", lang, n.Data, a.Key, a.Val)
+				}
+			}
+		}
+		for _, bad := range []string{"t0ken-of-mine", "pa+ss", "pa&#43;ss", "<script", "<img", "@import", "url(", "http://", "https://", "NaN", "Inf", "ZgotmplZ", "%!"} {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s: the page has %q: …%s…", lang, bad, text[max(0, strings.Index(text, bad)-60):][:120])
+			}
+		}
+		for _, want := range []string{`content="default-src 'none'`, "&lt;script&gt;", "Bearer ***", "shop:***@tcp"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the page has no %q", lang, want)
+			}
+		}
+	}
+}
+
+// Verdicts and thresholds come first, then charts, then the environment, then how to repeat it.
+func TestPageOrder(t *testing.T) {
+	t.Parallel()
+	for _, lang := range words.Languages {
+		_, root := written(t, pageComparison(), lang)
+		var ids []string
+		for n := range root.Descendants() {
+			if n.Data == "h2" {
+				ids = append(ids, attribute(n, "id"))
+			}
+		}
+		if want := []string{"thresholds", "verdicts", "speeds", "modes", "environment", "again"}; !slices.Equal(ids, want) {
+			t.Errorf("%s: sections %q, want %q", lang, ids, want)
+		}
+		said := textOf(root)
+		for _, want := range []string{
+			words.Say(lang, "page contradicted"), words.Say(lang, "page kept"), words.Say(lang, "page not kept"), "213", "p(99)<50ms",
+			"redis-server 7.0.15", "go1.26.8", "Example CPU", "GOMAXPROCS 2", "git checkout v0.1.0", "bin/shop demo --mode 'unsafe,mutex'",
+		} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: the page does not say %q", lang, want)
+			}
+		}
+	}
+}
+
+// Every chart has a title, a description and a table with the same numbers, and every id that a label names exists once.
+func TestPageIsAccessible(t *testing.T) {
+	t.Parallel()
+	_, root := written(t, pageComparison(), "en")
+	ids, named := map[string]int{}, []string{}
+	charts, tables := 0, 0
+	for n := range root.Descendants() {
+		if id := attribute(n, "id"); id != "" {
+			ids[id]++
+		}
+		if id := attribute(n, "aria-labelledby"); id != "" {
+			named = append(named, id)
+		}
+		if n.Data == "svg" && attribute(n, "role") == "img" {
+			charts++
+			if text := textOf(n); n.FirstChild.NextSibling.Data != "title" && n.FirstChild.Data != "title" || len(text) < 40 {
+				t.Errorf("a chart says %q, want a title and a description", text)
+			}
+			for f := n.Parent; ; f = f.Parent {
+				if f.Data == "figure" {
+					if strings.Contains(textOf(f), words.Say("en", "page table")) {
+						tables++
+					}
+					break
+				}
+			}
+		}
+	}
+	if modes := 5; charts != 3*modes+1 || tables != charts {
+		t.Errorf("%d charts, %d of them with a table, want %d: three for each mode, and one for all", charts, tables, 3*modes+1)
+	}
+	for id, n := range ids {
+		if n > 1 {
+			t.Errorf("id %q is there %d times", id, n)
+		}
+	}
+	for _, id := range named {
+		if ids[id] == 0 {
+			t.Errorf("a label names %q, which is not there", id)
+		}
+	}
+}
+
+// A chart of what was accepted has no point where nothing was.
+func TestPageLeavesGaps(t *testing.T) {
+	t.Parallel()
+	r := pageComparison().Results[3]
+	r.Latency[client.Failed] = latency(3, time.Second)
+	gaps := string(overTime(r, "en"))
+	if got := strings.Count(gaps, "M"); got < 6 {
+		t.Errorf("the lines begin %d times, want each of three to begin again after the gap:\n%s", got, gaps)
+	}
+	if !strings.Contains(gaps, `<td class="number">–</td>`) {
+		t.Error("the table has a number for the window without an accepted request")
+	}
+	if answers := string(answersOverTime(r, "en")); !strings.Contains(answers, "failed") {
+		t.Errorf("no line for what failed:\n%s", answers)
+	}
+}
+
+// With many modes there is no chart of all, and with none there is still a page.
+func TestPageOfManyAndNone(t *testing.T) {
+	t.Parallel()
+	c := pageComparison()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		r := c.Results[3]
+		r.Mode = name
+		c.Results = append(c.Results, r)
+	}
+	c.Summaries = loadtest.Summarize(c.Results)
+	if got := allCurves(c, "en"); got != "" {
+		t.Errorf("9 modes share a chart")
+	}
+	none := comparisonOf()
+	none.Partial = true
+	text, _ := written(t, none, "en")
+	if !strings.Contains(text, words.Say("en", "page interrupted")) {
+		t.Error("a page without runs does not say that it was interrupted")
+	}
+}

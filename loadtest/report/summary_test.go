@@ -1,0 +1,94 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+)
+
+func TestSummaryShowsTheWorst(t *testing.T) {
+	second, third := brokenRun("lua-lock", api.Exact), exactRun("lua-lock", 6*time.Millisecond)
+	second.Repetition, second.AcceptedPerSecond = 2, 100
+	third.Repetition, third.AcceptedPerSecond = 3, 1000
+	got := loadtest.Summarize([]loadtest.Result{exactRun("lua-lock", 2*time.Millisecond), second, third})
+	if len(got) != 1 {
+		t.Fatalf("%d summaries, want 1", len(got))
+	}
+	s := got[0]
+	if s.Worst != 2 || s.Verdict != audit.Broken || s.Finding != audit.Contradicted || s.Oversold != 213 {
+		t.Errorf("shows repetition %d, %s, %s, oversold %d; want the broken one", s.Worst, s.Verdict, s.Finding, s.Oversold)
+	}
+	if want := (loadtest.Spread{Median: 625, Min: 100, Max: 1000}); s.AcceptedPerSecond != want {
+		t.Errorf("accepted/s = %+v, want %+v", s.AcceptedPerSecond, want)
+	}
+	if s.P50 != 2*time.Millisecond {
+		t.Errorf("p50 = %v, want the median 2ms", s.P50)
+	}
+}
+
+// A claim to break says what can happen: seen in one run of thirty it is seen, and how often is said. A claim to be exact
+// speaks of every run. What breaks outside its claim contradicts it, however often it broke within.
+func TestRepetitionsAgainstTheClaim(t *testing.T) {
+	broken, outside := brokenRun("unsafe", "O"), brokenRun("unsafe", "O")
+	outside.Verdicts[0].Found, outside.Finding = "OL", audit.Contradicted
+	never, vacuous := nothingSeen("unsafe"), vacuousRun("unsafe")
+	vacuous.Claim = "O"
+	again := brokenRun("unsafe", "O")
+	again.Tries = 4
+	exact, wrong := exactRun("unsafe", time.Millisecond), brokenRun("unsafe", api.Exact)
+	blind := vacuousRun("unsafe")
+	tests := []struct {
+		name    string
+		runs    []loadtest.Result
+		finding audit.Finding
+		row     string
+		counts  string
+		code    int
+	}{
+		{"breaks in 27 of 30", slices.Concat(slices.Repeat([]loadtest.Result{broken}, 27), slices.Repeat([]loadtest.Result{never}, 3)),
+			audit.Confirmed, "BROKEN O 27/30", "BROKEN O 27/30, EXACT 3/30", loadtest.ExitConfirmed},
+		{"breaks once, last", []loadtest.Result{never, never, broken}, audit.Confirmed, "BROKEN O 1/3", "BROKEN O 1/3, EXACT 2/3", loadtest.ExitConfirmed},
+		{"breaks when run again", []loadtest.Result{again}, audit.Confirmed, "BROKEN O 1/4", "BROKEN O 1/4, EXACT 3/4", loadtest.ExitConfirmed},
+		{"breaks beside a vacuous run", []loadtest.Result{vacuous, broken}, audit.Confirmed, "BROKEN O 1/2", "BROKEN O 1/2, VACUOUS 1/2", loadtest.ExitConfirmed},
+		{"never breaks", []loadtest.Result{never, never, never}, audit.Contradicted, "EXACT 3/3", "EXACT 3/3", loadtest.ExitContradicted},
+		{"breaks outside its claim", []loadtest.Result{broken, outside, never}, audit.Contradicted, "BROKEN OL 2/3", "BROKEN OL 2/3, EXACT 1/3", loadtest.ExitContradicted},
+		{"is exact as claimed", []loadtest.Result{exact, exact, exact}, audit.Confirmed, "EXACT 3/3", "EXACT 3/3", loadtest.ExitConfirmed},
+		{"claims exact, broken once", []loadtest.Result{exact, wrong, exact}, audit.Contradicted, "BROKEN O 1/3", "BROKEN O 1/3, EXACT 2/3", loadtest.ExitContradicted},
+		{"claims exact, vacuous once", []loadtest.Result{exact, blind, exact}, audit.Undecided, "VACUOUS 1/3", "VACUOUS 1/3, EXACT 2/3", loadtest.ExitUndecided},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := comparisonOf(tt.runs...)
+			s := c.Summaries[0]
+			if s.Finding != tt.finding || c.ExitCode() != tt.code {
+				t.Errorf("finding %s, exit code %d, want %s, %d", s.Finding, c.ExitCode(), tt.finding, tt.code)
+			}
+			if got := rowVerdict(s, "en"); got != tt.row {
+				t.Errorf("verdict column = %q, want %q", got, tt.row)
+			}
+			if got := verdictCounts(s); got != tt.counts {
+				t.Errorf("counts = %q, want %q", got, tt.counts)
+			}
+			if tt.finding == audit.Confirmed && s.Claim != api.Exact && s.Oversold == 0 {
+				t.Errorf("the row shows oversold 0, want the counts of a run that broke")
+			}
+			for _, write := range []func(io.Writer, loadtest.Comparison) error{WriteJSON, WriteBench} {
+				var b strings.Builder
+				if err := write(&b, c); err != nil {
+					t.Fatal(err)
+				}
+				json := fmt.Sprintf("%q: %d", s.Verdict, s.Verdicts[s.Verdict])
+				if !strings.Contains(b.String(), json) && !strings.Contains(b.String(), tt.counts+"\n") {
+					t.Errorf("output has neither %s nor %q:\n%s", json, tt.counts, b.String())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,250 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/columns"
+	"lastitem/loadtest"
+	"lastitem/loadtest/words"
+)
+
+// WriteTable writes the comparison for people: a row per mode, the evidence under each broken one, then what became of
+// the claims. Where the style is too narrow for one line per mode, the columns are split into two tables, first what was
+// sold and then how it was answered, so that nothing is lost.
+func WriteTable(w io.Writer, c loadtest.Comparison, style Style) error {
+	var b strings.Builder
+	for _, p := range c.Plans {
+		writeNote(&b, planLine(p, c.Environment, style.Lang), style, "")
+	}
+	writeNote(&b, environmentLine(c.Environment, style.Lang), style, "")
+	b.WriteString("\n")
+	if len(c.Summaries) > 0 {
+		writeRows(&b, c, style)
+		b.WriteString("\n")
+	}
+	for _, text := range noiseLines(c, style.Lang) {
+		b.WriteString(style.paint(strings.Join(columns.Wrap(text, style.columns()), "\n  "), yellow) + "\n")
+	}
+	writeFindings(&b, c, style)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteFindings writes what [WriteTable] writes below its rows, for those who have seen the runs by [WriteText].
+func WriteFindings(w io.Writer, c loadtest.Comparison, style Style) error {
+	var b strings.Builder
+	writeNote(&b, environmentLine(c.Environment, style.Lang), style, "")
+	writeFindings(&b, c, style)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeRows draws the rows as one table if it fits, else as two.
+func writeRows(b *strings.Builder, c loadtest.Comparison, style Style) {
+	whole := wholeGrid(c, style.Lang)
+	if whole.width() <= style.columns() {
+		whole.write(b, style)
+		return
+	}
+	soldGrid(c, style.Lang).write(b, style)
+	b.WriteString("\n")
+	answeredGrid(c, style.Lang).write(b, style)
+}
+
+// wholeGrid is what the judge says, and beside it what the clients saw.
+func wholeGrid(c loadtest.Comparison, lang string) grid {
+	sold, answered := soldGrid(c, lang), answeredGrid(c, lang)
+	whole := grid{columns: slices.Concat(sold.columns, answered.columns[1:])}
+	for i, row := range sold.rows {
+		whole.rows = append(whole.rows, gridRow{
+			cells: slices.Concat(row.cells, answered.rows[i].cells[1:]),
+			notes: slices.Concat(row.notes, answered.rows[i].notes),
+		})
+	}
+	return whole
+}
+
+// heads makes columns of message keys, the first few aligned left.
+func heads(lang string, left int, keys ...string) []column {
+	columns := make([]column, len(keys))
+	for i, key := range keys {
+		columns[i] = column{head: words.Say(lang, "col "+key), right: i >= left}
+	}
+	return columns
+}
+
+// soldGrid is what the judge says.
+func soldGrid(c loadtest.Comparison, lang string) grid {
+	g := grid{columns: heads(lang, 3, "mode", "claim", "verdict", "stock", "sold", "oversold", "lost", "leaked")}
+	for _, s := range c.Summaries {
+		cells := []gridCell{
+			{text: rowName(s, c)},
+			{text: strings.TrimRight(words.ClaimText(lang, s.Claim)+" "+words.FindingMark(s.Finding), " "), color: findingColor(s.Finding)},
+			{text: rowVerdict(s, lang), color: verdictColor(s.Verdict)},
+		}
+		if !s.Known() {
+			for range 5 {
+				cells = append(cells, gridCell{text: "–"})
+			}
+		} else {
+			cells = append(cells,
+				gridCell{text: fmt.Sprintf("%d/%d", s.Before, s.After)},
+				gridCell{text: fmt.Sprintf("%d (%d)", s.Sold, s.Orders)},
+				badCount(s.Oversold), badCount(s.LostUpdates), badCount(s.Leaked))
+		}
+		notes := judgeNotes(s, lang)
+		if s.Extra > 0 {
+			notes = append([]string{words.Say(lang, "extra", s.Extra)}, notes...)
+		}
+		g.rows = append(g.rows, gridRow{cells: cells, notes: notes})
+	}
+	return g
+}
+
+// answeredGrid is what the clients saw.
+func answeredGrid(c loadtest.Comparison, lang string) grid {
+	g := grid{columns: heads(lang, 1, "mode", "sold out", "busy", "unknown", "accepted/s", "latency", "replicas")}
+	for _, s := range c.Summaries {
+		row := gridRow{cells: []gridCell{
+			{text: rowName(s, c)},
+			{text: strconv.Itoa(s.SoldOut)},
+			{text: strconv.Itoa(s.Busy)},
+			badCount(int64(s.Unknown)),
+			{text: rate(s.AcceptedPerSecond.Median)},
+			{text: "–"},
+			{text: shares(s.Served, c.Environment.Replicas)},
+		}}
+		if s.Accepted > 0 {
+			row.cells[5].text = millis(s.P50) + "/" + millis(s.P95) + "/" + millis(s.P99)
+		}
+		if len(s.Others) > 0 {
+			row.notes = append(row.notes, words.Say(lang, "other codes", counts(s.Others, lang)))
+		}
+		g.rows = append(g.rows, row)
+	}
+	return g
+}
+
+// rowName names a row: the mode, and its plan where there are several.
+func rowName(s loadtest.Summary, c loadtest.Comparison) string {
+	if len(c.Plans) > 1 && s.Plan != "" {
+		return s.Mode + " · " + s.Plan
+	}
+	return s.Mode
+}
+
+// rowVerdict writes the verdict; with several runs, also how many had it, as in "BROKEN O 27/30".
+func rowVerdict(s loadtest.Summary, lang string) string {
+	found := ""
+	if s.Verdict == audit.Broken {
+		found = s.Found
+	}
+	text := words.VerdictText(lang, s.Verdict, found)
+	if s.Runs > 1 && s.Verdict != "" {
+		text += fmt.Sprintf(" %d/%d", s.Verdicts[s.Verdict], s.Runs)
+	}
+	return text
+}
+
+func verdictColor(v audit.Verdict) string {
+	switch v {
+	case audit.Exact:
+		return green
+	case audit.Broken:
+		return red
+	case "":
+		return ""
+	}
+	return yellow
+}
+
+func findingColor(f audit.Finding) string {
+	switch f {
+	case audit.Contradicted:
+		return red
+	case audit.Undecided:
+		return yellow
+	}
+	return ""
+}
+
+// badCount is a number that should be zero.
+func badCount(n int64) gridCell {
+	c := gridCell{text: strconv.FormatInt(n, 10)}
+	if n != 0 {
+		c.color = red
+	}
+	return c
+}
+
+// millis writes a duration in milliseconds, finer below one and without decimals from a hundred on.
+func millis(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case ms < 1:
+		return strconv.FormatFloat(ms, 'f', 2, 64)
+	case ms < 100:
+		return strconv.FormatFloat(ms, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(ms, 'f', 0, 64)
+}
+
+// rate writes a number per second, with a decimal below ten.
+func rate(perSecond float64) string {
+	if perSecond > 0 && perSecond < 10 {
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(perSecond, 'f', 0, 64)
+}
+
+// shares writes which part each replica answered, as "33/34/33%", in the order of their names; a replica that was
+// expected and never answered is a 0.
+func shares(served map[string]int, replicas int) string {
+	total := 0
+	for _, n := range served {
+		total += n
+	}
+	if total == 0 {
+		return "–"
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		parts = append(parts, strconv.Itoa(int(math.Round(100*float64(served[name])/float64(total)))))
+	}
+	for len(parts) < replicas {
+		parts = append(parts, "0")
+	}
+	return strings.Join(parts, "/") + "%"
+}
+
+// counts writes "lock_busy 12, timeout 3", the most frequent first.
+func counts(n map[string]int, lang string) string {
+	names := slices.SortedFunc(maps.Keys(n), func(a, b string) int {
+		if n[a] != n[b] {
+			return n[b] - n[a]
+		}
+		return strings.Compare(a, b)
+	})
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%s %d", name, n[name])
+	}
+	return strings.Join(parts, words.Say(lang, "list sep"))
+}
+
+// environmentLine writes the environment on one line.
+func environmentLine(e loadtest.Environment, lang string) string {
+	cpu := e.CPU
+	if cpu == "" {
+		cpu = "CPU"
+	}
+	return words.Say(lang, "report environment", e.Go, e.OS, e.Arch, cpu, e.CPUs, e.GOMAXPROCS, e.Version)
+}

@@ -1,0 +1,141 @@
+package report
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/columns"
+
+	"lastitem/internal/api"
+	"lastitem/loadtest"
+)
+
+func TestWriteTable(t *testing.T) {
+	confirmed := comparisonOf(baselineRun(), brokenRun("unsafe", "O"), exactRun("lua-lock", 12*time.Millisecond))
+	two := exactRun("lua-lock", 20*time.Millisecond)
+	two.Repetition, two.AcceptedPerSecond = 2, 400
+	repeated := comparisonOf(exactRun("lua-lock", 12*time.Millisecond), brokenRun("unsafe", "O"), two)
+	repeated.Partial = true
+	late, never := brokenRun("setnx-finally", "O"), nothingSeen("unsafe")
+	late.Tries, never.Tries = 2, 5
+	blind := vacuousRun("unread")
+	blind.Verdicts = []audit.Report{{Verdict: audit.Inconclusive, Missing: []string{"the ledger could not be read"}}}
+	tests := []struct {
+		name  string
+		c     loadtest.Comparison
+		style Style
+	}{
+		{"table_wide_en", fullComparison(), Style{Lang: "en", Width: 180}},
+		{"table_wide_zh", fullComparison(), Style{Lang: "zh", Width: 180}},
+		{"table_narrow_en", fullComparison(), Style{Lang: "en", Width: 100}},
+		{"table_narrow_zh", fullComparison(), Style{Lang: "zh", Width: 100}},
+		{"table_color", confirmed, Style{Lang: "en", Color: true}},
+		{"table_repeated", repeated, Style{Lang: "en"}},
+		{"table_inconclusive", comparisonOf(blind), Style{Lang: "en"}},
+		{"table_tries_en", comparisonOf(late, never), Style{Lang: "en"}},
+		{"table_tries_zh", comparisonOf(late, never), Style{Lang: "zh"}},
+		{"table_empty", loadtest.Comparison{Skipped: []loadtest.SkippedMode{{Mode: "x", Why: "needs mysql"}}}, Style{Lang: "en"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var b strings.Builder
+			if err := WriteTable(&b, tt.c, tt.style); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.name+".txt", b.String())
+			for line := range strings.Lines(b.String()) {
+				if w := columns.Width(stripColor(strings.TrimSuffix(line, "\n"))); w > tt.style.columns() {
+					t.Errorf("line takes %d columns of %d: %s", w, tt.style.columns(), line)
+				}
+			}
+		})
+	}
+}
+
+var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func stripColor(s string) string { return ansi.ReplaceAllString(s, "") }
+
+// Colour must not carry anything that the text does not, nor move it.
+func TestTableColorOnlyAdds(t *testing.T) {
+	var plain, colored strings.Builder
+	if err := WriteTable(&plain, fullComparison(), Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTable(&colored, fullComparison(), Style{Color: true}); err != nil {
+		t.Fatal(err)
+	}
+	if plain.String() == colored.String() {
+		t.Error("Color: true has no colour")
+	}
+	var bare []string
+	for line := range strings.SplitSeq(stripColor(colored.String()), "\n") {
+		bare = append(bare, strings.TrimRight(line, " "))
+	}
+	if got := strings.Join(bare, "\n"); got != plain.String() {
+		t.Errorf("coloured table without its colours = %s, want %s", got, plain.String())
+	}
+}
+
+func TestShares(t *testing.T) {
+	tests := []struct {
+		served   map[string]int
+		replicas int
+		want     string
+	}{
+		{map[string]int{"1": 250, "2": 250, "3": 250}, 3, "33/33/33%"},
+		{map[string]int{"b": 1, "a": 3}, 0, "75/25%"},
+		{map[string]int{"1": 750}, 3, "100/0/0%"},
+		{nil, 3, "–"},
+	}
+	for _, tt := range tests {
+		if got := shares(tt.served, tt.replicas); got != tt.want {
+			t.Errorf("shares(%v, %d) = %q, want %q", tt.served, tt.replicas, got, tt.want)
+		}
+	}
+}
+
+func TestMillis(t *testing.T) {
+	tests := map[time.Duration]string{
+		0: "0.00", 50 * time.Microsecond: "0.05", 999 * time.Microsecond: "1.00", 12340 * time.Microsecond: "12.3", 1203 * time.Millisecond: "1203",
+	}
+	for d, want := range tests {
+		if got := millis(d); got != want {
+			t.Errorf("millis(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+// A run that does not count is named, with the reason.
+func TestDiscountedRunIsShown(t *testing.T) {
+	r := exactRun("m", time.Millisecond)
+	r.Discounted = "11 of 1001 were dropped"
+	var b strings.Builder
+	if err := WriteTable(&b, comparisonOf(r), Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "does not count: m, repetition 1: " + r.Discounted; !strings.Contains(b.String(), want) {
+		t.Errorf("the table has no %q:\n%s", want, b.String())
+	}
+}
+
+// The log of a run that failed, or was not confirmed, is printed under it.
+func TestLogUnderARow(t *testing.T) {
+	wrong := brokenRun("mutex", api.Exact)
+	wrong.Log = []string{"replica 1: panic"}
+	c := comparisonOf(wrong)
+	c.Failed = []loadtest.FailedRun{{Mode: "unsafe", Repetition: 1, Why: "no", Log: []string{"replica 2: redis: OOM command not allowed"}}}
+	var table, text strings.Builder
+	if err := errors.Join(WriteTable(&table, c, Style{}), WriteJSON(&text, c)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"replica 2: redis: OOM command not allowed", "replica 1: panic"} {
+		if !strings.Contains(table.String(), "\n  "+want) || !strings.Contains(text.String(), want) {
+			t.Errorf("table or JSON lacks %q:\n%s", want, table.String())
+		}
+	}
+}

@@ -1,0 +1,123 @@
+import { css } from "./dom.js";
+import { number } from "./i18n.js";
+
+/* global uPlot */
+
+const height = 168;
+
+// Chart is one uPlot with the colours of the theme. It is made again when they change, or when its box does.
+export class Chart {
+  constructor(box, make) {
+    this.box = box;
+    this.make = make;
+    this.data = null;
+    new ResizeObserver(() => {
+      if (this.plot && box.clientWidth > 0 && box.clientWidth !== this.plot.width) this.plot.setSize({ width: box.clientWidth, height });
+    }).observe(box);
+  }
+
+  draw(data) {
+    this.data = data;
+    if (this.box.clientWidth === 0) return;
+    if (!this.plot) this.plot = new uPlot({ ...this.make(), width: this.box.clientWidth, height }, data, this.box);
+    else this.plot.setData(data);
+  }
+
+  again() {
+    this.plot?.destroy();
+    this.plot = null;
+    if (this.data) this.draw(this.data);
+  }
+}
+
+const font = () => `12px ${getComputedStyle(document.body).fontFamily}`;
+
+function axes(unit = "") {
+  const axis = {
+    stroke: css("--ink-soft"), font: font(), ticks: { show: false }, grid: { stroke: css("--line"), width: 1 },
+  };
+  return [
+    { ...axis, grid: { show: false }, space: 64, size: 28, values: (_, ticks) => ticks.map((v) => `${number(v, 2)} s`) },
+    { ...axis, size: 52, space: 34, values: (_, ticks) => ticks.map((v) => number(v, 2) + unit) },
+  ];
+}
+
+function options(series, more = {}) {
+  return {
+    padding: [8, 12, 0, 0], legend: { show: false }, cursor: { show: false }, select: { show: false },
+    scales: { x: { time: false }, y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, max ?? 1) * 1.06] } },
+    axes: axes(), series: [{}, ...series], ...more,
+  };
+}
+
+const line = (color, more = {}) => ({ stroke: css(color), width: 2, points: { show: false }, spanGaps: true, ...more });
+
+// stock falls; what lies below zero is shaded.
+export const stockChart = (box) => new Chart(box, () => options([line("--accent", { fill: css("--accent-wash") })], {
+  hooks: {
+    drawClear: [(u) => {
+      const zero = u.valToPos(0, "y", true);
+      const bottom = u.bbox.top + u.bbox.height;
+      if (zero >= bottom) return;
+      u.ctx.save();
+      u.ctx.fillStyle = css("--bad-wash");
+      u.ctx.fillRect(u.bbox.left, zero, u.bbox.width, bottom - zero);
+      u.ctx.restore();
+    }],
+  },
+}));
+
+// orders against the stock there was: the gap above it is filled.
+export const ordersChart = (box) => new Chart(box, () => options([
+  line("--ink", {}),
+  line("--ink-soft", { dash: [4, 4], width: 1.5 }),
+  { stroke: "transparent", width: 0, points: { show: false } },
+], { bands: [{ series: [1, 3], fill: css("--bad-fill"), dir: -1 }] }));
+
+export const rateChart = (box) => new Chart(box, () => options([
+  line("--accent", { fill: css("--accent-wash") }), line("--ink-soft", { dash: [3, 3], width: 1.5 }),
+]));
+
+export const lockChart = (box) => new Chart(box, () => options([
+  line("--ink-faint", { width: 1 }), line("--warm"), line("--accent"),
+]));
+
+const maxPoints = 160;
+
+// series turns the bins into the data of the four charts. Many bins are put together for the rates, which would only flicker.
+export function series(model, initial) {
+  const { width } = model;
+  const began = model.bins.findIndex((b) => b[0] + b[1] + b[2] > 0); // before the load its client looks how busy the machine is
+  const bins = began > 0 ? model.bins.slice(began) : model.bins;
+  const xs = [], left = [], sold = [], was = [], capped = [];
+  let [total, remaining] = [0, initial];
+  xs.push(0); left.push(initial); sold.push(0); was.push(initial); capped.push(0);
+  bins.forEach((b, i) => {
+    total += b[0];
+    if (b[3] !== null) remaining = b[3];
+    xs.push(((i + 1) * width) / 1000);
+    left.push(remaining);
+    sold.push(total);
+    was.push(initial);
+    capped.push(Math.min(total, initial));
+  });
+  const group = Math.max(1, Math.ceil(bins.length / maxPoints), Math.ceil(40 / width));
+  const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [];
+  for (let i = 0; i < bins.length; i += group) {
+    const part = bins.slice(i, i + group);
+    const sum = (k) => part.reduce((s, b) => s + b[k], 0);
+    const locks = part.filter((b) => b[4] !== null);
+    const mean = (k) => (locks.length ? locks.reduce((s, b) => s + b[k], 0) / locks.length / 1000 : null);
+    const seconds = (part.length * width) / 1000;
+    times.push(((i + part.length) * width) / 1000);
+    accepted.push(sum(0) / seconds);
+    refused.push(sum(1) / seconds);
+    wait.push(mean(4));
+    hold.push(mean(5));
+    longest.push(locks.length ? Math.max(...locks.map((b) => b[6])) / 1000 : null);
+  }
+  return {
+    stock: [xs, left], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
+    locks: wait.some((v) => v !== null),
+  };
+}

@@ -1,0 +1,143 @@
+import { keep, kept, numbers, picker } from "./controls.js";
+import { el, replace } from "./dom.js";
+import { duration, lang, number, t } from "./i18n.js";
+import { post, remove } from "./stream.js";
+import { sentences, tone, worst } from "./verdict.js";
+
+const usual = ["unsafe", "mutex", "setnx-ttl", "lua-lock", "handoff", "redis-lua", "sql-for-update", "sql-version", "sql-atomic", "lease-seq", "queue"];
+
+// The columns of the table: the words of the head, what to sort by, and which end comes first.
+const columns = [
+  { key: "mode", of: (r) => r.order, up: true },
+  { key: "verdictColumn", of: (r) => ["bad", "unsure", "good", "none"].indexOf(r.tone), up: true },
+  { key: "sold", of: (r) => r.verdict?.sold ?? -1 },
+  { key: "rateColumn", of: (r) => r.result.accepted_per_second },
+  { key: "p50", of: (r) => r.accepted.p50_ns ?? Infinity, up: true },
+  { key: "p99", of: (r) => r.accepted.p99_ns ?? Infinity, up: true },
+];
+
+// CompareView is the page that runs several modes with the same load, one after the other.
+export class CompareView {
+  constructor(app) {
+    this.app = app;
+    this.form = { modes: usual, replicas: 0, clients: 40, stock: 500, ...kept("compare") };
+    this.sort = { key: "mode", up: true };
+  }
+
+  show(main) {
+    const { modes, replicas } = this.app.state;
+    const here = (names) => names.filter((n) => modes.some((m) => m.name === n && m.available));
+    this.form.modes = here(this.form.modes);
+    this.form.replicas = Math.min(this.form.replicas || replicas.length, replicas.length);
+    this.button = el("button", { type: "submit", class: "go" });
+    this.message = el("p", { class: "message", role: "alert" });
+    const choose = (names) => { this.form.modes = here(names); this.keep(); this.show(main); };
+    const quick = el("div", { class: "quick" },
+      [["someModes", usual], ["allModes", modes.map((m) => m.name)], ["noModes", []]].map(([word, names]) =>
+        el("button", { type: "button", class: "quiet", click: () => choose(names) }, t(word))));
+    this.stage = el("div", { class: "stage" });
+    replace(main, el("div", { class: "run" },
+      el("form", { class: "controls tall", submit: (e) => this.submit(e) }, el("h1", { class: "hidden" }, t("compare")),
+        picker(modes, { several: true, chosen: this.form.modes, more: quick, change: (name, on) => this.choose(name, on) }),
+        numbers(this.form, replicas.length, () => this.keep()), this.button, this.message),
+      this.stage));
+    this.head = el("section", { class: "verdict is-none", "aria-live": "polite" });
+    this.table = el("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": t("compareTitle") });
+    this.empty = el("section", { class: "empty" }, el("h2", {}, t("compareTitle")), el("p", {}, t("compareText")));
+    this.drawn = "";
+    this.update();
+  }
+
+  choose(name, on) {
+    this.form.modes = this.app.state.modes.map((m) => m.name).filter((n) => (n === name ? on : this.form.modes.includes(n)));
+    this.keep();
+    this.update();
+  }
+
+  keep() {
+    keep("compare", this.form);
+  }
+
+  async submit(e) {
+    e.preventDefault();
+    this.message.textContent = "";
+    this.button.disabled = true;
+    try {
+      if (this.app.model.running) await remove("runs");
+      else await post("runs", { ...this.form, lang: lang() });
+      if (this.stage.offsetTop > this.button.offsetTop) this.stage.scrollIntoView({ block: "start" }); // one column
+    } catch (err) {
+      this.message.textContent = err.message;
+    }
+    this.update();
+  }
+
+  update() {
+    const { model } = this.app, { run } = model;
+    this.button.textContent = model.running ? t("stop") : t("startSeveral", { n: number(this.form.modes.length) });
+    this.button.disabled = !model.running && this.form.modes.length === 0;
+    this.button.classList.toggle("stop", model.running);
+    const mine = run && (run.spec.modes.length > 1 || run.results.length > 0);
+    const state = mine ? `${run.id}/${run.state}/${run.results.length}/${run.step.mode}/${run.step.phase}/${Math.round(run.step.done * 20)}/${this.sort.key}${this.sort.up}` : "none";
+    if (state === this.drawn) return;
+    this.drawn = state;
+    if (!mine) {
+      replace(this.stage, this.empty);
+      return;
+    }
+    if (this.stage.firstChild?.firstChild !== this.head) replace(this.stage, el("div", { class: "content" }, this.head, this.table));
+    this.drawHead(run);
+    this.drawTable(run);
+  }
+
+  drawHead(run) {
+    const rows = rowsOf(run), exact = rows.filter((r) => r.tone === "good").length, broken = rows.filter((r) => r.tone === "bad").length;
+    const says = t("compared", { n: number(run.results.length), of: number(run.spec.modes.length), exact: number(exact), broken: number(broken) });
+    const now = run.state === "running" ? `${run.step.mode}: ${run.step.phase ? t(`phase_${run.step.phase}`) : t("starting")} …`
+      : run.state === "stopped" ? t("stopped") : run.state === "failed" ? t("failed", { why: run.error ?? "" }) : "";
+    const bar = run.state === "running" && el("progress", { max: "1", "aria-label": t("running") });
+    if (bar) bar.value = (run.results.length + (run.step.done ?? 0)) / run.spec.modes.length;
+    this.head.dataset.run = run.id;
+    replace(this.head, el("p", { class: "verdict-line" }, says), now && el("p", { class: "verdict-more" }, now), bar);
+  }
+
+  drawTable(run) {
+    const rows = rowsOf(run);
+    const column = columns.find((c) => c.key === this.sort.key);
+    rows.sort((a, b) => (column.of(a) - column.of(b)) * (this.sort.up ? 1 : -1) || a.order - b.order);
+    const fastest = Math.max(1, ...rows.map((r) => r.result.accepted_per_second));
+    const focused = document.activeElement?.dataset?.sort;
+    replace(this.table, rows.length > 0 && el("table", { class: "compare" },
+      el("caption", { class: "hidden" }, t("compareTitle")),
+      el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", "aria-sort": c.key !== this.sort.key ? "none" : this.sort.up ? "ascending" : "descending" },
+        el("button", { type: "button", class: "sort", "data-sort": c.key, click: () => this.by(c) }, t(c.key), el("span", { "aria-hidden": "true" }, c.key !== this.sort.key ? "" : this.sort.up ? " ↑" : " ↓")))))),
+      el("tbody", {}, rows.map((r) => this.row(r, fastest)))),
+    run.results.filter((r) => !r.result).map((r) => el("p", { class: "note" }, `${r.mode}: ${r.error ?? ""}`)));
+    if (focused) this.table.querySelector(`[data-sort="${focused}"]`)?.focus();
+  }
+
+  by(column) {
+    this.sort = { key: column.key, up: this.sort.key === column.key ? !this.sort.up : Boolean(column.up) };
+    this.update();
+  }
+
+  row(r, fastest) {
+    const bar = el("span", { class: "bar" });
+    bar.style.width = `${Math.max(1, (100 * r.result.accepted_per_second) / fastest)}%`;
+    const time = (ns) => el("td", { class: "num" }, r.accepted.count > 0 ? duration(ns) : "–");
+    return el("tr", {},
+      el("th", { scope: "row" }, el("a", { href: `#/run/${r.mode}` }, el("code", {}, r.mode))),
+      el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, sentences(r.result)[0]),
+        r.result.finding === "contradicted" && el("strong", { class: "note" }, ` ${t("contradicted")}`)),
+      el("td", { class: "num" }, r.verdict ? t("soldOf", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–"),
+      el("td", { class: "rate" }, el("span", { class: "rate-number" }, number(r.result.accepted_per_second)), el("span", { class: "bars", "aria-hidden": "true" }, bar)),
+      time(r.accepted.p50_ns), time(r.accepted.p99_ns));
+  }
+}
+
+// rowsOf are the modes that have a result.
+function rowsOf(run) {
+  return run.results.filter((s) => s.result).map((s) => ({
+    order: s.index, mode: s.mode, result: s.result, verdict: worst(s.result), tone: tone(s.result), accepted: s.result.latency?.accepted ?? {},
+  }));
+}

@@ -1,0 +1,64 @@
+import { el, replace } from "./dom.js";
+import { both, t } from "./i18n.js";
+
+// The hazards, as the ladder of the claims has them.
+export const ladder = ["threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write"];
+
+const breaks = (outcome) => /[OLDXA]/.test(outcome ?? "");
+
+// standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but a retry.
+export function standing(m) {
+  if (m.baseline) return "none";
+  const claims = Object.values(m.claims ?? {});
+  if (claims.some((c) => breaks(c.threads) || breaks(c.replicas))) return "bad";
+  if (claims.some((c) => ladder.some((h) => h !== "retry" && breaks(c[h])))) return "part";
+  return "good";
+}
+
+// picker lists the modes with a filter: one can be chosen, or several.
+export function picker(modes, { several, chosen, change, more }) {
+  const list = el("div", { class: "modes", role: several ? "group" : "radiogroup", "aria-label": t(several ? "modes" : "mode") });
+  const none = el("p", { class: "soft", hidden: true }, t("noMode"));
+  const rows = modes.map((m) => {
+    const input = el("input", { type: several ? "checkbox" : "radio", name: "mode", value: m.name, checked: chosen.includes(m.name), disabled: !m.available,
+      change: () => change(m.name, input.checked) });
+    const row = el("label", { class: `mode ${m.available ? "" : "off"}`, title: m.available ? both(m.title) : `${t("unavailable")}: ${m.why ?? ""}` },
+      input, el("span", { class: several ? "check" : `dot ${standing(m)}`, "aria-hidden": "true" }), el("span", { class: "mode-name" }, m.name),
+      several && el("span", { class: `dot ${standing(m)}`, "aria-hidden": "true" }));
+    row.words = `${m.name} ${m.title.en} ${m.title.zh}`.toLowerCase();
+    return row;
+  });
+  replace(list, rows, none);
+  const filter = el("input", { type: "search", placeholder: t("filter"), "aria-label": t("filter"), input: () => {
+    const wanted = filter.value.trim().toLowerCase();
+    for (const row of rows) row.hidden = !row.words.includes(wanted);
+    none.hidden = rows.some((r) => !r.hidden);
+  } });
+  queueMicrotask(() => {
+    const row = list.querySelector("input:checked")?.closest("label");
+    if (row) list.scrollTop = row.offsetTop - list.offsetTop - 60;
+  });
+  return el("fieldset", { class: "picker" }, el("legend", {}, t(several ? "modes" : "mode")), filter, more, list);
+}
+
+// numbers are the fields of a form for replicas, clients and stock.
+export function numbers(form, replicas, keep) {
+  const field = (name, min, max) => {
+    const input = el("input", { type: "number", id: `f-${name}`, min: String(min), max: String(max), required: true, inputmode: "numeric",
+      input: () => { form[name] = Number(input.value); keep(); } });
+    input.value = String(form[name]);
+    return el("div", { class: "field" }, el("label", { for: `f-${name}` }, t(name)), input);
+  };
+  return el("div", { class: "numbers" }, field("replicas", 1, replicas), field("clients", 1, 500), field("stock", 1, 100000));
+}
+
+// kept is a form as it was left, in this tab.
+export function kept(name) {
+  try {
+    return JSON.parse(sessionStorage.getItem(`lastitem.${name}`)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+export const keep = (name, form) => sessionStorage.setItem(`lastitem.${name}`, JSON.stringify(form));

@@ -1,0 +1,156 @@
+import { el, replace } from "./dom.js";
+import { addWords, lang, number, t } from "./i18n.js";
+import { get } from "./stream.js";
+import { words } from "./words-read.js";
+
+addWords(words);
+
+const firstPage = "locks", mostHits = 30;
+
+// ReadView shows the documentation: #/read/modes/lua-lock~what-breaks-it is a heading of a page.
+export class ReadView {
+  constructor(app) {
+    this.app = app;
+    this.query = "";
+  }
+
+  async show(main, asked) {
+    const wanted = location.hash;
+    if (this.lang !== lang()) {
+      this.list = await get(`pages?lang=${lang()}`);
+      this.lang = lang();
+    }
+    if (location.hash !== wanted) return; // the reader has gone on
+    if (!this.side?.isConnected || this.sideLang !== this.lang) this.build(main);
+    const [name, anchor] = (asked || firstPage).split("~");
+    await this.open(name, anchor);
+  }
+
+  update() {}
+
+  build(main) {
+    this.sideLang = this.lang;
+    this.name = null;
+    const search = el("input", { type: "search", id: "r-search", value: this.query, autocomplete: "off", placeholder: t("searchAll"), "aria-label": t("searchAll"), input: () => this.find(search.value) });
+    const groups = [...new Set(this.list.map((p) => p.group))];
+    this.links = new Map();
+    const link = (p) => {
+      const a = el("a", { href: `#/read/${p.name}` }, p.group === "modes" ? el("code", {}, p.name.slice("modes/".length)) : p.title);
+      this.links.set(p.name, a);
+      return el("li", {}, a);
+    };
+    this.nav = el("nav", { class: "pages", "aria-label": t("pages") }, groups.map((g) => [el("h2", { class: "eyebrow" }, t(`g_${g}`)), el("ul", {}, this.list.filter((p) => p.group === g).map(link))]));
+    this.side = el("div", { class: "controls reading" }, search, this.nav);
+    this.stage = el("div", { class: "stage" });
+    replace(main, el("div", { class: "run read" }, this.side, this.stage));
+  }
+
+  async open(name, anchor) {
+    const wanted = location.hash;
+    if (this.name !== name) {
+      let page;
+      try {
+        page = await get(`pages/${name}?lang=${lang()}`);
+      } catch {
+        page = null;
+      }
+      if (location.hash !== wanted) return;
+      this.name = name;
+      this.draw(page);
+      for (const [n, a] of this.links) a.toggleAttribute("aria-current", n === name);
+      const current = this.links.get(name);
+      if (current) this.nav.scrollTop = current.offsetTop - this.nav.offsetTop - 80;
+    } else if (this.query) this.draw(this.page);
+    const target = anchor && document.getElementById(anchor);
+    if (target) target.scrollIntoView();
+    else scrollTo(0, 0);
+  }
+
+  // draw shows a page beside the button of its mode.
+  draw(page) {
+    this.page = page;
+    this.query = "";
+    this.side.querySelector("input").value = "";
+    if (!page) {
+      replace(this.stage, el("p", { class: "soft" }, t("noPage")));
+      return;
+    }
+    const mode = page.name.startsWith("modes/") && this.app.state.modes.find((m) => `modes/${m.name}` === page.name);
+    const article = el("article", { class: "prose", lang: page.lang === "zh" ? "zh-CN" : "en" }, nodesOf(page.html));
+    mend(article);
+    replace(this.stage,
+      mode && el("p", { class: "page-tools" }, el("a", { class: "go small-go", href: `#/run/${mode.name}` }, t("runThis", { mode: mode.name })),
+        !mode.baseline && el("a", { href: firstBroken(mode) }, t("inMatrix"))),
+      page.lang !== lang() && el("p", { class: "note" }, t("onlyEnglish")), article);
+  }
+
+  // find searches all pages, a moment after the last key.
+  find(text) {
+    this.query = text.trim();
+    clearTimeout(this.waiting);
+    if (!this.query) {
+      this.draw(this.page);
+      return;
+    }
+    this.waiting = setTimeout(async () => {
+      const asked = this.query;
+      const hits = await get(`search?${new URLSearchParams({ q: asked, lang: lang() })}`);
+      if (asked === this.query) this.drawHits(asked, hits);
+    }, 150);
+  }
+
+  drawHits(q, hits) {
+    const says = hits.length === 0 ? "noHits" : hits.length >= mostHits ? "mostHits" : "hits";
+    replace(this.stage, el("p", { class: "soft", role: "status" }, t(says, { n: number(hits.length), q })),
+      el("ol", { class: "hits" }, hits.map((h) => el("li", {},
+        el("a", { href: `#/read/${h.page}${h.anchor ? `~${h.anchor}` : ""}`, click: (e) => this.follow(e, h) }, h.title, h.heading !== h.title && el("span", { class: "soft" }, ` › ${h.heading}`)),
+        el("p", {}, h.before, h.match && el("mark", {}, h.match), h.after)))));
+  }
+
+  // follow opens a hit also where the address stays the same.
+  follow(e, h) {
+    if (new URL(e.currentTarget.href).hash !== location.hash) return;
+    e.preventDefault();
+    this.draw(this.page);
+    document.getElementById(h.anchor)?.scrollIntoView();
+  }
+}
+
+// nodesOf makes nodes of a page's HTML. It comes from the Markdown in the binary, whose raw HTML the server leaves out.
+function nodesOf(html) {
+  return [...new DOMParser().parseFromString(html, "text/html").body.childNodes].map((n) => document.adoptNode(n));
+}
+
+// mend puts what Markdown cannot say into a page: tables that scroll by themselves, and names of pictures.
+function mend(article) {
+  for (const table of article.querySelectorAll("table")) {
+    const box = el("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": [...table.querySelectorAll("th")].slice(0, 3).map((th) => th.textContent).join(", ") });
+    table.replaceWith(box);
+    box.append(table);
+  }
+  // The link to the page in the other language is the switch of the language.
+  for (const a of article.querySelectorAll("a")) {
+    if (/^(中文|English)$/.test(a.textContent)) a.addEventListener("click", (e) => { e.preventDefault(); document.getElementById("lang").click(); });
+  }
+  for (const th of article.querySelectorAll("th")) if (!th.textContent.trim()) th.replaceWith(el("td"));
+  for (const figure of article.querySelectorAll(".diagram")) {
+    const heading = before(figure);
+    figure.querySelector("img")?.setAttribute("alt", `${t("diagram")}: ${heading}`);
+    figure.querySelector("details")?.prepend(el("summary", {}, t("diagramSource")));
+    if (figure.classList.contains("is-source")) figure.prepend(el("p", { class: "note" }, t("notDrawn")));
+  }
+}
+
+// before is the heading that something stands under.
+function before(node) {
+  for (let n = node.previousElementSibling; n; n = n.previousElementSibling) if (/^H\d$/.test(n.tagName)) return n.textContent;
+  return "";
+}
+
+// firstBroken leads to the row of a mode in the matrix: to the first cell that breaks it, or to all.
+function firstBroken(mode) {
+  for (const [store, row] of Object.entries(mode.claims ?? {})) {
+    for (const [hazard, outcome] of Object.entries(row)) if (/^[OLDXA]/.test(outcome)) return `#/matrix/${mode.name}/${store}/${hazard}/${outcome[0]}`;
+  }
+  return "#/matrix";
+}

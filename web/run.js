@@ -1,0 +1,265 @@
+import { lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
+import { keep, kept, ladder, numbers, picker } from "./controls.js";
+import { el, replace } from "./dom.js";
+import { both, lang, number, t } from "./i18n.js";
+import { post, remove } from "./stream.js";
+import { Timeline, timeLabel } from "./timeline.js";
+import { details, sentences, tone } from "./verdict.js";
+
+// RunView is the page that runs one mode.
+export class RunView {
+  constructor(app) {
+    this.app = app;
+    this.form = { mode: "unsafe", replicas: 0, clients: 40, stock: 1000, ...kept("form") };
+  }
+
+  // show builds the page; asked is a mode from the address.
+  show(main, asked) {
+    const { modes, replicas } = this.app.state;
+    if (asked && modes.some((m) => m.name === asked)) this.form.mode = asked;
+    if (!modes.some((m) => m.name === this.form.mode)) this.form.mode = modes[0].name;
+    this.form.replicas = Math.min(this.form.replicas || replicas.length, replicas.length);
+    this.chosen = el("section", { class: "chosen", "aria-live": "polite" });
+    this.button = el("button", { type: "submit", class: "go" });
+    this.message = el("p", { class: "message", role: "alert" });
+    const form = el("form", { class: "controls", submit: (e) => this.submit(e) }, el("h1", { class: "hidden" }, t("run")),
+      picker(modes, { chosen: [this.form.mode], change: (name) => { this.form.mode = name; this.keep(); this.describe(); } }), this.chosen,
+      numbers(this.form, replicas.length, () => this.keep()),
+      this.button, this.message,
+      el("details", { class: "stack" }, el("summary", {}, t("stack")), el("ul", {}, this.app.state.stack.map((s) => el("li", {}, s)))));
+    this.stage = el("div", { class: "stage" });
+    replace(main, el("div", { class: "run" }, form, this.stage));
+    this.build();
+    this.describe();
+    this.update();
+  }
+
+  keep() {
+    keep("form", this.form);
+  }
+
+  get mode() {
+    return this.app.state.modes.find((m) => m.name === this.form.mode);
+  }
+
+  // describe tells about the chosen mode.
+  describe() {
+    const m = this.mode;
+    const broken = new Map();
+    for (const row of Object.values(m.claims ?? {})) {
+      for (const [hazard, outcome] of Object.entries(row)) {
+        if (/[OLDXA]/.test(outcome)) broken.set(hazard, [...new Set([...(broken.get(hazard) ?? ""), ...outcome])].join(""));
+      }
+    }
+    const store = m.stores[0];
+    replace(this.chosen,
+      el("h2", { class: "mode-title" }, both(m.title)),
+      m.baseline ? el("p", { class: "soft" }, t("baseline")) : [
+        el("ul", { class: "claims", "aria-label": t("claims") }, ladder.map((h) => claim(h, m.claims?.[store]?.[h] ?? ""))),
+        el("p", { class: "breaks" }, el("span", { class: "soft" }, `${t("breaks")}: `),
+          broken.size === 0 ? t("nothingBreaks")
+            : [...broken].map(([h, o]) => `${t(`h_${h}`)} (${[...o].map((l) => t(l)).join(lang() === "zh" ? "、" : ", ")})`).join(lang() === "zh" ? "；" : "; ")),
+      ],
+      el("p", { class: "breaks" }, el("a", { href: `#/read/modes/${m.name}` }, t("essay"))));
+    if (!this.app.model.run) this.update();
+  }
+
+  build() {
+    this.verdict = el("section", { class: "verdict", "aria-live": "polite" });
+    const figure = (name) => {
+      const value = el("span", { class: "figure-value" }, "–"), note = el("span", { class: "figure-note" });
+      return { box: el("div", { class: `figure figure-${name}` }, el("span", { class: "figure-name" }, t(name)), value, note), value, note };
+    };
+    this.figures = { left: figure("left"), sold: figure("sold"), refused: figure("refused"), overlaps: figure("overlaps") };
+    const chart = (name, legend) => {
+      const box = el("div", { class: "plot", role: "img", "aria-label": t(name) });
+      return { box, section: el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, t(name)), legend), box) };
+    };
+    const key = (name, cls) => el("span", { class: `key ${cls}` }, t(name));
+    const stock = chart("chartStock"), orders = chart("chartOrders", [key("soldSeries", "k-ink"), key("thereWas", "k-dash"), key("over", "k-bad")]),
+      rate = chart("chartRate", [key("accepted", "k-accent"), key("refused", "k-dash")]),
+      lock = chart("chartLock", [key("wait", "k-warm"), key("hold", "k-accent"), key("longest", "k-faint")]);
+    this.noLock = el("p", { class: "soft over-plot", hidden: true }, t("noLock"));
+    lock.section.append(this.noLock);
+    this.plots = { chartStock: stock.box, chartOrders: orders.box };
+    this.charts = { stock: stockChart(stock.box), orders: ordersChart(orders.box), rate: rateChart(rate.box), lock: lockChart(lock.box) };
+    const canvas = el("canvas", { class: "lanes", tabindex: "0", role: "img" });
+    this.timeline = new Timeline(canvas);
+    const tool = (text, act) => el("button", { type: "button", class: "quiet", click: act }, text);
+    this.lanesNote = el("p", { class: "soft lanes-note" });
+    this.tools = el("div", { class: "timeline-tools" },
+      tool(t("firstOverlap"), () => this.toFirstOverlap()), tool("←", () => this.timeline.move(-0.3)), tool("→", () => this.timeline.move(0.3)),
+      tool("−", () => this.timeline.zoom(1.7)), tool("+", () => this.timeline.zoom(0.6)), tool(t("all"), () => this.timeline.all()));
+    this.table = el("div", { class: "pairs" });
+    this.content = el("div", { class: "content" },
+      this.verdict,
+      el("section", { class: "figures" }, Object.values(this.figures).map((f) => f.box)),
+      el("section", { class: "charts" }, orders.section, stock.section, rate.section, lock.section),
+      el("section", { class: "timeline" },
+        el("header", {}, el("h2", {}, t("timeline")), this.tools),
+        this.lanesNote, canvas, this.table));
+    const labels = [t("firstOverlap"), t("earlierButton"), t("laterButton"), t("zoomOut"), t("zoomIn"), t("all")];
+    [...this.tools.children].forEach((b, i) => b.setAttribute("aria-label", labels[i]));
+    this.empty = el("section", { class: "empty" }, el("h2", {}, t("emptyTitle")), el("p", {}, t("emptyText", { clients: number(this.form.clients) })));
+    this.seen = -1;
+    this.pairsSeen = "";
+    this.verdictSeen = null;
+  }
+
+  toFirstOverlap() {
+    const p = this.app.model.pairs[0];
+    if (p) this.timeline.around(p.at, p.by);
+  }
+
+  async submit(e) {
+    e.preventDefault();
+    this.message.textContent = "";
+    this.button.disabled = true;
+    try {
+      if (this.app.model.running) await remove("runs");
+      else {
+        await post("runs", { modes: [this.form.mode], replicas: this.form.replicas, clients: this.form.clients, stock: this.form.stock, lang: lang() });
+        if (this.stage.offsetTop > this.button.offsetTop) this.stage.scrollIntoView({ block: "start" }); // one column
+      }
+    } catch (err) {
+      this.message.textContent = err.message;
+    }
+    this.button.disabled = false;
+    this.update();
+  }
+
+  // update draws what has changed. It is called at most once for a frame of the screen.
+  update() {
+    const { model } = this.app;
+    this.button.textContent = t(model.running ? "stop" : "start");
+    this.button.classList.toggle("stop", model.running);
+    const mine = model.run && model.run.spec.modes.length === 1;
+    const wanted = mine ? this.content : this.empty;
+    if (this.stage.firstChild !== wanted) replace(this.stage, wanted);
+    if (!mine) return;
+    this.drawVerdict(model);
+    if (this.loads !== model.loads) {
+      this.loads = model.loads;
+      this.timeline.follow = true;
+      this.timeline.heights = null;
+      this.first = true;
+    }
+    this.drawFigures(model);
+    const data = series(model, model.run.spec.stock);
+    this.charts.stock.draw(data.stock);
+    this.charts.orders.draw(data.orders);
+    this.charts.rate.draw(data.rate);
+    this.charts.lock.draw(data.lock);
+    this.say("chartStock", data.stock[1].at(-1));
+    this.say("chartOrders", data.orders[1].at(-1));
+    this.noLock.hidden = data.locks || model.bins.length === 0;
+    this.drawTimeline(model);
+  }
+
+  // say tells those who cannot see a curve where it ends.
+  say(chart, value) {
+    this.plots[chart].setAttribute("aria-label", `${t(chart)}: ${number(value)}`);
+  }
+
+  drawFigures(model) {
+    const { left, sold, refused, overlaps } = this.figures;
+    const sum = model.totals(), { stock } = model.run.spec, verdict = model.result?.verdicts?.[0];
+    const units = verdict?.sold ?? sum.accepted, remaining = verdict?.final ?? sum.remaining;
+    left.value.textContent = remaining === null || remaining === undefined ? "–" : number(remaining);
+    left.note.textContent = t("of", { n: number(stock) });
+    left.box.classList.toggle("is-bad", remaining < 0);
+    sold.value.textContent = number(units);
+    sold.note.textContent = t("of", { n: number(stock) });
+    sold.box.classList.toggle("is-bad", units > stock);
+    refused.value.textContent = number(model.result?.codes?.sold_out ?? sum.refused);
+    const seconds = (model.bins.filter((b) => b[0] + b[1] + b[2] > 0).length * model.width) / 1000;
+    const rate = model.result?.accepted_per_second ?? (seconds > 0 ? sum.accepted / seconds : 0);
+    refused.note.textContent = rate > 0 ? t("perSecond", { n: number(rate) }) : "";
+    overlaps.value.textContent = number(model.overlaps);
+    overlaps.note.textContent = model.sections > 0 ? t("sections", { n: number(model.sections) }) : t("noSections");
+    overlaps.box.classList.toggle("is-bad", model.overlaps > 0 && !this.claimsExact(model));
+  }
+
+  // claimsExact says whether the sections of the run hold no lock, and the mode claims to be exact under concurrent requests all the same: then
+  // overlaps are expected. Whether it was exact is for the verdict.
+  claimsExact(model) {
+    const mode = this.app.state.modes.find((m) => m.name === model.run.spec.modes[0]);
+    return model.bars.every((b) => b[1] === "") && Object.values(mode?.claims ?? {}).every((c) => c.threads === ".");
+  }
+
+  drawTimeline(model) {
+    this.timeline.set(model.bars, model.lanes);
+    if (this.first && model.result && model.pairs.length > 0) {
+      this.first = false;
+      this.toFirstOverlap();
+    }
+    const canvas = this.timeline.canvas;
+    canvas.hidden = model.sections === 0;
+    this.tools.hidden = canvas.hidden;
+    const says = [model.sections === 0 && model.bins.length > 0 ? t("noBars") : t("timelineHelp")];
+    if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("guarded"));
+    if (model.leftOut > 0) says.push(t("leftOut", { n: number(model.leftOut) }));
+    this.lanesNote.textContent = says.join(lang() === "zh" ? "" : " ");
+    canvas.setAttribute("aria-label", `${t("timeline")}: ${number(model.overlaps)} ${t("overlaps")}, ${t("sections", { n: number(model.sections) })}. ${t("timelineKeys")}`);
+    this.timeline.draw();
+    const seen = `${model.loads}/${model.pairs.length}/${model.sections > 0}`;
+    if (this.pairsSeen === seen) return;
+    this.pairsSeen = seen;
+    this.drawPairs(model);
+  }
+
+  drawPairs(model) {
+    if (model.pairs.length === 0) {
+      replace(this.table, model.sections > 0 && el("p", { class: "soft" }, t("noOverlaps")));
+      return;
+    }
+    const cell = (text) => el("td", {}, text);
+    replace(this.table, el("details", { open: true }, el("summary", {}, t("overlapTable")),
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("overlapTable") }, el("table", {},
+        el("thead", {}, el("tr", {}, [t("at"), t("first"), t("second"), t("both")].map((h) => el("th", { scope: "col" }, h)))),
+        el("tbody", {}, model.pairs.map((p) => el("tr", {}, cell(timeLabel(p.at)), cell(who(p.a)), cell(who(p.b)), cell(timeLabel(p.by))))))),
+      el("p", { class: "soft" }, t("someOf", { n: number(model.pairs.length) }))));
+  }
+
+  drawVerdict(model) {
+    const { run, result } = model;
+    const state = `${run.id}/${run.state}/${run.step.phase}/${run.attempt}/${Boolean(result)}/${Math.round(run.step.done * 50)}`;
+    if (state === this.verdictSeen) return;
+    this.verdictSeen = state;
+    const mode = run.spec.modes[0];
+    this.verdict.dataset.run = run.id;
+    const name = el("p", { class: "eyebrow" }, el("code", {}, mode), run.attempt > 1 ? ` · ${t("attempt", { n: run.attempt })}` : "");
+    if (result) {
+      this.verdict.className = `verdict is-${tone(result)}`;
+      replace(this.verdict, name, el("p", { class: "verdict-line", id: "verdict" }, sentences(result)[0]), details(result));
+      return;
+    }
+    this.verdict.className = "verdict is-none";
+    const broken = run.results.find((r) => r.error);
+    const text = run.state === "stopped" ? t("stopped") : run.state !== "running" ? t("failed", { why: run.error || broken?.error || "" })
+      : run.step.phase ? `${t(`phase_${run.step.phase}`)} …` : t("starting");
+    const bar = run.state === "running" && el("progress", { max: "1", "aria-label": t("running") });
+    if (bar) bar.value = run.step.done ?? 0;
+    replace(this.verdict, name, el("p", { class: "verdict-line" }, text), bar);
+  }
+
+  // again makes what has the theme's colours or the language in it.
+  again() {
+    for (const c of Object.values(this.charts)) c.again();
+    this.timeline.draw();
+  }
+}
+
+// who names a request of a replica: "replica 2, request 1f".
+function who(request) {
+  const [replica, n] = request.split("-");
+  return `${t("replica", { n: replica })} · #${n}`;
+}
+
+function claim(hazard, outcome) {
+  const kind = outcome === "." ? "good" : outcome === "" ? "blank" : outcome === "–" ? "na" : "bad";
+  const says = { good: t("exact"), blank: t("earlier"), na: t("impossible") }[kind] ?? [...outcome].map((l) => t(l)).join(", ");
+  const sign = { good: "✓", blank: "\u00a0", na: "–" }[kind] ?? outcome;
+  return el("li", { class: `claim ${kind}`, title: says }, el("span", { class: "claim-sign", "aria-hidden": "true" }, sign),
+    el("span", { class: "claim-name" }, t(`h_${hazard}`)), el("span", { class: "hidden" }, `: ${says}`));
+}

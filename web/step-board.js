@@ -1,0 +1,157 @@
+import { el, replace } from "./dom.js";
+import { both, t } from "./i18n.js";
+import { address } from "./step.js";
+import { stores } from "./step-stores.js";
+import { command } from "./witness.js";
+
+// The verbs of a client, as the moves of a schedule have them. The first is the big button.
+const verbs = ["h", "l", "s", "c", "k", "r"];
+
+// Board draws where a schedule has led: the lesson, the two clients, the moves, and what the stores hold.
+export class Board {
+  constructor(view) {
+    this.view = view;
+    this.shown = -1; // the step whose stores are shown; -1 = the last
+  }
+
+  build(stage) {
+    this.said = el("p", { class: "hidden", "aria-live": "polite" });
+    this.head = el("header", { class: "lesson-head" });
+    this.end = el("div", { role: "status" });
+    this.clients = el("div", { class: "clients" });
+    this.tools = el("div", { class: "step-tools" });
+    this.steps = el("section", { class: "steps", "aria-label": t("stepMoves") });
+    this.stores = el("section", { class: "stores", "aria-label": t("stepStores") });
+    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("stepKeysLong"), keydown: (e) => this.key(e) }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
+    replace(stage, this.head, this.end, this.box, this.said);
+    this.draw();
+  }
+
+  wait(on) {
+    this.box?.classList.toggle("is-waiting", on);
+    this.box?.setAttribute("aria-busy", String(on));
+  }
+
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const move = e.key.toLowerCase();
+    const client = this.view.state.clients.find((c) => c.name.toLowerCase() === move);
+    if (client) this.view.go(client.can.includes("r") && !this.view.playing ? `${move}r` : move);
+    else if (move === "x") this.view.go(move);
+    else if (move === "u" || e.key === "Backspace") this.view.back();
+    else return;
+    e.preventDefault();
+  }
+
+  // draw shows the state; the focus stays on the button that had it.
+  draw() {
+    if (!this.head?.isConnected) return;
+    const focus = document.activeElement?.dataset?.does;
+    const { lesson, state, error } = this.view;
+    const i = this.view.lessons.indexOf(lesson);
+    replace(this.head, el("p", { class: "eyebrow" }, t("lessonOf", { n: i + 1, of: this.view.lessons.length }), " · ", el("a", { href: `#/read/modes/${lesson.mode}` }, el("code", {}, lesson.mode))),
+      el("h1", {}, both(lesson.title)), el("p", { class: "lead" }, both(lesson.story)), el("p", { class: `aim ${state?.won >= 0 ? "is-reached" : ""}` }, el("span", { class: "aim-sign", "aria-hidden": "true" }), el("span", {}, el("strong", {}, t("aim")), both(lesson.aim))));
+    replace(this.end, this.ending());
+    this.box.hidden = !state;
+    if (!state) {
+      replace(this.end, error ? el("p", { class: "message" }, t("stepFailed", { why: error })) : el("p", { class: "soft starting" }, t("stepStarting")));
+      return;
+    }
+    this.shown = state.steps.length - 1;
+    replace(this.clients, state.clients.map((c) => this.client(c)));
+    this.drawTools();
+    this.drawSteps();
+    this.drawStores();
+    this.said.textContent = state.steps.length > 0 ? this.says(state.steps.at(-1)) : "";
+    if (focus) (this.box.querySelector(`[data-does="${focus}"]:not(:disabled)`) ?? this.box).focus();
+  }
+
+  client(c) {
+    const letter = c.name.toLowerCase();
+    const main = c.can.includes("r") ? "r" : "";
+    const button = (verb) => el("button", { type: "button", class: verb === main ? `go pass ${main && "is-again"}` : "quiet", disabled: !c.can.includes(verb), "data-does": letter + verb, click: () => this.view.go(letter + verb) },
+      t(verb === "" ? c.phase === "executed" ? "do_deliver" : "do_" : `do_${verb}`), verb === main && el("kbd", { "aria-hidden": "true" }, c.name));
+    const seen = main ? [] : verbs.filter((v) => v === "s" ? !c.stopped : v === "c" ? c.stopped : v !== "r");
+    return el("section", { class: `client is-${letter} phase-${c.stopped ? "stopped" : c.phase}`, "aria-label": t("client", { name: c.name }) },
+      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, t(c.stopped ? "phase_stopped" : `phase_${c.phase}`))),
+      el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer) : el("span", { class: "soft" }, t(`none_${c.phase}`))),
+      button(main), el("div", { class: "verbs" }, seen.map(button)));
+  }
+
+  drawTools() {
+    const tool = (does, words, act, off, key) => el("button", { type: "button", class: "quiet", "data-does": does, disabled: off, click: act }, words, key && el("kbd", { "aria-hidden": "true" }, key));
+    const none = this.view.state.steps.length === 0;
+    const copy = tool("link", t("copyLink"), async () => {
+      await navigator.clipboard.writeText(location.href);
+      copy.textContent = t("copied");
+    }, none);
+    replace(this.tools, tool("x", t("do_x"), () => this.view.go("x"), false, "X"), tool("undo", t("undo"), () => this.view.back(), none, "U"),
+      tool("restart", t("restart"), () => this.view.restart(), none), copy,
+      el("button", { type: "button", class: "quiet give-up", "data-does": "claim", disabled: !this.tried(), title: this.tried() ? null : t("tryFirst"), click: () => this.view.claim() }, t("claimNot")));
+  }
+
+  // tried says whether a client has reached its end in this lesson: a reader may claim that an aim cannot be reached only after a try.
+  tried() {
+    if (this.view.state.clients.some((c) => c.answer || c.phase === "dead")) this.ended = this.view.lesson;
+    return this.ended === this.view.lesson;
+  }
+
+  drawSteps() {
+    const { state } = this.view;
+    replace(this.steps, el("h2", {}, t("stepMoves")), state.steps.length === 0 && el("p", { class: "soft" }, t("noMoves")),
+      el("ol", { class: "moves" }, state.steps.map((s, i) => el("li", { class: `move ${s.client ? `by-${s.client.toLowerCase()}` : "by-time"} ${s.deleted || s.move.endsWith("k") || s.move.endsWith("l") ? "is-grave" : ""}` },
+        el("button", { type: "button", "data-does": `step${i}`, "aria-pressed": String(i === this.shown), click: () => this.show(i) },
+          el("span", { class: "move-number" }, String(i + 1)), s.client ? el("span", { class: `lane-name is-${s.client.toLowerCase()}` }, s.client) : el("span", { class: "lane-name is-time", "aria-hidden": "true" }, "T"),
+          el("span", { class: "move-text" }, this.words(s)), state.won === i + 1 && el("span", { class: "move-won" }, t("aimReached")))))));
+  }
+
+  show(i) {
+    this.shown = i;
+    this.steps.querySelectorAll(".move button").forEach((b, n) => b.setAttribute("aria-pressed", String(n === i)));
+    this.drawStores();
+  }
+
+  drawStores() {
+    const { state } = this.view;
+    const before = this.shown > 0 ? state.steps[this.shown - 1].stores : state.start;
+    const after = this.shown >= 0 ? state.steps[this.shown].stores : state.start;
+    replace(this.stores, el("h2", {}, this.shown < 0 ? t("storesFirst") : t("storesAt", { n: this.shown + 1 })), stores(before, after, this.shown >= 0));
+  }
+
+  // words is a move for people: what was done, and what came of it.
+  words(s) {
+    const verb = s.move === "x" ? "x" : s.move.slice(1);
+    const runs = verb === "" || verb === "h" || verb === "l";
+    const out = [runs ? el("span", {}, command(s.command), s.said && el("span", { class: "said-back" }, el("span", { "aria-hidden": "true" }, " → "), el("code", {}, s.said))) : t(`did_${verb}`)];
+    if (verb === "h" || verb === "l") out.push(el("span", { class: "move-note" }, t(`did_${verb}`)));
+    if (s.phase === "waiting") out.push(el("span", { class: "move-note" }, t("did_waits")));
+    if (s.deleted) out.push(el("span", { class: "move-note is-bad" }, t("did_deleted")));
+    if (s.renewed) out.push(el("span", { class: "move-note" }, t("did_renewed")));
+    if (s.answer && ["", "l", "r", "c"].includes(verb)) out.push(el("span", { class: "move-note" }, t("told"), " ", answer(s.answer)));
+    return out;
+  }
+
+  says(s) {
+    return `${s.client ?? ""} ${this.words(s).map((w) => w.textContent ?? w).join(". ")}`;
+  }
+
+  // ending is the text for a reader who has reached the aim or given up.
+  ending() {
+    const { lesson, state, claimed } = this.view;
+    const won = state && state.won >= 0, impossible = lesson.way === "";
+    const given = claimed === lesson.name;
+    const next = this.view.next();
+    const on = next && el("p", {}, el("a", { class: "go small-go", href: address(next.name, "") }, t("nextLesson", { title: both(next.title) })));
+    if (won || given && impossible) {
+      return el("section", { class: `verdict ${impossible ? "is-unsure" : "is-good"}` }, el("p", { class: "verdict-line" }, t(impossible ? "cannotWin" : "wonIn", { n: state?.won })), el("p", {}, both(lesson.moral)), on);
+    }
+    if (given) return el("section", { class: "verdict is-unsure" }, el("p", { class: "verdict-line" }, t("canWin")), el("p", {}, both(lesson.hint)), el("p", {}, el("a", { href: address(lesson.name, lesson.way) }, t("showWay"))));
+    return null;
+  }
+}
+
+// answer words what a client was told.
+function answer(text) {
+  const [outcome, code] = text.split(" ");
+  return el("span", { class: `answer is-${outcome}` }, t(`ans_${outcome}`), code && [" ", el("code", {}, code)]);
+}

@@ -1,0 +1,53 @@
+// The connection to the console: the session, calls, and the events of the run.
+
+export class Unauthorized extends Error {}
+
+async function call(method, path, body, headers = {}) {
+  const res = await fetch(`api/${path}`, {
+    method, headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin",
+  });
+  if (res.status === 401) throw new Unauthorized();
+  const text = await res.text();
+  const value = text && res.headers.get("Content-Type")?.startsWith("application/json") ? JSON.parse(text) : text;
+  if (!res.ok) throw new Error(value.error ?? res.statusText);
+  return value;
+}
+
+export const get = (path) => call("GET", path);
+export const post = (path, body) => call("POST", path, body);
+export const remove = (path) => call("DELETE", path);
+export const login = (token) => call("POST", "session", undefined, { Authorization: `Bearer ${token}` });
+
+// listen follows the events. While the tab is hidden nothing is received; what was missed comes when it is shown again.
+export function listen(on, state) {
+  let source = null;
+  let last = "";
+  const kinds = ["snapshot", "begin", "load", "step", "frame", "result", "end"];
+  function open() {
+    if (source || document.hidden) return;
+    source = new EventSource(last ? `api/events?last=${last}` : "api/events");
+    source.onopen = () => state("live");
+    source.onerror = () => state("lost");
+    for (const kind of kinds) {
+      source.addEventListener(kind, (e) => {
+        last = e.lastEventId;
+        on(kind, JSON.parse(e.data));
+      });
+    }
+  }
+  function close() {
+    source?.close();
+    source = null;
+  }
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  // The browser does not come back by itself after some errors, such as that of a console that was started again.
+  setInterval(() => {
+    if (source?.readyState === EventSource.CLOSED) {
+      close();
+      open();
+    }
+  }, 2000);
+  state("connecting");
+  open();
+}
