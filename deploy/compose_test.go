@@ -197,6 +197,7 @@ echo "[$COMPOSE_PROFILES] $*" >>"$CALLS"
 case "$*" in
   'compose ps -q '*) if grep -q -- "--force-recreate $4" "$CALLS"; then echo "new-$4"; else echo "id-of-$4"; fi ;;
   'inspect '*) echo healthy ;;
+  'compose build '*) echo "built of $GIT_COMMIT" >>"$CALLS" ;;
   'compose up -d') [ -z "$NO_IMAGES" ] ;;
   'volume inspect '*) [ -n "$OLD_VOLUME" ] ;;
 esac
@@ -217,7 +218,9 @@ func newComposeScript(t *testing.T) composeScript {
 	}))
 	t.Cleanup(nginx.Close)
 	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
-	for name, text := range map[string]string{"scripts/compose": read(t, "../scripts/compose"), "bin/docker": fakeDocker} {
+	for name, text := range map[string]string{
+		"scripts/compose": read(t, "../scripts/compose"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n", "bin/docker": fakeDocker,
+	} {
 		file := filepath.Join(s.dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
@@ -335,6 +338,9 @@ func TestComposeRolls(t *testing.T) {
 		var want []string
 		for _, call := range c.want {
 			want = append(want, "[] compose "+call)
+		}
+		if built := strings.Contains(calls, "built of 0123456789ab\n"); built != slices.Contains(c.want, "build shop-1") {
+			t.Errorf("%s: an image was built with its commit: %t\n%s", c.command, built, calls)
 		}
 		if diff := cmp.Diff(want, changes.FindAllString(calls, -1)); diff != "" {
 			t.Errorf("SHOP_IMAGE=%s scripts/compose %s (-want +got):\n%s", c.image, c.command, diff)

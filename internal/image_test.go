@@ -21,3 +21,22 @@ func TestImageHasItsSources(t *testing.T) {
 		}
 	}
 }
+
+// The image says from which commit it was built: the Dockerfile takes it as an argument, and Compose passes it on. (That scripts/compose sets
+// it is tested in deploy.)
+func TestImageNamesItsCommit(t *testing.T) {
+	for name, want := range map[string][]string{
+		"../Dockerfile":         {"ARG GIT_COMMIT", "-X main.commit=$GIT_COMMIT"},
+		"../docker-compose.yml": {"GIT_COMMIT:"},
+	} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(text), w) {
+				t.Errorf("%s lacks %q", name, w)
+			}
+		}
+	}
+}
