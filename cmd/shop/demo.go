@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
 	"lastitem/internal/stock"
@@ -29,6 +28,7 @@ type demoFlags struct {
 	replicas   int
 	backend    string
 	own        guest.Servers
+	extras     []string // that the selected modes need
 	url, token string
 
 	vus, requests int
@@ -144,8 +144,8 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}, what)
 	}
-	if _, err := loadtest.Select(modesHere(), f.mode); err != nil { // before anything is started
-		return usage("%w", err)
+	if f.extras, err = extrasFor(f.mode); err != nil { // before anything is started
+		return err
 	}
 	g, err := newGuest(cmd.Context(), f.own)
 	if err != nil {
@@ -157,14 +157,6 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 // givenStack is the note on a stack that is running already.
 var givenStack = stock.Text{En: "stack: %s, as given, taken to have %d replicas", Zh: "服务：%s（由你指定），按 %d 个副本计"}
 
-// modesHere are the names of the modes that this binary knows, as a service of it tells them.
-func modesHere() []api.Mode {
-	var modes []api.Mode
-	for _, m := range stock.Modes() {
-		modes = append(modes, api.Mode{Name: m.Name})
-	}
-	return modes
-}
 
 // private runs the comparison on a stack of its own.
 func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest, far *farther, what loadtest.Comparing) error {
@@ -220,7 +212,7 @@ func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 		token = os.Getenv(envToken)
 	}
 	return f.own.Options(localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, All: f.strict, Token: token, Log: log.to(notes), Lang: f.lang,
+		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: token, Log: log.to(notes), Lang: f.lang,
 		Advice: adviser("demo", f.backend, true),
 	})
 }

@@ -77,8 +77,9 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 
 // private starts a private stack and runs the load test on it.
 func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Threshold, far *farther) error {
-	if _, err := loadtest.Select(modesHere(), f.mode); err != nil { // before anything is started
-		return usage("%w", err)
+	extras, err := extrasFor(f.mode) // before anything is started
+	if err != nil {
+		return err
 	}
 	if f.replicas > maxReplicas {
 		return usage("--replicas %d: want at most %d, each is a process of its own", f.replicas, maxReplicas)
@@ -93,7 +94,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 	var log stackLog
 	f.replicas = cmp.Or(f.replicas, 3)
 	o := localstack.Options{
-		Replicas: f.replicas, Token: cmp.Or(f.token, os.Getenv(envToken)), Log: log.to(notes), Lang: f.lang, Advice: adviser("demo", localstack.Auto, true),
+		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, os.Getenv(envToken)), Log: log.to(notes), Lang: f.lang, Advice: adviser("demo", localstack.Auto, true),
 	}
 	return private(cmd.Context(), o, far, func(ctx context.Context, stack *localstack.Stack) error {
 		f.url, f.token = stack.URL, stack.Token

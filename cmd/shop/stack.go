@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
+	"lastitem/internal/stock"
 	"lastitem/loadtest"
 )
 
@@ -83,6 +84,32 @@ func newGuestLeave() *cobra.Command {
 			return g.Leave(cmd.Context())
 		}),
 	}
+}
+
+// modesHere are the names and needs of the modes that this binary knows, as a service of it tells them.
+func modesHere() []api.Mode {
+	var modes []api.Mode
+	for _, m := range stock.Modes() {
+		mode := api.Mode{Name: m.Name}
+		for _, need := range m.Needs {
+			mode.Needs = append(mode.Needs, string(need))
+		}
+		modes = append(modes, mode)
+	}
+	return modes
+}
+
+// extrasFor returns the servers beside Redis and SQL that the selected modes of this binary need, never nil; its error is one of the command line.
+func extrasFor(pattern string) ([]string, error) {
+	selected, err := loadtest.Select(modesHere(), pattern)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	extras := []string{}
+	for _, m := range selected {
+		extras = append(extras, m.Needs...)
+	}
+	return extras, nil
 }
 
 // private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private returns that death as

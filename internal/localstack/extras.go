@@ -134,7 +134,7 @@ func (o *Options) missing() error {
 			lack(MySQL, err)
 		}
 	}
-	for _, backend := range extras {
+	for _, backend := range o.useful() {
 		if o.own(backend) != "" {
 			continue
 		}

@@ -121,6 +121,31 @@ func TestExtrasAskedFor(t *testing.T) {
 	}
 }
 
+// Of all extras, only those of Options.Extras are started, and only those are demanded by Options.All.
+func TestExtrasNarrowed(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, Options{Replicas: 1, Backend: Embedded, Extras: []string{}})
+	if s.Redis.URL == "" || s.SQL.URL == "" || s.Kafka.URL != "" {
+		t.Errorf("a stack without extras = %+v", s)
+	}
+	s = startStack(t, Options{Replicas: 1, Backend: Embedded, Extras: []string{Redis, Kafka}})
+	if s.Kafka.URL == "" {
+		t.Errorf("a stack with Kafka = %+v", s)
+	}
+	for _, c := range []struct {
+		o    Options
+		want []string
+	}{
+		{Options{Replicas: 1}, extras},
+		{Options{Replicas: 1, Extras: []string{Redis, Etcd}}, []string{Etcd}},
+		{Options{Replicas: 1, Extras: []string{}, Consul: "http://127.0.0.1:8500"}, []string{Consul}},
+	} {
+		if got := c.o.useful(); !slices.Equal(got, c.want) {
+			t.Errorf("extras of %q = %q, want %q", c.o.Extras, got, c.want)
+		}
+	}
+}
+
 // Replicas are told why a backend is missing, with what works for whoever started them.
 func TestMissingIsTold(t *testing.T) {
 	t.Parallel()

@@ -91,6 +91,8 @@ type Options struct {
 	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always are with
 	// replicas. nil is these two, and with replicas also every extra that is installed: the log says which are not.
 	Only []string
+	// Extras narrows the extras of an Only that is nil to those that the modes in question need; an extra of the user's own stays. nil = all.
+	Extras []string
 	// All makes it an error, before anything is started, that a mode would lack a backend; the error says what to install.
 	All bool
 	// Token is the admin token of the replicas; "" makes a random one.
@@ -226,7 +228,7 @@ func (o *Options) completeOnly() error {
 	needed := []string{Redis, MySQL}
 	switch {
 	case o.Only == nil && o.Replicas > 0:
-		o.Only, o.unasked = slices.Concat(needed, extras), !o.All
+		o.Only, o.unasked = slices.Concat(needed, o.useful()), !o.All
 	case o.Only == nil:
 		o.Only = needed
 	case o.Replicas > 0:
@@ -236,6 +238,14 @@ func (o *Options) completeOnly() error {
 		return o.missing()
 	}
 	return nil
+}
+
+// useful returns the extras of an Only that is nil.
+func (o *Options) useful() []string {
+	if o.Extras == nil {
+		return extras
+	}
+	return slices.DeleteFunc(slices.Clone(extras), func(name string) bool { return !slices.Contains(o.Extras, name) && o.own(name) == "" })
 }
 
 // start brings up the backends side by side, then the replicas side by side, then the balancer.
