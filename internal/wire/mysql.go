@@ -171,9 +171,6 @@ func (s *mysqlSession) greeting(body []byte) error {
 
 // describe says what a command is, and what kind of answer it has.
 func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err error) {
-	argument := body[1:]
-	k.Setup = true // most are
-	var name string
 	switch body[0] {
 	case comQuery:
 		query := s.query(body)
@@ -183,58 +180,68 @@ func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err err
 		return resultAnswer, nil
 	case comPrepare:
 		query := s.query(body)
-		k.Text, k.Pattern, k.Name, k.Setup = "PREPARE "+SQLText(query), "PREPARE "+SQLDigest(query), SQLComment(query), false
+		k.Text, k.Pattern, k.Name = "PREPARE "+SQLText(query), "PREPARE "+SQLDigest(query), SQLComment(query)
 		s.begun = true
 		return preparedAnswer, nil
 	case comExecute, comBulkExecute:
-		k.Setup, k.Text, k.Pattern = false, "EXECUTE", "EXECUTE"
-		if len(argument) >= 4 {
-			id := binary.LittleEndian.Uint32(argument)
-			query := s.statements[id]
-			if id == lastPrepared {
-				query = s.lastPrepared
-			}
-			k.Text, k.Pattern, k.Name = fmt.Sprintf("EXECUTE statement %d", id), SQLDigest(query), SQLComment(query)
-		}
+		s.describeExecute(k, body[1:])
 		return resultAnswer, nil
 	case comFetch:
-		k.Text, k.Pattern, k.Setup = "FETCH", "FETCH", false
+		k.Text, k.Pattern = "FETCH", "FETCH"
 		return rowAnswer, nil
-	case comQuit:
-		name, kind = "QUIT", noAnswer
-	case comLongData:
-		name, kind = "SEND LONG DATA", noAnswer
-	case comCloseStatement:
-		name, kind = "CLOSE STATEMENT", noAnswer
-		if len(argument) >= 4 {
-			delete(s.statements, binary.LittleEndian.Uint32(argument))
-		}
-	case comInitDB:
-		name, kind = "USE", shortAnswer
-		k.Text = "USE " + string(argument)
-	case comPing:
-		name, kind = "PING", shortAnswer
-	case comResetConnection:
-		name, kind = "RESET CONNECTION", shortAnswer
-	case comResetStatement:
-		name, kind = "RESET STATEMENT", shortAnswer
-	case comStatistics:
-		name, kind = "STATISTICS", shortAnswer
-	case comChangeUser:
-		name, kind = "CHANGE USER", loginAnswer
-	case comFieldList:
-		name, kind = "FIELDS", fieldAnswer
-	case comProcessInfo:
-		name, kind = "PROCESSES", resultAnswer
 	case comBinlogDump, comBinlogDumpGTID, comTableDump, comRegisterSlave:
 		return 0, errors.New("a replica's link is no client's: put a proxy without a codec before it")
-	default:
-		name, kind = fmt.Sprintf("COMMAND %d", body[0]), shortAnswer
 	}
-	if k.Pattern = name; k.Text == "" {
-		k.Text = name
+	return s.describeSetup(k, body), nil
+}
+
+// describeExecute describes the execution of a statement by the text that it was prepared from.
+func (s *mysqlSession) describeExecute(k *call, argument []byte) {
+	k.Text, k.Pattern = "EXECUTE", "EXECUTE"
+	if len(argument) < 4 {
+		return
 	}
-	return kind, nil
+	id := binary.LittleEndian.Uint32(argument)
+	query := s.statements[id]
+	if id == lastPrepared {
+		query = s.lastPrepared
+	}
+	k.Text, k.Pattern, k.Name = fmt.Sprintf("EXECUTE statement %d", id), SQLDigest(query), SQLComment(query)
+}
+
+// mysqlSetups are the commands that concern the connection, and not the data.
+var mysqlSetups = map[byte]struct {
+	name string
+	kind mysqlAnswer
+}{
+	comQuit:            {"QUIT", noAnswer},
+	comLongData:        {"SEND LONG DATA", noAnswer},
+	comCloseStatement:  {"CLOSE STATEMENT", noAnswer},
+	comInitDB:          {"USE", shortAnswer},
+	comPing:            {"PING", shortAnswer},
+	comResetConnection: {"RESET CONNECTION", shortAnswer},
+	comResetStatement:  {"RESET STATEMENT", shortAnswer},
+	comStatistics:      {"STATISTICS", shortAnswer},
+	comChangeUser:      {"CHANGE USER", loginAnswer},
+	comFieldList:       {"FIELDS", fieldAnswer},
+	comProcessInfo:     {"PROCESSES", resultAnswer},
+}
+
+// describeSetup describes one of mysqlSetups. A command that is not known is taken for one, with a short answer.
+func (s *mysqlSession) describeSetup(k *call, body []byte) mysqlAnswer {
+	setup, known := mysqlSetups[body[0]]
+	if !known {
+		setup.name, setup.kind = fmt.Sprintf("COMMAND %d", body[0]), shortAnswer
+	}
+	argument := body[1:]
+	k.Setup, k.Text, k.Pattern = true, setup.name, setup.name
+	switch {
+	case body[0] == comInitDB:
+		k.Text += " " + string(argument)
+	case body[0] == comCloseStatement && len(argument) >= 4:
+		delete(s.statements, binary.LittleEndian.Uint32(argument))
+	}
+	return setup.kind
 }
 
 // query is the text of a COM_QUERY or COM_STMT_PREPARE, behind the attributes that it may have.

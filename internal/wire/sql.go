@@ -56,20 +56,11 @@ type digest struct {
 
 // next takes a token from the beginning of s, and returns the rest.
 func (d *digest) next(s string) string {
+	if n := ignored(s); n > 0 {
+		d.blank = true
+		return s[n:]
+	}
 	switch c := s[0]; {
-	case c == ' ' || c >= '\t' && c <= '\r':
-		d.blank = true
-		return s[1:]
-	case strings.HasPrefix(s, "/*"):
-		d.blank = true
-		if end := strings.Index(s[2:], "*/"); end >= 0 {
-			return s[2+end+2:]
-		}
-		return ""
-	case c == '#' || c == '-' && (strings.HasPrefix(s, "-- ") || s == "--" || strings.HasPrefix(s, "--\n")):
-		d.blank = true
-		_, rest, _ := strings.Cut(s, "\n")
-		return rest
 	case c == '\'' || c == '"':
 		d.value()
 		return s[quoted(s):]
@@ -77,25 +68,55 @@ func (d *digest) next(s string) string {
 		end := quoted(s)
 		d.word(strings.Trim(s[:end], "`"))
 		return s[end:]
-	case c >= '0' && c <= '9' || c == '.' && len(s) > 1 && s[1] >= '0' && s[1] <= '9' && !d.afterWord():
+	case isDigit(c) || c == '.' && digitFollows(s) && !d.afterWord():
 		d.value()
 		return s[number(s):]
 	case c == '?':
 		d.value()
 		return s[1:]
-	case (c == '-' || c == '+') && len(s) > 1 && s[1] >= '0' && s[1] <= '9' && !d.afterOperand():
+	case (c == '-' || c == '+') && digitFollows(s) && !d.afterOperand():
 		return s[1:] // a sign
-	case isWord(c) || c == '_' || c == '@' || c == '$':
+	case isName(c):
 		return d.name(s)
 	}
 	d.operator(s[:1])
 	return s[1:]
 }
 
+// ignored is the length of the blank or the comment at the beginning of s; 0 where there is neither.
+func ignored(s string) int {
+	if isBlank(s[0]) {
+		return 1
+	}
+	from, closing := 0, "\n"
+	switch {
+	case strings.HasPrefix(s, "/*"):
+		from, closing = len("/*"), "*/" // "/*/" does not close itself
+	case s[0] == '#' || s == "--" || strings.HasPrefix(s, "-- ") || strings.HasPrefix(s, "--\n"):
+	default:
+		return 0
+	}
+	at := strings.Index(s[from:], closing)
+	if at < 0 {
+		return len(s)
+	}
+	return from + at + len(closing)
+}
+
+func isBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isName says whether a byte may stand in a name or a keyword.
+func isName(c byte) bool { return isWord(c) || c == '_' || c == '@' || c == '$' }
+
+// digitFollows says whether the second byte is a digit.
+func digitFollows(s string) bool { return len(s) > 1 && isDigit(s[1]) }
+
 // name takes a name or a keyword, or the value that such a word announces: _binary'...', X'...', N'...'.
 func (d *digest) name(s string) string {
 	end := 1
-	for end < len(s) && (isWord(s[end]) || s[end] == '_' || s[end] == '@' || s[end] == '$') {
+	for end < len(s) && isName(s[end]) {
 		end++
 	}
 	if end < len(s) && s[end] == '\'' && (s[0] == '_' || strings.ContainsRune("xXbBnN", rune(s[0])) && end == 1) {
@@ -183,7 +204,7 @@ func (d *digest) afterOperand() bool {
 	return n > 0 && (d.out[n-1] == ')' || d.out[n-1] == '?' || isWord(d.out[n-1])) && !d.afterKeyword()
 }
 
-// afterKeyword says whether the last word is one behind which a value stands.
+// afterKeyword says whether the last word is one before a value.
 func (d *digest) afterKeyword() bool {
 	at := len(d.out)
 	for at > 0 && isWord(d.out[at-1]) {
