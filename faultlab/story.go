@@ -69,7 +69,7 @@ var storyTexts = map[string]storyWords{
 		events: map[rig.What]string{
 			rig.Asked: "> 客户端发来请求", rig.Answered: "<", rig.Held: "** 停住", rig.Passed: "** 放行", rig.Blocked: "** 被阻塞",
 			rig.Paused: "** 进程停住（SIGSTOP）", rig.Resumed: "** 进程恢复（SIGCONT）", rig.Killed: "** 进程被杀（SIGKILL）",
-			rig.Broken: "** 连接断开", rig.Lost: "** 答复丢失", rig.FailedOver: "** 主从切换",
+			rig.Broken: "** 连接断开", rig.Lost: "** 应答丢失", rig.FailedOver: "** 主从切换",
 			rig.Terminated: "** 收到 SIGTERM", rig.HasEnded: "** 进程已退出", rig.SessionEnded: "** 会话被强行结束：",
 			rig.DatabaseKilled: "** 数据库被杀（SIGKILL）", rig.DatabaseBack: "** 数据库重启完成",
 			rig.RowsLocked: "** 别的事务锁住了行：", rig.RowsFree: "** 行锁释放",
