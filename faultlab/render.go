@@ -10,14 +10,14 @@ import (
 	"lastitem/internal/api"
 )
 
-// pageText is the text of the matrix page around its tables.
+// pageText has the texts of the matrix page around its tables.
 type pageText struct {
 	head, table, meanings, blocked, blockedHead, beyond, beyondHead, witnesses, witnessHead, wire string
 	schedules                                                                                     string // a format, of a number
 	kept                                                                                          map[Blocked]string
 }
 
-// notOnTheWire lists what no proxy can bring about, and the Go test that covers it.
+// notOnTheWire lists the hazards that no proxy can bring about, each with the Go test that covers it.
 var notOnTheWire = []struct {
 	what api.Text
 	test string
@@ -89,7 +89,7 @@ two concurrent requests break without any fault are left out.
 	},
 }
 
-// Markdown renders the matrix as a page; modes gives the rows and what cannot happen.
+// Markdown renders the matrix as a page. modes gives the rows, and the cells that cannot happen.
 func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	t := pageTexts[lang]
 	var b strings.Builder
@@ -149,7 +149,7 @@ func (m Matrix) writeWitnesses(b *strings.Builder, t pageText) {
 	}
 }
 
-// place is a position in a cell of a Markdown table.
+// place formats a position for a cell of a Markdown table.
 func place(p *rig.Position) string {
 	if p == nil {
 		return "–"
@@ -181,7 +181,7 @@ func (m Matrix) writeBeyond(b *strings.Builder, lang string, t pageText) {
 	b.WriteString("\n")
 }
 
-// writeBlocked lists for how long each mode's holder keeps others out while it stands still.
+// writeBlocked lists how long a paused holder keeps others out, for each mode.
 func (m Matrix) writeBlocked(b *strings.Builder, t pageText) {
 	names := map[Blocked][]string{}
 	for _, c := range m.Cells {

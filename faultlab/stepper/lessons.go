@@ -2,7 +2,7 @@ package stepper
 
 import "lastitem/internal/api"
 
-// lessons are in the order of their difficulty.
+// lessons lists all lessons, the easiest first.
 var lessons = []Lesson{
 	{
 		Name: "sell-twice", Mode: "unsafe", Store: api.Redis, Stock: 1, Way: "abaabb", reached: oversold,
