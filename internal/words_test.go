@@ -30,6 +30,8 @@ var replaced = []struct {
 	{word: regexp.MustCompile(`每秒成功`), instead: "每秒成交"},
 	{word: regexp.MustCompile(`答复`), instead: "应答"},
 	{word: regexp.MustCompile(`裁决`), instead: "判定"},
+	{word: regexp.MustCompile(`压测端|压测引擎|负载发生器`), instead: "压测工具"},
+	{word: regexp.MustCompile(`嵌入式`), instead: "内嵌"},
 	{word: regexp.MustCompile(`故障(转移|切换)`), instead: "主从切换"},
 	{word: regexp.MustCompile(`主库|从库([^存]|$)`), instead: "主节点、从节点", only: []string{"docs/servers.zh.md"}}, // which speaks of MySQL
 
@@ -99,7 +101,7 @@ func TestGlossaryIsKept(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{"协同遗漏", "开环", "闭环", "栅栏令牌", "幂等键", "租约", "续期", "丢失更新", "超卖", "锁交接", "每秒成交", "应答", "判定", "主从切换", "从节点"} {
+	for _, word := range []string{"协同遗漏", "开环", "闭环", "栅栏令牌", "幂等键", "租约", "续期", "丢失更新", "超卖", "锁交接", "每秒成交", "应答", "判定", "压测工具", "内嵌", "主从切换", "从节点"} {
 		if !strings.Contains(glossary, word) {
 			t.Errorf("docs/glossary.zh.md does not explain %s", word)
 		}
