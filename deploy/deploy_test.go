@@ -65,9 +65,9 @@ var rules = []struct {
 	}},
 	{"the service's own problem bodies pass", func(c string) bool { return !has(c, `proxy_intercept_errors\s+on`) }},
 	{"the body limit is above the service's 64 KiB", func(c string) bool { return has(c, `client_max_body_size 1m;`) }},
-	{"patience above the longest wait_ms, 30 s", func(c string) bool {
+	{"nginx waits longer than a replica may take", func(c string) bool {
 		m := regexp.MustCompile(`(?m)^\t?\s*proxy_read_timeout (\d+)s;`).FindStringSubmatch(c)
-		return len(m) == 2 && atoi(m[1]) > 30
+		return len(m) == 2 && time.Duration(atoi(m[1]))*time.Second > longestAnswer
 	}},
 	{"X-Upstream says whom nginx asked", func(c string) bool { return has(c, `add_header X-Upstream \$upstream_addr always;`) }},
 	{"events are not buffered", func(c string) bool {
@@ -76,6 +76,32 @@ var rules = []struct {
 	{"a browser is redirected by a path alone", func(c string) bool {
 		return has(c, `(?m)^\s*absolute_redirect off;`) && has(c, `if \(\$browser\) \{\s+return 302 /console/;`)
 	}},
+}
+
+// longestAnswer is how long a replica may take for a deduction: the longest wait_ms and hold_ms, and the default of SHOP_WORK_TIMEOUT.
+const longestAnswer = (30 + 30 + 5) * time.Second
+
+// The contract and the settings say what longestAnswer is made of.
+func TestLongestAnswer(t *testing.T) {
+	var contract struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ Maximum int64 }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "../internal/handler/openapi.json")), &contract); err != nil {
+		t.Fatal(err)
+	}
+	fields := contract.Components.Schemas["Deduct"].Properties
+	work := regexp.MustCompile("`SHOP_WORK_TIMEOUT` \\| `([0-9a-z]+)`").FindStringSubmatch(read(t, "../docs/settings.md"))
+	if len(work) != 2 {
+		t.Fatal("docs/settings.md does not list SHOP_WORK_TIMEOUT")
+	}
+	beyond, err := time.ParseDuration(work[1])
+	if got := time.Duration(fields["wait_ms"].Maximum+fields["hold_ms"].Maximum)*time.Millisecond + beyond; err != nil || got != longestAnswer {
+		t.Errorf("a replica may take %v (%v), want %v: adjust longestAnswer, and proxy_read_timeout of both configurations", got, err, longestAnswer)
+	}
 }
 
 func has(conf, pattern string) bool { return regexp.MustCompile(pattern).MatchString(conf) }
@@ -110,7 +136,7 @@ func TestNginxRulesCatch(t *testing.T) {
 		{`proxy_set_header Connection "";`, ""},
 		{"server_name _;", "proxy_intercept_errors on;"},
 		{"client_max_body_size 1m", "client_max_body_size 32k"},
-		{"proxy_read_timeout 40s", "proxy_read_timeout 30s"},
+		{"proxy_read_timeout 75s", "proxy_read_timeout 65s"},
 		{"add_header X-Upstream", "# add_header Upstream"},
 		{"proxy_buffering off;", ""},
 		{"absolute_redirect off;", ""},
@@ -195,7 +221,7 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		"worker_processes auto;": "daemon off; master_process off; pid " + dir + "/pid;",
 		"access_log off;": "access_log off; client_body_temp_path " + dir + "/b; proxy_temp_path " + dir + "/p; fastcgi_temp_path " +
 			dir + "/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;",
-		"proxy_read_timeout 40s": "proxy_read_timeout 1s",
+		"proxy_read_timeout 75s;": "proxy_read_timeout 1s;",
 	} {
 		if !strings.Contains(conf, from) {
 			t.Fatalf("%s has no %q", composeConf, from)

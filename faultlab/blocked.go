@@ -8,11 +8,11 @@ import (
 	"lastitem/internal/audit"
 )
 
-// Blocked says until when a paused holder keeps other requests for the product from being served. It is read from the order of events, not
+// Blocked says how long a paused holder keeps other requests for the product from being served. It follows from the order of events, not
 // from the clock.
 type Blocked string
 
-// From the shortest to the longest.
+// The values, from the shortest to the longest.
 const (
 	NotBlocked  Blocked = "no"     // a request of the rival was answered during the pause, and none was declined before it
 	UntilLease  Blocked = "lease"  // the rival was declined first, and served while the holder was still paused
@@ -21,7 +21,7 @@ const (
 
 var longer = map[Blocked]int{"": 0, NotBlocked: 1, UntilLease: 2, UntilHolder: 3}
 
-// blockedFor reads it from the events of a schedule, from A's pause to A's resumption; "" = A was not paused.
+// blockedFor derives Blocked from the events of a schedule between A's pause and A's resumption; "" = A was not paused.
 func blockedFor(events []rig.Event) Blocked {
 	found := Blocked("")
 	var from time.Duration

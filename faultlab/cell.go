@@ -10,18 +10,18 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Cell is what was found about one mode, store and fault.
+// Cell is the result for one mode, store and fault.
 type Cell struct {
 	Mode  string       `json:"mode"`
 	Store api.Store    `json:"store"`
 	Fault api.Hazard   `json:"fault"`
 	Claim api.Outcomes `json:"claim"`
-	// Found holds every letter that some schedule showed, in the judge's order; "." where none did.
+	// Found holds every letter that some schedule showed, in the judge's order; "." = no schedule showed one.
 	Found api.Outcomes `json:"found"`
-	// Tried counts the schedules, Left those that were left out.
+	// Tried counts the schedules that were played, Left those that were left out.
 	Tried int `json:"tried"`
 	Left  int `json:"left,omitempty"`
-	// Sampled says that those played were only a few of them, so that a letter may be missing.
+	// Sampled says that only a sample of the schedules was played, so a letter may be missing.
 	Sampled bool `json:"sampled,omitempty"`
 	// witnessed says that only the committed witnesses are played.
 	witnessed bool
@@ -31,8 +31,8 @@ type Cell struct {
 	Blocked Blocked `json:"blocked,omitempty"`
 	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
 	BlockedFor time.Duration `json:"-"`
-	// Wrong says what is not as it must be, a sentence each: an outcome that is not claimed, a claimed one that was not found, a
-	// schedule that diverged or was vacuous.
+	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a schedule that diverged or
+	// was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func sum(c Cell, played []Played) Cell {
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
-		if p.Schedule.Expiry != Forced { // else no lease had to run out
+		if p.Schedule.Expiry != Forced { // if the expiry was forced, no lease had to run out
 			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
 		}
 		if longer[p.Blocked] > longer[c.Blocked] {
@@ -76,10 +76,10 @@ func sum(c Cell, played []Played) Cell {
 	return c
 }
 
-// steady says that a schedule is the same in every run. Which of a Redlock's nodes answers first is not in the lab's hand.
+// steady reports whether a schedule is the same in every run. The lab does not control which node of a Redlock answers first.
 func steady(s Schedule) bool { return s.A == nil || !strings.HasPrefix(s.A.Server, localstack.Redlock) }
 
-// found writes letters in their order.
+// found returns the letters in the judge's order.
 func found(witnesses map[string]Schedule) api.Outcomes {
 	var b strings.Builder
 	for _, letter := range letters {
@@ -90,7 +90,7 @@ func found(witnesses map[string]Schedule) api.Outcomes {
 	return api.Outcomes(cmp.Or(b.String(), string(api.Exact)))
 }
 
-// hold compares what was found with the claim, both ways. Of a cell of which only a sample was played, not every letter must show.
+// hold compares the letters found with the claim, both ways. If only a sample of the schedules was played, a claimed letter may be missing.
 func (c *Cell) hold() {
 	if c.Claim == Unclaimed {
 		slices.Sort(c.Wrong)

@@ -20,14 +20,14 @@ func at(pattern string) Schedule {
 
 func played(pattern string, o api.Outcomes) Played { return Played{Schedule: at(pattern), Outcome: o} }
 
-// A cell is held against its claim both ways, and a schedule that tested nothing is a fault of its own.
+// A cell is compared with its claim both ways, and a schedule that tested nothing is reported as well.
 func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		claim  api.Outcomes
 		played []Played
 		found  api.Outcomes
-		wrong  []string // beginnings, in order
+		wrong  []string // the beginnings of the sentences, in order
 	}{
 		"exact":                      {".", []Played{played("GET", ".")}, ".", nil},
 		"broken as claimed":          {"OL", []Played{played("GET", "L"), played("SET", "O")}, "OL", nil},
@@ -62,7 +62,7 @@ func TestCellKeepsTheFirstWitness(t *testing.T) {
 	}
 }
 
-// A verdict becomes letters; what another fault is about is left out.
+// A verdict becomes letters; letters that belong to another fault are left out.
 func TestOutcomeOfAVerdict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -84,7 +84,7 @@ func TestOutcomeOfAVerdict(t *testing.T) {
 	}
 }
 
-// The committed matrix is as 'shop lab --update' writes it, so that a change shows only what changed.
+// The committed matrix has the format of 'shop lab --update', so that the diff of an update shows only changed cells.
 func TestMatrixIsAsWritten(t *testing.T) {
 	t.Parallel()
 	m, err := Committed()

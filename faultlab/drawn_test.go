@@ -6,7 +6,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// Only a letter, or a schedule that could not be played, counts as broken; a hazard that had nothing to strike is not even reported.
+// Only a letter, or a schedule that could not be played, counts as broken. A hazard that had nothing to strike is not reported.
 func TestDrawnAdd(t *testing.T) {
 	t.Parallel()
 	d := &Drawn{Outcomes: map[api.Outcomes]int{}}

@@ -73,7 +73,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	return res, err
 }
 
-// oneSubject says whether all cells are of one mode and one fault; they differ in the store at most.
+// oneSubject reports whether all cells are of one mode and one fault, so that they differ in the store at most.
 func oneSubject(cells []Cell) bool {
 	return !slices.ContainsFunc(cells, func(c Cell) bool { return c.Mode != cells[0].Mode || c.Fault != cells[0].Fault })
 }
@@ -138,7 +138,7 @@ func (l *lab) expect(c Cell, played []Played) Cell {
 	return c
 }
 
-// add takes in a cell.
+// add adds a cell to the result.
 func (r *Result) add(o Options, c Cell, played []Played) {
 	r.Cells = append(r.Cells, c)
 	r.Schedules += c.Tried
@@ -162,7 +162,7 @@ func witnesses(c Cell, played []Played) []Played {
 	return slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return !names[p.Schedule.String()] })
 }
 
-// each calls begin for 0, 1, ... one after the other, and beside that what it returns. The first error ends it all.
+// each calls begin for 0, 1, ... one after the other, and runs the functions that begin returns in parallel. The first error ends the loop.
 func each(ctx context.Context, n int, begin func(ctx context.Context, i int) (func() error, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -194,7 +194,7 @@ func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, err
 	return played, cmp.Or(failed, err)
 }
 
-// start begins to play schedules, the committed witnesses of a cell or others, and returns when the last of them has a lane; wait returns
+// start begins to play schedules, which may be the committed witnesses of a cell, and returns when the last of them has a lane. wait returns
 // when all have been played.
 func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool) (wait func() ([]Played, error), err error) {
 	played, errs := make([]Played, len(all)), make([]error, len(all))
@@ -207,7 +207,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 		running.Go(func() {
 			played[i], errs[i] = l.steadily(ctx, lane, s, witness)
 			if !l.told {
-				played[i].Story = nil // thousands of them are a lot of memory
+				played[i].Story = nil // thousands of stories need much memory
 			}
 			g.free <- lane
 		})
@@ -218,11 +218,11 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 	}, err
 }
 
-// tries is how often a schedule is played until it proves something.
+// tries is how often a schedule that proves nothing is played.
 const tries = 4
 
-// steadily plays a schedule, and plays it again where that proved nothing: the lab could not play it to its end, the victim was turned away
-// before its position, a committed witness did not show its letter, or a lock may have expired because the machine stood still.
+// steadily plays a schedule, and repeats it if it proved nothing: the lab could not play it to its end, the victim was refused before its
+// position, a committed witness did not show its letter, or a lock may have expired because the machine stood still.
 func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness bool) (Played, error) {
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -272,14 +272,14 @@ func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness b
 	}
 }
 
-// unclaimed says whether a schedule that broke something showed a letter that the mode does not claim. Only the faults of the ladder have claims;
-// a foreign service makes none, and need not renew its locks.
+// unclaimed reports whether a schedule that broke something showed a letter that the mode does not claim. Only the faults of the ladder have
+// claims. A foreign service makes no claims and may not renew its locks.
 func unclaimed(m api.Mode, p Played) bool {
 	claim := string(m.Claims[p.Schedule.Store][p.Schedule.Fault])
 	return claim != "" && claim != string(Unclaimed) && strings.Trim(string(p.Outcome), claim) != ""
 }
 
-// worst is the schedule that showed most letters, the first of these.
+// worst returns the schedule that showed the most letters, the first one if several did.
 func worst(played []Played) *Played {
 	var found *Played
 	rank := func(p *Played) int {

@@ -13,13 +13,13 @@ import (
 	"lastitem/internal/api"
 )
 
-// lab is the servers and the lanes of an exploration.
+// lab has the servers and the lanes of an exploration.
 type lab struct {
 	o       Options
 	servers *rig.Servers
 	groups  []*group
 	modes   []api.Mode
-	told    bool // stories are kept
+	told    bool // keep the stories
 	matrix  Matrix
 	stalls  stalls
 	again   atomic.Int64 // schedules that were played again because of a stall
@@ -39,8 +39,8 @@ type group struct {
 	cells     []Cell
 }
 
-// fewLanes is the number of lanes of a group whose schedules do not wait: so few keep the processors busy. pairs is the number where
-// schedules wait for servers of the lane's own to start.
+// fewLanes is the number of lanes of a group whose schedules do not wait: so few lanes keep the processors busy. pairs is the number if
+// schedules wait for the lane's own servers to start.
 const (
 	fewLanes = 2
 	pairs    = 4
@@ -183,7 +183,7 @@ func (g *group) lane(ctx context.Context) (*rig.Lane, error) {
 	}
 }
 
-// mode is a mode by its name, or none.
+// mode returns the mode with a name.
 func (l *lab) mode(name string) api.Mode {
 	for _, m := range l.modes {
 		if m.Name == name {

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// Matrix is what is known about every mode and fault: the cells of a whole exploration, without times.
+// Matrix holds the known results for every mode and fault: the cells of a whole exploration, without times.
 type Matrix struct {
 	Cells []Cell `json:"cells"`
 }
@@ -27,7 +27,7 @@ func Committed() (Matrix, error) {
 	return m, nil
 }
 
-// Cell finds a cell.
+// Cell returns the cell of a mode, store and fault.
 func (m Matrix) Cell(mode string, store api.Store, fault api.Hazard) (Cell, bool) {
 	for _, c := range m.Cells {
 		if c.Mode == mode && c.Store == store && c.Fault == fault {
@@ -52,7 +52,7 @@ func (m Matrix) Merge(explored []Cell, order []Cell) Matrix {
 	return merged
 }
 
-// JSON is the matrix as it is committed.
+// JSON returns the matrix in the format of the committed file.
 func (m Matrix) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(m, "", " ")
 	return append(text, '\n'), err

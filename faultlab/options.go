@@ -7,7 +7,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// Options says what to explore, and on what.
+// Options says which cells to explore, and on which servers.
 type Options struct {
 	// Modes, Stores and Faults select cells; nil = all modes, all stores, and the faults of fault.Ladder.
 	Modes  []string
@@ -30,16 +30,16 @@ type Options struct {
 	Stories bool
 	// Tell keeps the stories of the witnesses of broken cells, for Result.WritePage.
 	Tell bool
-	// Lanes is how many schedules are played side by side; 0 = DefaultLanes.
+	// Lanes is how many schedules are played in parallel; 0 = DefaultLanes.
 	Lanes int
-	// TTL of the locks where leases shall expire; 0 = DefaultTTL. Elsewhere it is LongTTL.
+	// TTL is that of the locks in faults whose leases must expire; 0 = DefaultTTL. In other faults it is LongTTL.
 	TTL time.Duration
 	// Serve is a foreign service to explore in place of the shop's modes; nil = the shop. It makes no claims: the lab reports every
 	// finding.
 	Serve *rig.Foreign
-	// Binary is the shop; "" is the running program.
+	// Binary is the path of the shop's program; "" = the running program.
 	Binary string
-	// Log receives a line for everything that is started, Progress every cell when it is done. nil = neither is called.
+	// Log receives a line for every server and replica that is started, Progress every cell when it is done; nil = not called.
 	Log      func(format string, args ...any)
 	Progress func(Cell)
 }
@@ -51,15 +51,15 @@ const (
 	LongTTL      = 30 * time.Second
 )
 
-// Result is what an exploration found.
+// Result is the result of an exploration.
 type Result struct {
 	Cells []Cell `json:"cells"`
 	// Worst is the schedule that broke most, with its story; nil if the shop was explored
 	// in more than one mode or fault.
 	Worst *Played `json:"worst,omitempty"`
-	// Played are the schedules with their stories, where Options.Stories asks for them.
+	// Played has the schedules with their stories, if Options.Stories is set.
 	Played []Played `json:"played,omitempty"`
-	// Told are the witnesses of the broken cells with their stories, where Options.Tell asks for them.
+	// Told has the witnesses of the broken cells with their stories, if Options.Tell is set.
 	Told []Played `json:"-"`
 	// Servers are the versions that the lab ran on, by name: "redis-server 7.0.15". TTL is that of the locks in faults where leases expire.
 	Servers map[string]string `json:"servers"`
@@ -67,9 +67,9 @@ type Result struct {
 	// Serve is the foreign service that was explored, nil = the shop; Leases are the locks seen in its Redis.
 	Serve  *rig.Foreign `json:"serve,omitempty"`
 	Leases []rig.Lease  `json:"leases,omitempty"`
-	// LeftOut are the selected faults that cannot be injected on this machine, each with the reason: "clock-jump: cc not found".
+	// LeftOut has the selected faults that cannot be injected on this machine, each with the reason: "clock-jump: cc not found".
 	LeftOut []string `json:"left_out,omitempty"`
-	// Order is every cell that the modes claim, selected or not, in their order.
+	// Order has every cell that the modes claim, selected or not, in the order of the modes.
 	Order     []Cell `json:"-"`
 	Schedules int    `json:"schedules"`
 	// Again counts schedules that were played once more, because the machine stood still while a lock could expire, or because the

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// cells are those that are selected, can be played here and make a claim.
+// cells returns the cells that are selected, can be played here and make a claim.
 func (l *lab) cells(o Options) []Cell {
 	modes := slices.DeleteFunc(slices.Clone(l.modes), func(m api.Mode) bool { return !m.Available || LeftOut(m) != "" })
 	all := Cells(modes, l.matrix, o)
@@ -65,7 +65,7 @@ func selectedFault(o Options, f fault.Fault) bool {
 
 func selected[T comparable](wanted []T, x T) bool { return wanted == nil || slices.Contains(wanted, x) }
 
-// sample is how many schedules of an exact cell are played where a service is needed, and not all are.
+// sample is how many schedules of an exact cell are played if the mode needs a service and Options.All is not set.
 const sample = 6
 
 // choose lists the schedules of a cell that are to be played, and counts those that are left out.
@@ -101,7 +101,7 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 	return chosen, nil
 }
 
-// sampled is a few of the schedules, from the first to the last.
+// sampled returns a few of the schedules, spread from the first to the last.
 func sampled(all []Schedule) []Schedule {
 	if len(all) <= sample {
 		return all
@@ -113,8 +113,8 @@ func sampled(all []Schedule) []Schedule {
 	return chosen
 }
 
-// slow says that a lock of the mode outlives its holder by so long (Consul's sessions: ten seconds, doubled, and the lock-delay) that its
-// schedules are played only where they are asked for.
+// slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and the lock-delay). Such
+// schedules are played only on request.
 func slow(m api.Mode) bool { return slices.Contains(m.Needs, localstack.Consul) }
 
 // isService says that a backend is neither Redis nor SQL.

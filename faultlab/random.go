@@ -14,12 +14,12 @@ import (
 	"lastitem/internal/api"
 )
 
-// Randomly says how to draw random schedules.
+// Randomly configures the drawing of random schedules.
 type Randomly struct {
 	// Seed decides which schedules are drawn: with the same binary and seed, the nth schedule of an equipment is the same in every run.
 	// How many are played depends on the machine.
 	Seed uint64
-	// For is how long new schedules are started; those that have started are finished.
+	// For is how long new schedules are started. A schedule that has started is finished.
 	For time.Duration
 	// Found is called with every schedule that was not exact, by one goroutine at a time; nil = not called.
 	Found func(Played)
@@ -28,10 +28,10 @@ type Randomly struct {
 // Drawn is the result of random schedules.
 type Drawn struct {
 	Seed      uint64               `json:"seed"`
-	Cells     int                  `json:"cells"` // the cells that schedules were drawn from: those that must be exact
+	Cells     int                  `json:"cells"` // how many cells schedules were drawn from: all that must be exact
 	Schedules int                  `json:"schedules"`
-	Pairs     int                  `json:"pairs"`  // the schedules in which the rival was held too
-	Thirds    int                  `json:"thirds"` // those of Pairs in which a third request was held as well
+	Pairs     int                  `json:"pairs"`  // how many schedules held the rival too
+	Thirds    int                  `json:"thirds"` // how many of the Pairs held a third request as well
 	Outcomes  map[api.Outcomes]int `json:"outcomes"`
 	Broken    []Played             `json:"broken,omitempty"` // the schedules that showed a letter or could not be played
 	Servers   map[string]string    `json:"servers"`

@@ -10,14 +10,14 @@ import (
 	"lastitem/internal/api"
 )
 
-// pageText is the text of the matrix page around its tables.
+// pageText has the texts of the matrix page around its tables.
 type pageText struct {
 	head, table, meanings, blocked, blockedHead, beyond, beyondHead, witnesses, witnessHead, wire string
 	schedules                                                                                     string // a format, of a number
 	kept                                                                                          map[Blocked]string
 }
 
-// notOnTheWire lists what no proxy can bring about, and the Go test that covers it.
+// notOnTheWire lists the hazards that no proxy can bring about, each with the Go test that covers it.
 var notOnTheWire = []struct {
 	what api.Text
 	test string
@@ -26,7 +26,7 @@ var notOnTheWire = []struct {
 	{api.Text{En: "a replica's own queue in front of the lock, and how often it may pass a lease on", Zh: "锁前面的本地队列，以及一次租约最多转手几回"}, "internal/lock/handoff.TestEngineCohortIsBounded"},
 	{api.Text{En: "which requests share a batch", Zh: "哪些请求会合并到同一批"}, "internal/stock.TestQueueCommitsTogether"},
 	{api.Text{En: "the same key twice in one batch", Zh: "同一批里出现两次同一个幂等键"}, "internal/stock.TestQueueRepeatsWithinABatch"},
-	{api.Text{En: "a panic between the read and the write: nothing is lost, the lock is released, the answer is 500", Zh: "读和写之间发生 panic：什么都不丢，锁已释放，答复 500"}, "internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},
+	{api.Text{En: "a panic between the read and the write: nothing is lost, the lock is released, the answer is 500", Zh: "读和写之间发生 panic：什么都不丢，锁已释放，应答 500"}, "internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},
 	{api.Text{En: "a balancer that sends a request again: the proxies are between the replicas and their servers, and do not see it", Zh: "负载均衡把请求重发一遍：代理在副本与后端之间，看不到这一段"}, "deploy.TestNginxSendsOnce, internal/localstack.TestNeverSentTwice"},
 }
 
@@ -66,7 +66,7 @@ two concurrent requests break without any fault are left out.
 [English](matrix.md)
 
 每个模式在每种故障下的结果，由 ` + "`shop lab`" + ` 在真实服务器上跑出来：三个副本，每个副本到每台服务器之间都有自己的代理。请求依次停在
-它的每一条命令上（一次停在服务器收到之前，一次停在答复返回之前），故障就在这一点发生，对手办完业务，再由裁判读账本。
+它的每一条命令上（一次停在服务器收到之前，一次停在应答返回之前），故障就在这一点发生，对手办完业务，再由裁判读账本。
 “精确”是说下表所有调度都没能打破它，表外的情形不作保证。
 
 ` + "`make lab`" + ` 重放已知的坏例，并跑完所有精确格子的全部调度；` + "`make lab ALL=1`" + ` 两者全部跑完。
@@ -89,7 +89,7 @@ two concurrent requests break without any fault are left out.
 	},
 }
 
-// Markdown renders the matrix as a page; modes gives the rows and what cannot happen.
+// Markdown renders the matrix as a page. modes gives the rows, and the cells that cannot happen.
 func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	t := pageTexts[lang]
 	var b strings.Builder
@@ -149,7 +149,7 @@ func (m Matrix) writeWitnesses(b *strings.Builder, t pageText) {
 	}
 }
 
-// place is a position in a cell of a Markdown table.
+// place formats a position for a cell of a Markdown table.
 func place(p *rig.Position) string {
 	if p == nil {
 		return "–"
@@ -181,7 +181,7 @@ func (m Matrix) writeBeyond(b *strings.Builder, lang string, t pageText) {
 	b.WriteString("\n")
 }
 
-// writeBlocked lists for how long each mode's holder keeps others out while it stands still.
+// writeBlocked lists how long a paused holder keeps others out, for each mode.
 func (m Matrix) writeBlocked(b *strings.Builder, t pageText) {
 	names := map[Blocked][]string{}
 	for _, c := range m.Cells {

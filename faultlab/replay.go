@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// Replay plays one schedule again and again, and returns what became of each run. Options.Modes and the like are not looked at; the
-// lanes are those that the schedule needs.
+// Replay plays one schedule several times, and returns the outcome of each run. It ignores the options that select cells, such as
+// Options.Modes, and starts the lanes that the schedule needs.
 func Replay(ctx context.Context, o Options, s Schedule, times int) ([]Played, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("faultlab: %w", err)

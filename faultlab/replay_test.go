@@ -56,7 +56,7 @@ func TestScheduleCheck(t *testing.T) {
 	}
 }
 
-// A file from before third requests and forced expiry keeps its meaning; a new file keeps both.
+// A file that is older than third requests and forced expiry keeps its meaning; a new file stores both.
 func TestScheduleFile(t *testing.T) {
 	t.Parallel()
 	const old = `{"mode":"lua-lock","store":"sql","fault":"pause","a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"},` +
@@ -76,7 +76,7 @@ func TestScheduleFile(t *testing.T) {
 	}
 }
 
-// The reason why nothing can be played names the mode, and what it is about.
+// If nothing can be played, the reason names the mode and the obstacle.
 func TestCheckCells(t *testing.T) {
 	t.Parallel()
 	claims := map[api.Hazard]api.Outcomes{api.Threads: ".", api.Replicas: ".", api.Slow: "–"}

@@ -11,7 +11,7 @@ import (
 	"lastitem/internal/columns"
 )
 
-// words of the report, by language.
+// The words of the report, by language.
 type words struct {
 	mode, store, asClaimed, wrong, blocked, counts, again, left, cost, fault string
 	cell, leftOut                                                            string
@@ -40,7 +40,7 @@ var reportWords = map[string]words{
 	},
 }
 
-// Line says on one line what was found about a cell, and what is wrong with it on lines of their own.
+// Line describes a cell in one line, followed by a line for each mistake.
 func (c Cell) Line(lang string) string {
 	if len(c.Wrong) == 0 {
 		return fmt.Sprintf(reportWords[lang].cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
@@ -49,7 +49,7 @@ func (c Cell) Line(lang string) string {
 	return line + "    " + strings.Join(c.Wrong, "\n    ") + "\n"
 }
 
-// Wrong counts the cells that are not as they must be.
+// Wrong counts the cells with mistakes.
 func (r *Result) Wrong() int {
 	n := 0
 	for _, c := range r.Cells {

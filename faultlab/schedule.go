@@ -19,7 +19,7 @@ type Schedule struct {
 	Mode  string     `json:"mode"`
 	Store api.Store  `json:"store"`
 	Fault api.Hazard `json:"fault"`
-	// Variant is how the fault strikes, where it has several ways.
+	// Variant says how the fault strikes, if it has several ways.
 	Variant string `json:"variant,omitempty"`
 	// A is where the victim is held, B the rival; nil = the victim finishes, and the rival is not held.
 	A *rig.Position `json:"a,omitempty"`
@@ -31,17 +31,17 @@ type Schedule struct {
 	Expiry Expiry `json:"expiry,omitempty"`
 }
 
-// Expiry is how the locks of a holder that does not run (pause, crash) expire.
+// Expiry says how the locks of a holder that does not run (pause, crash) expire.
 type Expiry string
 
 const (
-	// Awaited waits until the TTL is over. The holder's clock then says so too.
+	// Awaited waits until the TTL is over, by the holder's clock as well.
 	Awaited Expiry = "awaited"
 	// Forced ends the locks at their servers at once. The holder's clock has not moved.
 	Forced Expiry = "forced"
 )
 
-// expiring returns the schedule with this expiry, if its fault can force one.
+// expiring returns the schedule with this expiry if its fault can force an expiry.
 func (s Schedule) expiring(how Expiry) Schedule {
 	if f, _ := fault.Named(s.Fault); how == Forced && f.Forcible {
 		s.Expiry = Forced
@@ -76,7 +76,7 @@ func (s Schedule) String() string {
 	return text
 }
 
-// Check returns an error if the schedule cannot be played on any servers; nil = it can. It is for schedules that were read from files.
+// Check returns an error if the schedule cannot be played on any servers; nil = it can. Use it for schedules that were read from files.
 func (s Schedule) Check() error {
 	f, known := fault.Named(s.Fault)
 	switch {
@@ -116,12 +116,12 @@ func (s Schedule) checkThird(f fault.Fault) error {
 // rivalCuts are where requests other than the victim's are held.
 var rivalCuts = []rig.Cut{rig.Command, rig.Answer}
 
-// Played is a schedule and what became of it.
+// Played is a schedule with its outcome.
 type Played struct {
 	Schedule Schedule `json:"schedule"`
-	// Outcome is "." or the letters found. It is Diverged where a position was not met, and Vacuous where nothing could be judged.
+	// Outcome is "." or the letters found; Diverged if a position was not reached; Vacuous if nothing could be judged.
 	Outcome api.Outcomes `json:"outcome"`
-	// Why says what Diverged, Vacuous or an outcome without a letter is about.
+	// Why is the reason for Diverged, Vacuous or an outcome without a letter.
 	Why    string        `json:"why,omitempty"`
 	Report audit.Report  `json:"report"`
 	Took   time.Duration `json:"-"`
@@ -133,7 +133,7 @@ type Played struct {
 	silence time.Duration // see rig.Scene.Silence
 }
 
-// The outcomes that are none: a test that cannot fail, and a replay of something else.
+// The outcomes of a schedule that proved nothing: it could not have failed, or it did not take its course.
 const (
 	Diverged api.Outcomes = "DIVERGED"
 	Vacuous  api.Outcomes = "VACUOUS"
@@ -141,13 +141,13 @@ const (
 	Failed api.Outcomes = "FAILED"
 )
 
-// Idle is a schedule in which the hazard found nothing to strike at, for example before the lock is taken. It is not counted.
+// Idle is the outcome if the hazard had nothing to strike, for example because the lock is not taken yet. Such a schedule is not counted.
 const Idle api.Outcomes = "IDLE"
 
 // Unexplained stands for a violation that none of the letters names.
 const Unexplained api.Outcomes = "!"
 
-// scheduleLimit bounds one schedule beyond what its lock may outlive its holder, whatever hangs.
+// scheduleLimit bounds one schedule, whatever hangs. The time for which a lock may outlive its holder is added to it.
 const scheduleLimit = 30 * time.Second
 
 // Play plays a schedule on a lane and judges it. An error is the lab's own: a process that does not start, a server that is gone.
@@ -193,7 +193,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 // hasSession says whether the mode needs a service other than Redis and SQL.
 func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService) }
 
-// segments is into how many segments the product is split: one where the mode wants any, so that all requests meet in it.
+// segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in the same one.
 func segments(m api.Mode) int { return min(m.Segments, 1) }
 
 // outcome turns a verdict into letters.

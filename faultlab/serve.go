@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Unclaimed is the claim of a foreign service, which makes none: every letter found is reported, and none is expected.
+// Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
 const Unclaimed api.Outcomes = "?"
 
 // only returns the servers that the exploration needs; nil = all.
@@ -24,7 +24,7 @@ func (o Options) only() []string {
 	return o.Serve.Needs()
 }
 
-// service is what the replicas of the lanes run.
+// service returns the service that the lanes' replicas run.
 func (l *lab) service() rig.Service {
 	if l.o.Serve != nil {
 		return l.o.Serve.Service()
@@ -115,7 +115,7 @@ func theirs(f *rig.Foreign) api.Mode {
 	}
 }
 
-// Broken counts the cells in which something broke.
+// Broken counts the broken cells.
 func (r *Result) Broken() int {
 	n := 0
 	for _, c := range r.Cells {
@@ -126,7 +126,7 @@ func (r *Result) Broken() int {
 	return n
 }
 
-// ofAll returns the worst of the worst schedules of several cells.
+// ofAll returns the worst schedule of several cells.
 func ofAll(worsts []*Played, cells []Cell) *Played {
 	at := func(p *Played) int {
 		return index(cells, Cell{Mode: p.Schedule.Mode, Store: p.Schedule.Store, Fault: p.Schedule.Fault})

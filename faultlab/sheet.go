@@ -31,7 +31,7 @@ var sheetText string
 
 var sheetTemplate = template.Must(template.New("lab").Parse(sheetText))
 
-// sheetWords are the texts of the page in one language.
+// sheetWords has the texts of the page in one language.
 type sheetWords struct {
 	Title, TitleServe, Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string
 	Good, Bad, ServeGood, ServeBad                                                             string
@@ -102,8 +102,8 @@ type labLine struct {
 
 type labText struct{ Text, Class string }
 
-// WritePage writes the result as a page in one file that needs nothing else: the outcomes, the schedules of the broken cells command by
-// command, the environment, and how to repeat it. The schedules are told where Options.Tell was set.
+// WritePage writes the result as a single HTML file: the outcomes, the schedules of the broken cells command by command, the environment, and
+// how to repeat the exploration. It tells the schedules if Options.Tell was set.
 func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 	view := r.pageOf(o)
 	var body, whole strings.Builder
@@ -118,7 +118,7 @@ func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 	return err
 }
 
-// pageOf makes the view.
+// pageOf collects the data of the page.
 func (r *Result) pageOf(o PageOptions) labPage {
 	t := sheetTexts[o.Lang]
 	v := labPage{Words: t, Title: fmt.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
@@ -164,12 +164,12 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	return v
 }
 
-// name is how people call a cell.
+// name is the name of a cell in the page.
 func (c Cell) name() string {
 	return strings.TrimSpace(c.Mode + " " + string(c.Store) + " " + string(c.Fault))
 }
 
-// pageRows are the faults that were played, and for each mode and store what they showed.
+// pageRows returns the faults that were played, and the letters that they showed for each mode and store.
 func (r *Result) pageRows() (faults []string, rows []labRow) {
 	for _, f := range fault.All() {
 		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Fault == f.Name }) {
@@ -210,7 +210,7 @@ func (r *Result) pageLetters(lang string) []string {
 	return all
 }
 
-// pageBroken tells the witnesses of a cell.
+// pageBroken returns the witnesses of a broken cell with their stories.
 func (r *Result) pageBroken(c Cell, lang string) labBroken {
 	v := labBroken{Name: c.name(), Found: string(c.Found)}
 	told := map[string]bool{}
@@ -228,7 +228,7 @@ func (r *Result) pageBroken(c Cell, lang string) labBroken {
 	return v
 }
 
-// pageStory is the story of a schedule as the page tells it.
+// pageStory returns the story of a schedule as the page shows it.
 func (p Played) pageStory(lang string) labStory {
 	t := storyTexts[lang]
 	s := labStory{Title: p.Schedule.String() + ": " + string(p.Outcome), Why: p.Why}
@@ -257,7 +257,7 @@ func (p Played) pageStory(lang string) labStory {
 	return s
 }
 
-// pageEnvironment is what the outcomes were seen on.
+// pageEnvironment returns the servers and the machine on which the outcomes were seen.
 func (r *Result) pageEnvironment(o PageOptions, t sheetWords) []labFact {
 	facts := []labFact{
 		{t.Made, []string{o.Made.Format(time.RFC3339)}}, {t.Version, []string{o.Version}},

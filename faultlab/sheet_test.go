@@ -11,7 +11,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// sheet is the page of a lab that played two cells, one of them broken by a schedule that was told and one that was not.
+// sheet returns the page of a lab that played two cells. One of them was broken by two schedules, of which only the first has a story.
 func sheet(t *testing.T, lang string, change func(*Result)) string {
 	t.Helper()
 	story := &Story{Initial: 10, Left: 9, Ordered: 2, Lines: []Line{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stalls notices when the machine stands still for this process. A lock whose watchdog was not given the processor in time expires, and
-// that is then no finding about the mode.
+// stalls notices when the machine gives this process no processor time. A lock whose watchdog gets no processor time expires, and that says
+// nothing about the mode.
 type stalls struct {
 	mu   sync.Mutex
 	seen []stall
@@ -18,13 +18,13 @@ type stall struct {
 	took time.Duration
 }
 
-// stallTick is how often it looks; stallKept how many stalls are remembered.
+// stallTick is the time between two checks; stallKept is how many stalls are remembered.
 const (
 	stallTick = 5 * time.Millisecond
 	stallKept = 1024
 )
 
-// watch looks until ctx ends.
+// watch checks for stalls until ctx ends.
 func (s *stalls) watch(ctx context.Context) {
 	ticker := time.NewTicker(stallTick)
 	defer ticker.Stop()
@@ -48,7 +48,7 @@ func (s *stalls) watch(ctx context.Context) {
 	}
 }
 
-// longest is the longest stall that ended after a time.
+// longest returns the longest stall that ended after a given time.
 func (s *stalls) longest(since time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,17 +16,17 @@ import (
 // Story is a schedule as it happened: what each replica did, in the order of time.
 type Story struct {
 	Lines []Line `json:"lines"`
-	// Initial, Left and Ordered are what the ledger says in the end, in units.
+	// Initial, Left and Ordered are the ledger's figures at the end, in units.
 	Initial int64 `json:"initial"`
 	Left    int64 `json:"left"`
 	Ordered int64 `json:"ordered"`
 }
 
-// Line is one thing that happened.
+// Line is one event of a story.
 type Line struct {
 	At    time.Duration `json:"at_ns"` // since the schedule began
 	Actor string        `json:"actor"` // "A", "B", "C"
-	// Event is what the lab or a client did, see rig.Event; "" = a command of the service.
+	// Event is an action of the lab or of a client, see rig.Event; "" = a command of the service.
 	Event rig.What `json:"event,omitempty"`
 	Text  string   `json:"text,omitempty"`
 }
@@ -47,8 +47,8 @@ func tell(s *rig.Scene, p Played) *Story {
 // storyWords are the words of a story, by language.
 type storyWords struct {
 	events map[rig.What]string
-	busy   string // a format, of how often
-	ledger string // a format, of initial, left, ordered
+	busy   string // a format; its value is how often
+	ledger string // a format; its values are initial, left and ordered
 }
 
 var storyTexts = map[string]storyWords{
@@ -69,7 +69,7 @@ var storyTexts = map[string]storyWords{
 		events: map[rig.What]string{
 			rig.Asked: "> 客户端发来请求", rig.Answered: "<", rig.Held: "** 停住", rig.Passed: "** 放行", rig.Blocked: "** 被阻塞",
 			rig.Paused: "** 进程停住（SIGSTOP）", rig.Resumed: "** 进程恢复（SIGCONT）", rig.Killed: "** 进程被杀（SIGKILL）",
-			rig.Broken: "** 连接断开", rig.Lost: "** 答复丢失", rig.FailedOver: "** 主从切换",
+			rig.Broken: "** 连接断开", rig.Lost: "** 应答丢失", rig.FailedOver: "** 主从切换",
 			rig.Terminated: "** 收到 SIGTERM", rig.HasEnded: "** 进程已退出", rig.SessionEnded: "** 会话被强行结束：",
 			rig.DatabaseKilled: "** 数据库被杀（SIGKILL）", rig.DatabaseBack: "** 数据库重启完成",
 			rig.RowsLocked: "** 别的事务锁住了行：", rig.RowsFree: "** 行锁释放",
@@ -80,7 +80,7 @@ var storyTexts = map[string]storyWords{
 	},
 }
 
-// Write tells what became of the schedule, and its story in three columns.
+// Write writes the outcome of the schedule, and its story in three columns.
 func (p Played) Write(w io.Writer, lang string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s: %s\n", p.Schedule, p.Outcome)
@@ -124,7 +124,7 @@ func (l Line) text(t storyWords) string {
 	return strings.TrimSpace(t.events[l.Event] + " " + l.Text)
 }
 
-// turnedAway counts how often the actor of the first line asked in vain before anything else happened, and the lines that this took.
+// turnedAway returns how many requests of the first line's actor were refused before anything else happened, and how many lines they take.
 func turnedAway(lines []Line) (times, used int) {
 	actor, open := lines[0].Actor, false
 	for i, l := range lines {
@@ -142,7 +142,7 @@ func turnedAway(lines []Line) (times, used int) {
 	return times, used
 }
 
-// shorten cuts a text that is too long, with a sign that it was.
+// shorten cuts a text that is too long, and marks the cut.
 func shorten(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

@@ -8,7 +8,7 @@ import (
 	"lastitem/faultlab/rig"
 )
 
-// A rival that is turned away again and again takes one line of the story.
+// The repeated refusals of a rival take one line of the story.
 func TestStoryFoldsBusyAnswers(t *testing.T) {
 	t.Parallel()
 	var lines []Line

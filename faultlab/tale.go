@@ -14,12 +14,12 @@ import (
 	"lastitem/internal/api"
 )
 
-// Tale is the story of a committed witness as it was recorded once. Another run of the same schedule has other times and tokens.
+// Tale is the recorded story of a committed witness. Another run of the same schedule has other times and tokens.
 type Tale struct {
 	Schedule string       `json:"schedule"` // Schedule.String() of the witness
 	Outcome  api.Outcomes `json:"outcome"`
 	Why      string       `json:"why"`
-	// Initial, Left and Ordered are what the ledger says in the end, in units.
+	// Initial, Left and Ordered are the ledger's figures at the end, in units.
 	Initial int64  `json:"initial"`
 	Left    int64  `json:"left"`
 	Ordered int64  `json:"ordered"`
@@ -34,10 +34,10 @@ type Step struct {
 	Text  string
 }
 
-// Busy is the event of a client that was refused several times in a row because of a lock; the text is how often.
+// Busy is the event of a client that was refused several times in a row because of a lock; the text is the number of refusals.
 const Busy rig.What = "busy"
 
-// MarshalJSON writes the line of an array; a matrix has thousands.
+// MarshalJSON writes the step as an array, which is short: a matrix has thousands of steps.
 func (s Step) MarshalJSON() ([]byte, error) {
 	ms := json.Number(strconv.FormatFloat(float64(s.At.Microseconds()/100)/10, 'f', -1, 64))
 	return json.Marshal([]any{ms, s.Actor, s.Event, s.Text})
@@ -56,7 +56,7 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 //go:embed stories.json
 var recorded []byte
 
-// Tales are the stories of the committed witnesses.
+// Tales has the stories of the committed witnesses.
 func Tales() ([]Tale, error) {
 	var all []Tale
 	if err := json.Unmarshal(recorded, &all); err != nil {
@@ -65,7 +65,7 @@ func Tales() ([]Tale, error) {
 	return all, nil
 }
 
-// TalesJSON writes tales as they are committed, one a line.
+// TalesJSON returns tales in the format of the committed file, one in each line.
 func TalesJSON(all []Tale) ([]byte, error) {
 	lines := make([]string, len(all))
 	for i, t := range all {
@@ -78,7 +78,7 @@ func TalesJSON(all []Tale) ([]byte, error) {
 	return []byte("[\n" + strings.Join(lines, ",\n") + "\n]\n"), nil
 }
 
-// tale is the record of what was played.
+// tale records a schedule that was played.
 func (p Played) tale() Tale {
 	t := Tale{Schedule: p.Schedule.String(), Outcome: p.Outcome, Why: p.Why, Initial: p.Story.Initial, Left: p.Story.Left, Ordered: p.Story.Ordered}
 	for lines := p.Story.Lines; len(lines) > 0; {
@@ -101,7 +101,7 @@ type Witness struct {
 	Letters  string
 }
 
-// Witnesses are those of all cells, in their order. One schedule may stand for several letters.
+// Witnesses returns the witnesses of all cells, in the order of the cells. One schedule may stand for several letters.
 func (m Matrix) Witnesses() []Witness {
 	var all []Witness
 	for _, c := range m.Cells {
@@ -128,8 +128,8 @@ func (w Witness) Shows(o api.Outcomes) bool {
 	return w.Letters != ""
 }
 
-// Retell adds to the tales the stories of schedules that were played, and returns those of the witnesses of the matrix, in its order.
-// The error names the witnesses that were played and did not show their letters.
+// Retell adds the stories of schedules that were played to the tales, and returns the tales of the matrix's witnesses, in its order.
+// The error names the witnesses that were played but did not show their letters.
 func (m Matrix) Retell(known []Tale, played []Played) ([]Tale, error) {
 	tales := map[string]Tale{}
 	for _, t := range known {
@@ -157,7 +157,7 @@ func (m Matrix) Retell(known []Tale, played []Played) ([]Tale, error) {
 	return all, errors.Join(errs...)
 }
 
-// witnessesOf are the committed witnesses of a cell that Options.Witness wants.
+// witnessesOf returns the committed witnesses of a cell that Options.Witness selects.
 func (l *lab) witnessesOf(c Cell) []Schedule {
 	known, _ := l.matrix.Cell(c.Mode, c.Store, c.Fault)
 	var all []Schedule
@@ -177,7 +177,7 @@ type Hazard struct {
 	Claimed bool `json:"claimed"`
 }
 
-// Hazards are the columns of the matrix, in their order.
+// Hazards returns the columns of the matrix, in their order.
 func Hazards() []Hazard {
 	var all []Hazard
 	for _, f := range fault.All() {

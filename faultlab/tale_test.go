@@ -87,7 +87,7 @@ func TestTaleFolds(t *testing.T) {
 	}
 }
 
-// Retell takes in what was played, keeps what is known, drops what is no witness, and names a schedule that did not show its letter.
+// Retell adds played schedules, keeps the tales it has, drops those that are no witnesses, and names a schedule that did not show its letter.
 func TestRetell(t *testing.T) {
 	t.Parallel()
 	held := func(at string) Schedule {

@@ -41,7 +41,7 @@ export const words = {
     wBreaks: "{mode} {outcome}：{hazard}", wExact: "{mode} 仍然精确：{hazard}", outcomeAnd: "，并且", oversoldVerb: "超卖", lostVerb: "丢库存", doubleVerb: "重复扣款", stuckVerb: "卡死", ackVerb: "丢失已确认的订单",
     wExactText: "试了 {tried} 个调度，没有一个打破它；这些调度之外的情形不作保证。", wSampled: "只抽样跑了一部分调度。",
     wOtherCells: "{mode}（{store}）在其他故障下", wOtherLetters: "结果", wNoStory: "这个调度没有录下过程。",
-    wCutA: "停在哪里", wHeldAt: "停在", cut_command: "服务器收到这条命令之前：", cut_answer: "服务器执行完、答复返回之前：", cut_severed: "这条命令还在路上，连接就断了：", wNth: "（同类命令的第 {n} 条）",
+    wCutA: "停在哪里", wHeldAt: "停在", cut_command: "服务器收到这条命令之前：", cut_answer: "服务器执行完、应答返回之前：", cut_severed: "这条命令还在路上，连接就断了：", wNth: "（同类命令的第 {n} 条）",
     wAtEnd: "谁也不停：请求办完之后，故障才发生。", wVariant: "变体：{name}。", wForced: "锁由服务器端强制结束。",
     wRecorded: "过程由实验室在真实服务器上录下，A、B、C 是三个副本。同一调度再跑一遍，时间和令牌会不同。",
     play: "播放", pause: "暂停", stepBack: "退一步", stepOn: "进一步", toStart: "回到开头", toEnd: "跳到结尾", stepOf: "第 {n} 步，共 {of} 步", position: "步",

@@ -51,14 +51,14 @@ func numbers() []number {
 		{"A", stock.Text{En: "the same, 2 ms to the servers", Zh: "同上，到服务器的往返时间 2 毫秒"}, times(5), showsFactor, segments(0, far)},
 		{"D", stock.Text{En: "JMeter, 50 × 100 requests, stock 5000: left", Zh: "JMeter 50 × 100 次，库存 5000：还剩"}, stock.Text{En: "more than 4000", Zh: "4000 多"}, showsLeft, []numberRun{unsafe}},
 		{"D", stock.Text{En: "the same with synchronized: left", Zh: "同上，加 synchronized：还剩"}, same("0"), showsLeft, []numberRun{locked}},
-		{"D", stock.Text{En: "accepted per second without and with it", Zh: "吞吐量（每秒成功数），不加与加"}, stock.Text{En: "3000 and more, 1000 and more", Zh: "三千多、一千多"}, showsRates, []numberRun{unsafe, locked}},
+		{"D", stock.Text{En: "accepted per second without and with it", Zh: "吞吐量（每秒成交数），不加与加"}, stock.Text{En: "3000 and more, 1000 and more", Zh: "三千多、一千多"}, showsRates, []numberRun{unsafe, locked}},
 		{"D", stock.Text{En: "the same with prototype scope: left", Zh: "同上，多例模式：还剩"}, stock.Text{En: "more than 3800", Zh: "3800 多"}, showsLeft, []numberRun{{mode: "mutex-per-request", plan: "jmeter", replicas: 1}}},
 		{"D", stock.Text{En: "the same with @Transactional: left", Zh: "同上，事务模式：还剩"}, stock.Text{En: "some", Zh: "有剩余"}, showsLeft, []numberRun{{mode: "mutex-in-tx", plan: "jmeter", replicas: 1}}},
 		{"E", stock.Text{En: "case 1, 5 clients, stock 100: left", Zh: "案例1，5 个客户端，库存 100：还剩"}, stock.Text{En: "99, should be 95", Zh: "99，应为 95"}, showsLeft, []numberRun{{mode: "unsafe", plan: "five", replicas: 3}}},
 		{"E", stock.Text{En: "case 6, the same with Redisson's lock: left", Zh: "案例6，同上，用 Redisson 的锁：还剩"}, same("95"), showsLeft, []numberRun{{mode: "watchdog", plan: "five", replicas: 3}}},
 		{"E", stock.Text{En: "1000 in 10 segments of 100, against one lock", Zh: "1000 拆成 10 段，与一把锁相比"}, times(10), showsFactor, segments(1, 0)},
 		{"E", stock.Text{En: "the same, 2 ms to the servers", Zh: "同上，到服务器的往返时间 2 毫秒"}, times(10), showsFactor, segments(1, far)},
-		{"E", stock.Text{En: "a script in Redis, accepted per second over HTTP", Zh: "Redis 一段脚本，经 HTTP 每秒成功数"}, stock.Text{En: "Redis: 100,000 and more", Zh: "Redis 的 QPS 10W+"}, showsRates, []numberRun{{mode: "redis-lua", plan: "demo", replicas: 3, repeat: 3}}},
+		{"E", stock.Text{En: "a script in Redis, accepted per second over HTTP", Zh: "Redis 一段脚本，经 HTTP 每秒成交数"}, stock.Text{En: "Redis: 100,000 and more", Zh: "Redis 的 QPS 10W+"}, showsRates, []numberRun{{mode: "redis-lua", plan: "demo", replicas: 3, repeat: 3}}},
 	}
 	return all
 }

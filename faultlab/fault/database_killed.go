@@ -24,7 +24,7 @@ var DatabaseKilled = Fault{
 // answered in the last second are lost.
 var DatabaseUnflushed = Fault{
 	Name:    "database-killed-unflushed",
-	Title:   api.Text{En: "the same with innodb_flush_log_at_trx_commit=0: COMMIT is answered before the log is written", Zh: "同上，但 innodb_flush_log_at_trx_commit=0：日志还没写，COMMIT 就已答复"},
+	Title:   api.Text{En: "the same with innodb_flush_log_at_trx_commit=0: COMMIT is answered before the log is written", Zh: "同上，但 innodb_flush_log_at_trx_commit=0：日志还没写，COMMIT 就已应答"},
 	Cuts:    bothCuts,
 	Skip:    DatabaseKilled.Skip,
 	AtEnd:   true,

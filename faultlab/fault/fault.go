@@ -17,7 +17,7 @@ type Fault struct {
 	Title api.Text // one line
 	// Cuts are the cuts that are tried at each of the victim's commands.
 	Cuts []rig.Cut
-	// Finished restricts the victim's positions to those after its last write, when only its clean-up is left.
+	// Finished restricts the victim's positions to those after its last write, when only its cleanup is left.
 	Finished bool
 	// Rival says that the rival is always held as well, before each of its commands in turn. Pairs says that the rival can be held. With
 	// two preemptions the rival is held, the victim goes on, C is served, and only then the rival goes on. With three preemptions C is held

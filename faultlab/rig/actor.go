@@ -20,19 +20,19 @@ import (
 // Actor is one replica, with a proxy before each of its servers.
 type Actor struct {
 	Name string // "A", "B", "C"
-	URL  string // of the replica, without a slash at its end
+	URL  string // of the replica, without a trailing slash
 
 	lane    *Lane
 	proxies map[string]*wire.Proxy // by server
 	run     *localstack.Running
 	stopped bool
 	holds   []*wire.Hold
-	turned  bool // some proxy leads elsewhere
+	turned  bool // some proxy leads to another server than its own
 	parted  bool // cut off from some server, see Part
 	starts  int
 }
 
-// newActor makes the proxies; start starts the process.
+// newActor creates the actor and its proxies; start starts its process.
 func newActor(l *Lane, name string) (*Actor, error) {
 	a := &Actor{Name: name, lane: l, proxies: map[string]*wire.Proxy{}}
 	for _, link := range l.links {
@@ -52,7 +52,7 @@ func (a *Actor) close() {
 	}
 }
 
-// urls are the addresses of the servers by way of the actor's proxies, by variable.
+// urls returns the addresses of the actor's proxies, by the variable that tells the replica about the server.
 func (a *Actor) urls() map[string]string {
 	urls := map[string]string{}
 	for _, link := range a.lane.links {
@@ -83,7 +83,7 @@ func (a *Actor) start(ctx context.Context) error {
 	return nil
 }
 
-// Calls returns what passed the actor's proxies after the call with that number, in the order in which it was sent.
+// Calls returns the calls that passed the actor's proxies after the call with the given number, in the order in which they were sent.
 func (a *Actor) Calls(since int64) []wire.Call {
 	var all []wire.Call
 	for _, p := range a.proxies {
@@ -93,7 +93,7 @@ func (a *Actor) Calls(since int64) []wire.Call {
 	return all
 }
 
-// Unanswered returns the calls that a server has not answered yet, or has not been given.
+// Unanswered returns the calls that a server has not answered or not received yet.
 func (a *Actor) Unanswered() []wire.Call {
 	var all []wire.Call
 	for _, p := range a.proxies {
@@ -111,7 +111,7 @@ func (a *Actor) Pause(ctx context.Context) error {
 	return until(ctx, "the threads of "+a.Name+" to stop", func() bool { return allStopped(a.run.PID) })
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process (SIGCONT).
 func (a *Actor) Resume() error {
 	a.stopped = false
 	if err := syscall.Kill(-a.run.PID, syscall.SIGCONT); err != nil {
@@ -160,7 +160,7 @@ func (a *Actor) Discard(ctx context.Context) error {
 	return nil
 }
 
-// alive says whether the process runs, or could.
+// alive reports whether the process exists, stopped or not.
 func (a *Actor) alive() bool {
 	select {
 	case <-a.run.Exited():
@@ -196,10 +196,10 @@ func allStopped(pid int) bool {
 	return len(threads) > 0
 }
 
-// polling is the time between two looks at a condition.
+// polling is the time between two checks of a condition.
 const polling = time.Millisecond
 
-// until waits for a condition, within ctx.
+// until waits for a condition until ctx ends.
 func until(ctx context.Context, what string, is func() bool) error {
 	for !is() {
 		select {

@@ -52,7 +52,8 @@ type Foreign struct {
 // case the lab cannot find out whether a repeated request was sold twice.
 func (f *Foreign) Anonymous() bool { return f.anonymous }
 
-// Meaning says which answers have one outcome: those with one of the HTTP statuses whose body matches the regular expression Body ("" = any).
+// Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the regular expression Body ("" =
+// any).
 type Meaning struct {
 	Statuses []int  `json:"statuses"`
 	Body     string `json:"body,omitempty"`
@@ -100,7 +101,7 @@ func (f *Foreign) TakesTTL() bool {
 	return slices.ContainsFunc(f.launched(), func(name string) bool { return strings.HasPrefix(name, "ttl_") })
 }
 
-// takesPassword says whether the service is told the password of Redis. If not, Redis gets none.
+// takesPassword reports whether the service gets the password of Redis. If it does not, Redis has none.
 func (f *Foreign) takesPassword() bool {
 	return slices.ContainsFunc(f.launched(), func(name string) bool { return name == "redis" || name == "redis_password" })
 }

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Clocks says why clocks of servers cannot be set here; nil = they can.
+// Clocks returns an error that says why servers' clocks cannot be set on this machine; nil = they can.
 func (s *Servers) Clocks(ctx context.Context) error {
 	_, err := s.Stack.NewClock(ctx, "probe")
 	return err
@@ -18,7 +18,7 @@ func (s *Servers) Clocks(ctx context.Context) error {
 // ownClock returns a clock for one of the lane's own servers; nil = the equipment has no clocks.
 func (l *Lane) ownClock(ctx context.Context, e Equipment, name string) (*localstack.Clock, error) {
 	if !e.Clock {
-		return nil, nil //nolint:nilnil // nil is the machine's clock
+		return nil, nil //nolint:nilnil // nil = the machine's clock
 	}
 	return l.servers.Stack.NewClock(ctx, name)
 }
@@ -71,7 +71,7 @@ func (l *Lane) clockOf(server string) (*localstack.Clock, func(context.Context) 
 	return n.clock, n.time, nil
 }
 
-// time is what the node's clock shows.
+// time returns the time of the node's clock.
 func (n *node) time(ctx context.Context) (time.Time, error) {
 	all, err := n.all(ctx, "TIME")
 	if err != nil || len(all) != 2 {
@@ -81,7 +81,7 @@ func (n *node) time(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0), err
 }
 
-// databaseTime is what the database's clock shows.
+// databaseTime returns the time of the database's clock.
 func (l *Lane) databaseTime(ctx context.Context) (time.Time, error) {
 	db, err := l.access()
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *Lane) databaseTime(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0), err
 }
 
-// restoreClocks sets the clocks that were set back forward again.
+// restoreClocks sets clocks forward again that were set back.
 func (l *Lane) restoreClocks() error {
 	for clock, offset := range l.back {
 		if err := clock.Set(offset); err != nil {

@@ -19,15 +19,15 @@ const (
 	SendsOnce = "sends-once"
 )
 
-// edge is the lane's nginx. It sends every request to A, by way of a proxy, and knows B as the next replica.
+// edge is the lane's nginx. It sends every request to A, through a proxy, and has B as the next replica.
 type edge struct {
 	run    *localstack.Running
 	proxy  *wire.Proxy // in front of A
-	before [2]string   // the URLs of A and B for which it was started
+	before [2]string   // the URLs of A and B with which it was started
 	starts int
 }
 
-// ReadTimeout is how long the lane's nginx waits for an answer of a replica.
+// ReadTimeout is how long the lane's nginx waits for a replica's answer.
 const ReadTimeout = 2 * time.Second
 
 // Edge returns the URL of the lane's nginx. It starts nginx again if A or B has a new address.

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Equipment is what a lane has besides three replicas on the shared servers. Lanes with equal equipment can play the same faults.
+// Equipment lists what a lane has besides its three replicas and the shared servers. Lanes with equal equipment can play the same faults.
 type Equipment struct {
 	// Expiry gives locks a short TTL, for faults that wait until a lock expires. Otherwise the TTL is so long that no lock expires.
 	Expiry bool
-	// Pair names a Redis server, "redis" or "redlock 3", that is a master with replicas of the lane's own; see [Lane.Failover]. "" = none.
+	// Pair names a Redis server, "redis" or "redlock 3", that is the lane's own and a master with replicas; see [Lane.Failover]. "" = none.
 	// Replicas is their number, 0 = one. Sentinel makes a redis-sentinel watch them; see [Lane.AwaitSwitch].
 	Pair     string
 	Replicas int
 	Sentinel bool
-	// SQL gives the lane a durable database of its own; the text is added to its command line, "--NAME=value --NAME=value". "" = the shared
+	// SQL gives the lane its own durable database; the text is added to the command line, "--NAME=value --NAME=value". "" = the shared
 	// database.
 	SQL string
-	// Plain makes the replicas use an account of the lane's own database that has privileges on its schema only.
+	// Plain makes the replicas use an account that has privileges on its schema only, in the lane's own database.
 	Plain bool
-	// Own names the Redis servers that the lane gets for itself, "redis,redlock 3", and may kill, stop and empty. Servers that the lab
+	// Own names the Redis servers that the lane does not share, "redis,redlock 3"; it may kill, stop and empty them. Servers that the lab
 	// did not start are left out. Conf is added to their redis.conf and to that of the Pair, "maxmemory-policy allkeys-lru;appendonly yes".
 	Own, Conf string
-	// Clock gives each server of the lane's own a wall clock that can be set; see [Lane.Jump]. It needs a C compiler.
+	// Clock gives each of the lane's own servers a wall clock that can be set; see [Lane.Jump]. It needs a C compiler.
 	Clock bool
 	// Nginx puts an nginx in front of A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
 	Nginx string

@@ -15,7 +15,7 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
-// What happened.
+// What names the kind of an event.
 type What string
 
 // The events of a scene.
@@ -44,7 +44,7 @@ const (
 	RowsFree      What = "rows-free"
 	ReadOnly      What = "read-only"
 	WritableAgain What = "writable-again"
-	Struck        What = "server" // something was done to a server; the text says what, and to which
+	Struck        What = "server" // the lab did something to a server; the text says what, and to which server
 )
 
 // Note records an event.
@@ -61,9 +61,9 @@ func (s *Scene) Events() []Event {
 	return append([]Event(nil), s.events...)
 }
 
-// Call is a command of the scene, as it passed the proxy.
+// Call is a command of the scene, as the proxy saw it.
 type Call struct {
-	At     time.Duration // when it reached the server; for a command that never did, when it reached the proxy
+	At     time.Duration // when the command reached the server or, if it never did, the proxy
 	Actor  string
 	Server string
 	Text   string

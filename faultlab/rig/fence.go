@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// fenceKey is the fencing counter of the lane's product, whose value is the token that was granted last.
+// fenceKey is the key of the fencing counter of the lane's product. Its value is the last token that was granted.
 func (l *Lane) fenceKey() string { return fmt.Sprintf("%sfencing:{%d}:fence", l.prefix(), l.Product()) }
 
 // SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's row has seen.

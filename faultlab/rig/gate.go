@@ -6,15 +6,15 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Gate lets the commands of an actor pass one at a time: each is held before its server, and its answer on the way back. It stands until the
-// lane is reset.
+// Gate lets the commands of an actor pass one at a time: it holds each command before the server, and the answer on its way back. The gate
+// stays until the lane is reset.
 type Gate struct {
 	actor *Actor
 	open  func(wire.Call) bool
 	at    map[string]*Passage // by server
 }
 
-// Passage is one command at a gate, or the place where the next will be held.
+// Passage is one command at a gate, or the place where the next command will be held.
 type Passage struct {
 	gate     *Gate
 	server   string
@@ -23,7 +23,7 @@ type Passage struct {
 	executed bool
 }
 
-// Gate puts a gate before every server of the actor. open returns true for commands that pass without being held; they are those that are no
+// Gate puts a gate before every server of the actor. open returns true for a command that must pass without being held because it is not
 // part of a request.
 func (a *Actor) Gate(open func(wire.Call) bool) *Gate {
 	g := &Gate{actor: a, open: open, at: map[string]*Passage{}}
@@ -55,10 +55,10 @@ func (g *Gate) Held() *Passage {
 	return first
 }
 
-// Call is the command.
+// Call returns the command.
 func (p *Passage) Call() wire.Call { return p.command.Call() }
 
-// Text is the command as a story shows it, with its server: "redis: GET stock:1".
+// Text returns the command as a story shows it, with its server: "redis: GET stock:1".
 func (p *Passage) Text() string { return p.server + ": " + readable(p.Call()) }
 
 // Execute lets the command reach its server. The answer is held when it comes.
@@ -70,7 +70,7 @@ func (p *Passage) Execute() {
 // Executed says whether the server has answered the command.
 func (p *Passage) Executed() bool { return reached(p.answer) }
 
-// Said is what the server answered, for people; see [wire.Hold.Said].
+// Said returns the server's answer in readable form; see [wire.Hold.Said].
 func (p *Passage) Said() string { return p.answer.Said() }
 
 // Deliver lets the answer reach the client, whose next command is held.
@@ -97,11 +97,11 @@ func reached(h *wire.Hold) bool {
 // Stopped says whether the process was stopped by [Actor.Pause] and not resumed.
 func (a *Actor) Stopped() bool { return a.stopped }
 
-// Alive says whether the process has not ended.
+// Alive reports whether the process has not ended.
 func (a *Actor) Alive() bool { return a.alive() }
 
-// Revive starts the process again after it was killed, and takes its gate away while it starts. What it had sent and the servers had not
-// received is dropped.
+// Revive starts the process again after it was killed, and removes its gate while it starts. Commands that the killed process had sent and
+// no server had received are dropped.
 func (g *Gate) Revive(ctx context.Context) error {
 	a := g.actor
 	a.lane.warm = ""
@@ -118,8 +118,8 @@ func (g *Gate) Revive(ctx context.Context) error {
 	return nil
 }
 
-// Abandon ends a scene that may be anywhere: everything that is held goes on, stopped processes run again, and requests that are not answered
-// before ctx ends are killed with their process.
+// Abandon ends a scene in any state: everything that is held goes on, stopped processes run again, and if a request is not answered
+// before ctx ends, its process is killed.
 func (s *Scene) Abandon(ctx context.Context) {
 	for _, a := range s.Lane.actors() {
 		a.release()

@@ -17,10 +17,10 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// firstProduct is the product of lane 0; each lane has its own.
+// firstProduct is the product of lane 0; each lane has its own product.
 const firstProduct = 1001
 
-// Lane is three replicas of a service, with keys, a schema and a product of their own. It plays one schedule at a time.
+// Lane is three replicas of a service, with their own keys, schema and product. It plays one schedule at a time.
 type Lane struct {
 	Service Service
 	TTL     time.Duration
@@ -33,28 +33,28 @@ type Lane struct {
 	links       []link
 	pace        time.Duration                       // the longest time that a replica took for its first request
 	warm        string                              // the mode and store whose requests all actors have served
-	laneRedis   node                                // a Redis of the lane's own, where it has one
+	laneRedis   node                                // the lane's own Redis, if it has one
 	nginx       string                              // see Equipment.Nginx
 	edge        edge                                // its nginx
 	pair        *pair                               // nil = no server has replicas
-	spare       node                                // a Redis that may stand in for a node of a Redlock
+	spare       node                                // a Redis that may replace a node of a Redlock
 	db          *sql.DB                             // see access
-	laneSQL     *localstack.RunningSQL              // a database of the lane's own; nil = the shared one
+	laneSQL     *localstack.RunningSQL              // the lane's own database; nil = the shared one
 	sqlClock    *localstack.Clock                   // of laneSQL; nil = the machine's
 	back        map[*localstack.Clock]time.Duration // clocks that were set back, and their offset before
-	laneServers map[string]*node                    // the servers of Equipment.Own that the lane has for itself, by name
+	laneServers map[string]*node                    // the servers of Equipment.Own, by name
 	client      *http.Client
 	patience    time.Duration // see LaneOptions.Patience
 	initial     int64         // the stock that a foreign service was last reset to
 }
 
-// LaneOptions say what a lane is for.
+// LaneOptions configures a lane.
 type LaneOptions struct {
-	// Number is below Options.Lanes, and no other lane's.
+	// Number is unique among the lanes, and less than Options.Lanes.
 	Number  int
 	Service Service
 	TTL     time.Duration // of the locks that have one
-	// Patience is how long clients wait for an answer, of the service and of its servers; 0 = 40 s.
+	// Patience is how long clients wait for an answer, both the service's clients and those of its servers; 0 = 40 s.
 	Patience  time.Duration
 	Equipment Equipment
 }
@@ -66,7 +66,7 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		nginx:    o.Equipment.Nginx,
 		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, patience), number: o.Number, servers: s, links: slices.Clone(s.links),
-		// A connection for each request: one that was kept might be to a process that is dead by now.
+		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, patience)},
 	}
 	if err := l.startRedis(ctx, o.Equipment); err != nil {
@@ -100,7 +100,7 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	return l, nil
 }
 
-// startRedis starts the Redis servers of the lane's own that are no [Equipment.Own].
+// startRedis starts the lane's own Redis servers, except those of [Equipment.Own].
 func (l *Lane) startRedis(ctx context.Context, e Equipment) error {
 	switch {
 	case e.Pair != "":
@@ -127,7 +127,7 @@ func (l *Lane) startAll(ctx context.Context) error {
 
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
 
-// Product is the lane's own.
+// Product returns the product of the lane.
 func (l *Lane) Product() int64 { return firstProduct + int64(l.number) }
 
 // Close ends the replicas and the proxies.
@@ -153,8 +153,8 @@ func (l *Lane) Close() {
 	}
 }
 
-// Reset sets the stock and forgets what happened. Replicas that are dead are started again first, and every replica has served one
-// request of the kind, so that connections are open and scripts are known.
+// Reset sets the stock and clears the history. Before that it restarts dead replicas and has every replica serve one request of
+// the same kind, so that connections are open and scripts are loaded.
 func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 	if err := l.Heal(ctx); err != nil {
 		return err
@@ -180,13 +180,13 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 	return l.set(ctx, ask)
 }
 
-// set sets the stock.
+// set sets the stock of the product.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
 	return l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments, Token: l.servers.Stack.Token})
 }
 
-// warmWithin is how long a replica may be busy before its first answer beyond twice the lane's TTL: a lock or a session of before may have
-// to expire first.
+// warmWithin is how long the first answer of a replica may take, in addition to twice the lane's TTL: an old lock or session may have to
+// expire first.
 const warmWithin = 5 * time.Second
 
 // warmUp has every replica serve one request.
@@ -211,7 +211,7 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 			if time.Now().After(end) {
 				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s", a.Name, ask.Mode, p.op.Outcome, p.op.Code)
 			}
-			time.Sleep(50 * time.Millisecond) // a new session, or the end of an old one
+			time.Sleep(50 * time.Millisecond) // a new session may have to begin, or an old one to end
 		}
 	}
 	return l.Quiesce(ctx)
@@ -270,12 +270,12 @@ func (l *Lane) unread() error {
 	return errors.Join(errs...)
 }
 
-// Ledger reads what the stores hold, by way of C.
+// Ledger reads the stock and the orders, through C.
 func (l *Lane) Ledger(ctx context.Context) (*api.Ledger, error) {
 	return l.Service.Ledger(ctx, l)
 }
 
-// lastCall is a number above which every call is new.
+// lastCall returns the number of the last call so far: every later call has a higher one.
 func (l *Lane) lastCall() int64 {
 	var last int64
 	for _, a := range l.actors() {

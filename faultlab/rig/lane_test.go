@@ -16,7 +16,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// redlockNode is the second server of a test's lane.
+// redlockNode is the second server of a lane in a test.
 const redlockNode = "redlock 3"
 
 // serversOnly returns a lane without replicas: Redis and redlockNode are its own, each actor has its proxies.
@@ -98,7 +98,7 @@ func (c *client) send(words ...string) {
 	}
 }
 
-// read returns the next answer within a time; "" = none came, or the connection has ended.
+// read returns the next answer; "" = none came in time, or the connection has ended.
 func (c *client) read(within time.Duration) (string, error) {
 	c.t.Helper()
 	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -125,7 +125,7 @@ func (c *client) do(words ...string) string {
 	return answer
 }
 
-// wantSilence looks whether an answer comes.
+// wantSilence fails the test if an answer comes.
 func (c *client) wantSilence(what string) {
 	c.t.Helper()
 	if answer, err := c.read(moment); !errors.Is(err, os.ErrDeadlineExceeded) {

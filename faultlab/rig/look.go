@@ -40,7 +40,7 @@ end
 if #all == 0 then return '[]' end
 return cjson.encode(all)`
 
-// space is the prefix of all keys of the lane.
+// space returns the prefix of all keys of the lane.
 func (l *Lane) space() string { return strings.TrimSuffix(l.prefix(), lockPrefix) }
 
 // Keys returns the keys of the lane in its Redis, by name. It bypasses the proxies.
@@ -108,14 +108,14 @@ type Table struct {
 	Rows    [][]string `json:"rows"`
 }
 
-// looks are the columns that tell something about a deduction, by table, and the lane's rows.
+// looks has the columns that matter to a deduction, by table, and the condition for the lane's rows.
 var looks = []struct{ table, columns, where string }{
 	{"product_stock", "id, stock, lease_seq, version, fence", "id = %d"},
 	{"orders", "id, remaining, replica, idempotency_key, fence", "product_id = %d ORDER BY created_us"},
 	{"idempotent_log", "idempotency_key, status, body", "product_id = %d ORDER BY created_us"},
 }
 
-// Tables returns the rows of the lane's product that are committed. It bypasses the proxies.
+// Tables returns the committed rows of the lane's product. It bypasses the proxies.
 func (l *Lane) Tables(ctx context.Context) ([]Table, error) {
 	db, err := l.access()
 	if err != nil {
@@ -160,8 +160,8 @@ func (t *Table) read(ctx context.Context, db *sql.DB, query string) error {
 	return rows.Err()
 }
 
-// Still is for how long a request that a person steps through may do nothing before it counts as waiting inside its process; a call that the
-// database leaves unanswered for [BlockedAfter] counts as waiting there.
+// Still is how long a request that a person steps through may do nothing before it counts as waiting inside its process. A call that the
+// database leaves unanswered for [BlockedAfter] counts as waiting in the database.
 const (
 	Still        = 5 * time.Second
 	BlockedAfter = yieldAfter

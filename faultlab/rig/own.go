@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// startOwn starts the servers that the lane has for itself, in place of the shared ones.
+// startOwn starts the lane's own servers, which replace the shared ones.
 func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
 	l.laneServers = map[string]*node{}
 	for server := range strings.SplitSeq(e.Own, ",") {
@@ -50,7 +50,7 @@ func (l *Lane) Restart(ctx context.Context, server string) error {
 		return err
 	}
 	n.run.Kill()
-	l.warm = "" // its connections are gone, and its scripts
+	l.warm = "" // its connections and its scripts are gone
 	n.young = true
 	return l.startAgain(ctx, n)
 }
@@ -91,10 +91,10 @@ func (l *Lane) OutOfGuard(ctx context.Context, server string) error {
 // guardMargin covers the difference between the node's clock, which counts whole milliseconds, and ours.
 const guardMargin = 20 * time.Millisecond
 
-// Freeze stops one of the lane's own servers by SIGSTOP; [Lane.Thaw] lets it go on.
+// Freeze stops one of the lane's own servers by SIGSTOP; [Lane.Thaw] continues it.
 func (l *Lane) Freeze(server string) error { return l.signal(server, syscall.SIGSTOP) }
 
-// Thaw lets a server that [Lane.Freeze] has stopped go on, by SIGCONT.
+// Thaw continues a server that [Lane.Freeze] has stopped, by SIGCONT.
 func (l *Lane) Thaw(server string) error { return l.signal(server, syscall.SIGCONT) }
 
 func (l *Lane) signal(server string, s syscall.Signal) error {
@@ -117,7 +117,7 @@ func (l *Lane) Tell(ctx context.Context, server string, words ...string) (string
 	return n.do(ctx, words...)
 }
 
-// restoreOwn restarts the lane's own servers that have ended, lets stopped ones go on, and sets clocks forward that were set back.
+// restoreOwn restarts those of the lane's own servers that have ended, continues stopped ones, and sets clocks forward that were set back.
 func (l *Lane) restoreOwn(ctx context.Context) error {
 	if err := l.restoreClocks(); err != nil {
 		return err

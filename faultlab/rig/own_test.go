@@ -87,7 +87,7 @@ func TestOutOfGuard(t *testing.T) {
 	}
 }
 
-// A lane refuses to do to shared servers what it does to its own.
+// A lane refuses to kill, stop or empty a shared server.
 func TestOwnServersOnly(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})

@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// pair is a Redis master of the lane's own and its replicas.
+// pair is the lane's own Redis master with its replicas.
 type pair struct {
 	server   string // the master's name as the actors know it: "redis", "redlock 3"
 	master   node
@@ -26,8 +26,7 @@ type pair struct {
 	starts   int
 }
 
-// startPair makes one of the lane's servers a master with replicas, in place of the shared server. The replicas start with the first
-// [Lane.Reset].
+// startPair replaces a shared server by the lane's own master, whose replicas start with the first [Lane.Reset].
 func (l *Lane) startPair(ctx context.Context, e Equipment) error {
 	master, err := l.replaceRedis(ctx, e.Pair, e.conf()...)
 	if err != nil || master.run == nil {
@@ -124,7 +123,7 @@ func (l *Lane) resetPair(ctx context.Context) error {
 	return l.pair.unlockAll(ctx)
 }
 
-// unlockAll deletes what is left of locks for all products: a reset of the stock clears the locks of its product only.
+// unlockAll deletes leftover locks of all products: a reset of the stock clears the locks of one product only.
 func (p *pair) unlockAll(ctx context.Context) error {
 	left, err := p.master.all(ctx, "KEYS", "*:lock:*{all}*")
 	if err == nil && len(left) > 0 {
@@ -133,7 +132,7 @@ func (p *pair) unlockAll(ctx context.Context) error {
 	return err
 }
 
-// openLink makes the link lead to the master, undisturbed.
+// openLink makes the link lead to the master, and ends every disturbance of it.
 func (p *pair) openLink() (err error) {
 	if p.link != nil {
 		p.link.Sever(false)
@@ -143,7 +142,7 @@ func (p *pair) openLink() (err error) {
 	return err
 }
 
-// complete says whether the master counts all its replicas as online and good, and each replica has heard from the master.
+// complete reports whether the master counts all its replicas as online and good, and each replica has heard from the master.
 func (p *pair) complete(ctx context.Context) bool {
 	info, err := p.master.do(ctx, "INFO", "replication")
 	if err != nil || strings.Count(info, "state=online") < p.want {

@@ -9,19 +9,19 @@ import (
 // Cut is where a message is stopped.
 type Cut string
 
-// The cuts at a command. What happens to it then, whether it goes on later or never, is the fault's affair.
+// The cuts at a command. The fault decides whether the command goes on later or never.
 const (
-	Command Cut = "command" // it has not reached the server
-	Answer  Cut = "answer"  // the server has executed it, its answer has not reached the client
-	Severed Cut = "severed" // it has not reached the server, and the client's connection breaks
+	Command Cut = "command" // the command has not reached the server
+	Answer  Cut = "answer"  // the server has executed the command, and the answer has not reached the client
+	Severed Cut = "severed" // the command has not reached the server, and the client's connection breaks
 )
 
-// Position names a command of a request, whatever the run: not by a number, since counts differ from run to run, but by server,
-// pattern and occurrence.
+// Position names a command of a request in a way that holds for every run: not by its number, which differs from run to run, but by
+// server, pattern and occurrence.
 type Position struct {
 	Server  string `json:"server"`  // "redis"
 	Pattern string `json:"pattern"` // "GET stock:{#}", see wire.Call
-	Nth     int    `json:"nth"`     // which one of its kind since the request began, from 1
+	Nth     int    `json:"nth"`     // its occurrence among the commands of its kind in the request, from 1
 	Cut     Cut    `json:"cut"`
 }
 

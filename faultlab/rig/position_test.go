@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Commands are told apart by their kind and by which of its kind they are, never by their number.
+// A command is identified by its kind and its occurrence among those of its kind, never by its number.
 func TestPositions(t *testing.T) {
 	t.Parallel()
 	call := func(pattern string) wire.Call { return wire.Call{Server: "redis", Pattern: pattern} }

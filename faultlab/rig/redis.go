@@ -18,18 +18,18 @@ import (
 	"lastitem/internal/wire"
 )
 
-// node is one Redis of a lane's own.
+// node is one of a lane's own Redis servers.
 type node struct {
 	run      *localstack.Running
 	password string
-	child    localstack.Child // what to start it with again
-	dir      string           // where its data are, if it keeps any
+	child    localstack.Child // how to start it again
+	dir      string           // the directory of its data, if it keeps any
 	starts   int
 	young    bool              // started recently: its restart guard may still be on
 	clock    *localstack.Clock // nil = the machine's
 }
 
-// url is the node's, as a replica of the service wants it.
+// url returns the node's URL in the form that a replica of the service expects.
 func (n node) url() string {
 	if n.password == "" {
 		return "redis://" + n.run.Addr + "/0"
@@ -37,7 +37,7 @@ func (n node) url() string {
 	return "redis://default:" + n.password + "@" + n.run.Addr + "/0"
 }
 
-// startRedis starts a Redis that keeps nothing on disk, unless one of the lines of conf says so. clock is its own; nil = the machine's.
+// startRedis starts a Redis that keeps nothing on disk, unless a line of conf says otherwise. It gets the given clock; nil = the machine's.
 func (s *Servers) startRedis(ctx context.Context, name, password string, clock *localstack.Clock, conf ...string) (node, error) {
 	path, err := localstack.Find(localstack.Redis)
 	if err != nil {
@@ -81,7 +81,7 @@ func (n node) do(ctx context.Context, words ...string) (string, error) {
 	return redisDo(ctx, n.run.Addr, n.password, words...)
 }
 
-// redisDo sends one command on a connection of its own and returns its answer: a status, a number or a string.
+// redisDo sends one command on a separate connection and returns the answer: a status, a number or a string.
 func redisDo(ctx context.Context, addr, password string, words ...string) (string, error) {
 	all, err := node{password: password}.ask(ctx, addr, words)
 	return strings.Join(all, " "), err
@@ -159,7 +159,7 @@ func readReply(r *bufio.Reader, into *[]string) error {
 	return nil
 }
 
-// passwordOf takes the password out of a redis:// URL.
+// passwordOf returns the password in a redis:// URL.
 func passwordOf(from string) string {
 	u, err := url.Parse(from)
 	if err != nil {
@@ -169,7 +169,7 @@ func passwordOf(from string) string {
 	return password
 }
 
-// field reads a field of INFO.
+// field returns a field of INFO.
 func (n node) field(ctx context.Context, section, name string) (string, error) {
 	info, err := n.do(ctx, "INFO", section)
 	if err != nil {
@@ -194,8 +194,8 @@ func (a *Actor) Lose(servers ...string) {
 	}
 }
 
-// Part cuts the actor off from servers, each with all its nodes: the proxies silently drop everything in both directions. on = false, or the
-// next reset of the lane, ends this.
+// Part cuts the actor off from servers, including all nodes of a service: the proxies silently drop everything in both directions. A call
+// with on = false, or the next reset of the lane, ends the partition.
 func (a *Actor) Part(on bool, servers ...string) {
 	for name, p := range a.proxies {
 		if slices.ContainsFunc(servers, func(s string) bool { return name == s || strings.HasPrefix(name, s+" ") }) {
@@ -212,7 +212,7 @@ func (a *Actor) HoldMessage(server string) *wire.Hold {
 	return h
 }
 
-// join ends what Part began.
+// join ends the partition that Part began.
 func (a *Actor) join() {
 	if a.parted {
 		for _, p := range a.proxies {

@@ -13,14 +13,14 @@ import (
 	"lastitem/internal/wire"
 )
 
-// ErrNotReached says that a request has ended, or come to a standstill, before it reached its position.
+// ErrNotReached means that a request ended, or got stuck, before it reached its position.
 var ErrNotReached = errors.New("faultlab: the position was not reached")
 
 // Pending is a request in flight.
 type Pending struct {
 	done    chan struct{}
 	op      audit.Op
-	givenUp *audit.Op // the answer that the client gave up, see Scene.GiveUp; nil = it did not
+	givenUp *audit.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 
 // NewKey returns an idempotency key that no other request of the scene has.
@@ -37,7 +37,7 @@ func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 	return s.askAt(a.URL, a, key, wait)
 }
 
-// askAt is AskWithin by way of a URL that leads to the actor.
+// askAt is AskWithin with a URL that leads to the actor.
 func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pending {
 	ask := s.ask
 	ask.Key, ask.Wait = key, wait
@@ -60,7 +60,7 @@ func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pend
 	return p
 }
 
-// send sends a request and returns what the client learns from the answer.
+// send sends a request and returns the outcome as the client knows it.
 func (s *Scene) send(to string, ask Ask) audit.Op {
 	unknown := audit.Op{Outcome: audit.Unknown}
 	req, err := s.Lane.Service.Request(to, ask)
@@ -82,7 +82,7 @@ func (s *Scene) send(to string, ask Ask) audit.Op {
 // Done is closed when the answer has come.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Op is what the client knows; read it after Done is closed.
+// Op returns the request as the client saw it. Call it after Done is closed.
 func (p *Pending) Op() audit.Op { return p.op }
 
 // Wait waits for the answer.
@@ -157,7 +157,7 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 	end, after, restarts := time.Now().Add(within), 0, 0
 	for {
 		p := s.Ask(a, s.NewKey())
-		if blocked(p) { // in a server, by a transaction of the victim
+		if blocked(p) { // by a transaction of the victim
 			return p, ctx.Err()
 		}
 		if p.op.Outcome != audit.Declined {

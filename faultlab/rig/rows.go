@@ -14,7 +14,7 @@ import (
 // Tables are the shop's tables whose rows a request may lock.
 var Tables = []string{"product_stock", "orders", "idempotent_log", "record_lock"}
 
-// rowsOf returns a query that locks the lane's rows of a table, or all rows of a table that is not by product. It also locks the gaps
+// rowsOf returns a query that locks the lane's rows of a table, or all rows if the table has no column for the product. It also locks the gaps
 // between them against inserts.
 func (l *Lane) rowsOf(table string) string {
 	switch table {
@@ -38,7 +38,7 @@ type Rows struct {
 const (
 	lockWaitTimeout = 1205
 	lockNoWait      = 3572 // MySQL; MariaDB says 1205
-	// LockWaitTimeout, Deadlock and ReadOnlyError are the numbers as [wire.Call] has them.
+	// LockWaitTimeout, Deadlock and ReadOnlyError are the numbers in the form of [wire.Call].
 	LockWaitTimeout = "1205"
 	Deadlock        = "1213"
 	ReadOnlyError   = "1290"
@@ -68,7 +68,7 @@ func (r *Rows) try(ctx context.Context, table string) error {
 	if err == nil {
 		defer func() { _ = rows.Close() }()
 		for rows.Next() {
-			continue // it is only read to its end
+			continue // drain the rows
 		}
 		err = rows.Err()
 	}
@@ -82,7 +82,7 @@ func (r *Rows) try(ctx context.Context, table string) error {
 // Unlock rolls back the transaction and so releases its locks.
 func (r *Rows) Unlock() { _ = r.tx.Rollback() }
 
-// Weigh makes the transaction modify many rows and wait long for locks, so that InnoDB chooses the other one as the deadlock victim.
+// Weigh makes the transaction modify many rows and wait long for locks, so that InnoDB chooses the other transaction as the deadlock victim.
 func (r *Rows) Weigh(ctx context.Context) error {
 	db, err := r.lane.access()
 	if err == nil {

@@ -31,12 +31,12 @@ type Servers struct {
 	links []link
 }
 
-// link is one server, and how a replica is told of it.
+// link is one server, and the variable that tells a replica about it.
 type link struct {
 	server string // "redis", "redlock 3"
 	env    string // "SHOP_REDIS"; links of one variable are joined by commas
 	url    string
-	addr   string // in url, to be replaced by the proxy's
+	addr   string // the part of url that the proxy's address replaces
 	codec  wire.Codec
 }
 
@@ -53,7 +53,7 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 	stack, err := localstack.Start(ctx, localstack.Options{
 		Backend: localstack.Local, Only: slices.Concat(only, o.Extras),
 		Schemas: schemas, Binary: o.Binary, Log: o.Log,
-		// Nothing here is about durability, and a commit that waits for the disk makes every schedule wait.
+		// No schedule here tests durability, and a commit that waits for the disk would slow down all schedules.
 		SQLConf: []string{"--innodb-flush-log-at-trx-commit=0", "--max-connections=2000"},
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Servers) add(env string, codec wire.Codec, services ...localstack.Servi
 	}
 }
 
-// Kinds says what the servers are, by name.
+// Kinds returns the program and version of each server, by name.
 func (s *Servers) Kinds() map[string]string {
 	kinds := map[string]string{}
 	for _, x := range []localstack.Service{s.Stack.Redis, s.Stack.SQL, s.Stack.Etcd, s.Stack.ZooKeeper, s.Stack.Consul} {
@@ -93,7 +93,7 @@ func (s *Servers) Close() error { return s.Stack.Close() }
 
 func schema(lane int) string { return fmt.Sprintf("lane_%d", lane) }
 
-// at is the link's URL by way of a proxy, in the lane's schema where it is a database.
+// at returns the URL that leads to the server through a proxy and, for a database, to the lane's schema.
 func (l link) at(proxy string, lane int) string {
 	to := strings.Replace(l.url, l.addr, proxy, 1)
 	if l.env == "SHOP_SQL" {

@@ -35,18 +35,18 @@ type Service struct {
 	Waits bool
 }
 
-// Launch is what a replica is started with.
+// Launch holds the settings with which a replica is started.
 type Launch struct {
 	Actor string            // "A"
-	Lane  int               // its number, from 0
+	Lane  int               // the lane's number, from 0
 	TTL   time.Duration     // of the locks that have one
 	URLs  map[string]string // of the servers, by variable: SHOP_REDIS, SHOP_SQL, ...
-	Token string            // of those routes that set stock
+	Token string            // the token for the routes that set stock
 	// Patience is how long the replica's clients wait for a server, see [LaneOptions].
 	Patience time.Duration
 }
 
-// Reset is the beginning of a schedule.
+// Reset holds the state in which a schedule begins.
 type Reset struct {
 	Product, Stock int64
 	Segments       int
@@ -58,7 +58,7 @@ type Ask struct {
 	Mode    string
 	Store   api.Store
 	Product int64
-	// Stock and Segments are what the product is set to before the schedule.
+	// Stock and Segments are set for the product before the schedule.
 	Stock    int64
 	Segments int
 

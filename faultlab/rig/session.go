@@ -17,7 +17,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// ErrNothing says that the hazard finds nothing to strike at: the victim has no lock, or has locked no row.
+// ErrNothing means that the hazard has nothing to strike: the victim has no lock, or has locked no row.
 var ErrNothing = errors.New("faultlab: nothing to strike at")
 
 // EndSession ends the victim's session on a lock service; its client stays alive and takes no part in it. The lab connects without the

@@ -15,7 +15,7 @@ import (
 // Path is a request without any fault: its commands, each as the position before it.
 type Path struct {
 	Steps []Position `json:"steps"`
-	// Finished is the first step before which the stock and the order are written, so that only clean-up is left.
+	// Finished is the first step before which the stock and the order are written, so that only cleanup is left.
 	Finished int `json:"finished"`
 }
 

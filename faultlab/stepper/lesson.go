@@ -8,26 +8,26 @@ import (
 	"lastitem/internal/api"
 )
 
-// Lesson is a mode to be beaten.
+// Lesson is a mode that the reader tries to break.
 type Lesson struct {
-	Name  string    `json:"name"` // in addresses
+	Name  string    `json:"name"` // as it appears in addresses
 	Mode  string    `json:"mode"`
 	Store api.Store `json:"store"`
 	Stock int64     `json:"stock"`
 	Title api.Text  `json:"title"`
-	// Story says what the mode does, Aim what the stores must hold in the end, Moral what is to be learned.
+	// Story describes the mode, Aim the state of the stores that wins the lesson, and Moral what the lesson teaches.
 	Story api.Text `json:"story"`
 	Aim   api.Text `json:"aim"`
 	Hint  api.Text `json:"hint"`
 	Moral api.Text `json:"moral"`
-	// Way is a schedule that reaches the aim; "" = there is none, which is the lesson.
+	// Way is a schedule that reaches the aim; "" = no schedule does, and the lesson teaches just that.
 	Way string `json:"way"`
 
 	renews  bool // the mode renews its locks while its process runs
 	reached func(*play) bool
 }
 
-// named returns a lesson.
+// named returns the lesson with a name.
 func named(name string) (Lesson, bool) {
 	i := slices.IndexFunc(lessons, func(l Lesson) bool { return l.Name == name })
 	if i < 0 {
@@ -36,24 +36,24 @@ func named(name string) (Lesson, bool) {
 	return lessons[i], true
 }
 
-// texts makes a text in two languages.
+// texts returns a text in two languages.
 func texts(en, zh string) api.Text { return api.Text{En: en, Zh: zh} }
 
-// lock is the name of the key that is the lock of the lesson's mode.
+// lock returns the name of the key with the lock of the lesson's mode.
 func (l Lesson) lock(lane *rig.Lane) string {
 	return fmt.Sprintf("lock:%s:{%d}", l.Mode, lane.Product())
 }
 
-// oversold is an aim: there are more orders than there were units.
+// oversold is an aim: more units are ordered than there were.
 func oversold(p *play) bool { return int64(len(p.orders)) > p.lesson.Stock }
 
 // charged is an aim: one request of a client, sent twice, has become two orders.
 func charged(p *play) bool { return p.most() > 1 }
 
-// stolen is an aim: a client has deleted the other's lock while the other's request is on its way.
+// stolen is an aim: a client has deleted the other client's lock while the other client's request is in flight.
 func stolen(p *play) bool { return p.foreign }
 
-// shut is an aim: the holder of a lock without a TTL is dead, stock is left, and the other client was turned away.
+// shut is an aim: the holder of a lock without a TTL is dead, stock is left, and the other client was refused.
 func shut(p *play) bool {
 	i := slices.IndexFunc(p.stores.Redis, func(k rig.Key) bool { return k.Name == p.lesson.lock(p.lane) && k.TTL < 0 })
 	if i < 0 || p.stock == 0 {

@@ -2,7 +2,7 @@ package stepper
 
 import "lastitem/internal/api"
 
-// lessons are in the order of their difficulty.
+// lessons lists all lessons, the easiest first.
 var lessons = []Lesson{
 	{
 		Name: "sell-twice", Mode: "unsafe", Store: api.Redis, Stock: 1, Way: "abaabb", reached: oversold,
@@ -42,7 +42,7 @@ var lessons = []Lesson{
 		Aim:  texts("A client deletes the lock of the other while the other still works.", "一个客户端把另一个正在使用的锁删掉。"),
 		Hint: texts("The question and the DEL are two commands. What can happen between them?", "“问”和“删”是两条命令，中间会发生什么？"),
 		Moral: texts("The answer was right when it was given. Check and act must be one step where the data is: compare and delete in one Lua script.",
-			"得到答复的那一刻，它确实是对的。判断和动作必须在数据所在之处一步完成：用一个 Lua 脚本比较并删除。"),
+			"得到应答的那一刻，它确实是对的。判断和动作必须在数据所在之处一步完成：用一个 Lua 脚本比较并删除。"),
 	},
 	{
 		Name: "charge-twice", Mode: "sql-atomic", Store: api.SQL, Stock: 5, Way: "aaaalaraaaa", reached: charged,

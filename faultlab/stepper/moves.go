@@ -10,25 +10,25 @@ import (
 	"lastitem/internal/wire"
 )
 
-// A move is the letter of a client, "a" or "b", and what it does; or expire.
+// A move is the letter of a client, "a" or "b", followed by the action; or expire.
 const (
-	advance  = ""  // its command is executed, the answer is delivered, and its next command is held
-	hold     = "h" // its command is executed, and the answer is held
-	lose     = "l" // its command is executed, and the answer is lost: the connection breaks
-	stop     = "s" // its process stops (SIGSTOP)
-	goOn     = "c" // and runs again (SIGCONT)
-	kill     = "k" // its process is killed (SIGKILL)
-	askAgain = "r" // it repeats its request, with the same idempotency key
+	advance  = ""  // the client's command is executed, the answer is delivered, and the next command is held
+	hold     = "h" // the client's command is executed, and the answer is held
+	lose     = "l" // the client's command is executed, and the answer is lost: the connection breaks
+	stop     = "s" // the client's process stops (SIGSTOP)
+	goOn     = "c" // the process runs again (SIGCONT)
+	kill     = "k" // the process is killed (SIGKILL)
+	askAgain = "r" // the client repeats its request, with the same idempotency key
 
 	expire = "x" // every lock with a TTL expires, unless its holder is alive to renew it
 )
 
-// maxMoves is the longest schedule.
+// maxMoves is the greatest length of a schedule.
 const maxMoves = 80
 
 var aMove = regexp.MustCompile(`^(?:[ab][hlsckr]?|x)`)
 
-// parse returns the moves of a schedule, "aabslx", up to the first letter that is no move.
+// parse returns the moves of a schedule such as "aabslx", up to the first letter that is not a move.
 func parse(schedule string) (moves []string) {
 	for len(moves) < maxMoves {
 		m := aMove.FindString(schedule)
@@ -40,19 +40,19 @@ func parse(schedule string) (moves []string) {
 	return moves
 }
 
-// Phase is where a client's request is.
+// Phase is the state of a client's request.
 type Phase string
 
 // The phases.
 const (
-	Held     Phase = "held"     // its next command is held before the server
-	Executed Phase = "executed" // the server has executed it, and the answer is held
-	Waiting  Phase = "waiting"  // the server owes it an answer, or it waits in its process
+	Held     Phase = "held"     // the next command is held before the server
+	Executed Phase = "executed" // the server has executed the command, and the answer is held
+	Waiting  Phase = "waiting"  // a server has not answered yet, or the request waits in its process
 	Answered Phase = "answered" // the client has the answer to its request
-	Dead     Phase = "dead"     // its process was killed
+	Dead     Phase = "dead"     // the process was killed
 )
 
-// client is one of the two.
+// client is one of the two clients.
 type client struct {
 	name   string // "A"
 	letter string // "a"
@@ -63,11 +63,11 @@ type client struct {
 	asked   int
 	phase   Phase
 	at      *rig.Passage // the command that is held, or was executed; nil = none
-	last    *rig.Passage // the command that was executed last
-	then    string       // what becomes of the answer to a command that is executed: advance, hold or lose
+	last    *rig.Passage // the last command that was executed
+	then    string       // what to do with the answer to the executed command: advance, hold or lose
 }
 
-// can lists what the client can do now.
+// can lists the moves that the client can make now.
 func (c *client) can() []string {
 	stopped := c.actor.Stopped()
 	var all []string
@@ -106,7 +106,7 @@ func (c *client) ask(ctx context.Context, s *rig.Scene) error {
 	return c.settle(ctx, rig.Still)
 }
 
-// do makes a move that is possible.
+// do makes a move. The move must be possible.
 func (c *client) do(ctx context.Context, s *rig.Scene, verb string) error {
 	switch verb {
 	case advance, hold, lose:
@@ -135,7 +135,7 @@ func (c *client) do(ctx context.Context, s *rig.Scene, verb string) error {
 	}
 }
 
-// settle returns when a client that waits does so no more, or has done nothing for a while, in the database or in its process.
+// settle returns when a waiting client no longer waits, or when nothing has moved for a while in the database and in its process.
 func (c *client) settle(ctx context.Context, still time.Duration) error {
 	began := time.Now()
 	for c.phase == Waiting && !c.arrived() {
@@ -152,12 +152,12 @@ func (c *client) settle(ctx context.Context, still time.Duration) error {
 	return nil
 }
 
-// inDatabase says whether the database owes the client an answer.
+// inDatabase reports whether the client waits for an answer of the database.
 func (c *client) inDatabase() bool {
 	return slices.ContainsFunc(c.actor.Unanswered(), func(call wire.Call) bool { return call.Server == rig.Database })
 }
 
-// arrived takes a request that has moved to where it is now, and says whether it waits no more.
+// arrived updates the phase of a request that has moved on, and reports whether the request no longer waits.
 func (c *client) arrived() bool {
 	if c.at != nil {
 		if !c.at.Executed() {

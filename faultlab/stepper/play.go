@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// play is a schedule as far as it has been played.
+// play is the part of a schedule that has been played.
 type play struct {
 	lane    *rig.Lane
 	lesson  Lesson
@@ -21,14 +21,14 @@ type play struct {
 	start   Stores
 	steps   []Step
 	stores  Stores            // now
-	owners  map[string]string // who changed a key last, "A", by its name
+	owners  map[string]string // the client that changed a key last, "A", by the key's name
 	orders  []api.Order
 	stock   int64
-	foreign bool // somebody has deleted the other's lock
+	foreign bool // a client has deleted the other client's lock
 	won     int  // the number of moves after which the aim was reached; -1 = not yet
 }
 
-// abandonWithin bounds the end of the requests of the schedule before.
+// abandonWithin bounds the time in which the requests of the previous schedule end.
 const abandonWithin = 5 * time.Second
 
 // begin resets the lane and sends the requests of both clients. Each is held at its first command.
@@ -63,12 +63,12 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 	return p, nil
 }
 
-// unremarkable are commands that pass by themselves: they set up what the next one does, or belong to the start of a process.
+// unremarkable matches commands that are not held: they prepare the next command, or belong to the start of a process.
 func unremarkable(c wire.Call) bool {
 	return strings.HasPrefix(c.Text, "SET TRANSACTION ") || strings.Contains(c.Text, "lastitem_migrat") || c.Text == "SELECT DATABASE()"
 }
 
-// moves are those that were played.
+// moves returns the moves that were played.
 func (p *play) moves() []string {
 	all := make([]string, len(p.steps))
 	for i, s := range p.steps {
@@ -77,7 +77,7 @@ func (p *play) moves() []string {
 	return all
 }
 
-// move makes a move, if it is possible, and looks at the stores.
+// move makes a move, if it is possible, and reads the stores.
 func (p *play) move(ctx context.Context, move string) (possible bool, err error) {
 	step := Step{Move: move}
 	var mover *client
@@ -108,7 +108,7 @@ func (p *play) move(ctx context.Context, move string) (possible bool, err error)
 	return true, p.note(ctx, step, mover)
 }
 
-// note adds a step with what the stores hold after it.
+// note adds a step with the contents of the stores after it.
 func (p *play) note(ctx context.Context, step Step, mover *client) error {
 	before := p.stores
 	var err error
@@ -133,7 +133,7 @@ func (p *play) note(ctx context.Context, step Step, mover *client) error {
 	return nil
 }
 
-// own notes which keys the mover has changed. It returns true if the mover has deleted the lock of the other client.
+// own records which keys the moving client has changed. It returns true if that client has deleted the other client's lock.
 func (p *play) own(before, after Stores, mover string) (deleted bool) {
 	had, has := before.values(), after.values()
 	for key, value := range has {
@@ -153,8 +153,8 @@ func (p *play) own(before, after Stores, mover string) (deleted bool) {
 	return deleted
 }
 
-// expire ends every lock that has a TTL, as if that time had passed. A process that renews its locks does so in time, unless it is stopped
-// or dead. It returns true if a lock was renewed for that reason.
+// expire ends every lock that has a TTL, as if the TTL had passed. A lock whose process renews it does not expire, unless the process is
+// stopped or dead. expire returns true if a lock was kept for that reason.
 func (p *play) expire(ctx context.Context) (renewed bool, err error) {
 	var ended []string
 	for _, key := range p.stores.Redis {
@@ -173,7 +173,7 @@ func (p *play) expire(ctx context.Context) (renewed bool, err error) {
 	return renewed, p.lane.EndKeys(ctx, ended...)
 }
 
-// alive says whether a client's process runs.
+// alive reports whether a client's process runs.
 func (p *play) alive(name string) bool {
 	c := p.client(name)
 	return c != nil && c.phase != Dead && !c.actor.Stopped()
@@ -188,7 +188,7 @@ func (p *play) client(name string) *client {
 	return nil
 }
 
-// count reads the ledger.
+// count reads the stock and the orders from the ledger.
 func (p *play) count(ctx context.Context) error {
 	ledger, err := p.lane.Ledger(ctx)
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *play) count(ctx context.Context) error {
 	return nil
 }
 
-// keys counts the orders by their idempotency key.
+// keys returns the number of orders for each idempotency key.
 func (p *play) keys() map[string]int {
 	all := map[string]int{}
 	for _, o := range p.orders {
@@ -207,7 +207,7 @@ func (p *play) keys() map[string]int {
 	return all
 }
 
-// most is the largest number of orders with one key.
+// most returns the largest number of orders for one key.
 func (p *play) most() int {
 	most := 0
 	for n := range maps.Values(p.keys()) {

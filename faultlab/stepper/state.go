@@ -12,11 +12,11 @@ import (
 	"lastitem/internal/api"
 )
 
-// State is where a schedule has led.
+// State is the state to which a schedule has led.
 type State struct {
 	Lesson string `json:"lesson"`
 	Moves  string `json:"moves"`
-	// Cut says that moves were left out, since they were not possible.
+	// Cut says that moves were left out because they were not possible.
 	Cut     bool     `json:"cut,omitempty"`
 	Clients []Client `json:"clients"`
 	Start   Stores   `json:"start"`
@@ -28,40 +28,40 @@ type State struct {
 	Won int `json:"won"`
 }
 
-// Client is one of the two.
+// Client is one of the two clients.
 type Client struct {
 	Name    string   `json:"name"`
 	Phase   Phase    `json:"phase"`
 	Stopped bool     `json:"stopped,omitempty"`
 	Asked   int      `json:"asked"`
-	Command string   `json:"command,omitempty"` // that is held, or was executed
-	Answer  string   `json:"answer,omitempty"`  // to its request
+	Command string   `json:"command,omitempty"` // the command that is held, or was executed
+	Answer  string   `json:"answer,omitempty"`  // the answer to the client's request
 	Can     []string `json:"can"`
 }
 
-// Step is a move and what the stores hold after it.
+// Step is a move, with the contents of the stores after it.
 type Step struct {
 	Move    string `json:"move"`
 	Client  string `json:"client,omitempty"`
 	Command string `json:"command,omitempty"`
-	// Said is what the server has answered to the command.
+	// Said is the server's answer to the command.
 	Said  string `json:"said,omitempty"`
 	Phase Phase  `json:"phase,omitempty"`
-	// Answer is that to the client's request, if this move has brought it.
+	// Answer is the answer to the client's request, if it came with this move.
 	Answer string `json:"answer,omitempty"`
-	// Deleted says that the client has deleted the other's lock; Renewed that a lock did not expire, since its holder has renewed it.
+	// Deleted says that the client has deleted the other client's lock; Renewed that a lock did not expire because its holder renewed it.
 	Deleted bool   `json:"deleted,omitempty"`
 	Renewed bool   `json:"renewed,omitempty"`
 	Stores  Stores `json:"stores"`
 }
 
-// Stores is what Redis and the database hold for the product.
+// Stores has the contents of Redis and of the database for the product.
 type Stores struct {
 	Redis []rig.Key   `json:"redis"`
 	SQL   []rig.Table `json:"sql"`
 }
 
-// state describes the play.
+// state returns the state of the play.
 func (p *play) state() *State {
 	s := &State{
 		Lesson: p.lesson.Name, Moves: strings.Join(p.moves(), ""), Start: p.start, Steps: p.steps, Orders: len(p.orders), Stock: p.stock, Won: p.won,
@@ -79,7 +79,7 @@ func (p *play) state() *State {
 	return s
 }
 
-// answer is what the client has been told: "ok", "refused sold_out". "" = it waits for its answer.
+// answer returns the answer to a client's request, "ok" or "refused sold_out"; "" = the client still waits.
 func (c *client) answer() string {
 	if c.phase != Answered {
 		return ""
@@ -88,7 +88,7 @@ func (c *client) answer() string {
 	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
 }
 
-// look reads the stores of a lesson: Redis, where the locks are, and the database, if the stock is there.
+// look reads the stores of a lesson: Redis, which has the locks, and the database if it has the stock.
 func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 	s.SQL = []rig.Table{}
 	if l.Store == api.SQL {
@@ -117,7 +117,7 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 	return s, nil
 }
 
-// values are the keys in Redis with their values, without their TTLs.
+// values returns the keys in Redis with their values, without TTLs.
 func (s Stores) values() map[string]string {
 	all := map[string]string{}
 	for _, k := range s.Redis {
@@ -126,7 +126,7 @@ func (s Stores) values() map[string]string {
 	return all
 }
 
-// said is what a server has answered. A transaction's begin and end change no row.
+// said returns the answer of a server as text. For the begin and the end of a transaction it leaves out the number of changed rows.
 func said(p *rig.Passage) string {
 	text := short(p.Said())
 	if text == "0 rows" && !strings.Contains(p.Text(), "UPDATE") {
@@ -142,10 +142,10 @@ var (
 	orderJSON = regexp.MustCompile(`\{"id":"[^{}]*\}`)
 )
 
-// maxText is the longest text of a command or a value.
+// maxText is the greatest length of the text of a command or a value.
 const maxText = 400
 
-// short writes a command or a value for people: an order as its essentials, the last digits of ids, and nothing about the lane.
+// short returns a command or a value in readable form: of an order the essentials, of an id the last digits, and nothing about the lane.
 func short(text string) string {
 	text = orderJSON.ReplaceAllStringFunc(text, func(found string) string {
 		var order struct {

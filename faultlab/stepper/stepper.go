@@ -1,9 +1,9 @@
-// Package stepper makes a person the scheduler of two clients that want to buy the same thing: every command of theirs is held before its
-// server until somebody lets it pass. It also locks expire, stops and kills processes, and loses answers, and shows what Redis and the
-// database hold after each move.
+// Package stepper makes a person the scheduler of two clients that want to buy the same product: every command of a client is held before its
+// server until the person lets it pass. The person can also let locks expire, stop and kill processes, and lose answers. After each move the
+// package shows the contents of Redis and of the database.
 //
-// The replicas, the servers and the proxies are a lane of the fault lab. A schedule is a string of moves; the same string leads to the same
-// place, so going back is playing a shorter string from the start. Start with [New]; moves.go has the moves, lessons.go the lessons.
+// The replicas, the servers and the proxies are a lane of the fault lab. A schedule is a string of moves. The same string leads to the same
+// state, so to go back is to play a shorter string from the start. Start reading at [New]; moves.go has the moves, lessons.go the lessons.
 package stepper
 
 import (
@@ -20,39 +20,39 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// Options are those of a [Stepper].
+// Options configures a [Stepper].
 type Options struct {
-	// Binary is the shop; "" is the running program.
+	// Binary is the path of the shop's program; "" = the running program.
 	Binary string
-	// Idle is for how long the servers are kept when nobody plays; 0 = ten minutes.
+	// Idle is how long the servers keep running when nobody plays; 0 = ten minutes.
 	Idle time.Duration
-	// Log receives a line for everything that is started; nil = nobody does.
+	// Log receives a line for every server and replica that is started; nil = not called.
 	Log func(format string, args ...any)
 }
 
 const (
 	idle = 10 * time.Minute
-	// ttl is longer than any session, so that no lock expires unless somebody wants it to. patience, of the clients, is too.
+	// ttl and patience (how long clients wait) are longer than any session of play, so that no lock expires and no client gives up by itself.
 	ttl, patience = 6 * time.Hour, 3 * time.Hour
-	// startLimit and playLimit bound one start of the servers and one request, whatever hangs.
+	// startLimit bounds a start of the servers, and playLimit one request, whatever hangs.
 	startLimit, playLimit = 90 * time.Second, 60 * time.Second
 )
 
-// Stepper plays one schedule at a time on one lane. The lane is started by the first schedule. It is safe for concurrent use.
+// Stepper plays one schedule at a time, on one lane, which the first schedule starts. It is safe for concurrent use.
 type Stepper struct {
 	options Options
 	busy    chan struct{}   // holds one element while somebody plays
 	base    context.Context //nolint:containedctx // it ends with Close
 	cancel  context.CancelFunc
 
-	// For those who hold busy.
+	// The fields below belong to the caller that holds busy.
 	servers *rig.Servers
 	lane    *rig.Lane
 	play    *play
 	timer   *time.Timer
 }
 
-// New returns a stepper. The caller closes it.
+// New returns a stepper. The caller must close it.
 func New(o Options) *Stepper {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
@@ -65,7 +65,7 @@ func New(o Options) *Stepper {
 	return s
 }
 
-// Close ends the servers. A schedule that is being played is broken off. Close may be repeated.
+// Close ends the servers, and breaks off the schedule that is being played. It may be called again.
 func (s *Stepper) Close() error {
 	s.cancel()
 	s.busy <- struct{}{}
@@ -73,7 +73,7 @@ func (s *Stepper) Close() error {
 	return s.end()
 }
 
-// end ends the servers, if there are any.
+// end ends the servers if they run.
 func (s *Stepper) end() error {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -94,9 +94,9 @@ func (s *Stepper) Lessons() any {
 	return map[string]any{"lessons": lessons}
 }
 
-// Play plays a schedule of a lesson, and returns where it leads. If the last schedule was its beginning, only the rest is played. Moves that
-// are not possible where they stand, and all after them, are left out. errors.Is(err, fs.ErrNotExist): there is no such lesson. Other errors:
-// the servers cannot be started, or a schedule came to no end; the next call starts them anew.
+// Play plays a schedule of a lesson, and returns the state to which it leads. If the previous schedule is a prefix of it, Play plays only the
+// rest. It leaves out the first move that is not possible, and all moves after it. errors.Is(err, fs.ErrNotExist): there is no such lesson.
+// Other errors: the servers could not be started, or a schedule did not end; the next call starts the servers again.
 func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
 	l, ok := named(lesson)
 	if !ok {
@@ -112,7 +112,7 @@ func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
 		return nil, errors.New("stepper: closed")
 	}
 	s.keep()
-	// A schedule is not left half-way because its reader has gone.
+	// The schedule is played to its end even if the reader has left.
 	state, err := s.follow(l, parse(moves))
 	if err != nil {
 		err = errors.Join(err, s.end())
@@ -120,7 +120,7 @@ func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
 	return state, err
 }
 
-// keep puts off the end of the servers.
+// keep postpones the end of the servers.
 func (s *Stepper) keep() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -134,7 +134,7 @@ func (s *Stepper) keep() {
 	})
 }
 
-// follow plays what is new of a schedule.
+// follow plays the new part of a schedule.
 func (s *Stepper) follow(l Lesson, moves []string) (*State, error) {
 	if err := s.start(); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (s *Stepper) follow(l Lesson, moves []string) (*State, error) {
 	return state, nil
 }
 
-// begins says whether the first of all moves are those.
+// begins reports whether all moves begin with the given ones.
 func begins(all, first []string) bool {
 	return len(first) <= len(all) && strings.Join(all[:len(first)], " ") == strings.Join(first, " ")
 }

@@ -61,7 +61,7 @@ func TestStepper(t *testing.T) {
 	}
 }
 
-// Every lesson but the two that cannot be won is won by its own way, and by no beginning of it.
+// Each lesson, except the two that cannot be won, is won by its Way, and not by a shorter part of it.
 func testWays(t *testing.T, s *Stepper) {
 	without := 0
 	for _, l := range lessons {
@@ -84,7 +84,7 @@ func testWays(t *testing.T, s *Stepper) {
 	}
 }
 
-// What a client was told, and what the stores hold after each step, is what the commands have done.
+// The answers to the clients, and the contents of the stores after each step, are the effects of the commands.
 func testSteps(t *testing.T, s *Stepper) {
 	end := played(t, s, "sell-twice", "abaabb")
 	var said, stock []string
@@ -109,7 +109,7 @@ func testSteps(t *testing.T, s *Stepper) {
 	}
 }
 
-// A shorter schedule is played from the start, and leads to where it led before.
+// A shorter schedule is played from the start, and leads to the same state as before.
 func testUndo(t *testing.T, s *Stepper) {
 	first := played(t, s, "fencing", "aaxbba")
 	played(t, s, "fencing", "aaxbbaaaab")
@@ -143,11 +143,11 @@ func testExpire(t *testing.T, s *Stepper) {
 	}
 }
 
-// Moves that cannot be made, and what follows them, are left out.
+// A move that is not possible is left out, and so are all moves after it.
 func testImpossible(t *testing.T, s *Stepper) {
 	for moves, want := range map[string]string{
 		"ac": "", "aza": "a", "asab": "as", "asah": "as", "aaaa": "aaa", "akab": "ak", "akara": "akara", "ahh": "ah", "aha": "aha", "ahl": "ah",
-		"ahala": "ahal", // the third command is lost, the client has its answer
+		"ahala": "ahal", // the answer to the third command is lost, and the client has its answer
 	} {
 		end := played(t, s, "sell-twice", moves)
 		if end.Moves != want || end.Cut == (want == strings.Join(parse(moves), "")) {
@@ -156,7 +156,7 @@ func testImpossible(t *testing.T, s *Stepper) {
 	}
 }
 
-// onward plays a client's commands until it has its answer, waits, or is dead.
+// onward plays a client's commands until the client has its answer, waits, or is dead.
 func onward(t *testing.T, s *Stepper, state *State, client int) *State {
 	t.Helper()
 	for len(parse(state.Moves)) < maxMoves && slices.Contains(state.Clients[client].Can, advance) {
@@ -165,7 +165,7 @@ func onward(t *testing.T, s *Stepper, state *State, client int) *State {
 	return state
 }
 
-// again lets a client go on if it was stopped, ask again if it can, and go on to its answer.
+// again continues a client that was stopped, repeats its request if possible, and plays its commands up to the answer.
 func again(t *testing.T, s *Stepper, state *State, client int) *State {
 	t.Helper()
 	for _, verb := range []string{goOn, askAgain} {
@@ -176,7 +176,7 @@ func again(t *testing.T, s *Stepper, state *State, client int) *State {
 	return onward(t, s, state, client)
 }
 
-// A lesson that cannot be won is not won by any harm before any command of A, whatever B does meanwhile, nor by moves at random.
+// A lesson that cannot be won is not won by any fault before any command of A, whatever B does meanwhile, nor by random moves.
 func testNoWay(t *testing.T, s *Stepper, lesson string) {
 	lost := func(state *State) {
 		t.Helper()
@@ -212,7 +212,7 @@ func testNoWay(t *testing.T, s *Stepper, lesson string) {
 	}
 }
 
-// The servers end when nobody plays, and are started again.
+// The servers end when nobody plays, and the next schedule starts them again.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	s := opened(t, Options{Idle: time.Second})

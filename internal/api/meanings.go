@@ -92,7 +92,7 @@ var Letters = []Meaning{
 	{"L", Text{"leaked: stock gone without an order", "少卖（泄漏）：库存已扣，没有订单"}, Text{"Units are taken, and nobody has an order for them.", "库存扣了，却没有任何人的订单。"}, Text{"The process dies between the DECR and the order: one unit can never be sold.", "DECR 之后、写订单之前进程死了：这件再也卖不出去。"}},
 	{"D", Text{"double charge", "重复扣减"}, Text{"One request has two orders.", "同一个请求有两个订单。"}, Text{"The answer was lost, the client asked again, and pays twice.", "应答丢了，客户端又请求一次，付了两次钱。"}},
 	{"X", Text{"stuck", "卡死"}, Text{"Nobody can buy any more, also when everything that expires has expired.", "该过期的都过期之后，仍然谁也买不了。"}, Text{"A lock without a TTL, whose holder was killed.", "没有 TTL 的锁，持有者被 kill 了。"}},
-	{"A", Text{"acknowledged order lost", "已确认的订单丢失"}, Text{"A buyer was told “sold”, and there is no such order.", "已经答复买家“买到了”，订单却不存在。"}, Text{"Redis failed over, and the last orders went with the old master.", "Redis 主从切换，最后几单随旧主一起没了。"}},
+	{"A", Text{"acknowledged order lost", "已确认的订单丢失"}, Text{"A buyer was told “sold”, and there is no such order.", "已经告诉买家“买到了”，订单却不存在。"}, Text{"Redis failed over, and the last orders went with the old master.", "Redis 主从切换，最后几单随旧主一起没了。"}},
 	{"–", Text{"cannot happen", "不会发生"}, Text{"The hazard does not exist for this mode.", "这个场景对该模式不存在。"}, Text{"A mode without a lock has none that expires.", "没有锁的模式，也就没有锁会过期。"}},
 	{"", Text{"blank: broken at an earlier hazard already", "空白：在更早的场景已经出错"}, Text{"An earlier column has broken the mode; later ones are not tried.", "前面的列已经打破了这个模式，后面的不再试。"}, Text{"What two concurrent requests break needs no failover.", "两个并发请求就能打破的，用不着等主从切换。"}},
 }

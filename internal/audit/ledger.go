@@ -155,7 +155,7 @@ func (j *judge) blameKeys(promised, unstored int64, denied int) {
 }
 
 // add is a sum that stays at the end of the range instead of wrapping round, so that an absurd quantity cannot hide an
-// oversale.
+// overselling.
 func add(a, b int64) int64 {
 	switch c := a + b; {
 	case a > 0 && b > 0 && c < 0:

@@ -23,13 +23,13 @@ var (
 	sayEmptyHistory = t("the history holds no request for this product", "历史中没有这个商品的请求")
 	sayBackwards    = t("%d answers of the history came before their request, so its clock cannot be trusted", "历史中有 %d 个应答早于请求，时钟不可信")
 	sayNoReplicas   = t("%d replicas stood behind the address, but neither answers nor orders name theirs", "地址后有 %d 个副本，但应答和订单都没有写明是哪一个")
-	sayUnknownUnits = t("%d units are gone that only the %d unanswered requests can have taken, which may be sales or a leak", "有 %d 件只可能被 %d 个无应答请求拿走，是售出还是泄漏无从判断")
+	sayUnknownUnits = t("%d units are gone that only the %d unanswered requests can have taken, which may be sales or a leak", "有 %d 件只可能被 %d 个无应答请求拿走，是成交还是少卖无从判断")
 )
 
 // Why the data could not have shown a failure.
 var (
 	sayNothingSold    = t("nothing was sold%s", "什么都没卖出%s")
-	sayStockLeft      = t("the plan asked for more than there was, but the stock did not run out: %d of %d units are left%s", "计划请求量大于库存，但库存没有售完：剩 %d，共 %d%s")
+	sayStockLeft      = t("the plan asked for more than there was, but the stock did not run out: %d of %d units are left%s", "计划请求量大于库存，但库存没有售罄：剩 %d，共 %d%s")
 	sayNobodyRefused  = t("the plan asked for more than there was, but nobody was told that it is sold out%s", "计划请求量大于库存，但没有人得到“售罄”的应答%s")
 	sayOneReplica     = t("replica %s served everything, though there were %d", "全部由副本 %s 处理，而副本共有 %d 个")
 	sayNoOverlap      = t("no two requests ran at the same time", "没有任何两个请求同时进行")
@@ -72,7 +72,7 @@ var (
 	sayDespite           = t("%d orders exist although their requests were told that nothing happened", "%d 条订单存在，但其请求得到的应答是没有发生")
 	sayUnanswered        = t("%d orders exist that no answer accounts for", "%d 条订单没有任何应答与之对应")
 	sayBadRefusals       = t("%d requests were refused though in stock: no order of events justifies it", "%d 个请求在有货时被拒绝：任何事件顺序都无法解释")
-	sayLeakRefusals      = t("%d requests were refused because of the leaked units", "%d 个请求因泄漏的库存而被拒绝")
+	sayLeakRefusals      = t("%d requests were refused because of the leaked units", "%d 个请求因少卖的库存而被拒绝")
 	sayInverted          = t("%d sales left more than one that began after they had ended", "%d 笔成交的剩余多于在其结束之后才开始的成交")
 	sayStuckTooSoon      = t("every request found the product busy until the end, but there were too few requests after %s, when every lock of a stopped or dead holder must have been free", "直到最后所有请求都返回“忙”，但在 %s（此时停顿或宕机的持有者的锁必已释放）之后请求太少")
 	sayStuck             = t("the last %d requests found it busy and nobody finished, with %d units left", "最后 %d 个请求都遇到忙，无人完成，而库存还剩 %d 件")
@@ -104,7 +104,7 @@ var (
 	sayMoreUnits  = t("and more: %d", "另有 %d 处")
 	sayProduct    = t("product %d", "商品 %d")
 	sayNumbers    = t("%d before, %d after; %d orders for %d units", "开始 %d，现在 %d；订单 %d 条，共 %d 件")
-	sayCounts     = t("oversold %d, lost updates %d, leaked %d, double orders %d, lost orders %d, unjustified refusals %d", "超卖 %d，丢失更新 %d，泄漏 %d，重复订单 %d，丢失订单 %d，不合理的拒绝 %d")
+	sayCounts     = t("oversold %d, lost updates %d, leaked %d, double orders %d, lost orders %d, unjustified refusals %d", "超卖 %d，丢失更新 %d，少卖 %d，重复订单 %d，丢失订单 %d，不合理的拒绝 %d")
 	sayBlocked    = t("no request finished for %s while others were waiting", "有请求在等待，但 %s 内没有一个完成")
 	sayAnswers    = t("%d ok, %d sold out, %d declined, %d unknown", "成功 %d，售罄 %d，未受理 %d，未知 %d")
 

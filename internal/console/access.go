@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// policy is the Content-Security-Policy of every answer: the page loads and calls nothing but this server, runs no inline script, and is
-// in nobody's frame.
+// policy is the Content-Security-Policy of every answer: the page loads from and calls only this server, runs no inline script, and cannot be
+// framed.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
 var (
@@ -24,17 +24,17 @@ var (
 	errHost      = errors.New("the console is not served under this host name")
 )
 
-// wrongTokenDelay slows down guessing. The tokens that 'shop play' makes have 128 random bits; one that the user gave may have fewer.
+// wrongTokenDelay slows down guessing. The tokens that 'shop play' creates have 128 random bits; a token from the user may have fewer.
 const wrongTokenDelay = 300 * time.Millisecond
 
-// access decides who may do what. The token comes once, as a bearer token from the page, which has it from the fragment of the address and
-// then takes it out there; in return the browser gets a cookie that no script can read and that no other site's page can make it send.
+// access decides which requests are allowed. The page sends the token once, as a bearer token: it finds the token in the fragment of the
+// address, and removes it there. In return the browser gets a cookie that no script can read, and that no page of another site can make it send.
 type access struct {
 	token   [sha256.Size]byte
-	none    bool // there is no token: nobody gets in
+	none    bool // there is no token: nobody can log in
 	session string
 	hosts   []string
-	guesses chan struct{} // one at a time
+	guesses chan struct{} // one guess at a time
 	origins *http.CrossOriginProtection
 }
 
@@ -47,7 +47,7 @@ func newAccess(token string, hosts []string) *access {
 	}
 }
 
-// guard puts the checks and headers of every answer before a handler.
+// guard wraps a handler with the checks and headers of every answer.
 func (a *access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -66,7 +66,7 @@ func (a *access) guard(next http.Handler) http.Handler {
 	})
 }
 
-// admit refuses what a page of another site sends, and host names that may be another site's (DNS rebinding).
+// admit refuses requests of another site's pages, and host names that may belong to another site (DNS rebinding).
 func (a *access) admit(r *http.Request) error {
 	if !a.served(r.Host) {
 		return errHost
@@ -77,7 +77,7 @@ func (a *access) admit(r *http.Request) error {
 	return nil
 }
 
-// served allows IP addresses, localhost, and the names that were given.
+// served reports whether a host is allowed: an IP address, localhost, or one of Options.Hosts.
 func (a *access) served(host string) bool {
 	name := host
 	if n, _, err := net.SplitHostPort(host); err == nil {
@@ -87,7 +87,7 @@ func (a *access) served(host string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil || slices.Contains(a.hosts, name)
 }
 
-// cookieName has the port in it: browsers send a cookie of one port to all ports of the host.
+// cookieName contains the port, because browsers send a cookie of one port to all ports of the host.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *access) login(w http.ResponseWriter, r *http.Request) {
 		case a.guesses <- struct{}{}:
 			rest(r.Context(), wrongTokenDelay)
 			<-a.guesses
-		case <-r.Context().Done(): // the one who guessed has left
+		case <-r.Context().Done(): // the client has left
 		}
 		fail(w, errWrong)
 		return
@@ -120,7 +120,7 @@ func (a *access) bearer(r *http.Request) bool {
 	return !a.none && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1
 }
 
-// wants lets a request pass that has the cookie, or the token itself as curl sends it.
+// wants lets a request pass that has the cookie, or the token itself, as curl sends it.
 func (a *access) wants(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(cookieName(r))

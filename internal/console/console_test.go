@@ -20,7 +20,7 @@ import (
 
 const token = "the-token"
 
-// fakeDriver sells nothing; its runs last until they are let go on.
+// fakeDriver sells nothing; the test decides when its runs end.
 type fakeDriver struct {
 	mu     sync.Mutex
 	specs  []Spec
@@ -58,7 +58,7 @@ func (d *fakeDriver) Drive(ctx context.Context, spec Spec, report func(Step)) er
 	return nil
 }
 
-// serve starts a console, with replicas that tell nothing unless they are given.
+// serve starts a console. Unless the test gives replicas, they send no events.
 func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, *Console) {
 	t.Helper()
 	if replicas == nil {
@@ -76,7 +76,7 @@ func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, 
 	return s, c
 }
 
-// fakeReplica serves GET /events, with these events as soon as the channel is closed.
+// fakeReplica serves GET /events, and sends the given events as soon as the channel is closed.
 func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.Events) Replica {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -221,10 +221,10 @@ func TestSessionCookie(t *testing.T) {
 	}
 }
 
-// told is one event of the stream.
+// told is an event of the stream.
 type told struct{ id, kind, data string }
 
-// follow reads the console's events; last is what the browser has seen.
+// follow reads the console's events; last is the last event that the browser has seen.
 func follow(t *testing.T, s *httptest.Server, last string) (next func() told, leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -263,7 +263,7 @@ func follow(t *testing.T, s *httptest.Server, last string) (next func() told, le
 	}, cancel
 }
 
-// until reads events up to the first of a kind.
+// until reads events up to the first one of a kind.
 func until(next func() told, kind string) told {
 	for {
 		if e := next(); e.kind == kind {
@@ -272,7 +272,7 @@ func until(next func() told, kind string) told {
 	}
 }
 
-// A run is told from its beginning to its end, and the overlaps of two replicas are found in their streams.
+// The events describe a run from beginning to end, and the overlaps between two replicas are found in their streams.
 func TestRunIsTold(t *testing.T) {
 	t.Parallel()
 	d := &fakeDriver{finish: make(chan error, 1), loaded: make(chan struct{})}
@@ -362,7 +362,7 @@ func TestRunThatFails(t *testing.T) {
 	}
 }
 
-// A browser that does not read holds up nobody: it is cut off, and counted.
+// A browser that does not read delays nobody: it is cut off, and counted.
 func TestSlowBrowserIsCutOff(t *testing.T) {
 	t.Parallel()
 	h := newHub()
@@ -423,7 +423,7 @@ func TestTooManyPages(t *testing.T) {
 	}
 }
 
-// The matrix and its witnesses are served to those who have a session, and where there are none the answer is 404.
+// The matrix and its witnesses are served to clients with a session; if the console has none, the answer is 404.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	facts := Facts{Matrix: map[string]int{"cells": 1}, Witness: func(w Witness) (any, bool) { return w, w.Letter == "O" }}
@@ -468,7 +468,7 @@ func (fakeBook) Page(name, lang string) (any, bool) { return name + " " + lang, 
 func (fakeBook) Search(words, lang string) any      { return words + " " + lang }
 func (fakeBook) Picture(name string) ([]byte, bool) { return []byte("<svg/>"), name == "a/b.svg" }
 
-// The documentation is served to those who have a session, and a picture may run nothing.
+// The documentation is served to clients with a session, and a picture may not run anything.
 func TestBook(t *testing.T) {
 	t.Parallel()
 	c := New(Options{Token: token, Facts: Facts{Book: fakeBook{}}}, &fakeDriver{})

@@ -2,12 +2,12 @@ package console
 
 import "net/http"
 
-// Witness names a schedule of the fault lab: of one cell, the one that showed a letter; no letter is a cell that nothing broke.
+// Witness names a schedule of the fault lab by its cell and the letter that it showed. Without a letter it names a cell that nothing broke.
 type Witness struct{ Mode, Store, Fault, Letter string }
 
-// Facts is what the page shows beside runs. It does not change while the console runs. A nil field is a page that is not there.
+// Facts has the contents of the pages other than runs. It does not change while the console runs. If a field is nil, the console lacks that page.
 type Facts struct {
-	// Matrix is the body of GET /console/api/matrix: what the fault lab found, cell by cell.
+	// Matrix is the body of GET /console/api/matrix: the results of the fault lab, cell by cell.
 	Matrix any
 	// Witness returns the body of GET /console/api/witness; false = there is no such witness.
 	Witness func(Witness) (any, bool)
@@ -15,11 +15,11 @@ type Facts struct {
 	Book Book
 }
 
-// Book is what the page has to read, in two languages: "en" and "zh".
+// Book is the documentation in two languages, "en" and "zh".
 type Book interface {
 	// List is the body of GET /console/api/pages.
 	List(lang string) any
-	// Page is the body of GET /console/api/pages/{page}; false = there is none of this name.
+	// Page is the body of GET /console/api/pages/{page}; false = there is no page with this name.
 	Page(name, lang string) (any, bool)
 	// Search is the body of GET /console/api/search.
 	Search(words, lang string) any
@@ -51,7 +51,7 @@ func (c *Console) witness(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, story)
 }
 
-// language of a request.
+// language returns the language of a request.
 func language(r *http.Request) string {
 	if r.URL.Query().Get("lang") == "zh" {
 		return "zh"
@@ -59,7 +59,7 @@ func language(r *http.Request) string {
 	return "en"
 }
 
-// bookRoutes serves the documentation, where there is any.
+// bookRoutes adds the routes of the documentation, if there is one.
 func (c *Console) bookRoutes(mux *http.ServeMux) {
 	book := c.options.Facts.Book
 	if book == nil {
@@ -84,7 +84,7 @@ func (c *Console) bookRoutes(mux *http.ServeMux) {
 			fail(w, errNotFound)
 			return
 		}
-		// A picture has its colours in a style of its own; nothing else may run in it.
+		// A picture has a style element for its colours; nothing else in it may run.
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 		w.Header().Set("Content-Type", types[".svg"])
 		_, _ = w.Write(picture)

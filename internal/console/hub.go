@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// ringSize is how many events a browser may miss and still be sent them: half a minute of frames. One that missed more gets a snapshot.
+	// ringSize is how many missed events a browser can get later: half a minute of frames. A browser that has missed more gets a snapshot.
 	ringSize = 300
-	// clientBuffer is how many events may wait for a browser. One that is slower is cut off, and comes again with Last-Event-ID.
+	// clientBuffer is how many events may wait for a browser. A slower browser is cut off, and reconnects with Last-Event-ID.
 	clientBuffer = 64
-	// maxClients bounds the browsers.
+	// maxClients bounds the number of browsers.
 	maxClients = 32
 
 	heartbeat     = 15 * time.Second
@@ -28,7 +28,7 @@ type event struct {
 	data []byte // JSON without line feeds
 }
 
-// hub hands events to the browsers. Who publishes never waits for one.
+// hub hands events to the browsers. The publisher never waits for a browser.
 type hub struct {
 	mu      sync.Mutex
 	next    uint64 // the id of the next event, from 1
@@ -40,7 +40,7 @@ type hub struct {
 
 func newHub() *hub { return &hub{next: 1, clients: map[chan event]bool{}} }
 
-// publish sends an event to all.
+// publish sends an event to all browsers.
 func (h *hub) publish(kind string, v any) {
 	data, err := json.Marshal(v)
 	if err != nil { // our own types always encode
@@ -65,8 +65,8 @@ func (h *hub) publish(kind string, v any) {
 	}
 }
 
-// join adds a browser that has seen the events up to last (0 = none). missed are the events since then; ok is false if they are not all
-// there, and then the browser needs a snapshot, whose id is that of the last event before.
+// join adds a browser that has seen the events up to last (0 = none). missed has the events since then. If some of them are no longer kept,
+// ok is false, and the browser needs a snapshot, whose id is that of the last event before it.
 func (h *hub) join(last uint64) (c chan event, missed []event, snapshotID uint64, ok bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *hub) leave(c chan event) {
 	}
 }
 
-// close ends all streams; the server's Shutdown would wait for them.
+// close ends all streams, for which the server's Shutdown would wait.
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *hub) close() {
 
 // events serves GET /console/api/events.
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
-	// A browser repeats Last-Event-ID by itself; one that comes back to a tab it had left names the id in the query.
+	// A browser repeats Last-Event-ID by itself after a broken connection. The page itself, when its tab is shown again, names the id in the query.
 	last, _ := strconv.ParseUint(first(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last")), 10, 64)
 	c.mu.Lock() // nothing is published between the snapshot and joining
 	stream, missed, id, ok, err := c.hub.join(last)
@@ -166,7 +166,7 @@ func (s *sse) text(text string) {
 	if s.err != nil {
 		return
 	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(writePatience)) // the recorders of tests have none
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writePatience)) // a test's recorder has no deadline
 	if _, s.err = s.w.Write([]byte(text)); s.err == nil {
 		s.err = s.rc.Flush()
 	}

@@ -20,18 +20,18 @@ type Replica struct {
 }
 
 const (
-	// maxEvent bounds the text of one event: a replica's full buffer.
+	// maxEvent bounds the text of one event: the full buffer of a replica.
 	maxEvent = 16 << 20
 	// connectWithin is how long a run waits for the streams before it begins without them.
 	connectWithin = 2 * time.Second
-	// settleFor is how long after the last answer the replicas' last events may come: they send every 50 ms.
+	// settleFor is how long the console waits for the replicas' last events after the last answer: replicas send every 50 ms.
 	settleFor = 200 * time.Millisecond
 	// reconnectAfter is the pause before a broken stream is opened again.
 	reconnectAfter = 200 * time.Millisecond
 )
 
 // watch reads the events of the replicas into a picture until the returned function is called. It returns when all streams are open, or
-// after connectWithin: what a stream misses before it opens is missing in the picture, and nowhere else.
+// after connectWithin. Events that a stream misses before it opens are missing in the picture only.
 func (c *Console) watch(ctx context.Context, replicas []Replica, into *picture) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg, open sync.WaitGroup
@@ -90,7 +90,7 @@ func (c *Console) read(ctx context.Context, r Replica, into *picture, opened fun
 	return lines.Err()
 }
 
-// rest waits, or until ctx ends.
+// rest waits for a time, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -25,8 +25,8 @@ type Pair struct {
 }
 
 const (
-	// keepBars is how many sections of a key are compared with a new one. Those of a replica arrive in the order of their ends, and a batch
-	// of another replica may be a tenth of a second behind.
+	// keepBars is how many sections of a key are compared with a new one. The sections of a replica arrive in the order of their ends, and a
+	// batch of another replica may arrive a tenth of a second later.
 	keepBars = 4096
 	// maxPairs bounds the pairs that the table lists.
 	maxPairs = 40
@@ -69,7 +69,7 @@ func (o *overlaps) add(b *bar) {
 	o.recent[b.key] = bars
 }
 
-// compare marks two sections, of which a began no later than b, if both were inside at once.
+// compare marks two sections if both holders were inside at the same time. a must not begin later than b.
 func (o *overlaps) compare(a, b *bar) {
 	by := min(a.end, b.end) - b.begin
 	if by <= 0 || a.request == b.request {
@@ -94,7 +94,7 @@ func (o *overlaps) takeFresh() []Pair {
 	return fresh
 }
 
-// barOf makes the bar of a deduction; nil if it has no critical section.
+// barOf returns the bar of a deduction; nil if the deduction has no critical section.
 func barOf(f api.Finished, lane int, start int64) *bar {
 	s := f.Section
 	if s == nil || s.Begin < start {

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// binWidth is the resolution of the curves at first, in milliseconds. It doubles when a run has more than maxBins of them.
+	// binWidth is the initial width of a bin of the curves, in milliseconds. The width doubles when a run has more than maxBins bins.
 	binWidth = 20
 	maxBins  = 1500
-	// frameBars and keptBars bound the sections that a frame and a snapshot carry. All are counted.
+	// frameBars and keptBars bound the sections in a frame and in a snapshot. All sections are counted.
 	frameBars = 500
 	keptBars  = 2000
 )
 
-// bin is what was answered in one slice of time.
+// bin sums up the answers in one slice of time.
 type bin struct {
 	accepted, refused, failed int64
-	remaining                 *int64 // as the last of them left it
+	remaining                 *int64 // after the last deduction of the slice
 	locks, wait, hold, worst  int64  // microseconds: summed over the locks, and the longest wait
 }
 
@@ -33,7 +33,7 @@ func (b bin) MarshalJSON() ([]byte, error) {
 	return json.Marshal(row)
 }
 
-// merge adds a later slice.
+// merge adds the next slice to this one.
 func (b *bin) merge(x bin) {
 	b.accepted, b.refused, b.failed = b.accepted+x.accepted, b.refused+x.refused, b.failed+x.failed
 	b.locks, b.wait, b.hold, b.worst = b.locks+x.locks, b.wait+x.wait, b.hold+x.hold, max(b.worst, x.worst)
@@ -51,23 +51,23 @@ func (b *bar) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{b.lane, b.key, b.begin, b.end, overlaps, b.request})
 }
 
-// Frame is what a browser needs to draw on. A snapshot carries one with everything so far.
+// Frame has the changes since the previous frame. A snapshot has a frame with everything so far.
 type Frame struct {
 	Lanes []string `json:"lanes"` // the replicas
-	// Width is that of a bin in milliseconds, From the index of the first of Bins: earlier ones have not changed.
+	// Width is the width of a bin in milliseconds. From is the index of the first of Bins: earlier bins have not changed.
 	Width int64  `json:"width"`
 	From  int    `json:"from"`
 	Bins  []bin  `json:"bins"`
 	Bars  []*bar `json:"bars"`
 	Pairs []Pair `json:"pairs"`
-	// Sections and Overlaps count all critical sections, and those that overlapped another one; LeftOut the deductions of which a replica
-	// could not tell, so that the counts are too low.
+	// Sections and Overlaps count all critical sections, and those that overlapped another one. LeftOut counts the deductions that a replica
+	// could not report; if there are any, the other counts are too low.
 	Sections int64 `json:"sections"`
 	Overlaps int64 `json:"overlaps"`
 	LeftOut  int64 `json:"left_out"`
 }
 
-// picture collects what the replicas report of one load. It is safe for concurrent use.
+// picture collects the reports of the replicas about one load. It is safe for concurrent use.
 type picture struct {
 	mu       sync.Mutex
 	mode     string
@@ -88,7 +88,7 @@ func newPicture(mode string, product int64, lanes []string) *picture {
 	return &picture{mode: mode, product: product, lanes: lanes, width: binWidth, changed: -1, overlaps: newOverlaps()}
 }
 
-// begin empties the picture: a load begins at this moment, in microseconds since 1970.
+// begin empties the picture for a load that begins at the given time, in microseconds since 1970.
 func (p *picture) begin(start int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *picture) begin(start int64) {
 	p.bars, p.new, p.leftOut, p.overlaps, p.dirty = nil, nil, 0, newOverlaps(), true
 }
 
-// add takes in what a replica has finished.
+// add adds the finished deductions of a replica.
 func (p *picture) add(e api.Events) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *picture) add(e api.Events) {
 	p.leftOut += e.LeftOut
 	lane := p.lane(e.Replica)
 	for _, f := range e.Finished {
-		if f.Mode != p.mode || f.ProductID != p.product || f.At < p.start { // the warm-up, and other people's requests
+		if f.Mode != p.mode || f.ProductID != p.product || f.At < p.start { // the warm-up, and requests of others
 			continue
 		}
 		p.dirty = true
@@ -129,7 +129,7 @@ func (p *picture) count(f api.Finished) {
 		p.halve()
 		at = int((f.At - p.start) / 1000 / p.width)
 	}
-	from := min(at, len(p.bins)) // the empty bins of a pause are new to the browsers too
+	from := min(at, len(p.bins)) // the browsers do not have the empty bins of a pause yet
 	for len(p.bins) <= at {
 		p.bins = append(p.bins, bin{})
 	}
@@ -162,7 +162,7 @@ func (p *picture) halve() {
 	p.bins, p.width, p.changed = half, 2*p.width, 0
 }
 
-// lane is the index of a replica; one that was not known gets a lane of its own.
+// lane returns the index of a replica, and adds a lane for an unknown one.
 func (p *picture) lane(replica string) int {
 	for i, name := range p.lanes {
 		if name == replica {
@@ -193,7 +193,7 @@ func (p *picture) frame() (f Frame, ok bool) {
 	return f, true
 }
 
-// whole returns everything so far, without what the next frame will bring.
+// whole returns everything so far, except the changes that the next frame will carry.
 func (p *picture) whole() Frame {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +209,7 @@ func (p *picture) counts() Frame {
 	}
 }
 
-// copies are the bars as they are now: later ones may mark them as overlapping while they are encoded.
+// copies returns copies of the bars: a later section may mark the originals as overlapping while the copies are encoded.
 func copies(bars []*bar) []*bar {
 	all := make([]*bar, len(bars))
 	for i, b := range bars {

@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// section makes a deduction that is over when its section ends. Times are microseconds after start.
+// section returns a deduction that ends with its critical section. Times are microseconds after start.
 func section(request, key string, begin, end int64) api.Finished {
 	return api.Finished{
 		Request: request, Mode: "m", ProductID: 101, At: start + end,
@@ -49,7 +49,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// Against the plain comparison of all pairs, with sections that arrive late.
+// The overlaps agree with a plain comparison of all pairs, even if sections arrive late.
 func TestOverlapsAgainstAllPairs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -83,7 +83,7 @@ func TestOverlapsAgainstAllPairs(t *testing.T) {
 	}
 }
 
-// A run that lasts keeps its memory: the bins grow wider, and the sections that are compared with new ones stay few.
+// A long run needs no more memory: the bins grow wider, and only a few sections are kept for comparison.
 func TestPictureIsBounded(t *testing.T) {
 	t.Parallel()
 	p := newPicture("m", 101, []string{"1"})
@@ -138,7 +138,7 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	}
 }
 
-// What a browser has put together from the frames is what the console has: after pauses, with late arrivals, and when the bins grow wider.
+// A browser that applies all frames has the same picture as the console: after pauses, with late arrivals, and when the bins grow wider.
 func TestFramesAddUp(t *testing.T) {
 	t.Parallel()
 	p := newPicture("m", 101, []string{"1"})

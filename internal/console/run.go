@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// Spec is what somebody asked to be run.
+// Spec describes a run that a user has requested.
 type Spec struct {
 	Modes []string `json:"modes"`
 	// Replicas is how many of the stack's replicas get requests.
@@ -21,24 +21,24 @@ type Spec struct {
 	Lang string `json:"lang"`
 }
 
-// Driver makes runs. The one of 'shop play' calls loadtest.Compare with the plan of 'shop demo', so that the engine and the judge are the
+// Driver makes runs. The driver of 'shop play' calls loadtest.Compare with the plan of 'shop demo', so that the engine and the judge are the
 // same.
 type Driver interface {
 	// Modes lists the modes of the stack.
 	Modes(ctx context.Context) ([]api.Mode, error)
-	// Drive runs the modes one after the other, and reports each step, from one goroutine at a time. When ctx ends it returns what it has.
+	// Drive runs the modes one after the other, and reports each step, from one goroutine at a time. When ctx ends, it returns the results so far.
 	Drive(ctx context.Context, spec Spec, report func(Step)) error
 	// Product is the product that the runs sell.
 	Product() int64
 }
 
-// The phases of a step that mean something to the console.
+// The phases of a step that matter to the console.
 const (
-	PhaseReset = "reset" // the stock is being set: a run begins, or is made again
+	PhaseReset = "reset" // the stock is being set: a run begins, or is repeated
 	PhaseRun   = "run"   // the load
 )
 
-// Step is where a run is.
+// Step is the progress of a run.
 type Step struct {
 	Index    int     `json:"index"` // from 1
 	Total    int     `json:"total"`
@@ -48,7 +48,7 @@ type Step struct {
 	Accepted int64   `json:"accepted"`
 	Refused  int64   `json:"refused"`
 	Failed   int64   `json:"failed"`
-	// Ended says that the mode is through, with a Result, or with an Error.
+	// Ended says that the mode has finished, with a Result or an Error.
 	Ended  bool   `json:"ended,omitempty"`
 	Result any    `json:"result,omitempty"` // as in the JSON of 'shop demo'
 	Error  string `json:"error,omitempty"`
@@ -62,13 +62,13 @@ const (
 	Broken  = "failed"
 )
 
-// run is the run that goes on, or the last one.
+// run is the current run, or the last one.
 type run struct {
 	ID      int    `json:"id"`
 	Spec    Spec   `json:"spec"`
 	State   string `json:"state"`
 	Error   string `json:"error,omitempty"`
-	Attempt int    `json:"attempt"` // of the mode that runs: one that did not show what it claims is run again
+	Attempt int    `json:"attempt"` // of the current mode: a mode that did not show what it claims is run again
 	Step    Step   `json:"step"`
 	Results []Step `json:"results"` // the steps that have ended
 
@@ -77,7 +77,7 @@ type run struct {
 	done    chan struct{}
 }
 
-// Snapshot is everything that a page needs when it opens.
+// Snapshot has everything that a page needs when it opens.
 type Snapshot struct {
 	Run   *run   `json:"run,omitempty"`
 	Frame *Frame `json:"frame,omitempty"`
@@ -96,7 +96,7 @@ var (
 	errTooMany = errors.New("too many pages are open")
 )
 
-// check completes a spec, and says what is wrong with it.
+// check fills in the defaults of a spec, and returns an error that names its first mistake.
 func (c *Console) check(s *Spec, known []api.Mode) error {
 	s.Modes = slices.Compact(s.Modes)
 	switch {
@@ -124,7 +124,7 @@ func (c *Console) check(s *Spec, known []api.Mode) error {
 	return nil
 }
 
-// start begins a run. It goes on when the request that asked for it has been answered.
+// start begins a run, which goes on after the answer to the request that started it.
 func (c *Console) start(spec Spec) (*run, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *Console) start(spec Spec) (*run, error) {
 	return r, nil
 }
 
-// drive makes the run, and tells the browsers about it.
+// drive makes the run, and publishes its progress to the browsers.
 func (c *Console) drive(ctx context.Context, r *run, replicas []Replica) {
 	defer close(r.done)
 	defer r.stop()
@@ -177,7 +177,7 @@ func (c *Console) drive(ctx context.Context, r *run, replicas []Replica) {
 	c.hub.publish("end", r)
 }
 
-// step takes in what the driver reports.
+// step handles a report of the driver.
 func (c *Console) step(ctx context.Context, r *run, s Step) {
 	if s.Ended && r.picture != nil {
 		rest(ctx, settleFor)
@@ -204,7 +204,7 @@ func (c *Console) step(ctx context.Context, r *run, s Step) {
 	}
 }
 
-// frames publishes a frame whenever something has changed, ten times a second at most.
+// frames publishes a frame whenever something has changed, at most ten times a second.
 func (c *Console) frames(ctx context.Context, r *run) {
 	tick := time.NewTicker(frameEvery)
 	defer tick.Stop()
@@ -226,7 +226,7 @@ func (c *Console) frames(ctx context.Context, r *run) {
 	}
 }
 
-// publishFrame publishes what has changed in the picture; c.mu is held.
+// publishFrame publishes the changes of the picture. The caller holds c.mu.
 func (c *Console) publishFrame(r *run) {
 	if r.picture == nil {
 		return
@@ -236,7 +236,7 @@ func (c *Console) publishFrame(r *run) {
 	}
 }
 
-// snapshot is everything so far; c.mu is held.
+// snapshot returns everything so far. The caller holds c.mu.
 func (c *Console) snapshot() Snapshot {
 	s := Snapshot{Run: c.run}
 	if c.run != nil && c.run.picture != nil {
@@ -246,7 +246,7 @@ func (c *Console) snapshot() Snapshot {
 	return s
 }
 
-// stopRun ends the run that goes on, and waits until it has.
+// stopRun stops the current run, and waits until it has ended.
 func (c *Console) stopRun() {
 	c.mu.Lock()
 	r := c.run

@@ -13,29 +13,29 @@ import (
 	"lastitem/internal/api"
 )
 
-// Options is what a console is made of.
+// Options configures a console.
 type Options struct {
-	// Token is the stack's admin token; without it nothing can be started, and no event is served.
+	// Token is the stack's admin token. Without it no run can be started, and no events are served.
 	Token string
 	// Hosts are names under which the console is served, besides localhost and IP addresses.
 	Hosts []string
-	// Replicas are those of the stack, in their order.
+	// Replicas are the replicas of the stack, in their order.
 	Replicas []Replica
-	// Stack says what it runs on, one sentence each.
+	// Stack describes the servers of the stack, a sentence for each.
 	Stack []string
 	// Version of lastitem.
 	Version string
 	// Files is the page.
 	Files fs.FS
-	// Facts are the pages beside the runs.
+	// Facts has the contents of the pages other than runs.
 	Facts Facts
-	// Stepper plays the schedules of the page Step; nil = the page says that it needs the local stack. The console closes it.
+	// Stepper plays the schedules of the Step page; nil = the page says that it needs the local stack. The console closes the stepper.
 	Stepper Stepper
-	// Log is told of what goes wrong beside a run; nil = nobody.
+	// Log receives errors that do not belong to a run; nil = not called.
 	Log func(format string, args ...any)
 }
 
-// Console serves the page and its API, and owns the run. It is safe for concurrent use.
+// Console serves the page and its API, and owns the current run. It is safe for concurrent use.
 type Console struct {
 	options Options
 	driver  Driver
@@ -52,7 +52,7 @@ type Console struct {
 	closed bool
 }
 
-// New returns a console. Close it to end its run and its streams.
+// New returns a console. Close ends its run and its streams.
 func New(o Options, driver Driver) *Console {
 	c := &Console{options: o, driver: driver, access: newAccess(o.Token, o.Hosts), hub: newHub(), client: &http.Client{Transport: &http.Transport{}}}
 	c.base, c.cancel = context.WithCancel(context.Background())
@@ -60,7 +60,7 @@ func New(o Options, driver Driver) *Console {
 	return c
 }
 
-// routes is the list of what the console serves.
+// routes lists the routes of the console.
 func (c *Console) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/console/", http.StatusFound) })
@@ -97,14 +97,14 @@ func (c *Console) Close() {
 	c.client.CloseIdleConnections()
 }
 
-// log tells Options.Log.
+// log passes an error to Options.Log.
 func (c *Console) log(format string, args ...any) {
 	if c.options.Log != nil {
 		c.options.Log(format, args...)
 	}
 }
 
-// types are the content types of the page's files; what is not listed is not served.
+// types has the content types of the page's files. A file of another type is not served.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml",
@@ -132,11 +132,11 @@ type State struct {
 	Stack    []string   `json:"stack"`
 	Replicas []Replica  `json:"replicas"`
 	Modes    []api.Mode `json:"modes"`
-	// Steps says that the page Step can be played here.
+	// Steps says that the Step page can be played here.
 	Steps bool `json:"steps"`
 }
 
-// state serves what does not change while the console runs, but for the modes that are available.
+// state serves GET /console/api/state. Only the availability of the modes changes while the console runs.
 func (c *Console) state(w http.ResponseWriter, r *http.Request) {
 	modes, err := c.driver.Modes(r.Context())
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Console) state(w http.ResponseWriter, r *http.Request) {
 // maxSpec bounds the body of a request.
 const maxSpec = 16 << 10
 
-// decode reads a body of JSON.
+// decode reads a JSON body.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		return invalid{errors.New("want a body of type application/json")}
@@ -193,7 +193,7 @@ func (c *Console) endRun(w http.ResponseWriter, _ *http.Request) {
 
 var errNotFound = errors.New("not found")
 
-// invalid is an error of the one who asked.
+// invalid is a mistake in the client's request.
 type invalid struct{ error }
 
 // fail answers with the error as JSON.

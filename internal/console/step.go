@@ -7,14 +7,14 @@ import (
 	"net/http"
 )
 
-// Stepper lets a reader be the scheduler of two clients on real servers, a command at a time.
+// Stepper makes a reader the scheduler of two clients on real servers, a command at a time.
 type Stepper interface {
 	// Lessons is the body of GET /console/api/lessons.
 	Lessons() any
-	// Play plays a schedule and returns the body of the answer: where it has led. Calls wait for each other. An error of fs.ErrNotExist: there
-	// is no such lesson.
+	// Play plays a schedule and returns the body of the answer: the state to which the schedule leads. Calls wait for each other.
+	// errors.Is(err, fs.ErrNotExist): there is no such lesson.
 	Play(ctx context.Context, lesson, moves string) (any, error)
-	// Close ends the servers. It may be repeated.
+	// Close ends the servers. It may be called again.
 	Close() error
 }
 

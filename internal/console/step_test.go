@@ -29,7 +29,7 @@ func (fakeStepper) Play(_ context.Context, lesson, moves string) (any, error) {
 	return nil, fs.ErrNotExist
 }
 
-// The routes of the page Step want what the other controls want.
+// The routes of the Step page need the same session as the other controls.
 func TestStep(t *testing.T) {
 	t.Parallel()
 	serve := func(s Stepper) *httptest.Server {

@@ -106,8 +106,8 @@ func newTransport() *http.Transport {
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		DisableCompression:    true,
 		MaxIdleConnsPerHost:   512,
-		IdleConnTimeout:       4 * time.Second, // below the replicas' drain: none is left when they stop
-		ResponseHeaderTimeout: 60 * time.Second,
+		IdleConnTimeout:       4 * time.Second,  // below the replicas' drain: none is left when they stop
+		ResponseHeaderTimeout: 75 * time.Second, // as nginx.conf.tmpl has it
 	}
 }
 

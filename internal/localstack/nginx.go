@@ -106,7 +106,7 @@ type edge struct {
 	keepFailing bool     // see Options.KeepFailing
 	console     string   // see Options.Console
 	again       string   // when a POST goes to the next replica; "" = only when it was not sent, the rule of 'shop up'
-	read        string   // how long a replica may take to answer; "" = 60s
+	read        string   // how long a replica may take to answer; "" = 75s
 }
 
 // renderNginx writes the configuration. The template has the rules of 'shop up' in plain words; again and read replace theirs.
@@ -138,7 +138,7 @@ func renderNginx(e edge) ([]byte, error) {
 	}
 	out := conf.Bytes()
 	for rule, other := range map[string]string{
-		"proxy_next_upstream error timeout;": e.again, "proxy_read_timeout 60s;": e.read,
+		"proxy_next_upstream error timeout;": e.again, "proxy_read_timeout 75s;": e.read,
 	} {
 		if other == "" {
 			continue

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Bars is a chart with a bar for each of several things.
+// Bars is a bar chart: one horizontal bar in each row.
 type Bars struct {
 	Title, Unit string
 	Bars        []Bar
-	Log         bool // by the logarithm of the values; all are greater than zero
+	Log         bool // logarithmic scale; all values must be greater than zero
 }
 
-// Bar is one of them. From and To are the ends of the bar in the unit of the chart; Low and High those of a thin mark over it, as for the
-// range of several runs; none where they are equal.
+// Bar is one row of the chart. From and To are the ends of the bar, in the chart's unit. Low and High are the ends of a thin line over the
+// bar, for example the range of several runs; if they are equal, no line is drawn.
 type Bar struct {
 	Name      string
 	From, To  float64
 	Low, High float64
-	Mark      float64 // another mark across it; 0 = none
-	Text      string  // the value in words
+	Mark      float64 // a mark across the bar; 0 = none
+	Text      string  // the value, as shown beside the bar
 	Tone      string  // "", "good", "bad" or "warm"
 }
 
@@ -32,7 +32,7 @@ var bars = template.Must(template.New("bars").Parse(`<figure>
 </figure>
 `))
 
-// HTML draws the chart. Its values are in the text, so it is a list to those who cannot see the bars.
+// HTML draws the chart. Each row has its value as text, so a screen reader reads the chart as a list.
 func (c Bars) HTML() template.HTML {
 	type drawn struct {
 		Bar
@@ -45,7 +45,7 @@ func (c Bars) HTML() template.HTML {
 		}
 	}
 	scale.finish(!c.Log)
-	if !c.Log && len(c.Bars) > 0 { // no axis is drawn, so the longest bar is as long as there is room
+	if !c.Log && len(c.Bars) > 0 { // there is no axis, so the longest bar fills the whole width
 		scale.high = max(greatest(c.Bars), 1e-12)
 	}
 	view := struct {
@@ -69,7 +69,7 @@ func (c Bars) HTML() template.HTML {
 	return template.HTML(out.String()) //nolint:gosec // made by html/template
 }
 
-// greatest is the greatest value of any bar.
+// greatest returns the greatest value of all bars.
 func greatest(all []Bar) float64 {
 	most := 0.0
 	for _, b := range all {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Forest is a chart of intervals around zero, one below the other.
+// Forest is a forest plot: an interval in each row, on a common axis around zero.
 type Forest struct {
 	Title, Unit string
 	Rows        []Effect
 }
 
-// Effect is an estimate with its interval, where there is one, as shares: 0.1 is 10 % more.
+// Effect is an estimate with its interval, if it has one. Values are relative: 0.1 is 10 % more.
 type Effect struct {
 	Name                string
 	Estimate, Low, High float64
 	None                bool   // there is no interval
-	Text                string // the value in words
+	Text                string // the value, as shown beside the interval
 	Tone                string // "", "good", "bad"
 }
 
@@ -29,7 +29,7 @@ var forest = template.Must(template.New("forest").Parse(`<figure>
 </figure>
 `))
 
-// HTML draws the chart. Its values are in the text, so it is a list to those who cannot see the marks.
+// HTML draws the chart. Each row has its value as text, so a screen reader reads the chart as a list.
 func (c Forest) HTML() template.HTML {
 	type drawn struct {
 		Effect

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Hidden stands where a secret stood.
+// Hidden is what replaces a secret.
 const Hidden = "***"
 
-// shortest is the length from which a secret is looked for. A shorter one would match ordinary words.
+// shortest is the minimum length of a secret that is replaced. A shorter secret would match ordinary words.
 const shortest = 4
 
-// markup is what [Hide] leaves alone: the style sheet and the tags. What html/template puts into an attribute has no bare > in it.
+// markup matches the parts that [Hide] does not change: the style sheet and the tags. html/template escapes every > inside an attribute.
 var markup = regexp.MustCompile(`(?s)<style>.*?</style>|<[^>]*>`)
 
-// Hide replaces secrets in the text of a page, in plain text or as HTML writes them; the second line of defence: the code that makes the
-// text leaves them out already. Secrets shorter than four bytes are not looked for.
+// Hide replaces secrets in the text of an HTML page, whether they are escaped or not. It is a second line of defence: the code that writes
+// the text already leaves secrets out. Secrets shorter than four bytes are not replaced.
 func Hide(text string, secrets []string) string {
 	replacer := replacing(secrets)
 	if replacer == nil {
@@ -34,7 +34,7 @@ func Hide(text string, secrets []string) string {
 	return b.String()
 }
 
-// HidePlain replaces secrets in text that is no HTML.
+// HidePlain replaces secrets in plain text.
 func HidePlain(text string, secrets []string) string {
 	if replacer := replacing(secrets); replacer != nil {
 		return replacer.Replace(text)
@@ -42,14 +42,14 @@ func HidePlain(text string, secrets []string) string {
 	return text
 }
 
-// replacing returns what replaces the secrets, longest first; nil where there are none.
+// replacing returns a replacer for the secrets, longest first; nil if there is nothing to replace.
 func replacing(secrets []string) *strings.Replacer {
 	var pairs []string
 	secrets = slices.Clone(secrets)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
 		if len(s) >= shortest {
-			written := strings.ReplaceAll(html.EscapeString(s), "+", "&#43;") // as html/template does
+			written := strings.ReplaceAll(html.EscapeString(s), "+", "&#43;") // as html/template escapes it
 			pairs = append(pairs, s, Hidden, written, Hidden)
 		}
 	}

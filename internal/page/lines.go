@@ -8,48 +8,48 @@ import (
 	"strings"
 )
 
-// Point is a point of a line; a Y that is not a number (math.NaN) interrupts it.
+// Point is a point of a line. A Y of NaN interrupts the line.
 type Point struct{ X, Y float64 }
 
-// Line is one line of a chart. Lines differ in colour and in their dashes, in the order of the chart.
+// Line is one line of a chart. Its place in the chart decides its colour and its dashes.
 type Line struct {
 	Name   string
 	Points []Point
-	Area   bool // fill what is below it
+	Area   bool // fill the area below the line
 }
 
-// Tick is a place on an axis with its label.
+// Tick is a labelled position on an axis.
 type Tick struct {
 	At    float64
 	Label string
 }
 
-// Lines is a chart of lines over a common axis.
+// Lines is a line chart.
 type Lines struct {
-	Title string // what is shown
-	Unit  string // what the axes count, in a sentence
-	Desc  string // for those who cannot see it: what there is to see, in a sentence
+	Title string // what the chart shows
+	Unit  string // what the axes measure, in a sentence
+	Desc  string // for screen readers: what the chart shows, in a sentence
 	Lines []Line
-	// XZero lets the axis begin at zero. XTicks are the labels below; nil = round numbers.
+	// XZero makes the x axis begin at zero. XTicks are its labels; nil = round numbers.
 	XZero  bool
 	XTicks []Tick
-	// Log draws the values by their logarithm; those of zero or less interrupt the line.
+	// Log makes the y axis logarithmic. A value of zero or less interrupts the line.
 	Log bool
-	// Table has the same numbers; Show is the text of the control that opens it.
+	// Table has the same numbers as the chart; Show is the label of the control that opens it.
 	Table Table
 	Show  string
 }
 
-// Table is a table of texts; the first column is aligned left, the others right.
+// Table is a table of texts. The first column is aligned left, the others right.
 type Table struct {
 	Heads []string
 	Rows  [][]string
 }
 
-// lineColors is how many colours the lines have; the next ones begin again.
+// lineColors is the number of colours. Further lines start again with the first colour.
 const lineColors = 6
 
-// side is the length of both sides of a drawing; the browser stretches it to its box.
+// side is the width and height of a drawing, which the browser stretches to fit its box.
 const side = 1000.0
 
 // HTML draws the chart.
@@ -81,7 +81,7 @@ type linesView struct {
 	Drawn []drawnLine
 }
 
-// place is where a label stands, in percent of the box and in units of the drawing.
+// place is the position of a label, in percent of the box and in units of the drawing.
 type place struct{ Percent, At, Label string }
 
 type drawnLine struct {
@@ -106,7 +106,7 @@ var chart = template.Must(template.New("chart").Parse(`<figure>
 </figure>
 `))
 
-// scales are the axes that hold all points.
+// scales returns axes that cover all points.
 func (c Lines) scales() (x, y axis) {
 	x, y = axis{low: math.Inf(1), high: math.Inf(-1)}, axis{low: math.Inf(1), high: math.Inf(-1), log: c.Log}
 	for _, l := range c.Lines {
@@ -133,13 +133,13 @@ func (c Lines) xTicks(x axis) []Tick {
 	return x.ticks(6)
 }
 
-// axis maps values to 0..1.
+// axis maps its range of values to 0..1.
 type axis struct {
 	low, high float64
 	log       bool
 }
 
-// take widens the axis for a value, unless it cannot show it.
+// take widens the axis to cover v, unless the axis cannot show v.
 func (a *axis) take(v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) || a.log && v <= 0 {
 		return
@@ -147,7 +147,7 @@ func (a *axis) take(v float64) {
 	a.low, a.high = min(a.low, v), max(a.high, v)
 }
 
-// finish makes an axis of some length, from zero if that is asked for, that ends at a tick.
+// finish gives the axis a range that is not empty, starts at zero if fromZero is set, and ends at a tick.
 func (a *axis) finish(fromZero bool) {
 	switch {
 	case a.low > a.high:
@@ -172,7 +172,7 @@ func (a *axis) finish(fromZero bool) {
 	}
 }
 
-// round is the step of 1, 2 or 5 times a power of ten that divides a length in about four.
+// round returns the step that divides a length into about four parts: 1, 2 or 5 times a power of ten.
 func round(length float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(length/4)))
 	for _, m := range []float64{1, 2, 5} {
@@ -183,7 +183,7 @@ func round(length float64) float64 {
 	return 10 * power
 }
 
-// of is the place of a value.
+// of returns the position of a value, from 0 to 1.
 func (a axis) of(v float64) float64 {
 	if a.log {
 		return (math.Log10(v) - math.Log10(a.low)) / (math.Log10(a.high) - math.Log10(a.low))
@@ -191,7 +191,7 @@ func (a axis) of(v float64) float64 {
 	return (v - a.low) / (a.high - a.low)
 }
 
-// ticks are round values on the axis, about n of them.
+// ticks returns about n round values on the axis.
 func (a axis) ticks(n int) []Tick {
 	var all []Tick
 	if a.log {
@@ -210,10 +210,10 @@ func (a axis) ticks(n int) []Tick {
 	return all
 }
 
-// path draws the points as SVG path data; closed is the area down to the axis.
+// path returns the points as SVG path data. If closed is set, the path encloses the area between the line and the axis.
 func path(points []Point, x, y axis, closed bool) string {
 	var b strings.Builder
-	from := -1.0 // where the running stretch began
+	from := -1.0 // x of the first point since the last gap; -1 = none yet
 	last := 0.0
 	end := func() {
 		switch {
@@ -241,13 +241,13 @@ func path(points []Point, x, y axis, closed bool) string {
 	return b.String()
 }
 
-// number writes a coordinate.
+// number formats a coordinate.
 func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
-// percent writes a share of 1 in percent.
+// percent formats a fraction of 1 as a percentage.
 func percent(v float64) string { return strconv.FormatFloat(math.Round(v*10000)/100, 'f', -1, 64) }
 
-// Short writes a number with at most three digits that matter: 0.05, 12.5, 340, 12k, 3.4M.
+// Short formats a number with at most three significant digits: 0.05, 12.5, 340, 12k, 3.4M.
 func Short(v float64) string {
 	for _, u := range []struct {
 		of   float64

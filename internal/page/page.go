@@ -1,5 +1,5 @@
-// Package page makes a report that is one file: a page without scripts that loads nothing, for light and dark, wide and narrow, with charts as
-// inline SVG. [Page] is the document, [Lines] and [Bars] are the charts, and [Hide] takes secrets out of what was written.
+// Package page writes a report as a single HTML file. It has no scripts and loads nothing; it has light and dark colours, fits wide and
+// narrow windows, and draws its charts as inline SVG. [Page] is the document; [Lines], [Bars] and [Forest] are the charts; [Hide] removes secrets.
 package page
 
 import (
@@ -11,14 +11,14 @@ import (
 //go:embed page.css
 var css string
 
-// Page is a document.
+// Page is an HTML document.
 type Page struct {
 	Lang  string // "en" or "zh"
 	Title string
 	Body  template.HTML
 }
 
-// The policy forbids the browser to load or to run anything, whatever the body holds.
+// The Content-Security-Policy forbids the browser to load or run anything, whatever the body contains.
 var document = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="{{.Lang}}">
 <head>

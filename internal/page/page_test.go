@@ -34,7 +34,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// ticksOf are the labels of an axis that holds the values.
+// ticksOf returns the labels of an axis that covers the values.
 func ticksOf(log bool, values ...float64) []string {
 	a := axis{low: math.Inf(1), high: math.Inf(-1), log: log}
 	for _, v := range values {
@@ -51,7 +51,7 @@ func ticksOf(log bool, values ...float64) []string {
 	return labels
 }
 
-// An axis ends at a round number, also where there is nothing to show, one value or one that is no number.
+// An axis ends at a round number, even if it has no value, a single value, or a value that is not a number.
 func TestAxis(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -76,7 +76,7 @@ func TestAxis(t *testing.T) {
 	}
 }
 
-// A line begins again after a gap; a single point is a dot; an area goes down to the axis.
+// After a gap the line starts again; a single point is drawn as a dot; an area reaches down to the axis.
 func TestPath(t *testing.T) {
 	t.Parallel()
 	x, y := axis{low: 0, high: 10}, axis{low: 0, high: 10}
@@ -94,7 +94,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// A chart of a course begins at zero, however late the first point; each line has a name, and the table has the numbers.
+// With XZero the axis begins at zero, however late the first point is; each line has a name, and the table has the numbers.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	c := Lines{
@@ -113,7 +113,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Zero is in the middle, the furthest end near the edge, and what has no interval has no mark.
+// Zero is in the middle, the widest interval ends near the edge, and an effect without an interval has no mark.
 func TestForest(t *testing.T) {
 	t.Parallel()
 	html := string(Forest{Rows: []Effect{{Name: "<a>", Low: -0.2, Estimate: -0.1, High: 0.1, Text: "x"}, {Name: "b", None: true}}}.HTML())
@@ -122,7 +122,7 @@ func TestForest(t *testing.T) {
 	}
 }
 
-// The longest bar fills its track, whatever else there is.
+// The longest bar fills its track, thin lines included.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	html := string(Bars{Title: "<t>", Bars: []Bar{{Name: "a", To: 50, Low: 40, High: 80, Text: "50"}, {Name: "b"}}}.HTML())

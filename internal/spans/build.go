@@ -13,21 +13,21 @@ import (
 	"lastitem/internal/step"
 )
 
-// steps of a store, as the names of their spans.
+// stored maps the steps of a store to the names of their spans.
 var stored = map[step.Point]string{
 	step.Read: "read stock", step.Written: "write stock", step.Ordered: "append order", step.Committed: "commit",
 }
 
-// build makes the spans of a deduction:
+// build creates the spans of a deduction:
 //
-//	POST /deduct_stock/{mode}          server; its parent is the traceparent of the request
-//	├─ lock wait                       from asking for the lock to having it
-//	└─ lock hold                       from then to its release
-//	   ├─ read stock                   client of the store; each begins at the step before it
+//	POST /deduct_stock/{mode}          server; its parent is the span in the request's traceparent
+//	├─ lock wait                       from the request for the lock until it is granted
+//	└─ lock hold                       from the grant to the release
+//	   ├─ read stock                   client of the store; each span begins at the step before
 //	   ├─ write stock
 //	   └─ append order
 //
-// A mode without a lock has its store's spans below the server's.
+// In a mode without a lock the store's spans are children of the server's span.
 func (e *Exporter) build(a step.Answered) {
 	ctx := remote(context.Background(), a.Trace.TraceParent)
 	ctx, root := e.tracer.Start(ctx, "POST /deduct_stock/{mode}", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.Begun),
@@ -40,7 +40,7 @@ func (e *Exporter) build(a step.Answered) {
 	if a.Code != "" {
 		root.SetAttributes(attr("lastitem.code", a.Code))
 	}
-	if a.Status >= 500 { // the convention for servers: what the client did wrong is no error of the server's
+	if a.Status >= 500 { // by the convention for servers, a client's mistake (4xx) is not an error
 		root.SetAttributes(semconv.ErrorTypeKey.String(a.Code))
 		root.SetStatus(codes.Error, a.Code)
 	}
@@ -52,23 +52,23 @@ func (e *Exporter) build(a step.Answered) {
 	root.End(trace.WithTimestamp(a.Ended))
 }
 
-// builder makes the spans below the server's from the steps, in their order.
+// builder creates the children of the server's span from the steps, in order.
 type builder struct {
 	tracer trace.Tracer
 	system string
-	last   time.Time         // of the step before
-	at     []context.Context // the spans that are open, the innermost last
+	last   time.Time         // when the step before was passed
+	at     []context.Context // the contexts of the open spans, innermost last
 	open   []opened
 }
 
-// opened is a span of a lock.
+// opened is a lock's span that has not ended.
 type opened struct {
 	key  string
 	hold bool
 	span trace.Span
 }
 
-// pass takes in the next step.
+// pass handles the next step.
 func (b *builder) pass(p step.Passed) {
 	switch p.Point {
 	case step.Waiting:
@@ -88,13 +88,13 @@ func (b *builder) pass(p step.Passed) {
 	b.last = p.At
 }
 
-// start opens a span of a lock.
+// start opens a lock's span.
 func (b *builder) start(name, key string, hold bool, at time.Time) {
 	ctx, span := b.tracer.Start(b.at[len(b.at)-1], name, trace.WithTimestamp(at), trace.WithAttributes(attr("lastitem.lock.key", key)))
 	b.at, b.open = append(b.at, ctx), append(b.open, opened{key: key, hold: hold, span: span})
 }
 
-// finish ends the newest span of a lock that fits, and those inside it.
+// finish ends the newest open span with this key and kind, and all spans inside it.
 func (b *builder) finish(key string, hold bool, at time.Time) {
 	for i := len(b.open) - 1; i >= 0; i-- {
 		if b.open[i].key == key && b.open[i].hold == hold {
@@ -104,10 +104,10 @@ func (b *builder) finish(key string, hold bool, at time.Time) {
 	}
 }
 
-// end ends what is still open: a lock that was not got, or not released before the answer.
+// end ends all spans that are still open: of a lock that was not granted, or not released before the answer.
 func (b *builder) end(at time.Time) { b.close(0, at) }
 
-// close ends the open spans from i on.
+// close ends the open spans from index i on.
 func (b *builder) close(i int, at time.Time) {
 	for _, o := range b.open[i:] {
 		o.span.End(trace.WithTimestamp(at))
@@ -115,7 +115,7 @@ func (b *builder) close(i int, at time.Time) {
 	b.open, b.at = b.open[:i], b.at[:i+1]
 }
 
-// remote is a context with the span that a traceparent names, which the handler has checked; without one, ctx.
+// remote returns a context with the span that a traceparent names, or ctx if there is none. The handler has checked the traceparent.
 func remote(ctx context.Context, parent string) context.Context {
 	if len(parent) < 55 {
 		return ctx
@@ -129,5 +129,5 @@ func remote(ctx context.Context, parent string) context.Context {
 		return ctx
 	}
 	c.TraceFlags, c.Remote = trace.TraceFlags(flags[0])&trace.FlagsSampled, true
-	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(c)) // an invalid one makes a new trace
+	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(c)) // an invalid span context starts a new trace
 }

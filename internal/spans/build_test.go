@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/step"
 )
 
-// BenchmarkDeduction is what the steps and the end of a deduction cost: "off" without a collector, all of it; "on" what its own goroutine
-// pays; "spans" what the exporter's goroutines pay for making and sending its six spans.
+// BenchmarkDeduction measures the cost of a deduction's steps and its end. "off" has no collector; "on" is the cost to the request's own
+// goroutine; "spans" is the cost to the exporter's goroutines of creating and sending six spans.
 func BenchmarkDeduction(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(s.Close)
@@ -48,13 +48,13 @@ func BenchmarkDeduction(b *testing.B) {
 	b.Run("on", func(b *testing.B) {
 		steps := &step.Stream{}
 		e := start(b, steps)
-		e.stop() // so that its goroutine does not count here
+		e.stop() // so that the exporter's goroutine is not measured
 		<-e.ended
 		b.ReportAllocs()
 		for b.Loop() {
 			deduct(b.Context(), steps, e)
 			select {
-			case <-e.queue: // as if it had been taken
+			case <-e.queue: // in place of the exporter
 			default:
 			}
 		}

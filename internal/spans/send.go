@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sender posts batches as protobuf. It stands in for the SDK's own exporter, whose module would raise gRPC, which the client of etcd uses.
+// sender posts batches as protobuf. The SDK's own exporter is not used: its module would raise the version of gRPC, on which etcd's client depends.
 type sender struct {
 	url     string
 	headers http.Header
@@ -27,14 +27,14 @@ type sender struct {
 	options Options
 
 	mu   sync.Mutex
-	down bool // the last batch did not arrive
+	down bool // the last batch was not accepted
 }
 
 func newSender(url string, headers http.Header, o Options) *sender {
 	return &sender{url: url, headers: headers, options: o, client: &http.Client{Timeout: sendWithin, Transport: &http.Transport{MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
 }
 
-// ExportSpans implements sdktrace.SpanExporter. A batch that does not arrive is counted, and logged once.
+// ExportSpans implements sdktrace.SpanExporter. It counts the spans of a batch that fails, and logs the first failure in a row.
 func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	body, err := proto.Marshal(request(spans))
 	if err == nil {
@@ -52,7 +52,7 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 		s.options.Log.Info("the collector takes spans again", "endpoint", s.url)
 	}
 	s.down = err != nil
-	return nil // the SDK would only print it
+	return nil // the SDK would only print an error
 }
 
 // Shutdown implements sdktrace.SpanExporter.
@@ -61,7 +61,7 @@ func (s *sender) Shutdown(context.Context) error {
 	return nil
 }
 
-// post sends a batch, again where the collector says that it may take it later.
+// post sends a batch, and sends it again after a failure that may pass.
 func (s *sender) post(ctx context.Context, body []byte) error {
 	for attempt := 1; ; attempt++ {
 		again, err := s.try(ctx, body)
@@ -76,7 +76,7 @@ func (s *sender) post(ctx context.Context, body []byte) error {
 	}
 }
 
-// try sends a batch once; again says that the failure may pass.
+// try sends a batch once; again reports whether a retry may succeed.
 func (s *sender) try(ctx context.Context, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
@@ -89,18 +89,18 @@ func (s *sender) try(ctx context.Context, body []byte) (again bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be reused
 	_ = answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
 		return false, nil
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // as the protocol has it
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // the retryable codes of the protocol
 		return true, fmt.Errorf("spans: the collector answered %s", answer.Status)
 	}
 	return false, fmt.Errorf("spans: the collector answered %s", answer.Status)
 }
 
-// request is a batch in the protocol's form. All spans are of one resource and one scope.
+// request encodes a batch as the protocol requires. All spans have the same resource and scope.
 func request(spans []sdktrace.ReadOnlySpan) *collector.ExportTraceServiceRequest {
 	if len(spans) == 0 {
 		return &collector.ExportTraceServiceRequest{}
@@ -139,7 +139,7 @@ func span(s sdktrace.ReadOnlySpan) *wire.Span {
 
 func nanos(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) } //nolint:gosec // not negative
 
-// attributes are in the protocol's form; those of ours, and of the SDK, are texts and numbers.
+// attributes encodes attributes as the protocol requires. All attributes of this package and of the SDK are strings or integers.
 func attributes(all []attribute.KeyValue) []*common.KeyValue {
 	list := make([]*common.KeyValue, len(all))
 	for i, a := range all {

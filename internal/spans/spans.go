@@ -1,8 +1,8 @@
 // Package spans exports deductions as OpenTelemetry traces, over OTLP/HTTP.
 //
 // The [Exporter] reads the stream of steps, as GET /events does. When a deduction has been answered, [Exporter.Answered] puts it into a
-// bounded queue, and a goroutine makes its spans afterwards, with the times of its steps: no request waits for a collector, and one that
-// finds the queue full is counted as lost. Start with [New], then build.go for what a trace looks like.
+// bounded queue, and a goroutine later creates its spans from the times of its steps. No request waits for a collector; if the queue is
+// full, the deduction is counted as lost. Start reading at [New]; build.go shows the shape of a trace.
 package spans
 
 import (
@@ -26,26 +26,26 @@ import (
 	"lastitem/internal/step"
 )
 
-// queued is how many deductions may wait for their spans.
+// queued is the length of the queue: how many deductions may wait until their spans are created.
 const queued = 4096
 
-// Options says where the spans go, and whose they are.
+// Options says where to send the spans, and which process they come from.
 type Options struct {
 	// Endpoint is the base URL of a collector that speaks OTLP/HTTP, as in OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318".
 	Endpoint string
-	// Headers go with every batch, as in OTEL_EXPORTER_OTLP_HEADERS: "name=value,name=value", the values percent-encoded. "" = none.
+	// Headers are sent with every batch, as in OTEL_EXPORTER_OTLP_HEADERS: "name=value,name=value", the values percent-encoded. "" = none.
 	Headers string
 	// Replica names this process, Version its program.
 	Replica, Version string
-	// System returns the db.system.name of a mode's store: "redis", "mysql"; "" = none. store is "" for the mode's default.
+	// System returns the db.system.name of a mode's store: "redis", "mysql"; "" = none. An empty store means the mode's default store.
 	System func(mode, store string) string
-	// Lost is told how many deductions or spans did not reach the collector; nil = nobody. It must not block.
+	// Lost is called with the number of deductions or spans that did not reach the collector; nil = not called. It must not block.
 	Lost func(n int)
-	// Log is told when the collector stops to take spans, and when it does again.
+	// Log gets a line when the collector stops accepting spans, and one when it accepts them again.
 	Log *slog.Logger
 }
 
-// Exporter makes spans of deductions and sends them. A nil one does nothing. It is safe for concurrent use.
+// Exporter turns deductions into spans and sends them. A nil Exporter does nothing. It is safe for concurrent use.
 type Exporter struct {
 	options  Options
 	provider *sdktrace.TracerProvider
@@ -59,8 +59,8 @@ type Exporter struct {
 	closed atomic.Bool
 }
 
-// New starts an exporter that reads steps. What the OpenTelemetry SDK reads from the environment holds too: OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*. Close it.
+// New starts an exporter that reads steps. The caller must close it. The variables that the OpenTelemetry SDK reads from the environment
+// apply too: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*.
 func New(steps *step.Stream, o Options) (*Exporter, error) {
 	target, err := tracesURL(o.Endpoint)
 	if err != nil {
@@ -81,12 +81,12 @@ func New(steps *step.Stream, o Options) (*Exporter, error) {
 	}
 	who, err := resource.New(context.Background(),
 		resource.WithAttributes(semconv.ServiceName("lastitem"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(o.Replica)),
-		resource.WithFromEnv(), resource.WithTelemetrySDK()) // later ones win
+		resource.WithFromEnv(), resource.WithTelemetrySDK()) // a later source overrides an earlier one
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("spans: %w", err)
 	}
 	e := &Exporter{options: o, queue: make(chan step.Answered, queued), quit: make(chan struct{}), ended: make(chan struct{})}
-	// The queue above is the one place where spans are lost while the collector is slow: the SDK's own queue blocks this package's goroutine.
+	// While the collector is slow, deductions are dropped only at the queue above: the SDK's own queue is full and blocks our goroutine.
 	e.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(who), sdktrace.WithBatcher(newSender(target, headers, o), sdktrace.WithBlocking()))
 	e.tracer = e.provider.Tracer("lastitem", trace.WithSchemaURL(semconv.SchemaURL))
 	e.unkeep = steps.Keep()
@@ -95,7 +95,7 @@ func New(steps *step.Stream, o Options) (*Exporter, error) {
 	return e, nil
 }
 
-// tracesURL is where the traces of a collector go.
+// tracesURL returns the URL to which a collector's traces are posted.
 func tracesURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -105,7 +105,7 @@ func tracesURL(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// readHeaders reads Options.Headers. The error has no value in it: it may be a password.
+// readHeaders parses Options.Headers. Its error never quotes a value, which may be a password.
 func readHeaders(list string) (http.Header, error) {
 	headers := http.Header{}
 	for pair := range strings.SplitSeq(list, ",") {
@@ -122,7 +122,7 @@ func readHeaders(list string) (http.Header, error) {
 	return headers, nil
 }
 
-// Answered takes in a deduction. It never blocks.
+// Answered queues a deduction that has been answered. It never blocks.
 func (e *Exporter) Answered(a step.Answered) {
 	if e == nil {
 		return
@@ -134,7 +134,7 @@ func (e *Exporter) Answered(a step.Answered) {
 	}
 }
 
-// run makes the spans until Close.
+// run creates spans until Close is called, and then those of the deductions that are left in the queue.
 func (e *Exporter) run() {
 	defer close(e.ended)
 	for {
@@ -144,7 +144,7 @@ func (e *Exporter) run() {
 			continue
 		case <-e.quit:
 		}
-		for { // what is left
+		for { // drain the queue
 			select {
 			case a := <-e.queue:
 				e.build(a)
@@ -155,7 +155,7 @@ func (e *Exporter) run() {
 	}
 }
 
-// Close sends what waits, until ctx ends at the latest. No deduction may be answered after it.
+// Close sends the spans that are still waiting, and returns when ctx ends at the latest. No deduction may be answered after it.
 func (e *Exporter) Close(ctx context.Context) error {
 	if e == nil || e.closed.Swap(true) {
 		return nil
@@ -172,12 +172,12 @@ func (e *Exporter) Close(ctx context.Context) error {
 	return nil
 }
 
-// sends are bounded, so that a collector that hangs holds up a batch and not the process.
+// Each send is bounded, so that a collector that hangs delays a batch, not the process.
 const (
 	sendWithin  = 10 * time.Second
 	sendRetries = 3
 	retryAfter  = time.Second
 )
 
-// attr shortens what follows.
+// attr is a short name for attribute.String.
 func attr(key, value string) attribute.KeyValue { return attribute.String(key, value) }

@@ -24,7 +24,7 @@ import (
 	"lastitem/internal/step"
 )
 
-// fakeCollector keeps the spans that it is sent.
+// fakeCollector keeps the spans that it receives.
 type fakeCollector struct {
 	url string
 
@@ -32,7 +32,7 @@ type fakeCollector struct {
 	spans    []*wire.Span
 	resource map[string]string
 	header   http.Header
-	answers  []int // of the next requests; then 200
+	answers  []int // status codes for the next requests; then 200
 	asked    int
 }
 
@@ -77,7 +77,7 @@ func texts(all []*common.KeyValue) map[string]string {
 	return m
 }
 
-// start makes an exporter; closing sends what it has.
+// start creates an exporter and a function that closes it, which sends all remaining spans.
 func start(t *testing.T, steps *step.Stream, o spans.Options) (e *spans.Exporter, closing func()) {
 	t.Helper()
 	e, err := spans.New(steps, o)
@@ -97,7 +97,7 @@ func start(t *testing.T, steps *step.Stream, o spans.Options) (e *spans.Exporter
 
 const parent = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 
-// pass reports the steps of a deduction by a lock, with times one millisecond apart.
+// pass reports the steps of a deduction under a lock, one millisecond apart.
 func pass(t *testing.T, steps *step.Stream, traceParent string) step.Answered {
 	t.Helper()
 	trace := &step.Trace{Request: "1-a", RequestID: "id", TraceParent: traceParent, Mode: "lua-lock", ProductID: 7}
@@ -115,8 +115,8 @@ func pass(t *testing.T, steps *step.Stream, traceParent string) step.Answered {
 	return a
 }
 
-// A deduction is one trace below the client's span: the request, the lock that was waited for and held, and inside the hold what was done
-// at the store.
+// A deduction is one trace below the client's span: the request, the wait for the lock and its hold, and inside the hold the steps at the
+// store.
 func TestDeductionIsATrace(t *testing.T) {
 	t.Parallel()
 	c, steps := newCollector(t), &step.Stream{}
@@ -175,7 +175,7 @@ func TestDeductionIsATrace(t *testing.T) {
 	}
 }
 
-// Without a traceparent a deduction is a trace of its own; one whose caller's trace is not sampled has none.
+// Without a traceparent a deduction starts its own trace; if the caller's trace is not sampled, there is no trace.
 func TestSampling(t *testing.T) {
 	t.Parallel()
 	for traceParent, want := range map[string]int{"": 6, strings.TrimSuffix(parent, "1") + "0": 0} {
@@ -189,7 +189,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// An answer of the server's own failing is an error of the span, a refusal is none; a lock that was never got ends with the request.
+// A server error marks the span as an error, a refusal does not; the span of a lock that was never granted ends with the request.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]wire.Status_StatusCode{409: wire.Status_STATUS_CODE_UNSET, 503: wire.Status_STATUS_CODE_ERROR} {
@@ -214,7 +214,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A collector that says "later" is asked again; what it refuses is counted, and logged once.
+// The exporter retries if the collector says "later"; spans that the collector refuses are counted, and the refusal is logged once.
 func TestRetriesAndLosses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -236,7 +236,7 @@ func TestRetriesAndLosses(t *testing.T) {
 	}
 }
 
-// With a collector that hangs no request waits, what does not fit is counted, and the end is bounded.
+// If the collector hangs, no request waits, deductions that do not fit into the queue are counted, and Close returns in time.
 func TestNothingWaitsForTheCollector(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})

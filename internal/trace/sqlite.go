@@ -19,7 +19,7 @@ func (t *Tracer) watchSQLite() {
 	db.Statement.ConnPool = notedPool{db.Statement.ConnPool, &t.recorder}
 	t.notes = append(t.notes, note{
 		"sql is embedded SQLite, which has no wire: its statements are noted as the replica hands them over.",
-		"sql 是嵌入式 SQLite，没有网络连接：语句在副本交给它时记录。",
+		"sql 是内嵌的 SQLite，没有网络连接：语句在副本交给它时记录。",
 	})
 }
 

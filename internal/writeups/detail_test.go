@@ -19,7 +19,7 @@ func TestSetNXAnswersOK(t *testing.T) {
 	a, b := c[0], c[1]
 	a.do("OK", "SET @lock a NX PX 30000")
 	b.do("(nil)", "SET @lock b NX PX 30000")
-	s.note("a client that waits for 1 never sees it, and treats the lock that it holds as taken")
+	s.note("a client that expects 1 never sees it, and believes that somebody else has the lock that it holds")
 	a.do("1", "DEL @lock")
 	a.do("1", "SETNX @lock a")
 	b.do("0", "SETNX @lock b")
@@ -41,7 +41,7 @@ if (lockCount > 0) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1; else r
 	a.eval("1", "unlock(), one entry is left", release, "lock", "a", 30000)
 	a.eval("(nil)", "unlock(), the last entry", release, "lock", "a", 30000)
 	a.do("0", "EXISTS @lock")
-	s.note("the lock is free, and a caller that wants 1 reports that the release failed: `return 1` is missing after the DEL")
+	s.note("the lock is free, but a caller that expects 1 reports a failed release: `return 1` is missing after the DEL")
 }
 
 // The time-line of a TTL of 10 s: each request takes longer than its lock lives, and deletes the lock of the next one.
@@ -57,13 +57,13 @@ func TestThreeRequestsDeleteEachOther(t *testing.T) {
 	c[1].do("OK", "SET @lock wangcp NX EX 10")
 	at(15)
 	c[0].do("1", "DEL @lock")
-	s.note("request 1 has worked for 15 s; the lock that it deletes is request 2's, which has worked for 5 s")
+	s.note("request 1 has worked for 15 s; it deletes the lock of request 2, which has worked for 5 s")
 	c[2].do("OK", "SET @lock wangcp NX EX 10")
 	at(18)
 	c[1].do("1", "DEL @lock")
 	s.note("request 2 ends, and deletes the lock of request 3, which has worked for 3 s")
 	c[3].do("OK", "SET @lock wangcp NX EX 10")
-	s.note("from now on there are always two inside: a lock that never locks again. Compare the value before the DEL")
+	s.note("from now on two requests are always inside: the lock excludes nobody. Compare the value before the DEL")
 }
 
 // etcd's revision counts transactions: the keys that one transaction writes have the same. The keys of one lease go together.
@@ -106,7 +106,7 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 		t.Fatalf("the next transaction's revision is %d above the last one's", above)
 	}
 	revisions(0, 0, above)
-	s.note("a key's revision is not unique: two keys of one transaction share it. A lock writes one key in a transaction, so its order holds")
+	s.note("a revision is not unique to a key: two keys of one transaction share it. A lock writes one key in each transaction, so its order holds")
 	if _, err := c.Revoke(ctx, lease.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestReentrantRowWithoutACount(t *testing.T) {
 	a, b := c[0], c[1]
 	a.exec("1 affected", "INSERT INTO method_lock VALUES ('stock', 'host1:27')")
 	a.value("host1:27", "SELECT owner FROM method_lock WHERE name = 'stock'")
-	s.note("host and thread are its own: it enters again")
+	s.note("the row has A's host and thread, so A enters again")
 	a.exec("1 affected", "DELETE FROM method_lock WHERE name = 'stock'")
-	s.note("that was the inner release; the outer method still works")
+	s.note("the inner method has released the lock, and the outer method still works")
 	b.exec("1 affected", "INSERT INTO method_lock VALUES ('stock', 'host2:27')")
-	s.note("B is inside too. The row needs a count, and a value that is new for each hold instead of a thread that serves one request after another")
+	s.note("B is inside too. The row needs a count, and an owner value that is new for each hold: a thread serves many requests")
 }
 
 // handled is how often a node has run SET, or a script.
@@ -179,5 +179,5 @@ func TestRedlockCostsANodeEach(t *testing.T) {
 	s.says("", "two nodes are down", "")
 	s.is("A", "acquire on three nodes, of which two are needed", fmt.Sprintf("%d granted", take(3)), "1 granted")
 	s.is("A", "acquire on five nodes, of which three are needed", fmt.Sprintf("%d granted", take(5)), "3 granted")
-	s.note("two more nodes: four more commands for each hold, and one more node may fail")
+	s.note("two more nodes cost four more commands for each hold, and one more node may fail")
 }

@@ -66,7 +66,7 @@ func TestJetcdUnlocksAnotherKey(t *testing.T) {
 	s.lockService(endpoint, "unlock", map[string]any{"key": encode(wrong)})
 	s.says("A", "unlock "+wrong, "ok")
 	holders(1)
-	s.note("no error, and A still has the lock: only the end of its lease frees it. Keep the key's bytes")
+	s.note("no error, and A still has the lock until its lease ends. Keep the bytes of the key")
 	s.lockService(endpoint, "unlock", map[string]any{"key": encode(key)})
 	s.says("A", "unlock the key of the answer", "ok")
 	holders(0)

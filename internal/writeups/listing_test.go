@@ -64,14 +64,14 @@ func TestOneRenewalTaskForAllKeys(t *testing.T) {
 	a.lock("lock:102", "a2")
 	a.tick("[lock:101: 1 lock:102: 1]")
 	a.unlock("1", "lock:101", "a1")
-	s.note("it has cancelled the task of lock:102, and lock:101 is still renewed, though it is gone")
+	s.note("unlock() has cancelled the task of lock:102; the task of lock:101 goes on, though that lock is released")
 	a.tick("[lock:101: 0]")
 	b.expires("lock:102")
 	b.do("OK", "SET @lock:102 b NX PX 30000")
 	s.note("A works under lock:102, and so does B")
 	a.unlock("0", "lock:102", "a2")
 	a.tick("[lock:101: 0]")
-	s.note("both locks are released; a task runs for ever. A task belongs to a key and a hold, and ends when it renews nothing")
+	s.note("both locks are released, and one task runs for ever. Keep a task for each hold, and end it when there is nothing to renew")
 }
 
 // A renewal thread for each acquire that succeeds, and a re-entry succeeds too. It ends when it sees that the lock is gone, which it looks for
@@ -109,12 +109,12 @@ func TestRenewalThreadForEachReentry(t *testing.T) {
 	for _, want := range []string{"0", "0", "1"} {
 		a.eval(want, "unlock()", release, "lock", "a")
 	}
-	s.note("the three threads sleep; before they wake, A locks again, as a busy shop does")
+	s.note("the three threads sleep; before they wake, A locks again, as in a busy shop")
 	lock()
 	wake("4 renewals")
 	a.eval("1", "unlock()", release, "lock", "a")
 	wake("0 renewals")
-	s.note("a thread for each acquire, and none knows of the others: one renewal task for each hold, which the last unlock() ends")
+	s.note("each acquire starts a thread that does not know the others. Keep one renewal task for each hold, and let the last unlock() end it")
 }
 
 // A service of its own renews all locks that it finds: it cannot know that a holder has died.
@@ -129,7 +129,7 @@ func TestRenewalByAnotherService(t *testing.T) {
 		renewer.do("1", "PEXPIRE @lock 30000")
 		b.do("(nil)", "SET @lock b NX PX 30000")
 	}
-	s.note("the TTL was there so that a dead holder's lock ends. The renewal must die with the holder, in its own process")
+	s.note("the TTL is there to end a dead holder's lock. The renewal must run in the holder's process, and die with it")
 	b.expires("lock")
 	b.do("OK", "SET @lock b NX PX 30000")
 }
@@ -153,7 +153,7 @@ func TestSuccessFallsThrough(t *testing.T) {
 		s.is("A", "POST /deduct", deduct(), "system busy")
 	}
 	a.do("7", "GET @stock")
-	s.note("one buyer, three tries, three units: the branch that succeeds must return")
+	s.note("one buyer tries three times and buys three units: the branch that succeeds must return")
 }
 
 // Redlock as it is often retold: where a majority has granted the lock, the client shall release it on all nodes.
@@ -176,12 +176,12 @@ func TestRedlockReleasesOnSuccess(t *testing.T) {
 	}
 	acquire("A", "5 of 5")
 	acquire("B", "0 of 5")
-	s.note("A has its majority in time, and releases on all nodes, as the listing says")
+	s.note("A has its majority in time, and releases the lock on all nodes, as the listing says")
 	for _, node := range nodes {
 		if got := answer(node.c.Eval(t.Context(), releaseMine, []string{"lock"}, "A").Result()); got != "1" {
 			t.Fatalf("release: %s", got)
 		}
 	}
 	acquire("B", "5 of 5")
-	s.note("A works, and B too: all nodes are released when the lock was NOT granted, and when the work is done")
+	s.note("A works, and B too. Release on all nodes if the lock was NOT granted, and when the work is done")
 }

@@ -51,7 +51,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	}
 	lost := errors.Is(context.Cause(held.Context()), lock.ErrLost)
 	s.is("A", "its lease's context", fmt.Sprintf("ended, lost: %t", lost), "ended, lost: true")
-	s.note("no message reached A: the time since its last renewal was sent has told it")
+	s.note("no message reached A: A's own clock says that the lease has ended, counted from its last renewal")
 	if err := second.Release(t.Context()); err != nil {
 		t.Errorf("B's release: %v", err)
 	}

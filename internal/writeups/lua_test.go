@@ -48,7 +48,7 @@ func TestRenewalRenewsAnothersLock(t *testing.T) {
 	b.do("1", "PEXPIRE @lock 20000")
 	a.eval("1", "if HEXISTS then PEXPIRE", renewIfHexists, "lock", "a", 60000)
 	a.eval("1", "if not HEXISTS then 0, else PEXPIRE", renewIfNot, "lock", "a", 60000)
-	s.note("A is told that it still has the lock; B has it, and its 20 s have become 60 s")
+	s.note("the script tells A that it still has the lock; B has it, and B's 20 s have become 60 s")
 	if left := b.left("lock"); left <= 20_000 {
 		t.Errorf("B's lock ends in %d ms: this exhibit no longer shows its flaw", left)
 	}
@@ -69,7 +69,7 @@ func TestRenewalNeverRenews(t *testing.T) {
 	if left := a.left("lock"); left > 20_000 {
 		t.Errorf("the lock ends in %d ms: this exhibit no longer shows its flaw", left)
 	}
-	s.note("the lock is A's, and ends when its first 20 s are over: the watchdog runs, and renews nothing")
+	s.note("A has the lock, but it ends after its first 20 s: the watchdog runs, and renews nothing")
 	a.eval("1", "if HEXISTS == 1 then PEXPIRE", renewIfOne, "lock", "a", 60000)
 }
 
@@ -95,7 +95,7 @@ func TestScriptsDoNotRollBack(t *testing.T) {
 	a.eval("(error) WRONGTYPE Operation against a key holding the wrong kind of value", "DECR stock; LPUSH stock order",
 		`redis.call('DECR', KEYS[1]) return redis.call('LPUSH', KEYS[1], ARGV[1])`, "stock", "order")
 	a.do("4", "GET @stock")
-	s.note("atomic means that nobody comes in between, not all or nothing")
+	s.note("atomic means that no other command runs in between; it does not mean all or nothing")
 }
 
 // WAIT in the script that takes the lock. Redis 7.0 refuses it, after what stood before it was done; Redis 8 and Valkey 9 let it in,
@@ -151,12 +151,12 @@ func TestWaitInsideMulti(t *testing.T) {
 		return len(m) == 3 && m[1] == m[2]
 	})
 	wires[0].isCut()
-	s.note("the replica no longer hears anything")
+	s.note("the replica no longer receives anything")
 	a.do("OK", "MULTI")
 	a.do("QUEUED", "INCR fence")
 	a.do("QUEUED", "WAIT 1 20000")
 	a.do("[1 1]", "EXEC")
-	s.note("the 1 of WAIT is of SET stock: it answered at once, and nobody has the INCR")
+	s.note("the 1 of WAIT counts SET stock: WAIT answered at once, and no replica has the INCR")
 	a.do("0", "WAIT 1 100")
 	replica[0].do("(nil)", "GET fence")
 }
@@ -175,7 +175,7 @@ func TestReentrySentTwice(t *testing.T) {
 	a.eval("1", "leave: HINCRBY lock a -1", leave, "lock", "a")
 	b.eval("busy", "enter", enter, "lock", "b")
 	a.eval("0", "leave", leave, "lock", "a")
-	s.note("right so far. Now A enters, and the answer is lost; the client sends it again")
+	s.note("right so far. Now A enters and the answer is lost, so the client sends the command again")
 	if err := a.c.Eval(t.Context(), enter, []string{s.prefix + "lock"}, "a").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -183,5 +183,5 @@ func TestReentrySentTwice(t *testing.T) {
 	a.eval("2", "enter", enter, "lock", "a")
 	a.eval("1", "leave", leave, "lock", "a")
 	b.eval("busy", "enter", enter, "lock", "b")
-	s.note("A has left, and its lock is there: let the caller say which entry it is, HSET lock a 1")
+	s.note("A has released, and its lock is still there. Let the caller send the number of the entry: HSET lock a 1")
 }

@@ -19,11 +19,11 @@ func TestSingleThreadIsNoTransaction(t *testing.T) {
 	b.do("1", "GET @stock")
 	a.do("OK", "SET @stock 0")
 	b.do("OK", "SET @stock 0")
-	s.note("each command ran alone, one unit was sold twice")
+	s.note("each command ran alone, and still one unit was sold twice")
 	a.do("OK", "SET @stock 1")
 	a.do("0", "DECR @stock")
 	b.do("-1", "DECR @stock")
-	s.note("only what is one command, or one script, is one step")
+	s.note("only a single command, or a single script, is one step")
 }
 
 // "MULTI makes a transaction": its commands do not see each other's answers, so nothing can be decided between them.
@@ -39,7 +39,7 @@ func TestMultiWithoutWatchLosesUpdates(t *testing.T) {
 	b.do("4", "DECR @stock")
 	a.do("[OK]", "EXEC")
 	b.do("4", "GET @stock")
-	s.note("two sold, one taken: MULTI alone checks nothing")
+	s.note("two units sold, one taken from the stock: MULTI alone checks nothing")
 	b.do("OK", "SET @stock 5")
 	a.do("OK", "WATCH @stock")
 	a.do("5", "GET @stock")
@@ -47,7 +47,7 @@ func TestMultiWithoutWatchLosesUpdates(t *testing.T) {
 	a.do("QUEUED", "SET @stock 4")
 	b.do("4", "DECR @stock")
 	a.do("(nil)", "EXEC")
-	s.note("with WATCH the EXEC is refused, and A reads again")
+	s.note("with WATCH, Redis refuses the EXEC, and A reads again")
 }
 
 // GET, compare, DEL: between the comparison and the DEL the key changes hands.
@@ -62,7 +62,7 @@ func TestGetThenDel(t *testing.T) {
 	b.do("OK", "SET @lock b NX PX 30000")
 	a.do("1", "DEL @lock")
 	c.do("OK", "SET @lock c NX PX 30000")
-	s.note("B and C both hold it")
+	s.note("B and C both hold the lock")
 	const release = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
 	a.eval("0", "compare-and-delete", release, "lock", "a")
 	c.do("c", "GET @lock")
@@ -115,7 +115,7 @@ func TestSetnxThenExpire(t *testing.T) {
 	s.note("kill -9 before EXPIRE lock 30")
 	b.do("0", "SETNX @lock b")
 	b.do("-1", "TTL @lock")
-	s.note("no expiry: nobody enters any more")
+	s.note("the key has no TTL: nobody enters any more")
 }
 
 // SET without NX or KEEPTTL replaces the value and the expiry.
@@ -127,7 +127,7 @@ func TestSetDropsTheTTL(t *testing.T) {
 	a.do("OK", "SET @lock a NX EX 30")
 	a.do("OK", "SET @lock a")
 	a.do("-1", "TTL @lock")
-	s.note("rewriting the value made the lock eternal")
+	s.note("rewriting the value removed the TTL: the lock never ends")
 	b.do("OK", "SET @lock b EX 30")
 	a.do("b", "GET @lock")
 	s.note("set(key, value, timeout) without NX takes a lock that somebody holds")
@@ -143,10 +143,10 @@ func TestGetSetWithClientClocks(t *testing.T) {
 	b.do("1000", "GET @lock")
 	s.note("B's clock is 40 s ahead of A's: 1010 > 1000, expired")
 	b.do("1000", "GETSET @lock 1040")
-	s.note("the old value came back, so B holds the lock, beside A")
+	s.note("GETSET returned the old value, so B holds the lock as well as A")
 	c.do("1040", "GETSET @lock 1045")
 	b.do("1045", "GET @lock")
-	s.note("C lost, and its GETSET has changed B's value: B no longer knows its own lock")
+	s.note("C did not get the lock, but its GETSET has changed B's value: B no longer recognises its own lock")
 }
 
 // The thread's id, or its name, as the owner: another process has a thread of that id.
@@ -161,7 +161,7 @@ func TestThreadIDIsNoOwner(t *testing.T) {
 	b.do("OK", "SET @lock thread-27 NX PX 30000")
 	a.eval("1", "compare-and-delete", release, "lock", "thread-27")
 	c.do("OK", "SET @lock thread-31 NX PX 30000")
-	s.note("A and B are processes: their threads 27 are not the same, their values are")
+	s.note("A and B are processes: thread 27 of one is not thread 27 of the other, but the values are equal")
 }
 
 // DECRBY first, INCRBY back when below zero: nobody oversells, but a smaller request is refused that could have been served.
@@ -175,7 +175,7 @@ func TestDecrRefusesWhatIsInStock(t *testing.T) {
 	b.do("-2", "DECRBY @stock 1")
 	a.do("0", "INCRBY @stock 2")
 	b.do("1", "INCRBY @stock 1")
-	s.note("both refused, one in stock; and a crash before INCRBY loses the units")
+	s.note("both requests are refused with one unit in stock; and a crash before INCRBY loses the units")
 }
 
 // A request is bound to one segment by its hash, and "sold out" is what that segment says.
@@ -187,7 +187,7 @@ func TestSegmentSaysSoldOut(t *testing.T) {
 	a.do("OK", "MSET @stock#0 1 @stock#1 1 @stock#2 1")
 	a.do("0", "DECR @stock#2")
 	b.do("-1", "DECR @stock#2")
-	s.note("B's hash is A's: sold out, with two in stock")
+	s.note("B's hash leads to the same segment as A's: sold out, with two units in stock")
 	b.do("[1 1]", "MGET @stock#0 @stock#1")
 }
 
@@ -202,7 +202,7 @@ func TestMarkBeforeTheWork(t *testing.T) {
 	s.note("kill -9 before the deduction; the client tries again")
 	a.do("(nil)", "SET @request:4711 1 NX EX 86400")
 	a.do("1", "GET @stock")
-	s.note("a duplicate, says the mark; nothing was ever sold")
+	s.note("the mark says that this is a duplicate, but nothing was ever sold")
 }
 
 // A release that is announced to everybody wakes everybody, and one gets in.
@@ -245,7 +245,7 @@ func TestWorkOutlivesTheTTL(t *testing.T) {
 	b.do("OK", "SET @lock b NX PX 30000")
 	b.do("1", "GET @stock")
 	b.do("OK", "SET @stock 0")
-	s.note("A wakes up; the next thing that it does is its write")
+	s.note("A wakes up, and its next command is the write")
 	a.do("OK", "SET @stock 0")
 	s.note("one unit, sold twice")
 }
@@ -260,13 +260,13 @@ func TestAskingBeforeTheWrite(t *testing.T) {
 	a.do("OK", "SET @lock a NX PX 30000")
 	a.do("1", "GET @stock")
 	a.do("a", "GET @lock")
-	s.note("still A's; and now A stops")
+	s.note("the lock is still A's, and now A stops")
 	a.expires("lock")
 	b.do("OK", "SET @lock b NX PX 30000")
 	b.do("1", "GET @stock")
 	b.do("OK", "SET @stock 0")
 	a.do("OK", "SET @stock 0")
-	s.note("asked, answered, sold twice")
+	s.note("the check passed, and the unit was sold twice")
 	const guarded = "if redis.call('GET', KEYS[1]) == ARGV[1] " +
 		"then return redis.call('SET', KEYS[1] .. ':stock', 0) end return 'refused'"
 	a.eval("refused", "question and write in one script", guarded, "lock", "a")
@@ -286,7 +286,7 @@ func TestOffByOneInTheScript(t *testing.T) {
 	a.eval("2", "if total >= sold then HINCRBY sold 1", widely, "ticket")
 	a.eval("3", "if total >= sold then HINCRBY sold 1", widely, "ticket")
 	a.eval("sold out", "if total >= sold then HINCRBY sold 1", widely, "ticket")
-	s.note("two in stock, three sold: atomic, and wrong every time")
+	s.note("two units in stock, three sold: the command is atomic, and wrong every time")
 }
 
 // A job that writes the database's count over the live one in Redis, to put right what has drifted.
@@ -298,9 +298,9 @@ func TestRefillOverTheCounter(t *testing.T) {
 	a.do("OK", "SET @stock 2")
 	a.do("1", "DECR @stock")
 	b.do("0", "DECR @stock")
-	s.note("two sold; their orders are still on the way to the database, which says 2")
+	s.note("two units are sold; their orders have not reached the database yet, which says 2")
 	job.do("OK", "SET @stock 2")
 	a.do("1", "DECR @stock")
 	b.do("0", "DECR @stock")
-	s.note("four sold of two: what is on its way belongs to the sum")
+	s.note("four units sold of two: the orders in flight belong to the sum")
 }

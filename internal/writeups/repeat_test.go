@@ -95,5 +95,5 @@ func TestRedeliveryDeductsTwice(t *testing.T) {
 	s.says("B", "XAUTOCLAIM orders workers b 0 0", "order 4711")
 	b.do("8", "DECR @stock")
 	b.do("1", "XACK @orders workers 1-1")
-	s.note("one order, two units: the work needs an idempotency row in its own transaction")
+	s.note("one order, two units taken: the deduction needs an idempotency row in its own transaction")
 }

@@ -130,10 +130,10 @@ func TestFailoverLosesTheLock(t *testing.T) {
 	master, replica, wires := replicas(s, 1)
 	wires[0].isCut()
 	master.do("OK", "SET lock a NX PX 30000")
-	s.note("the master dies, the replica is promoted")
+	s.note("the master dies, and the replica is promoted")
 	replica[0].do("OK", "REPLICAOF NO ONE")
 	replica[0].do("OK", "SET lock b NX PX 30000")
-	s.note("A and B both hold it")
+	s.note("A and B both hold the lock")
 }
 
 // min-replicas-to-write looks at how old the replicas' last word is, not at whether they have this write.
@@ -145,18 +145,18 @@ func TestMinReplicasToWriteNarrows(t *testing.T) {
 	wires[0].isCut()
 	wires[1].isCut()
 	master.do("OK", "SET lock a NX PX 30000")
-	s.note("the replicas are cut off and the write is accepted: their last word is younger than min-replicas-max-lag")
+	s.note("the replicas are cut off, and the master still accepts the write: it heard from them less than min-replicas-max-lag ago")
 	replica[0].do("OK", "REPLICAOF NO ONE")
 	o := replica[0].c.(*redis.Client).Options()
 	replica[1].follow(o.Addr, o.Password)
 	replica[0].do("OK", "SET lock b NX PX 30000")
-	s.note("A and B both hold it")
+	s.note("A and B both hold the lock")
 	master.do("OK", "CONFIG SET min-replicas-max-lag 1")
 	s.eventually("the master refuses", func() bool {
 		return strings.HasPrefix(master.quietly("SET other a NX"), "(error) NOREPLICAS")
 	})
 	master.do("(error) NOREPLICAS Not enough good replicas to write.", "SET more a NX PX 30000")
-	s.note("max-lag later it refuses: the hole is max-lag wide, not closed")
+	s.note("max-lag later the master refuses writes: the window is max-lag wide, not closed")
 }
 
 // WAIT counts replicas, not the one that will be promoted; and an answer of 0 takes nothing back.
@@ -167,15 +167,15 @@ func TestWaitNarrows(t *testing.T) {
 	wires[1].isCut()
 	master.do("OK", "SET lock a NX PX 30000")
 	master.do("1", "WAIT 1 20000")
-	s.note("one of two replicas has it; the other one is promoted")
+	s.note("one of two replicas has the lock; the other one is promoted")
 	replica[1].do("OK", "REPLICAOF NO ONE")
 	replica[1].do("OK", "SET lock b NX PX 30000")
-	s.note("A and B both hold it")
+	s.note("A and B both hold the lock")
 	wires[0].isCut()
 	master.do("OK", "SET late a NX PX 30000")
 	master.do("0", "WAIT 1 100")
 	master.do("a", "GET late")
-	s.note("nobody acknowledged, and the lock is taken all the same: to give it back is up to you")
+	s.note("no replica acknowledged, but the master holds the lock: you must release it yourself")
 }
 
 // A cache that may evict anything evicts locks.
@@ -193,7 +193,7 @@ func TestEvictionTakesTheLock(t *testing.T) {
 		b.quietly("SET page:" + strings.Repeat("i", n%2_000) + " " + page)
 		return b.quietly("EXISTS lock") == "0"
 	})
-	s.note("pages of 10 kB are cached until there is no room")
+	s.note("a cache fills the memory with pages of 10 kB")
 	b.do("OK", "SET lock b NX PX 600000")
 	s.note("A's TTL of ten minutes is not over, and B holds the lock too")
 }

@@ -32,7 +32,7 @@ func TestUnlockBeforeCommit(t *testing.T) {
 	a.exec("ok", "COMMIT")
 	b.exec("1 affected", "UPDATE product_stock SET stock = 8 WHERE id = 101")
 	b.exec("ok", "COMMIT")
-	s.note("never two in the section, three units sold, two taken")
+	s.note("there were never two in the section, and still three units were sold and two taken")
 }
 
 // The transaction has read something before it waits for the lock: after it has the lock, it still sees the past.
@@ -49,7 +49,7 @@ func TestSnapshotBeforeTheLock(t *testing.T) {
 	s.note("A has the lock")
 	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")
 	a.value("0", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE")
-	s.note("the snapshot is of the first read: lock first, then begin; or read what is, FOR UPDATE")
+	s.note("the snapshot was taken at the first read. Lock first, then begin; or read the current row with FOR UPDATE")
 	a.exec("ok", "ROLLBACK")
 }
 
@@ -69,9 +69,9 @@ func TestRepeatableReadLosesUpdates(t *testing.T) {
 	a.exec("ok", "COMMIT")
 	b.exec("1 affected", "UPDATE product_stock SET stock = 8 WHERE id = 101")
 	b.exec("ok", "COMMIT")
-	s.note("A sold one and B two, and two are taken: A's update is lost")
+	s.note("A sold one unit and B two, but only two were taken: A's update is lost")
 	a.exec("1 affected", "UPDATE product_stock SET stock = 2 WHERE id = 101")
-	s.note("with the condition in the statement, two left:")
+	s.note("with the condition in the statement, two units are left:")
 	a.exec("1 affected", "UPDATE product_stock SET stock = stock - 1 WHERE id = 101 AND stock >= 1")
 	b.exec("0 affected", "UPDATE product_stock SET stock = stock - 2 WHERE id = 101 AND stock >= 2")
 }
@@ -121,14 +121,14 @@ func TestForUpdateOfAMissingRow(t *testing.T) {
 		who.exec("ok", "BEGIN")
 		who.value("no row", "SELECT stock FROM product_stock WHERE id = 500 FOR UPDATE")
 	}
-	s.note("both hold the gap at once; now both insert")
+	s.note("A and B lock the gap at the same time; now both insert")
 	const insert = "INSERT INTO product_stock (id, sku, stock) VALUES (500, 5, 1)"
 	first := a.later(insert)
 	second := b.run(t.Context(), insert)
 	got := map[string]int{second: 1}
 	got[first()]++
 	s.is("AB", insert, fmt.Sprintf("%d of 2: error 1213", got["error 1213"]), "1 of 2: error 1213")
-	s.note("1213 is a deadlock: one is rolled back and must begin again")
+	s.note("1213 is a deadlock: one transaction is rolled back, and must begin again")
 	a.exec("ok", "ROLLBACK")
 	b.exec("ok", "ROLLBACK")
 }
@@ -144,7 +144,7 @@ func TestCompareTheStockABA(t *testing.T) {
 	b.exec("1 affected", "UPDATE product_stock SET stock = stock - 1 WHERE id = 101")
 	b.exec("1 affected", "UPDATE product_stock SET stock = stock + 1 WHERE id = 101")
 	a.exec("1 affected", "UPDATE product_stock SET stock = 4 WHERE id = 101 AND stock = 5")
-	s.note("5 - 1 + 1 - 1 = 4: right. A version is needed where the write depends on more than this number")
+	s.note("5 - 1 + 1 - 1 = 4: right. You need a version if the write depends on more than this number")
 }
 
 // A time as the version: two writes within one tick of it look alike.
@@ -158,7 +158,7 @@ func TestUpdateTimeAsVersion(t *testing.T) {
 	for _, who := range c {
 		who.value("10", "SELECT stock FROM product_stock WHERE id = 101")
 	}
-	s.note("both have read 10 and 00:00:00, and both write within that second, in which somebody else restocks")
+	s.note("A and B have read 10 and 00:00:00, and both write within that second; somebody else restocks in between")
 	const set = "UPDATE product_stock SET stock = %s, update_time = '2026-11-11 00:00:00' " +
 		"WHERE id = 101 AND update_time = '2026-11-11 00:00:00'"
 	for i, write := range []string{"9", "stock + 5", "9"} {
@@ -167,7 +167,7 @@ func TestUpdateTimeAsVersion(t *testing.T) {
 			c[0].run(t.Context(), fmt.Sprintf(set, write)), "1 affected")
 	}
 	c[0].value("9", "SELECT stock FROM product_stock WHERE id = 101")
-	s.note("two sold and five restocked, one taken")
+	s.note("two units sold and five restocked, but only one taken")
 }
 
 // A lock is a row, without an end. Its holder dies and it stays; so a job deletes what is old, and deletes a living holder's.
@@ -183,7 +183,7 @@ func TestReaperOfTheLockTable(t *testing.T) {
 	const reap = "DELETE FROM method_lock WHERE created < NOW(6) - INTERVAL 100000 MICROSECOND"
 	a.exec("1 affected", insert)
 	b.exec("error 1062", insert)
-	s.note("was A killed, nobody would ever enter again; so a job deletes what is older than 0.1 s. A is only slow")
+	s.note("if A had been killed, nobody could enter again, so a job deletes rows older than 0.1 s. But A is only slow")
 	var reaped string
 	s.eventually("the job deletes the row", func() bool {
 		reaped = job.run(t.Context(), reap)
@@ -191,10 +191,10 @@ func TestReaperOfTheLockTable(t *testing.T) {
 	})
 	s.is("", "job: DELETE FROM method_lock WHERE created < NOW(6) - INTERVAL 0.1 s", reaped, "1 affected")
 	b.exec("1 affected", insert)
-	s.note("A and B both hold it; A ends its work:")
+	s.note("A and B both hold the lock; A ends its work:")
 	a.exec("1 affected", remove)
 	third.exec("1 affected", insert)
-	s.note("which deleted B's row: B and C both hold it")
+	s.note("A's release deleted B's row: B and C both hold the lock")
 }
 
 // GET_LOCK belongs to a connection, and a pool gives you any.
@@ -205,11 +205,11 @@ func TestGetLockBelongsToAConnection(t *testing.T) {
 	c[0].value("1", "SELECT GET_LOCK(CONCAT(DATABASE(), ':101'), 0)")
 	c[1].value("0", "SELECT RELEASE_LOCK(CONCAT(DATABASE(), ':101'))")
 	c[1].value("0", "SELECT GET_LOCK(CONCAT(DATABASE(), ':101'), 0)")
-	s.note("the pool gave another connection for the release: the lock stays until c1 is closed")
+	s.note("the pool used another connection for the release: the lock stays until c1 is closed")
 	c[0].value("1", "SELECT GET_LOCK(CONCAT(DATABASE(), ':101'), 0)")
 	c[0].value("1", "SELECT RELEASE_LOCK(CONCAT(DATABASE(), ':101'))")
 	c[0].value("1", "SELECT RELEASE_LOCK(CONCAT(DATABASE(), ':101'))")
-	s.note("and for c1 it was reentrant: taken twice, released twice")
+	s.note("for c1 the lock was reentrant: it was acquired twice, and must be released twice")
 }
 
 // Two carts with the same products in opposite order.
@@ -231,7 +231,7 @@ func TestCartsInOppositeOrder(t *testing.T) {
 	s.is("AB", "the other product", fmt.Sprintf("%d of 2: error 1213", got["error 1213"]), "1 of 2: error 1213")
 	a.exec("ok", "ROLLBACK")
 	b.exec("ok", "ROLLBACK")
-	s.note("both in the order of the ids: the second waits where the first began, and nobody in a circle")
+	s.note("both lock in the order of the ids: the second waits at the first row, and no circle arises")
 	a.exec("ok", "BEGIN")
 	b.exec("ok", "BEGIN")
 	a.exec("1 affected", first)
@@ -268,11 +268,11 @@ func TestCancelReturnsTwice(t *testing.T) {
 		who.exec("1 affected", back)
 	}
 	a.exec("1 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 1")
-	s.note("one unit was taken, two were put back: the next one is sold twice")
+	s.note("one unit was taken and two were put back: the next unit is sold twice")
 	a.exec("1 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 2 AND state = 'unpaid'")
 	b.exec("0 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 2 AND state = 'unpaid'")
 	a.exec("1 affected", back)
-	s.note("whoever changes the state puts the units back, in one transaction with it; 0 affected puts back nothing")
+	s.note("put the units back in the transaction that changes the state, and only if it changed a row")
 }
 
 // while (true) { SELECT ... FOR UPDATE; if (row != null) return; } on a table without the row: the loop never ends, and at REPEATABLE READ its
@@ -290,9 +290,9 @@ func TestForUpdateLoopsOnAMissingRow(t *testing.T) {
 	for range 3 {
 		a.value("no row", find)
 	}
-	s.note("A goes on like this; B inserts the row that A looks for")
+	s.note("A repeats this; B inserts the row that A looks for")
 	b.exec("locked by another", insert)
-	s.note("A's locking reads lock the gap: the row that would end A's loop cannot come. Insert the rows first, and bound the loop")
+	s.note("A's locking reads lock the gap, so nobody can insert the row that would end A's loop. Insert the rows first, and bound the loop")
 	a.exec("ok", "ROLLBACK")
 	b.exec("1 affected", insert)
 	a.exec("ok", "BEGIN")
@@ -317,7 +317,7 @@ func TestReadCommittedIsNotTheDefault(t *testing.T) {
 	b.exec("1 affected", "UPDATE product_stock SET stock = 0 WHERE id = 101")
 	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")
 	a.exec("ok", "ROLLBACK")
-	s.note("A still reads 1: at READ COMMITTED it would read 0. Both levels oversell where the lock is released before the commit")
+	s.note("A still reads 1; at READ COMMITTED it would read 0. Both levels oversell if the lock is released before the commit")
 }
 
 // The lock around the section, the transaction around both: @Transactional on the method that locks and guards with lease_seq.
@@ -343,7 +343,7 @@ func TestLeaseSeqInsideTheTransaction(t *testing.T) {
 	s.is("B", deduct, waits(), "0 affected")
 	b.exec("ok", "COMMIT")
 	b.value("99", "SELECT stock FROM product_stock WHERE id = 1")
-	s.note("nothing is oversold, but B is told \"false\" with 99 left, as if it was sold out: lock outside, transaction inside")
+	s.note("nothing is oversold, but B gets \"false\" with 99 units left, as if they were sold out. Put the lock outside and the transaction inside")
 }
 
 // A small table: it is the index that decides which rows are locked, not the size.
@@ -370,6 +370,6 @@ func TestSmallTableLocksOneRow(t *testing.T) {
 	try("SELECT stock FROM product_stock WHERE sku = 1 FOR UPDATE", "locked by another")
 	a.exec("ok", "CREATE INDEX by_sku ON product_stock (sku)")
 	try("SELECT stock FROM product_stock WHERE sku = 1 FOR UPDATE", "1")
-	s.note("three rows, and one is locked where an index finds it; where the optimizer chooses to scan, all are:")
+	s.note("with an index one of the three rows is locked; if the optimizer scans the table, all are:")
 	try("SELECT stock FROM product_stock IGNORE INDEX (by_sku) WHERE sku = 1 FOR UPDATE", "locked by another")
 }

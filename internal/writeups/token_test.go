@@ -14,7 +14,7 @@ func TestTokenFromASeparateIncr(t *testing.T) {
 	b.do("OK", "SET @lock b NX PX 30000")
 	b.do("1", "INCR @fence")
 	a.do("2", "INCR @fence")
-	s.note("SET NX, then INCR: the holder of old has the higher token, and B's write is refused")
+	s.note("SET NX, then INCR: the previous holder has the higher token, and B's write is refused")
 }
 
 // Drawn before the lock it is the other way round: the right holder is refused.
@@ -29,7 +29,7 @@ func TestTokenBeforeTheLock(t *testing.T) {
 	s.note("B writes with token 2")
 	b.do("1", "DEL @lock")
 	a.do("OK", "SET @lock a NX PX 30000")
-	s.note("A holds the lock, alone, with token 1; the data has seen 2 and refuses it")
+	s.note("A alone holds the lock, with token 1; the data has seen 2 and refuses A's write")
 }
 
 // The token is read when it is needed: whoever asks late is told the number of somebody else.
@@ -44,7 +44,7 @@ func TestTokenReadLater(t *testing.T) {
 	a.expires("lock")
 	b.eval("2", "SET NX and INCR in one script", acquire, "lock", "b")
 	a.do("2", "GET @lock:fence")
-	s.note("A asks for its token and gets B's: the token belongs to the answer of the acquire")
+	s.note("A asks for its token and gets B's: the acquire itself must return the token")
 }
 
 // The fence is checked on the write only. Both reads are of old, the tokens rise, and every write is accepted.
@@ -61,13 +61,13 @@ func TestFenceOnTheWriteOnly(t *testing.T) {
 	b.value("1", "SELECT stock FROM product_stock WHERE id = 101")
 	a.exec("1 affected", "UPDATE product_stock SET stock = 0, fence = 1 WHERE id = 101 AND fence <= 1")
 	b.exec("1 affected", "UPDATE product_stock SET stock = 0, fence = 2 WHERE id = 101 AND fence <= 2")
-	s.note("A wrote between B's read and B's write, with a token that nothing had outdated: sold twice")
+	s.note("A wrote between B's read and B's write, and no higher token had been seen yet: sold twice")
 	a.exec("1 affected", "UPDATE product_stock SET stock = 1, fence = 0 WHERE id = 101")
 	a.exec("1 affected", "UPDATE product_stock SET fence = 1 WHERE id = 101 AND fence < 1")
 	b.exec("1 affected", "UPDATE product_stock SET fence = 2 WHERE id = 101 AND fence < 2")
 	a.exec("0 affected", "UPDATE product_stock SET stock = 0 WHERE id = 101 AND fence = 1")
 	b.exec("1 affected", "UPDATE product_stock SET stock = 0 WHERE id = 101 AND fence = 2")
-	s.note("raised by the read, the fence refuses A")
+	s.note("B's read raises the fence, and the fence refuses A")
 }
 
 // A counter that went back, as after a failover, gives a token twice. Not older is not enough: it must be newer.
@@ -79,17 +79,17 @@ func TestSameTokenTwice(t *testing.T) {
 		"INSERT INTO product_stock VALUES (101, 10, 6)",
 	}, "A", "B")
 	a, b := c[0], c[1]
-	s.note("A has token 7; the counter fails over and forgets it; B has token 7 too")
+	s.note("A has token 7; a failover loses the last INCR; B has token 7 too")
 	a.exec("1 affected", "UPDATE product_stock SET fence = 7 WHERE id = 101 AND fence <= 7")
 	a.value("10", "SELECT stock FROM product_stock WHERE id = 101")
 	b.value("10", "SELECT stock FROM product_stock WHERE id = 101 AND fence <= 7")
 	a.exec("1 affected", "UPDATE product_stock SET stock = 9 WHERE id = 101 AND fence = 7")
 	b.exec("1 affected", "UPDATE product_stock SET stock = 8 WHERE id = 101 AND fence = 7")
-	s.note("not older, so both pass: three sold, two taken")
+	s.note("neither token is older, so both pass: three units sold, two taken")
 	a.exec("1 affected", "UPDATE product_stock SET stock = 10, fence = 6 WHERE id = 101")
 	a.exec("1 affected", "UPDATE product_stock SET fence = 7 WHERE id = 101 AND fence < 7")
 	b.exec("0 affected", "UPDATE product_stock SET fence = 7 WHERE id = 101 AND fence < 7")
-	s.note("a token that was seen is refused at the read")
+	s.note("the read refuses a token that has been seen")
 }
 
 // A holder that writes twice with one token. Where the row wants a higher token for each write, its second write is refused although nobody else

@@ -107,7 +107,7 @@ func TestBusyLoop(t *testing.T) {
 			t.Errorf("%s sent %d commands, and the busy loop %d: this exhibit no longer shows its flaw", w.name, sent, busy.sent.Load())
 		}
 	}
-	s.note("one waiter with no sleep keeps a connection and the server busy; a sleep spares them and is late; a queue is neither")
+	s.note("a waiter without a sleep keeps its connection and the server busy; with a sleep it gets the lock late; a queue avoids both")
 }
 
 // queue waits in the engine's queue, where another engine holds the lock.

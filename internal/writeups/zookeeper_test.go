@@ -71,14 +71,14 @@ func TestZooKeeperDoesNotLookAgain(t *testing.T) {
 	case <-time.After(soon):
 		t.Fatal("C was not woken")
 	}
-	s.note("C takes this for the lock, which A has")
+	s.note("C takes the event for the lock, but A holds the lock")
 	names, _, err := c.Children(c.root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(names)
 	s.is("C", "ls /lock, once more", fmt.Sprintf("%d in front", slices.Index(names, c.own)), "1 in front")
-	s.note("who looks again sees A, and watches it")
+	s.note("C looks again, sees A in front of it, and watches A's node")
 }
 
 // native is the lock of a listing for ZooKeeper's own client: one latch that is opened once, and an exception that is printed.
@@ -139,7 +139,7 @@ func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 			return err == nil && !there
 		})
 	}, nil), zk.ErrNoNode.Error())
-	s.note("printed, and zkLock() returns: C works, and so does A. Look at the children again until you are the first")
+	s.note("the exception is printed and zkLock() returns: C works, and so does A. List the children again until your node is the first")
 	s.zookeeperLatch(a, c)
 }
 
@@ -163,5 +163,5 @@ func (s *story) zookeeperLatch(a, c *native) {
 	unlock("C", c)
 	s.is("A", "zkLock()", a.lock(s, nil, nil), "it is the first")
 	s.is("C", "zkLock()", c.lock(s, func() {}, func() {}), "the latch was open")
-	s.note("A has the lock, and C's latch, which opened once, stays open: a latch for each wait")
+	s.note("A has the lock, but C's latch has opened once and stays open. Use a new latch for each wait")
 }

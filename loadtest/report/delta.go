@@ -16,7 +16,7 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// WriteDelta writes the comparison of two load tests for people.
+// WriteDelta writes the comparison of two load tests as text for a terminal.
 func WriteDelta(w io.Writer, r delta.Report, style Style) error {
 	var b strings.Builder
 	note := func(n finding) {
@@ -37,7 +37,7 @@ func WriteDelta(w io.Writer, r delta.Report, style Style) error {
 	return err
 }
 
-// WriteDeltaJSON writes the comparison of two load tests, indented.
+// WriteDeltaJSON writes the comparison of two load tests as indented JSON.
 func WriteDeltaJSON(w io.Writer, r delta.Report) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -63,12 +63,12 @@ func WriteDeltaMarkdown(w io.Writer, r delta.Report, lang string) error {
 	return err
 }
 
-// markdownText keeps a text from being a table's end or markup.
+// markdownText escapes the characters that would end a table cell or be read as markup.
 func markdownText(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
 }
 
-// deltaBefore is what to know before the figures: the sides, what differs between them, and the verdicts.
+// deltaBefore returns the lines above the figures: the two sides, the settings that differ between them, and the verdicts.
 func deltaBefore(r delta.Report, lang string) []finding {
 	var all []finding
 	say := func(color, text string) { all = append(all, finding{color: color, text: text}) }
@@ -111,7 +111,7 @@ func deltaBefore(r delta.Report, lang string) []finding {
 	return all
 }
 
-// deltaVerdict words a verdict and what became of the claim.
+// deltaVerdict describes a verdict, and whether it confirms the claim.
 func deltaVerdict(lang string, v audit.Verdict, found string, f audit.Finding) string {
 	if v != audit.Broken {
 		found = ""
@@ -119,7 +119,7 @@ func deltaVerdict(lang string, v audit.Verdict, found string, f audit.Finding) s
 	return strings.TrimRight(words.VerdictText(lang, v, found)+" "+words.FindingMark(f), " ")
 }
 
-// deltaAfter is how to read the figures, and what has none.
+// deltaAfter returns the lines below the figures: how to read them, and which rows have no figures.
 func deltaAfter(r delta.Report, lang string) []finding {
 	var all []finding
 	say := func(color, text string) { all = append(all, finding{color: color, text: text}) }
@@ -169,12 +169,12 @@ func deltaAfter(r delta.Report, lang string) []finding {
 	return all
 }
 
-// medianNeeds is how many samples the median's 95% interval needs.
+// medianNeeds is the least number of samples for a 95% interval of the median.
 const medianNeeds = 6
 
 func deltaInterval(n int) bool { return n >= medianNeeds }
 
-// deltaName names a row: the mode, and its plan and store where the rows have several.
+// deltaName names a row: the mode, with its plan and store if the rows have several.
 func deltaName(r delta.Report, row delta.Row) string {
 	name := row.Mode
 	if slices.ContainsFunc(r.Rows, func(o delta.Row) bool { return o.Plan != row.Plan }) && row.Plan != "" {
@@ -186,7 +186,7 @@ func deltaName(r delta.Report, row delta.Row) string {
 	return name
 }
 
-// deltaGrid has a row per mode and figure.
+// deltaGrid returns a grid with a row for each figure of each mode.
 func deltaGrid(r delta.Report, lang string) grid {
 	g := grid{columns: heads(lang, 3, "mode", "figure", "outcome", "difference", "a", "b", "p", "n")}
 	for _, row := range r.Rows {
@@ -210,7 +210,7 @@ func deltaGrid(r delta.Report, lang string) grid {
 	return g
 }
 
-// medianText writes a median with its interval, or with the range of the samples in square brackets.
+// medianText formats a median with its interval, or with the range of the samples in square brackets.
 func medianText(f delta.Figure, i delta.Interval, n int) string {
 	if n == 0 {
 		return "–"

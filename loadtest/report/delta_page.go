@@ -22,7 +22,7 @@ var deltaTemplates = func() map[string]*template.Template {
 	return all
 }()
 
-// WriteDeltaPage writes the comparison of two load tests as a page in one file that needs nothing else. secrets must not be in it.
+// WriteDeltaPage writes the comparison of two load tests as a single HTML file. It replaces secrets wherever they occur in the texts.
 func WriteDeltaPage(w io.Writer, r delta.Report, lang string, secrets []string) error {
 	view := struct {
 		Title, Tone, Sentence string
@@ -54,7 +54,7 @@ func WriteDeltaPage(w io.Writer, r delta.Report, lang string, secrets []string) 
 	return err
 }
 
-// noteViews are findings as the page shows them.
+// noteViews prepares findings for the page.
 func noteViews(all []finding) []noteView {
 	var views []noteView
 	for _, f := range all {
@@ -63,7 +63,7 @@ func noteViews(all []finding) []noteView {
 	return views
 }
 
-// effects is the chart of the differences.
+// effects draws the chart of the differences.
 func effects(r delta.Report, lang string) template.HTML {
 	chart := page.Forest{Title: words.Say(lang, "delta effects"), Unit: words.Say(lang, "delta effects unit")}
 	grid := deltaGrid(r, lang)
@@ -80,7 +80,7 @@ func effects(r delta.Report, lang string) template.HTML {
 	return chart.HTML()
 }
 
-// deltaAgain is how both sides were made, and how they are compared.
+// deltaAgain returns the commands that made both sides, and the command that compares them.
 func deltaAgain(r delta.Report) []string {
 	if r.Command == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// deltaReport has one of every outcome, and one of everything that may stand above and below the table.
+// deltaReport has a row for every outcome, and every kind of line that may appear above or below the table.
 func deltaReport() delta.Report {
 	ms := float64(time.Millisecond)
 	c := comparisonOf()
@@ -59,7 +59,7 @@ func TestWriteDelta(t *testing.T) {
 	}
 }
 
-// What speaks against the comparison stands above the table; without a difference the first sentence below it says so.
+// Reasons to doubt the comparison are above the table; if nothing differs, the first sentence below the table says so.
 func TestDeltaSaysItPlainly(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -81,7 +81,7 @@ func TestDeltaSaysItPlainly(t *testing.T) {
 	}
 }
 
-// The page of a comparison is one safe file too.
+// The page of a comparison is a single safe file, too.
 func TestDeltaPage(t *testing.T) {
 	t.Parallel()
 	for _, lang := range words.Languages {

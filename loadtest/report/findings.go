@@ -15,13 +15,13 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// finding is a line on what became of a claim, or why something is missing.
+// finding is a line about a claim, or about missing data.
 type finding struct {
 	color, text string
-	log         []string // the service's, of that run
+	log         []string // of the service, during that run
 }
 
-// writeFindings writes what became of the claims, and why anything is missing.
+// writeFindings writes which claims were confirmed, which were not, and why data is missing.
 func writeFindings(b *strings.Builder, c loadtest.Comparison, style Style) {
 	line := func(color, text string) {
 		lines := columns.Wrap(text, style.columns()-2)
@@ -43,7 +43,7 @@ func writeFindings(b *strings.Builder, c loadtest.Comparison, style Style) {
 	}
 }
 
-// signs explains what the rows of the table mean: letters, marks, counts and medians.
+// signs explains the letters, marks, counts and medians in the rows of the table.
 func signs(c loadtest.Comparison, lang string) []string {
 	var all []string
 	if legend := legend(c, lang); legend != "" {
@@ -59,7 +59,7 @@ func signs(c loadtest.Comparison, lang string) []string {
 	return all
 }
 
-// findings lists what became of the claims, the number of confirmed ones first, then what does not count or is missing.
+// findings lists the number of confirmed claims, then the other claims, then runs that do not count and data that is missing.
 func findings(c loadtest.Comparison, lang string) []finding {
 	var all []finding
 	line := func(color, text string, log ...string) { all = append(all, finding{color, text, log}) }
@@ -89,7 +89,7 @@ func findings(c loadtest.Comparison, lang string) []finding {
 	return all
 }
 
-// byFinding returns the lines that need a word, the contradicted ones first and those that claim nothing last.
+// byFinding returns the lines that need an explanation: contradicted claims first, modes without claims last.
 func byFinding(summaries []loadtest.Summary) []loadtest.Summary {
 	worded := slices.DeleteFunc(slices.Clone(summaries), func(s loadtest.Summary) bool { return s.Finding == audit.Confirmed })
 	slices.SortStableFunc(worded, func(a, b loadtest.Summary) int {
@@ -98,7 +98,7 @@ func byFinding(summaries []loadtest.Summary) []loadtest.Summary {
 	return worded
 }
 
-// legend explains the signs and the letters that the rows use; "" where they use none.
+// legend explains the signs and letters that the rows use; "" if they use none.
 func legend(c loadtest.Comparison, lang string) string {
 	marks, letters := false, ""
 	for _, s := range c.Summaries {
@@ -145,7 +145,7 @@ func confirmedLine(c loadtest.Comparison, lang string) (color, text string) {
 	return color, words.Say(lang, "all confirmed", confirmed, claims, where)
 }
 
-// findingLine words one mode's finding where it is not a confirmed claim.
+// findingLine describes a mode's claim that was not confirmed.
 func findingLine(s loadtest.Summary, name, lang string) (color, text string) {
 	seen := rowVerdict(s, lang)
 	why := strings.Join(s.Why, words.Say(lang, "evidence sep"))
@@ -167,11 +167,11 @@ func findingLine(s loadtest.Summary, name, lang string) (color, text string) {
 	return color, words.Say(lang, "baseline", name, s.Sent-int(s.Failed), s.Sent)
 }
 
-// numbers matches what differs between two sentences on the same thing.
+// numbers matches the parts in which two sentences with the same meaning may differ.
 var numbers = regexp.MustCompile(`[0-9][0-9.]*`)
 
-// noiseLines says why speeds should not be trusted: once for each reason, with the first row it touched, since a busy
-// machine touches them all. Reasons that differ only in their numbers or after a colon are one.
+// noiseLines says why the speeds should not be trusted. A busy machine disturbs all rows, so each reason appears once, with the first row
+// that it concerns. Reasons that differ only in numbers, or after a colon, count as one.
 func noiseLines(c loadtest.Comparison, lang string) []string {
 	var reasons []string
 	first, rows := map[string]string{}, map[string]int{}
@@ -192,7 +192,7 @@ func noiseLines(c loadtest.Comparison, lang string) []string {
 	return lines
 }
 
-// most returns the largest numbers of repetitions and of runs of any line.
+// most returns the largest number of repetitions and the largest number of runs that any line has.
 func most(c loadtest.Comparison) (repetitions, runs int) {
 	for _, s := range c.Summaries {
 		repetitions, runs = max(repetitions, s.Repetitions), max(runs, s.Runs)
@@ -200,7 +200,7 @@ func most(c loadtest.Comparison) (repetitions, runs int) {
 	return repetitions, runs
 }
 
-// planLine writes a plan on one line.
+// planLine describes a plan in one line.
 func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
 	parts := []string{loadText(p, lang), words.Say(lang, "plan stock", p.Stock)}
 	if p.Products > 1 {
@@ -233,7 +233,7 @@ func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
 	return text
 }
 
-// loadText writes how many requests a plan makes, and how.
+// loadText says how many requests a plan sends, and by which model.
 func loadText(p loadtest.Plan, lang string) string {
 	switch {
 	case len(p.Stages) > 0:
@@ -256,13 +256,13 @@ func loadText(p loadtest.Plan, lang string) string {
 
 func trimFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// How much evidence is printed; the JSON has all of it.
+// The limits on printed evidence. The JSON has all of it.
 const (
 	evidenceUnits = 2 // units of stock per mode
 	noteLines     = 2 // violations, missing data
 )
 
-// judgeNotes are the lines under a row: units sold more than once, violations, and missing data.
+// judgeNotes returns the lines under a row: units sold more than once, violations, and missing data.
 func judgeNotes(s loadtest.Summary, lang string) []string {
 	var evidence []audit.Evidence
 	var violations, missing []string
@@ -283,7 +283,7 @@ func judgeNotes(s loadtest.Summary, lang string) []string {
 	return append(notes, capped(missing, "missing", lang)...)
 }
 
-// capped words the first sentences under a key and counts the rest.
+// capped returns the first few sentences, and a line that counts the rest.
 func capped(sentences []string, key, lang string) []string {
 	var lines []string
 	for i, sentence := range sentences {
@@ -295,7 +295,7 @@ func capped(sentences []string, key, lang string) []string {
 	return lines
 }
 
-// kept keeps the parts of a sentence between its semicolons on one line each: an order is read as a whole.
+// kept prevents line breaks within the parts of a sentence between semicolons, so that each order stays on one line.
 func kept(sentence string) string {
 	parts := strings.Split(sentence, "; ")
 	for i, p := range parts {

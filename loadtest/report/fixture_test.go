@@ -44,7 +44,7 @@ var demoPlan = loadtest.Plan{
 	Wait: 3 * time.Second, Seed: 1, Engine: "raw", Repeat: 1,
 }
 
-// latency spreads a histogram around p50.
+// latency returns a histogram around p50.
 func latency(count int64, p50 time.Duration) loadtest.Latency {
 	return loadtest.Latency{
 		Count: count, Min: p50 / 4, Mean: p50 * 5 / 4, P50: p50, P90: p50 * 2, P95: p50 * 3, P99: p50 * 5, P999: p50 * 8, Max: p50 * 10,
@@ -95,7 +95,7 @@ func brokenRun(mode string, claim api.Outcomes) loadtest.Result {
 	return r
 }
 
-// vacuousRun is a run that proves nothing, as one replica served it all.
+// vacuousRun is a run that proves nothing, because one replica served all requests.
 func vacuousRun(mode string) loadtest.Result {
 	r := exactRun(mode, 22*time.Millisecond)
 	r.Served = map[string]int{"1": 750}
@@ -114,7 +114,7 @@ func baselineRun() loadtest.Result {
 	return r
 }
 
-// comparisonOf puts runs together on a machine that never changes.
+// comparisonOf combines runs into a comparison, on a machine that is the same in every test.
 func comparisonOf(runs ...loadtest.Result) loadtest.Comparison {
 	c := loadtest.Comparison{
 		Environment: loadtest.Environment{
@@ -127,7 +127,7 @@ func comparisonOf(runs ...loadtest.Result) loadtest.Comparison {
 	return c
 }
 
-// fullComparison has one of everything that a table may have to show.
+// fullComparison has every kind of row and note that a table can show.
 func fullComparison() loadtest.Comparison {
 	noisy := exactRun("lua-lock", 12*time.Millisecond)
 	noisy.Noisy = []string{"the machine was busy before the load: 0.85 cores", "the hypervisor took 0.03 cores away"}
@@ -140,7 +140,7 @@ func fullComparison() loadtest.Comparison {
 	return c
 }
 
-// nothingSeen is a run of a mode that claims to break and did not.
+// nothingSeen is a run of a mode that claims to break but did not.
 func nothingSeen(mode string) loadtest.Result {
 	r := exactRun(mode, time.Millisecond)
 	r.Claim, r.Finding, r.Why = "O", audit.Contradicted, []string{"claimed O, but did not break"}

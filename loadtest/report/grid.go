@@ -6,17 +6,17 @@ import (
 	"lastitem/internal/columns"
 )
 
-// Style says how a report is drawn.
+// Style is the language, width and colour of a report.
 type Style struct {
 	Lang  string // "en" or "zh"
 	Width int    // columns of the terminal; 0 = [DefaultWidth]
-	Color bool   // ANSI colours, always beside a word or sign that says the same
+	Color bool   // ANSI colours; a word or sign always says the same as the colour
 }
 
-// DefaultWidth is the width where none is known: wide enough for the table on one line per mode.
+// DefaultWidth is the width if the terminal's is unknown: wide enough for one line per mode.
 const DefaultWidth = 180
 
-// columns returns the width to draw for.
+// columns returns the number of columns to fill.
 func (s Style) columns() int {
 	if s.Width <= 0 {
 		return DefaultWidth
@@ -40,7 +40,7 @@ func (s Style) paint(text, attribute string) string {
 	return "\x1b[" + attribute + "m" + text + "\x1b[0m"
 }
 
-// grid is a table of aligned columns, two blanks apart.
+// grid is a table of aligned columns, two spaces apart.
 type grid struct {
 	columns []column
 	rows    []gridRow
@@ -51,7 +51,7 @@ type column struct {
 	right bool   // numbers align right
 }
 
-// pad fills text to n columns of the terminal, at the side where the column is not aligned.
+// pad fills text with spaces to n columns of the terminal: on the left if right is set, else on the right.
 func (c column) pad(text string, n int) string {
 	if c.right {
 		return columns.Right(text, n)
@@ -59,7 +59,7 @@ func (c column) pad(text string, n int) string {
 	return columns.Left(text, n)
 }
 
-// gridRow is a line of cells and the notes printed below it.
+// gridRow is a line of cells with the notes that are printed below it.
 type gridRow struct {
 	cells []gridCell
 	notes []string
@@ -86,7 +86,7 @@ func (g grid) widths() []int {
 	return w
 }
 
-// width returns the columns that the whole grid takes.
+// width returns how many columns of the terminal the whole grid needs.
 func (g grid) width() int {
 	n := len(gap) * (len(g.columns) - 1)
 	for _, w := range g.widths() {
@@ -95,7 +95,7 @@ func (g grid) width() int {
 	return n
 }
 
-// write draws the grid: heads, a rule, the rows with their notes.
+// write draws the grid: the heads, a rule, and the rows with their notes.
 func (g grid) write(b *strings.Builder, style Style) {
 	widths := g.widths()
 	g.writeHeads(b, style, widths)
@@ -114,7 +114,7 @@ func (g grid) write(b *strings.Builder, style Style) {
 	}
 }
 
-// writeHeads draws the heads, bottom-aligned, and the rule below them.
+// writeHeads draws the heads, aligned at the bottom, and the rule below them.
 func (g grid) writeHeads(b *strings.Builder, style Style, widths []int) {
 	heads, lines := make([][]string, len(g.columns)), 1
 	for i, c := range g.columns {
@@ -138,7 +138,7 @@ func (g grid) writeHeads(b *strings.Builder, style Style, widths []int) {
 	b.WriteString(style.paint(strings.Repeat("─", g.width()), dim) + "\n")
 }
 
-// writeNote writes text indented and wrapped to the style's width, its further lines indented deeper.
+// writeNote writes text indented and wrapped to the style's width. Continuation lines are indented further.
 func writeNote(b *strings.Builder, text string, style Style, indent string) {
 	for i, line := range columns.Wrap(text, style.columns()-len(indent)-2) {
 		if i > 0 {
@@ -148,7 +148,7 @@ func writeNote(b *strings.Builder, text string, style Style, indent string) {
 	}
 }
 
-// markdown writes the grid as a table of Markdown, without its notes.
+// markdown writes the grid as a Markdown table, without its notes.
 func (g grid) markdown(b *strings.Builder) {
 	row := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	names, rules := make([]string, len(g.columns)), make([]string, len(g.columns))
@@ -169,7 +169,7 @@ func (g grid) markdown(b *strings.Builder) {
 	}
 }
 
-// oneLine is a column's head on one line, a word that was divided put together.
+// oneLine joins the lines of a column's head, and removes the hyphen of a divided word.
 func oneLine(head string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(head, "-\n", ""), "\n", " ")
 }

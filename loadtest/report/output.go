@@ -17,7 +17,7 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// WriteJSON writes the whole comparison, indented. Histories are not in it; [WriteHistory] writes them.
+// WriteJSON writes the whole comparison as indented JSON, without the histories, for which there is [WriteHistory].
 func WriteJSON(w io.Writer, c loadtest.Comparison) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -25,8 +25,8 @@ func WriteJSON(w io.Writer, c loadtest.Comparison) error {
 	return e.Encode(c)
 }
 
-// HistoryLine is one line of a history file: the request as its client saw it, and the run it belongs to. A reader of
-// [audit.Op] alone may read it too.
+// HistoryLine is one line of a history file: a request as its client saw it, and the run that it belongs to. It can also be decoded as an
+// [audit.Op].
 type HistoryLine struct {
 	Mode       string `json:"mode"`
 	Plan       string `json:"plan,omitempty"`
@@ -45,12 +45,12 @@ func WriteHistory(w io.Writer, r loadtest.Result) error {
 	return nil
 }
 
-// csvHead is the header of the CSV, stable: columns are only ever added at its end. Latencies are milliseconds.
+// csvHead is the header of the CSV. It is stable: new columns are added at the end. Latencies are in milliseconds.
 const csvHead = "mode,store,plan,engine,repetition,claim,verdict,found,finding,sent,retried,dropped,elapsed_s," +
 	"stock_before,stock_after,sold,orders,oversold,lost_updates,leaked," +
 	"kind,count,per_second,min_ms,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p999_ms,max_ms,service_p50_ms,service_p99_ms"
 
-// WriteCSV writes a header and a line per run and kind of answer. Latencies of a kind that never occurred are empty, not 0.
+// WriteCSV writes a header, and a line for each kind of answer of each run. If a kind did not occur, its latencies are empty, not 0.
 func WriteCSV(w io.Writer, c loadtest.Comparison) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(strings.Split(csvHead, ",")); err != nil {
@@ -67,7 +67,7 @@ func WriteCSV(w io.Writer, c loadtest.Comparison) error {
 	return out.Error()
 }
 
-// csvLine writes one run and kind in the order of csvHead.
+// csvLine returns the fields of one kind of answer of a run, in the order of csvHead.
 func csvLine(r loadtest.Result, k client.Kind) []string {
 	s := loadtest.SummarizeRuns([]loadtest.Result{r})
 	line := []string{
@@ -98,10 +98,10 @@ func csvMillis(d time.Duration, count int64) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64)
 }
 
-// WriteBench writes a line per run in the format of Go benchmarks, so that benchstat compares modes (`benchstat -col
-// /mode`) or two versions of one. The count is the accepted requests and ns/op their mean response time; broken is 1 if the
-// judge found the run broken, so that its mean is the share of broken runs. A run that accepted nothing has no line. Comments, which
-// benchstat ignores, count each mode's runs by verdict.
+// WriteBench writes a line per run in the format of Go benchmarks, so that benchstat can compare modes (`benchstat -col
+// /mode`) or two versions of a mode. The iteration count is the number of accepted requests, and ns/op is their mean response time. broken is
+// 1 if the judge found the run broken, so its mean is the share of broken runs. A run that accepted nothing has no line. Comments, which
+// benchstat ignores, give the number of each mode's runs by verdict.
 func WriteBench(w io.Writer, c loadtest.Comparison) error {
 	e := c.Environment
 	var b strings.Builder
@@ -136,7 +136,7 @@ func WriteBench(w io.Writer, c loadtest.Comparison) error {
 	return err
 }
 
-// verdictCounts writes the number of runs by verdict, the worst first: "BROKEN O 27/30, EXACT 3/30".
+// verdictCounts returns the number of runs by verdict, worst first: "BROKEN O 27/30, EXACT 3/30".
 func verdictCounts(s loadtest.Summary) string {
 	var parts []string
 	for _, v := range []audit.Verdict{audit.Broken, audit.Inconclusive, audit.Vacuous, audit.Exact} {
@@ -153,8 +153,8 @@ func verdictCounts(s loadtest.Summary) string {
 	return strings.Join(parts, ", ")
 }
 
-// WriteMarkdown writes the comparison as a Markdown table with a row per mode, for a pull request or a page. The notes below the
-// rows of [WriteTable] are left out; the lines on the claims stand below the table.
+// WriteMarkdown writes the comparison as a Markdown table with a row per mode, for a pull request or a page. It leaves out the notes that
+// [WriteTable] writes below the rows, and writes the lines about the claims below the table.
 func WriteMarkdown(w io.Writer, c loadtest.Comparison, lang string) error {
 	var b strings.Builder
 	wholeGrid(c, lang).markdown(&b)

@@ -17,7 +17,7 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// openRun is a run of the open model, with several seconds, lag and drops.
+// openRun is a run of the open model that lasts several seconds, with lag and dropped arrivals.
 func openRun() loadtest.Result {
 	r := exactRun("sql-atomic", 3*time.Millisecond)
 	r.Plan.VUs, r.Plan.Requests, r.Plan.Name = 0, 0, ""
@@ -46,7 +46,7 @@ func TestWriteText(t *testing.T) {
 	}
 }
 
-// The Chinese report bears the column names of JMeter's aggregate report.
+// The Chinese report has the column names of JMeter's aggregate report.
 func TestJMeterColumns(t *testing.T) {
 	var b strings.Builder
 	if err := WriteText(&b, exactRun("lua-lock", time.Millisecond), Style{Lang: "zh"}); err != nil {

@@ -20,7 +20,7 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-// pageTemplates has the body of the page in each language: the texts are part of it.
+// pageTemplates has the template of the page's body for each language, with its texts.
 var pageTemplates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, lang := range words.Languages {
@@ -30,7 +30,7 @@ var pageTemplates = func() map[string]*template.Template {
 	return all
 }()
 
-// pageView is what the template shows.
+// pageView is the data of the template.
 type pageView struct {
 	Eyebrow, Title, Tone, Sentence, First string
 	Thresholds                            []loadtest.Checked
@@ -46,7 +46,7 @@ type pageView struct {
 	Again, AgainNotes                     []string
 }
 
-// noteView is a finding with the tone of its colour.
+// noteView is a finding with the class that colours it.
 type noteView struct {
 	Tone, Text string
 	Log        []string
@@ -58,7 +58,7 @@ type factView struct {
 	Texts []string
 }
 
-// gridView is a grid as the template shows it. Code says that the first column has names of modes.
+// gridView is the data of a table. Code is set if the first column has the names of modes.
 type gridView struct {
 	Title string
 	Heads []cellView
@@ -76,10 +76,10 @@ type cellView struct {
 	Right      bool
 }
 
-// tones are the colours of the text as classes of the page.
+// tones maps the colours of the text to classes of the page.
 var tones = map[string]string{red: "bad", green: "good", yellow: "warm", dim: "soft"}
 
-// view turns a grid into what the template shows.
+// view turns a grid into the data of a table.
 func (g grid) view() gridView {
 	var v gridView
 	for _, c := range g.columns {
@@ -95,8 +95,8 @@ func (g grid) view() gridView {
 	return v
 }
 
-// WritePage writes the comparison as a page in one file that needs nothing else: verdicts and thresholds, charts, environment, and how to
-// repeat it. secrets are tokens and passwords that must not be in it, whatever the runs have said.
+// WritePage writes the comparison as a single HTML file: verdicts and thresholds, charts, environment, and how to repeat the runs. secrets are
+// tokens and passwords; the page has none of them, even if the output of a run did.
 func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string) error {
 	view := pageOf(c, lang)
 	var body, whole strings.Builder
@@ -111,7 +111,7 @@ func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string
 	return err
 }
 
-// pageOf makes the view.
+// pageOf collects the data of the page.
 func pageOf(c loadtest.Comparison, lang string) pageView {
 	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang), Noise: noiseLines(c, lang)}
 	v.Title = words.Say(lang, "page title several", len(c.Summaries))
@@ -122,7 +122,7 @@ func pageOf(c loadtest.Comparison, lang string) pageView {
 	v.Eyebrow = c.Environment.Time.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + c.Environment.Version
 	v.Tone, v.Sentence = sentence(c, lang)
 	uncrossed := c
-	uncrossed.Crossed = nil // they have a table of their own
+	uncrossed.Crossed = nil // crossed thresholds have their own table
 	all := findings(uncrossed, lang)
 	v.First = all[0].text
 	for _, f := range all[1:] {
@@ -145,7 +145,7 @@ func pageOf(c loadtest.Comparison, lang string) pageView {
 	return v
 }
 
-// sentence is the outcome in one sentence, that of the exit code.
+// sentence returns the outcome in one sentence, in agreement with the exit code.
 func sentence(c loadtest.Comparison, lang string) (tone, text string) {
 	switch c.ExitCode() {
 	case loadtest.ExitConfirmed:
@@ -160,7 +160,7 @@ func sentence(c loadtest.Comparison, lang string) (tone, text string) {
 	return "warm", words.Say(lang, "page undecided")
 }
 
-// environmentFacts are what the numbers cannot be read without.
+// environmentFacts returns the facts about the environment without which the numbers mean little.
 func environmentFacts(c loadtest.Comparison, lang string) []factView {
 	e := c.Environment
 	var facts []factView
@@ -193,7 +193,7 @@ func environmentFacts(c loadtest.Comparison, lang string) []factView {
 	return facts
 }
 
-// again is how to repeat the comparison: the commit and the command, and what to know about them.
+// again says how to repeat the comparison: the commit, the command, and remarks about them.
 func again(c loadtest.Comparison, lang string) (lines, notes []string) {
 	if c.Command == "" {
 		return nil, nil
@@ -211,7 +211,7 @@ func again(c loadtest.Comparison, lang string) (lines, notes []string) {
 	return append(lines, c.Command), append(notes, words.Say(lang, "page token"))
 }
 
-// shownRun is the run that a summary shows.
+// shownRun returns the run that a summary shows.
 func shownRun(c loadtest.Comparison, s loadtest.Summary) (loadtest.Result, bool) {
 	for _, r := range c.Results {
 		if r.Mode == s.Mode && r.Plan.Name == s.Plan && r.Store == s.Store && r.Repetition == s.Worst {
@@ -221,14 +221,14 @@ func shownRun(c loadtest.Comparison, s loadtest.Summary) (loadtest.Result, bool)
 	return loadtest.Result{}, false
 }
 
-// toneOf is the class for a verdict.
+// toneOf returns the class that colours a verdict.
 func toneOf(v audit.Verdict) string { return tones[verdictColor(v)] }
 
-// inMillis writes a duration in milliseconds with three digits.
+// inMillis formats a duration in milliseconds with three digits.
 func inMillis(d time.Duration) string { return page.Short(ms(d)) }
 
-// ms is a duration in milliseconds.
+// ms converts a duration to milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// windowText writes the length of a window.
+// windowText formats the length of a window.
 func windowText(d time.Duration) string { return fmt.Sprint(d) }

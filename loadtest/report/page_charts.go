@@ -15,13 +15,13 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// overlaid is how many modes share a chart at most; more cannot be told apart.
+// overlaid is the largest number of modes in one chart: more lines cannot be told apart.
 const overlaid = 6
 
-// spreadForLog is the ratio of the greatest value to the least from which an axis is logarithmic.
+// spreadForLog is the ratio of the greatest to the smallest value above which an axis is logarithmic.
 const spreadForLog = 30
 
-// modeView is one mode of the page.
+// modeView is the section of one mode.
 type modeView struct {
 	Name, Tone, Verdict, Plan, Shown string
 	Open                             bool
@@ -30,7 +30,7 @@ type modeView struct {
 	Grids                            []gridView
 }
 
-// modeOf makes the view of a mode: the run that decides its verdict, in text, charts and tables.
+// modeOf collects the section of a mode: the run that decides its verdict, as text, charts and tables.
 func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	v := modeView{Name: rowName(s, c), Tone: toneOf(s.Verdict), Verdict: rowVerdict(s, lang), Open: len(c.Summaries) <= 2}
 	r, found := shownRun(c, s)
@@ -43,7 +43,7 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	}
 	var load strings.Builder
 	inText := r
-	inText.Series = nil // there are charts of it
+	inText.Series = nil // shown as charts
 	writeLoad(&load, inText, lang)
 	writeVerdict(&load, r, Style{Lang: lang, Width: math.MaxInt})
 	for line := range strings.Lines(load.String()) {
@@ -59,7 +59,7 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	return v
 }
 
-// latencyGrids are the tables of the latencies.
+// latencyGrids returns the tables of the latencies.
 func latencyGrids(r loadtest.Result, lang string) []gridView {
 	response, service := grid{columns: latencyColumns(lang)}, grid{columns: latencyColumns(lang)}
 	for _, k := range client.Kinds {
@@ -88,7 +88,7 @@ func latencyGrids(r loadtest.Result, lang string) []gridView {
 	return all
 }
 
-// rateBars compares what the modes accepted per second; "" where none accepted anything.
+// rateBars draws the accepted requests per second of all modes; "" if no mode accepted anything.
 func rateBars(c loadtest.Comparison, lang string) template.HTML {
 	chart := page.Bars{Title: words.Say(lang, "page rates"), Unit: words.Say(lang, "page rates unit")}
 	for _, s := range c.Summaries {
@@ -106,7 +106,7 @@ func rateBars(c loadtest.Comparison, lang string) template.HTML {
 	return chart.HTML()
 }
 
-// latencyBars compares the response times of the modes; "" where none accepted anything.
+// latencyBars draws the response times of all modes; "" if no mode accepted anything.
 func latencyBars(c loadtest.Comparison, lang string) template.HTML {
 	chart := page.Bars{Title: words.Say(lang, "page latencies"), Unit: words.Say(lang, "page latencies unit"), Log: true}
 	for _, s := range c.Summaries {
@@ -123,7 +123,7 @@ func latencyBars(c loadtest.Comparison, lang string) template.HTML {
 	return chart.HTML()
 }
 
-// allCurves is the distribution of every mode on one chart; "" where there is one mode, or more than can be told apart.
+// allCurves draws the distributions of all modes in one chart; "" if there is only one mode, or if there are more than [overlaid].
 func allCurves(c loadtest.Comparison, lang string) template.HTML {
 	var runs []loadtest.Result
 	for _, s := range c.Summaries {
@@ -138,7 +138,7 @@ func allCurves(c loadtest.Comparison, lang string) template.HTML {
 	return curves(runs, lang)
 }
 
-// curves is the chart of one distribution or several: the percentiles by the logarithm of what is beyond them, so that the tail has room.
+// curves draws one or several distributions. The x axis is the logarithm of the share of values above a percentile, which gives the tail room.
 func curves(runs []loadtest.Result, lang string) template.HTML {
 	chart := page.Lines{
 		Title: words.Say(lang, "page curve"), Unit: words.Say(lang, "page curve unit"), Show: words.Say(lang, "page table"),
@@ -185,7 +185,7 @@ func curves(runs []loadtest.Result, lang string) template.HTML {
 	return chart.HTML()
 }
 
-// percentileRows are the rows of the curves' table, in the order of the percentiles.
+// percentileRows returns the rows of the table below the curves, in the order of the percentiles.
 func percentileRows(rows map[float64][]string, n int) [][]string {
 	var all [][]string
 	for _, p := range slices.Sorted(maps.Keys(rows)) {
@@ -198,13 +198,13 @@ func percentileRows(rows map[float64][]string, n int) [][]string {
 	return all
 }
 
-// nines is the place of a percentile among n values: 0 for 0%, 1 for 90%, 2 for 99%. The last of them stands where one value is beyond it.
+// nines returns the position of a percentile among n values: 0 for 0%, 1 for 90%, 2 for 99%. The maximum is placed as if one value were above it.
 func nines(percentile, n float64) float64 {
 	beyond := max(1-percentile/100, 1/n)
 	return -math.Log10(beyond)
 }
 
-// wide says whether values are so far apart that only a logarithmic axis shows them all.
+// wide reports whether the values differ so much that only a logarithmic axis shows them all.
 func wide(values []float64) bool {
 	least, most := math.Inf(1), 0.0
 	for _, v := range values {
@@ -215,10 +215,10 @@ func wide(values []float64) bool {
 	return most > spreadForLog*least
 }
 
-// middle is the middle of a window, in seconds.
+// middle returns the middle of a window, in seconds since the start.
 func middle(w loadtest.Window) float64 { return (w.At + w.For/2).Seconds() }
 
-// overTime is the chart of the percentiles over the run.
+// overTime draws the percentiles over the course of a run.
 func overTime(r loadtest.Result, lang string) template.HTML {
 	chart := page.Lines{
 		Title: words.Say(lang, "page over time"), Unit: words.Say(lang, "page over time unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,
@@ -252,7 +252,7 @@ func overTime(r loadtest.Result, lang string) template.HTML {
 	return chart.HTML()
 }
 
-// answersOverTime is the chart of the kinds of answers over the run.
+// answersOverTime draws the kinds of answers over the course of a run.
 func answersOverTime(r loadtest.Result, lang string) template.HTML {
 	chart := page.Lines{
 		Title: words.Say(lang, "page answers"), Unit: words.Say(lang, "page answers unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,

@@ -14,7 +14,7 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// pageComparison has one of everything that a page may have to show, with strings that would be markup and secrets if they were let through.
+// pageComparison has everything that a page can show, with markup and secrets in the strings that come from outside.
 func pageComparison() loadtest.Comparison {
 	c := fullComparison()
 	for i := range c.Results {
@@ -48,7 +48,7 @@ func parsed(text string) loadtest.Threshold {
 	return t
 }
 
-// written is the page as text and as a tree.
+// written writes the page, and returns it as text and as a parsed tree.
 func written(t *testing.T, c loadtest.Comparison, lang string) (string, *html.Node) {
 	t.Helper()
 	var b strings.Builder
@@ -59,7 +59,7 @@ func written(t *testing.T, c loadtest.Comparison, lang string) (string, *html.No
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dir := os.Getenv("SHOP_PAGES"); dir != "" { // to look at them
+	if dir := os.Getenv("SHOP_PAGES"); dir != "" { // keep the pages, to look at them
 		_ = os.WriteFile(dir+"/"+t.Name()+"_"+lang+".html", []byte(b.String()), 0o600)
 	}
 	return b.String(), root
@@ -74,7 +74,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// textOf is the text of a node.
+// textOf returns the text of a node.
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
@@ -85,7 +85,7 @@ func textOf(n *html.Node) string {
 	return b.String()
 }
 
-// The page needs nothing but itself, runs nothing, and what the runs said is text in it.
+// The page loads nothing and runs nothing, and strings from the runs appear in it as text.
 func TestPageIsOneSafeFile(t *testing.T) {
 	t.Parallel()
 	for _, lang := range words.Languages {
@@ -117,7 +117,7 @@ func TestPageIsOneSafeFile(t *testing.T) {
 	}
 }
 
-// Verdicts and thresholds come first, then charts, then the environment, then how to repeat it.
+// Verdicts and thresholds come first, then the charts, the environment, and how to repeat the runs.
 func TestPageOrder(t *testing.T) {
 	t.Parallel()
 	for _, lang := range words.Languages {
@@ -143,7 +143,7 @@ func TestPageOrder(t *testing.T) {
 	}
 }
 
-// Every chart has a title, a description and a table with the same numbers, and every id that a label names exists once.
+// Every chart has a title, a description and a table with the same numbers, and every id that a label refers to exists once.
 func TestPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	_, root := written(t, pageComparison(), "en")
@@ -186,7 +186,7 @@ func TestPageIsAccessible(t *testing.T) {
 	}
 }
 
-// A chart of what was accepted has no point where nothing was.
+// A chart of accepted requests has no point for a window without any.
 func TestPageLeavesGaps(t *testing.T) {
 	t.Parallel()
 	r := pageComparison().Results[3]
@@ -203,7 +203,7 @@ func TestPageLeavesGaps(t *testing.T) {
 	}
 }
 
-// With many modes there is no chart of all, and with none there is still a page.
+// With many modes there is no common chart, and without any mode there is still a page.
 func TestPageOfManyAndNone(t *testing.T) {
 	t.Parallel()
 	c := pageComparison()

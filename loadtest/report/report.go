@@ -17,8 +17,8 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// WriteText writes one run for people. Its columns are those of JMeter's aggregate report, and in Chinese bear the names that
-// JMeter gives them, but accepted, refused and failed answers have a line each and no latency is taken over all three.
+// WriteText writes one run as text for a terminal. The columns are those of JMeter's aggregate report, in Chinese under JMeter's names.
+// Unlike JMeter, it gives accepted, refused and failed answers a line each, and never computes a latency over all three.
 func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 	var b strings.Builder
 	lang := style.Lang
@@ -40,7 +40,7 @@ func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 	return err
 }
 
-// withEngine returns the run's plan with the engine that was really used.
+// withEngine returns the run's plan with the engine that was actually used.
 func withEngine(r loadtest.Result) loadtest.Plan {
 	p := r.Plan
 	if r.Engine != "" {
@@ -49,7 +49,7 @@ func withEngine(r loadtest.Result) loadtest.Plan {
 	return p
 }
 
-// writeAggregate draws the latencies: response time with the totals, then service time, then the lag of an open model.
+// writeAggregate writes the latencies: response times with the totals, then service times, then the lag of the open model.
 func writeAggregate(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	total, failed := int64(0), r.Latency[client.Failed].Count
@@ -91,7 +91,7 @@ func latencyColumns(lang string, more ...string) []column {
 	return heads(lang, 1, append(keys, more...)...)
 }
 
-// latencyRow writes a histogram's figures in milliseconds; a dash each where it is empty.
+// latencyRow returns a histogram's figures in milliseconds, or dashes if the histogram is empty.
 func latencyRow(label string, l loadtest.Latency, more ...string) gridRow {
 	row := gridRow{cells: []gridCell{{text: label}, {text: strconv.FormatInt(l.Count, 10)}}}
 	for _, d := range []time.Duration{l.Mean, l.P50, l.P90, l.P95, l.P99, l.P999, l.Min, l.Max} {
@@ -107,7 +107,7 @@ func latencyRow(label string, l loadtest.Latency, more ...string) gridRow {
 	return row
 }
 
-// kindRate returns the answers of a kind per second: accepted ones until the last of them, the others over the whole run.
+// kindRate returns the answers of a kind per second. Accepted answers are counted until the last of them, the others over the whole run.
 func kindRate(r loadtest.Result, k client.Kind) float64 {
 	if k == client.Accepted {
 		return r.AcceptedPerSecond
@@ -125,7 +125,7 @@ func percent(n, of int64) string {
 	return fmt.Sprintf("%.2f%%", 100*float64(n)/float64(of))
 }
 
-// writeLoad writes how much was sent, what was answered, by whom, and how it went second by second.
+// writeLoad writes how many requests were sent, how they were answered, by which replicas, and the acceptances over time.
 func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	round := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 	line := func(text string) { b.WriteString(text + "\n") }
@@ -146,7 +146,7 @@ func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	}
 }
 
-// servedText writes "1 33%, 2 34%, 3 33%", in the order of the replicas' names.
+// servedText returns the share of each replica, in the order of their names: "1 33%, 2 34%, 3 33%".
 func servedText(served map[string]int, lang string) string {
 	total := 0
 	for _, n := range served {
@@ -159,10 +159,10 @@ func servedText(served map[string]int, lang string) string {
 	return strings.Join(parts, words.Say(lang, "list sep"))
 }
 
-// sparklineWidth is how many windows a sparkline shows one by one; in longer runs several share a sign.
+// sparklineWidth is the largest number of characters of a sparkline. In a longer run several windows share a character.
 const sparklineWidth = 60
 
-// sparkline draws the acceptances per second of each window, and returns the greatest rate.
+// sparkline draws the acceptances per second in each window, and returns the greatest rate.
 func sparkline(series []loadtest.Window) (spark string, peak int64) {
 	if len(series) < 2 {
 		return "", 0
@@ -179,10 +179,10 @@ func sparkline(series []loadtest.Window) (spark string, peak int64) {
 	return columns.Spark(values), int64(math.Round(slices.Max(values)))
 }
 
-// verdictsShown is on how many products the report shows the verdict, the worst first.
+// verdictsShown is the largest number of products whose verdicts the report shows, worst first.
 const verdictsShown = 5
 
-// writeVerdict writes the judge's reports on the products and what became of the claim.
+// writeVerdict writes the judge's reports on the products, and whether the claim was confirmed.
 func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	reports := slices.Clone(r.Verdicts)

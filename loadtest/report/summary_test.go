@@ -33,8 +33,8 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 	}
 }
 
-// A claim to break says what can happen: seen in one run of thirty it is seen, and how often is said. A claim to be exact
-// speaks of every run. What breaks outside its claim contradicts it, however often it broke within.
+// A mode that claims to break confirms its claim if one run of thirty breaks, and the report says how many did. A mode that claims to be exact
+// must be exact in every run. A break outside the claim contradicts it, however many runs broke as claimed.
 func TestRepetitionsAgainstTheClaim(t *testing.T) {
 	broken, outside := brokenRun("unsafe", "O"), brokenRun("unsafe", "O")
 	outside.Verdicts[0].Found, outside.Finding = "OL", audit.Contradicted

@@ -16,9 +16,8 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// WriteTable writes the comparison for people: a row per mode, the evidence under each broken one, then what became of
-// the claims. Where the style is too narrow for one line per mode, the columns are split into two tables, first what was
-// sold and then how it was answered, so that nothing is lost.
+// WriteTable writes the comparison as text for a terminal: a row per mode with the evidence under each broken one, then the claims. If the
+// style is too narrow for one line per mode, there are two tables: first the units sold, then the answers and their latencies.
 func WriteTable(w io.Writer, c loadtest.Comparison, style Style) error {
 	var b strings.Builder
 	for _, p := range c.Plans {
@@ -38,7 +37,7 @@ func WriteTable(w io.Writer, c loadtest.Comparison, style Style) error {
 	return err
 }
 
-// WriteFindings writes what [WriteTable] writes below its rows, for those who have seen the runs by [WriteText].
+// WriteFindings writes the part of [WriteTable] below the rows, for use after [WriteText].
 func WriteFindings(w io.Writer, c loadtest.Comparison, style Style) error {
 	var b strings.Builder
 	writeNote(&b, environmentLine(c.Environment, style.Lang), style, "")
@@ -47,7 +46,7 @@ func WriteFindings(w io.Writer, c loadtest.Comparison, style Style) error {
 	return err
 }
 
-// writeRows draws the rows as one table if it fits, else as two.
+// writeRows writes the rows as one table if it fits, else as two.
 func writeRows(b *strings.Builder, c loadtest.Comparison, style Style) {
 	whole := wholeGrid(c, style.Lang)
 	if whole.width() <= style.columns() {
@@ -59,7 +58,7 @@ func writeRows(b *strings.Builder, c loadtest.Comparison, style Style) {
 	answeredGrid(c, style.Lang).write(b, style)
 }
 
-// wholeGrid is what the judge says, and beside it what the clients saw.
+// wholeGrid returns a grid with the judge's figures and the clients' side by side.
 func wholeGrid(c loadtest.Comparison, lang string) grid {
 	sold, answered := soldGrid(c, lang), answeredGrid(c, lang)
 	whole := grid{columns: slices.Concat(sold.columns, answered.columns[1:])}
@@ -72,7 +71,7 @@ func wholeGrid(c loadtest.Comparison, lang string) grid {
 	return whole
 }
 
-// heads makes columns of message keys, the first few aligned left.
+// heads returns columns whose heads are the texts of keys; the first few columns are aligned left.
 func heads(lang string, left int, keys ...string) []column {
 	columns := make([]column, len(keys))
 	for i, key := range keys {
@@ -81,7 +80,7 @@ func heads(lang string, left int, keys ...string) []column {
 	return columns
 }
 
-// soldGrid is what the judge says.
+// soldGrid returns a grid with the judge's figures.
 func soldGrid(c loadtest.Comparison, lang string) grid {
 	g := grid{columns: heads(lang, 3, "mode", "claim", "verdict", "stock", "sold", "oversold", "lost", "leaked")}
 	for _, s := range c.Summaries {
@@ -109,7 +108,7 @@ func soldGrid(c loadtest.Comparison, lang string) grid {
 	return g
 }
 
-// answeredGrid is what the clients saw.
+// answeredGrid returns a grid with the clients' figures.
 func answeredGrid(c loadtest.Comparison, lang string) grid {
 	g := grid{columns: heads(lang, 1, "mode", "sold out", "busy", "unknown", "accepted/s", "latency", "replicas")}
 	for _, s := range c.Summaries {
@@ -133,7 +132,7 @@ func answeredGrid(c loadtest.Comparison, lang string) grid {
 	return g
 }
 
-// rowName names a row: the mode, and its plan where there are several.
+// rowName names a row: the mode, with its plan if there are several plans.
 func rowName(s loadtest.Summary, c loadtest.Comparison) string {
 	if len(c.Plans) > 1 && s.Plan != "" {
 		return s.Mode + " · " + s.Plan
@@ -141,7 +140,7 @@ func rowName(s loadtest.Summary, c loadtest.Comparison) string {
 	return s.Mode
 }
 
-// rowVerdict writes the verdict; with several runs, also how many had it, as in "BROKEN O 27/30".
+// rowVerdict returns the verdict and, if there are several runs, how many had it: "BROKEN O 27/30".
 func rowVerdict(s loadtest.Summary, lang string) string {
 	found := ""
 	if s.Verdict == audit.Broken {
@@ -176,7 +175,7 @@ func findingColor(f audit.Finding) string {
 	return ""
 }
 
-// badCount is a number that should be zero.
+// badCount formats a number that should be zero.
 func badCount(n int64) gridCell {
 	c := gridCell{text: strconv.FormatInt(n, 10)}
 	if n != 0 {
@@ -185,7 +184,7 @@ func badCount(n int64) gridCell {
 	return c
 }
 
-// millis writes a duration in milliseconds, finer below one and without decimals from a hundred on.
+// millis formats a duration in milliseconds: more decimals below one, none from a hundred on.
 func millis(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {
@@ -197,7 +196,7 @@ func millis(d time.Duration) string {
 	return strconv.FormatFloat(ms, 'f', 0, 64)
 }
 
-// rate writes a number per second, with a decimal below ten.
+// rate formats a rate per second, with a decimal below ten.
 func rate(perSecond float64) string {
 	if perSecond > 0 && perSecond < 10 {
 		return strconv.FormatFloat(perSecond, 'f', 1, 64)
@@ -205,8 +204,8 @@ func rate(perSecond float64) string {
 	return strconv.FormatFloat(perSecond, 'f', 0, 64)
 }
 
-// shares writes which part each replica answered, as "33/34/33%", in the order of their names; a replica that was
-// expected and never answered is a 0.
+// shares returns the share of each replica in the answers, in the order of their names: "33/34/33%". An expected replica that never answered
+// has a 0.
 func shares(served map[string]int, replicas int) string {
 	total := 0
 	for _, n := range served {
@@ -225,7 +224,7 @@ func shares(served map[string]int, replicas int) string {
 	return strings.Join(parts, "/") + "%"
 }
 
-// counts writes "lock_busy 12, timeout 3", the most frequent first.
+// counts lists counts, most frequent first: "lock_busy 12, timeout 3".
 func counts(n map[string]int, lang string) string {
 	names := slices.SortedFunc(maps.Keys(n), func(a, b string) int {
 		if n[a] != n[b] {
@@ -240,7 +239,7 @@ func counts(n map[string]int, lang string) string {
 	return strings.Join(parts, words.Say(lang, "list sep"))
 }
 
-// environmentLine writes the environment on one line.
+// environmentLine describes the environment in one line.
 func environmentLine(e loadtest.Environment, lang string) string {
 	cpu := e.CPU
 	if cpu == "" {

@@ -60,7 +60,7 @@ var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func stripColor(s string) string { return ansi.ReplaceAllString(s, "") }
 
-// Colour must not carry anything that the text does not, nor move it.
+// Colour adds no information to the text, and does not move it.
 func TestTableColorOnlyAdds(t *testing.T) {
 	var plain, colored strings.Builder
 	if err := WriteTable(&plain, fullComparison(), Style{}); err != nil {
@@ -110,7 +110,7 @@ func TestMillis(t *testing.T) {
 	}
 }
 
-// A run that does not count is named, with the reason.
+// The report names a run that does not count, and says why.
 func TestDiscountedRunIsShown(t *testing.T) {
 	r := exactRun("m", time.Millisecond)
 	r.Discounted = "11 of 1001 were dropped"
@@ -123,7 +123,7 @@ func TestDiscountedRunIsShown(t *testing.T) {
 	}
 }
 
-// The log of a run that failed, or was not confirmed, is printed under it.
+// The log of a run is printed under it if the run failed or its claim was not confirmed.
 func TestLogUnderARow(t *testing.T) {
 	wrong := brokenRun("mutex", api.Exact)
 	wrong.Log = []string{"replica 1: panic"}
