@@ -9,11 +9,14 @@ type group struct {
 }
 
 // groups lists the commands for users, the ones that they meet first at the top; a file each.
-func groups() []group {
+func groups(lang string) []group {
 	return []group{
-		{"Try it", []*cobra.Command{newPlay(), newDemo(), newUp(), newModes(), newTrace()}},
-		{"Judge it", []*cobra.Command{newLoadtest(), newCompare(), newWriteUps(), newAudit(), newLab()}},
-		{"Run it", []*cobra.Command{newServe(), newMigrate(), newStock(), newRolling(), newConsoleCommand(), newSettings(), newVersion()}},
+		{both("Try it", "先试试").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang), newTrace(lang)}},
+		{both("Judge it", "检验").In(lang), []*cobra.Command{newLoadtest(lang), newCompare(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
+		{both("Run it", "运行").In(lang), []*cobra.Command{
+			newServe(lang), newMigrate(lang), newStock(lang), newRolling(lang), newConsoleCommand(lang), newSettings(lang), newVersion(lang),
+			newCompletion(lang),
+		}},
 	}
 }
 

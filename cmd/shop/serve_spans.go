@@ -31,7 +31,7 @@ func newSpans(c config, steps *step.Stream, registry prometheus.Registerer, log 
 		Lost: func(n int) { lost.Add(float64(n)) },
 	})
 	if err != nil {
-		return nil, usage("%s: %w", c.name("OTEL_EXPORTER_OTLP_ENDPOINT"), err)
+		return nil, usage(both("%s: %w", "%s：%w"), c.name("OTEL_EXPORTER_OTLP_ENDPOINT"), err)
 	}
 	return e, nil
 }

@@ -7,20 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"lastitem/internal/audit"
 	"lastitem/internal/columns"
-	"lastitem/internal/stock"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
-	"lastitem/loadtest/words"
 )
 
 // terminal returns whether w is a terminal, and how many columns it has: those of COLUMNS if w is none and COLUMNS is set,
@@ -218,39 +213,4 @@ func runningText(p loadtest.Progress, course, lang string) string {
 		text += fmt.Sprintf(words.drivingDrops, p.Dropped)
 	}
 	return text
-}
-
-// addLang declares --lang. Its default is the language of the user's locale, as for other programs with translated messages.
-func addLang(set *pflag.FlagSet, lang *string) {
-	set.StringVar(lang, "lang", localeLanguage(os.Getenv), "language of the text: en or zh (default: by LC_ALL, LC_MESSAGES or LANG)")
-	set.Lookup("lang").DefValue = "" // what it is here would differ from one machine's help to another's
-}
-
-// localeLanguage is the language of the locale that the environment names, if reports are written in it, else English.
-func localeLanguage(getenv func(string) string) string {
-	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if locale := getenv(name); locale != "" {
-			if strings.HasPrefix(strings.ToLower(locale), "zh") {
-				return "zh"
-			}
-			return "en"
-		}
-	}
-	return "en"
-}
-
-// checkLang refuses a language that no report is written in.
-func checkLang(lang string) error {
-	if !slices.Contains(words.Languages, lang) {
-		return usage("--lang %q: want %s", lang, orList(words.Languages))
-	}
-	return nil
-}
-
-// in returns the text in the language lang ("zh", else English).
-func in(t stock.Text, lang string) string {
-	if lang == "zh" {
-		return t.Zh
-	}
-	return t.En
 }
