@@ -38,7 +38,7 @@ It wants the stack's admin token in SHOP_ADMIN_TOKEN, and the page asks for the 
 private stack is left out. Behind a proxy under another name than localhost or an IP address, give that name with --host.`,
 			`为用其他方式启动的环境提供 'shop play' 的网页。它的运行会向 --url 加压，重设商品 101 的库存并删除其订单；实时步骤来自每个 --replica 的 GET /events，所以副本要带 SHOP_EVENTS=true 运行。
 
-需要该环境的管理员令牌，放在 SHOP_ADMIN_TOKEN 里，网页也会要同一个令牌。凡是需要私有环境里的代理的功能都没有。如果经过代理，访问用的名字不是 localhost 或 IP 地址，用 --host 给出这个名字。`).In(lang),
+需要该环境的管理员令牌，放在 SHOP_ADMIN_TOKEN 里，网页也会要同一个令牌。依赖私有环境中代理的功能都不提供。如果经过代理，访问用的名字不是 localhost 或 IP 地址，用 --host 给出这个名字。`).In(lang),
 		Example: "  SHOP_ADMIN_TOKEN=... shop console --url http://localhost:8080 --replica http://10.0.0.11:8080 --replica http://10.0.0.12:8080",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),

@@ -254,7 +254,8 @@ func TestTextsInBothLanguages(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	pairs := texts(t, ".", filepath.Join(root, "loadtest"), filepath.Join(root, "loadtest", "plan"), filepath.Join(root, "loadtest", "client"),
-		filepath.Join(root, "internal", "localstack"), filepath.Join(root, "faultlab"), filepath.Join(root, "faultlab", "rig"))
+		filepath.Join(root, "internal", "localstack"), filepath.Join(root, "faultlab"), filepath.Join(root, "faultlab", "rig"),
+		filepath.Join(root, "internal", "backend"), filepath.Join(root, "internal", "localstack", "guest"))
 	if len(pairs) < 300 {
 		t.Errorf("%d texts found, want hundreds", len(pairs))
 	}

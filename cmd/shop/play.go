@@ -42,7 +42,7 @@ The address that is printed has the admin token behind its '#', where browsers k
 runs. The console listens on 127.0.0.1 only. Ctrl-C ends it all.`,
 			`在本机起一套服务（见 'shop up'），旁边是控制台：一个用来运行和观看各模式的网页。库存下降，订单上升，每个临界区是所在副本那一行上的一段，最后由 'shop demo' 的裁判说卖出了什么。网页来自本程序，不访问其他主机。
 
-打印的地址在 '#' 后面带有管理员令牌，浏览器不会把这一部分发出去。谁拿到它谁就能运行。控制台只监听 127.0.0.1。按 Ctrl-C 全部停止。`).In(lang),
+打印的地址在 '#' 后面带有管理员令牌，浏览器不会把这一部分发出去。拿到这个地址的人就能发起运行。控制台只监听 127.0.0.1。按 Ctrl-C 全部停止。`).In(lang),
 		Example: "  shop play\n  shop play --port 9000 --backend embedded --no-open\n  shop play --rtt 1ms",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return play(cmd, f) }),
