@@ -273,3 +273,46 @@ func TestTextsInBothLanguages(t *testing.T) {
 		}
 	}
 }
+
+// onlyEnglish are the errors of this package that no user reads as they are, with the reason.
+var onlyEnglish = map[string]string{
+	"not a name":     "parsing a setting: what is wanted is told instead",
+	"unknown format": "parsing a setting: what is wanted is told instead",
+	"page of %s: %w": "for whoever writes a mode",
+	"serve: %w":      "beside the log of a replica",
+}
+
+// An error of this package is in both languages, unless it has no words or is listed.
+func TestErrorsInBothLanguages(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	plain := regexp.MustCompile(`(?:fmt\.Errorf|errors\.New)\(("(?:[^"\\]|\\.)*"|` + "`[^`]*`" + `)`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range plain.FindAllStringSubmatch(string(text), -1) {
+			said, err := strconv.Unquote(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			used[said] = true
+			if onlyEnglish[said] == "" && !inChinese(said) {
+				t.Errorf("%s: the error %q is in English only", file, said)
+			}
+		}
+	}
+	for said := range onlyEnglish {
+		if !used[said] {
+			t.Errorf("%q is listed, and no error says it", said)
+		}
+	}
+}
