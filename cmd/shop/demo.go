@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,16 +135,6 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 		cmd.MarkFlagsMutuallyExclusive("url", own)
 	}
 }
-
-// The texts of flags that several commands have.
-var (
-	modeHelp    = both("modes: names, globs like 'set*', joined by commas, or all", "模式：名称，或 'set*' 这样的通配符，逗号分隔；all 表示全部")
-	backendHelp = both("auto, embedded or local (real servers only)", "auto（有真实服务器就用，否则内嵌）、embedded（内嵌）或 local（只用真实服务器）")
-	tokenHelp   = both("admin token (default $"+envToken+")", "管理员令牌（默认 $"+envToken+"）")
-	urlHelp     = both("address of the service, or of the balancer before it", "服务的地址，或它前面的负载均衡的地址")
-	quietHelp   = both("no progress", "不显示进度")
-	noColorHelp = both("no colour, as with NO_COLOR", "不用颜色，同 NO_COLOR")
-)
 
 // demo is the body of the command: a stack, the comparison, the table.
 func demo(cmd *cobra.Command, f *demoFlags) error {
@@ -281,27 +270,4 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 		return &exitError{code: code}
 	}
 	return nil
-}
-
-// stackLog keeps what the stack says about itself, for the JSON, and passes it on.
-type stackLog struct {
-	mu   sync.Mutex
-	said []string
-}
-
-// to returns the function that the stack logs by, from several goroutines.
-func (l *stackLog) to(w io.Writer) func(format string, args ...any) {
-	return func(format string, args ...any) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		line := fmt.Sprintf(format, args...)
-		l.said = append(l.said, line)
-		fmt.Fprintln(w, line)
-	}
-}
-
-func (l *stackLog) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]string(nil), l.said...)
 }

@@ -237,3 +237,13 @@ func addHelpFlags(root *cobra.Command, lang string) {
 		cmd.Flags().BoolP("help", "h", false, both("print this help", "打印本帮助").In(lang))
 	}
 }
+
+// The texts of flags that several commands have.
+var (
+	modeHelp    = both("modes: names, globs like 'set*', joined by commas, or all", "模式：名称，或 'set*' 这样的通配符，逗号分隔；all 表示全部")
+	backendHelp = both("auto, embedded or local (real servers only)", "auto（有真实服务器就用，否则内嵌）、embedded（内嵌）或 local（只用真实服务器）")
+	tokenHelp   = both("admin token (default $"+envToken+")", "管理员令牌（默认 $"+envToken+"）")
+	urlHelp     = both("address of the service, or of the balancer before it", "服务的地址，或它前面的负载均衡的地址")
+	quietHelp   = both("no progress", "不显示进度")
+	noColorHelp = both("no colour, as with NO_COLOR", "不用颜色，同 NO_COLOR")
+)

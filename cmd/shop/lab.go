@@ -14,7 +14,6 @@ import (
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/internal/api"
-	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 )
 
@@ -254,24 +253,6 @@ func (f *labFlags) options(log io.Writer) (faultlab.Options, error) {
 	o.Binary, err = os.Executable()
 	o.Progress = func(c faultlab.Cell) { _, _ = io.WriteString(log, c.Line(f.lang)) }
 	return o, err
-}
-
-// labExtras are the services that the modes need and that are installed; nil modes are all.
-func labExtras(modes []string, log func(string, ...any)) []string {
-	var extras []string
-	for _, name := range []string{localstack.Redlock, localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
-		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool {
-			return slices.Contains(m.Needs, stock.Backend(name)) && (modes == nil || slices.Contains(modes, m.Name))
-		}) {
-			continue
-		}
-		if _, err := localstack.Find(name); err != nil {
-			log("%s: its modes are left out: %v", name, err)
-			continue
-		}
-		extras = append(extras, name)
-	}
-	return extras
 }
 
 // print writes the result: as text the report, and the worst schedule of a single cell as a story.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/faultlab"
+	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 )
 
@@ -103,4 +104,22 @@ func writeMatrixPages(dir string) error {
 		}
 	}
 	return nil
+}
+
+// labExtras are the services that the modes need and that are installed; nil modes are all.
+func labExtras(modes []string, log func(string, ...any)) []string {
+	var extras []string
+	for _, name := range []string{localstack.Redlock, localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
+		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool {
+			return slices.Contains(m.Needs, stock.Backend(name)) && (modes == nil || slices.Contains(modes, m.Name))
+		}) {
+			continue
+		}
+		if _, err := localstack.Find(name); err != nil {
+			log("%s: its modes are left out: %v", name, err)
+			continue
+		}
+		extras = append(extras, name)
+	}
+	return extras
 }

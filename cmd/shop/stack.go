@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -208,4 +210,27 @@ func serverKinds(s *localstack.Stack) map[string]string {
 	}
 	maps.DeleteFunc(all, func(_, kind string) bool { return kind == "" })
 	return all
+}
+
+// stackLog keeps what the stack says about itself, for the JSON, and passes it on.
+type stackLog struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// to returns the function that the stack logs by, from several goroutines.
+func (l *stackLog) to(w io.Writer) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		line := fmt.Sprintf(format, args...)
+		l.said = append(l.said, line)
+		fmt.Fprintln(w, line)
+	}
+}
+
+func (l *stackLog) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.said...)
 }

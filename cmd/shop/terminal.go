@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -213,4 +214,37 @@ func runningText(p loadtest.Progress, course, lang string) string {
 		text += fmt.Sprintf(words.drivingDrops, p.Dropped)
 	}
 	return text
+}
+
+// writeMarkdownRows writes rows as a Markdown table; the first are the heads.
+func writeMarkdownRows(w io.Writer, rows [][]string) error {
+	var b strings.Builder
+	for i, cells := range rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			b.WriteString(strings.Repeat("| --- ", len(cells)) + "|\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeRows writes rows in columns.
+func writeRows(w io.Writer, rows [][]string) error {
+	widths := make([]int, len(rows[0]))
+	for _, cells := range rows {
+		for i, cell := range cells {
+			widths[i] = max(widths[i], columns.Width(cell))
+		}
+	}
+	var b strings.Builder
+	for _, cells := range rows {
+		line := ""
+		for i, cell := range cells {
+			line += columns.Left(cell, widths[i]+2)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
