@@ -26,7 +26,7 @@ func Replay(ctx context.Context, o Options, s Schedule, times int) ([]Played, er
 
 func (l *lab) replay(ctx context.Context, s Schedule, times int) ([]Played, error) {
 	if l.mode(s.Mode).Name == "" {
-		return nil, fmt.Errorf("faultlab: unknown mode %q", s.Mode)
+		return nil, api.Text{En: "faultlab: unknown mode %q", Zh: "faultlab: 没有模式 %q"}.Errorf(s.Mode)
 	}
 	l.told = true
 	all := make([]Schedule, times)

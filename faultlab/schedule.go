@@ -81,7 +81,7 @@ func (s Schedule) Check() error {
 	f, known := fault.Named(s.Fault)
 	switch {
 	case !known:
-		return fmt.Errorf("unknown fault %q", s.Fault)
+		return api.Text{En: "unknown fault %q", Zh: "没有故障 %q"}.Errorf(s.Fault)
 	case s.A == nil && !f.AtEnd:
 		return fmt.Errorf("a schedule of %s needs the position of the victim, a", s.Fault)
 	case s.A != nil && !slices.Contains(f.Cuts, s.A.Cut):

@@ -2,8 +2,6 @@ package faultlab
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -147,11 +145,11 @@ func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
 		switch {
 		case can[name] != "":
 		case name == api.Retry:
-			return errors.New("--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order")
+			return api.Text{En: "--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order", Zh: "--fault retry 要求给出 --key-header，或在 --request 里写 {{key}}：没有幂等键，服务分不清重复的请求和第二个订单"}.Errorf()
 		case name == api.Failover:
-			return errors.New("--fault failover needs a service that uses Redis")
+			return api.Text{En: "--fault failover needs a service that uses Redis", Zh: "--fault failover 要求你的服务使用 Redis"}.Errorf()
 		default:
-			return fmt.Errorf("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays %s", name, faultList(fault.Ladder))
+			return api.Text{En: "--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays %s", Zh: "--fault %s 要用到 lastitem 自己的表、配置项或锁名；对你的服务，实验室能跑 %s"}.Errorf(name, faultList(fault.Ladder))
 		}
 	}
 	return nil

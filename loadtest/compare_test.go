@@ -86,7 +86,7 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 		Modes: threeModes, Plans: []Plan{{Name: "segments"}, {Name: "segments"}}, Run: r.run,
 		Fits: func(m api.Mode, p Plan) error {
 			if m.Name == "unsafe" {
-				return fault("mode unsafe knows no segments")
+				return fault(api.Text{En: "mode unsafe knows no segments"})
 			}
 			return nil
 		},

@@ -36,14 +36,14 @@ type Control struct {
 const controlTimeout = 60 * time.Second
 
 // ErrUnauthorized is what [Control.SetStock] returns, wrapped, where the token is missing or wrong.
-var ErrUnauthorized = errors.New("the service wants its admin token")
+var ErrUnauthorized = api.Text{En: "the service wants its admin token", Zh: "服务需要管理员令牌"}.Errorf()
 
 // NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the modes
 // and the ledger can be read, but no run can be started.
 func NewControl(baseURL, token string) (*Control, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fault("--url must be a URL like http://127.0.0.1:8080, not %q", baseURL)
+		return nil, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, baseURL)
 	}
 	base := strings.TrimRight(u.String(), "/")
 	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
@@ -96,7 +96,7 @@ func (c *Control) WaitReady(ctx context.Context) error {
 			return nil
 		}
 		if !rest(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("loadtest: %s is not ready: %w", c.base, err)
+			return fault(api.Text{En: "%s is not ready: %w", Zh: "%s 尚未就绪：%w"}, c.base, err)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (c *Control) get(ctx context.Context, path string, body any) error {
 		return nil
 	}
 	if err := json.Unmarshal(resp.Body(), body); err != nil {
-		return fmt.Errorf("loadtest: GET %s: the answer is not that of lastitem: %w", path, err)
+		return fault(api.Text{En: "GET %s: the answer is not that of lastitem: %w", Zh: "GET %s：应答不像来自 lastitem：%w"}, path, err)
 	}
 	return nil
 }
@@ -125,15 +125,15 @@ func explain(method, path string, resp *resty.Response, err error) error {
 		return nil
 	}
 	if resp.StatusCode() == http.StatusUnauthorized {
-		hint := "set SHOP_ADMIN_TOKEN or --token"
+		hint := api.Text{En: "set SHOP_ADMIN_TOKEN or --token", Zh: "请设置 SHOP_ADMIN_TOKEN 或 --token"}
 		if resp.Request.RawRequest.Header.Get("Authorization") != "" {
-			hint = "the one in SHOP_ADMIN_TOKEN or --token is another"
+			hint = api.Text{En: "the one in SHOP_ADMIN_TOKEN or --token is another", Zh: "SHOP_ADMIN_TOKEN 或 --token 给的令牌不对"}
 		}
-		return fmt.Errorf("loadtest: %s %s: %w: %s", method, path, ErrUnauthorized, hint)
+		return fault(api.Text{En: "%s %s: %w: %s", Zh: "%s %s：%w：%s"}, method, path, ErrUnauthorized, hint)
 	}
 	var p api.Problem
 	if !client.IsProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {
-		return fault("%s %s: %s; is that address lastitem's?", method, path, resp.Status())
+		return fault(api.Text{En: "%s %s: %s; is that address lastitem's?", Zh: "%s %s：%s；这个地址是 lastitem 吗？"}, method, path, resp.Status())
 	}
 	if p.Detail == "" {
 		p.Detail = p.Title
@@ -147,11 +147,11 @@ func unreached(method, path string, err error) error {
 	if errors.As(err, &e) {
 		path, err = e.URL, e.Err
 	}
-	hint := ""
+	var hint api.Text
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		hint = "; is a shop running there? 'shop up' starts one, --url names another"
+		hint = api.Text{En: "; is a shop running there? 'shop up' starts one, --url names another", Zh: "；那里有服务在运行吗？'shop up' 可以起一套，--url 可以换地址"}
 	}
-	return fmt.Errorf("loadtest: %s %s: %w%s", method, path, err, hint)
+	return fault(api.Text{En: "%s %s: %w%s", Zh: "%s %s：%w%s"}, method, path, err, hint)
 }
 
 // ProblemError is a problem that the service answered to a control call.

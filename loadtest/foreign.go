@@ -102,11 +102,11 @@ func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
 	}
 	base, err := url.Parse(f.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, script{}, fault("--url must be a URL like http://127.0.0.1:8080, not %q", f.URL)
+		return nil, script{}, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, f.URL)
 	}
 	for _, status := range f.OKStatus {
 		if slices.Contains(f.RefusedStatus, status) {
-			return nil, script{}, fault("status %d is in --ok-status and in --refused-status", status)
+			return nil, script{}, fault(api.Text{En: "status %d is in --ok-status and in --refused-status", Zh: "状态码 %d 同时在 --ok-status 和 --refused-status 里"}, status)
 		}
 	}
 	s, err := f.script(p)
@@ -120,11 +120,11 @@ func (f Foreign) script(p Plan) (script, error) {
 	path, body, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	body = strings.TrimSpace(body)
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
-		return script{}, fault(`--request must be like 'POST /path {"id":{{product}}}', not %q`, f.Request)
+		return script{}, fault(api.Text{En: `--request must be like 'POST /path {"id":{{product}}}', not %q`, Zh: `--request 应为 'POST /path {"id":{{product}}}' 这样，不能是 %q`}, f.Request)
 	}
 	keyed := strings.Contains(f.Request, holdKey)
 	if p.Retry > 0 && !keyed && !p.RetryUnsafe {
-		return script{}, fault("--retry needs %s in --request, or --retry-unsafe: a repetition may deduct twice", holdKey)
+		return script{}, fault(api.Text{En: "--retry needs %s in --request, or --retry-unsafe: a repetition may deduct twice", Zh: "--retry 要求 --request 里有 %s，或者加 --retry-unsafe：重试可能重复扣减"}, holdKey)
 	}
 	// Whoever writes neither JSON nor a form is out of luck: the header is not part of the template.
 	contentType := "application/x-www-form-urlencoded"
@@ -210,7 +210,7 @@ func (s *shelf) close() { s.client.GetClient().CloseIdleConnections() }
 // read reads the stock of one product.
 func (s *shelf) read(ctx context.Context, product int64) (int64, error) {
 	if s.url == "" {
-		return 0, fault("--stock-url was not given")
+		return 0, fault(api.Text{En: "--stock-url was not given", Zh: "没有给出 --stock-url"})
 	}
 	address := strings.ReplaceAll(s.url, holdProduct, strconv.FormatInt(product, 10))
 	resp, err := s.client.R().SetContext(ctx).Get(address)
@@ -218,7 +218,7 @@ func (s *shelf) read(ctx context.Context, product int64) (int64, error) {
 		return 0, fmt.Errorf("loadtest: %w", err)
 	}
 	if !resp.IsSuccess() {
-		return 0, fault("GET %s: %s", address, resp.Status())
+		return 0, fault(api.Text{En: "GET %s: %s", Zh: "GET %s：%s"}, address, resp.Status())
 	}
 	return numberAt(resp.Body(), s.path)
 }

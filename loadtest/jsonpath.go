@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"lastitem/internal/api"
 )
 
 // numberAt returns the whole number that path leads to in a JSON body: names joined by dots, places in arrays in brackets,
@@ -14,12 +16,12 @@ func numberAt(body []byte, path string) (int64, error) {
 	decoder.UseNumber() // a float64 would round large numbers
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		return 0, fault("the answer is not JSON: %.60q", body)
+		return 0, fault(api.Text{En: "the answer is not JSON: %.60q", Zh: "应答不是 JSON：%.60q"}, body)
 	}
 	for _, step := range steps(path) {
 		var ok bool
 		if value, ok = into(value, step); !ok {
-			return 0, fault("the answer has no %q of --stock-json-path %q", step, path)
+			return 0, fault(api.Text{En: "the answer has no %q of --stock-json-path %q", Zh: "应答里没有 %q（--stock-json-path %q）"}, step, path)
 		}
 	}
 	var text string
@@ -31,7 +33,7 @@ func numberAt(body []byte, path string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fault("--stock-json-path %q leads to no whole number", path)
+		return 0, fault(api.Text{En: "--stock-json-path %q leads to no whole number", Zh: "--stock-json-path %q 指向的不是整数"}, path)
 	}
 	return n, nil
 }

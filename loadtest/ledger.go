@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -18,7 +17,10 @@ import (
 const ledgerTries = 4
 
 // errTorn says that the pages of a ledger do not show one moment.
-var errTorn = errors.New("loadtest: the pages of the ledger do not add up to its totals: orders are added or purged while it is read")
+var errTorn = fault(api.Text{
+	En: "the pages of the ledger do not add up to its totals: orders are added or purged while it is read",
+	Zh: "账本各页加起来与总数对不上：读取期间有订单增加或被清理",
+})
 
 // Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and reads again if
 // their rows do not add up to the totals of the first page.
@@ -44,7 +46,7 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 			return nil, err
 		}
 		if page.NextCursor == cursor {
-			return nil, fmt.Errorf("loadtest: GET %s: the cursor of a page leads back to the same page", path)
+			return nil, fault(api.Text{En: "GET %s: the cursor of a page leads back to the same page", Zh: "GET %s：某一页的 cursor 又指回这一页"}, path)
 		}
 		all.Orders, all.Keys = append(all.Orders, page.Orders...), append(all.Keys, page.Keys...)
 		cursor = page.NextCursor
@@ -75,7 +77,7 @@ func addUp(l *api.Ledger) error {
 		found[o.Store] = t
 	}
 	if !maps.Equal(found, l.Totals) {
-		return fmt.Errorf("%w: %v, and %v were counted", errTorn, found, l.Totals)
+		return api.Text{En: "%w: %v, and %v were counted", Zh: "%w：%v，而统计数为 %v"}.Errorf(errTorn, found, l.Totals)
 	}
 	return nil
 }

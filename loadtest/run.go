@@ -80,7 +80,7 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	// Nobody sends anything now, so whatever keeps the machine busy is not ours.
 	quiet := cpuOver(quietWindow)
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("loadtest: interrupted before the load: %w", err)
+		return fault(api.Text{En: "interrupted before the load: %w", Zh: "开始加压之前被中断：%w"}, err)
 	}
 	res.Started = time.Now()
 	stop := d.watch(base, progress)
@@ -114,13 +114,13 @@ func fits(p Plan, m api.Mode) error {
 	}
 	// Every other mode answers 409 on a segmented product: the run would measure that.
 	if p.Segments > 0 && m.Segments == 0 {
-		return fault("mode %s knows no segments: leave out --segments", m.Name)
+		return fault(api.Text{En: "mode %s knows no segments: leave out --segments", Zh: "模式 %s 不分段：请去掉 --segments"}, m.Name)
 	}
 	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
-		return fault("mode %s does not keep its stock in %s: leave out --store", m.Name, p.Store)
+		return fault(api.Text{En: "mode %s does not keep its stock in %s: leave out --store", Zh: "模式 %s 的库存不放在 %s：请去掉 --store"}, m.Name, p.Store)
 	}
 	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !idempotent(m, storeOf(p, m)) {
-		return fault("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add --retry-unsafe", m.Name)
+		return fault(api.Text{En: "mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add --retry-unsafe", Zh: "模式 %s 不记幂等键，重试可能重复扣减：请去掉 --retry，或加 --retry-unsafe"}, m.Name)
 	}
 	return nil
 }
@@ -206,6 +206,6 @@ func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 }
 
 // fault builds an error of this package.
-func fault(format string, args ...any) error {
-	return fmt.Errorf("loadtest: "+format, args...)
+func fault(text api.Text, args ...any) error {
+	return fmt.Errorf("loadtest: %w", text.Errorf(args...))
 }

@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -11,7 +10,7 @@ import (
 )
 
 // ErrUnknownMode is what [Select] returns, wrapped with the modes there are, for a word that names none.
-var ErrUnknownMode = errors.New("unknown mode")
+var ErrUnknownMode = api.Text{En: "unknown mode", Zh: "没有模式"}.Errorf()
 
 // Select returns the modes that a comma-separated pattern names, in the order of all and each once: names, globs such as
 // "set*", or "all". A word that matches nothing is an error wrapping [ErrUnknownMode] that lists the modes and the nearest name.
@@ -28,7 +27,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		for i, m := range all {
 			ok, err := path.Match(word, m.Name)
 			if err != nil {
-				return nil, fmt.Errorf("loadtest: mode pattern %q: %w", word, err)
+				return nil, fault(api.Text{En: "mode pattern %q: %w", Zh: "模式的通配符 %q：%w"}, word, err)
 			}
 			if ok || word == "all" {
 				wanted[i], found = true, true
@@ -39,7 +38,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		}
 	}
 	if words == 0 {
-		return nil, fmt.Errorf("loadtest: no mode given: %w; there are: %s", ErrUnknownMode, modeNames(all))
+		return nil, fault(api.Text{En: "no mode given: %w; there are: %s", Zh: "没有给出模式：%w；可选的有：%s"}, ErrUnknownMode, modeNames(all))
 	}
 	var selected []api.Mode
 	for i, m := range all {
@@ -58,11 +57,11 @@ func unknownMode(all []api.Mode, word string) error {
 			nearest, best = m.Name, d
 		}
 	}
-	hint := ""
+	var hint api.Text
 	if nearest != "" && best <= max(2, len(word)/2) {
-		hint = fmt.Sprintf(" (did you mean %q?)", nearest)
+		hint = api.Text{En: fmt.Sprintf(" (did you mean %q?)", nearest), Zh: fmt.Sprintf("（是不是 %q？）", nearest)}
 	}
-	return fmt.Errorf("loadtest: %w %q%s; there are: %s", ErrUnknownMode, word, hint, modeNames(all))
+	return fault(api.Text{En: "%w %q%s; there are: %s", Zh: "%w %q%s；可选的有：%s"}, ErrUnknownMode, word, hint, modeNames(all))
 }
 
 func modeNames(all []api.Mode) string {

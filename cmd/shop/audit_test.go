@@ -60,7 +60,7 @@ func TestAuditCommand(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, out, errOut := commandLine(t.Context(), newAudit(), c.args...)
+			code, out, errOut := commandLine(t.Context(), newAudit("en"), c.args...)
 			if code != c.code || !strings.Contains(out+errOut, c.says) {
 				t.Errorf("shop audit %q exits %d and says\n%s%s\nwant %d and %q", c.args, code, out, errOut, c.code, c.says)
 			}

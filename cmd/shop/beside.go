@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"lastitem/internal/api"
 )
 
 // envStepSummary names the file that GitHub Actions shows as the summary of a step. Every program of the step appends to it.
@@ -18,9 +20,10 @@ type beside struct {
 }
 
 // besideHelp is the help of the flags.
-var besideHelp = map[string]string{
-	formHTML:     "also write the result to FILE, as a page that needs no other file",
-	formMarkdown: "also write a summary to FILE, as for a pull request; $" + envStepSummary + " is appended to",
+var besideHelp = map[string]api.Text{
+	formHTML: both("also write the result to FILE, as a page that needs no other file", "另把结果写成网页 FILE，单个文件，不依赖其他文件"),
+	formMarkdown: both("also write a summary to FILE, as for a pull request; $"+envStepSummary+" is appended to",
+		"另把摘要写入 FILE，适合贴进 pull request；如果是 $"+envStepSummary+" 则追加"),
 }
 
 // addBesides declares the flags --html FILE and --markdown FILE, or those of the forms given.
@@ -28,7 +31,7 @@ func (o *output) addBesides(cmd *cobra.Command, forms ...string) {
 	for _, form := range forms {
 		b := &beside{form: form}
 		o.besides = append(o.besides, b)
-		cmd.Flags().StringVar(&b.file, form, "", besideHelp[form])
+		cmd.Flags().StringVar(&b.file, form, "", besideHelp[form].In(o.lang))
 		cmd.Flags().Lookup(form).Value = fileValue{cmd.Flags().Lookup(form).Value}
 	}
 }

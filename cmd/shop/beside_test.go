@@ -21,7 +21,7 @@ func TestReportsBesideTheResult(t *testing.T) {
 			command, "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "unsafe,lua-lock", "--vus", "4", "--requests", "60", "--stock", "20",
 			"--lang", "zh", "--out", file(".json"), "--html", file(".html"), "--markdown", file(".md"),
 		}
-		code, out, errOut := commandLine(t.Context(), newRoot(), args...)
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
 		if code != exitOK || !strings.Contains(out, "html: "+file(".html")) || !strings.Contains(out, "markdown: "+file(".md")) {
 			t.Fatalf("shop %s: exit %d, want 0 and the names of the files\n%s%s", command, code, out, errOut)
 		}
@@ -59,7 +59,7 @@ func TestStepSummaryIsAppendedTo(t *testing.T) {
 		if err := os.WriteFile(file, []byte("before\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, out, errOut := commandLine(t.Context(), newRoot(), "loadtest", "--url", url, "--token", fakeToken, "--mode", "lua-lock", "--vus", "4",
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", url, "--token", fakeToken, "--mode", "lua-lock", "--vus", "4",
 			"--requests", "60", "--stock", "20", "--markdown", file, "-o", "json", "-q")
 		text, err := os.ReadFile(file)
 		if code != exitOK || err != nil || strings.HasPrefix(string(text), "before\n|") != (file == summary) || !strings.Contains(string(text), "| lua-lock |") {
@@ -69,15 +69,15 @@ func TestStepSummaryIsAppendedTo(t *testing.T) {
 			t.Errorf("stdout is not JSON alone:\n%s", out)
 		}
 	}
-	if code, _, errOut := commandLine(t.Context(), newRoot(), "loadtest", "--mode", "x", "--html", "-"); code != exitUsage || !strings.Contains(errOut, "-o html") {
+	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--mode", "x", "--html", "-"); code != exitUsage || !strings.Contains(errOut, "-o html") {
 		t.Errorf("--html -: exit %d, %q, want %d and what to do instead", code, errOut, exitUsage)
 	}
 	for _, line := range []string{"lab --random --html x.html", "lab --replay x.json -o html", "lab --tell x.json --out y.html"} {
-		if code, _, errOut := commandLine(t.Context(), newRoot(), strings.Fields(line)...); code != exitUsage || !strings.Contains(errOut, "exclude --random, --replay and --tell") {
+		if code, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...); code != exitUsage || !strings.Contains(errOut, "exclude --random, --replay and --tell") {
 			t.Errorf("shop %s: exit %d, %q, want %d and what does not go together", line, code, errOut, exitUsage)
 		}
 	}
-	if code, _, errOut := commandLine(t.Context(), newRoot(), "loadtest", "--mode", "x", "--html", dir); code != exitFailed || !strings.Contains(errOut, "shop: --html: ") {
+	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--mode", "x", "--html", dir); code != exitFailed || !strings.Contains(errOut, "shop: --html: ") {
 		t.Errorf("--html of a directory: exit %d, %q, want %d before anything is run", code, errOut, exitFailed)
 	}
 }

@@ -82,13 +82,13 @@ func TestCompare(t *testing.T) {
 		{[]string{base, base + ".no"}, exitFailed, "no such file"},
 		{[]string{base, notJSON}, exitUsage, "it has no results"},
 	} {
-		code, out, errOut := commandLine(t.Context(), newRoot(), append([]string{"compare", "--lang", "en"}, tt.args...)...)
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"compare", "--lang", "en"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(out+errOut, tt.want) {
 			t.Errorf("shop compare %q: exit %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, out, errOut)
 		}
 	}
 	html := filepath.Join(t.TempDir(), "d.html")
-	code, out, _ := commandLine(t.Context(), newRoot(), "compare", base, slower, "-o", "json", "--html", html)
+	code, out, _ := commandLine(t.Context(), newRoot("en"), "compare", base, slower, "-o", "json", "--html", html)
 	var r delta.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Rows[0].Figures[0].Outcome != delta.Worse || !r.Rows[0].Figures[0].Difference.Covers(-0.2) {
 		t.Errorf("JSON: exit %d, %v\n%s", code, err, out)

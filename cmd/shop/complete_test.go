@@ -26,7 +26,7 @@ func TestCompletions(t *testing.T) {
 		"loadtest --mode lua-lock,lua-lo": {},
 	} {
 		words := strings.Split(args, " ")
-		_, out, _ := commandLine(t.Context(), newRoot(), append([]string{"__complete"}, words...)...)
+		_, out, _ := commandLine(t.Context(), newRoot("en"), append([]string{"__complete"}, words...)...)
 		lines := strings.Split(out, "\n")
 		for _, w := range want {
 			if !slices.Contains(lines, w) {
@@ -42,7 +42,7 @@ func TestCompletions(t *testing.T) {
 // Every command that users see stands in a section of the help.
 func TestCommandsAreGrouped(t *testing.T) {
 	t.Parallel()
-	for _, cmd := range newRoot().Commands() {
+	for _, cmd := range newRoot("en").Commands() {
 		if !cmd.Hidden && cmd.GroupID == "" {
 			t.Errorf("shop %s is in no group", cmd.Name())
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
@@ -65,7 +65,7 @@ type config struct {
 	ConsulDelay   time.Duration `env:"SHOP_CONSUL_LOCK_DELAY" envDefault:"5s" help:"Consul's lock-delay: how long a key of the mode consul stays locked after its session has ended, at most 60s; below a third of the session's TTL a rival may get the key before the old holder is told" zh:"会话失效后 consul 模式的 key 继续锁住多久（即 lock-delay），最多 60s；小于会话 TTL 的三分之一时，原持有者可能还没得到通知，别人就进来了"`
 
 	KafkaSession   time.Duration `env:"SHOP_KAFKA_SESSION" envDefault:"6s" help:"how long a consumer of the mode kafka may be silent before it counts as dead; brokers accept 6s to 30m by default" zh:"kafka 模式的消费者沉默多久即视为已死；broker 默认允许 6s 到 30m"`
-	KafkaHeartbeat time.Duration `env:"SHOP_KAFKA_HEARTBEAT" envDefault:"1s" help:"time between two heartbeats of such a consumer; less than SHOP_KAFKA_SESSION" zh:"该消费者的心跳间隔，须小于会话时长"`
+	KafkaHeartbeat time.Duration `env:"SHOP_KAFKA_HEARTBEAT" envDefault:"1s" help:"time between two heartbeats of such a consumer; less than SHOP_KAFKA_SESSION" zh:"该消费者的心跳间隔，须小于 SHOP_KAFKA_SESSION"`
 	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long the consumer group waits for a member during a rebalance" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
 
 	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept; a key repeated later deducts again; 0: forever" zh:"Idempotency-Key 的首次应答至少保留多久；之后重复该键会再次扣减；0 表示永久保留"`
@@ -147,7 +147,7 @@ func readConfig(given givenSettings) (config, error) {
 	for i, err := range all.Errors {
 		errs[i] = c.unreadable(err, environment)
 	}
-	return c, usage("%v", errors.Join(errs...))
+	return c, misuse(errors.Join(errs...))
 }
 
 // defaults are the settings that no flag and no variable gives.
@@ -165,33 +165,33 @@ func (c config) unreadable(err error, environment map[string]string) error {
 	}
 	field, _ := reflect.TypeFor[config]().FieldByName(e.Name)
 	name := field.Tag.Get("env")
-	return fmt.Errorf("%s is %q, want %s", c.name(name), environment[name], wanted(e.Type.String(), e.Err))
+	return both("%s is %q, want %s", "%s 为 %q，应为%s").Errorf(c.name(name), environment[name], wanted(e.Type.String(), e.Err))
 }
 
 // wanted describes a valid value of a type. kind is the type's name in Go or among the flags; err is the error of parsing.
-func wanted(kind string, err error) string {
+func wanted(kind string, err error) api.Text {
 	if errors.Is(err, strconv.ErrRange) {
-		return "a number that fits into 64 bits"
+		return both("a number that fits into 64 bits", "64 位以内的数")
 	}
 	switch kind {
 	case "time.Duration", "duration":
-		return "a duration with its unit, such as 10s or 500ms"
+		return both("a duration with its unit, such as 10s or 500ms", "带单位的时长，如 10s 或 500ms")
 	case "int", "int64", "uint64":
-		return "a whole number"
+		return both("a whole number", "整数")
 	case "float64":
-		return "a number"
+		return both("a number", "数字")
 	case "bool":
-		return "true or false"
+		return both("true or false", " true 或 false")
 	case "intSlice":
-		return "whole numbers, separated by commas"
+		return both("whole numbers, separated by commas", "逗号分隔的整数")
 	case "slog.Level":
-		return "debug, info, warn or error"
+		return both("debug, info, warn or error", " debug、info、warn 或 error")
 	case "main.hostNames":
-		return "host names without a port, separated by commas, or *"
+		return both("host names without a port, separated by commas, or *", "不带端口的主机名，逗号分隔，或 *")
 	case "main.logFormat":
-		return "text or json"
+		return both("text or json", " text 或 json")
 	}
-	return `JSON, such as {"etcd":"start one"}`
+	return both(`JSON, such as {"etcd":"start one"}`, ` JSON，如 {"etcd":"start one"}`)
 }
 
 // name is how the user gave a setting: by its flag, else by its variable, which is also the name of one that was not given.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"time"
 )
@@ -11,21 +10,21 @@ import (
 func (c config) validate() error {
 	var errs []error
 	if c.Redis == "" && c.SQL == "" {
-		errs = append(errs, errors.New("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)"))
+		errs = append(errs, both("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)", "没有后端：请设置 SHOP_REDIS 或 SHOP_SQL（或运行 'shop up'，一次起好所有服务）").Errorf())
 	}
 	if !listenable(c.Listen) {
-		errs = append(errs, fmt.Errorf("%s is %q, want host:port, such as 127.0.0.1:8080 or :8080", c.name("SHOP_LISTEN"), c.Listen))
+		errs = append(errs, both("%s is %q, want host:port, such as 127.0.0.1:8080 or :8080", "%s 为 %q，应为 主机:端口，如 127.0.0.1:8080 或 :8080").Errorf(c.name("SHOP_LISTEN"), c.Listen))
 	}
 	if c.Conns < 1 {
-		errs = append(errs, fmt.Errorf("%s is %d, want at least 1", c.name("SHOP_CONNS"), c.Conns))
+		errs = append(errs, both("%s is %d, want at least 1", "%s 为 %d，应至少为 1").Errorf(c.name("SHOP_CONNS"), c.Conns))
 	}
 	if c.LockReplicas < 0 {
-		errs = append(errs, fmt.Errorf("%s is %d, want at least 0", c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas))
+		errs = append(errs, both("%s is %d, want at least 0", "%s 为 %d，应至少为 0").Errorf(c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas))
 	}
 	errs = append(errs, c.validateTimes()...)
 	errs = append(errs, c.validateRetention()...)
 	if err := errors.Join(errs...); err != nil {
-		return usage("%v", err)
+		return misuse(err)
 	}
 	return nil
 }
@@ -64,19 +63,19 @@ func (c config) validateTimes() (errs []error) {
 	} {
 		switch {
 		case x.value < x.least:
-			errs = append(errs, fmt.Errorf("%s is %s, want at least %s", c.name(x.name), x.value, x.least))
+			errs = append(errs, both("%s is %s, want at least %s", "%s 为 %s，应至少为 %s").Errorf(c.name(x.name), x.value, x.least))
 		case x.value > x.most:
-			errs = append(errs, fmt.Errorf("%s is %s, want at most %s", c.name(x.name), x.value, x.most))
+			errs = append(errs, both("%s is %s, want at most %s", "%s 为 %s，应至多为 %s").Errorf(c.name(x.name), x.value, x.most))
 		}
 	}
 	if c.RedlockGuard != 0 && (c.RedlockGuard < c.LockTTL || c.RedlockGuard > mostTime) {
-		errs = append(errs, fmt.Errorf("%s is %s, want 0, or %s (%s) to %s", c.name("SHOP_REDLOCK_GUARD"), c.RedlockGuard, c.name("SHOP_LOCK_TTL"), c.LockTTL, mostTime))
+		errs = append(errs, both("%s is %s, want 0, or %s (%s) to %s", "%s 为 %s，应为 0，或在 %s（%s）与 %s 之间").Errorf(c.name("SHOP_REDLOCK_GUARD"), c.RedlockGuard, c.name("SHOP_LOCK_TTL"), c.LockTTL, mostTime))
 	}
 	if c.HealthEvery != noProbes && (c.HealthEvery < time.Millisecond || c.HealthEvery > mostTime) {
-		errs = append(errs, fmt.Errorf("%s is %s, want 0, or 1ms to %s", c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime))
+		errs = append(errs, both("%s is %s, want 0, or 1ms to %s", "%s 为 %s，应为 0，或在 1ms 与 %s 之间").Errorf(c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime))
 	}
 	if c.KafkaHeartbeat >= c.KafkaSession {
-		errs = append(errs, fmt.Errorf("%s is %s, want less than %s, %s", c.name("SHOP_KAFKA_HEARTBEAT"), c.KafkaHeartbeat, c.name("SHOP_KAFKA_SESSION"), c.KafkaSession))
+		errs = append(errs, both("%s is %s, want less than %s, %s", "%s 为 %s，应小于 %s，即 %s").Errorf(c.name("SHOP_KAFKA_HEARTBEAT"), c.KafkaHeartbeat, c.name("SHOP_KAFKA_SESSION"), c.KafkaSession))
 	}
 	return errs
 }
@@ -88,11 +87,11 @@ func (c config) validateRetention() (errs []error) {
 		value time.Duration
 	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_KEEP_ORDERS", c.KeepOrders}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
 		if x.value < 0 || x.value > 0 && x.value < time.Millisecond {
-			errs = append(errs, fmt.Errorf("%s is %s, want 0 or at least 1ms", c.name(x.name), x.value))
+			errs = append(errs, both("%s is %s, want 0 or at least 1ms", "%s 为 %s，应为 0 或至少 1ms").Errorf(c.name(x.name), x.value))
 		}
 	}
 	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
-		errs = append(errs, fmt.Errorf("%s is %s and %s is %s, want orders kept at least as long as keys (0 = forever)",
+		errs = append(errs, both("%s is %s and %s is %s, want orders kept at least as long as keys (0 = forever)", "%s 为 %s，%s 为 %s：订单的保留时间不得短于幂等键（0 表示永久）").Errorf(
 			c.name("SHOP_KEEP_ORDERS"), c.KeepOrders, c.name("SHOP_KEEP_KEYS"), c.KeepKeys))
 	}
 	return errs

@@ -51,7 +51,7 @@ func TestSettingsPrecedence(t *testing.T) {
 			read := func(args ...string) string {
 				given := givenSettings{}
 				set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-				given.add(set)
+				given.add(set, "en")
 				if err := set.Parse(args); err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +105,7 @@ func TestSettingsAreNamedAsGiven(t *testing.T) {
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			t.Setenv(tt.variable, tt.value)
-			code, _, errOut := commandLine(t.Context(), newRoot(), append([]string{"serve", "--redis", "redis://127.0.0.1:1"}, tt.args...)...)
+			code, _, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"serve", "--redis", "redis://127.0.0.1:1"}, tt.args...)...)
 			if code != exitUsage || !strings.Contains(errOut, tt.want) {
 				t.Errorf("exit %d, %q; want %d and %q", code, errOut, exitUsage, tt.want)
 			}

@@ -164,7 +164,7 @@ func TestConsoleRefuses(t *testing.T) {
 		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1/x"}, "want http://host:port"},
 	} {
 		t.Setenv(envToken, c.token)
-		if code, _, said := commandLine(t.Context(), newConsoleCommand(), c.args...); code != exitUsage || !strings.Contains(said, c.want) {
+		if code, _, said := commandLine(t.Context(), newConsoleCommand("en"), c.args...); code != exitUsage || !strings.Contains(said, c.want) {
 			t.Errorf("shop console %q with the token %q: exit %d, %s; want %d and %q", c.args, c.token, code, said, exitUsage, c.want)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func TestDemoGivenURL(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{})
 	file := filepath.Join(t.TempDir(), "out", "demo.json")
-	code, out, errOut := commandLine(t.Context(), newDemo(), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "noop,unsafe,lua-lock",
+	code, out, errOut := commandLine(t.Context(), newDemo("en"), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "noop,unsafe,lua-lock",
 		"--vus", "4", "--stock", "20", "--out", file)
 	if code != exitOK {
 		t.Errorf("exit code %d, want %d\n%s%s", code, exitOK, out, errOut)
@@ -43,7 +43,7 @@ func TestDemoGivenURL(t *testing.T) {
 
 func TestDemoJSONOnly(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{})
-	code, out, errOut := commandLine(t.Context(), newDemo(), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "proud",
+	code, out, errOut := commandLine(t.Context(), newDemo("en"), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "proud",
 		"--vus", "4", "--requests", "60", "--stock", "20", "-o", "json", "--quiet")
 	var c loadtest.Comparison
 	if err := json.Unmarshal([]byte(out), &c); err != nil {
@@ -62,10 +62,10 @@ func TestDemoInsists(t *testing.T) {
 		args  []string
 		tries int
 	}{
-		{newDemo(), []string{"-o", "json", "--replicas", "1"}, 5},
-		{newLoadtest(), []string{"-o", "json"}, 0},
-		{newLoadtest(), []string{"-o", "json", "--plan", "five"}, 20},
-		{newLoadtest(), []string{"-o", "json", "--plan", "five", "--insist", "1"}, 2},
+		{newDemo("en"), []string{"-o", "json", "--replicas", "1"}, 5},
+		{newLoadtest("en"), []string{"-o", "json"}, 0},
+		{newLoadtest("en"), []string{"-o", "json", "--plan", "five"}, 20},
+		{newLoadtest("en"), []string{"-o", "json", "--plan", "five", "--insist", "1"}, 2},
 	} {
 		code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode", "unsafe,lua-lock",
 			"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)
@@ -86,7 +86,7 @@ func TestDemoUsage(t *testing.T) {
 		"want 1 to 32":            {"--replicas", "0"},
 		"each is a process":       {"--replicas", "1000"},
 		"en or zh":                {"--lang", "fr"},
-		"none of the others can":  {"--url", "http://localhost:1", "--redis", "redis://localhost"},
+		"exclude each other":      {"--url", "http://localhost:1", "--redis", "redis://localhost"},
 		"--stock must not be neg": {"--stock", "-1"},
 		"--stock 0: want more":    {"--stock", "0"},
 		"--vus 0: want more":      {"--vus", "0"},
@@ -95,7 +95,7 @@ func TestDemoUsage(t *testing.T) {
 		`unknown mode "zz*"`:      {"--mode", "zz*"},
 	}
 	for want, args := range tests {
-		code, _, errOut := commandLine(t.Context(), newDemo(), args...)
+		code, _, errOut := commandLine(t.Context(), newDemo("en"), args...)
 		if code != exitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("demo %v: exit code %d, %q; want %d, %q", args, code, errOut, exitUsage, want)
 		}
@@ -112,7 +112,7 @@ func TestDemoAll(t *testing.T) {
 		},
 	}
 	for want, args := range tests {
-		code, out, errOut := commandLine(t.Context(), newDemo(), append(args, "--strict", "--out", "")...)
+		code, out, errOut := commandLine(t.Context(), newDemo("en"), append(args, "--strict", "--out", "")...)
 		if code != exitFailed || !strings.Contains(errOut, want) {
 			t.Errorf("demo --strict %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, exitFailed, want, out)
 		}

@@ -39,7 +39,7 @@ func TestExitCodes(t *testing.T) {
 					args[i] = fakeToken
 				}
 			}
-			if got, out, errOut := commandLine(t.Context(), newRoot(), args...); got != code {
+			if got, out, errOut := commandLine(t.Context(), newRoot("en"), args...); got != code {
 				t.Errorf("shop %s: exit %d, want %d\n%.500s%s", line, got, code, out, errOut)
 			}
 		}
@@ -51,7 +51,7 @@ func TestExitHelp(t *testing.T) {
 	t.Parallel()
 	known := map[int]bool{}
 	for _, x := range exitCodes {
-		if known[x.code] || x.means == "" {
+		if known[x.code] || x.means.En == "" || x.means.Zh == "" {
 			t.Errorf("exit code %d is listed twice, or without a meaning", x.code)
 		}
 		known[x.code] = true
@@ -62,9 +62,9 @@ func TestExitHelp(t *testing.T) {
 		}
 	}
 	named := regexp.MustCompile(`exits? (?:with|code) (\d+)`)
-	for _, cmd := range newRoot().Commands() {
-		_, out, _ := commandLine(t.Context(), newRoot(), cmd.Name(), "--help")
-		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+exitHelp()) {
+	for _, cmd := range newRoot("en").Commands() {
+		_, out, _ := commandLine(t.Context(), newRoot("en"), cmd.Name(), "--help")
+		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+exitHelp("en")) {
 			t.Errorf("shop %s --help does not list the exit codes:\n%s", cmd.Name(), out)
 		}
 		for _, m := range named.FindAllStringSubmatch(cmd.Long, -1) {

@@ -3,17 +3,16 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/localstack"
-	"lastitem/internal/stock"
-	"lastitem/loadtest/client"
-	"lastitem/loadtest/plan"
-	"lastitem/loadtest/words"
+	"lastitem/internal/api"
+	"lastitem/internal/columns"
 )
 
 // annotation of a flag: the section of its command's help.
@@ -34,8 +33,128 @@ func section(set *pflag.FlagSet, title string, declare func()) {
 	})
 }
 
+// helper writes the help of the commands: in a language, and for a terminal of so many columns.
+type helper struct {
+	lang string
+	wide int
+}
+
+// The help is at most so wide where the terminal is wider or none, and at least so wide where a terminal is narrower.
+const (
+	widestHelp    = 100
+	narrowestHelp = 60
+)
+
+// helperFor returns a helper for w.
+func helperFor(w io.Writer, lang string) helper {
+	_, wide := terminal(w)
+	if wide == 0 {
+		wide = widestHelp
+	}
+	return helper{lang, min(max(wide, narrowestHelp), widestHelp)}
+}
+
+// setHelp makes a command and those below it print their help by a helper.
+func setHelp(root *cobra.Command, lang string) {
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		h := helperFor(c.OutOrStdout(), lang)
+		long := c.Long
+		if long == "" {
+			long = c.Short
+		}
+		_, _ = io.WriteString(c.OutOrStdout(), h.paragraphs(long)+"\n\n"+h.usage(c))
+	})
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		_, err := io.WriteString(c.OutOrStderr(), helperFor(c.OutOrStderr(), lang).usage(c))
+		return err
+	})
+}
+
+// tableRow matches a line of a text that has a name and a text beside it.
+var tableRow = regexp.MustCompile(`^( +\S+ {2,})(.*)$`)
+
+// paragraphs breaks the lines of a text anew. A line that begins with a blank stays as it is, unless it is too long.
+func (h helper) paragraphs(text string) string {
+	var lines []string
+	paragraph := ""
+	end := func() {
+		lines = append(lines, columns.Wrap(paragraph, h.wide)...)
+		paragraph = ""
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		switch {
+		case line == "" || strings.HasPrefix(line, " "):
+			end()
+			if m := tableRow.FindStringSubmatch(line); m != nil && columns.Width(line) > h.wide {
+				line = h.hanging(m[1], m[2])
+			}
+			lines = append(lines, strings.TrimRight(line, " "))
+		case paragraph == "":
+			paragraph = line
+		default:
+			paragraph += joint(paragraph, line) + line
+		}
+	}
+	end()
+	return strings.Join(lines, "\n")
+}
+
+// joint is what joins two lines of a paragraph: a blank, but none between two Chinese characters, nor after Chinese punctuation.
+func joint(before, after string) string {
+	last, _ := utf8.DecodeLastRuneInString(before)
+	first, _ := utf8.DecodeRuneInString(after)
+	if columns.Width(string(last)) == 2 && (columns.Width(string(first)) == 2 || unicode.IsPunct(last)) {
+		return ""
+	}
+	return " "
+}
+
+// usage is the usage of a command: cobra's, with the flags in sections, and with the exit codes.
+func (h helper) usage(c *cobra.Command) string {
+	say := func(t api.Text) string { return t.In(h.lang) }
+	var b strings.Builder
+	b.WriteString(say(both("Usage:", "用法：")))
+	if c.Runnable() {
+		b.WriteString("\n  " + strings.ReplaceAll(c.UseLine(), "[flags]", say(both("[flags]", "[选项]"))))
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n  " + c.CommandPath() + say(both(" COMMAND", " 命令")))
+	}
+	if c.HasExample() {
+		b.WriteString("\n\n" + say(both("Examples:", "示例：")) + "\n" + c.Example)
+	}
+	for _, g := range c.Groups() {
+		h.commands(&b, c, g)
+	}
+	if c.HasAvailableLocalFlags() {
+		b.WriteString("\n\n" + h.flagSections(c.LocalFlags()))
+	}
+	b.WriteString("\n\n" + say(both("Exit codes:", "退出码：")) + "\n" + exitHelp(h.lang))
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, say(both("\n'%s COMMAND --help' says more about a command.\n", "\n某个命令的详细说明：'%s 命令 --help'。\n")), c.CommandPath())
+	}
+	return b.String()
+}
+
+// commands lists the subcommands of a group.
+func (h helper) commands(b *strings.Builder, c *cobra.Command, g *cobra.Group) {
+	title := "\n\n" + g.Title
+	for _, sub := range c.Commands() {
+		if sub.GroupID == g.ID && sub.IsAvailableCommand() {
+			b.WriteString(title + "\n" + h.hanging(fmt.Sprintf("  %-*s ", sub.NamePadding(), sub.Name()), sub.Short))
+			title = ""
+		}
+	}
+}
+
+// hanging writes a text beside its name; the lines after the first begin below the text's beginning.
+func (h helper) hanging(name, text string) string {
+	lines := columns.Wrap(text, max(h.wide-columns.Width(name), narrowestHelp/2))
+	return name + strings.Join(lines, "\n"+strings.Repeat(" ", columns.Width(name)))
+}
+
 // flagSections renders the flags of a command, a section each; those that have none are the last.
-func flagSections(set *pflag.FlagSet) string {
+func (h helper) flagSections(set *pflag.FlagSet) string {
 	var titles []string
 	sections := map[string]*pflag.FlagSet{}
 	set.VisitAll(func(f *pflag.Flag) {
@@ -57,108 +176,74 @@ func flagSections(set *pflag.FlagSet) string {
 	})
 	var b strings.Builder
 	for _, title := range titles {
-		b.WriteString(title + ":\n" + sections[title].FlagUsages() + "\n")
+		b.WriteString(title + both(":", "：").In(h.lang) + "\n" + h.flags(sections[title]) + "\n")
 	}
 	if rest := sections[""]; rest != nil {
-		b.WriteString("Flags:\n" + rest.FlagUsages())
+		b.WriteString(both("Flags:", "选项：").In(h.lang) + "\n" + h.flags(rest))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// writeUsage is the usage of a command: cobra's, with the flags in sections, and with the exit codes.
-func writeUsage(c *cobra.Command) error {
+// usualValue matches what pflag writes behind the text of a flag that has a default.
+var usualValue = regexp.MustCompile(` \(default (.*)\)$`)
+
+// flags renders flags, a line or more each.
+func (h helper) flags(set *pflag.FlagSet) string {
+	lines := strings.Split(strings.TrimRight(set.FlagUsages(), "\n"), "\n")
 	var b strings.Builder
-	b.WriteString("Usage:")
-	if c.Runnable() {
-		b.WriteString("\n  " + c.UseLine())
-	}
-	if c.HasAvailableSubCommands() {
-		b.WriteString("\n  " + c.CommandPath() + " COMMAND")
-	}
-	if c.HasExample() {
-		b.WriteString("\n\nExamples:\n" + c.Example)
-	}
-	for _, g := range append(c.Groups(), &cobra.Group{Title: "More:"}) {
-		writeCommands(&b, c, g)
-	}
-	if c.HasAvailableLocalFlags() {
-		b.WriteString("\n\n" + flagSections(c.LocalFlags()))
-	}
-	b.WriteString("\n\nExit codes:\n" + exitHelp())
-	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n'%s COMMAND --help' says more about a command.\n", c.CommandPath())
-	}
-	_, err := io.WriteString(c.OutOrStderr(), b.String())
-	return err
+	i := 0
+	set.VisitAll(func(f *pflag.Flag) { // in the order of the lines
+		_, text := pflag.UnquoteUsage(f)
+		at := strings.Index(lines[i], text)
+		name, text := lines[i][:at], lines[i][at:]
+		if h.lang == "zh" {
+			text = usualValue.ReplaceAllString(text, "（默认 $1）")
+		}
+		b.WriteString(h.hanging(name, text) + "\n")
+		i++
+	})
+	return b.String()
 }
 
-// writeCommands lists the subcommands of a group.
-func writeCommands(b *strings.Builder, c *cobra.Command, g *cobra.Group) {
-	title := "\n\n" + g.Title
-	for _, sub := range c.Commands() {
-		if sub.GroupID == g.ID && sub.IsAvailableCommand() {
-			fmt.Fprintf(b, "%s\n  %-*s %s", title, sub.NamePadding(), sub.Name(), sub.Short)
-			title = ""
-		}
-	}
-}
-
-// completions has the values of a flag by its name, for every command that has the flag.
-var completions = map[string]func() []string{
-	"mode":  modeNames,
-	"store": func() []string { return []string{string(stock.Redis), string(stock.SQL), string(stock.Etcd)} },
-	"fault": faultNames,
-	"plan": func() (names []string) {
-		for _, p := range plan.All {
-			names = append(names, p.Name)
-		}
-		return names
-	},
-	"engine":  func() []string { return client.EngineNames },
-	"backend": func() []string { return []string{localstack.Auto, localstack.Embedded, localstack.Local} },
-	"lang":    func() []string { return words.Languages },
-}
-
-func modeNames() (names []string) {
-	for _, m := range stock.Modes() {
-		names = append(names, m.Name)
-	}
-	return names
-}
-
-// complete makes the shell complete the values of flags, some of which take several, comma-separated, and the names of modes where a
-// command takes one as its argument.
-func complete(cmd *cobra.Command) {
-	for name, values := range completions {
-		if cmd.Flags().Lookup(name) == nil || cmd.Hidden {
-			continue
-		}
-		err := cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return inList(values(), typed), cobra.ShellCompDirectiveNoFileComp
-		})
-		if err != nil { // the flag is there, and registered once
-			panic(err)
-		}
-	}
-	if cmd.Name() == "modes" || cmd.Name() == "trace" {
-		cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
+// newHelp is cobra's command help, but an unknown command is an error.
+func newHelp(lang, group string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		GroupID: group,
+		Short:   both("Print the help of a command", "打印某个命令的帮助").In(lang),
+		Args:    arguments(0, 1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			for _, sub := range cmd.Root().Commands() {
+				if sub.IsAvailableCommand() && len(args) == 0 {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
 			}
-			return modeNames(), cobra.ShellCompDirectiveNoFileComp
-		}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			return about.Help()
+		},
 	}
 }
 
-// inList returns the values that the typed comma-separated list does not have yet, each after what is typed already.
-func inList(values []string, typed string) []string {
-	before := typed[:strings.LastIndex(typed, ",")+1]
-	has := strings.Split(before, ",")
-	var all []string
-	for _, v := range values {
-		if !slices.Contains(has, v) {
-			all = append(all, before+v)
-		}
+// addHelpFlags declares --help of a command and those below it, and --version of the first.
+func addHelpFlags(root *cobra.Command, lang string) {
+	root.Flags().BoolP("version", "v", false, both("print the version", "打印版本").In(lang))
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.Flags().BoolP("help", "h", false, both("print this help", "打印本帮助").In(lang))
 	}
-	return all
 }
+
+// The texts of flags that several commands have.
+var (
+	modeHelp    = both("modes: names, globs like 'set*', joined by commas, or all", "模式：名称，或 'set*' 这样的通配符，逗号分隔；all 表示全部")
+	backendHelp = both("auto, embedded or local (real servers only)", "auto（有真实服务器就用，否则内嵌）、embedded（内嵌）或 local（只用真实服务器）")
+	tokenHelp   = both("admin token (default $"+envToken+")", "管理员令牌（默认 $"+envToken+"）")
+	urlHelp     = both("address of the service, or of the balancer before it", "服务的地址，或它前面的负载均衡的地址")
+	quietHelp   = both("no progress", "不显示进度")
+	noColorHelp = both("no colour, as with NO_COLOR", "不用颜色，同 NO_COLOR")
+)

@@ -87,7 +87,7 @@ func newBalance() *cobra.Command {
 		Args:   arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			if len(targets) == 0 {
-				return usage("--to names no replica")
+				return usage(both("--to names no replica", "--to 里没有副本"))
 			}
 			l, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -139,7 +139,7 @@ func newProbe() *cobra.Command {
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, args[0], nil)
 			if err != nil {
-				return usage("%v", err)
+				return misuse(err)
 			}
 			resp, err := (&http.Client{Timeout: 3 * time.Second}).Do(req)
 			if err != nil {
@@ -147,7 +147,7 @@ func newProbe() *cobra.Command {
 			}
 			defer func() { _ = resp.Body.Close() }()
 			if resp.StatusCode != http.StatusOK {
-				return fmt.Errorf("%s answers %s", args[0], resp.Status)
+				return both("%s answers %s", "%s 返回 %s").Errorf(args[0], resp.Status)
 			}
 			return nil
 		}),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/faultlab"
+	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 )
 
@@ -18,11 +18,11 @@ import (
 func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	text, err := os.ReadFile(f.replay)
 	if err != nil {
-		return usage("--replay: %v", err)
+		return usage(both("--replay: %w", "--replay：%w"), err)
 	}
 	told, err := storyOf(text)
 	if err != nil {
-		return usage("--replay %s: %v", f.replay, err)
+		return usage(both("--replay %s: %w", "--replay %s：%w"), f.replay, err)
 	}
 	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
 		if o.Serve, err = equip(told.Serve); err != nil {
@@ -51,7 +51,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %d/%d\n", told.Worst.Schedule, told.Worst.Outcome, same, len(played))
 	if same < len(played) {
-		return &exitError{code: exitFailed, err: errors.New("the replay did not always show what the story tells")}
+		return &exitError{code: exitFailed, err: both("the replay did not always show what the story tells", "重放的结果并非每次都与故事一致").Errorf()}
 	}
 	return nil
 }
@@ -59,14 +59,14 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 // storyOf reads a file for --replay and checks that its schedule can be played.
 func storyOf(text []byte) (told faultlab.Result, err error) {
 	if err := json.Unmarshal(text, &told); err != nil {
-		return told, fmt.Errorf("is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w", err)
+		return told, both("is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w", "不是 'shop lab --mode M --fault F -o json' 写出的 JSON：%w").Errorf(err)
 	}
 	if told.Worst == nil {
-		return told, errors.New("has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected")
+		return told, both("has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected", "\"worst\" 里没有调度：只选一个模式和一种故障时，'shop lab -o json' 才会写").Errorf()
 	}
 	s := told.Worst.Schedule
 	if told.Serve == nil && !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == s.Mode }) {
-		return told, fmt.Errorf("unknown mode %q", s.Mode)
+		return told, both("unknown mode %q", "没有模式 %q").Errorf(s.Mode)
 	}
 	return told, s.Check()
 }
@@ -104,4 +104,22 @@ func writeMatrixPages(dir string) error {
 		}
 	}
 	return nil
+}
+
+// labExtras are the services that the modes need and that are installed; nil modes are all.
+func labExtras(modes []string, log func(string, ...any)) []string {
+	var extras []string
+	for _, name := range []string{localstack.Redlock, localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {
+		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool {
+			return slices.Contains(m.Needs, stock.Backend(name)) && (modes == nil || slices.Contains(modes, m.Name))
+		}) {
+			continue
+		}
+		if _, err := localstack.Find(name); err != nil {
+			log("%s: its modes are left out: %v", name, err)
+			continue
+		}
+		extras = append(extras, name)
+	}
+	return extras
 }

@@ -26,10 +26,10 @@ type randomFlags struct {
 }
 
 // add declares the flags.
-func (f *randomFlags) add(set *pflag.FlagSet) {
-	set.BoolVar(&f.random, "random", false, "play random schedules of the cells that must be exact")
-	set.Uint64Var(&f.seed, "seed", 0, "with --random: seed of the draw; the same seed draws the same schedules (default: a new seed, which is printed)")
-	set.DurationVar(&f.length, "for", 10*time.Minute, "with --random: for how long")
+func (f *randomFlags) add(set *pflag.FlagSet, lang string) {
+	set.BoolVar(&f.random, "random", false, both("play random schedules of the cells that must be exact", "在必须精确的格子里随机抽调度来跑").In(lang))
+	set.Uint64Var(&f.seed, "seed", 0, both("with --random: seed of the draw; the same seed draws the same schedules (default: a new seed, which is printed)", "配合 --random：抽取的种子，种子相同则抽到的调度相同（默认每次新取，并打印出来）").In(lang))
+	set.DurationVar(&f.length, "for", 10*time.Minute, both("with --random: for how long", "配合 --random：跑多久").In(lang))
 }
 
 // check refuses --seed and --for without --random, and a duration that is not positive.
@@ -37,9 +37,9 @@ func (f *randomFlags) check(cmd *cobra.Command) error {
 	set := cmd.Flags()
 	switch {
 	case !f.random && (set.Changed("seed") || set.Changed("for")):
-		return usage("--seed and --for need --random")
+		return usage(both("--seed and --for need --random", "--seed 和 --for 须与 --random 同用"))
 	case f.length <= 0:
-		return usage("--for %v: want more than 0", f.length)
+		return usage(both("--for %v: want more than 0", "--for %v：应大于 0"), f.length)
 	}
 	return nil
 }
@@ -98,9 +98,9 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	case err != nil:
 		return err
 	case len(d.Broken) > 0:
-		return &exitError{code: exitFailed, err: fmt.Errorf("%d of %d schedules broke what must be exact", len(d.Broken), d.Schedules)}
+		return &exitError{code: exitFailed, err: both("%d of %d schedules broke what must be exact", "%d 个调度打破了必须精确的格子（共 %d 个）").Errorf(len(d.Broken), d.Schedules)}
 	case d.Outcomes["."] == 0:
-		return &exitError{code: exitInconclusive, err: fmt.Errorf("none of %d schedules could be judged", d.Schedules)}
+		return &exitError{code: exitInconclusive, err: both("none of %d schedules could be judged", "%d 个调度没有一个能够判定").Errorf(d.Schedules)}
 	}
 	fmt.Fprintln(notes, text.right)
 	return nil

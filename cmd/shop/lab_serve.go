@@ -13,6 +13,7 @@ import (
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
 )
 
 // serveFlags describe somebody's own service for 'shop lab --serve'.
@@ -26,35 +27,37 @@ type serveFlags struct {
 // defaultServeLanes is smaller than for our own service: three replicas of an unknown service may be heavy.
 const defaultServeLanes = 3
 
-func (s *serveFlags) register(set *pflag.FlagSet) {
+func (s *serveFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
-	text := func(into *string, name, value, help string) { set.StringVar(into, name, value, help) }
-	several := func(into *[]string, name, help string) { set.StringArrayVar(into, name, nil, help+"; may be repeated") }
-	text(&f.Serve, "serve", "", "test your own service: the command that starts a replica, with {{port}} and {{redis}} or {{mysql}} in it (docs/lab-anybody.md)")
-	several(&f.Env, "env", "NAME=VALUE in the environment of the replicas, with the same placeholders")
-	text(&f.Ready, "ready", "", "path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer counts)")
-	text(&f.Request, "request", "", "what a client sends: METHOD PATH [BODY], with {{product}} and {{key}}")
-	several(&f.Headers, "header", "'Name: value' for every request to your service")
-	text(&f.KeyHeader, "key-header", "", "header for an idempotency key; the fault retry needs a key")
-	text(&s.ok, "ok", "200,201", "HTTP statuses that mean: sold")
-	text(&f.OK.Body, "ok-body", "", "regular expression that the body of a sold answer must match as well")
-	text(&s.refused, "refused", "409", "HTTP statuses that mean: sold out")
-	text(&f.Refused.Body, "refused-body", "", "the same for a sold-out answer")
-	text(&s.declined, "declined", "423,429,503", "HTTP statuses that mean: busy, nothing has happened; any other status means: unknown, the sale may have happened")
-	text(&f.Declined.Body, "declined-body", "", "the same for a busy answer")
-	text(&f.OrderID, "order-id", "", "JSON pointer of the order's id in the answer (default: order_id or orderId)")
-	several(&s.setup, "setup-sql", "SQL statement that creates the tables, or @FILE with several; run once")
-	several(&f.ResetSQL, "reset-sql", "SQL statement run before every schedule: sets the stock of {{product}} to {{stock}}, or deletes its orders")
-	several(&f.ResetRedis, "reset-redis", "Redis command run before every schedule for the same purpose; Redis is emptied first")
-	several(&f.ResetURL, "reset-url", "request to your service for the same purpose: METHOD PATH [BODY]")
-	set.BoolVar(&f.KeepRedis, "keep-redis", false, "do not empty Redis before every schedule")
-	text(&f.Stock.SQL, "stock-sql", "", "query that returns the remaining stock of {{product}}")
-	text(&f.Stock.Redis, "stock-redis", "", "Redis command that returns the remaining stock")
-	text(&f.Stock.URL, "stock-url", "", "path of your service that returns the remaining stock; after '#' a JSON pointer into the answer")
-	text(&f.Orders.SQL, "orders-sql", "", "query that returns the orders of {{product}}: order_id, and quantity and idempotency_key if there are such columns")
-	text(&f.Orders.Redis, "orders-redis", "", "Redis command that returns the orders: ids, or JSON objects with these fields")
-	text(&f.Orders.URL, "orders-url", "", "path of your service that returns the orders; after '#' a JSON pointer into the answer")
-	text(&s.lockTTL, "lock-ttl", "", "TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or {{ttl_s}} in --serve the lab sets it)")
+	text := func(into *string, name, value string, help api.Text) { set.StringVar(into, name, value, help.In(lang)) }
+	several := func(into *[]string, name string, help api.Text) {
+		set.StringArrayVar(into, name, nil, help.In(lang)+both("; may be repeated", "；可给多个").In(lang))
+	}
+	text(&f.Serve, "serve", "", both("test your own service: the command that starts a replica, with {{port}} and {{redis}} or {{mysql}} in it (docs/lab-anybody.md)", "检验你自己的服务：启动一个副本的命令，其中要有 {{port}}，以及 {{redis}} 或 {{mysql}}（见 docs/lab-anybody.zh.md）"))
+	several(&f.Env, "env", both("NAME=VALUE in the environment of the replicas, with the same placeholders", "副本的环境变量 NAME=VALUE，可用同样的占位符"))
+	text(&f.Ready, "ready", "", both("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer counts)", "副本就绪后返回 2xx 或 3xx 的路径（默认有任何 HTTP 应答即算就绪）"))
+	text(&f.Request, "request", "", both("what a client sends: METHOD PATH [BODY], with {{product}} and {{key}}", "客户端发送的请求：METHOD PATH [BODY]，可用 {{product}} 和 {{key}}"))
+	several(&f.Headers, "header", both("'Name: value' for every request to your service", "发往你的服务的每个请求都带的请求头 'Name: value'"))
+	text(&f.KeyHeader, "key-header", "", both("header for an idempotency key; the fault retry needs a key", "放幂等键的请求头；故障 retry 需要幂等键"))
+	text(&s.ok, "ok", "200,201", both("HTTP statuses that mean: sold", "表示“卖出”的 HTTP 状态码"))
+	text(&f.OK.Body, "ok-body", "", both("regular expression that the body of a sold answer must match as well", "卖出的应答，其正文还须匹配这个正则表达式"))
+	text(&s.refused, "refused", "409", both("HTTP statuses that mean: sold out", "表示“售罄”的 HTTP 状态码"))
+	text(&f.Refused.Body, "refused-body", "", both("the same for a sold-out answer", "对售罄应答的同样要求"))
+	text(&s.declined, "declined", "423,429,503", both("HTTP statuses that mean: busy, nothing has happened; any other status means: unknown, the sale may have happened", "表示“忙，什么都没发生”的 HTTP 状态码；其余状态码都表示未知：可能已经卖出"))
+	text(&f.Declined.Body, "declined-body", "", both("the same for a busy answer", "对忙应答的同样要求"))
+	text(&f.OrderID, "order-id", "", both("JSON pointer of the order's id in the answer (default: order_id or orderId)", "订单号在应答中的 JSON pointer（默认 order_id 或 orderId）"))
+	several(&s.setup, "setup-sql", both("SQL statement that creates the tables, or @FILE with several; run once", "建表的 SQL 语句，或含多条语句的 @FILE；只执行一次"))
+	several(&f.ResetSQL, "reset-sql", both("SQL statement run before every schedule: sets the stock of {{product}} to {{stock}}, or deletes its orders", "每个调度之前执行的 SQL 语句：把 {{product}} 的库存设为 {{stock}}，或删除它的订单"))
+	several(&f.ResetRedis, "reset-redis", both("Redis command run before every schedule for the same purpose; Redis is emptied first", "每个调度之前为同一目的执行的 Redis 命令；Redis 会先清空"))
+	several(&f.ResetURL, "reset-url", both("request to your service for the same purpose: METHOD PATH [BODY]", "为同一目的发给你的服务的请求：METHOD PATH [BODY]"))
+	set.BoolVar(&f.KeepRedis, "keep-redis", false, both("do not empty Redis before every schedule", "每个调度之前不清空 Redis").In(lang))
+	text(&f.Stock.SQL, "stock-sql", "", both("query that returns the remaining stock of {{product}}", "查询 {{product}} 剩余库存的 SQL"))
+	text(&f.Stock.Redis, "stock-redis", "", both("Redis command that returns the remaining stock", "返回剩余库存的 Redis 命令"))
+	text(&f.Stock.URL, "stock-url", "", both("path of your service that returns the remaining stock; after '#' a JSON pointer into the answer", "你的服务中返回剩余库存的路径；'#' 之后是应答中的 JSON pointer"))
+	text(&f.Orders.SQL, "orders-sql", "", both("query that returns the orders of {{product}}: order_id, and quantity and idempotency_key if there are such columns", "查询 {{product}} 的订单的 SQL：order_id，如果有这些列再加 quantity 和 idempotency_key"))
+	text(&f.Orders.Redis, "orders-redis", "", both("Redis command that returns the orders: ids, or JSON objects with these fields", "返回订单的 Redis 命令：订单号，或带上述字段的 JSON 对象"))
+	text(&f.Orders.URL, "orders-url", "", both("path of your service that returns the orders; after '#' a JSON pointer into the answer", "你的服务中返回订单的路径；'#' 之后是应答中的 JSON pointer"))
+	text(&s.lockTTL, "lock-ttl", "", both("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or {{ttl_s}} in --serve the lab sets it)", "你的服务的锁的 TTL（默认从 Redis 读出；--serve 里写了 {{ttl_ms}} 或 {{ttl_s}} 则由实验室设置）"))
 }
 
 // service checks the flags and returns the service that they describe; nil without --serve.
@@ -62,7 +65,7 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	if s.f.Serve == "" {
 		for _, name := range []string{"request", "reset-sql", "reset-redis", "reset-url", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis", "orders-url"} {
 			if cmd.Flags().Changed(name) {
-				return nil, usage("--%s needs --serve", name)
+				return nil, usage(both("--%s needs --serve", "--%s 须与 --serve 同用"), name)
 			}
 		}
 		return nil, nil //nolint:nilnil // there is nothing to serve, and that is no error
@@ -70,7 +73,7 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	f := s.f
 	for _, name := range []string{"mode", "store", "beyond", "update", "random"} {
 		if cmd.Flags().Changed(name) {
-			return nil, usage("--%s is about lastitem's own modes, --serve about your service", name)
+			return nil, usage(both("--%s is about lastitem's own modes, --serve about your service", "--%s 针对 lastitem 自己的模式，--serve 针对你的服务"), name)
 		}
 	}
 	var err error
@@ -79,19 +82,19 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 		into       *rig.Meaning
 	}{{"ok", s.ok, &f.OK}, {"refused", s.refused, &f.Refused}, {"declined", s.declined, &f.Declined}} {
 		if x.into.Statuses, err = statuses(x.text); err != nil {
-			return nil, usage("--%s %q: %v", x.name, x.text, err)
+			return nil, usage(both("--%s %q: %w", "--%s %q：%w"), x.name, x.text, err)
 		}
 	}
 	for _, text := range s.setup {
 		more, err := statements(text)
 		if err != nil {
-			return nil, usage("--setup-sql: %v", err)
+			return nil, usage(both("--setup-sql: %w", "--setup-sql：%w"), err)
 		}
 		f.SetupSQL = append(f.SetupSQL, more...)
 	}
 	if s.lockTTL != "" {
 		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL <= 0 || f.LockTTL > time.Minute {
-			return nil, usage("--lock-ttl %q: want 1ms to 1m", s.lockTTL)
+			return nil, usage(both("--lock-ttl %q: want 1ms to 1m", "--lock-ttl %q：应为 1ms 到 1m"), s.lockTTL)
 		}
 	}
 	return equip(&f)
@@ -100,7 +103,7 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 // equip checks the description of a service and sets its working directory, which a file of --replay does not hold.
 func equip(f *rig.Foreign) (*rig.Foreign, error) {
 	if err := f.Check(); err != nil {
-		return nil, usage("%v", err)
+		return nil, misuse(err)
 	}
 	var err error
 	if f.Dir, err = os.Getwd(); err != nil {
@@ -115,7 +118,7 @@ func statuses(text string) ([]int, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 100 || n > 599 {
-			return nil, fmt.Errorf("want HTTP statuses, comma-separated, as in 200,201")
+			return nil, both("want HTTP statuses, comma-separated, as in 200,201", "应为逗号分隔的 HTTP 状态码，如 200,201").Errorf()
 		}
 		all = append(all, n)
 	}
@@ -143,7 +146,7 @@ func statements(text string) ([]string, error) {
 // exploreServe tests a foreign service and reports; the error carries the exit code.
 func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
-		return usage("%v", err)
+		return misuse(err)
 	}
 	log := cmd.ErrOrStderr()
 	o.Progress = func(c faultlab.Cell) { _, _ = io.WriteString(log, c.ServeLine(f.lang)) }
@@ -161,9 +164,9 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		} else {
 			fmt.Fprintln(log, serveAgain[f.lang].unsaved)
 		}
-		return &exitError{code: exitFailed, err: fmt.Errorf("%d of %d faults break the service", n, len(res.Cells))}
+		return &exitError{code: exitFailed, err: both("%d of %d faults break the service", "%d 种故障打破了这个服务（共 %d 种）").Errorf(n, len(res.Cells))}
 	case !res.Exact():
-		return &exitError{code: exitInconclusive, err: fmt.Errorf("some schedules proved nothing: see above")}
+		return &exitError{code: exitInconclusive, err: both("some schedules proved nothing: see above", "有些调度什么都没证明，见上").Errorf()}
 	}
 	return nil
 }

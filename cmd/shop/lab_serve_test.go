@@ -105,7 +105,7 @@ func TestLabServeUsage(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, _, errOut := commandLine(t.Context(), newRoot(), tt.args...)
+			code, _, errOut := commandLine(t.Context(), newRoot("en"), tt.args...)
 			if code != exitUsage || !strings.Contains(errOut, tt.want) {
 				t.Errorf("exit %d, %q; want %d, %q", code, errOut, exitUsage, tt.want)
 			}

@@ -55,7 +55,7 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err := os.WriteFile(f.tell, text, 0o644); err != nil { //nolint:gosec // a file of the repository
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%d of %d witnesses have a story\n", len(all), len(matrix.Witnesses()))
+	fmt.Fprintf(cmd.OutOrStdout(), both("%d of %d witnesses have a story\n", "%d 个见证有故事（共 %d 个）\n").In(f.lang), len(all), len(matrix.Witnesses()))
 	return failed
 }
 

@@ -170,7 +170,7 @@ func TestLabUsage(t *testing.T) {
 		"no such store":  {[]string{"--mode", "sql-atomic", "--store", "redis"}, "sql-atomic keeps its count in sql, not in redis"},
 		"no such expiry": {[]string{"--expiry", "soon"}, "want awaited or forced"},
 		"not measured":   {[]string{"--expiry", "forced", "--all", "--update", "matrix.json"}, "--update and --expiry forced exclude each other"},
-		"as in the file": {[]string{"--expiry", "forced", "--replay", "story.json"}, "[expiry replay]"},
+		"as in the file": {[]string{"--expiry", "forced", "--replay", "story.json"}, "exclude each other: --expiry --replay"},
 		"no JSON":        {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
 		"no story":       {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
 		"unknown fault":  {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"none"}}}`)}, `unknown fault "none"`},
@@ -179,7 +179,7 @@ func TestLabUsage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, _, errOut := commandLine(t.Context(), newRoot(), append([]string{"lab"}, tt.args...)...)
+			code, _, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"lab"}, tt.args...)...)
 			if code != exitUsage || !strings.Contains(errOut, tt.want) {
 				t.Errorf("exit %d, %q; want %d, %q", code, errOut, exitUsage, tt.want)
 			}

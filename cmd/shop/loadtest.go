@@ -36,12 +36,12 @@ type loadtestFlags struct {
 	foreign loadtest.Foreign
 }
 
-func newLoadtest() *cobra.Command {
-	var f loadtestFlags
+func newLoadtest(lang string) *cobra.Command {
+	f := loadtestFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "loadtest",
-		Short: "Put load on one or several modes, and have the result judged",
-		Long: `Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
+		Short: both("Put load on one or several modes, and have the result judged", "压测一个或几个模式，并判定结果").In(lang),
+		Long: both(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
 stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
 
 With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each replica and each server
@@ -60,7 +60,21 @@ the runs, as in BROKEN O 27/30. If an open model drops more than 1% of its arriv
 run does not count: the verdict on the stock holds, and the exit code is 3.
 
 Named plans, which the other flags override:
-` + planList(),
+`,
+			`压测运行中的 lastitem，测出数据，并根据客户端的请求历史和服务端的账本判定库存扣得对不对。结果输出到 stdout；stderr 是终端时显示进度。
+
+加 --rtt 则改为压测一套私有环境，像 'shop demo' 那样为这次运行启动；每个副本和每个服务器之间有一个代理，每条消息延迟半个往返。
+
+闭环模型（--vus 加 --loops、--requests 或 --duration）：客户端收到上一个应答才发下一个请求。开环模型（--rate、--stages）：请求到点就发，不管应答有没有回来，等待时间从计划时刻算起。
+
+每次运行之前会重设库存，这会删除这些商品的订单，并且需要管理员令牌。
+
+加 --request 可以压测不是 lastitem 的服务：'{{product}}'、'{{quantity}}' 和 '{{key}}' 会被填好，判定依据是客户端的请求历史和前后的库存（--stock-url）。
+
+加 --repeat 时，声明精确要求每次运行都精确；声明会出错只要有一次出错。判定一栏给出次数，如 BROKEN O 27/30。开环模型丢弃的到达超过 1% 时，负载就不是计划中的负载，这次运行不作数：对库存的判定仍然成立，退出码为 3。
+
+命名的方案，其他选项可以覆盖其中的值：
+`).In(lang) + planList(lang),
 		Example: `  shop loadtest --url http://localhost:8080 --mode lua-lock --plan jmeter
   shop loadtest --mode 'set*,lua-lock' --vus 50 --requests 2000 --stock 1000 --repeat 6
   shop loadtest --mode lease-seq --rate 500 --duration 10s --stock 100000 --threshold 'p(99)<50ms' --threshold 'oversold==0'
@@ -80,46 +94,49 @@ Named plans, which the other flags override:
 func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SortFlags = false
-	section(set, "Target", func() { f.addTarget(set) })
-	f.plan.add(set)
-	section(set, "Output", func() { f.addOutput(cmd) })
-	section(set, "Foreign service, one that is not lastitem", func() { f.foreignFlags(set) })
+	section(set, both("Target", "目标").In(f.lang), func() { f.addTarget(set) })
+	f.plan.add(set, f.lang)
+	section(set, both("Output", "输出").In(f.lang), func() { f.addOutput(cmd) })
+	section(set, both("Foreign service, one that is not lastitem", "别人的服务（不是 lastitem）").In(f.lang), func() { f.foreignFlags(set) })
 	cmd.MarkFlagsMutuallyExclusive("request", "mode")
 }
 
 // addTarget declares where the load goes.
 func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
-	set.StringVar(&f.url, "url", "http://localhost:8080", "address of the service, or of the balancer before it")
-	set.StringVar(&f.mode, "mode", "", "modes: names, globs like 'set*', joined by commas, or all")
-	set.StringVar(&f.token, "token", "", "admin token (default $"+envToken+")")
-	set.IntVar(&f.replicas, "replicas", 0, "replicas behind the address; 0 is as many as answer, then none can be missing")
-	addRTT(set, &f.rtt, "; starts a private stack of --replicas replicas, or 3")
+	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(f.lang))
+	set.StringVar(&f.mode, "mode", "", modeHelp.In(f.lang))
+	set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
+	set.IntVar(&f.replicas, "replicas", 0, both("replicas behind the address; 0 is as many as answer, then none can be missing", "该地址后面有几个副本；0 表示有几个应答就算几个，此时看不出缺了谁").In(f.lang))
+	addRTT(set, f.lang, &f.rtt)
+	set.Lookup("rtt").Usage += both("; starts a private stack of --replicas replicas, or 3", "；为此另起一套私有环境，副本数取 --replicas，不给则为 3").In(f.lang)
 }
 
 // addOutput declares what is reported, and how.
 func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 	set := cmd.Flags()
-	f.output.add(cmd, comparisonForms...)
+	f.output.add(cmd, f.lang, comparisonForms...)
 	f.output.addBesides(cmd, formHTML, formMarkdown)
 	f.output.addOldForms(cmd, formJSON, formCSV, formBench)
 	f.output.addOldFile(cmd, "json-file")
 	set.StringArrayVar(&f.thresholds, "threshold", nil,
-		"bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
-			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted")
-	set.BoolVar(&f.details, "details", false, "text: print the full report of every run; if there is only one, it is always printed")
-	set.StringVar(&f.history, "history", "", "write every request as its client saw it to a file, as JSON lines")
+		both("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
+			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted",
+			"必须满足的阈值，可给多个。成功请求的 p(50|90|95|99|99.9)、avg、med、min、max；accepted/s、requests/s；"+
+				"oversold、leaked、lost_updates、unknown、busy、failed、dropped、accepted").In(f.lang))
+	set.BoolVar(&f.details, "details", false, both("text: print the full report of every run; if there is only one, it is always printed", "文本格式：打印每次运行的完整报告；只有一次时总会打印").In(f.lang))
+	set.StringVar(&f.history, "history", "", both("write every request as its client saw it to a file, as JSON lines", "把客户端看到的每个请求写入文件，每行一个 JSON").In(f.lang))
 	addLang(set, &f.lang)
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	set.BoolVar(&f.noColor, "no-color", false, "no colour, as with NO_COLOR")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(f.lang))
+	set.BoolVar(&f.noColor, "no-color", false, noColorHelp.In(f.lang))
 }
 
 // foreignFlags declares a service that is not lastitem.
 func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
-	set.StringVar(&f.foreign.Request, "request", "", `what to send it: 'METHOD /path body'`)
-	set.IntSliceVar(&f.foreign.OKStatus, "ok-status", nil, "its statuses that mean deducted (default 200)")
-	set.IntSliceVar(&f.foreign.RefusedStatus, "refused-status", nil, "its statuses that mean sold out (default 409)")
-	set.StringVar(&f.foreign.StockURL, "stock-url", "", "where it tells the stock of a product, by GET")
-	set.StringVar(&f.foreign.StockJSONPath, "stock-json-path", "", "where in that answer, as in data.items[0].stock")
+	set.StringVar(&f.foreign.Request, "request", "", both(`what to send it: 'METHOD /path body'`, `发什么给它：'METHOD /path body'`).In(f.lang))
+	set.IntSliceVar(&f.foreign.OKStatus, "ok-status", nil, both("its statuses that mean deducted (default 200)", "表示扣减成功的状态码（默认 200）").In(f.lang))
+	set.IntSliceVar(&f.foreign.RefusedStatus, "refused-status", nil, both("its statuses that mean sold out (default 409)", "表示售罄的状态码（默认 409）").In(f.lang))
+	set.StringVar(&f.foreign.StockURL, "stock-url", "", both("where it tells the stock of a product, by GET", "用 GET 查询商品库存的地址").In(f.lang))
+	set.StringVar(&f.foreign.StockJSONPath, "stock-json-path", "", both("where in that answer, as in data.items[0].stock", "库存在该应答中的位置，如 data.items[0].stock").In(f.lang))
 }
 
 // runLoadtest is the body of the command: what to compare, the comparison, its report.
@@ -159,7 +176,7 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 		return err
 	}
 	if len(c.Results)+len(c.Failed) == 0 && !c.Partial && len(c.Skipped) > 0 {
-		return usage("nothing to run: %s: %s", c.Skipped[0].Mode, c.Skipped[0].Why)
+		return usage(both("nothing to run: %s: %s", "没有可运行的：%s：%s"), c.Skipped[0].Mode, c.Skipped[0].Why)
 	}
 	c.Check(thresholds)
 	c.Command = again("loadtest", f.plan.set)
@@ -175,22 +192,19 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 
 // check refuses what is wrong on its face, before anything is sent.
 func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
-	if err := checkLang(f.lang); err != nil {
-		return nil, err
-	}
 	switch {
 	case f.mode == "" && f.foreign.Request == "":
-		return nil, usage("--mode wants a mode, or all; a service that is not lastitem wants --request")
+		return nil, usage(both("--mode wants a mode, or all; a service that is not lastitem wants --request", "请用 --mode 指定模式，或 all；压测不是 lastitem 的服务请用 --request"))
 	case f.details && f.output.form != formText:
-		return nil, usage("--details goes with the text, not with --output %s", f.output.form)
+		return nil, usage(both("--details goes with the text, not with --output %s", "--details 用于文本格式，不能与 --output %s 同用"), f.output.form)
 	case f.replicas < 0:
-		return nil, usage("--replicas %d: want 0 or more", f.replicas)
+		return nil, usage(both("--replicas %d: want 0 or more", "--replicas %d：应为 0 或更大"), f.replicas)
 	}
 	thresholds := make([]loadtest.Threshold, len(f.thresholds))
 	for i, text := range f.thresholds {
 		var err error
 		if thresholds[i], err = loadtest.ParseThreshold(text); err != nil {
-			return nil, usage("--threshold: %w", err)
+			return nil, usage(both("--threshold: %w", "--threshold：%w"), err)
 		}
 	}
 	return thresholds, nil

@@ -29,44 +29,44 @@ var (
 )
 
 // add declares the flags on set.
-func (f *planFlags) add(set *pflag.FlagSet) {
+func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	f.set = set
 	p := &f.plan
-	section(set, "Plan", func() {
-		set.StringVar(&f.name, "plan", "", "a named plan, which the other flags override: "+planNames())
-		set.StringVar(&p.Engine, "engine", "", "HTTP client: raw, nethttp or resty (default raw)")
-		set.DurationVar(&p.Warmup, "warmup", 0, "load that is not counted, before each run")
-		set.IntVar(&p.Repeat, "repeat", 0, "repetitions, interleaved over the modes (default 1)")
-		set.IntVar(&p.Insist, "insist", 0, "repeat a mode that claims to break at most so often until it breaks (default 0; plan demo 4, five 19)")
-		set.Uint64Var(&p.Seed, "seed", 0, "seed of all randomness (default 1)")
+	section(set, both("Plan", "方案").In(lang), func() {
+		set.StringVar(&f.name, "plan", "", both("a named plan, which the other flags override: ", "命名的方案，其他选项可以覆盖其中的值：").In(lang)+planNames())
+		set.StringVar(&p.Engine, "engine", "", both("HTTP client: raw, nethttp or resty (default raw)", "HTTP 客户端：raw、nethttp 或 resty（默认 raw）").In(lang))
+		set.DurationVar(&p.Warmup, "warmup", 0, both("load that is not counted, before each run", "每次运行前的预热时长，不计入结果").In(lang))
+		set.IntVar(&p.Repeat, "repeat", 0, both("repetitions, interleaved over the modes (default 1)", "重复几轮，各模式交替进行（默认 1）").In(lang))
+		set.IntVar(&p.Insist, "insist", 0, both("repeat a mode that claims to break at most so often until it breaks (default 0; plan demo 4, five 19)", "声明会出错的模式最多再跑几次，直到测出错（默认 0；方案 demo 为 4，five 为 19）").In(lang))
+		set.Uint64Var(&p.Seed, "seed", 0, both("seed of all randomness (default 1)", "所有随机数的种子（默认 1）").In(lang))
 	})
-	section(set, "Closed model: the next request after the last answer", func() {
-		set.IntVar(&p.VUs, "vus", 0, "clients, each waiting for its answer (default 40)")
-		set.IntVar(&p.Loops, "loops", 0, "requests per client")
-		set.IntVar(&p.Requests, "requests", 0, "requests in all (default half as many again as there is stock)")
-		set.DurationVar(&p.Duration, "duration", 0, "for how long; with --rate: for how long (default 10s)")
-		set.BoolVar(&p.Burst, "burst", false, "all clients send their first request at the same moment")
-		set.DurationVar(&p.SellOut, "sell-out", 0, "with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)")
+	section(set, both("Closed model: the next request after the last answer", "闭环模型（收到上一个应答才发下一个请求）").In(lang), func() {
+		set.IntVar(&p.VUs, "vus", 0, both("clients, each waiting for its answer (default 40)", "并发客户端数，各自等到应答再发下一个（默认 40）").In(lang))
+		set.IntVar(&p.Loops, "loops", 0, both("requests per client", "每个客户端发几个请求").In(lang))
+		set.IntVar(&p.Requests, "requests", 0, both("requests in all (default half as many again as there is stock)", "请求总数（默认为库存的 1.5 倍）").In(lang))
+		set.DurationVar(&p.Duration, "duration", 0, both("for how long; with --rate: for how long (default 10s)", "持续多久；带 --rate 时默认 10s").In(lang))
+		set.BoolVar(&p.Burst, "burst", false, both("all clients send their first request at the same moment", "所有客户端在同一时刻发出第一个请求").In(lang))
+		set.DurationVar(&p.SellOut, "sell-out", 0, both("with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)", "配合 --requests：请求发完而库存未售罄时，最多再跑多久（--requests 为默认值时默认 1m，否则 0）").In(lang))
 	})
-	section(set, "Open model: a request when it is due", func() {
-		set.Float64Var(&p.Rate, "rate", 0, "arrivals per second, whether answers come or not")
-		set.StringVar(&f.stages, "stages", "", "ramped arrivals per second, as in 10s:100,30s:2000")
-		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, "arrivals beyond it are dropped and counted (default 512)")
+	section(set, both("Open model: a request when it is due", "开环模型（请求到点就发）").In(lang), func() {
+		set.Float64Var(&p.Rate, "rate", 0, both("arrivals per second, whether answers come or not", "每秒到达数，不管应答有没有回来").In(lang))
+		set.StringVar(&f.stages, "stages", "", both("ramped arrivals per second, as in 10s:100,30s:2000", "阶梯式的每秒到达数，如 10s:100,30s:2000").In(lang))
+		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, both("arrivals beyond it are dropped and counted (default 512)", "在途请求的上限，超出的到达会被丢弃并计数（默认 512）").In(lang))
 	})
-	section(set, "Data", func() {
-		set.Int64Var(&p.Product, "product", 0, "first product id (default 101)")
-		set.IntVar(&p.Products, "products", 0, "how many products (default 1)")
-		set.Float64Var(&p.Zipf, "zipf", 0, "skew over the products, greater than 1; 0 is none")
-		set.Int64Var(&p.Stock, "stock", 0, "stock of each product at the start (default 500)")
-		set.IntVar(&p.Segments, "segments", 0, "segments of the stock; 0 is as many as the mode asks for")
-		set.StringVar(&f.store, "store", "", "where the count lives: redis, sql or etcd (default the mode's own)")
+	section(set, both("Data", "数据").In(lang), func() {
+		set.Int64Var(&p.Product, "product", 0, both("first product id (default 101)", "第一个商品的 id（默认 101）").In(lang))
+		set.IntVar(&p.Products, "products", 0, both("how many products (default 1)", "商品数（默认 1）").In(lang))
+		set.Float64Var(&p.Zipf, "zipf", 0, both("skew over the products, greater than 1; 0 is none", "请求在各商品间的偏斜程度，大于 1；0 表示均匀").In(lang))
+		set.Int64Var(&p.Stock, "stock", 0, both("stock of each product at the start (default 500)", "每种商品的初始库存（默认 500）").In(lang))
+		set.IntVar(&p.Segments, "segments", 0, both("segments of the stock; 0 is as many as the mode asks for", "库存分几段；0 表示由模式决定").In(lang))
+		set.StringVar(&f.store, "store", "", both("where the count lives: redis, sql or etcd (default the mode's own)", "库存放在哪里：redis、sql 或 etcd（默认由模式决定）").In(lang))
 	})
-	section(set, "Requests", func() {
-		set.Int64Var(&p.Quantity, "quantity", 0, "units per request (default 1)")
-		set.DurationVar(&p.Wait, "wait", 3*time.Second, "how long a request may wait for a lock; 0 fails at once")
-		set.DurationVar(&p.Timeout, "timeout", 0, "per request; a request that it cuts off is unknown, not failed (default --wait and 7s)")
-		set.IntVar(&p.Retry, "retry", 0, "how often to repeat a request that was declined for now or is unknown, with its key")
-		set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, "retry even on modes that keep no keys, and see the double charge")
+	section(set, both("Requests", "请求").In(lang), func() {
+		set.Int64Var(&p.Quantity, "quantity", 0, both("units per request (default 1)", "每个请求买几件（默认 1）").In(lang))
+		set.DurationVar(&p.Wait, "wait", 3*time.Second, both("how long a request may wait for a lock; 0 fails at once", "请求最多等锁多久；0 表示抢不到立即返回").In(lang))
+		set.DurationVar(&p.Timeout, "timeout", 0, both("per request; a request that it cuts off is unknown, not failed (default --wait and 7s)", "单个请求的超时；超时的请求结果未知，不算失败（默认 --wait 加 7s）").In(lang))
+		set.IntVar(&p.Retry, "retry", 0, both("how often to repeat a request that was declined for now or is unknown, with its key", "被暂时拒绝或结果未知的请求，用同一个幂等键重试几次").In(lang))
+		set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, both("retry even on modes that keep no keys, and see the double charge", "不记幂等键的模式也重试，好看到重复扣减").In(lang))
 	})
 }
 
@@ -80,10 +80,10 @@ func planNames() string {
 }
 
 // planList says what each named plan is, a line each.
-func planList() string {
+func planList(lang string) string {
 	var b strings.Builder
 	for _, p := range plan.All {
-		fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Title.En)
+		fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Title.In(lang))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -97,7 +97,7 @@ var positives = []string{
 func positive(set *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return usage("--%s %s: want more than 0, or leave it out for the default", name, f.Value)
+			return usage(both("--%s %s: want more than 0, or leave it out for the default", "--%s %s：应大于 0；要用默认值就不要给"), name, f.Value)
 		}
 	}
 	return nil
@@ -112,14 +112,14 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 	if f.name != "" {
 		named, ok := plan.Named(f.name)
 		if !ok {
-			return nil, usage("--plan %q: there are %s", f.name, planNames())
+			return nil, usage(both("--plan %q: there are %s", "--plan %q：可选的有 %s"), f.name, planNames())
 		}
 		plans = named
 	}
 	if f.given("stages") {
 		stages, err := plan.ParseStages(f.stages)
 		if err != nil {
-			return nil, usage("%w", err)
+			return nil, misuse(err)
 		}
 		f.plan.Stages = stages
 	}
@@ -127,7 +127,7 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 	for i := range plans {
 		f.override(&plans[i])
 		if err := plans[i].Validate(); err != nil {
-			return nil, usage("%w", err)
+			return nil, misuse(err)
 		}
 		plans[i] = plans[i].WithDefaults()
 	}

@@ -28,7 +28,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 		f.foreign.URL = f.url
 		for _, p := range what.Plans {
 			if err := f.foreign.Validate(p); err != nil {
-				return what, usage("%w", err)
+				return what, misuse(err)
 			}
 		}
 		what.Modes = []api.Mode{{Name: "foreign", Available: true}}
@@ -55,7 +55,7 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 	}
 	control, err := loadtest.NewControl(s.url, s.token)
 	if err != nil {
-		return usage("%w", err)
+		return misuse(err)
 	}
 	control.Replicas, control.Lang = s.replicas, s.lang
 	all, err := control.Modes(ctx)
@@ -66,7 +66,7 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 		return err
 	}
 	if what.Modes, err = loadtest.Select(all, pattern); err != nil {
-		return usage("%w", err)
+		return misuse(err)
 	}
 	what.Fits = loadtest.Fits
 	what.Run = func(ctx context.Context, m api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
@@ -82,7 +82,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 		return err
 	}
 	if f.replicas > maxReplicas {
-		return usage("--replicas %d: want at most %d, each is a process of its own", f.replicas, maxReplicas)
+		return usage(both("--replicas %d: want at most %d, each is a process of its own", "--replicas %d：最多 %d，每个副本是一个进程"), f.replicas, maxReplicas)
 	}
 	if _, err := f.plan.plans(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 	var log stackLog
 	f.replicas = cmp.Or(f.replicas, 3)
 	o := localstack.Options{
-		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, os.Getenv(envToken)), Log: log.to(notes), Lang: f.lang, Advice: adviser("demo", localstack.Auto, true),
+		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, os.Getenv(envToken)), Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "demo", localstack.Auto, true),
 	}
 	return private(cmd.Context(), o, far, func(ctx context.Context, stack *localstack.Stack) error {
 		f.url, f.token = stack.URL, stack.Token

@@ -146,7 +146,8 @@ func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code 
 	cmd.SetArgs(append([]string{}, args...)) // nil would stand for those of this process
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	code = finish(cmd.ExecuteContextC(ctx))
+	ran, err := cmd.ExecuteContextC(ctx)
+	code = finish(ran, err, language(args, func(string) string { return "" }))
 	return code, stdout.String(), stderr.String()
 }
 
@@ -187,7 +188,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 			if !strings.Contains(strings.Join(tt.args, " "), "--rate") && !strings.Contains(strings.Join(tt.args, " "), "--loops") {
 				args = append(args, small...)
 			}
-			code, out, errOut := commandLine(t.Context(), newLoadtest(), append(args, tt.args...)...)
+			code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(args, tt.args...)...)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d\n%s%s", code, tt.code, out, errOut)
 			}
@@ -199,7 +200,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 }
 
 func TestLoadtestNobodyThere(t *testing.T) {
-	code, _, errOut := commandLine(t.Context(), newLoadtest(), "--url", "http://127.0.0.1:1", "--mode", "all")
+	code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", "http://127.0.0.1:1", "--mode", "all")
 	const want = "shop: loadtest: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a shop running there? 'shop up'"
 	if code != exitFailed || !strings.HasPrefix(errOut, want) {
 		t.Errorf("exit code %d with %q, want %d and %q", code, errOut, exitFailed, want)
@@ -215,7 +216,7 @@ func TestLoadtestInterrupted(t *testing.T) {
 			cancel()
 		}
 	}})
-	code, out, errOut := commandLine(ctx, newLoadtest(), "--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe",
+	code, out, errOut := commandLine(ctx, newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe",
 		"--vus", "1", "--duration", "10m", "--stock", "1000000", "--details")
 	if code != exitInterrupted {
 		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, errOut)
@@ -236,7 +237,7 @@ func TestLoadtestForms(t *testing.T) {
 		{"json", "{\n"}, {"csv", "mode,store,plan,"}, {"bench", "goos: "}, {"markdown", "| mode |"},
 	}
 	for _, tt := range tests {
-		code, out, errOut := commandLine(t.Context(), newLoadtest(), append(base, "-o", tt.form, "--history", history)...)
+		code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(base, "-o", tt.form, "--history", history)...)
 		if code != exitOK || !strings.HasPrefix(out, tt.prefix) {
 			t.Errorf("%s: exit code %d, printed %.60q, want %d and %q first\n%s", tt.form, code, out, exitOK, tt.prefix, errOut)
 		}
@@ -274,7 +275,7 @@ func TestLoadtestForeign(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	code, out, errOut := commandLine(t.Context(), newLoadtest(), "--url", server.URL, "--request", `POST /buy {"id":{{product}}}`,
+	code, out, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", server.URL, "--request", `POST /buy {"id":{{product}}}`,
 		"--ok-status", "201", "--refused-status", "410", "--stock-url", "/items/{{product}}", "--stock-json-path", "data.stock",
 		"--vus", "4", "--requests", "60")
 	if code != exitOK || !strings.Contains(out, "EXACT") {
@@ -308,7 +309,7 @@ func TestPlanFlags(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var f planFlags
 			cmd := &cobra.Command{}
-			f.add(cmd.Flags())
+			f.add(cmd.Flags(), "en")
 			if err := cmd.ParseFlags(tt.args); err != nil {
 				t.Fatal(err)
 			}
@@ -329,17 +330,17 @@ func TestPlanFlags(t *testing.T) {
 func TestZeroIsNotTheDefault(t *testing.T) {
 	t.Parallel()
 	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas", "insist", "sell-out"}
-	newLoadtest().Flags().VisitAll(func(f *pflag.Flag) {
+	newLoadtest("en").Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"int", "int64", "uint64", "float64", "duration"}, f.Value.Type()) {
 			return
 		}
 		// With another fault behind it, so that nothing is sent.
-		code, _, errOut := commandLine(t.Context(), newLoadtest(), "--mode", "all", "--engine", "steam", "--"+f.Name, "0")
+		code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--mode", "all", "--engine", "steam", "--"+f.Name, "0")
 		refused := strings.Contains(errOut, "--"+f.Name+" 0") && strings.Contains(errOut, ": want more than 0")
 		if want := !slices.Contains(meant, f.Name); code != exitUsage || refused != want || !refused && !strings.Contains(errOut, "--engine") {
 			t.Errorf("loadtest --%s 0: exit %d, %s; want it refused: %t", f.Name, code, errOut, want)
 		}
-		code, _, errOut = commandLine(t.Context(), newLoadtest(), "--mode", "all", "--"+f.Name+"=-1")
+		code, _, errOut = commandLine(t.Context(), newLoadtest("en"), "--mode", "all", "--"+f.Name+"=-1")
 		if code != exitUsage || !strings.Contains(errOut, "--"+f.Name) {
 			t.Errorf("loadtest --%s -1: exit %d, %s; want a usage error that names it", f.Name, code, errOut)
 		}

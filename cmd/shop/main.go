@@ -26,22 +26,34 @@ func shop() int {
 	context.AfterFunc(ctx, stop)
 	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
 	cobra.EnableCommandSorting = false                       // a variable of cobra's; ours are in the order of commands
-	return finish(newRoot().ExecuteContextC(ctx))
+	lang := language(os.Args[1:], os.Getenv)
+	cmd, err := newRoot(lang).ExecuteContextC(ctx)
+	return finish(cmd, err, lang)
 }
 
-func newRoot() *cobra.Command {
+// newRoot returns the tree of commands, with its texts in the language lang.
+func newRoot(lang string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "shop",
-		Short: "Sell the last item exactly once, and see which ways of doing it do not",
-		Long: `lastitem: a shop whose one endpoint, /deduct_stock, exists in many modes, from the one that oversells at the second
-concurrent request to the ones that hold. Start with 'shop demo'.`,
+		Short: both("Sell the last item exactly once, and see which ways of doing it do not", "最后一件只卖一次；哪些写法做不到，跑给你看").In(lang),
+		Long: both(`lastitem: a shop whose one endpoint, /deduct_stock, exists in many modes, from the one that oversells at the second
+concurrent request to the ones that hold. Start with 'shop demo'.
+
+Results, help and errors are in English or Chinese: --lang decides, else the locale. In English alone is what programs or searches read: JSON
+(but for texts that it has in both), CSV, benchmark lines, logs, metrics, and the messages of libraries, servers and the operating system.`,
+			`lastitem：一个扣库存的服务，唯一的业务接口 /deduct_stock 有许多种模式，从第二个并发请求就超卖的，到真正守得住的。先试试 'shop demo'。
+
+结果、帮助和报错有英文和中文：由 --lang 决定，否则取自 locale。只有英文的，是给程序读或拿去搜索的内容：JSON（其中本来就有两种语言的文本除外）、CSV、基准测试行、日志、指标，以及第三方库、服务器和操作系统的消息。`).In(lang),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.Version = version()
-	root.SetUsageFunc(writeUsage)
-	for _, g := range groups() {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+	own := lang // of --lang before a command; it has been looked for already
+	addLang(root.PersistentFlags(), &own)
+	setHelp(root, lang)
+	all := groups(lang)
+	for _, g := range all {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + both(":", "：").In(lang)})
 		for _, cmd := range g.commands {
 			cmd.GroupID = g.title
 			complete(cmd)
@@ -49,6 +61,9 @@ concurrent request to the ones that hold. Start with 'shop demo'.`,
 		}
 	}
 	root.AddCommand(hidden()...)
+	root.SetHelpCommand(newHelp(lang, all[len(all)-1].title))
+	root.InitDefaultHelpCmd()
+	addHelpFlags(root, lang)
 	return root
 }
 
@@ -79,11 +94,11 @@ func version() string {
 }
 
 // newVersion prints what --version prints.
-func newVersion() *cobra.Command {
+func newVersion(lang string) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version: the commit that this binary was built from",
+		Short: both("Print the version: the commit that this binary was built from", "打印版本，即编译本程序的提交").In(lang),
 		Args:  arguments(0, 0),
 	}
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
@@ -97,6 +112,32 @@ func newVersion() *cobra.Command {
 			return err
 		})
 	})
-	out.add(cmd, formText, formJSON)
+	out.add(cmd, lang, formText, formJSON)
+	addLang(cmd.Flags(), &lang)
 	return cmd
+}
+
+// group is a section of 'shop --help'.
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// groups lists the commands for users, the ones that they meet first at the top; a file each.
+func groups(lang string) []group {
+	return []group{
+		{both("Try it", "先试试").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang), newTrace(lang)}},
+		{both("Judge it", "检验").In(lang), []*cobra.Command{newLoadtest(lang), newCompare(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
+		{both("Run it", "运行").In(lang), []*cobra.Command{
+			newServe(lang), newMigrate(lang), newStock(lang), newRolling(lang), newConsoleCommand(lang), newSettings(lang), newVersion(lang),
+			newCompletion(lang),
+		}},
+	}
+}
+
+// hidden lists the commands that the others, the tests and the make targets start.
+func hidden() []*cobra.Command {
+	return []*cobra.Command{
+		newKeeper(), newGuestLeave(), newEmbeddedRedis(), newEmbeddedKafka(), newBalance(), newWithStack(), newProbe(),
+	}
 }

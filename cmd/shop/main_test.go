@@ -12,7 +12,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, line := range []string{"stock 101", "audit", "loadtest --mode mutex", "migrate --sql u:x@tcp(127.0.0.1:1)/shop", "demo --redis redis://127.0.0.1:1"} {
-		if code, _, errOut := commandLine(ctx, newRoot(), strings.Fields(line)...); code != exitInterrupted {
+		if code, _, errOut := commandLine(ctx, newRoot("en"), strings.Fields(line)...); code != exitInterrupted {
 			t.Errorf("shop %s after Ctrl-C: exit %d, %s; want %d", line, code, errOut, exitInterrupted)
 		}
 	}
@@ -28,7 +28,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	}{{"demo", "--out"}, {"loadtest", "--out"}, {"loadtest", "--history"}} {
 		for _, file := range []string{"/dev/null/x.json", dir} {
 			args := []string{c.command, "--url", url, "--token", fakeToken, "--mode", "lua-lock", c.flag, file}
-			code, out, errOut := commandLine(t.Context(), newRoot(), args...)
+			code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
 			if code != exitFailed || !strings.Contains(errOut, "shop: "+c.flag+": ") {
 				t.Errorf("shop %q: exit %d, %s%s; want exit %d and the flag", args, code, out, errOut, exitFailed)
 			}
@@ -67,7 +67,7 @@ func TestUsage(t *testing.T) {
 		"modes -o json --markdown":              "Try 'shop modes --help'.\n",
 		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",
 	} {
-		code, _, errOut := commandLine(t.Context(), newRoot(), strings.Fields(line)...)
+		code, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("shop %s: exit %d, %q; want exit %d, %q", line, code, errOut, exitUsage, want)
 		}

@@ -10,18 +10,20 @@ import (
 	"lastitem/internal/backend"
 )
 
-func newMigrate() *cobra.Command {
+func newMigrate(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Create or update the tables in the database of SHOP_SQL",
-		Long: `Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it starts; several
+		Short: both("Create or update the tables in the database of SHOP_SQL", "在 SHOP_SQL 的数据库里建表或升级表").In(lang),
+		Long: both(`Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it starts; several
 at once are safe. Tables of the same names that lastitem did not make are left alone, with an error.`,
+			`在 SHOP_SQL（或 --sql）的数据库里建表或升级表。'shop serve' 启动时也会这样做；几个同时执行也没有问题。同名但不是 lastitem 建的表不会动，而是报错。`).In(lang),
 		Args: arguments(0, 0),
 	}
-	dsn := cmd.Flags().String("sql", "", "database, instead of SHOP_SQL")
-	list := cmd.Flags().Bool("list", false, "only list the migrations that this binary holds")
+	dsn := cmd.Flags().String("sql", "", both("database, instead of SHOP_SQL", "数据库，代替 SHOP_SQL").In(lang))
+	list := cmd.Flags().Bool("list", false, both("only list the migrations that this binary holds", "只列出本程序带有的迁移").In(lang))
 	var out output
-	out.add(cmd, formText, formJSON)
+	out.add(cmd, lang, formText, formJSON)
+	addLang(cmd.Flags(), &lang)
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
 		if *list {
 			return listMigrations(cmd, &out)
@@ -35,7 +37,7 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 			*dsn, name = c.SQL, variable("sql")
 		}
 		if *dsn == "" {
-			return usage("no database: set SHOP_SQL or --sql")
+			return usage(both("no database: set SHOP_SQL or --sql", "没有数据库：请设置 SHOP_SQL 或 --sql"))
 		}
 		db, err := backend.OpenSQL(*dsn, 2)
 		if err != nil {
@@ -49,7 +51,7 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 			if form == formJSON {
 				return writeIndented(w, map[string]any{"database": backend.Redact(*dsn), "applied": append([]int{}, applied...)})
 			}
-			_, err := fmt.Fprintf(w, "%s: %d applied, up to date\n", backend.Redact(*dsn), len(applied))
+			_, err := fmt.Fprintf(w, both("%s: %d applied, up to date\n", "%s：执行了 %d 个迁移，已是最新\n").In(lang), backend.Redact(*dsn), len(applied))
 			return err
 		})
 	})

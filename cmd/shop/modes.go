@@ -14,29 +14,34 @@ import (
 // The mode tables of the READMEs are what 'shop modes -o markdown' prints.
 //go:generate go test -count=1 -run TestModeTables|TestServersTable|TestGlossary . -update
 
-func newModes() *cobra.Command {
-	var lang, docs string
+func newModes(lang string) *cobra.Command {
+	var docs string
 	var out output
 	cmd := &cobra.Command{
 		Use:   "modes [NAME]",
-		Short: "List the modes of this binary, or print the essay on one",
-		Long: `Lists every way of deducting stock that this binary knows, in teaching order, with the stores it offers and what it claims
+		Short: both("List the modes of this binary, or print the essay on one", "列出本程序的全部模式，或打印某个模式的文章").In(lang),
+		Long: both(`Lists every way of deducting stock that this binary knows, in teaching order, with the stores it offers and what it claims
 under each hazard. A name prints the essay on that mode: what it does step by step, what breaks it, when to use it.
 
-  .  exact      O  oversold or lost update      L  leaked: stock gone without an order      D  double charge
-  X  stuck      A  acknowledged order lost      –  cannot happen      blank: broken at an earlier hazard already
+  .  exact      O  oversold or lost update      L  leaked: stock gone without an order
+  X  stuck      A  acknowledged order lost      D  double charge
+  –  cannot happen                              blank: broken at an earlier hazard already
 
 Nothing is started: GET /modes of a running shop says which modes it can serve. The JSON is in both languages; the Markdown is the
 table of the README.`,
+			`按教学顺序列出本程序知道的扣减库存的全部做法，各能用哪些存储，以及在每种场景下的声明。给出名称则打印该模式的文章：每一步做什么，怎样会出错，什么时候用它。
+
+  .  精确      O  超卖或丢失更新      L  少卖（泄漏）：库存已扣，没有订单
+  X  卡死      A  已确认的订单丢失    D  重复扣减
+  –  不会发生                         空白：在更早的场景已经出错
+
+什么都不启动：运行中的服务能提供哪些模式，由它的 GET /modes 回答。JSON 含两种语言；Markdown 就是 README 里的那张表。`).In(lang),
 		Example: "  shop modes\n  shop modes lua-lock --lang zh\n  shop modes -o json",
 		Args:    arguments(0, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			if err := checkLang(lang); err != nil {
-				return err
-			}
 			switch {
 			case len(args) == 1 && (out.form == formJSON || docs != ""):
-				return usage("a mode's essay is Markdown: --output json and --docs are for the list")
+				return usage(both("a mode's essay is Markdown: --output json and --docs are for the list", "模式的文章是 Markdown：--output json 和 --docs 只用于列表"))
 			case docs != "":
 				return writePages(docs)
 			}
@@ -55,10 +60,10 @@ table of the README.`,
 		}),
 	}
 	cmd.Flags().SortFlags = false
-	out.add(cmd, formText, formJSON, formMarkdown)
+	out.add(cmd, lang, formText, formJSON, formMarkdown)
 	out.addOldForms(cmd, formJSON, formMarkdown)
 	addLang(cmd.Flags(), &lang)
-	cmd.Flags().StringVar(&docs, "docs", "", "write modes.md and a page per mode into this directory, in both languages")
+	cmd.Flags().StringVar(&docs, "docs", "", both("write modes.md and a page per mode into this directory, in both languages", "把 modes.md 和每个模式一页写到这个目录，两种语言").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
 	return cmd
 }
@@ -81,9 +86,9 @@ func printEssay(w io.Writer, name, lang string) error {
 // noMode is the error for a name that is no mode's, with the nearest one.
 func noMode(name string) error {
 	if _, err := loadtest.Select(modesHere(), name); err != nil {
-		return usage("%w", err)
+		return misuse(err)
 	}
-	return usage("%q: want the name of one mode", name) // it is a pattern
+	return usage(both("%q: want the name of one mode", "%q：应为一个模式的名称"), name) // it is a pattern
 }
 
 // modeJSON is a mode as 'shop modes -o json' prints it: as GET /modes does, less what only a running shop knows.

@@ -30,6 +30,8 @@ var endings = map[string]string{".txt": formText, ".json": formJSON, ".csv": for
 
 // output says in which form a command gives its result, and where: the flags --output and --out, the same in every command.
 type output struct {
+	lang string // of the help
+
 	form string // of the flag; of the result that goes to stdout or, where both flags are given, to the file
 	file string // of the flag; "" and "-" = stdout
 
@@ -44,10 +46,11 @@ type output struct {
 }
 
 // add declares the flags.
-func (o *output) add(cmd *cobra.Command, forms ...string) {
-	o.forms = forms
-	help := "write the result to FILE: in the form of -o; without -o in the form of its ending (" + o.endings() + "), beside the text on stdout"
-	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], "form of the result: "+orList(forms))
+func (o *output) add(cmd *cobra.Command, lang string, forms ...string) {
+	o.forms, o.lang = forms, lang
+	help := fmt.Sprintf(both("write the result to FILE: in the form of -o; without -o in the form of its ending (%s), beside the text on stdout",
+		"把结果写入 FILE：格式由 -o 指定；没有 -o 时按扩展名（%s），文本仍输出到 stdout").In(lang), o.endings())
+	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], both("form of the result: ", "结果的格式：").In(lang)+orList(forms).In(lang))
 	cmd.Flags().StringVar(&o.file, "out", o.usual, help)
 	cmd.Flags().Lookup("out").Value = fileValue{cmd.Flags().Lookup("out").Value}
 	err := cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -84,18 +87,10 @@ func (o *output) endings() string {
 	return strings.Join(all, ", ")
 }
 
-// orList writes "a, b or c".
-func orList(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
 // check decides on the forms, and makes sure that the file can be written to, before there is a result to lose.
 func (o *output) check(cmd *cobra.Command) error {
 	if !slices.Contains(o.forms, o.form) {
-		return usage("--output %q: want %s", o.form, orList(o.forms))
+		return usage(both("--output %q: want %s", "--output %q：应为 %s"), o.form, orList(o.forms))
 	}
 	o.chosen = o.chosen || cmd.Flags().Changed("output")
 	o.stdoutForm = o.form
@@ -112,7 +107,7 @@ func (o *output) check(cmd *cobra.Command) error {
 	case ending == "":
 		o.fileForm, o.stdoutForm = o.form, ""
 	case !slices.Contains(o.forms, ending):
-		return usage("--out %s: this command writes %s; choose one with --output", file, orList(o.forms))
+		return usage(both("--out %s: this command writes %s; choose one with --output", "--out %s：这个命令能写 %s；用 --output 选一种"), file, orList(o.forms))
 	default:
 		o.fileForm = ending
 		if ending == o.form {
@@ -124,7 +119,7 @@ func (o *output) check(cmd *cobra.Command) error {
 	}
 	for _, b := range o.besides {
 		if b.file == "-" {
-			return usage("--%s -: want a file; on stdout it is -o %s", b.form, b.form)
+			return usage(both("--%s -: want a file; on stdout it is -o %s", "--%s -：应为文件；要输出到 stdout，请用 -o %s"), b.form, b.form)
 		}
 		if err := writable(b.file); err != nil {
 			return fmt.Errorf("--%s: %w", b.form, err)
@@ -221,6 +216,7 @@ func writeIndented(w io.Writer, v any) error {
 // oldFlag is a spelling that a flag had before. It does what it did, and says the new spelling on stderr.
 type oldFlag struct {
 	cmd       *cobra.Command
+	lang      string
 	name, now string
 	isBool    bool
 	set       func(value string) error
@@ -245,13 +241,14 @@ func (f *oldFlag) Set(value string) error {
 			return nil
 		}
 	}
-	fmt.Fprintf(f.cmd.ErrOrStderr(), "shop: --%s is now %s\n", f.name, f.now)
+	fmt.Fprintf(f.cmd.ErrOrStderr(), both("shop: --%s is now %s\n", "shop: --%s 已改为 %s\n").In(f.lang), f.name, f.now)
 	return f.set(value)
 }
 
 // addOld declares an old spelling, which the help leaves out. now is the new one.
-func addOld(cmd *cobra.Command, name, now string, isBool bool, set func(value string) error) {
-	f := cmd.Flags().VarPF(&oldFlag{cmd: cmd, name: name, now: now, isBool: isBool, set: set}, name, "", "the old spelling of "+now)
+func addOld(cmd *cobra.Command, lang, name, now string, isBool bool, set func(value string) error) {
+	old := &oldFlag{cmd: cmd, lang: lang, name: name, now: now, isBool: isBool, set: set}
+	f := cmd.Flags().VarPF(old, name, "", both("the old spelling of ", "旧写法，现为 ").In(lang)+now)
 	f.Hidden = true
 	if isBool {
 		f.NoOptDefVal = "true"
@@ -261,7 +258,7 @@ func addOld(cmd *cobra.Command, name, now string, isBool bool, set func(value st
 // addOldForms declares flags such as --json, which --output has replaced.
 func (o *output) addOldForms(cmd *cobra.Command, forms ...string) {
 	for _, form := range forms {
-		addOld(cmd, form, "-o "+form, true, func(string) error {
+		addOld(cmd, o.lang, form, "-o "+form, true, func(string) error {
 			o.form, o.chosen = form, true
 			return nil
 		})
@@ -271,7 +268,7 @@ func (o *output) addOldForms(cmd *cobra.Command, forms ...string) {
 
 // addOldFile declares a flag that named a JSON file beside the result, which --out has replaced.
 func (o *output) addOldFile(cmd *cobra.Command, name string) {
-	addOld(cmd, name, "--out FILE.json", false, func(file string) error {
+	addOld(cmd, o.lang, name, "--out FILE.json", false, func(file string) error {
 		switch file {
 		case "-":
 			o.form, o.chosen = formJSON, true

@@ -30,14 +30,14 @@ func TestOutput(t *testing.T) {
 		{[]string{"migrate", "--list"}, []string{formText, formJSON}},
 	} {
 		name := tt.args[0]
-		want := `--output "xml": want ` + orList(tt.forms)
-		if code, _, errOut := commandLine(t.Context(), newRoot(), append(slices.Clone(tt.args), "-o", "xml")...); code != exitUsage || !strings.Contains(errOut, want) {
+		want := `--output "xml": want ` + orList(tt.forms).En
+		if code, _, errOut := commandLine(t.Context(), newRoot("en"), append(slices.Clone(tt.args), "-o", "xml")...); code != exitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("%s -o xml: exit %d, %q; want %d and %q", name, code, errOut, exitUsage, want)
 		}
 		for _, form := range tt.forms {
-			_, printed, _ := commandLine(t.Context(), newRoot(), append(slices.Clone(tt.args), "-o", form, "--out", "-")...)
+			_, printed, _ := commandLine(t.Context(), newRoot("en"), append(slices.Clone(tt.args), "-o", form, "--out", "-")...)
 			file := filepath.Join(t.TempDir(), "new", "result")
-			code, out, errOut := commandLine(t.Context(), newRoot(), append(slices.Clone(tt.args), "-o", form, "--out", file)...)
+			code, out, errOut := commandLine(t.Context(), newRoot("en"), append(slices.Clone(tt.args), "-o", form, "--out", file)...)
 			text, err := os.ReadFile(file)
 			if code != exitOK || err != nil || !hasForm(form, string(text)) || !hasForm(form, printed) {
 				t.Errorf("%s -o %s --out FILE: exit %d, %v, %s\nthe file has %.200q, without --out stdout has %.200q", name, form, code, err, errOut, text, printed)
@@ -74,7 +74,7 @@ func TestOutByEnding(t *testing.T) {
 	t.Parallel()
 	for file, form := range map[string]string{"m.json": formJSON, "m.MD": formMarkdown, "m.txt": formText, "m": formText} {
 		path := filepath.Join(t.TempDir(), file)
-		code, out, errOut := commandLine(t.Context(), newRoot(), "modes", "--out", path)
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), "modes", "--out", path)
 		text, err := os.ReadFile(path)
 		if code != exitOK || err != nil || !hasForm(form, string(text)) {
 			t.Errorf("modes --out %s: exit %d, %v, %s: %.100q, want %s", file, code, err, errOut, text, form)
@@ -83,7 +83,7 @@ func TestOutByEnding(t *testing.T) {
 			t.Errorf("modes --out %s prints %.200q", file, out)
 		}
 	}
-	code, _, errOut := commandLine(t.Context(), newRoot(), "modes", "--out", "modes.csv")
+	code, _, errOut := commandLine(t.Context(), newRoot("en"), "modes", "--out", "modes.csv")
 	if want := "--out modes.csv: this command writes text, json or markdown"; code != exitUsage || !strings.Contains(errOut, want) {
 		t.Errorf("modes --out modes.csv: exit %d, %q; want %d and %q", code, errOut, exitUsage, want)
 	}
@@ -113,7 +113,7 @@ func TestOldFlags(t *testing.T) {
 		if strings.HasPrefix(tt.line, "demo") || strings.HasPrefix(tt.line, "loadtest") {
 			args = append(args, load...)
 		}
-		code, out, errOut := commandLine(t.Context(), newRoot(), args...)
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
 		if code != exitOK || !hasForm(tt.form, out) {
 			t.Errorf("%s: exit %d, want %d with %s:\n%.300s%s", tt.line, code, exitOK, tt.form, out, errOut)
 		}
@@ -126,13 +126,13 @@ func TestOldFlags(t *testing.T) {
 		_ = os.Remove(file)
 	}
 	for line, want := range map[string]string{
-		"modes --json --markdown": "none of the others can be",
-		"modes --json -o json":    "none of the others can be",
+		"modes --json --markdown": "exclude each other",
+		"modes --json -o json":    "exclude each other",
 		"up --json=perhaps":       "want true or false",
-		"loadtest --csv --json":   "none of the others can be",
+		"loadtest --csv --json":   "exclude each other",
 		"demo --all --url http://127.0.0.1:1 --mode nobody --token x": "--all is now --strict",
 	} {
-		if _, _, errOut := commandLine(t.Context(), newRoot(), strings.Fields(line)...); !strings.Contains(errOut, want) {
+		if _, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...); !strings.Contains(errOut, want) {
 			t.Errorf("%s: %q, want %q", line, errOut, want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestHelp(t *testing.T) {
 		"lab":      {"Cells:", "Schedules:", "Random schedules:", "Output:", "Your own service:"},
 		"serve":    {"Replica:", "Backends:", "Times:", "Retention:", "Logs:"},
 	} {
-		_, out, _ := commandLine(t.Context(), newRoot(), command, "--help")
+		_, out, _ := commandLine(t.Context(), newRoot("en"), command, "--help")
 		at := 0
 		for _, title := range sections {
 			next := strings.Index(out[at:], "\n"+title)
@@ -160,7 +160,7 @@ func TestHelp(t *testing.T) {
 		if !strings.Contains(out, "Flags:\n  -h, --help") {
 			t.Errorf("shop %s --help: there is another flag without a section:\n%s", command, out[at:])
 		}
-		cmd, _, err := newRoot().Find([]string{command})
+		cmd, _, err := newRoot("en").Find([]string{command})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestHelp(t *testing.T) {
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"demo", "up", "modes", "trace", "loadtest", "write-ups", "audit", "lab", "stock", "settings"} {
-		cmd, _, err := newRoot().Find([]string{command})
+		cmd, _, err := newRoot("en").Find([]string{command})
 		if err != nil || cmd.Flags().Lookup("lang") == nil {
 			t.Errorf("shop %s has no --lang", command)
 		}
@@ -195,7 +195,7 @@ func TestLanguages(t *testing.T) {
 	// What only a program reads does not change with the locale.
 	var o output
 	cmd := &cobra.Command{}
-	o.add(cmd, formText, formJSON)
+	o.add(cmd, "en", formText, formJSON)
 	lang := ""
 	addLang(cmd.Flags(), &lang)
 	for _, tt := range []struct{ form, want string }{{formText, "zh"}, {formJSON, "en"}} {

@@ -49,7 +49,7 @@ func TestModePages(t *testing.T) {
 	if err := os.WriteFile(gone, []byte("# gone\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := commandLine(t.Context(), newModes(), "--docs", dir); code != exitOK {
+	if code, _, errOut := commandLine(t.Context(), newModes("en"), "--docs", dir); code != exitOK {
 		t.Fatalf("shop modes --docs: exit %d: %s", code, errOut)
 	}
 	want := markdownBelow(t, dir)

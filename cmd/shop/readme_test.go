@@ -62,7 +62,7 @@ func docs(t *testing.T) map[string]string {
 func TestModeTables(t *testing.T) {
 	const begin, end = "<!-- modes:begin -->\n", "<!-- modes:end -->\n"
 	for lang, name := range readmes {
-		code, table, errOut := commandLine(t.Context(), newModes(), "-o", "markdown", "--lang", lang)
+		code, table, errOut := commandLine(t.Context(), newModes("en"), "-o", "markdown", "--lang", lang)
 		if code != exitOK {
 			t.Fatalf("shop modes: exit %d: %s", code, errOut)
 		}
@@ -260,7 +260,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 			}
 			for _, call := range shopCall.FindAllStringSubmatch(command, -1) {
 				seen["shop"]++
-				cmd, _, err := newRoot().Find([]string{call[1]})
+				cmd, _, err := newRoot("en").Find([]string{call[1]})
 				if err != nil || cmd.Name() != call[1] {
 					t.Errorf("%s: shop %s: no such command", name, call[1])
 					continue

@@ -37,15 +37,16 @@ type rollingFlags struct {
 const rolledReplicas = 3
 
 // newRolling is the proof that a deploy loses nothing: make rolling.
-func newRolling() *cobra.Command {
-	var f rollingFlags
+func newRolling(lang string) *cobra.Command {
+	f := rollingFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "rolling [flags] [-- COMMAND...]",
-		Short: "Replace the replicas one after the other under load, and check that no request was lost",
-		Long: `Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the other by --new, over the
+		Short: both("Replace the replicas one after the other under load, and check that no request was lost", "在压力下逐个替换副本，检查有没有丢请求").In(lang),
+		Long: both(`Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the other by --new, over the
 same data. It fails where any request failed or its outcome is unknown, where the audit is not EXACT, or where the load ended
 before the last replica was replaced. With --url it sends the load to a stack of three replicas that COMMAND replaces meanwhile; without
 a COMMAND it only sends the load.`,
+			`起一套环境，三个副本都运行 --old，一边压测，一边逐个换成 --new，数据不变。有请求失败或结果未知、判定不是 EXACT，或最后一个副本替换之前压测就结束，都算失败。带 --url 时压测一套三副本的环境，由 COMMAND 替换其中的副本；不给 COMMAND 就只压测。`).In(lang),
 		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- scripts/compose roll",
 		Args:    arguments(0, math.MaxInt),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return rolling(cmd, &f, args) }),
@@ -53,27 +54,27 @@ a COMMAND it only sends the load.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows COMMAND is COMMAND's
 	flags.SortFlags = false
-	flags.StringVar(&f.old, "old", "", "the binary to begin with (default: this one)")
-	flags.StringVar(&f.new, "new", "", "the binary to end with (default: this one)")
-	flags.StringVar(&f.url, "url", "", "send the load there, with the token in SHOP_ADMIN_TOKEN")
-	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"}, "modes to sell by, each a product of its own")
-	flags.Float64Var(&f.rate, "rate", 40, "requests per second and mode")
-	flags.DurationVar(&f.length, "duration", 10*time.Minute, "how long the load lasts at most; it ends when the replicas are replaced")
-	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local")
-	f.output.add(cmd, formText, formJSON)
+	flags.StringVar(&f.old, "old", "", both("the binary to begin with (default: this one)", "开始时的程序（默认为本程序）").In(lang))
+	flags.StringVar(&f.new, "new", "", both("the binary to end with (default: this one)", "最后的程序（默认为本程序）").In(lang))
+	flags.StringVar(&f.url, "url", "", both("send the load there, with the token in SHOP_ADMIN_TOKEN", "压测这个地址，令牌取自 SHOP_ADMIN_TOKEN").In(lang))
+	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"}, both("modes to sell by, each a product of its own", "用哪些模式卖，每个模式一种商品").In(lang))
+	flags.Float64Var(&f.rate, "rate", 40, both("requests per second and mode", "每个模式每秒多少请求").In(lang))
+	flags.DurationVar(&f.length, "duration", 10*time.Minute, both("how long the load lasts at most; it ends when the replicas are replaced", "压测最长多久；副本全部替换后即结束").In(lang))
+	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
+	f.output.add(cmd, lang, formText, formJSON)
 	addLang(flags, &f.lang)
 	return cmd
 }
 
 func rolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
-	if err := cmp.Or(checkBackendFlag(f.backend), checkLang(f.lang)); err != nil {
+	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
 	f.lang = f.output.language(cmd, f.lang)
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	switch {
 	case f.url == "" && len(argv) > 0:
-		return usage("a COMMAND to replace the replicas wants --url, where they are")
+		return usage(both("a COMMAND to replace the replicas wants --url, where they are", "用 COMMAND 替换副本时，请用 --url 给出它们的地址"))
 	case f.url != "" && len(argv) > 0:
 		return f.during(cmd, f.url, os.Getenv(envToken), func(ctx context.Context) error { return replaceBy(ctx, cmd, argv) })
 	case f.url != "":
@@ -124,7 +125,7 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 	early := func(wait time.Duration) error {
 		select {
 		case r := <-done:
-			return cmp.Or(f.report(cmd, r), vacuous("the load ended before the last replica was replaced; use a longer --duration"))
+			return cmp.Or(f.report(cmd, r), vacuous(both("the load ended before the last replica was replaced; use a longer --duration", "最后一个副本替换之前压测就结束了；请加长 --duration")))
 		case <-time.After(wait):
 			return nil
 		}
@@ -146,8 +147,8 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 }
 
 // vacuous is the error of a run that could not have shown a failure.
-func vacuous(why string) error {
-	return &exitError{code: exitInconclusive, err: errors.New("VACUOUS: " + why)}
+func vacuous(why api.Text, args ...any) error {
+	return ended(exitInconclusive, both("VACUOUS: %w", "VACUOUS（无效）：%w"), why.Errorf(args...))
 }
 
 // load sells by every mode at once until enough is closed.
@@ -165,7 +166,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 	for i, name := range f.modes {
 		at := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == name })
 		if at < 0 || !all[at].Available {
-			return rolled{err: usage("--mode %s: there is none, or it is not available here", name)}
+			return rolled{err: usage(both("--mode %s: there is none, or it is not available here", "--mode %s：没有这个模式，或这里不可用"), name)}
 		}
 		modes[i] = all[at]
 	}

@@ -73,7 +73,7 @@ func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
 	}
 	err := r.lost()
 	if err == nil && r.everyReplica && len(r.Served) != rolledReplicas {
-		err = vacuous(fmt.Sprintf("the requests were served by %s, want every replica", r.servers()))
+		err = vacuous(both("the requests were served by %s, want every replica", "处理请求的副本：%s；应为全部副本"), r.servers())
 	}
 	r.Exact = err == nil
 	return errors.Join(err, f.output.write(cmd, func(w io.Writer, form string) error {
@@ -92,7 +92,7 @@ func (r rolled) lost() error {
 		case m.Error != "":
 			errs = append(errs, fmt.Errorf("%s: %s", m.Mode, m.Error))
 		case len(m.Lost) > 0:
-			errs = append(errs, fmt.Errorf("%s lost requests: %s", m.Mode, strings.Join(m.Lost, ", ")))
+			errs = append(errs, both("%s lost requests: %s", "%s 丢了请求：%s").Errorf(m.Mode, strings.Join(m.Lost, ", ")))
 		}
 	}
 	return errors.Join(errs...)

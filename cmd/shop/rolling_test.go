@@ -56,7 +56,7 @@ func TestRollingReport(t *testing.T) {
 			"VACUOUS: the requests were served by r1 4"},
 	} {
 		var out strings.Builder
-		cmd := newRolling()
+		cmd := newRolling("en")
 		cmd.SetOut(&out)
 		f := rollingFlags{lang: c.lang, output: output{stdoutForm: c.form}}
 		err := f.report(cmd, c.r)

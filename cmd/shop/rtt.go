@@ -27,8 +27,9 @@ type farther struct {
 }
 
 // addRTT declares --rtt.
-func addRTT(set *pflag.FlagSet, rtt *time.Duration, more string) {
-	set.DurationVar(rtt, "rtt", 0, "round trip to add between the replicas and Redis, SQL and the other servers, as 1ms (default: none)"+more)
+func addRTT(set *pflag.FlagSet, lang string, rtt *time.Duration) {
+	set.DurationVar(rtt, "rtt", 0, both("round trip to add between the replicas and Redis, SQL and the other servers, as 1ms (default: none)",
+		"在副本与 Redis、SQL 等服务器之间加多长的往返时间，如 1ms（默认不加）").In(lang))
 }
 
 // newFarther checks --rtt. given is a flag on the command line that excludes --rtt, such as "--redis"; "" = none.
@@ -37,9 +38,10 @@ func newFarther(set *pflag.FlagSet, rtt time.Duration, lang, given string) (*far
 	case !set.Changed("rtt"):
 		return &farther{}, nil
 	case given != "":
-		return nil, usage("--rtt delays servers that lastitem starts itself; leave out %s, whose network has a round trip of its own", given)
+		return nil, usage(both("--rtt delays servers that lastitem starts itself; leave out %s, whose network has a round trip of its own",
+			"--rtt 只能延迟 lastitem 自己起的服务器；请去掉 %s，它的网络自有往返时间"), given)
 	case rtt <= 0 || rtt > maxRTT:
-		return nil, usage("--rtt %v: want more than 0, and at most %v", rtt, maxRTT)
+		return nil, usage(both("--rtt %v: want more than 0, and at most %v", "--rtt %v：应大于 0，最多 %v"), rtt, maxRTT)
 	}
 	return &farther{rtt: rtt, lang: lang, delayed: map[string]bool{}}, nil
 }

@@ -57,7 +57,7 @@ func testRTT(t *testing.T, shop string) {
 
 func TestRTTUsage(t *testing.T) {
 	tests := []struct {
-		make func() *cobra.Command
+		make func(lang string) *cobra.Command
 		args []string
 		want string
 	}{
@@ -74,7 +74,7 @@ func TestRTTUsage(t *testing.T) {
 		{newLoadtest, []string{"--rtt", "1ms", "--mode", "unsafe", "--replicas", "1000"}, "each is a process"},
 	}
 	for _, tt := range tests {
-		cmd := tt.make()
+		cmd := tt.make("en")
 		name := cmd.Name()
 		code, _, errOut := commandLine(t.Context(), cmd, tt.args...)
 		if code != exitUsage || !strings.Contains(errOut, tt.want) {

@@ -26,20 +26,24 @@ import (
 	"lastitem/internal/stock"
 )
 
-func newServe() *cobra.Command {
+func newServe(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run one replica of the shop",
-		Long: `Run one replica of the shop, on the backends that its settings name. 'shop up' runs a whole stack.
+		Short: both("Run one replica of the shop", "运行服务的一个副本").In(lang),
+		Long: both(`Run one replica of the shop, on the backends that its settings name. 'shop up' runs a whole stack.
 
 Each setting is a flag and an environment variable; the flag comes before the variable, and the variable before the default. Other
 users of the machine can read a flag's value, so give passwords by variables. SIGTERM and Ctrl-C end the replica with exit code 0,
 after the requests in flight.`,
+			`运行服务的一个副本，用哪些后端由配置项指定。整套环境用 'shop up'。
+
+每个配置项既是命令行选项，也是环境变量；优先级：命令行选项 > 环境变量 > 默认值。同一台机器上的其他用户看得到命令行选项的值，所以密码请用环境变量给。收到 SIGTERM 或 Ctrl-C 后，处理完在途的请求再以 0 退出。`).In(lang),
 		Example: "  SHOP_REDIS=redis://localhost:6379/0 shop serve\n  shop serve --sql sqlite:/tmp/shop.db --listen :9000 --lock-ttl 5s",
 		Args:    arguments(0, 0),
 	}
 	given := givenSettings{}
-	given.add(cmd.Flags())
+	given.add(cmd.Flags(), lang)
+	section(cmd.Flags(), both("Language", "语言").In(lang), func() { addLang(cmd.Flags(), &lang) })
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
 		c, err := readConfig(given)
 		if err != nil {
@@ -125,7 +129,7 @@ func (r *replica) build(c config) (err error) {
 		return err
 	}
 	if _, err := r.shop.Mode(c.DefaultMode); err != nil {
-		return usage("%s is %q, want a mode that 'shop modes' lists", c.name("SHOP_DEFAULT_MODE"), c.DefaultMode)
+		return usage(both("%s is %q, want a mode that 'shop modes' lists", "%s 为 %q，应为 'shop modes' 列出的模式"), c.name("SHOP_DEFAULT_MODE"), c.DefaultMode)
 	}
 	var answered func(step.Answered) // nil: a typed nil would be called
 	if r.spans, err = newSpans(c, steps, registry, r.log); err != nil {
@@ -191,7 +195,7 @@ func (r *replica) listenAndServe(ctx context.Context, c config) error {
 	r.migrateFirst(ctx)
 	l, err := server.Listen(c.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", c.Listen, err)
+		return both("listen on %s: %w (choose another with --listen or SHOP_LISTEN)", "监听 %s：%w（用 --listen 或 SHOP_LISTEN 换一个地址）").Errorf(c.Listen, err)
 	}
 	r.log.Info("listening", "on", l.Addr().String())
 	go migrateUntilDone(ctx, r.log, r.set)

@@ -252,7 +252,7 @@ func TestConfigUnreadable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
 			t.Setenv("SHOP_REDIS", "redis://127.0.0.1:1")
-			code, _, errOut := commandLine(t.Context(), newServe())
+			code, _, errOut := commandLine(t.Context(), newServe("en"))
 			if code != exitUsage || !strings.Contains(errOut, fmt.Sprintf("%s is %q, want ", name, value)) || !strings.Contains(errOut, want) {
 				t.Errorf("%s: exit %d, %s; want exit %d, and %q", setting, code, errOut, exitUsage, want)
 			}

@@ -99,13 +99,13 @@ func (s setting) flag() string {
 }
 
 // add declares a flag for every setting of a replica, in the sections of the settings.
-func (g givenSettings) add(set *pflag.FlagSet) {
+func (g givenSettings) add(set *pflag.FlagSet, lang string) {
 	set.SortFlags = false
 	for _, group := range settingGroups {
-		section(set, group.text.En, func() {
+		section(set, in(group.text, lang), func() {
 			for _, s := range replicaSettings() {
 				if s.group == group.name {
-					f := set.VarPF(&settingFlag{given: g, setting: s}, s.flag(), "", s.Help.En+" [$"+s.Name+"]")
+					f := set.VarPF(&settingFlag{given: g, setting: s}, s.flag(), "", in(s.Help, lang)+" [$"+s.Name+"]")
 					f.DefValue = s.Default
 					if s.kind == "bool" {
 						f.NoOptDefVal = "true"
@@ -167,20 +167,18 @@ func writeSettings(w io.Writer, lang string, wide int) error {
 	return err
 }
 
-func newSettings() *cobra.Command {
-	var lang, docs string
+func newSettings(lang string) *cobra.Command {
+	var docs string
 	var out output
 	cmd := &cobra.Command{
 		Use:   "settings",
-		Short: "List every setting: environment variables, their defaults, what they do",
-		Long: `Lists the environment variables that a replica ('shop serve'), Docker Compose and the tests read. Each of a replica is a flag of
+		Short: both("List every setting: environment variables, their defaults, what they do", "列出全部配置项：环境变量、默认值、作用").In(lang),
+		Long: both(`Lists the environment variables that a replica ('shop serve'), Docker Compose and the tests read. Each of a replica is a flag of
 'shop serve' too: SHOP_LOCK_TTL is --lock-ttl. The flag comes before the variable, and the variable before the default. 'shop up' and
 'shop demo' pass the variables of a replica on to the replicas that they start, except the addresses that they choose themselves.`,
+			`列出副本（'shop serve'）、Docker Compose 和测试读取的环境变量。副本的配置项同时是 'shop serve' 的命令行选项：SHOP_LOCK_TTL 对应 --lock-ttl。优先级：命令行选项 > 环境变量 > 默认值。'shop up' 和 'shop demo' 会把副本的环境变量传给它们启动的副本，自己选定的地址除外。`).In(lang),
 		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			if err := checkLang(lang); err != nil {
-				return err
-			}
 			if docs != "" {
 				return writeSettingsPages(docs)
 			}
@@ -198,10 +196,10 @@ func newSettings() *cobra.Command {
 		}),
 	}
 	cmd.Flags().SortFlags = false
-	out.add(cmd, formText, formJSON, formMarkdown)
+	out.add(cmd, lang, formText, formJSON, formMarkdown)
 	out.addOldForms(cmd, formJSON)
 	addLang(cmd.Flags(), &lang)
-	cmd.Flags().StringVar(&docs, "docs", "", "write settings.md and settings.zh.md into this directory")
+	cmd.Flags().StringVar(&docs, "docs", "", both("write settings.md and settings.zh.md into this directory", "把 settings.md 和 settings.zh.md 写到这个目录").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
 	return cmd
 }
@@ -217,8 +215,8 @@ var settingsPage = map[string]struct{ title, other, intro, setting, standard, he
 	},
 	"zh": {
 		"# 配置项", "English",
-		"lastitem 读取的全部环境变量，`shop settings` 也会列出。副本的配置项（到日志为止）同时是 `shop serve` 的命令行参数：\n" +
-			"`SHOP_LOCK_TTL` 对应 `--lock-ttl`。优先级：命令行参数 > 环境变量 > 默认值。\n" +
+		"lastitem 读取的全部环境变量，`shop settings` 也会列出。副本的配置项（到日志为止）同时是 `shop serve` 的命令行选项：\n" +
+			"`SHOP_LOCK_TTL` 对应 `--lock-ttl`。优先级：命令行选项 > 环境变量 > 默认值。\n" +
 			"时长要带单位：`500ms`、`10s`、`24h`。值无法解析时启动失败，并说明应填什么。",
 		"配置项", "默认值", "作用",
 	},

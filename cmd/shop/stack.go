@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,33 +28,33 @@ const zooKeeperRoot = guest.ZooKeeperRoot
 var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
 
 // addOwn declares the flags of the user's own servers.
-func addOwn(set *pflag.FlagSet, o *guest.Servers) {
-	set.StringVar(&o.Redis, "redis", "", "your own Redis, as a redis:// URL")
-	set.StringVar(&o.SQL, "sql", "", "your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db")
-	set.StringVar(&o.Redlock, "redlock", "", "your own Redis masters for Redlock, three or more redis:// URLs, comma-separated")
-	set.StringVar(&o.Etcd, "etcd", "", "your own etcd, as http://host:port, several comma-separated")
-	set.StringVar(&o.ZooKeeper, "zookeeper", "", "your own ZooKeeper, as host:port, several comma-separated")
-	set.StringVar(&o.Consul, "consul", "", "your own Consul, as the http://host:port of an agent")
-	set.StringVar(&o.Kafka, "kafka", "", "your own Kafka, as host:port, several comma-separated")
+func addOwn(set *pflag.FlagSet, lang string, o *guest.Servers) {
+	set.StringVar(&o.Redis, "redis", "", both("your own Redis, as a redis:// URL", "你自己的 Redis，写成 redis:// 地址").In(lang))
+	set.StringVar(&o.SQL, "sql", "", both("your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db", "你自己的 MySQL，写成 用户:密码@tcp(主机:端口)/库名；或 sqlite:/路径/文件.db").In(lang))
+	set.StringVar(&o.Redlock, "redlock", "", both("your own Redis masters for Redlock, three or more redis:// URLs, comma-separated", "你自己的、用于红锁的 Redis 主节点，三个以上 redis:// 地址，逗号分隔").In(lang))
+	set.StringVar(&o.Etcd, "etcd", "", both("your own etcd, as http://host:port, several comma-separated", "你自己的 etcd，写成 http://主机:端口，多个用逗号分隔").In(lang))
+	set.StringVar(&o.ZooKeeper, "zookeeper", "", both("your own ZooKeeper, as host:port, several comma-separated", "你自己的 ZooKeeper，写成 主机:端口，多个用逗号分隔").In(lang))
+	set.StringVar(&o.Consul, "consul", "", both("your own Consul, as the http://host:port of an agent", "你自己的 Consul，写成某个 agent 的 http://主机:端口").In(lang))
+	set.StringVar(&o.Kafka, "kafka", "", both("your own Kafka, as host:port, several comma-separated", "你自己的 Kafka，写成 主机:端口，多个用逗号分隔").In(lang))
 }
 
 // adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and the user's own
 // server where the command takes one.
-func adviser(command, kind string, takesOwn bool) func(backend string) string {
+func adviser(lang, command, kind string, takesOwn bool) func(backend string) string {
 	return func(backend string) string {
 		var ways []string
 		embedded := slices.Contains([]string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka}, backend)
 		if kind == localstack.Embedded || kind == localstack.Local && embedded {
-			ways = append(ways, "leave out --backend "+kind)
+			ways = append(ways, both("leave out --backend ", "去掉 --backend ").In(lang)+kind)
 		}
 		switch {
 		case !takesOwn || backend == localstack.Nginx:
 		case backend == localstack.MySQL:
-			ways = append(ways, fmt.Sprintf("give a MySQL or MariaDB with 'shop %s --sql'", command))
+			ways = append(ways, fmt.Sprintf(both("give a MySQL or MariaDB with 'shop %s --sql'", "用 'shop %s --sql' 指定一个 MySQL 或 MariaDB").In(lang), command))
 		default:
-			ways = append(ways, fmt.Sprintf("give your own with 'shop %s --%s'", command, backend))
+			ways = append(ways, fmt.Sprintf(both("give your own with 'shop %s --%s'", "用 'shop %s --%s' 指定你自己的").In(lang), command, backend))
 		}
-		return strings.Join(ways, ", or ")
+		return strings.Join(ways, both(", or ", "，或").In(lang))
 	}
 }
 
@@ -66,7 +68,7 @@ func newGuest(ctx context.Context, own guest.Servers) (*guest.Guest, error) {
 func usageOfAddress(err error) error {
 	var e *guest.AddressError
 	if errors.As(err, &e) {
-		return usage("%w", err)
+		return misuse(err)
 	}
 	return err
 }
@@ -103,7 +105,7 @@ func modesHere() []api.Mode {
 func extrasFor(pattern string) ([]string, error) {
 	selected, err := loadtest.Select(modesHere(), pattern)
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, misuse(err)
 	}
 	extras := []string{}
 	for _, m := range selected {
@@ -119,7 +121,7 @@ func private(ctx context.Context, o localstack.Options, f *farther, body func(co
 	stack, err := localstack.Start(ctx, f.options(o))
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}
+			return &exitError{code: exitInterrupted, err: both("interrupted before the stack was up", "环境还没起好就被中断").Errorf()}
 		}
 		return err
 	}
@@ -221,7 +223,7 @@ func allAvailable(what loadtest.Comparing) error {
 	if lacks == nil {
 		return nil
 	}
-	return fmt.Errorf("--strict: %d of %d modes are not available:\n  %s", len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
+	return both("--strict: %d of %d modes are not available:\n  %s", "--strict：%d 个模式不可用（共 %d 个）：\n  %s").Errorf(len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
 }
 
 // serverKinds are the kinds and versions of the servers of a stack by their names; those that are not there are left out.
@@ -235,4 +237,27 @@ func serverKinds(s *localstack.Stack) map[string]string {
 	}
 	maps.DeleteFunc(all, func(_, kind string) bool { return kind == "" })
 	return all
+}
+
+// stackLog keeps what the stack says about itself, for the JSON, and passes it on.
+type stackLog struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// to returns the function that the stack logs by, from several goroutines.
+func (l *stackLog) to(w io.Writer) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		line := fmt.Sprintf(format, args...)
+		l.said = append(l.said, line)
+		fmt.Fprintln(w, line)
+	}
+}
+
+func (l *stackLog) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.said...)
 }

@@ -7,20 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"lastitem/internal/audit"
 	"lastitem/internal/columns"
-	"lastitem/internal/stock"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
-	"lastitem/loadtest/words"
 )
 
 // terminal returns whether w is a terminal, and how many columns it has: those of COLUMNS if w is none and COLUMNS is set,
@@ -220,37 +216,35 @@ func runningText(p loadtest.Progress, course, lang string) string {
 	return text
 }
 
-// addLang declares --lang. Its default is the language of the user's locale, as for other programs with translated messages.
-func addLang(set *pflag.FlagSet, lang *string) {
-	set.StringVar(lang, "lang", localeLanguage(os.Getenv), "language of the text: en or zh (default: by LC_ALL, LC_MESSAGES or LANG)")
-	set.Lookup("lang").DefValue = "" // what it is here would differ from one machine's help to another's
-}
-
-// localeLanguage is the language of the locale that the environment names, if reports are written in it, else English.
-func localeLanguage(getenv func(string) string) string {
-	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if locale := getenv(name); locale != "" {
-			if strings.HasPrefix(strings.ToLower(locale), "zh") {
-				return "zh"
-			}
-			return "en"
+// writeMarkdownRows writes rows as a Markdown table; the first are the heads.
+func writeMarkdownRows(w io.Writer, rows [][]string) error {
+	var b strings.Builder
+	for i, cells := range rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			b.WriteString(strings.Repeat("| --- ", len(cells)) + "|\n")
 		}
 	}
-	return "en"
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-// checkLang refuses a language that no report is written in.
-func checkLang(lang string) error {
-	if !slices.Contains(words.Languages, lang) {
-		return usage("--lang %q: want %s", lang, orList(words.Languages))
+// writeRows writes rows in columns.
+func writeRows(w io.Writer, rows [][]string) error {
+	widths := make([]int, len(rows[0]))
+	for _, cells := range rows {
+		for i, cell := range cells {
+			widths[i] = max(widths[i], columns.Width(cell))
+		}
 	}
-	return nil
-}
-
-// in returns the text in the language lang ("zh", else English).
-func in(t stock.Text, lang string) string {
-	if lang == "zh" {
-		return t.Zh
+	var b strings.Builder
+	for _, cells := range rows {
+		line := ""
+		for i, cell := range cells {
+			line += columns.Left(cell, widths[i]+2)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	return t.En
+	_, err := io.WriteString(w, b.String())
+	return err
 }

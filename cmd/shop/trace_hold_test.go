@@ -25,7 +25,7 @@ func TestTraceOfAHeldLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer, err := trace.New(t.Context(), tracing([]stock.Mode{d.Mode}, flags.backend, t.Logf, flags.ttl))
+	tracer, err := trace.New(t.Context(), tracing("en", []stock.Mode{d.Mode}, flags.backend, t.Logf, flags.ttl))
 	if err != nil {
 		t.Fatal(err)
 	}

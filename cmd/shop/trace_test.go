@@ -51,7 +51,7 @@ func TestTraces(t *testing.T) {
 			modes = append(modes, m)
 		}
 	}
-	tracer, err := trace.New(t.Context(), tracing(modes, localstack.Auto, t.Logf, 0))
+	tracer, err := trace.New(t.Context(), tracing("en", modes, localstack.Auto, t.Logf, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestTraceRefuses(t *testing.T) {
 		{"", "missing: want shop trace MODE"},
 		{"unsafe mutex", `unexpected argument "mutex"`},
 	} {
-		code, _, errOut := commandLine(t.Context(), newTrace(), strings.Fields(c.args)...)
+		code, _, errOut := commandLine(t.Context(), newTrace("en"), strings.Fields(c.args)...)
 		if code != exitUsage || !strings.Contains(errOut, c.want) {
 			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", c.args, code, errOut, exitUsage, c.want)
 		}

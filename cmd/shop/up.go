@@ -36,13 +36,20 @@ type upFlags struct {
 // maxReplicas is how many a stack may have on one machine.
 const maxReplicas = 32
 
+// Errors of flags that several commands have.
+var (
+	replicasRange = both("--replicas %d: want 1 to %d, each is a process of its own", "--replicas %d：应为 1 到 %d，每个副本是一个进程")
+	portRange     = both("--port %d: want 0 to 65535", "--port %d：应为 0 到 65535")
+	otherPort     = both("%w; choose another with --port", "%w；用 --port 换一个端口")
+)
+
 // newUp is the stack for somebody who wants to try the shop with curl.
-func newUp() *cobra.Command {
-	var f upFlags
+func newUp(lang string) *cobra.Command {
+	f := upFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start a private stack (Redis, SQL, replicas, balancer) and keep it until interrupted",
-		Long: `Starts the shop on this machine: replicas as separate processes behind a balancer, with Redis and SQL. Of each backend it
+		Short: both("Start a private stack (Redis, SQL, replicas, balancer) and keep it until interrupted", "起一套私有环境（Redis、SQL、副本、负载均衡），一直运行到 Ctrl-C").In(lang),
+		Long: both(`Starts the shop on this machine: replicas as separate processes behind a balancer, with Redis and SQL. Of each backend it
 takes the URL you give, else a real server found on PATH (redis-server, mariadbd or mysqld, nginx), else an embedded one,
 and says which. Everything is private, on loopback, and gone after Ctrl-C, data included.
 
@@ -56,6 +63,15 @@ A browser that opens the address of the balancer gets the console of 'shop play'
 
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one. --env writes a file
 that sets it in another shell, together with REDIS and SQL, the addresses of the private servers; the file is deleted at the end.`,
+			`在本机起一套服务：几个副本各是一个进程，前面是负载均衡，后面是 Redis 和 SQL。每种后端依次取：你给的地址，PATH 上的真实服务器（redis-server、mariadbd 或 mysqld、nginx），内嵌的替代品；用了哪一种会说明。全部私有，只监听回环地址，按 Ctrl-C 之后连数据一起消失。
+
+只有部分模式需要的服务器，装了就一并启动：etcd、ZooKeeper、Consul、红锁的五个 Redis，以及 Kafka broker。有 Java 和 Kafka 的 jar 时用真实的 broker（用 scripts/real-kafka 下载），否则用内嵌的（kfake）。
+
+副本和负载均衡退出后会重新启动；数据不随进程消失的存储（MySQL、MariaDB、etcd、ZooKeeper、Kafka）也会。其他进程退出时整套环境结束，并说明丢了什么。
+
+用浏览器打开负载均衡的地址，看到的是 'shop play' 的控制台；用 curl 访问得到接口列表。
+
+管理员令牌是设置库存的接口要的：设置了 SHOP_ADMIN_TOKEN 就用它，否则新生成一个。--env 写一个文件供另一个终端 source，里面有令牌和 REDIS、SQL 两个私有服务器的地址；结束时删除该文件。`).In(lang),
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
 		Args: arguments(0, 0),
@@ -63,17 +79,17 @@ that sets it in another shell, together with REDIS and SQL, the addresses of the
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&f.port, "port", 8080, "port of the balancer on 127.0.0.1; 0 takes a free one")
-	flags.IntVar(&f.replicas, "replicas", 3, "number of replicas")
-	flags.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
-	addOwn(flags, &f.own)
-	flags.StringVar(&f.env, "env", "", "file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and SQL")
+	flags.IntVar(&f.port, "port", 8080, both("port of the balancer on 127.0.0.1; 0 takes a free one", "负载均衡在 127.0.0.1 上的端口；0 表示任选一个空闲的").In(lang))
+	flags.IntVar(&f.replicas, "replicas", 3, both("number of replicas", "副本数").In(lang))
+	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
+	addOwn(flags, lang, &f.own)
+	flags.StringVar(&f.env, "env", "", both("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and SQL", "写一个供其他终端 source 的文件，内有 SHOP_ADMIN_TOKEN、REDIS 和 SQL").In(lang))
 	flags.Lookup("env").Value = fileValue{flags.Lookup("env").Value}
-	flags.BoolVar(&f.noRestart, "no-restart", false, "end the stack when a part of it dies; else replicas, balancer and durable stores are started again")
-	flags.BoolVar(&f.keepFailing, "keep-failing", false, "keep a replica that fails in the balancer's round, for a fault under test")
-	flags.BoolVar(&f.noConsole, "no-console", false, "leave out the console and GET /events, as on a production 'shop serve'")
-	addRTT(flags, &f.rtt, "")
-	f.output.add(cmd, formText, formJSON)
+	flags.BoolVar(&f.noRestart, "no-restart", false, both("end the stack when a part of it dies; else replicas, balancer and durable stores are started again", "任何一个进程退出就结束整套环境；默认会重启副本、负载均衡和数据持久的存储").In(lang))
+	flags.BoolVar(&f.keepFailing, "keep-failing", false, both("keep a replica that fails in the balancer's round, for a fault under test", "出错的副本也不从负载均衡中摘除，用于故障测试").In(lang))
+	flags.BoolVar(&f.noConsole, "no-console", false, both("leave out the console and GET /events, as on a production 'shop serve'", "不要控制台和 GET /events，与生产中的 'shop serve' 一样").In(lang))
+	addRTT(flags, lang, &f.rtt)
+	f.output.add(cmd, lang, formText, formJSON)
 	f.output.addOldForms(cmd, formJSON)
 	addLang(flags, &f.lang)
 	return cmd
@@ -83,11 +99,11 @@ that sets it in another shell, together with REDIS and SQL, the addresses of the
 func up(cmd *cobra.Command, f *upFlags) error {
 	switch {
 	case f.replicas < 1 || f.replicas > maxReplicas:
-		return usage("--replicas %d: want 1 to %d, each is a process of its own", f.replicas, maxReplicas)
+		return usage(replicasRange, f.replicas, maxReplicas)
 	case f.port < 0 || f.port > 65535:
-		return usage("--port %d: want 0 to 65535", f.port)
+		return usage(portRange, f.port)
 	}
-	if err := cmp.Or(checkBackendFlag(f.backend), checkLang(f.lang)); err != nil {
+	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
 	far, err := newFarther(cmd.Flags(), f.rtt, f.lang, givenFlag(cmd.Flags(), ownFlags...))
@@ -101,7 +117,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	var log stackLog
 	o := f.own.Options(localstack.Options{
 		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(),
-		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser("up", f.backend, true),
+		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser(f.lang, "up", f.backend, true),
 		Lang: f.lang, Log: log.to(cmd.ErrOrStderr()),
 	})
 	if f.port != 0 {
@@ -116,10 +132,10 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	stack, err := localstack.Start(ctx, far.options(o))
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the stack was up")}
+			return &exitError{code: exitInterrupted, err: both("interrupted before the stack was up", "环境还没起好就被中断").Errorf()}
 		}
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("%w; choose another with --port", err)
+			return otherPort.Errorf(err)
 		}
 		return err
 	}
@@ -157,7 +173,7 @@ func drainEnv() []string { return []string{"SHOP_DRAIN=" + cmp.Or(os.Getenv("SHO
 // checkBackendFlag refuses what is none of localstack's values.
 func checkBackendFlag(kind string) error {
 	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, kind) {
-		return usage("--backend %s: want auto, embedded or local", kind)
+		return usage(both("--backend %s: want auto, embedded or local", "--backend %s：应为 auto、embedded 或 local"), kind)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestUpWritesAFileToSource(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	code, out, errOut := commandLine(t.Context(), newVersion())
+	code, out, errOut := commandLine(t.Context(), newVersion("en"))
 	if code != exitOK || strings.TrimSpace(out) != "shop version "+version() {
 		t.Errorf("shop version = %d, %q, %q; want the version", code, out, errOut)
 	}

@@ -57,7 +57,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	stack, err := localstack.Start(cmd.Context(), o)
 	if err != nil {
 		if cmd.Context().Err() != nil {
-			return &exitError{code: exitInterrupted, err: errors.New("interrupted before the backends were up")}
+			return &exitError{code: exitInterrupted, err: both("interrupted before the backends were up", "后端还没起好就被中断").Errorf()}
 		}
 		return err
 	}
@@ -83,7 +83,7 @@ func installed(require []string, o localstack.Options, say func(string, ...any))
 	programs := []string{"promtool", "chromium"} // that tests ask for by themselves; see testenv.Program
 	for _, name := range require {
 		if all := slices.Concat(known, programs); !slices.Contains(all, name) {
-			return nil, usage("--require %s: want some of %s", name, strings.Join(all, ","))
+			return nil, usage(both("--require %s: want some of %s", "--require %s：可选的有 %s"), name, strings.Join(all, ","))
 		}
 	}
 	given := map[string]bool{localstack.Redis: o.Redis != "", localstack.MySQL: o.SQL != ""}
@@ -92,7 +92,7 @@ func installed(require []string, o localstack.Options, say func(string, ...any))
 		_, err := localstack.Find(name)
 		switch {
 		case err != nil && !given[name] && slices.Contains(require, name):
-			return nil, fmt.Errorf("%s is required: %w", name, err)
+			return nil, both("%s is required: %w", "必须有 %s：%w").Errorf(name, err)
 		case err != nil && !given[name]:
 			say("no %s: %v", name, err)
 		case name == localstack.Redis || name == localstack.MySQL: // few tests need the others, and start their own

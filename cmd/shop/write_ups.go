@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/columns"
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/loadtest"
@@ -25,26 +23,29 @@ type writeUpsFlags struct {
 	output        output
 }
 
-func newWriteUps() *cobra.Command {
-	var f writeUpsFlags
+func newWriteUps(lang string) *cobra.Command {
+	f := writeUpsFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "write-ups",
-		Short: "Measure the numbers that well-known write-ups state, and print them beside theirs",
-		Long: `Measures the numbers of the write-ups of docs/articles.md here, on private stacks, and prints them beside theirs: the stock that is left
+		Short: both("Measure the numbers that well-known write-ups state, and print them beside theirs", "把常被引用的文章里的数字量一遍，与原文并排列出").In(lang),
+		Long: both(`Measures the numbers of the write-ups of docs/articles.md here, on private stacks, and prints them beside theirs: the stock that is left
 after JMeter's 50 x 100 requests, the 99 left where 95 is right, the throughput with and without a lock, and how much faster
 segments are than one lock of the same kind, on loopback and with 2 ms to the servers. It takes two to three minutes.
 
 The speeds depend on the machine, and are no verdict. The exit code says whether every mode did what it claims.`,
+			`在私有环境里把 docs/articles.zh.md 里各篇文章的数字量一遍，与原文并排列出：JMeter 50 x 100 次请求之后剩余的库存，应剩 95 却剩下的 99，加锁与不加锁的吞吐量，以及分段比同一种单把锁快多少，本机回环和到服务器的往返时间 2 ms 各一次。需要两三分钟。
+
+速度取决于机器，不是判定。退出码说明每个模式是否与声明一致。`).In(lang),
 		Example: "  shop write-ups\n  shop write-ups --lang zh\n  shop write-ups -o json --out out/write-ups.json",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return writeUps(cmd, &f) }),
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.StringVar(&f.backend, "backend", localstack.Auto, "auto, embedded or local (real servers only)")
-	f.output.add(cmd, formText, formJSON, formMarkdown)
+	set.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
+	f.output.add(cmd, lang, formText, formJSON, formMarkdown)
 	addLang(set, &f.lang)
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(lang))
 	return cmd
 }
 
@@ -75,7 +76,7 @@ type measuredRun struct {
 
 // writeUps is the body of the command: every run once, then the numbers from them.
 func writeUps(cmd *cobra.Command, f *writeUpsFlags) error {
-	if err := errors.Join(checkLang(f.lang), checkBackendFlag(f.backend)); err != nil {
+	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
 	f.lang = f.output.language(cmd, f.lang)
@@ -141,7 +142,7 @@ func (f *writeUpsFlags) runOn(cmd *cobra.Command, on stackOf, runs []numberRun, 
 	var log stackLog
 	o := localstack.Options{
 		Replicas: on.replicas, Backend: f.backend, Only: []string{localstack.Redis, localstack.MySQL}, Token: os.Getenv(envToken),
-		Log: log.to(notes), Lang: f.lang, Advice: adviser("write-ups", f.backend, false),
+		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "write-ups", f.backend, false),
 	}
 	away := &farther{rtt: on.rtt, lang: f.lang, delayed: map[string]bool{}}
 	return private(cmd.Context(), o, away, func(ctx context.Context, stack *localstack.Stack) error {
@@ -263,37 +264,4 @@ func writeNumbers(w io.Writer, form, lang string, measured []measuredNumber) err
 		return writeMarkdownRows(w, rows)
 	}
 	return writeRows(w, rows)
-}
-
-// writeMarkdownRows writes rows as a Markdown table; the first are the heads.
-func writeMarkdownRows(w io.Writer, rows [][]string) error {
-	var b strings.Builder
-	for i, cells := range rows {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
-		if i == 0 {
-			b.WriteString(strings.Repeat("| --- ", len(cells)) + "|\n")
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// writeRows writes rows in columns.
-func writeRows(w io.Writer, rows [][]string) error {
-	widths := make([]int, len(rows[0]))
-	for _, cells := range rows {
-		for i, cell := range cells {
-			widths[i] = max(widths[i], columns.Width(cell))
-		}
-	}
-	var b strings.Builder
-	for _, cells := range rows {
-		line := ""
-		for i, cell := range cells {
-			line += columns.Left(cell, widths[i]+2)
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

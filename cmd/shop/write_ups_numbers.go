@@ -83,7 +83,7 @@ func segments(part int, rtt time.Duration) []numberRun {
 func (r numberRun) load() (loadtest.Plan, error) {
 	plans, ok := plan.Named(r.plan)
 	if !ok || r.part >= len(plans) {
-		return loadtest.Plan{}, fmt.Errorf("no plan %s-%d", r.plan, r.part)
+		return loadtest.Plan{}, both("no plan %s-%d", "没有方案 %s-%d").Errorf(r.plan, r.part)
 	}
 	p := plans[r.part]
 	p.Store, p.Repeat = r.store, r.repeat

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"lastitem/internal/api"
 )
 
 // Check returns the first mistake in the description as an error that names the option to change; nil = none.
@@ -30,7 +32,7 @@ func (f *Foreign) checkLaunch() error {
 	case err != nil:
 		return fmt.Errorf("--serve: %w", err)
 	case len(words) == 0:
-		return errors.New("--serve: want the command that starts a replica of your service")
+		return api.Text{En: "--serve: want the command that starts a replica of your service", Zh: "--serve：应为启动你的服务的一个副本的命令"}.Errorf()
 	}
 	for _, text := range append([]string{f.Serve}, f.Env...) {
 		if err := onlyMentions("serve", text, launchWords); err != nil {
@@ -39,28 +41,28 @@ func (f *Foreign) checkLaunch() error {
 	}
 	for _, e := range f.Env {
 		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
-			return fmt.Errorf("--env %q: want NAME=VALUE", e)
+			return api.Text{En: "--env %q: want NAME=VALUE", Zh: "--env %q：应为 NAME=VALUE"}.Errorf(e)
 		}
 	}
 	if all := f.launched(); !slices.Contains(all, "port") && !slices.Contains(all, "addr") {
-		return errors.New("--serve: use {{port}} or {{addr}}, also in --env, to tell your service on which port of 127.0.0.1 to listen")
+		return api.Text{En: "--serve: use {{port}} or {{addr}}, also in --env, to tell your service on which port of 127.0.0.1 to listen", Zh: "--serve：请用 {{port}} 或 {{addr}}（也可写在 --env 里）告诉你的服务监听 127.0.0.1 的哪个端口"}.Errorf()
 	}
 	if !f.UsesRedis() && !f.UsesSQL() {
-		return errors.New("--serve: use {{redis}} or {{mysql}} (or parts such as {{redis_host}}, {{mysql_port}}), also in --env, to give your service the addresses of the proxies: the lab can stop only what passes its proxies")
+		return api.Text{En: "--serve: use {{redis}} or {{mysql}} (or parts such as {{redis_host}}, {{mysql_port}}), also in --env, to give your service the addresses of the proxies: the lab can stop only what passes its proxies", Zh: "--serve：请用 {{redis}} 或 {{mysql}}（或其中一部分，如 {{redis_host}}、{{mysql_port}}；也可写在 --env 里）把代理的地址告诉你的服务：实验室只能拦住经过代理的命令"}.Errorf()
 	}
 	return nil
 }
 
 func (f *Foreign) checkRequests() error {
 	if _, _, _, err := splitRequest(f.Request); err != nil {
-		return fmt.Errorf("--request %q: %w", f.Request, err)
+		return api.Text{En: "--request %q: %w", Zh: "--request %q：%w"}.Errorf(f.Request, err)
 	}
 	if err := onlyMentions("request", f.Request, askWords); err != nil {
 		return err
 	}
 	for _, h := range f.Headers {
 		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" {
-			return fmt.Errorf("--header %q: want 'Name: value'", h)
+			return api.Text{En: "--header %q: want 'Name: value'", Zh: "--header %q：应为 'Name: value'"}.Errorf(h)
 		}
 		if err := onlyMentions("header", h, askWords); err != nil {
 			return err
@@ -71,11 +73,11 @@ func (f *Foreign) checkRequests() error {
 
 func (f *Foreign) checkReset() error {
 	if len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL) == 0 {
-		return errors.New("give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of {{product}} and no orders")
+		return api.Text{En: "give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of {{product}} and no orders", Zh: "请给出 --reset-sql、--reset-redis 或 --reset-url：每个调度开始时 {{product}} 有 {{stock}} 件库存，没有订单"}.Errorf()
 	}
 	for _, text := range f.ResetURL {
 		if _, _, _, err := splitRequest(text); err != nil {
-			return fmt.Errorf("--reset-url %q: %w", text, err)
+			return api.Text{En: "--reset-url %q: %w", Zh: "--reset-url %q：%w"}.Errorf(text, err)
 		}
 	}
 	for _, text := range slices.Concat(f.ResetSQL, f.ResetRedis, f.ResetURL) {
@@ -85,7 +87,7 @@ func (f *Foreign) checkReset() error {
 	}
 	for _, text := range f.ResetRedis {
 		if words, err := SplitWords(text); err != nil || len(words) == 0 {
-			return fmt.Errorf("--reset-redis %q: want a Redis command (%w)", text, errors.Join(err))
+			return api.Text{En: "--reset-redis %q: want a Redis command (%w)", Zh: "--reset-redis %q：应为 Redis 命令（%w）"}.Errorf(text, errors.Join(err))
 		}
 	}
 	return nil
@@ -94,10 +96,10 @@ func (f *Foreign) checkReset() error {
 // checkSources returns an error if an option reads or resets Redis or SQL although the service does not use that server.
 func (f *Foreign) checkSources() error {
 	if (f.Stock.Redis != "" || f.Orders.Redis != "" || len(f.ResetRedis) > 0) && !f.UsesRedis() {
-		return errors.New("--serve has no {{redis}}: the lab has no Redis to read or to reset")
+		return api.Text{En: "--serve has no {{redis}}: the lab has no Redis to read or to reset", Zh: "--serve 里没有 {{redis}}：实验室没有可读、可重置的 Redis"}.Errorf()
 	}
 	if (f.Stock.SQL != "" || f.Orders.SQL != "" || len(f.ResetSQL)+len(f.SetupSQL) > 0) && !f.UsesSQL() {
-		return errors.New("--serve has no {{mysql}}: the lab has no database to read or to reset")
+		return api.Text{En: "--serve has no {{mysql}}: the lab has no database to read or to reset", Zh: "--serve 里没有 {{mysql}}：实验室没有可读、可重置的数据库"}.Errorf()
 	}
 	return nil
 }
@@ -113,13 +115,13 @@ func (s Source) check(what string) error {
 		}
 	}
 	if given != 1 {
-		return fmt.Errorf("--%s-sql, --%s-redis or --%s-url: want one of them, from which the lab reads what was sold", what, what, what)
+		return api.Text{En: "--%s-sql, --%s-redis or --%s-url: want one of them, from which the lab reads what was sold", Zh: "--%s-sql、--%s-redis、--%s-url：应给出其中之一，实验室从中读出卖了什么"}.Errorf(what, what, what)
 	}
 	if _, err := SplitWords(s.Redis); err != nil {
 		return fmt.Errorf("--%s-redis: %w", what, err)
 	}
 	if s.URL != "" && !strings.HasPrefix(s.URL, "/") {
-		return fmt.Errorf("--%s-url %q: want a path of your service, as in /products/{{product}}#/stock", what, s.URL)
+		return api.Text{En: "--%s-url %q: want a path of your service, as in /products/{{product}}#/stock", Zh: "--%s-url %q：应为你的服务的路径，如 /products/{{product}}#/stock"}.Errorf(what, s.URL)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package rig
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -19,7 +18,7 @@ func splitRequest(text string) (method, path, body string, err error) {
 	method, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	path, body, _ = strings.Cut(strings.TrimSpace(rest), " ")
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
-		return "", "", "", errors.New("want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'")
+		return "", "", "", api.Text{En: "want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'", Zh: "应为 METHOD PATH [BODY]，如 'POST /buy?product={{product}}'"}.Errorf()
 	}
 	return method, path, strings.TrimSpace(body), nil
 }

@@ -1,12 +1,12 @@
 package rig
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"lastitem/internal/api"
 )
 
 var placeholder = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
@@ -36,7 +36,7 @@ func mentions(texts ...string) []string {
 func onlyMentions(option, text string, known []string) error {
 	for _, name := range mentions(text) {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("--%s: unknown placeholder {{%s}}; known are {{%s}}", option, name, strings.Join(known, "}}, {{"))
+			return api.Text{En: "--%s: unknown placeholder {{%s}}; known are {{%s}}", Zh: "--%s：没有占位符 {{%s}}；可用的有 {{%s}}"}.Errorf(option, name, strings.Join(known, "}}, {{"))
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func SplitWords(line string) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, errors.New("a quote is not closed")
+		return nil, api.Text{En: "a quote is not closed", Zh: "引号没有闭合"}.Errorf()
 	}
 	if inside {
 		words = append(words, word.String())

@@ -6,20 +6,6 @@ package api
 
 import "time"
 
-// Text is one text in both languages of the project.
-type Text struct {
-	En string `json:"en"`
-	Zh string `json:"zh"`
-}
-
-// In returns the text in the language lang ("zh", else English).
-func (t Text) In(lang string) string {
-	if lang == "zh" {
-		return t.Zh
-	}
-	return t.En
-}
-
 // Store names where the count lives.
 type Store string
 

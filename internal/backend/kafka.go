@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"lastitem/internal/api"
 )
 
 // OpenKafka returns a client for the brokers at the addresses (host:port, several comma-separated), with further options. It
@@ -22,7 +24,7 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	for part := range strings.SplitSeq(addresses, ",") {
 		seed := strings.TrimSpace(part)
 		if host, port, err := net.SplitHostPort(seed); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("backend: Kafka address %q: want host:port", seed)
+			return nil, api.Text{En: "backend: Kafka address %q: want host:port", Zh: "backend: Kafka 地址 %q：应为 主机:端口"}.Errorf(seed)
 		}
 		seeds = append(seeds, seed)
 	}

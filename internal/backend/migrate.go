@@ -14,6 +14,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"lastitem/internal/api"
 	"lastitem/migrations"
 )
 
@@ -32,7 +33,7 @@ func migrationLock(database string) string {
 }
 
 // ErrForeignTables says that the database holds tables of our names that we did not make.
-var ErrForeignTables = errors.New("backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own")
+var ErrForeignTables = api.Text{En: "backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own", Zh: "backend: 库里有与 lastitem 同名、但不是它建的表；请给它一个单独的库"}.Errorf()
 
 // Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once: one
 // goes first, the others wait for it (at most a minute) and find nothing to do.
@@ -67,7 +68,7 @@ func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, 
 		return nil, fmt.Errorf("backend: migrate: %w", err)
 	}
 	if got.Int64 != 1 {
-		return nil, errors.New("backend: migrate: another process has been migrating for a minute")
+		return nil, api.Text{En: "backend: migrate: another process has been migrating for a minute", Zh: "backend: 迁移：另一个进程已经迁移了一分钟"}.Errorf()
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -19,6 +19,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"lastitem/internal/api"
 	"lastitem/internal/store"
 )
 
@@ -48,9 +49,9 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 }
 
 func redisOptions(address string) (*redis.UniversalOptions, error) {
-	const want = "want redis://host:port/db"
+	want := api.Text{En: "want redis://host:port/db", Zh: "应为 redis://主机:端口/库号"}
 	bad := func(part string, err error) error {
-		return fmt.Errorf("backend: Redis address %q: %s (%s)", Redact(part), reason(err), want)
+		return api.Text{En: "backend: Redis address %q: %s (%s)", Zh: "backend: Redis 地址 %q：%s（%s）"}.Errorf(Redact(part), reason(err), want)
 	}
 	if strings.Contains(address, "master_name=") {
 		plain, files, err := takeTLSFiles(address)
@@ -77,7 +78,7 @@ func redisOptions(address string) (*redis.UniversalOptions, error) {
 			return nil, bad(part, err)
 		}
 		if len(all.Addrs) > 0 && (all.TLSConfig == nil) != (o.TLSConfig == nil) {
-			return nil, bad(part, errors.New("redis:// and rediss:// in one list"))
+			return nil, bad(part, api.Text{En: "redis:// and rediss:// in one list", Zh: "redis:// 和 rediss:// 不能混在一个列表里"}.Errorf())
 		}
 		all.Addrs = append(all.Addrs, o.Addr)
 		all.Username, all.Password, all.DB, all.TLSConfig = o.Username, o.Password, o.DB, o.TLSConfig
@@ -96,7 +97,7 @@ func redisNode(address string) (*redis.Options, error) {
 		return nil, err
 	}
 	if o.Network == "unix" {
-		return nil, errors.New("sockets are not supported")
+		return nil, api.Text{En: "sockets are not supported", Zh: "不支持 socket"}.Errorf()
 	}
 	o.TLSConfig, err = redisTLS(o.TLSConfig, files)
 	return o, err
@@ -130,7 +131,7 @@ func openSQL(dsn string, l link) (*gorm.DB, error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if store.CannotOpen(err) {
-		return nil, fmt.Errorf("backend: open %s: the file cannot be read or written, or not be made", Redact(dsn))
+		return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(Redact(dsn))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
@@ -175,15 +176,15 @@ func SQLiteFile(dsn string) (string, error) {
 	}
 	file = strings.TrimPrefix(file, "//")
 	if file == "" || strings.HasPrefix(file, ":") {
-		return "", fmt.Errorf("backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open", dsn)
+		return "", api.Text{En: "backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open", Zh: "backend: SQL 地址 %q：应为 sqlite:/路径/文件.db，即每个副本都能打开的文件"}.Errorf(dsn)
 	}
 	dir := filepath.Dir(file)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("backend: SQL address %q: there is no directory %s", dsn, dir)
+		return "", api.Text{En: "backend: SQL address %q: there is no directory %s", Zh: "backend: SQL 地址 %q：没有目录 %s"}.Errorf(dsn, dir)
 	}
 	// It is not opened to see: closing it again would end the locks that this process may hold on it.
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return "", fmt.Errorf("backend: SQL address %q: it is a directory, want a file in it", dsn)
+		return "", api.Text{En: "backend: SQL address %q: it is a directory, want a file in it", Zh: "backend: SQL 地址 %q：这是目录，应为其中的文件"}.Errorf(dsn)
 	}
 	return file, nil
 }
@@ -203,11 +204,11 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 		cfg.ConnectionAttributes = strings.TrimPrefix(cfg.ConnectionAttributes+",program_name:"+l.name, ",")
 	}
 	if err := cfg.Apply(driver.Charset("utf8mb4", "")); err != nil {
-		return nil, fmt.Errorf("backend: SQL address: %w", err)
+		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
 	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("backend: SQL address: %w", err)
+		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
 	}
 	return refusing{connector}, nil
 }
@@ -228,11 +229,14 @@ func openGroups(dsn string, l link) (*sql.DB, error) {
 
 // parseMySQL reads a DSN of go-sql-driver/mysql or a mysql:// URL.
 func parseMySQL(dsn string) (*driver.Config, error) {
-	const want = "want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db"
+	want := api.Text{
+		En: "want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db",
+		Zh: "应为 用户:密码@tcp(主机:端口)/库名、mysql://用户:密码@主机:端口/库名 或 sqlite:/路径/文件.db",
+	}
 	if strings.HasPrefix(dsn, "mysql://") {
 		u, err := url.Parse(dsn)
 		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("backend: SQL address: not a URL (%s)", want) // the URL may hold a password
+			return nil, api.Text{En: "backend: SQL address: not a URL (%s)", Zh: "backend: SQL 地址：不是 URL（%s）"}.Errorf(want) // the URL may hold a password
 		}
 		host := u.Host
 		if u.Port() == "" {
@@ -240,7 +244,7 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		}
 		cfg, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(u.EscapedPath(), "/") + "?" + u.RawQuery)
 		if err != nil {
-			return nil, fmt.Errorf("backend: SQL address %q: %w (%s)", Redact(dsn), err, want)
+			return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(Redact(dsn), err, want)
 		}
 		cfg.User = u.User.Username()
 		cfg.Passwd, _ = u.User.Password()
@@ -248,18 +252,18 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 	}
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("backend: SQL address %q: %w (%s)", Redact(dsn), err, want)
+		return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(Redact(dsn), err, want)
 	}
 	return checkedMySQL(cfg, want)
 }
 
 // checkedMySQL wants a database, and reads the certificates that the address names.
-func checkedMySQL(cfg *driver.Config, want string) (*driver.Config, error) {
+func checkedMySQL(cfg *driver.Config, want api.Text) (*driver.Config, error) {
 	if cfg.DBName == "" {
-		return nil, errors.New("backend: SQL address names no database: " + want)
+		return nil, api.Text{En: "backend: SQL address names no database: %s", Zh: "backend: SQL 地址里没有库名：%s"}.Errorf(want)
 	}
 	if err := mysqlTLS(cfg); err != nil {
-		return nil, fmt.Errorf("backend: SQL address: %w", err)
+		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
 	}
 	return cfg, nil
 }

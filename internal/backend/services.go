@@ -2,7 +2,6 @@ package backend
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"lastitem/internal/api"
 	"lastitem/internal/store"
 )
 
@@ -28,8 +28,7 @@ func (s *Set) openRedlock(cfg Config) error {
 	}
 	addresses := strings.Split(cfg.Redlock, ",")
 	if len(addresses) < 3 {
-		return fmt.Errorf("backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d",
-			len(addresses))
+		return api.Text{En: "backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d", Zh: "backend: Redlock：应为三个以上相互独立的主节点的 redis:// 地址（通常五个），逗号分隔，不能是 %d 个"}.Errorf(len(addresses))
 	}
 	for _, address := range addresses {
 		address = strings.TrimSpace(address)
@@ -53,7 +52,7 @@ func (s *Set) openZooKeeper(cfg Config) error {
 	for part := range strings.SplitSeq(cfg.ZooKeeper, ",") {
 		server := strings.TrimSpace(part)
 		if _, port, found := strings.Cut(server, ":"); server == "" || !found || port == "" || strings.Contains(server, "/") {
-			return fmt.Errorf("backend: ZooKeeper address %q: want host:port", server)
+			return api.Text{En: "backend: ZooKeeper address %q: want host:port", Zh: "backend: ZooKeeper 地址 %q：应为 主机:端口"}.Errorf(server)
 		}
 		servers = append(servers, server)
 	}
@@ -128,7 +127,7 @@ func (s *Set) openConsul(cfg Config) error {
 		return err
 	}
 	if len(endpoints) > 1 {
-		return errors.New("backend: Consul has one address, that of the agent beside this process")
+		return api.Text{En: "backend: Consul has one address, that of the agent beside this process", Zh: "backend: Consul 只有一个地址，即本进程旁边的 agent"}.Errorf()
 	}
 	c, closing, err := dialConsul(endpoints[0], cfg.pool())
 	if err != nil {
@@ -162,7 +161,7 @@ func endpoints(service, addresses string) ([]string, error) {
 		part = strings.TrimSpace(part)
 		u, err := url.Parse(part)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("backend: %s address %q: want http://host:port", service, Redact(part))
+			return nil, api.Text{En: "backend: %s address %q: want http://host:port", Zh: "backend: %s 地址 %q：应为 http://主机:端口"}.Errorf(service, Redact(part))
 		}
 		all = append(all, part)
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"lastitem/internal/api"
 )
 
 // etcdServer is one etcd node that does not wait for the disk. The election time-out, which bounds the shortest lease from
@@ -101,7 +103,7 @@ func (s *Stack) consulAgent(path string) server {
 	return server{
 		name:  Consul,
 		kind:  "Consul " + number + " (private)",
-		loses: "its sessions and keys were in memory",
+		loses: api.Text{En: "its sessions and keys were in memory", Zh: "会话和键都在内存里"},
 		url:   func(addr string) string { return "http://" + addr },
 		setup: func(addr string) ([]string, error) {
 			_, http, err := net.SplitHostPort(addr)

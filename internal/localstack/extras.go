@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"lastitem/internal/api"
 )
 
 // extras are the backends that only a few modes need. But for Kafka they come as real servers only.
@@ -66,7 +68,7 @@ func (s *Stack) tryExtra(ctx context.Context, backend string) (why string, err e
 	if err == nil || required || ctx.Err() != nil {
 		return "", err
 	}
-	return strings.TrimPrefix(err.Error(), "localstack: "), nil
+	return strings.TrimPrefix(s.opts.tell(err), "localstack: "), nil
 }
 
 // own is the address that the user gave for an extra.
@@ -80,7 +82,7 @@ func (o *Options) findExtra(backend string) (string, error) {
 	case backend == Kafka && o.Backend == Embedded:
 		return o.Binary, nil
 	case o.Backend == Embedded:
-		return "", o.advised(backend, fmt.Errorf("localstack: there is no embedded %s", backend))
+		return "", o.advised(backend, api.Text{En: "localstack: there is no embedded %s", Zh: "localstack: 没有内嵌的 %s"}.Errorf(backend))
 	}
 	path, err := Find(backend)
 	switch {
@@ -96,7 +98,7 @@ func (o *Options) findExtra(backend string) (string, error) {
 func (o *Options) findMySQL() error {
 	_, err := Find(MySQL)
 	if o.Backend == Embedded {
-		err = errors.New("the embedded database is SQLite")
+		err = api.Text{En: "the embedded database is SQLite", Zh: "内嵌的数据库是 SQLite"}.Errorf()
 	}
 	if err != nil {
 		return o.advised(MySQL, err)
@@ -114,20 +116,21 @@ func (o *Options) advised(backend string, why error) error {
 	case advice == "":
 		return why
 	case errors.Is(why, errNotInstalled):
-		return fmt.Errorf("%w; or %s", why, advice)
+		return api.Text{En: "%w; or %s", Zh: "%w；或者%s"}.Errorf(why, advice)
 	default:
-		return fmt.Errorf("%w: %s", why, advice)
+		return api.Text{En: "%w: %s", Zh: "%w：%s"}.Errorf(why, advice)
 	}
 }
 
 // ErrMissing says that Options.All cannot be had; the error around it lists what is missing and how to install it.
-var ErrMissing = errors.New("localstack: not every mode can run here")
+var ErrMissing = api.Text{En: "localstack: not every mode can run here", Zh: "localstack: 有模式在本机跑不了"}.Errorf()
 
 // missing returns ErrMissing with what a mode would lack; nil where that is nothing.
 func (o *Options) missing() error {
-	var lacks strings.Builder
+	var lacks api.Text
 	lack := func(backend string, why error) {
-		fmt.Fprintf(&lacks, "\n  %s: %s", backend, strings.TrimPrefix(why.Error(), "localstack: "))
+		lacks.En += fmt.Sprintf("\n  %s: %s", backend, strings.TrimPrefix(why.Error(), "localstack: "))
+		lacks.Zh += fmt.Sprintf("\n  %s：%s", backend, strings.TrimPrefix(api.ErrorIn("zh", why), "localstack: "))
 	}
 	if o.SQL == "" {
 		if err := o.findMySQL(); err != nil {
@@ -142,10 +145,10 @@ func (o *Options) missing() error {
 			lack(backend, err)
 		}
 	}
-	if lacks.Len() == 0 {
+	if lacks.En == "" {
 		return nil
 	}
-	return fmt.Errorf("%w:%s", ErrMissing, lacks.String())
+	return api.Text{En: "%w:%s", Zh: "%w：%s"}.Errorf(ErrMissing, lacks)
 }
 
 // takeOwn fills in an extra of the user's own.

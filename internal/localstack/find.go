@@ -2,8 +2,6 @@ package localstack
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,46 +9,54 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lastitem/internal/api"
 )
 
 // program is one real server: the names of its binary, best first, and the package to install.
 type program struct {
 	names   []string
-	install string
+	install api.Text
 	// also looks for what the program needs besides, and says what is missing; nil = nothing.
-	also func() string
+	also func() api.Text
 }
 
 // redisProgram is what Redis and each node of a Redlock run.
-var redisProgram = program{names: []string{"redis-server"}, install: "apt-get install redis-server, or brew install redis"}
+var redisProgram = program{names: []string{"redis-server"}, install: api.Text{En: "apt-get install redis-server, or brew install redis", Zh: "apt-get install redis-server，或 brew install redis"}}
 
 // programs are the real servers, by backend. MariaDB comes first: where both are there, mysqld is often a link to it.
 var programs = map[string]program{
 	Redis: redisProgram, Redlock: redisProgram,
-	MySQL: {names: []string{"mariadbd", "mysqld"}, install: "apt-get install mariadb-server, or brew install mariadb"},
-	Nginx: {names: []string{"nginx"}, install: "apt-get install nginx-light, or brew install nginx"},
-	Etcd:  {names: []string{"etcd"}, install: "apt-get install etcd-server, or brew install etcd"},
-	ZooKeeper: {names: []string{"java"}, install: "apt-get install zookeeper", also: func() string {
+	MySQL: {names: []string{"mariadbd", "mysqld"}, install: api.Text{En: "apt-get install mariadb-server, or brew install mariadb", Zh: "apt-get install mariadb-server，或 brew install mariadb"}},
+	Nginx: {names: []string{"nginx"}, install: api.Text{En: "apt-get install nginx-light, or brew install nginx", Zh: "apt-get install nginx-light，或 brew install nginx"}},
+	Etcd:  {names: []string{"etcd"}, install: api.Text{En: "apt-get install etcd-server, or brew install etcd", Zh: "apt-get install etcd-server，或 brew install etcd"}},
+	ZooKeeper: {names: []string{"java"}, install: same("apt-get install zookeeper"), also: func() api.Text {
 		if debianZooKeeper() == "" {
-			return "ZooKeeper (zookeeper.jar)"
+			return same("ZooKeeper (zookeeper.jar)")
 		}
-		return ""
+		return api.Text{}
 	}},
-	Kafka: {names: []string{"java"}, install: "apt-get install openjdk-17-jre-headless maven, then scripts/real-kafka", also: func() string {
+	Kafka: {names: []string{"java"}, install: api.Text{En: "apt-get install openjdk-17-jre-headless maven, then scripts/real-kafka", Zh: "先 apt-get install openjdk-17-jre-headless maven，再 scripts/real-kafka"}, also: func() api.Text {
 		if kafkaJars() == "" {
-			return "Apache Kafka (its jars)"
+			return api.Text{En: "Apache Kafka (its jars)", Zh: "Apache Kafka（的 jar 包）"}
 		}
-		return ""
+		return api.Text{}
 	}},
-	Compiler: {names: []string{"cc", "gcc", "clang"}, install: "apt-get install gcc libc6-dev"},
-	Consul:   {names: []string{"consul"}, install: "a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)"},
+	Compiler: {names: []string{"cc", "gcc", "clang"}, install: same("apt-get install gcc libc6-dev")},
+	Consul: {names: []string{"consul"}, install: api.Text{
+		En: "a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)",
+		Zh: "从 https://releases.hashicorp.com/consul 下载，放到 PATH 上（Debian 12 没有软件包）",
+	}},
 }
+
+// same is a text without words.
+func same(text string) api.Text { return api.Text{En: text, Zh: text} }
 
 // extraDirs are where Debian and others put servers although they are not on a user's PATH.
 var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/opt/homebrew/sbin"}
 
 // errNotInstalled is in every error of Find, which ends with what to install.
-var errNotInstalled = errors.New("not found")
+var errNotInstalled = api.Text{En: "not found", Zh: "没有找到"}.Errorf()
 
 // EnvProgram and the name of a backend in capitals make the variable that names the program of its real server, instead of the one
 // that would be found: SHOP_PROGRAM_MYSQL=/opt/mysql/bin/mysqld. The nodes of a Redlock are SHOP_PROGRAM_REDIS too.
@@ -61,7 +67,7 @@ const EnvProgram = "SHOP_PROGRAM_"
 func Find(backend string) (string, error) {
 	p, ok := programs[backend]
 	if !ok {
-		return "", fmt.Errorf("localstack: unknown backend %q", backend)
+		return "", api.Text{En: "localstack: unknown backend %q", Zh: "localstack: 没有后端 %q"}.Errorf(backend)
 	}
 	if backend == Redlock {
 		backend = Redis
@@ -72,11 +78,11 @@ func Find(backend string) (string, error) {
 			path, err = filepath.Abs(path)
 		}
 		if err != nil {
-			return "", fmt.Errorf("%s is %q: %w", name, os.Getenv(name), err)
+			return "", api.Text{En: "%s is %q: %w", Zh: "%s 为 %q：%w"}.Errorf(name, os.Getenv(name), err)
 		}
 		return path, nil
 	}
-	what := strings.Join(p.names, " or ")
+	what := api.Text{En: strings.Join(p.names, " or "), Zh: strings.Join(p.names, " 或 ")}
 	for _, name := range p.names {
 		path := lookUp(name)
 		if path == "" {
@@ -85,11 +91,11 @@ func Find(backend string) (string, error) {
 		if p.also == nil {
 			return path, nil
 		}
-		if what = p.also(); what == "" {
+		if what = p.also(); what.En == "" {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s %w; to install it: %s", what, errNotInstalled, p.install)
+	return "", api.Text{En: "%s %w; to install it: %s", Zh: "%[2]w %[1]s；安装方法：%[3]s"}.Errorf(what, errNotInstalled, p.install)
 }
 
 // lookUp finds an executable on PATH, then in extraDirs; "" when there is none.
@@ -119,6 +125,9 @@ func version(path, flag string) (number, said string) {
 // onRequest is why an embedded server is used where the user has asked for embedded ones.
 const onRequest = "asked for"
 
+// tell tells an error in the language of the options.
+func (o *Options) tell(err error) string { return api.ErrorIn(o.Lang, err) }
+
 // choose picks the real server or the embedded one for a backend by Options.Backend: the path of the real one, "" for
 // embedded, or an error. why completes the sentence "embedded, because".
 func (o *Options) choose(backend string) (path, why string, err error) {
@@ -130,8 +139,8 @@ func (o *Options) choose(backend string) (path, why string, err error) {
 	case err == nil:
 		return path, "", nil
 	case o.Backend == Local:
-		return "", "", fmt.Errorf("localstack: backend %s: %w", Local, o.advised(backend, err))
+		return "", "", api.Text{En: "localstack: backend %s: %w", Zh: "localstack: 后端 %s：%w"}.Errorf(Local, o.advised(backend, err))
 	default:
-		return "", err.Error(), nil
+		return "", o.tell(err), nil
 	}
 }

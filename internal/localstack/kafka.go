@@ -3,7 +3,6 @@ package localstack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,10 +21,10 @@ func (s *Stack) startKafka(ctx context.Context, path string) (err error) {
 		if s.opts.Backend == Local || ctx.Err() != nil {
 			return err
 		}
-		why = err.Error()
+		why = s.opts.tell(err)
 	} else if s.opts.Backend != Embedded {
 		_, err := Find(Kafka)
-		why = fmt.Sprint(err)
+		why = s.opts.tell(err)
 	}
 	if s.Kafka, err = s.launch(ctx, s.kfake(s.opts.Binary)); err == nil {
 		s.opts.Log("kafka: %s at %s, because: %s", s.Kafka.Kind, s.Kafka.Addr, why)

@@ -13,10 +13,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"lastitem/internal/api"
 )
 
 // errKeeperGone is the answer to everything after the keeper has ended.
-var errKeeperGone = errors.New("localstack: the keeper has died")
+var errKeeperGone = api.Text{En: "localstack: the keeper has died", Zh: "localstack: keeper 进程已退出"}.Errorf()
 
 // keeperClient is the parent's side of a keeper: its pipes, and what it said about every child.
 type keeperClient struct {

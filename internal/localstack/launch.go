@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lastitem/internal/api"
 )
 
 // server describes one process to bring up on a port. The functions get the address ("127.0.0.1:20123") because it may
@@ -28,7 +30,7 @@ type server struct {
 	grace time.Duration // see spec.GraceMS
 	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again: it keeps no
 	// data, or keeps them in files, which outlive a process also where they are not synced.
-	loses string
+	loses api.Text
 	// mortal says that its end is no end of the stack.
 	mortal bool
 }
@@ -40,7 +42,7 @@ const (
 )
 
 // errEarlyExit is how a process ends that could not take its port, among other reasons.
-var errEarlyExit = errors.New("ended before it was ready")
+var errEarlyExit = api.Text{En: "ended before it was ready", Zh: "还没就绪就退出了"}.Errorf()
 
 // launch starts the process and waits until it is ready. Another process may take a port between our choice and its use;
 // then the next port is tried.
@@ -72,7 +74,7 @@ func (s *Stack) launch(ctx context.Context, sv server) (Service, error) {
 func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, error) {
 	argv, err := sv.setup(addr)
 	if err != nil {
-		return nil, fmt.Errorf("localstack: set %s up: %w", sv.name, err)
+		return nil, api.Text{En: "localstack: set %s up: %w", Zh: "localstack: 准备 %s：%w"}.Errorf(sv.name, err)
 	}
 	var env []string
 	if sv.env != nil {
@@ -103,7 +105,7 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 	go func() {
 		select {
 		case <-p.exited:
-			cancel(fmt.Errorf("%w: %s", errEarlyExit, p.how))
+			cancel(api.Text{En: "%w: %s", Zh: "%w：%s"}.Errorf(errEarlyExit, p.how))
 		case <-ctx.Done():
 		}
 	}()
@@ -120,7 +122,7 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 		}
 		cause := context.Cause(ctx)
 		if errors.Is(cause, context.DeadlineExceeded) {
-			return fmt.Errorf("not ready within %v: %w", readyWithin, errors.Join(cause, err))
+			return api.Text{En: "not ready within %v: %w", Zh: "%v 内没有就绪：%w"}.Errorf(readyWithin, errors.Join(cause, err))
 		}
 		return cause
 	}
@@ -138,7 +140,7 @@ func (s *Stack) freeAddr() (string, error) {
 			return addr, nil
 		}
 	}
-	return "", errors.New("localstack: no free loopback port between 20000 and 32000")
+	return "", api.Text{En: "localstack: no free loopback port between 20000 and 32000", Zh: "localstack: 回环地址上 20000 到 32000 之间没有空闲端口"}.Errorf()
 }
 
 // answers dials addr, sends ask, if any, and looks at the beginning of what comes back. It needs no client library, and a

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"lastitem/internal/api"
 )
 
 // The values of Options.Backend.
@@ -314,22 +316,22 @@ func (s *Stack) Close() error { return s.keeper.close() }
 
 // died is told by the client of the keeper that p, or with p nil the keeper, has ended.
 func (s *Stack) died(p *process, how string) {
-	lost := ""
+	var lost api.Text
 	if p != nil && s.opts.Restart {
 		x, ok := s.partNamed(p.name)
 		switch {
-		case ok && x.sv.loses == "":
+		case ok && x.sv.loses.En == "":
 			go s.revive(x, how)
 			return
 		case ok:
-			lost = " (not started again: " + x.sv.loses + ")"
+			lost = api.Text{En: " (not started again: " + x.sv.loses.En + ")", Zh: "（不会重启：" + x.sv.loses.Zh + "）"}
 		}
 	}
 	s.once.Do(func() {
 		if p == nil {
 			s.err = fmt.Errorf("%w (%s)", errKeeperGone, how)
 		} else {
-			s.err = fmt.Errorf("localstack: %s has died: %s%s%s", p.name, how, lost, tail(p.log))
+			s.err = api.Text{En: "localstack: %s has died: %s%s%s", Zh: "localstack: %s 已退出：%s%s%s"}.Errorf(p.name, how, lost, tail(p.log))
 		}
 		close(s.done)
 	})
@@ -342,15 +344,18 @@ func secret() string {
 	return hex.EncodeToString(b)
 }
 
+// cannotListen is the error of an address that cannot be listened on.
+var cannotListen = api.Text{En: "localstack: cannot listen on %s: %w", Zh: "localstack: 无法监听 %s：%w"}
+
 // listenable says why an address cannot be listened on; nil when it can.
 func listenable(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	var why syscall.Errno
 	switch {
 	case errors.As(err, &why): // without "listen tcp ADDR: bind:"
-		return fmt.Errorf("localstack: cannot listen on %s: %w", addr, why)
+		return cannotListen.Errorf(addr, why)
 	case err != nil:
-		return fmt.Errorf("localstack: cannot listen on %s: %w", addr, err)
+		return cannotListen.Errorf(addr, err)
 	}
 	return l.Close()
 }

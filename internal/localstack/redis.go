@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"lastitem/internal/api"
 )
 
 // startRedis fills in s.Redis. With Auto a real server that does not start gives way to the embedded one, and the log says
@@ -31,7 +33,7 @@ func (s *Stack) startRedis(ctx context.Context) error {
 		if s.opts.Backend == Local || ctx.Err() != nil {
 			return err
 		}
-		why = err.Error()
+		why = s.opts.tell(err)
 	}
 	s.Redis, err = s.launch(ctx, s.miniredis())
 	if err != nil {
@@ -54,12 +56,12 @@ func redisKind(path string) string {
 // the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
 func (s *Stack) redisServer(path, name, kind string) server {
 	password := secret()
-	loses := "its data were in memory"
+	loses := api.Text{En: "its data were in memory", Zh: "数据都在内存里"}
 	switch {
 	case s.opts.persistent():
-		loses = ""
+		loses = api.Text{}
 	case name != Redis:
-		loses = "its locks were in memory"
+		loses = api.Text{En: "its locks were in memory", Zh: "锁都在内存里"}
 	}
 	return server{
 		name:  name,
@@ -95,7 +97,7 @@ func (s *Stack) miniredis() server {
 	return server{
 		name:  "redis",
 		kind:  "embedded miniredis",
-		loses: "its data were in memory",
+		loses: api.Text{En: "its data were in memory", Zh: "数据都在内存里"},
 		url:   func(addr string) string { return "redis://" + addr + "/0" },
 		setup: func(addr string) ([]string, error) {
 			return []string{s.opts.Binary, "embedded-redis", "--listen", addr}, nil

@@ -133,7 +133,7 @@ func (s *Stack) startBalancer(ctx context.Context) error {
 		if s.opts.Backend == Local || ctx.Err() != nil {
 			return err
 		}
-		why = err.Error()
+		why = s.opts.tell(err)
 	}
 	s.Balancer, err = s.launch(ctx, s.proxy(targets))
 	if err != nil {

@@ -63,7 +63,7 @@ func (s *Stack) revive(x part, how string) {
 		if s.keeper.ended() {
 			return
 		}
-		s.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(err.Error()), min(2*wait, lastBackoff))
+		s.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(s.opts.tell(err)), min(2*wait, lastBackoff))
 		select {
 		case <-time.After(wait):
 		case <-s.keeper.gone:

@@ -11,6 +11,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+
+	"lastitem/internal/api"
 )
 
 // pidFile is written by the server, into the private directory.
@@ -22,7 +24,7 @@ func (s *Stack) startSQL(ctx context.Context) error {
 		s.SQL = given("sql", s.opts.SQL)
 		s.opts.Log("sql: %s, as given", Masked(s.opts.SQL))
 		if strings.HasPrefix(s.opts.SQL, "sqlite:") {
-			s.lack(MySQL, s.opts.advised(MySQL, errors.New("the database given is SQLite")).Error())
+			s.lack(MySQL, s.opts.tell(s.opts.advised(MySQL, api.Text{En: "the database given is SQLite", Zh: "你指定的数据库是 SQLite"}.Errorf())))
 		}
 		return nil
 	}
@@ -38,7 +40,7 @@ func (s *Stack) startSQL(ctx context.Context) error {
 		if s.opts.Backend == Local || ctx.Err() != nil {
 			return err
 		}
-		why = err.Error()
+		why = s.opts.tell(err)
 	}
 	file := filepath.Join(s.Dir, "lastitem.db")
 	s.SQL = Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:" + file}
@@ -47,7 +49,7 @@ func (s *Stack) startSQL(ctx context.Context) error {
 	if lacks == nil { // it is installed, and did not start
 		lacks = s.opts.advised(MySQL, errors.New(firstLine(why)))
 	}
-	s.lack(MySQL, lacks.Error())
+	s.lack(MySQL, s.opts.tell(lacks))
 	return nil
 }
 

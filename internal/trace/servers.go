@@ -26,6 +26,7 @@ type Options struct {
 	Backend string                      // localstack.Auto, Embedded or Local
 	Log     func(string, ...any)        // is told which servers are started
 	Advice  func(backend string) string // says what to do about a missing backend
+	Lang    string                      // of what the servers are said to be, and of Advice: "en" or "zh"
 	Start   func(Servers) (*Replica, error)
 	TTL     time.Duration // of the locks
 }
@@ -94,7 +95,7 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 			needs[b] = true
 		}
 	}
-	servers := localstack.Options{Backend: o.Backend, Log: o.Log, Advice: o.Advice}
+	servers := localstack.Options{Backend: o.Backend, Log: o.Log, Advice: o.Advice, Lang: o.Lang}
 	// What every replica has, and then what the modes need besides.
 	servers.Only = []string{localstack.Redis, localstack.MySQL}
 	for _, name := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Consul} {

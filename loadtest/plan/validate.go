@@ -41,7 +41,7 @@ func (p Plan) lengthFaults() []error {
 	add(p.Rate != 0, "--rate")
 	add(len(p.Stages) > 0, "--stages")
 	if len(given) > 1 {
-		return []error{fault("%s exclude each other", joinFlags(given))}
+		return []error{fault(api.Text{En: "%s exclude each other", Zh: "%s 不能同时使用"}, joinFlags(given))}
 	}
 	return nil
 }
@@ -49,30 +49,30 @@ func (p Plan) lengthFaults() []error {
 // modelFaults checks the settings of the closed and of the open model.
 func (p Plan) modelFaults() []error {
 	var errs []error
-	check := func(ok bool, format string, args ...any) {
+	check := func(ok bool, text api.Text, args ...any) {
 		if !ok {
-			errs = append(errs, fault(format, args...))
+			errs = append(errs, fault(text, args...))
 		}
 	}
-	check(p.VUs >= 0 && p.VUs <= maxWorkers, "--vus must be 1 to %d, not %d", maxWorkers, p.VUs)
-	check(p.Loops >= 0, "--loops must not be negative")
-	check(p.Requests >= 0, "--requests must not be negative")
-	check(p.Duration >= 0, "--duration must not be negative")
-	check(p.Rate >= 0 && p.Rate <= maxRate && !math.IsNaN(p.Rate), "--rate must be 0 to %d per second", maxRate)
-	check(p.MaxInFlight >= 0 && p.MaxInFlight <= maxWorkers, "--max-in-flight must be 1 to %d, not %d", maxWorkers, p.MaxInFlight)
+	check(p.VUs >= 0 && p.VUs <= maxWorkers, api.Text{En: "--vus must be 1 to %d, not %d", Zh: "--vus 应为 1 到 %d，不能是 %d"}, maxWorkers, p.VUs)
+	check(p.Loops >= 0, api.Text{En: "--loops must not be negative", Zh: "--loops 不能为负"})
+	check(p.Requests >= 0, api.Text{En: "--requests must not be negative", Zh: "--requests 不能为负"})
+	check(p.Duration >= 0, api.Text{En: "--duration must not be negative", Zh: "--duration 不能为负"})
+	check(p.Rate >= 0 && p.Rate <= maxRate && !math.IsNaN(p.Rate), api.Text{En: "--rate must be 0 to %d per second", Zh: "--rate 应为每秒 0 到 %d"}, maxRate)
+	check(p.MaxInFlight >= 0 && p.MaxInFlight <= maxWorkers, api.Text{En: "--max-in-flight must be 1 to %d, not %d", Zh: "--max-in-flight 应为 1 到 %d，不能是 %d"}, maxWorkers, p.MaxInFlight)
 	var arrivals float64
 	for i, s := range p.Stages {
 		check(s.For >= 0 && s.Rate >= 0 && s.Rate <= maxRate && !math.IsNaN(s.Rate),
-			"--stages: stage %d must have a length and a rate of 0 to %d per second", i+1, maxRate)
+			api.Text{En: "--stages: stage %d must have a length and a rate of 0 to %d per second", Zh: "--stages：第 %d 段要有时长，以及每秒 0 到 %d 的到达数"}, i+1, maxRate)
 		arrivals += s.Rate * s.For.Seconds()
 	}
 	// A setting of the other model would be ignored silently.
 	if p.Open() {
-		check(p.VUs == 0, "--vus belongs to the closed model: the open one takes --max-in-flight")
-		check(!p.Burst, "--burst belongs to the closed model")
-		check(len(p.Stages) == 0 || arrivals > 0, "--stages has no arrivals: give it a rate and a length")
+		check(p.VUs == 0, api.Text{En: "--vus belongs to the closed model: the open one takes --max-in-flight", Zh: "--vus 属于闭环模型；开环模型用 --max-in-flight"})
+		check(!p.Burst, api.Text{En: "--burst belongs to the closed model", Zh: "--burst 属于闭环模型"})
+		check(len(p.Stages) == 0 || arrivals > 0, api.Text{En: "--stages has no arrivals: give it a rate and a length", Zh: "--stages 没有到达：请给出到达数和时长"})
 	} else {
-		check(p.MaxInFlight == 0, "--max-in-flight belongs to the open model (--rate or --stages)")
+		check(p.MaxInFlight == 0, api.Text{En: "--max-in-flight belongs to the open model (--rate or --stages)", Zh: "--max-in-flight 属于开环模型（--rate 或 --stages）"})
 	}
 	return errs
 }
@@ -80,41 +80,41 @@ func (p Plan) modelFaults() []error {
 // orderFaults checks what is asked for.
 func (p Plan) orderFaults() []error {
 	var errs []error
-	check := func(ok bool, format string, args ...any) {
+	check := func(ok bool, text api.Text, args ...any) {
 		if !ok {
-			errs = append(errs, fault(format, args...))
+			errs = append(errs, fault(text, args...))
 		}
 	}
-	check(p.Product >= 0, "--product must be positive")
-	check(p.Products >= 0, "--products must be positive")
-	check(p.Zipf == 0 || p.Zipf > 1, "--zipf must be greater than 1, or 0 for no skew")
-	check(p.Zipf == 0 || p.Products > 1, "--zipf needs --products of 2 or more")
-	check(p.Stock >= 0, "--stock must not be negative")
-	check(p.Segments >= 0, "--segments must not be negative")
-	check(p.Quantity >= 0, "--quantity must be positive")
-	check(p.Store == "" || slices.Contains(api.Stores, p.Store), "--store must be redis, sql or etcd, not %q", p.Store)
+	check(p.Product >= 0, api.Text{En: "--product must be positive", Zh: "--product 应为正数"})
+	check(p.Products >= 0, api.Text{En: "--products must be positive", Zh: "--products 应为正数"})
+	check(p.Zipf == 0 || p.Zipf > 1, api.Text{En: "--zipf must be greater than 1, or 0 for no skew", Zh: "--zipf 应大于 1，或为 0 表示均匀"})
+	check(p.Zipf == 0 || p.Products > 1, api.Text{En: "--zipf needs --products of 2 or more", Zh: "--zipf 要求 --products 至少为 2"})
+	check(p.Stock >= 0, api.Text{En: "--stock must not be negative", Zh: "--stock 不能为负"})
+	check(p.Segments >= 0, api.Text{En: "--segments must not be negative", Zh: "--segments 不能为负"})
+	check(p.Quantity >= 0, api.Text{En: "--quantity must be positive", Zh: "--quantity 应为正数"})
+	check(p.Store == "" || slices.Contains(api.Stores, p.Store), api.Text{En: "--store must be redis, sql or etcd, not %q", Zh: "--store 应为 redis、sql 或 etcd，不能是 %q"}, p.Store)
 	return errs
 }
 
 // clientFaults checks how it is asked for.
 func (p Plan) clientFaults() []error {
 	var errs []error
-	check := func(ok bool, format string, args ...any) {
+	check := func(ok bool, text api.Text, args ...any) {
 		if !ok {
-			errs = append(errs, fault(format, args...))
+			errs = append(errs, fault(text, args...))
 		}
 	}
-	check(p.Warmup >= 0, "--warmup must not be negative")
-	check(p.Wait >= 0, "--wait must not be negative")
-	check(p.Timeout >= 0, "--timeout must not be negative")
-	check(p.Timeout <= 0 || p.Timeout > p.Wait, "--timeout %v must exceed --wait %v, or every wait ends as unknown", p.Timeout, p.Wait)
-	check(p.Retry >= 0, "--retry must not be negative")
-	check(!p.RetryUnsafe || p.Retry > 0, "--retry-unsafe needs --retry")
-	check(p.Repeat >= 0, "--repeat must not be negative")
-	check(p.SellOut >= 0, "--sell-out must not be negative")
-	check(p.SellOut == 0 || !p.Open() && p.Loops == 0 && p.Duration == 0, "--sell-out goes with --requests")
-	check(p.Insist >= 0, "--insist must not be negative")
-	check(p.Engine == "" || slices.Contains(client.EngineNames, p.Engine), "--engine must be %s, not %q", strings.Join(client.EngineNames, ", "), p.Engine)
+	check(p.Warmup >= 0, api.Text{En: "--warmup must not be negative", Zh: "--warmup 不能为负"})
+	check(p.Wait >= 0, api.Text{En: "--wait must not be negative", Zh: "--wait 不能为负"})
+	check(p.Timeout >= 0, api.Text{En: "--timeout must not be negative", Zh: "--timeout 不能为负"})
+	check(p.Timeout <= 0 || p.Timeout > p.Wait, api.Text{En: "--timeout %v must exceed --wait %v, or every wait ends as unknown", Zh: "--timeout %v 必须大于 --wait %v，否则每次等锁都以未知告终"}, p.Timeout, p.Wait)
+	check(p.Retry >= 0, api.Text{En: "--retry must not be negative", Zh: "--retry 不能为负"})
+	check(!p.RetryUnsafe || p.Retry > 0, api.Text{En: "--retry-unsafe needs --retry", Zh: "--retry-unsafe 须与 --retry 同用"})
+	check(p.Repeat >= 0, api.Text{En: "--repeat must not be negative", Zh: "--repeat 不能为负"})
+	check(p.SellOut >= 0, api.Text{En: "--sell-out must not be negative", Zh: "--sell-out 不能为负"})
+	check(p.SellOut == 0 || !p.Open() && p.Loops == 0 && p.Duration == 0, api.Text{En: "--sell-out goes with --requests", Zh: "--sell-out 须与 --requests 同用"})
+	check(p.Insist >= 0, api.Text{En: "--insist must not be negative", Zh: "--insist 不能为负"})
+	check(p.Engine == "" || slices.Contains(client.EngineNames, p.Engine), api.Text{En: "--engine must be %s, not %q", Zh: "--engine 可选的有 %s，不能是 %q"}, strings.Join(client.EngineNames, ", "), p.Engine)
 	return errs
 }
 
@@ -127,7 +127,7 @@ func ParseStages(text string) ([]Stage, error) {
 		d, err1 := time.ParseDuration(length)
 		r, err2 := strconv.ParseFloat(rate, 64)
 		if !ok || err1 != nil || err2 != nil {
-			return nil, fault("--stages wants length:rate pairs like 10s:100,30s:2000, not %q", part)
+			return nil, fault(api.Text{En: "--stages wants length:rate pairs like 10s:100,30s:2000, not %q", Zh: "--stages 应为 时长:每秒到达数，如 10s:100,30s:2000，不能是 %q"}, part)
 		}
 		stages = append(stages, Stage{For: d, Rate: r})
 	}
@@ -135,12 +135,12 @@ func ParseStages(text string) ([]Stage, error) {
 }
 
 // fault builds an error about a plan.
-func fault(format string, args ...any) error {
-	return fmt.Errorf("loadtest: "+format, args...)
+func fault(text api.Text, args ...any) error {
+	return fmt.Errorf("loadtest: %w", text.Errorf(args...))
 }
 
 // joinFlags writes "--a, --b and --c".
-func joinFlags(flags []string) string {
+func joinFlags(flags []string) api.Text {
 	last := len(flags) - 1
-	return strings.Join(flags[:last], ", ") + " and " + flags[last]
+	return api.Text{En: strings.Join(flags[:last], ", ") + " and " + flags[last], Zh: strings.Join(flags[:last], "、") + " 和 " + flags[last]}
 }

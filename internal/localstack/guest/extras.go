@@ -36,7 +36,7 @@ func (g *Guest) openExtras(ctx context.Context) (*backend.Set, error) {
 		Name: func(name string) string { return "--" + name },
 	})
 	if err != nil {
-		return nil, badAddress("%v", err)
+		return nil, badAddress("%w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, extrasPatience)
 	defer cancel()

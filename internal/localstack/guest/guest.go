@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
 )
@@ -59,7 +60,7 @@ func New(ctx context.Context, own Servers) (*Guest, error) {
 	if own.Redis != "" {
 		c, err := backend.OpenRedis(own.Redis, 2)
 		if err != nil {
-			return nil, badAddress("--redis: %v", err)
+			return nil, badAddress("--redis: %w", err)
 		}
 		defer func() { _ = c.Close() }()
 		if err := c.Ping(ctx).Err(); err != nil {
@@ -71,7 +72,7 @@ func New(ctx context.Context, own Servers) (*Guest, error) {
 	}
 	file, err := backend.SQLiteFile(own.SQL)
 	if err != nil {
-		return nil, badAddress("--sql: %v", err)
+		return nil, badAddress("--sql: %w", err)
 	}
 	if _, err := os.Stat(file); file != "" && errors.Is(err, os.ErrNotExist) {
 		g.File = file
@@ -79,7 +80,7 @@ func New(ctx context.Context, own Servers) (*Guest, error) {
 	}
 	db, err := backend.OpenSQL(own.SQL, 2)
 	if err != nil {
-		return nil, badAddress("--sql: %v", err)
+		return nil, badAddress("--sql: %w", err)
 	}
 	if pool, err := db.DB(); err == nil {
 		defer func() { _ = pool.Close() }()
@@ -145,7 +146,7 @@ func (g *Guest) Leave(ctx context.Context) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("clean up: %w (keys begin with %s)", err, g.Prefix)
+		return api.Text{En: "clean up: %w (keys begin with %s)", Zh: "清理：%w（key 以 %s 开头）"}.Errorf(err, g.Prefix)
 	}
 	return nil
 }

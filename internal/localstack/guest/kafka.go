@@ -14,7 +14,7 @@ func (g *Guest) lookAtKafka(ctx context.Context) error {
 	}
 	c, err := backend.OpenKafka(g.Own.Kafka)
 	if err != nil {
-		return badAddress("--kafka: %v", err)
+		return badAddress("--kafka: %w", err)
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, extrasPatience)

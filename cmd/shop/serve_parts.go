@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/backend"
+	"lastitem/internal/handler"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/spans"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
@@ -110,5 +115,97 @@ func (r *replica) serviceLocks(c config, l *stock.Lockers, steps *step.Stream) {
 	if r.set.Consul != nil {
 		l.Consul = coord.NewConsul(r.set.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, steps)
 		closing("Consul locks", l.Consul.Close)
+	}
+}
+
+// poolStats passes the statistics of the connection pools to the metrics.
+func poolStats(set *backend.Set) func() []handler.Pool {
+	return func() []handler.Pool {
+		var all []handler.Pool
+		for _, p := range set.Pools() {
+			all = append(all, handler.Pool(p))
+		}
+		return all
+	}
+}
+
+// backendsUp is the metric shop_backend_up of each configured backend, from [backend.Set.Check].
+type backendsUp struct{ set *backend.Set }
+
+var backendUp = prometheus.NewDesc("shop_backend_up", "1 if the last health check found the backend usable, else 0.", []string{"backend"}, nil)
+
+// Describe names the metric.
+func (backendsUp) Describe(ch chan<- *prometheus.Desc) { ch <- backendUp }
+
+// Collect reports the results of the last health checks.
+func (b backendsUp) Collect(ch chan<- prometheus.Metric) {
+	for _, name := range b.set.Backends() {
+		up := 1.0
+		if b.set.Check(name) != nil {
+			up = 0
+		}
+		ch <- prometheus.MustNewConstMetric(backendUp, prometheus.GaugeValue, up, name)
+	}
+}
+
+// buildInfo is the metric shop_build_info, always 1, with the running version as a label: a half-finished deploy shows two versions.
+func buildInfo(c config) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "shop_build_info", Help: "What is running: version of the shop (its commit), of Go, and the name of the replica. Always 1.",
+		ConstLabels: prometheus.Labels{"version": version(), "go": runtime.Version(), "replica": c.Replica},
+	})
+	info.Set(1)
+	return info
+}
+
+// gauges returns a function that registers gauges of the modes. If a name is registered twice, the first gauge stays.
+func gauges(registry *prometheus.Registry) func(name, help string, read func() float64) {
+	return func(name, help string, read func() float64) {
+		_ = registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+	}
+}
+
+// spansGrace is how long the end of a replica waits for the collector to take the last traces.
+const spansGrace = 3 * time.Second
+
+// newSpans starts the export of traces; nil where no collector was named.
+func newSpans(c config, steps *step.Stream, registry prometheus.Registerer, log *slog.Logger) (*spans.Exporter, error) {
+	if c.OTLP == "" {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	lost := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "shop_spans_lost_total", Help: "Deductions and spans that did not reach the OpenTelemetry collector.",
+	})
+	if err := registry.Register(lost); err != nil {
+		return nil, err
+	}
+	e, err := spans.New(steps, spans.Options{
+		Endpoint: c.OTLP, Headers: c.OTLPHeaders, Replica: c.Replica, Version: version(), System: dbSystem(c), Log: log,
+		Lost: func(n int) { lost.Add(float64(n)) },
+	})
+	if err != nil {
+		return nil, usage(both("%s: %w", "%s：%w"), c.name("OTEL_EXPORTER_OTLP_ENDPOINT"), err)
+	}
+	return e, nil
+}
+
+// dbSystem returns the db.system.name of a mode's store, as OpenTelemetry's conventions write it.
+func dbSystem(c config) func(mode, store string) string {
+	sql := "mysql"
+	if strings.HasPrefix(c.SQL, "sqlite:") {
+		sql = "sqlite"
+	}
+	usual := map[string]string{}
+	for _, m := range stock.Modes() {
+		if len(m.Stores) > 0 {
+			usual[m.Name] = string(m.Stores[0])
+		}
+	}
+	systems := map[string]string{string(stock.Redis): "redis", string(stock.SQL): sql, string(stock.Etcd): "etcd"}
+	return func(mode, store string) string {
+		if store == "" {
+			store = usual[mode]
+		}
+		return systems[store]
 	}
 }

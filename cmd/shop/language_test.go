@@ -1,0 +1,318 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lastitem/internal/columns"
+)
+
+// hasChinese says whether a text has Chinese in it.
+func hasChinese(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
+}
+
+// inChinese says whether a text has Chinese in it, or no words to translate.
+func inChinese(text string) bool {
+	return hasChinese(text) || !strings.ContainsFunc(names.ReplaceAllString(text, ""), unicode.IsLetter)
+}
+
+// names match the parts of a text that no language changes: flags, variables, commands, code in braces, verbs, numbers.
+var names = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\$?[A-Z]+_[A-Z_]+|\{\{\w+\}\}|'shop [^']*'|%(?:\[\d\])?[.0-9]*[a-zA-Z]|\b\d+(?:\.\d+)?(?:ms|s|m|h|%)?`)
+
+// numerals are the numbers that a text may spell out, by their digits.
+var numerals = map[string][]string{"0": {"零"}, "1": {"一"}, "2": {"两", "二"}, "3": {"三"}, "5": {"五"}}
+
+// sameNames says how the Chinese of a text differs from the English in what it names; "" = not at all.
+func sameNames(en, zh string) string {
+	of := func(text string) []string {
+		text = strings.ReplaceAll(text, "%%", "%")
+		all := names.FindAllString(text, -1)
+		for i, word := range all { // %[2]s is %s in another place
+			if strings.HasPrefix(word, "%[") {
+				all[i] = "%" + word[strings.Index(word, "]")+1:]
+			}
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	ours, theirs := of(zh), of(en)
+	for _, word := range theirs {
+		if !slices.Contains(ours, word) && !slices.ContainsFunc(numerals[word], func(n string) bool { return strings.Contains(zh, n) }) {
+			return fmt.Sprintf("the Chinese lacks %s", word)
+		}
+	}
+	for _, word := range ours {
+		if !slices.Contains(theirs, word) && strings.Trim(word, "0123456789.") != "" {
+			return fmt.Sprintf("the English lacks %s", word)
+		}
+	}
+	return ""
+}
+
+// visible are the commands of a tree that users see.
+func visible(root *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(append(root.Commands(), root), func(c *cobra.Command) bool { return c.Hidden })
+}
+
+// Every text of every command and flag is in both languages, and both name the same things.
+func TestHelpInBothLanguages(t *testing.T) {
+	t.Parallel()
+	english := map[string]*cobra.Command{}
+	for _, cmd := range visible(newRoot("en")) {
+		english[cmd.Name()] = cmd
+	}
+	compare := func(what, en, zh string) {
+		if !inChinese(zh) {
+			t.Errorf("%s has no Chinese: %q", what, zh)
+		}
+		if hasChinese(en) {
+			t.Errorf("%s has Chinese in its English: %q", what, en)
+		}
+		if differ := sameNames(en, zh); differ != "" {
+			t.Errorf("%s: %s:\n%s\n%s", what, differ, en, zh)
+		}
+	}
+	for _, cmd := range visible(newRoot("zh")) {
+		en, name := english[cmd.Name()], "shop "+cmd.Name()
+		compare(name, en.Short, cmd.Short)
+		compare(name+" (long)", en.Long, cmd.Long)
+		for i, g := range cmd.Groups() {
+			compare("group", en.Groups()[i].Title, g.Title)
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			compare(name+" --"+f.Name, en.LocalFlags().Lookup(f.Name).Usage, f.Usage)
+			for i, title := range f.Annotations[sectionAnnotation] {
+				compare(name+", section of --"+f.Name, en.LocalFlags().Lookup(f.Name).Annotations[sectionAnnotation][i], title)
+			}
+		})
+	}
+}
+
+// A help text fits a terminal of 110 columns, in which a Chinese character takes two; and its frame is in its language.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	frame := regexp.MustCompile(`(?m)^(Usage|Examples|Flags|Exit codes|Output|More):|\(default`)
+	for _, lang := range []string{"en", "zh"} {
+		for _, cmd := range visible(newRoot(lang)) {
+			args := []string{cmd.Name(), "--help"}
+			if cmd.Name() == "shop" {
+				args = args[1:]
+			}
+			code, out, errOut := commandLine(t.Context(), newRoot(lang), args...)
+			if code != exitOK || errOut != "" || out == "" {
+				t.Errorf("shop %q: exit %d, %q", args, code, errOut)
+			}
+			for line := range strings.SplitSeq(out, "\n") {
+				if w := columns.Width(line); w > 110 && !strings.Contains(cmd.Example, line) {
+					t.Errorf("shop %q in %s: %d columns: %s", args, lang, w, line)
+				}
+			}
+			if found := frame.FindString(out); lang == "zh" && found != "" {
+				t.Errorf("shop %q in zh has %q:\n%s", args, found, out)
+			}
+		}
+	}
+}
+
+// The flag decides before the locale, wherever it stands.
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ line, locale, want string }{
+		{"", "", "en"}, {"demo", "zh_CN.UTF-8", "zh"}, {"--lang zh demo", "", "zh"}, {"demo --help --lang=zh", "C", "zh"},
+		{"--lang en help demo", "zh_CN.UTF-8", "en"}, {"demo --lang de", "zh_TW", "zh"}, {"demo --lang", "", "en"},
+		{"rolling -- make --lang zh", "", "en"}, {"demo --lang zh --lang en", "", "en"},
+	} {
+		got := language(strings.Fields(tt.line), func(name string) string { return map[string]string{"LANG": tt.locale}[name] })
+		if got != tt.want {
+			t.Errorf("language(%q) under LANG=%s = %s, want %s", tt.line, tt.locale, got, tt.want)
+		}
+	}
+	for _, line := range []string{"--lang zh demo --help", "demo --help --lang=zh", "help demo --lang zh", "--lang=zh help demo"} {
+		args := strings.Fields(line)
+		if code, out, _ := commandLine(t.Context(), newRoot(language(args, os.Getenv)), args...); code != exitOK || !strings.Contains(out, "退出码：") {
+			t.Errorf("shop %s: exit %d, want the Chinese help:\n%s", line, code, out)
+		}
+	}
+}
+
+// The errors of a command line follow the language, the parser's too.
+func TestUsageInChinese(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"nonsense":                          "没有命令 \"nonsense\"\n用法见 'shop --help'。\n",
+		"demos":                             "没有命令 \"demos\"（是不是 \"demo\"？）\n",
+		"help nonsense":                     "没有命令 \"nonsense\"\n",
+		"demo --nope":                       "没有这个选项：--nope\n用法见 'shop demo --help'。\n",
+		"demo -z":                           "没有这个选项：-z\n",
+		"demo --vus":                        "--vus 需要一个值\n",
+		"demo -o":                           "--output 需要一个值\n",
+		"demo --=3":                         "--=3 不是选项\n",
+		"demo --vus many":                   "--vus \"many\"：应为整数\n",
+		"up now":                            "多余的参数 \"now\"：shop up 只接受选项\n",
+		"stock":                             "缺少参数：应为 shop stock PRODUCT [UNITS]\n",
+		"modes -o json --docs x":            "这些选项不能同时使用：--docs --output\n",
+		"modes mutexx":                      "没有模式 \"mutexx\"（是不是 \"mutex\"？）",
+		"demo --lang de":                    "--lang \"de\"：应为 en 或 zh\n",
+		"lab --fault nonsense":              "--fault \"nonsense\"：可选的有 threads",
+		"serve --lock-ttl x":                "--lock-ttl 为 \"x\"，应为带单位的时长",
+		"serve --conns 0 --redis r:1":       "--conns 为 0，应至少为 1",
+		"completion tcsh":                   "没有 \"tcsh\" 的补全脚本：应为 bash、zsh、fish 或 powershell\n",
+		"loadtest --mode all --rate -1":     "--rate 应为每秒 0 到 1000000",
+		"loadtest --mode all --threshold x": "无效的阈值 \"x\"：",
+	} {
+		args := append([]string{"--lang", "zh"}, strings.Fields(line)...)
+		code, _, errOut := commandLine(t.Context(), newRoot("zh"), args...)
+		if code != exitUsage || !strings.Contains(errOut, want) {
+			t.Errorf("shop %s: exit %d, %q; want exit %d, %q", line, code, errOut, exitUsage, want)
+		}
+	}
+}
+
+// texts are the pairs of both(en, zh) in the sources of this package, and of api.Text{En: en, Zh: zh} with Errorf in others.
+func texts(t *testing.T, dirs ...string) (pairs [][2]string) {
+	t.Helper()
+	literal := func(x ast.Expr) (string, bool) {
+		text, plain := "", true
+		ast.Inspect(x, func(n ast.Node) bool { // "a" + name + "b" is a text with a hole
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				s, err := strconv.Unquote(n.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text += s
+			case *ast.CallExpr:
+				plain = false
+			}
+			return true
+		})
+		return text, plain
+	}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no sources in %s: %v", dir, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(tree, func(n ast.Node) bool {
+				var halves []ast.Expr
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "both" {
+						halves = n.Args
+					}
+				case *ast.CompositeLit:
+					for _, e := range n.Elts {
+						if kv, ok := e.(*ast.KeyValueExpr); ok && len(n.Elts) == 2 && slices.Contains([]string{"En", "Zh"}, fmt.Sprint(kv.Key)) {
+							halves = append(halves, kv.Value)
+						}
+					}
+				}
+				if len(halves) == 2 {
+					en, plain := literal(halves[0])
+					zh, plain2 := literal(halves[1])
+					if plain && plain2 {
+						pairs = append(pairs, [2]string{en, zh})
+					}
+				}
+				return true
+			})
+		}
+	}
+	return pairs
+}
+
+// alike are the texts without words, and the numbers of write-ups, which the Chinese ones state in their own way.
+var alike = []string{
+	"GET %s: %s", "Redis: 100,000 and more", "3000 and more, 1000 and more", "500 in 5 segments of 100, against one lock",
+	"1000 in 10 segments of 100, against one lock",
+}
+
+// Both halves of every text of the command line say the same, with the same arguments.
+func TestTextsInBothLanguages(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	pairs := texts(t, ".", filepath.Join(root, "loadtest"), filepath.Join(root, "loadtest", "plan"), filepath.Join(root, "loadtest", "client"),
+		filepath.Join(root, "internal", "localstack"), filepath.Join(root, "faultlab"), filepath.Join(root, "faultlab", "rig"),
+		filepath.Join(root, "internal", "backend"), filepath.Join(root, "internal", "localstack", "guest"))
+	if len(pairs) < 300 {
+		t.Errorf("%d texts found, want hundreds", len(pairs))
+	}
+	verb := regexp.MustCompile(`%(?:\[\d\])?[.0-9]*[a-zA-Z]`)
+	count := func(text string) int { return len(verb.FindAllString(strings.ReplaceAll(text, "%%", ""), -1)) }
+	for _, p := range pairs {
+		if slices.Contains(alike, p[0]) {
+			continue
+		}
+		if !inChinese(p[1]) && p[0] != p[1] {
+			t.Errorf("%q: no Chinese in %q", p[0], p[1])
+		}
+		if differ := sameNames(p[0], p[1]); differ != "" || count(p[0]) != count(p[1]) {
+			t.Errorf("%q and %q: %s, %d and %d arguments", p[0], p[1], differ, count(p[0]), count(p[1]))
+		}
+	}
+}
+
+// onlyEnglish are the errors of this package that no user reads as they are, with the reason.
+var onlyEnglish = map[string]string{
+	"not a name":     "parsing a setting: what is wanted is told instead",
+	"unknown format": "parsing a setting: what is wanted is told instead",
+	"page of %s: %w": "for whoever writes a mode",
+	"serve: %w":      "beside the log of a replica",
+}
+
+// An error of this package is in both languages, unless it has no words or is listed.
+func TestErrorsInBothLanguages(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	plain := regexp.MustCompile(`(?:fmt\.Errorf|errors\.New)\(("(?:[^"\\]|\\.)*"|` + "`[^`]*`" + `)`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range plain.FindAllStringSubmatch(string(text), -1) {
+			said, err := strconv.Unquote(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			used[said] = true
+			if onlyEnglish[said] == "" && !inChinese(said) {
+				t.Errorf("%s: the error %q is in English only", file, said)
+			}
+		}
+	}
+	for said := range onlyEnglish {
+		if !used[said] {
+			t.Errorf("%q is listed, and no error says it", said)
+		}
+	}
+}
