@@ -197,3 +197,38 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 		}
 	}
 }
+
+func TestEngineReentry(t *testing.T) {
+	s := testenv.Redis(t)
+	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
+	e := engine(t, c, handoff.Options{})
+	c.AddHook(counted)
+	outer, err := e.Handoff().Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := counted.scripts.Load()
+	inner, err := e.Fair().Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inner.Fence() != outer.Fence() {
+		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
+	}
+	if err := outer.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := inner.Context().Err(); err != nil {
+		t.Errorf("the outer release ended the inner lease: %v", err)
+	}
+	if got := counted.scripts.Load() - before; got != 0 {
+		t.Errorf("re-entry cost %d commands", got)
+	}
+	if err := inner.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Handoff().Acquire(outer.Context(), key); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
+	}
+	nothingLeftOn(t, s, key)
+}

@@ -211,3 +211,47 @@ func TestEngineSendsNoTimeOfDay(t *testing.T) {
 		})
 	}
 }
+
+// Five thousand held locks: no goroutine of their own, and little memory.
+func TestEngineHeldLocksAreCheap(t *testing.T) {
+	s := testenv.Redis(t)
+	// No renewal may be on its way when the memory is measured.
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Hour}).Handoff()
+	locktest.Warm(t, l, s.Prefix+"{0}")
+	const locks = 5000
+	keys, leases := make([]string, locks), make([]lock.Lease, locks)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s{%d}", s.Prefix, i)
+	}
+	ctx := context.Background()
+	before, heap := runtime.NumGoroutine(), heapInUse()
+	for i, key := range keys {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases[i] = lease
+	}
+	if after := runtime.NumGoroutine(); after > before+10 {
+		t.Errorf("%d goroutines with %d locks held, %d with none", after, locks, before)
+	}
+	bytes := (heapInUse() - heap) / locks
+	t.Logf("%d bytes for each held lock", bytes)
+	if bytes > 600 {
+		t.Errorf("%d bytes for each held lock, want at most 600", bytes)
+	}
+	for _, lease := range leases {
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// heapInUse is what remains reachable.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
