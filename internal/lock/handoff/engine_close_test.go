@@ -65,7 +65,7 @@ func TestEngineCloseWithoutServer(t *testing.T) {
 	}
 	var leases []lock.Lease
 	for i := range 100 { // more than it releases at a time
-		leases = append(leases, holds(t, e.Fair(), strconv.Itoa(i)))
+		leases = append(leases, locktest.Obtain(t, e.Fair(), strconv.Itoa(i)))
 	}
 	if err := c.Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "ALL").Err(); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func wantExpiries(t *testing.T, s *testenv.RedisServer) {
 func TestEngineKeysExpireInUse(t *testing.T) {
 	s := testenv.Redis(t)
 	l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
-	held := holds(t, l, s.Prefix+"{1}")
+	held := locktest.Obtain(t, l, s.Prefix+"{1}")
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 2 {
@@ -120,7 +120,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 		// Two engines: an own waiter of the releaser's would be another case.
 		holder, l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
 		key := fmt.Sprintf("k{%d}", waiting)
-		held := holds(t, holder, key)
+		held := locktest.Obtain(t, holder, key)
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan lock.Lease, waiting)
 		var wg sync.WaitGroup

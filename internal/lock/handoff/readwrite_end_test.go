@@ -53,7 +53,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 			defer e.Close(context.Background())
 			live := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: leaseTTL}).ReadWrite()
 			writer := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: leaseTTL}).ReadWrite()
-			dead, alive := holds(t, e.ReadWrite().Read(), key), holds(t, live.Read(), key)
+			dead, alive := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, live.Read(), key)
 			got := queueing(t, s, writer.Write(), key, 1)
 			cut.down.Store(true)
 			if liveLeavesFirst {
@@ -67,7 +67,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 				t.Error("the writer got in while the reader still trusted its lease")
 			}
 			if !liveLeavesFirst {
-				eventually(t, "the dead reader is taken out", func() bool {
+				locktest.Eventually(t, "the dead reader is taken out", func() bool {
 					return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Readers).Val() == 1
 				})
 				if len(got) > 0 {
@@ -83,7 +83,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 			if err := dead.Release(t.Context()); err == nil {
 				t.Error("Release of a read that ran out = nil")
 			}
-			rwNothingLeftOn(t, s, key)
+			nothingLeftOn(t, s, key)
 		})
 	}
 }
@@ -99,12 +99,12 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 			t.Run(name+"/"+when, func(t *testing.T) {
 				key := s.Prefix + t.Name() + "{1}"
 				a, b := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{})
-				held := holds(t, pick(a, c.holds), key)
+				held := locktest.Obtain(t, pick(a, c.holds), key)
 				ctx, cancel := context.WithCancel(t.Context())
 				got, failed := async(ctx, pick(b, c.waits), key)
 				keys := handoff.KeysOf(key)
 				if when != "at once" {
-					eventually(t, "it waits", func() bool {
+					locktest.Eventually(t, "it waits", func() bool {
 						return s.Client.ZCard(t.Context(), keys.Queue).Val() == 1 ||
 							c.holds == "rw-read" && s.Client.Exists(t.Context(), keys.Lock).Val() == 1
 					})
@@ -124,7 +124,7 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 					if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
 						t.Errorf("Acquire = %v, want ErrBusy and Canceled", err)
 					}
-				case <-time.After(maxWait):
+				case <-time.After(locktest.Soon):
 					t.Fatal("Acquire did not return")
 				}
 				if when == "waiting" && c.holds == "rw-read" { // readers queued after the writer that gave up
@@ -134,7 +134,7 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 				if when == "waiting" && c.holds == "rw-write" {
 					released(t, served(t, "the reader behind it", next))
 				}
-				rwNothingLeftOn(t, s, key)
+				nothingLeftOn(t, s, key)
 			})
 		}
 	}
@@ -148,11 +148,11 @@ func TestReadWriteClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	rw := e.ReadWrite()
-	lease := holds(t, rw.Read(), key)
+	lease := locktest.Obtain(t, rw.Read(), key)
 	draining, drained := async(context.Background(), rw.Write(), key)
-	eventually(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
+	locktest.Eventually(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
 	waiting, waited := async(context.Background(), rw.Read(), key)
-	eventually(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+	locktest.Eventually(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 	if err := e.Close(t.Context()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -172,19 +172,19 @@ func TestReadWriteClose(t *testing.T) {
 		t.Error("the read outlived its engine")
 	}
 	released(t, lease)
-	rwNothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 // A writer whose wait runs out while readers are in gives up its ownership.
 func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 	s := testenv.Redis(t)
 	rw, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
-	held := holds(t, rw.Read(), key)
+	held := locktest.Obtain(t, rw.Read(), key)
 	for _, wait := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond} {
 		if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), wait), key); !errors.Is(err, lock.ErrBusy) {
 			t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", wait, err)
 		}
-		eventually(t, "the gate is open", func() bool {
+		locktest.Eventually(t, "the gate is open", func() bool {
 			lease, err := locktest.TryOnce(rw.Read(), key)
 			if err == nil {
 				released(t, lease)
@@ -193,19 +193,19 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 		})
 	}
 	released(t, held)
-	rwNothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 // The set of readers does not outlive the last of them, also where engines have different TTLs.
 func TestReadWriteReadersExpire(t *testing.T) {
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	long := holds(t, engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Minute}).ReadWrite().Read(), key)
-	short := holds(t, engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Second}).ReadWrite().Read(), key)
+	long := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Minute}).ReadWrite().Read(), key)
+	short := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Second}).ReadWrite().Read(), key)
 	if left := s.Client.PTTL(t.Context(), handoff.KeysOf(key).Readers).Val(); left > time.Minute || left < 30*time.Second {
 		t.Errorf("the readers expire in %s, want a minute at most, and not with the shorter TTL", left)
 	}
 	released(t, long)
 	released(t, short)
-	rwNothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key)
 }

@@ -32,7 +32,7 @@ func TestReadWriteLostAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatalf("Acquire with %d answers lost = %v", n, err)
 				}
-				busy(t, other, key)
+				locktest.WantBusy(t, other, key, "while it is held")
 				lost.Left.Store(n)
 				if err := lease.Release(t.Context()); err != nil {
 					t.Errorf("Release with %d answers lost = %v, want nil", n, err)
@@ -42,14 +42,14 @@ func TestReadWriteLostAnswers(t *testing.T) {
 			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 				t.Errorf("Acquire with all answers lost = %v, want ErrUnavailable", err)
 			}
-			rwNothingLeftOn(t, s, key)
-			lease := holds(t, l, key)
+			nothingLeftOn(t, s, key)
+			lease := locktest.Obtain(t, l, key)
 			lost.Left.Store(3)
 			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 				t.Errorf("Release with all answers lost = %v, want unknown", err)
 			}
 			released(t, lease)
-			rwNothingLeftOn(t, s, key)
+			nothingLeftOn(t, s, key)
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestReadWriteLateAcquire(t *testing.T) {
 	c.AddHook(sent)
 	c.AddHook(lost)
 	lost.Left.Store(1)
-	released(t, holds(t, l, key))
+	released(t, locktest.Obtain(t, l, key))
 	if len(sent.sent) != 3 {
 		t.Fatalf("%d scripts, want an acquire twice and a release", len(sent.sent))
 	}
@@ -96,7 +96,7 @@ func TestReadWriteLateAcquire(t *testing.T) {
 	if n := s.Client.Exists(t.Context(), handoff.KeysOf(key).Readers).Val(); n != 0 {
 		t.Error("a read that is over got in again")
 	}
-	rwNothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 // delayedReply is a client hook that keeps back the reply to one script until deliver is closed.
@@ -133,12 +133,12 @@ func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
 			h := &delayedReply{arrived: make(chan struct{}), deliver: make(chan struct{})}
 			b := engine(t, c, handoff.Options{})
 			l := b.ReadWrite().Read()
-			held := holds(t, pick(a, holder), key)
+			held := locktest.Obtain(t, pick(a, holder), key)
 			queued := queueing(t, s, l, key, 1) // so that it listens
 			released(t, held)
 			released(t, served(t, "the first reader", queued))
-			held = holds(t, pick(a, holder), key)
-			other := holds(t, a.Fair(), key+"2")
+			held = locktest.Obtain(t, pick(a, holder), key)
+			other := locktest.Obtain(t, a.Fair(), key+"2")
 			after := queueing(t, s, b.Fair(), key+"2", 1)
 			c.AddHook(h)
 			c.AddHook(sent)
@@ -161,7 +161,7 @@ func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
 					t.Errorf("%d scripts, want two acquires and a release", n)
 				}
 			}
-			rwNothingLeftOn(t, s, key)
+			nothingLeftOn(t, s, key)
 			released(t, later)
 		})
 	}

@@ -48,13 +48,13 @@ func TestReadWriteWriterIsNotStarved(t *testing.T) {
 			released(t, lease)
 		case err := <-failed:
 			t.Fatal(err)
-		case <-time.After(maxWait):
+		case <-time.After(locktest.Soon):
 			t.Fatal("the writer is starved")
 		}
 	}
 	stop()
 	wg.Wait()
-	rwNothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 // Readers and writers of all processes get in in the order of arrival; adjacent readers get in together.
@@ -65,7 +65,7 @@ func TestReadWriteOrder(t *testing.T) {
 	for range 3 {
 		rw = append(rw, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite())
 	}
-	first := holds(t, rw[0].Write(), key)
+	first := locktest.Obtain(t, rw[0].Write(), key)
 	order := "rrwwrrrwr"
 	got := make([]chan lock.Lease, len(order))
 	for i, want := range order {
@@ -100,7 +100,7 @@ func TestReadWriteOrder(t *testing.T) {
 		}
 		fence = in[0].Fence()
 	}
-	rwNothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 // More readers than one script admits: the last of them admits the rest.
@@ -109,7 +109,7 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
 	rw := engine(t, c, handoff.Options{}).ReadWrite()
 	const readers = 250
-	held := holds(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write(), key)
+	held := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write(), key)
 	first := queueing(t, s, rw.Read(), key, 1)
 	c.AddHook(counted)
 	got := []chan lock.Lease{first}
@@ -117,7 +117,7 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 		one, _ := async(t.Context(), rw.Read(), key)
 		got = append(got, one)
 	}
-	eventually(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
+	locktest.Eventually(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
 	released(t, held)
 	var in []lock.Lease
 	for _, one := range got {
@@ -126,11 +126,11 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	if n := counted.scripts.Load(); n > readers+10 {
 		t.Errorf("%d commands for %d readers", n, readers)
 	}
-	busy(t, rw.Write(), key)
+	locktest.WantBusy(t, rw.Write(), key, "while it is held")
 	for _, lease := range in {
 		released(t, lease)
 	}
-	rwNothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key)
 }
 
 func TestReadWriteReentry(t *testing.T) {
@@ -138,7 +138,7 @@ func TestReadWriteReentry(t *testing.T) {
 	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
 	e := engine(t, c, handoff.Options{})
 	rw := e.ReadWrite()
-	read, write := holds(t, rw.Read(), key), holds(t, rw.Write(), key+"2")
+	read, write := locktest.Obtain(t, rw.Read(), key), locktest.Obtain(t, rw.Write(), key+"2")
 	c.AddHook(counted)
 	for _, refused := range []lock.Locker{rw.Write(), e.Fair(), e.Handoff()} {
 		if _, err := refused.Acquire(read.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
@@ -176,9 +176,9 @@ func TestReadWriteReentry(t *testing.T) {
 		}
 		released(t, l)
 	}
-	rwNothingLeftOn(t, s, key)
-	rwNothingLeftOn(t, s, key+"2")
-	fair := holds(t, e.Fair(), key)
+	nothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key+"2")
+	fair := locktest.Obtain(t, e.Fair(), key)
 	if _, err := rw.Write().Acquire(fair.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
 		t.Errorf("a write within a lock that knows no readers = %v, want ErrUpgrade", err)
 	}

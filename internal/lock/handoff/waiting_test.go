@@ -8,6 +8,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
 )
 
@@ -28,7 +29,7 @@ func async(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 func queueing(t *testing.T, s *testenv.RedisServer, l lock.Locker, key string, waiting int) chan lock.Lease {
 	t.Helper()
 	got, failed := async(t.Context(), l, key)
-	eventually(t, fmt.Sprintf("%d wait", waiting), func() bool {
+	locktest.Eventually(t, fmt.Sprintf("%d wait", waiting), func() bool {
 		select {
 		case err := <-failed:
 			t.Fatalf("Acquire: %v", err)
@@ -49,7 +50,7 @@ func served(t *testing.T, what string, got chan lock.Lease) lock.Lease {
 	select {
 	case lease := <-got:
 		return lease
-	case <-time.After(maxWait):
+	case <-time.After(locktest.Soon):
 		t.Fatalf("%s did not get in", what)
 		return nil
 	}
