@@ -54,6 +54,7 @@ var sentinels = map[string]struct {
 	"ErrLockLost":        {stock.ErrLockLost, api.LockLost},
 	"ErrLockClosed":      {stock.ErrLockClosed, api.BackendUnavailable},
 	"ErrLockUnavailable": {stock.ErrLockUnavailable, api.BackendUnavailable},
+	"ErrLockVersion":     {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrLockVersion), api.BackendUnavailable},
 	"ErrContended":       {stock.ErrContended, api.Contended},
 	"ErrUnavailable":     {stock.ErrUnavailable, api.BackendUnavailable},
 	"ErrModeUnavailable": {stock.ErrModeUnavailable, api.ModeUnavailable},
@@ -71,6 +72,16 @@ func TestEverySentinelHasItsCode(t *testing.T) {
 		if p := problem(t, a); p.Code != s.code || strings.Contains(a.body, "secret") || p.Instance != "/deduct_stock/mutex" {
 			t.Errorf("%s: %s, want code %s and no cause", name, a.body, s.code)
 		}
+	}
+}
+
+// A backend that is not down is not blamed: while two versions of the lock engine run, the answer says so, and when to try again.
+func TestLockVersionIsExplained(t *testing.T) {
+	t.Parallel()
+	s := sentinels["ErrLockVersion"]
+	a := ask(t, newHandler(t, &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return stock.Receipt{}, s.err }}), "POST", "/deduct_stock/mutex", "")
+	if p := problem(t, a); !strings.Contains(p.Detail, "another version") || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" || a.StatusCode != 503 {
+		t.Errorf("%d %s, Retry-After %q: want 503, the version, and when to try again", a.StatusCode, a.body, a.Header.Get("Retry-After"))
 	}
 }
 

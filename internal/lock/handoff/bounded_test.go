@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 )
 
 // failedAcquire acquires, and returns the error and how long that took; it fails after a minute, or if the lock was acquired.
@@ -85,7 +86,7 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 							Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial, ReadTimeout: 3 * time.Second,
 						})
 						l := pick(w.processOn(t, unhurried, handoff.Options{AttemptLimit: c.limit}), name)
-						released(t, holds(t, l, "k{1}"))
+						released(t, locktest.Obtain(t, l, "k{1}"))
 						w.replies.Store(true)
 						w.calls.Store(!hears)
 						took, err := failedAcquire(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
@@ -98,7 +99,7 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 						w.heal()
 						time.Sleep(10 * time.Second)
 						nothingLeft(t, m, "k{1}")
-						released(t, holds(t, pick(links[1].process(t, handoff.Options{}), name), "k{1}"))
+						released(t, locktest.Obtain(t, pick(links[1].process(t, handoff.Options{}), name), "k{1}"))
 					})
 				})
 			}
@@ -111,7 +112,7 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, links := network(t, 1)
 		l := links[0].process(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}).Handoff()
-		released(t, holds(t, l, "k{1}"))
+		released(t, locktest.Obtain(t, l, "k{1}"))
 		links[0].slow.Store(int64(150 * time.Millisecond))
 		got, _ := waits(t.Context(), l, "k{1}")
 		if took, err := failedAcquire(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) || took > 100*time.Millisecond {
@@ -129,8 +130,8 @@ func TestEngineMaxHoldWhileRenewing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 1)
 		l := links[0].process(t, handoff.Options{TTL: 3 * time.Second, MaxHold: 1500 * time.Millisecond, CohortTime: time.Hour}).Handoff()
-		released(t, holds(t, l, "k{1}"))
-		first := holds(t, l, "k{1}")
+		released(t, locktest.Obtain(t, l, "k{1}"))
+		first := locktest.Obtain(t, l, "k{1}")
 		got, _ := waits(t.Context(), l, "k{1}")
 		time.Sleep(1100 * time.Millisecond)
 		links[0].slow.Store(int64(150 * time.Millisecond)) // a renewal is due after 1.2 s

@@ -46,7 +46,7 @@ func TestEngineCleanupsEnd(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		c.AddHook(counted)
 		l := pick(engine(t, c, handoff.Options{}), name)
-		held := holds(t, l, "k{held}")
+		held := locktest.Obtain(t, l, "k{held}")
 		links[0].down.Store(true)
 		links[0].cut()
 		for i := range 20 {
@@ -78,7 +78,7 @@ func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := pick(links[0].process(t, handoff.Options{}), name)
-		held := holds(t, l, "k{1}")
+		held := locktest.Obtain(t, l, "k{1}")
 		refused := make(chan error)
 		const n = 1500
 		for range n {
@@ -118,7 +118,7 @@ func TestEngineRenewsBesideAWrongType(t *testing.T) {
 			t.Parallel()
 			l := pick(e, name)
 			good, bad := s.Prefix+name+"{1}", s.Prefix+name+"{2}"
-			well, spoilt := holds(t, l, good), holds(t, l, bad)
+			well, spoilt := locktest.Obtain(t, l, good), locktest.Obtain(t, l, bad)
 			key := handoff.KeysOf(bad).Lock
 			if name == "rw-read" {
 				key = handoff.KeysOf(bad).Readers

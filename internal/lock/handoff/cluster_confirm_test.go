@@ -36,7 +36,7 @@ func TestEngineClusterWaitersCostTheSame(t *testing.T) {
 		var wg sync.WaitGroup
 		key := func(i int) string { return fmt.Sprintf("of-%d{%d}", n, i) }
 		for i := range n {
-			held := holds(t, holder, key(i))
+			held := locktest.Obtain(t, holder, key(i))
 			t.Cleanup(func() { _ = held.Release(context.Background()) })
 		}
 		start := time.Now()

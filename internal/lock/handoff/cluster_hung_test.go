@@ -119,7 +119,7 @@ func TestEngineClusterHungNode(t *testing.T) {
 	var took []time.Duration
 	for range cycles {
 		start := time.Now()
-		lease := holds(t, l, healthy)
+		lease := locktest.Obtain(t, l, healthy)
 		if err := lease.Release(t.Context()); err != nil {
 			t.Fatalf("Release = %v", err)
 		}

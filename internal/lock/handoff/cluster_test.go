@@ -84,7 +84,7 @@ func TestEngineCluster(t *testing.T) {
 		l := process(t, handoff.Options{TTL: 3 * time.Second}).Handoff()
 		var leases []lock.Lease
 		for i := range 60 { // two with each tag, and as many without any
-			leases = append(leases, holds(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), holds(t, l, fmt.Sprintf("renewed-%d", i)))
+			leases = append(leases, locktest.Obtain(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), locktest.Obtain(t, l, fmt.Sprintf("renewed-%d", i)))
 		}
 		time.Sleep(4 * time.Second) // there is nothing to wait for: they must not end
 		for _, lease := range leases {
@@ -161,7 +161,7 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 	for k := range keys {
 		key := fmt.Sprintf("handed-%d", k)
 		for range rounds {
-			held := holds(t, a, key)
+			held := locktest.Obtain(t, a, key)
 			got := make(chan error, 1)
 			waiting := make(chan struct{})
 			go func() {
@@ -263,7 +263,7 @@ func (p clusterPair) slot(t *testing.T, key string) int64 {
 // waits has b wait for what a holds; n is the node that has the key.
 func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, released chan error) {
 	t.Helper()
-	held, released = holds(t, p.a, key), make(chan error, 1)
+	held, released = locktest.Obtain(t, p.a, key), make(chan error, 1)
 	go func() {
 		lease, err := p.b.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key)
 		if err == nil {

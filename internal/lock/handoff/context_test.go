@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 )
 
 // A lease's context is made at the first call of Context: it is the same as one that was made at the beginning.
@@ -58,7 +59,7 @@ func TestEngineContextMadeLate(t *testing.T) {
 func TestEngineContextOfManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 1)
-		lease := holds(t, links[0].process(t, handoff.Options{}).Handoff(), "k{1}")
+		lease := locktest.Obtain(t, links[0].process(t, handoff.Options{}).Handoff(), "k{1}")
 		var wg sync.WaitGroup
 		all := make([]context.Context, 8)
 		for i := range all {

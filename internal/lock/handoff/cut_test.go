@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
@@ -291,11 +292,11 @@ func queued(m *miniredis.Miniredis, key string) int {
 	return len(tokens)
 }
 
-// nothingLeft fails if a free lock without waiters has an owner or a queue.
-func nothingLeft(t *testing.T, m *miniredis.Miniredis, key string) {
+// nothingLeft fails if a free lock without waiters has an owner, a queue or readers.
+func nothingLeft(t rapid.TB, m *miniredis.Miniredis, key string) {
 	t.Helper()
 	keys := handoff.KeysOf(key)
-	for _, k := range []string{keys.Lock, keys.Queue} {
+	for _, k := range []string{keys.Lock, keys.Queue, keys.Readers} {
 		if m.Exists(k) {
 			t.Errorf("%s is left behind:\n%s", k, m.Dump())
 		}

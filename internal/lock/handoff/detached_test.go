@@ -9,6 +9,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 )
 
 // A context that is detached from a lease's context, for example for a background job, acquires the lock again after the lease was released
@@ -19,7 +20,7 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, links := network(t, 1)
 				e := links[0].process(t, handoff.Options{})
-				first := holds(t, pick(e, kinds[0]), "k{1}")
+				first := locktest.Obtain(t, pick(e, kinds[0]), "k{1}")
 				job := context.WithoutCancel(first.Context())
 				released(t, first)
 				l := pick(e, kinds[1])
@@ -48,7 +49,7 @@ func TestEngineAcquireAfterLoss(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
 		l := pick(links[0].process(t, handoff.Options{}), name)
-		lost := holds(t, l, "k{1}")
+		lost := locktest.Obtain(t, l, "k{1}")
 		job := context.WithoutCancel(lost.Context())
 		m.Del("k{1}")
 		<-lost.Context().Done()

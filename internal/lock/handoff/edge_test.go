@@ -25,7 +25,7 @@ func TestEngineStaleMessage(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	held := holds(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
+	held := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
 	got := make(chan lock.Lease, 1)
 	other := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
 	go func() {
@@ -60,7 +60,7 @@ func TestEngineKeyInBraces(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
 		l := pick(links[0].process(t, handoff.Options{}), name)
-		bare, held := holds(t, l, "a"), holds(t, l, "{a}")
+		bare, held := locktest.Obtain(t, l, "a"), locktest.Obtain(t, l, "{a}")
 		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "{a}")
 		_ = bare.Release(t.Context())
 		synctest.Wait()
@@ -78,7 +78,7 @@ func TestEngineDetachedReentry(t *testing.T) {
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
 	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: 300 * time.Millisecond}).Handoff()
-	outer := holds(t, l, key)
+	outer := locktest.Obtain(t, l, key)
 	inner, err := l.Acquire(context.WithoutCancel(outer.Context()), key)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	key := s.Prefix + "{1}"
 	a := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
 	b := engine(t, locktest.RedisClient(t, testenv.Miniredis(t)), handoff.Options{}).Fair()
-	outer := holds(t, a, key)
+	outer := locktest.Obtain(t, a, key)
 	middle, err := b.Acquire(outer.Context(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 		if name == "rw-read" {
 			holder = "rw-write"
 		}
-		held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), holder), key)
+		held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), holder), key)
 		got := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
 		released(t, held)
 		released(t, served(t, name, got))
@@ -196,4 +196,39 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 		for !said() {
 		}
 	}
+}
+
+func TestEngineReentry(t *testing.T) {
+	s := testenv.Redis(t)
+	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
+	e := engine(t, c, handoff.Options{})
+	c.AddHook(counted)
+	outer, err := e.Handoff().Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := counted.scripts.Load()
+	inner, err := e.Fair().Acquire(outer.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inner.Fence() != outer.Fence() {
+		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
+	}
+	if err := outer.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := inner.Context().Err(); err != nil {
+		t.Errorf("the outer release ended the inner lease: %v", err)
+	}
+	if got := counted.scripts.Load() - before; got != 0 {
+		t.Errorf("re-entry cost %d commands", got)
+	}
+	if err := inner.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Handoff().Acquire(outer.Context(), key); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
+	}
+	nothingLeftOn(t, s, key)
 }

@@ -3,9 +3,6 @@ package handoff_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,13 +179,14 @@ func contendAndCheck(t *testing.T, s *testenv.RedisServer, name string, c func()
 	nothingLeftOn(t, s, key)
 }
 
-// nothingLeftOn fails if a free lock has an owner or a queue for more than a moment.
+// nothingLeftOn fails if a free lock without waiters has an owner, a queue or readers for more than a moment.
 func nothingLeftOn(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	keys := handoff.KeysOf(key)
-	for start := time.Now(); s.Client.Exists(t.Context(), keys.Lock, keys.Queue).Val() != 0; time.Sleep(5 * time.Millisecond) {
+	for start := time.Now(); s.Client.Exists(t.Context(), keys.Lock, keys.Queue, keys.Readers).Val() != 0; time.Sleep(5 * time.Millisecond) {
 		if time.Since(start) > testenv.Still {
-			t.Fatalf("left behind: owner %q, queue %v", s.Client.Get(t.Context(), keys.Lock).Val(), s.Client.ZRange(t.Context(), keys.Queue, 0, -1).Val())
+			t.Fatalf("left behind: owner %q, queue %v, readers %v", s.Client.Get(t.Context(), keys.Lock).Val(),
+				s.Client.ZRange(t.Context(), keys.Queue, 0, -1).Val(), s.Client.ZRange(t.Context(), keys.Readers, 0, -1).Val())
 		}
 	}
 }
@@ -264,7 +262,7 @@ func TestEngineLostAnswers(t *testing.T) {
 			nothingLeftOn(t, s, key)
 			// Another process: what this one sends to clean up would have its answers lost in place of the release.
 			c, lost = locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}
-			lease := holds(t, pick(engine(t, c, handoff.Options{}), name), key)
+			lease := locktest.Obtain(t, pick(engine(t, c, handoff.Options{}), name), key)
 			c.AddHook(lost)
 			lost.Left.Store(3)
 			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
@@ -277,41 +275,6 @@ func TestEngineLostAnswers(t *testing.T) {
 	}
 }
 
-func TestEngineReentry(t *testing.T) {
-	s := testenv.Redis(t)
-	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
-	e := engine(t, c, handoff.Options{})
-	c.AddHook(counted)
-	outer, err := e.Handoff().Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := counted.scripts.Load()
-	inner, err := e.Fair().Acquire(outer.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if inner.Fence() != outer.Fence() {
-		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
-	}
-	if err := outer.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := inner.Context().Err(); err != nil {
-		t.Errorf("the outer release ended the inner lease: %v", err)
-	}
-	if got := counted.scripts.Load() - before; got != 0 {
-		t.Errorf("re-entry cost %d commands", got)
-	}
-	if err := inner.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Handoff().Acquire(outer.Context(), key); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
-	}
-	nothingLeftOn(t, s, key)
-}
-
 func TestEngineReplicasShort(t *testing.T) {
 	s := testenv.Redis(t)
 	l := engine(t, locktest.RedisClient(t, s), handoff.Options{Replicas: 1, ReplicasTimeout: time.Millisecond}).Handoff()
@@ -320,116 +283,4 @@ func TestEngineReplicasShort(t *testing.T) {
 		t.Errorf("Acquire without a replica = %v, want ErrReplicas and ErrUnavailable", err)
 	}
 	nothingLeftOn(t, s, s.Prefix+"{1}")
-}
-
-func TestEngineClose(t *testing.T) {
-	s := testenv.Redis(t)
-	e, err := handoff.New(locktest.RedisClient(t, s), handoff.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := s.Prefix + "{1}"
-	lease, err := e.Handoff().Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	failed := make(chan error, 2)
-	for _, l := range []lock.Locker{e.Handoff(), e.Fair()} {
-		go func() {
-			_, err := l.Acquire(context.Background(), key)
-			failed <- err
-		}()
-	}
-	for s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 0 {
-		runtime.Gosched()
-	}
-	if err := e.Close(t.Context()); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	for range 2 {
-		if err := <-failed; !errors.Is(err, handoff.ErrClosed) {
-			t.Errorf("a waiter got %v, want ErrClosed", err)
-		}
-	}
-	if lease.Context().Err() == nil {
-		t.Error("the hold outlived its engine")
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release after Close = %v, want nil", err)
-	}
-	if _, err := e.Fair().Acquire(t.Context(), key); !errors.Is(err, handoff.ErrClosed) {
-		t.Errorf("Acquire after Close = %v, want ErrClosed", err)
-	}
-	nothingLeftOn(t, s, key)
-}
-
-// Who closes an engine whose server does not answer has holds that end nevertheless, before others could have the lock.
-func TestEngineCloseWithoutServer(t *testing.T) {
-	t.Parallel()
-	c := connect(t, options(t, testenv.RedisNodes(t, 1)[0]))
-	e, err := handoff.New(c, handoff.Options{TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var leases []lock.Lease
-	for i := range 100 { // more than it releases at a time
-		leases = append(leases, holds(t, e.Fair(), strconv.Itoa(i)))
-	}
-	if err := c.Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "ALL").Err(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := e.Close(ctx); err == nil {
-		t.Error("Close = nil, but nothing was released")
-	}
-	for _, lease := range leases {
-		if lease.Context().Err() == nil {
-			t.Error("a hold outlived its engine")
-		}
-	}
-}
-
-// Five thousand held locks: no goroutine of their own, and little memory.
-func TestEngineHeldLocksAreCheap(t *testing.T) {
-	s := testenv.Redis(t)
-	// No renewal may be on its way when the memory is measured.
-	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Hour}).Handoff()
-	locktest.Warm(t, l, s.Prefix+"{0}")
-	const locks = 5000
-	keys, leases := make([]string, locks), make([]lock.Lease, locks)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("%s{%d}", s.Prefix, i)
-	}
-	ctx := context.Background()
-	before, heap := runtime.NumGoroutine(), heapInUse()
-	for i, key := range keys {
-		lease, err := l.Acquire(ctx, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leases[i] = lease
-	}
-	if after := runtime.NumGoroutine(); after > before+10 {
-		t.Errorf("%d goroutines with %d locks held, %d with none", after, locks, before)
-	}
-	bytes := (heapInUse() - heap) / locks
-	t.Logf("%d bytes for each held lock", bytes)
-	if bytes > 600 {
-		t.Errorf("%d bytes for each held lock, want at most 600", bytes)
-	}
-	for _, lease := range leases {
-		if err := lease.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// heapInUse is what remains reachable.
-func heapInUse() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -50,7 +50,7 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write"} {
 		t.Run(name, func(t *testing.T) {
 			key := s.Prefix + "{" + name + "}"
-			held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+			held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
 			next := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
 			s.Client.HDel(t.Context(), handoff.KeysOf(key).Fence, "fence")
 			released(t, held)
@@ -59,7 +59,7 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}
 			released(t, lease)
-			last := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+			last := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
 			if last.Fence() <= lease.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", last.Fence(), lease.Fence())
 			}
@@ -104,7 +104,7 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 			t.Parallel()
 			key := s.Prefix + "{" + name + "}"
 			fence := handoff.KeysOf(key).Fence
-			held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
+			held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
 			s.Client.Del(t.Context(), fence)
 			first := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
 			if got := s.Client.PTTL(t.Context(), fence).Val(); got < 30*time.Minute {
@@ -134,12 +134,12 @@ func TestEngineFenceWhereOnlyTicketsAreLeft(t *testing.T) {
 			key := s.Prefix + "{" + name + "}"
 			fence := handoff.KeysOf(key).Fence
 			l := pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name)
-			held := holds(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
+			held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
 			released(t, held)
 			s.Client.Del(t.Context(), fence)
 			s.Client.HSet(t.Context(), fence, "ticket", 7)
 			s.Client.PExpire(t.Context(), fence, time.Hour)
-			lease := holds(t, l, key)
+			lease := locktest.Obtain(t, l, key)
 			if lease.Fence() <= held.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}

@@ -27,15 +27,6 @@ func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.For
 	return forced
 }
 
-// subscribes makes the process of l one that has waited for a lock.
-func subscribes(t *testing.T, l, rival lock.Locker) {
-	t.Helper()
-	held := holds(t, rival, "first{1}")
-	got, _ := waits(t.Context(), l, "first{1}")
-	locktest.Release(t, held)
-	locktest.Release(t, <-got)
-}
-
 func wantEvicted(t *testing.T, lease lock.Lease) {
 	t.Helper()
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
@@ -55,8 +46,8 @@ func TestForceRelease(t *testing.T) {
 				_, links := network(t, 3)
 				holder, waiter := pick(links[0].process(t, handoff.Options{}), name), pick(links[1].process(t, handoff.Options{}), map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
 				operator := links[2].process(t, handoff.Options{})
-				subscribes(t, holder, waiter)
-				lease := holds(t, holder, "k{1}")
+				subscribe(t, holder, waiter)
+				lease := locktest.Obtain(t, holder, "k{1}")
 				got, _ := waits(t.Context(), waiter, "k{1}")
 				began := time.Now()
 				forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"]) // the writer that waits for the reader is one
@@ -93,7 +84,7 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						_, links := network(t, 2)
 						l := pick(links[0].processOn(t, links[0].retrying(retries), handoff.Options{}), name)
-						lease := holds(t, l, "k{1}")
+						lease := locktest.Obtain(t, l, "k{1}")
 						force(t, links[1].process(t, handoff.Options{}), "k{1}", 1)
 						if time.Sleep(rest); rest > 0 && lease.Context().Err() == nil {
 							t.Errorf("%s after the force release the holder's context is alive", rest)
@@ -114,7 +105,7 @@ func TestForceReleaseInTheHoldersProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 1)
 		e := links[0].process(t, handoff.Options{})
-		lease := holds(t, e.Handoff(), "k{1}")
+		lease := locktest.Obtain(t, e.Handoff(), "k{1}")
 		got, _ := waits(t.Context(), e.Handoff(), "k{1}")
 		force(t, e, "k{1}", 1)
 		wantEvicted(t, lease)
@@ -128,18 +119,18 @@ func TestForceReleaseOfReaders(t *testing.T) {
 		_, links := network(t, 2)
 		l := links[0].process(t, handoff.Options{}).ReadWrite()
 		operator := links[1].process(t, handoff.Options{})
-		subscribes(t, l.Write(), operator.ReadWrite().Write())
+		subscribe(t, l.Write(), operator.ReadWrite().Write())
 		for _, readers := range []int{1, 150} {
 			var leases []lock.Lease
 			for range readers {
-				leases = append(leases, holds(t, l.Read(), "k{1}"))
+				leases = append(leases, locktest.Obtain(t, l.Read(), "k{1}"))
 			}
 			force(t, operator, "k{1}", readers)
 			synctest.Wait()
 			for _, lease := range leases {
 				wantEvicted(t, lease)
 			}
-			write := holds(t, l.Write(), "k{1}")
+			write := locktest.Obtain(t, l.Write(), "k{1}")
 			got, _ := waits(t.Context(), l.Read(), "k{1}")
 			force(t, operator, "k{1}", 1)
 			locktest.Release(t, <-got)
@@ -190,7 +181,7 @@ func forceOn(t *testing.T, key string, client func() redis.UniversalClient) {
 	o := patient(handoff.Options{})
 	holder, waiter, operator := engine(t, client(), o), engine(t, client(), o), engine(t, client(), o)
 	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		lease := holds(t, pick(holder, name), key)
+		lease := locktest.Obtain(t, pick(holder, name), key)
 		got := make(chan lock.Lease, 1)
 		go func() {
 			next, err := pick(waiter, name).Acquire(t.Context(), key)
@@ -212,7 +203,7 @@ func forceOn(t *testing.T, key string, client func() redis.UniversalClient) {
 		locktest.WantBusy(t, pick(operator, name), key, "after the late release")
 		locktest.Release(t, next)
 	}
-	readers := []lock.Lease{holds(t, holder.ReadWrite().Read(), key), holds(t, waiter.ReadWrite().Read(), key)}
+	readers := []lock.Lease{locktest.Obtain(t, holder.ReadWrite().Read(), key), locktest.Obtain(t, waiter.ReadWrite().Read(), key)}
 	force(t, operator, key, 2)
 	for _, lease := range readers {
 		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {

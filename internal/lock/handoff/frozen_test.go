@@ -38,7 +38,7 @@ func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, k), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					_, links := network(t, 3)
-					held := holds(t, pick(links[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
+					held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
 					silent, rival := links[1].process(t, handoff.Options{}), links[2].process(t, handoff.Options{})
 					var rivals []chan lock.Lease
 					for i := range k {
@@ -73,7 +73,7 @@ func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, links := network(t, 2)
 				a, b := pick(links[0].process(t, handoff.Options{}), kind), pick(links[1].process(t, handoff.Options{}), kind)
-				lost := holds(t, a, "k{1}")
+				lost := locktest.Obtain(t, a, "k{1}")
 				var order []chan lock.Lease
 				for i := range 6 {
 					got, _ := waits(t.Context(), []lock.Locker{a, b}[i%2], "k{1}")
@@ -111,7 +111,7 @@ func TestEngineStoppedProcess(t *testing.T) {
 			process := func() lock.Locker {
 				return pick(engine(t, locktest.RedisClient(t, s), handoff.Options{Metrics: handoff.Metrics{Skipped: &skipped}}), name)
 			}
-			held := holds(t, process(), key)
+			held := locktest.Obtain(t, process(), key)
 			child, in := stoppable(t, s, name, key, waiters)
 			locktest.Eventually(t, "the child's waiters in the queue", func() bool {
 				return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == waiters

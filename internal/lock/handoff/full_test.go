@@ -64,7 +64,7 @@ func TestEngineFullRedis(t *testing.T) {
 				t.Helper()
 				locktest.Eventually(t, fmt.Sprint(n, " in the queue"), func() bool { return admin.ZCard(t.Context(), queue).Val() == n })
 			}
-			held := holds(t, process(kinds[0]), "k")
+			held := locktest.Obtain(t, process(kinds[0]), "k")
 			first := queueing(t, s, process(kinds[1]), "k", 1)
 			queued := admin.ZCard(t.Context(), queue).Val() // not a writer that waits for a reader
 			ctx, leave := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func TestEngineFullRedisRenewsReaders(t *testing.T) {
 	node := testenv.RedisNodes(t, 1, "maxmemory 16mb", "maxmemory-policy noeviction")[0]
 	admin := connect(t, options(t, node))
 	rw := engine(t, connect(t, options(t, node)), handoff.Options{TTL: 5 * time.Second}).ReadWrite()
-	lease := holds(t, rw.Read(), "k")
+	lease := locktest.Obtain(t, rw.Read(), "k")
 	fill(t, admin)
 	readers := handoff.KeysOf("k").Readers
 	expiry := func() float64 {

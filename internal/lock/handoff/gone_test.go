@@ -37,7 +37,7 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 		l := pick(links[1].process(t, handoff.Options{}), name)
 		gaveUp := 0
 		for range 40 {
-			held := holds(t, holder, "k{1}")
+			held := locktest.Obtain(t, holder, "k{1}")
 			inner, cancel := context.WithCancel(t.Context())
 			ctx := &cancelledByGrant{Context: inner, grant: func() {
 				time.Sleep(100 * time.Millisecond) // until it is queued
@@ -68,7 +68,7 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 func TestEngineGrantToAnEndedWaiter(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 3)
-		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		ctx, cancel := context.WithCancel(t.Context())
 		_, failed := waits(ctx, pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 		next, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
@@ -95,7 +95,7 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 		t.Run(outage.String(), func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
 				m, links := network(t, 2)
-				holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+				locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 				l := pick(links[1].process(t, handoff.Options{}), name)
 				var ends []context.CancelFunc
 				var failures []chan error
@@ -127,7 +127,7 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 func TestEngineReconnectPollsAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
-		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 		links[1].down.Store(true)
 		links[1].cut()
@@ -149,7 +149,7 @@ func TestEngineGrantIsAnsweredOrExpires(t *testing.T) {
 		both(t, func(t *testing.T, name string) {
 			_, links := network(t, 3)
 			o := handoff.Options{GrantTimeout: given}
-			held := holds(t, pick(links[0].process(t, o), name), "k{1}")
+			held := locktest.Obtain(t, pick(links[0].process(t, o), name), "k{1}")
 			waits(t.Context(), pick(links[1].process(t, o), name), "k{1}")
 			next, _ := waits(t.Context(), pick(links[2].process(t, o), name), "k{1}")
 			links[1].powerOff()
@@ -168,7 +168,7 @@ func TestEngineGrantIsAnsweredOrExpires(t *testing.T) {
 func TestEngineQueueVanishes(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 2)
-		lost := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		lost := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		l := pick(links[1].process(t, handoff.Options{}), name)
 		got, _ := waits(t.Context(), l, "k{1}")
 		also, _ := waits(t.Context(), l, "k{1}")
@@ -194,7 +194,7 @@ func TestEngineLossLetsWaitersIn(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
 		l := pick(links[0].process(t, handoff.Options{}), name)
-		lost := holds(t, l, "k{1}")
+		lost := locktest.Obtain(t, l, "k{1}")
 		first, _ := waits(t.Context(), l, "k{1}")
 		second, _ := waits(t.Context(), l, "k{1}")
 		keys := handoff.KeysOf("k{1}")
@@ -220,7 +220,7 @@ func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
 		l := pick(links[0].process(t, handoff.Options{Cohort: 1}), name)
-		held := holds(t, l, "k{1}")
+		held := locktest.Obtain(t, l, "k{1}")
 		var own chan lock.Lease
 		if name == "handoff" { // which waits here, and sends nothing
 			own, _ = waits(t.Context(), l, "k{1}")
@@ -252,7 +252,7 @@ func TestEngineSkipsDeadProcesses(t *testing.T) {
 		if _, err := all.Receive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		ctx, gone := context.WithCancel(t.Context())
 		_, failed := waits(ctx, pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 		next, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
@@ -315,7 +315,7 @@ func TestEngineReplacesAHalfOpenConnection(t *testing.T) {
 		subscribe(t, l, holder)
 		links[1].dropMessages()
 		for round, most := range []time.Duration{2500 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond} {
-			held := holds(t, holder, "k{1}")
+			held := locktest.Obtain(t, holder, "k{1}")
 			got, _ := waits(t.Context(), l, "k{1}")
 			start := time.Now()
 			_ = held.Release(t.Context())
@@ -345,7 +345,7 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 		}})
 		l := links[1].processOn(t, c, handoff.Options{}).Fair()
 		subscribe(t, l, other)
-		held := holds(t, other, "k{1}")
+		held := locktest.Obtain(t, other, "k{1}")
 		first, _ := waits(t.Context(), l, "k{1}")
 		between, _ := waits(t.Context(), other, "k{1}")
 		last, _ := waits(t.Context(), l, "k{1}")

@@ -92,7 +92,7 @@ func wantExpiries(t *testing.T, s *testenv.RedisServer) {
 func TestEngineKeysExpireInUse(t *testing.T) {
 	s := testenv.Redis(t)
 	l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
-	held := holds(t, l, s.Prefix+"{1}")
+	held := locktest.Obtain(t, l, s.Prefix+"{1}")
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 2 {
@@ -120,7 +120,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 		// Two engines: an own waiter of the releaser's would be another case.
 		holder, l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
 		key := fmt.Sprintf("k{%d}", waiting)
-		held := holds(t, holder, key)
+		held := locktest.Obtain(t, holder, key)
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan lock.Lease, waiting)
 		var wg sync.WaitGroup
@@ -210,4 +210,48 @@ func TestEngineSendsNoTimeOfDay(t *testing.T) {
 			}, handoff.Options{})
 		})
 	}
+}
+
+// Five thousand held locks: no goroutine of their own, and little memory.
+func TestEngineHeldLocksAreCheap(t *testing.T) {
+	s := testenv.Redis(t)
+	// No renewal may be on its way when the memory is measured.
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Hour}).Handoff()
+	locktest.Warm(t, l, s.Prefix+"{0}")
+	const locks = 5000
+	keys, leases := make([]string, locks), make([]lock.Lease, locks)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s{%d}", s.Prefix, i)
+	}
+	ctx := context.Background()
+	before, heap := runtime.NumGoroutine(), heapInUse()
+	for i, key := range keys {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases[i] = lease
+	}
+	if after := runtime.NumGoroutine(); after > before+10 {
+		t.Errorf("%d goroutines with %d locks held, %d with none", after, locks, before)
+	}
+	bytes := (heapInUse() - heap) / locks
+	t.Logf("%d bytes for each held lock", bytes)
+	if bytes > 600 {
+		t.Errorf("%d bytes for each held lock, want at most 600", bytes)
+	}
+	for _, lease := range leases {
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// heapInUse is what remains reachable.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -47,7 +47,7 @@ func TestEngineInspect(t *testing.T) {
 		if free := inspect(t, a, key); len(free.Holders) != 0 || free.Queue != 0 || free.Waiting != 0 || free.Fence != 0 {
 			t.Errorf("a lock that nobody has used: %+v", free)
 		}
-		held := holds(t, a.Handoff(), key)
+		held := locktest.Obtain(t, a.Handoff(), key)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		failed := make(chan error, 4)
@@ -86,7 +86,7 @@ func TestEngineInspectReadWrite(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
 		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
-		first, second := holds(t, e.ReadWrite().Read(), key), holds(t, e.ReadWrite().Read(), key)
+		first, second := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, e.ReadWrite().Read(), key)
 		got := make(chan error, 1)
 		go func() {
 			lease, err := e.ReadWrite().Write().Acquire(t.Context(), key)

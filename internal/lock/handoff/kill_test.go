@@ -117,7 +117,7 @@ func (f *killScene) process() lock.Locker {
 
 func (f *killScene) lock() lock.Lease {
 	f.t.Helper()
-	return holds(f.t, f.process(), f.key)
+	return locktest.Obtain(f.t, f.process(), f.key)
 }
 
 // waiter waits in this process, and is in the queue, which is then so long, when waiter returns; 0 = it may not get there.

@@ -27,7 +27,7 @@ func TestEngineAcquireArrivesLate(t *testing.T) {
 				subscribe(t, l, other)
 				var holder lock.Lease
 				if held {
-					holder = holds(t, other, "k{1}")
+					holder = locktest.Obtain(t, other, "k{1}")
 				}
 				links[1].keep.Store(true)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +99,7 @@ func TestEngineGrantedAcquireArrivesLate(t *testing.T) {
 // subscribe has the process of l wait for a lock of the other's, so that from then on its first request for a lock may queue.
 func subscribe(t *testing.T, l, other lock.Locker) {
 	t.Helper()
-	held := holds(t, other, "k{0}")
+	held := locktest.Obtain(t, other, "k{0}")
 	got, _ := waits(t.Context(), l, "k{0}")
 	_ = held.Release(t.Context())
 	_ = (<-got).Release(t.Context())
@@ -133,7 +133,7 @@ func lateAcquire(t *testing.T, name string, retries int, happens func(l, other l
 func TestEnginePollArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 2)
-		holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		l := pick(links[1].process(t, handoff.Options{}), name)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, failed := waits(ctx, l, "k{1}")
@@ -159,7 +159,7 @@ func TestEngineGrantedPollArrivesLate(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
 				m, links := network(t, 2)
-				held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+				held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 				got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 				links[1].keep.Store(true)
 				time.Sleep(2100 * time.Millisecond) // past one poll
@@ -184,7 +184,7 @@ func TestEngineGrantedPollArrivesLate(t *testing.T) {
 func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 3)
-		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		l := pick(links[1].process(t, handoff.Options{}), name)
 		subscribe(t, l, pick(links[2].process(t, handoff.Options{}), name))
 		links[1].keep.Store(true)
@@ -240,7 +240,7 @@ func TestEngineAcquireAfterLostReleaseArrivesLate(t *testing.T) {
 		c.AddHook(lost)
 		l := links[1].processOn(t, c, handoff.Options{Cohort: 1}).Handoff()
 		subscribe(t, l, other)
-		held := holds(t, l, "k{1}")
+		held := locktest.Obtain(t, l, "k{1}")
 		own, _ := waits(t.Context(), l, "k{1}")
 		got, _ := waits(t.Context(), other, "k{1}")
 		lost.Left.Store(maxTries)
@@ -286,7 +286,7 @@ func (h *loseThenKeep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 2)
-		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		l := pick(links[1].process(t, handoff.Options{}), name)
 		links[1].keep.Store(true)
 		failed := make(chan error, 1)
@@ -320,7 +320,7 @@ func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 		links[1].keep.Store(false)
 		lost := <-got
 		<-lost.Context().Done()
-		holds(t, other, "k{1}")
+		locktest.Obtain(t, other, "k{1}")
 		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("Release after somebody else was let in = %v, want ErrLost", err)
 		}
@@ -336,7 +336,7 @@ func TestEngineReleaseArrivesLate(t *testing.T) {
 		l := links[1].process(t, handoff.Options{Cohort: 1}).Handoff() // so that each release goes to Redis
 		locktest.Warm(t, l, "k{1}")
 		subscribe(t, l, other)
-		held := holds(t, l, "k{1}")
+		held := locktest.Obtain(t, l, "k{1}")
 		ctx, cancel := context.WithCancel(t.Context())
 		_, failed := waits(ctx, l, "k{1}")
 		links[1].keep.Store(true)
@@ -352,7 +352,7 @@ func TestEngineReleaseArrivesLate(t *testing.T) {
 		}
 		synctest.Wait()
 		start := time.Now()
-		next := holds(t, other, "k{1}")
+		next := locktest.Obtain(t, other, "k{1}")
 		if took := time.Since(start); took > 2500*time.Millisecond {
 			t.Errorf("the next contender got in after %s, want 2.5 s at most", took)
 		}

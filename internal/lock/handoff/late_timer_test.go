@@ -38,7 +38,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 			g := &blockingAdder{reached: make(chan struct{}), unblock: make(chan struct{})}
 			e := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
 			l, key := pick(e, name), s.Prefix+"{"+name+"}"
-			lease := holds(t, l, key)
+			lease := locktest.Obtain(t, l, key)
 			inner, err := l.Acquire(context.WithoutCancel(lease.Context()), key)
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 			defer cancel()
 			g.blocked.Store(true)
 			other := make(chan lock.Lease)
-			go func() { other <- holds(t, l, key+"other") }()
+			go func() { other <- locktest.Obtain(t, l, key+"other") }()
 			<-g.reached
 			time.Sleep(ttl)
 			for which, ctx := range map[string]context.Context{"lease": lease.Context(), "detached re-entry": inner.Context()} {

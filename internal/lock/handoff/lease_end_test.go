@@ -24,17 +24,17 @@ func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 	ways := map[string]func(t *testing.T, w []*link, name string) lock.Lease{
 		"asked": func(t *testing.T, w []*link, name string) lock.Lease {
 			w[1].slow.Store(int64(slowness))
-			return holds(t, pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
+			return locktest.Obtain(t, pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 		},
 		"renewed": func(t *testing.T, w []*link, name string) lock.Lease {
-			lease := holds(t, pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
+			lease := locktest.Obtain(t, pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			time.Sleep(shortTTL) // the server knows the script now
 			w[1].slow.Store(int64(slowness))
 			time.Sleep(2*shortTTL + shortTTL/2)
 			return lease
 		},
 		"told by a message": func(t *testing.T, w []*link, name string) lock.Lease {
-			held := holds(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
+			held := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			got, _ := waits(t.Context(), pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			time.Sleep(shortTTL)
 			w[1].slow.Store(int64(slowness))
@@ -42,13 +42,13 @@ func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 			return <-got
 		},
 		"told by a message, fast": func(t *testing.T, w []*link, name string) lock.Lease {
-			held := holds(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
+			held := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			got, _ := waits(t.Context(), pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			_ = held.Release(t.Context())
 			return <-got
 		},
 		"found by the poll": func(t *testing.T, w []*link, name string) lock.Lease {
-			held := holds(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
+			held := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			got, _ := waits(t.Context(), pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
 			w[1].dropsMessages.Store(true)
 			w[1].slow.Store(int64(slowness))
@@ -57,11 +57,11 @@ func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 		},
 		"asked again with the release": func(t *testing.T, w []*link, name string) lock.Lease {
 			l := pick(w[1].process(t, handoff.Options{TTL: shortTTL, Cohort: 1}), name)
-			elsewhere := holds(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{2}")
+			elsewhere := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{2}")
 			subscribed, _ := waits(t.Context(), l, "k{2}") // so that nothing is connected while the wire is slow
 			_ = elsewhere.Release(t.Context())
 			_ = (<-subscribed).Release(t.Context())
-			held := holds(t, l, "k{1}")
+			held := locktest.Obtain(t, l, "k{1}")
 			got, _ := waits(t.Context(), l, "k{1}")
 			time.Sleep(shortTTL) // it listens now
 			w[1].slow.Store(int64(slowness))
@@ -70,7 +70,7 @@ func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 		},
 		"passed on here": func(t *testing.T, w []*link, name string) lock.Lease {
 			l := pick(w[1].process(t, handoff.Options{TTL: shortTTL, CohortTime: time.Minute}), name)
-			held := holds(t, l, "k{1}")
+			held := locktest.Obtain(t, l, "k{1}")
 			got, _ := waits(t.Context(), l, "k{1}")
 			time.Sleep(shortTTL + shortTTL/3)
 			go func() { _ = held.Release(context.Background()) }()
@@ -110,7 +110,7 @@ func endsBefore(t *testing.T, m *miniredis.Miniredis, lease lock.Lease) {
 func TestEngineLeavesForeignKeysAlone(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
-		lease := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		lease := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		if err := m.Set("k{1}", "somebody else"); err != nil {
 			t.Fatal(err)
 		}
@@ -144,12 +144,12 @@ func TestEngineNoRenewalAfterRelease(t *testing.T) {
 			t.Cleanup(func() { _ = c.Close() })
 			c.AddHook(counted)
 			l := pick(engine(t, c, handoff.Options{TTL: shortTTL}), name)
-			lease := holds(t, l, "k{1}")
+			lease := locktest.Obtain(t, l, "k{1}")
 			time.Sleep(shortTTL) // the server knows all scripts now
 			if err := lease.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			lease = holds(t, l, "k{1}")
+			lease = locktest.Obtain(t, l, "k{1}")
 			links[0].slow.Store(int64(slowness / 3))
 			time.Sleep(offset)
 			before := counted.scripts.Load()

@@ -33,7 +33,7 @@ func every(t *testing.T, f func(t *testing.T, p leased)) {
 					p.held = handoff.KeysOf(p.key).Readers
 				}
 				p.end(t, time.Second) // loads the scripts, as the next three lines do
-				renewed := holds(t, p.locker, p.key)
+				renewed := locktest.Obtain(t, p.locker, p.key)
 				time.Sleep(locktest.TTL / 2)
 				locktest.Release(t, renewed)
 				locktest.Warm(t, p.rival, p.key)
@@ -106,7 +106,7 @@ func TestLeaseTimeIsNotRenewed(t *testing.T) {
 func TestLeaseTimeAfterAWait(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
 		for _, d := range []time.Duration{time.Second, 2500 * time.Millisecond, 10 * time.Second, 90 * time.Second} {
-			first := holds(t, p.rival, p.key)
+			first := locktest.Obtain(t, p.rival, p.key)
 			got, _ := waits(lock.WithLease(t.Context(), d), p.locker, p.key)
 			time.Sleep(9 * time.Second) // polls change nothing; the next one is due a second later
 			locktest.Release(t, first)
@@ -150,7 +150,7 @@ func TestLeaseTimeOfTheDead(t *testing.T) {
 		}
 		p.links[0].powerOff()
 		p.links[0].cut()
-		locktest.Release(t, holds(t, p.rival, p.key))
+		locktest.Release(t, locktest.Obtain(t, p.rival, p.key))
 		if took := time.Since(began); took < 10*time.Second || took > 13*time.Second { // a poll finds it
 			t.Errorf("a rival got in after %s, want 10 s and a poll at most", took)
 		}
@@ -198,7 +198,7 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 			t.Errorf("Release = %v, want ErrLost", err)
 		}
 
-		renewed := holds(t, p.locker, p.key)
+		renewed := locktest.Obtain(t, p.locker, p.key)
 		if _, err := p.locker.Acquire(lock.WithLease(renewed.Context(), time.Second), p.key); !errors.Is(err, lock.ErrLeaseTime) {
 			t.Errorf("re-entry with a lease time = %v, want ErrLeaseTime", err)
 		}

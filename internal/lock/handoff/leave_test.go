@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 )
 
 // Forty thousand callers give up at the same moment. All return ErrBusy at that moment of the bubble's clock, the holder keeps the lock,
@@ -19,7 +20,7 @@ func TestEngineThousandsGiveUp(t *testing.T) {
 		const n = 40000
 		m, links := network(t, 1)
 		l := links[0].process(t, handoff.Options{}).Handoff()
-		held := holds(t, l, "k{1}")
+		held := locktest.Obtain(t, l, "k{1}")
 		start := time.Now()
 		ctx, cancel := context.WithCancel(lock.WithWait(t.Context(), time.Second))
 		defer cancel()
@@ -38,7 +39,7 @@ func TestEngineThousandsGiveUp(t *testing.T) {
 		if err := held.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := holds(t, l, "k{1}").Release(t.Context()); err != nil {
+		if err := locktest.Obtain(t, l, "k{1}").Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)

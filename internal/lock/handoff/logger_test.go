@@ -70,7 +70,7 @@ func TestLoggerIsBounded(t *testing.T) {
 		e := links[0].process(t, o)
 		var leases []lock.Lease
 		for i := range 100 {
-			leases = append(leases, holds(t, e.Fair(), "k"+string(rune('a'+i%26))+strings.Repeat("x", i)))
+			leases = append(leases, locktest.Obtain(t, e.Fair(), "k"+string(rune('a'+i%26))+strings.Repeat("x", i)))
 		}
 		links[0].replies.Store(true)
 		time.Sleep(locktest.TTL)
@@ -98,14 +98,14 @@ func TestLoggerHearsOfMessages(t *testing.T) {
 		_, links := network(t, 2)
 		o, l, m := troubled()
 		waiter, rival := links[0].process(t, o).Fair(), links[1].process(t, handoff.Options{}).Fair()
-		held := holds(t, rival, "k{1}")
+		held := locktest.Obtain(t, rival, "k{1}")
 		got, _ := waits(t.Context(), waiter, "k{1}")
 		links[0].dropMessages()
 		locktest.Release(t, held)
 		locktest.Release(t, <-got)
 		wantTrouble(t, l, m, "missed", "a message was lost")
 
-		held = holds(t, rival, "k{1}")
+		held = locktest.Obtain(t, rival, "k{1}")
 		got, _ = waits(t.Context(), waiter, "k{1}")
 		links[0].cut()
 		time.Sleep(5 * time.Second)
@@ -128,7 +128,7 @@ func TestLoggerHearsOfCleanups(t *testing.T) {
 		}
 		wantTrouble(t, l, counted, "cleanup dropped", "a cancel was given up")
 
-		held := holds(t, links[1].process(t, handoff.Options{}).Fair(), "k{1}")
+		held := locktest.Obtain(t, links[1].process(t, handoff.Options{}).Fair(), "k{1}")
 		ctx, cancel := context.WithCancel(t.Context())
 		_, failed := waits(ctx, e.Fair(), "k{1}")
 		links[0].replies.Store(true)

@@ -71,7 +71,7 @@ func TestEngineMetrics(t *testing.T) {
 		_, links := network(t, 1)
 		m, hooks := newMetrics()
 		l := pick(links[0].process(t, handoff.Options{Metrics: hooks}), name)
-		first := holds(t, l, "k{1}")
+		first := locktest.Obtain(t, l, "k{1}")
 		m.want(t, "held", map[string]float64{"held": 1, "acquired": 1})
 		got, _ := waits(t.Context(), l, "k{1}")
 		m.want(t, "waited for", map[string]float64{"held": 1, "acquired": 1, "waiting": 1})
@@ -109,21 +109,21 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		m, hooks := newMetrics()
 		l := pick(links[0].process(t, handoff.Options{Metrics: hooks}), name)
 
-		lost := holds(t, l, "k{1}")
+		lost := locktest.Obtain(t, l, "k{1}")
 		server.Del("k{1}")
 		<-lost.Context().Done()
 		synctest.Wait()
 		m.want(t, "lost", map[string]float64{"acquired": 1, "lost": 1})
 		_ = lost.Release(t.Context())
 
-		lost = holds(t, l, "k{1}")
+		lost = locktest.Obtain(t, l, "k{1}")
 		server.Del("k{1}")
 		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("Release = %v, want ErrLost", err)
 		}
 		m.want(t, "lost, as the release finds", map[string]float64{"acquired": 2, "lost": 2})
 
-		unrenewed := holds(t, l, "k{2}")
+		unrenewed := locktest.Obtain(t, l, "k{2}")
 		links[0].replies.Store(true)
 		time.Sleep(locktest.TTL * 2 / 3)
 		if got := m["renew failed"].value(); got < 1 {
@@ -136,13 +136,13 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
-		held := holds(t, pick(links[1].process(t, handoff.Options{}), name), "k{3}")
+		held := locktest.Obtain(t, pick(links[1].process(t, handoff.Options{}), name), "k{3}")
 		_, failed := waits(ctx, l, "k{3}")
 		cancel()
 		<-failed
 		_ = held.Release(t.Context())
 
-		held = holds(t, l, "k{4}")
+		held = locktest.Obtain(t, l, "k{4}")
 		waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{4}")
 		links[2].powerOff()
 		links[2].cut()

@@ -79,7 +79,7 @@ func TestAcquireAllWaits(t *testing.T) {
 		_, links := network(t, 2)
 		e, rival := links[0].process(t, handoff.Options{}), links[1].process(t, handoff.Options{})
 		keys := cart("")
-		held := holds(t, rival.Handoff(), "b{1}")
+		held := locktest.Obtain(t, rival.Handoff(), "b{1}")
 		if _, err := e.AcquireAll(lock.WithWait(t.Context(), time.Second), keys...); !errors.Is(err, lock.ErrBusy) {
 			t.Errorf("AcquireAll = %v, want ErrBusy", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 )
 
 // A waiter of another process is overtaken by no more than a cohort, in number and in time (invariant 8).
@@ -50,7 +51,7 @@ func TestEngineCohortIsBounded(t *testing.T) {
 				for range 3 {
 					time.Sleep(100 * time.Millisecond)
 					before := entered.Load()
-					lease := holds(t, other, "k{1}")
+					lease := locktest.Obtain(t, other, "k{1}")
 					// One may be inside when it queues, and one more entered while its request was on its way.
 					if got := entered.Load() - before; got > c.most+1 {
 						t.Errorf("%d others entered before it, want %d at most", got, c.most)
@@ -76,7 +77,7 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 		for _, w := range links {
 			ls = append(ls, w.process(t, handoff.Options{}).Fair())
 		}
-		held := holds(t, ls[0], "k{1}")
+		held := locktest.Obtain(t, ls[0], "k{1}")
 		var order []chan lock.Lease
 		for i := range 30 {
 			got, _ := waits(t.Context(), ls[i*7%3], "k{1}")
@@ -104,7 +105,7 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 3)
-		lost := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		lost := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 		m.Del("k{1}")
 		newcomer := pick(links[2].process(t, handoff.Options{}), name)

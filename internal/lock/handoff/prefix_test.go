@@ -30,18 +30,18 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 	}
 	a, b, plain := tenant("one:"), tenant("two:"), engine(t, admin, handoff.Options{})
 	for _, key := range []string{"k", "{k}", "x{k}y", "a}b", "a{b", "with blank", "{}"} {
-		ls := []lock.Lease{holds(t, a.Handoff(), key), holds(t, b.Fair(), key), holds(t, plain.Handoff(), key)}
+		ls := []lock.Lease{locktest.Obtain(t, a.Handoff(), key), locktest.Obtain(t, b.Fair(), key), locktest.Obtain(t, plain.Handoff(), key)}
 		locktest.WantBusy(t, a.Fair(), key, "the same tenant")
 		for _, lease := range ls {
 			locktest.Release(t, lease)
 		}
-		readers := []lock.Lease{holds(t, a.ReadWrite().Read(), key), holds(t, a.ReadWrite().Read(), key)}
+		readers := []lock.Lease{locktest.Obtain(t, a.ReadWrite().Read(), key), locktest.Obtain(t, a.ReadWrite().Read(), key)}
 		for _, lease := range readers {
 			locktest.Release(t, lease)
 		}
 	}
 	c := tenant("one:")
-	held := holds(t, a.Handoff(), "k")
+	held := locktest.Obtain(t, a.Handoff(), "k")
 	var took []time.Duration
 	for range 5 { // messages come through, too
 		got := make(chan lock.Lease, 1)
@@ -81,7 +81,7 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 func TestPrefixIsNotTheResources(t *testing.T) {
 	s := testenv.Miniredis(t)
 	e := engine(t, locktest.RedisClient(t, s), handoff.Options{Prefix: s.Prefix + "shop:"})
-	lease := holds(t, e.Fenced(func(_ context.Context, key string) (uint64, error) {
+	lease := locktest.Obtain(t, e.Fenced(func(_ context.Context, key string) (uint64, error) {
 		if key != "lock:{101}" {
 			t.Errorf("asked for %s", key)
 		}

@@ -115,7 +115,7 @@ func rwRandomCuts(t *testing.T, cuts, seed uint64) int {
 		t.Errorf("%d reads and %d writes during %d cuts: too few to tell", c.reads, c.writes, cuts)
 	}
 	time.Sleep(10 * time.Second)
-	rwNothingLeft(t, m, "k{1}")
+	nothingLeft(t, m, "k{1}")
 	return c.reads + c.writes
 }
 
@@ -143,16 +143,6 @@ func readOrWriteOnce(ctx context.Context, rw handoff.ReadWrite, c *rwHolders, r 
 	}
 	c.leave(lease)
 	_ = lease.Release(ctx)
-}
-
-// rwNothingLeft fails if a free lock without waiters has an owner, a queue or readers.
-func rwNothingLeft(t rapid.TB, m *miniredis.Miniredis, key string) {
-	keys := handoff.KeysOf(key)
-	for _, k := range []string{keys.Lock, keys.Queue, keys.Readers} {
-		if m.Exists(k) {
-			t.Errorf("%s is left behind:\n%s", k, m.Dump())
-		}
-	}
 }
 
 // rwModel is what a fair read-write lock must be: readers or one writer, and a queue.
@@ -365,7 +355,7 @@ func rwStateMachine(t *testing.T) (runs int) {
 			_ = l.Release(context.Background())
 		}
 		synctest.Wait()
-		rwNothingLeft(t, m, s.key)
+		nothingLeft(t, m, s.key)
 	})
 	return runs
 }
@@ -380,7 +370,7 @@ func TestReadWriteRenewalsAreShared(t *testing.T) {
 		rw := engine(t, c, handoff.Options{}).ReadWrite()
 		const readers = 500
 		for range readers {
-			holds(t, rw.Read(), "k{1}")
+			locktest.Obtain(t, rw.Read(), "k{1}")
 			time.Sleep(time.Millisecond)
 		}
 		before := counted.scripts.Load()

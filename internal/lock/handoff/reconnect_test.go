@@ -31,7 +31,7 @@ func TestEngineReconnectRenewsHolds(t *testing.T) {
 				locktest.Warm(t, l, "k{0}") // over a connection that will be lost
 				return func() {
 					synctest.Wait()
-					released(t, holds(t, l, "k{0}"))
+					released(t, locktest.Obtain(t, l, "k{0}"))
 				}
 			},
 		} {
@@ -43,11 +43,11 @@ func TestEngineReconnectRenewsHolds(t *testing.T) {
 					notice := after(t, l, other)
 					var held []lock.Lease
 					for i := range 250 {
-						held = append(held, holds(t, l, fmt.Sprintf("k{%d}", 1+i)))
+						held = append(held, locktest.Obtain(t, l, fmt.Sprintf("k{%d}", 1+i)))
 					}
 					m.FlushAll()
 					links[0].cut()
-					rival := holds(t, other, "k{1}")
+					rival := locktest.Obtain(t, other, "k{1}")
 					start := time.Now()
 					notice()
 					for _, lease := range held {
@@ -76,7 +76,7 @@ func TestEngineReconnectKeepsHolds(t *testing.T) {
 		subscribe(t, l, other)
 		var held []lock.Lease
 		for i := range 250 {
-			held = append(held, holds(t, l, fmt.Sprintf("k{%d}", 1+i)))
+			held = append(held, locktest.Obtain(t, l, fmt.Sprintf("k{%d}", 1+i)))
 		}
 		before := counted.scripts.Load()
 		const cuts = 4
@@ -128,7 +128,7 @@ func TestEngineHoldersLearnOfANewServer(t *testing.T) {
 			var at atomic.Pointer[redis.Options]
 			at.Store(options(t, nodes[0]))
 			l := engine(t, following(t, &at), handoff.Options{TTL: 10 * time.Minute}).Fair()
-			held := holds(t, l, "held")
+			held := locktest.Obtain(t, l, "held")
 			change(t, nodes, &at)
 			locktest.Eventually(t, "a server", func() bool {
 				lease, err := l.Acquire(lock.WithWait(t.Context(), 0), "other")

@@ -67,7 +67,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			nodes, client := sentinel(t)
 			c := client()
 			a, b := pick(engine(t, c, handoff.Options{}), name), pick(engine(t, client(), handoff.Options{}), name)
-			held := holds(t, a, "k")
+			held := locktest.Obtain(t, a, "k")
 			got := make(chan lock.Lease, 1)
 			go func() {
 				if lease, err := b.Acquire(lock.WithWait(t.Context(), mustHappenWithin), "k"); err == nil {
@@ -96,7 +96,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}
 			locktest.Release(t, lease)
-			next := holds(t, a, "k")
+			next := locktest.Obtain(t, a, "k")
 			if next.Fence() <= lease.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
 			}

@@ -60,14 +60,14 @@ func TestEngineReplica(t *testing.T) {
 	}
 	skipped := &metric{}
 	counting := handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second, Metrics: handoff.Metrics{Skipped: skipped}}
-	locktest.Release(t, holds(t, engine(t, locktest.RedisClient(t, s), counting).Fair(), "dead first"))
+	locktest.Release(t, locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), counting).Fair(), "dead first"))
 	if got := skipped.value(); got != 1 {
 		t.Errorf("%v skipped, want the one that was", got)
 	}
 	// Handed on by a release, within one process, just when the replica goes.
 	o1 := handoff.Options{Replicas: 1, ReplicasTimeout: 2 * time.Second, Cohort: 1}
 	other, own := engine(t, locktest.RedisClient(t, s), o1).Handoff(), engine(t, locktest.RedisClient(t, s), o1).Handoff()
-	held := holds(t, other, "handed on")
+	held := locktest.Obtain(t, other, "handed on")
 	got := make(chan lock.Lease, 1)
 	wait := func() error {
 		lease, err := own.Acquire(lock.WithWait(ctx, mustHappenWithin), "handed on")
@@ -145,7 +145,7 @@ func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
 	}
 	follow(1, 0)
 	stays := process()
-	held := holds(t, process(), "before")
+	held := locktest.Obtain(t, process(), "before")
 	got := queue(stays, "before", 1)
 	locktest.Release(t, held)
 	locktest.Release(t, served(t, "who waited", got))
@@ -154,7 +154,7 @@ func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
 	}
 	master.Store(1)
 	follow(0, 1)
-	held = holds(t, process(), "after")
+	held = locktest.Obtain(t, process(), "after")
 	first, second := queue(stays, "after", 1), queue(process(), "after", 2)
 	locktest.Release(t, held)
 	held = served(t, "who listens", second)
@@ -207,7 +207,7 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 	}
 	l := engine(t, connect(t, o), handoff.Options{}).Fair()
 	other := engine(t, connect(t, options(t, node)), handoff.Options{}).Fair()
-	held := holds(t, other, "k")
+	held := locktest.Obtain(t, other, "k")
 	got := make(chan error, 1)
 	go func() {
 		lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), "k")
@@ -289,8 +289,8 @@ func restarts(t *testing.T, node *testenv.RedisNode, name, disk string) {
 	c := connect(t, o)
 	l := pick(engine(t, c, handoff.Options{}), name)
 	locktest.Warm(t, l, "k")
-	held := holds(t, l, "held")
-	last := holds(t, l, "k")
+	held := locktest.Obtain(t, l, "held")
+	last := locktest.Obtain(t, l, "k")
 	if err := last.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func restarts(t *testing.T, node *testenv.RedisNode, name, disk string) {
 		node.Start()
 		now.Store(options(t, node))
 		locktest.Eventually(t, "a server", func() bool { return c.Ping(t.Context()).Err() == nil })
-		next := holds(t, l, "k")
+		next := locktest.Obtain(t, l, "k")
 		if next.Fence() <= last.Fence() {
 			t.Errorf("fence %d after %d and a restart, want it to rise", next.Fence(), last.Fence())
 		}

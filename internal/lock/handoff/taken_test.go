@@ -42,11 +42,16 @@ func main() {
 }
 `
 
-// The engine can be taken away: it builds in a module of another name, and locks on a real server.
+// The engine can be taken away, from any directory: it builds in a module of another name, and locks on a real server.
 func TestEngineCanBeTakenAway(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
-	dir := filepath.Join(t.TempDir(), "locks")
+	script, err := filepath.Abs("../../../scripts/take-lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := t.TempDir()
+	dir := filepath.Join(elsewhere, "locks")
 	run := func(in, name string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
@@ -58,7 +63,7 @@ func TestEngineCanBeTakenAway(t *testing.T) {
 		}
 		return string(out)
 	}
-	run("../../..", "scripts/take-lock", dir, "example.com/locks")
+	run(elsewhere, script, "locks", "example.com/locks") // from a directory of the user's
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(takenProgram), 0o600); err != nil {
 		t.Fatal(err)
 	}

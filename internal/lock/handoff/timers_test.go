@@ -26,15 +26,6 @@ func both(t *testing.T, f func(t *testing.T, name string)) {
 // while a lease is renewed.
 const mustHappenWithin = 10 * time.Minute
 
-func holds(t *testing.T, l lock.Locker, key string) lock.Lease {
-	t.Helper()
-	lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	return lease
-}
-
 // waits acquires in the background. It panics if there is no outcome.
 func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease, failed chan error) {
 	got, failed = make(chan lock.Lease, 1), make(chan error, 1)
@@ -55,7 +46,7 @@ func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 func TestEngineRenews(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
-		lease := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		lease := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		for range 60 {
 			time.Sleep(10 * time.Second)
 			if remaining := m.TTL("k{1}"); remaining < locktest.TTL/2 {
@@ -78,7 +69,7 @@ func TestEngineRenews(t *testing.T) {
 func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
-		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		c := links[1].client()
 		c.Options().ReadTimeout = time.Minute
 		got, _ := waits(t.Context(), pick(links[1].processOn(t, c, handoff.Options{}), name), "k{1}")
@@ -102,9 +93,9 @@ func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
-		held := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{2}")
+		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{2}")
 		l := pick(links[1].process(t, handoff.Options{MaxHold: 4 * time.Second}), name)
-		first := holds(t, l, "k{1}")
+		first := locktest.Obtain(t, l, "k{1}")
 		got, _ := waits(t.Context(), l, "k{2}")
 		links[1].slow.Store(int64(100 * time.Millisecond))
 		time.Sleep(2900 * time.Millisecond) // so that the two are renewed together, a moment before the first one ends
@@ -129,7 +120,7 @@ func TestEngineRenewalsAreShared(t *testing.T) {
 		l := links[0].processOn(t, c, handoff.Options{}).Handoff()
 		leases := make([]lock.Lease, locks)
 		for i := range leases {
-			leases[i] = holds(t, l, fmt.Sprintf("%d", i))
+			leases[i] = locktest.Obtain(t, l, fmt.Sprintf("%d", i))
 			time.Sleep(apart)
 		}
 		c.AddHook(counted)
@@ -152,7 +143,7 @@ func TestEngineRenewalsAreShared(t *testing.T) {
 func TestEngineCutOffHolderExpires(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
-		lease := holds(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		lease := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		time.Sleep(95 * time.Second)
 		links[0].down.Store(true)
 		links[0].cut()
@@ -173,7 +164,7 @@ func TestEngineLearnsOfItsLoss(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
 		l := pick(links[0].process(t, handoff.Options{}), name)
-		lease := holds(t, l, "k{1}")
+		lease := locktest.Obtain(t, l, "k{1}")
 		m.Del("k{1}")
 		start := time.Now()
 		<-lease.Context().Done()
@@ -183,7 +174,7 @@ func TestEngineLearnsOfItsLoss(t *testing.T) {
 		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("Release = %v, want ErrLost", err)
 		}
-		next := holds(t, l, "k{1}")
+		next := locktest.Obtain(t, l, "k{1}")
 		if next.Fence() <= lease.Fence() {
 			t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
 		}
@@ -195,12 +186,12 @@ func TestEngineMaxHold(t *testing.T) {
 		_, links := network(t, 1)
 		l := pick(links[0].process(t, handoff.Options{MaxHold: time.Minute}), name)
 		start := time.Now()
-		lease := holds(t, l, "k{1}")
+		lease := locktest.Obtain(t, l, "k{1}")
 		<-lease.Context().Done()
 		if held := time.Since(start); held > time.Minute+time.Second || held < time.Minute {
 			t.Errorf("held for %s, want %s", held, time.Minute)
 		}
-		holds(t, l, "k{1}")
+		locktest.Obtain(t, l, "k{1}")
 		if entered := time.Since(start); entered > time.Minute+locktest.TTL {
 			t.Errorf("the next one entered after %s", entered)
 		}
@@ -215,7 +206,7 @@ func TestEngineAllMessagesLost(t *testing.T) {
 		waiter := pick(links[1].process(t, handoff.Options{}), name)
 		links[1].dropsMessages.Store(true)
 		for range 20 {
-			lease := holds(t, holder, "k{1}")
+			lease := locktest.Obtain(t, holder, "k{1}")
 			got, failed := waits(t.Context(), waiter, "k{1}")
 			time.Sleep(300 * time.Millisecond)
 			start := time.Now()
@@ -259,7 +250,7 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 				m, links := network(t, 2)
 				holder := pick(links[0].process(t, handoff.Options{}), name)
 				waiter := pick(links[1].process(t, handoff.Options{}), name)
-				held := holds(t, holder, "k{1}")
+				held := locktest.Obtain(t, holder, "k{1}")
 				ctx, cancel := context.WithCancel(t.Context())
 				got, failed := waits(ctx, waiter, "k{1}")
 				end(links[1], held, cancel)
@@ -296,7 +287,7 @@ func TestEngineProcessDies(t *testing.T) {
 				for _, w := range links {
 					ls = append(ls, pick(w.process(t, handoff.Options{}), name))
 				}
-				held := holds(t, ls[0], "k{1}")
+				held := locktest.Obtain(t, ls[0], "k{1}")
 				dead, _ := waits(context.Background(), ls[1], "k{1}")
 				last, failed := waits(context.Background(), ls[2], "k{1}")
 				release := func() {
@@ -343,7 +334,7 @@ func TestEngineWaitersCostNothing(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 5)
 		counted := &spy{}
-		holds(t, pick(links[4].process(t, handoff.Options{}), name), "k{1}")
+		locktest.Obtain(t, pick(links[4].process(t, handoff.Options{}), name), "k{1}")
 		ctx, cancel := context.WithCancel(t.Context())
 		var failures []chan error
 		for _, w := range links[:4] {

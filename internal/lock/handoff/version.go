@@ -9,7 +9,8 @@ import (
 )
 
 // ErrVersion says that a process whose engine is of another version holds the lock, or waits for it alone. Two versions exclude each other, but
-// do not wake each other. The error names both versions, and comes with [lock.ErrUnavailable]; nothing is held.
+// do not wake each other. The error names both versions, and comes with [lock.ErrUnavailable]; nothing is held. Another [Options.Prefix] is
+// no remedy if both versions lock the same things: with two prefixes they do not exclude each other.
 var ErrVersion = errors.New("lock: another version of the engine is in use")
 
 // versionPrefix begins the error of a script that has met a token of another version.
@@ -25,6 +26,6 @@ func explainVersion(err error) error {
 	if !found || !strings.HasPrefix(version, "v") {
 		version = "v1"
 	}
-	return fmt.Errorf("%w: process %s has tokens of %s, this engine those of %s: end the processes of one version, or give them another Options.Prefix",
+	return fmt.Errorf("%w: process %s has tokens of %s, this engine those of %s: end the processes of one version",
 		ErrVersion, process, version, tokenVersion)
 }

@@ -2,14 +2,11 @@ package handoff_test
 
 import (
 	"context"
-	"embed"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
@@ -17,86 +14,14 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// The scripts of the first version, whose tokens named no version.
-//
-//go:embed testdata/v1
-var v1Scripts embed.FS
-
-// v1 is a process of the first version.
-type v1 struct {
-	t       *testing.T
-	c       *redis.Client
-	process string
-}
-
-func (p v1) token(n int) string { return fmt.Sprintf("%s.%d.1.2500", p.process, n) }
-
-func (p v1) run(script, key, ended string, args ...any) any {
-	p.t.Helper()
-	text, err := v1Scripts.ReadFile("testdata/v1/" + script + ".lua")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	k := handoff.KeysOf(key)
-	tombstone := strings.TrimSuffix(k.Queue, "queue") + "ended:" + ended
-	reply, err := p.c.Eval(p.t.Context(), string(text), []string{k.Lock, k.Queue, k.Fence, k.LastReleaser, tombstone}, args...).Result()
-	if err != nil {
-		p.t.Fatalf("version 1, %s: %v", script, err)
-	}
-	return reply
-}
-
-// acquire returns the fence, or 0 if the lock is not the token's.
-func (p v1) acquire(key string, n int, queue string) uint64 {
-	p.t.Helper()
-	switch reply := p.run("acquire", key, p.token(n), p.token(n), 30000, "PUBLISH", queue, 1).(type) {
-	case int64:
-		return uint64(reply)
-	case []any:
-		if reply[0] == int64(1) {
-			return uint64(reply[1].(int64))
-		}
-	}
-	return 0
-}
-
-func (p v1) release(key string, n int) bool {
-	p.t.Helper()
-	switch reply := p.run("release", key, p.token(n), p.token(n), 30000, "PUBLISH", "").(type) {
-	case int64:
-		return reply == 1
-	case []any:
-		return reply[0] == int64(1)
-	}
-	return false
-}
-
-// poll says whether the token has the lock.
-func (p v1) poll(key string, n int) bool {
-	p.t.Helper()
-	reply, _ := p.run("poll", key, p.token(n), p.token(n), 30000, "PUBLISH").([]any)
-	return reply[0] == p.token(n)
-}
-
-// subscribe listens like the process until the test stops it.
-func (p v1) subscribe() (stop func()) {
-	p.t.Helper()
-	channel := "lock:engine:" + p.process
-	ps := p.c.Subscribe(p.t.Context(), channel)
-	if _, err := ps.Receive(p.t.Context()); err != nil {
-		p.t.Fatal(err)
-	}
-	return func() {
-		_ = ps.Close()
-		locktest.Eventually(p.t, "no subscription", func() bool { return p.c.PubSubNumSub(p.t.Context(), channel).Val()[channel] == 0 })
-	}
-}
-
 // wantRefused fails unless every kind of lock refuses the key loudly, whether or not it may wait, and leaves nothing behind.
-func wantRefused(t *testing.T, e *handoff.Engine, key, version string) {
+func wantRefused(t *testing.T, e *handoff.Engine, key, version string, kinds ...string) {
 	t.Helper()
+	if kinds == nil {
+		kinds = []string{"handoff", "fair", "rw-write", "rw-read"}
+	}
 	queued := inspect(t, e, key).Queue
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range kinds {
 		for _, wait := range []time.Duration{0, locktest.Soon} {
 			_, err := pick(e, name).Acquire(lock.WithWait(t.Context(), wait), key)
 			if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrBusy) {
@@ -110,14 +35,16 @@ func wantRefused(t *testing.T, e *handoff.Engine, key, version string) {
 }
 
 func TestVersionOneHolds(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
-		key := s.Prefix + "{1}"
-		old, e := v1{t, s.Client, "ABCDEFGHIJKLMNOP"}, engine(t, locktest.RedisClient(t, s), handoff.Options{})
-		fence := old.acquire(key, 1, "0")
+	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
+		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		fence := old.acquire(key, 1, 0)
 		if fence == 0 {
 			t.Fatal("version 1 did not get a free lock")
 		}
 		wantRefused(t, e, key, "v1")
+		if _, err := e.AcquireAll(t.Context(), key, s.Prefix+"{1}2"); !errors.Is(err, handoff.ErrVersion) {
+			t.Errorf("AcquireAll = %v, want ErrVersion", err)
+		}
 		if !old.release(key, 1) {
 			t.Fatal("version 1 had lost its lock")
 		}
@@ -125,22 +52,24 @@ func TestVersionOneHolds(t *testing.T) {
 		if lease.Fence() <= fence {
 			t.Errorf("fence %d after %d", lease.Fence(), fence)
 		}
-		if old.acquire(key, 2, "0") != 0 || // its first release is remembered
+		if old.acquire(key, 2, 0) != 0 || // its first release is remembered
 			!old.release(key, 1) {
 			t.Error("version 1 got in beside version 2")
 		}
 		locktest.WantBusy(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Handoff(), key, "after a late release of version 1")
 		locktest.Release(t, lease)
+		if next := old.acquire(key, 3, 0); next <= lease.Fence() {
+			t.Errorf("version 1 has fence %d after %d", next, lease.Fence())
+		}
 	})
 }
 
 func TestVersionOneWaits(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
-		key := s.Prefix + "{1}"
-		old, e := v1{t, s.Client, "ABCDEFGHIJKLMNOP"}, engine(t, locktest.RedisClient(t, s), handoff.Options{})
-		stop := old.subscribe()
+	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
+		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		heard, stop := old.subscribe()
 		lease := locktest.Take(t, e.Handoff(), key)
-		if old.acquire(key, 1, "1") != 0 || old.poll(key, 1) {
+		if old.acquire(key, 1, 1) != 0 || old.poll(key, 1) != 0 {
 			t.Fatal("version 1 got in beside version 2")
 		}
 		other := engine(t, locktest.RedisClient(t, s), handoff.Options{})
@@ -149,7 +78,7 @@ func TestVersionOneWaits(t *testing.T) {
 		if owner := s.Client.Get(t.Context(), key).Val(); owner != "" {
 			t.Errorf("the release gave the lock to %s", owner)
 		}
-		if !old.poll(key, 1) {
+		if old.poll(key, 1) == 0 {
 			t.Error("version 1 did not find the free lock")
 		}
 		wantRefused(t, e, key, "v1")
@@ -157,7 +86,12 @@ func TestVersionOneWaits(t *testing.T) {
 			t.Error("version 1 had lost its lock")
 		}
 		lease = locktest.Take(t, e.Fair(), key)
-		old.acquire(key, 2, "1")
+		old.acquire(key, 2, 1)
+		select {
+		case m := <-heard:
+			t.Errorf("version 1 was sent %q", m.Payload)
+		default:
+		}
 		stop() // the process ends, and its token stays in the queue
 		failed := make(chan error, 1)
 		go func() {
@@ -177,7 +111,107 @@ func TestVersionOneWaits(t *testing.T) {
 	})
 }
 
-// Readers of version 1 are in, or the tokens are of a version that is yet to come. What is no token at all is just somebody's.
+// outcome returns that of an Acquire in the background.
+func outcome(t *testing.T, got chan lock.Lease, failed chan error) (lock.Lease, error) {
+	t.Helper()
+	select {
+	case lease := <-got:
+		return lease, nil
+	case err := <-failed:
+		return nil, err
+	case <-time.After(locktest.Soon):
+		t.Fatal("Acquire does not return")
+		return nil, nil
+	}
+}
+
+// queuedBehind makes a waiter of e first in the queue, and a waiter of version 1 the next; lease is what they wait for.
+func queuedBehind(t *testing.T, s *testenv.RedisServer, name, key string, old v1) (lease lock.Lease, got chan lock.Lease, failed chan error) {
+	t.Helper()
+	lease = locktest.Take(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+	got, failed = async(t.Context(), pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+	locktest.Eventually(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+	if old.acquire(key, 1, 1) != 0 {
+		t.Fatal("version 1 got in beside version 2")
+	}
+	return lease, got, failed
+}
+
+// A script of version 1 pops the queue as it is: it grants the lock to a waiter of version 2, whose process understands the message.
+func TestVersionOneGrantsToVersionTwo(t *testing.T) {
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
+				lease, got, failed := queuedBehind(t, s, name, key, old)
+				s.Client.Del(t.Context(), key) // as if the lock had expired: the holder learns of it with its next renewal
+				if old.acquire(key, 2, 1) != 0 {
+					t.Fatal("version 1 overtook the waiter of version 2")
+				}
+				next, err := outcome(t, got, failed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if next.Fence() <= lease.Fence() {
+					t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
+				}
+				if owner := s.Client.Get(t.Context(), key).Val(); !strings.HasPrefix(owner, "v2-") {
+					t.Errorf("the lock is %s's", owner)
+				}
+				if old.poll(key, 1) != 0 || old.acquire(key, 3, 0) != 0 {
+					t.Error("version 1 got in beside version 2")
+				}
+				locktest.Release(t, next)
+				_ = lease.Release(t.Context()) // lost
+			})
+		})
+	}
+}
+
+// A waiter of version 2 whose lock goes to version 1 is refused by its next poll, and not left to wait for a version that may not wake it.
+func TestVersionOneOvertakes(t *testing.T) {
+	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
+		lease, got, failed := queuedBehind(t, s, "fair", key, old)
+		if err := s.Client.Set(t.Context(), key, old.token(2), time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := outcome(t, got, failed); !errors.Is(err, handoff.ErrVersion) {
+			t.Errorf("the waiter's Acquire = %v, want ErrVersion", err)
+		}
+		locktest.Eventually(t, "only version 1 in the queue", func() bool {
+			return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1
+		})
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+		if owner := s.Client.Get(t.Context(), key).Val(); owner != old.token(2) {
+			t.Errorf("after a late release the lock is %q's, want version 1's", owner)
+		}
+	})
+}
+
+// An operator's process evicts a holder of version 1, which learns of it with its release.
+func TestVersionOneIsEvicted(t *testing.T) {
+	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
+		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		fence := old.acquire(key, 1, 0)
+		if h := inspect(t, e, key).Holders; len(h) != 1 || h[0].Host != "" || h[0].PID != 0 || h[0].TTL <= 0 {
+			t.Errorf("Inspect: holders %+v, want one without host and pid", h)
+		}
+		if forced := force(t, e, key, 1); forced.Fence <= fence {
+			t.Errorf("ForceRelease: fence %d after %d, want it to rise", forced.Fence, fence)
+		}
+		lease := locktest.Take(t, e.Handoff(), key)
+		if old.release(key, 1) {
+			t.Error("version 1 could release what it was evicted from")
+		}
+		locktest.Release(t, lease)
+		if old.acquire(key, 1, 0) != 0 {
+			t.Error("version 1 got in with the evicted token")
+		}
+	})
+}
+
+// The tokens are of a version that is yet to come. What is no token at all is just somebody's.
 func TestVersionOfOthers(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
 		ctx, e := t.Context(), engine(t, locktest.RedisClient(t, s), handoff.Options{})
@@ -185,16 +219,41 @@ func TestVersionOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantRefused(t, e, s.Prefix+"{3}", "v3")
-		expiry := float64(time.Now().Add(time.Minute).UnixMilli())
-		if err := s.Client.ZAdd(ctx, handoff.KeysOf(s.Prefix+"{1}").Readers, redis.Z{Score: expiry, Member: "ABCDEFGHIJKLMNOP.7.0.2500"}).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.ReadWrite().Write().Acquire(ctx, s.Prefix+"{1}"); !errors.Is(err, handoff.ErrVersion) {
-			t.Errorf("a write beside a reader of version 1 = %v, want ErrVersion", err)
-		}
 		if err := s.Client.Set(ctx, s.Prefix+"{2}", "5f6d1f5e-0a0b-4c4d-8e8f-000000000000", time.Minute).Err(); err != nil {
 			t.Fatal(err)
 		}
 		locktest.WantBusy(t, e.Handoff(), s.Prefix+"{2}", "held by another kind of lock")
+	})
+}
+
+// Messages that an engine cannot read, or that are for another, change nothing.
+func TestVersionOfMessages(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		key := s.Prefix + "{1}"
+		held := locktest.Take(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
+		got, failed := async(t.Context(), engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
+		locktest.Eventually(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+		token := s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, 0).Val()[0]
+		process, _, _ := strings.Cut(token, ".")
+		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+		for _, m := range []string{
+			"", " ", token, token + " 7", "   ", "ABCDEFGHIJKLMNOP.1.1.2500 7 " + now + " " + key, token + " q7 " + now + " " + key,
+			token + " 7 then " + key, process + ".zz.1.2500 7 " + now + " " + key, "v3-" + token[3:] + " 7 " + now + " " + key,
+		} {
+			if n := s.Client.Publish(t.Context(), "lock:engine:"+process, m).Val(); n != 1 {
+				t.Fatalf("%d processes heard %q", n, m)
+			}
+		}
+		select {
+		case lease := <-got:
+			t.Errorf("a message that nobody understands granted %v", lease)
+		case <-time.After(100 * time.Millisecond):
+		}
+		locktest.Release(t, held)
+		lease, err := outcome(t, got, failed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locktest.Release(t, lease)
 	})
 }

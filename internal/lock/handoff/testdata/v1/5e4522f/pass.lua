@@ -1,6 +1,3 @@
--- Undoes an attempt whatever has become of it: queued, granted, not yet arrived (its tombstone refuses it then).
--- KEYS, ARGV[1..3]: see engine_pass.lua
--- Returns {1 when it had been granted, and was passed on, else 0; skipped}.
 -- Part of the engine's scripts: how a free lock goes to the first waiter whose process still listens.
 -- KEYS[1] lock: the owner's token, with PX   KEYS[2] queue: ZSET of tokens by ticket
 -- KEYS[3] hash: fence, ticket   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token, where the script needs it
@@ -18,32 +15,7 @@ local function enqueue(token)
   redis.call('PEXPIRE', KEYS[2], keep)
 end
 
--- Part of the engine's scripts: the fencing counter. KEYS: see engine_pass.lua; keep is how long (ms) it outlives a grant.
-
--- begin starts a counter that is new, or was lost, at the server's time in us. That is above all it gave out before, unless
--- the clock went back: a grant reserves sixteen by default, and is at least a round trip after the one before.
-local function begin()
-  local t = redis.call('TIME')
-  return redis.call('HINCRBY', KEYS[3], 'fence', t[1] .. string.format('%06d', t[2]))
-end
-
-local function counter()
-  local fence = redis.call('HGET', KEYS[3], 'fence')
-  if fence then return tonumber(fence) end
-  fence = begin()
-  redis.call('PEXPIRE', KEYS[3], keep)
-  return fence
-end
-
--- take makes token the owner and returns the last fencing token that it reserves.
-local function take(token, px)
-  local fences = string.match(token, '%.(%d+)%.%d+$')
-  local fence = redis.call('HINCRBY', KEYS[3], 'fence', fences)
-  if fence == tonumber(fences) then fence = begin() end
-  redis.call('PEXPIRE', KEYS[3], keep)
-  redis.call('SET', KEYS[1], token, 'PX', px)
-  return fence
-end
+-- include fence.lua
 
 -- listens returns the channel where the process of a token hears what this server says, nil where it does not. PUBLISH says
 -- that too late: who is connected to a replica hears it as well, and is not counted; who hears all channels is.
@@ -68,9 +40,3 @@ local function pass(mine)
     skipped = skipped + 1
   end
 end
-redis.call('SET', KEYS[5], 1, 'PX', memory)
-redis.call('ZREM', KEYS[2], ARGV[1])
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0} end
-redis.call('SET', KEYS[4], ARGV[1], 'PX', memory)
-pass({})
-return {1, skipped}

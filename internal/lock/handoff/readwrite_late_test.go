@@ -1,0 +1,168 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+func TestReadWriteLostAnswers(t *testing.T) {
+	s := testenv.Redis(t)
+	for _, name := range []string{"rw-read", "rw-write"} {
+		t.Run(name, func(t *testing.T) {
+			c, lost, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, s.Prefix+name+"{1}"
+			e := engine(t, c, handoff.Options{})
+			l, other := pick(e, name), engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write()
+			locktest.Warm(t, l, key)
+			c.AddHook(lost)
+			for n := range int64(3) {
+				lost.Left.Store(n)
+				lease, err := l.Acquire(t.Context(), key)
+				if err != nil {
+					t.Fatalf("Acquire with %d answers lost = %v", n, err)
+				}
+				locktest.WantBusy(t, other, key, "while it is held")
+				lost.Left.Store(n)
+				if err := lease.Release(t.Context()); err != nil {
+					t.Errorf("Release with %d answers lost = %v, want nil", n, err)
+				}
+			}
+			lost.Left.Store(3)
+			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
+				t.Errorf("Acquire with all answers lost = %v, want ErrUnavailable", err)
+			}
+			nothingLeftOn(t, s, key)
+			lease := locktest.Obtain(t, l, key)
+			lost.Left.Store(3)
+			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+				t.Errorf("Release with all answers lost = %v, want unknown", err)
+			}
+			released(t, lease)
+			nothingLeftOn(t, s, key)
+		})
+	}
+}
+
+// recorder is a client hook that records the scripts sent, so that a test can deliver one of them late.
+type recorder struct {
+	mu   sync.Mutex
+	sent [][]any
+}
+
+func (p *recorder) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (p *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (p *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "evalsha") {
+			p.mu.Lock()
+			p.sent = append(p.sent, slices.Clone(cmd.Args()))
+			p.mu.Unlock()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// The first of two sendings of an acquire arrives when the read is over: it grants nothing.
+func TestReadWriteLateAcquire(t *testing.T) {
+	s := testenv.Redis(t)
+	c, lost, sent, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, &recorder{}, s.Prefix+"{1}"
+	l := engine(t, c, handoff.Options{}).ReadWrite().Read()
+	locktest.Warm(t, l, key)
+	c.AddHook(sent)
+	c.AddHook(lost)
+	lost.Left.Store(1)
+	released(t, locktest.Obtain(t, l, key))
+	if len(sent.sent) != 3 {
+		t.Fatalf("%d scripts, want an acquire twice and a release", len(sent.sent))
+	}
+	if err := s.Client.Do(t.Context(), sent.sent[0]...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Client.Exists(t.Context(), handoff.KeysOf(key).Readers).Val(); n != 0 {
+		t.Error("a read that is over got in again")
+	}
+	nothingLeftOn(t, s, key)
+}
+
+// delayedReply is a client hook that keeps back the reply to one script until deliver is closed.
+type delayedReply struct {
+	next    atomic.Bool // the next one
+	arrived chan struct{}
+	deliver chan struct{}
+}
+
+func (h *delayedReply) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *delayedReply) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *delayedReply) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if strings.HasPrefix(cmd.Name(), "evalsha") && h.next.CompareAndSwap(true, false) {
+			close(h.arrived)
+			<-h.deliver
+		}
+		return err
+	}
+}
+
+// The message that grants a read overtakes the reply to its acquire, which says that it is queued.
+func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
+	for name, holder := range map[string]string{"let in": "rw-write", "given the gate": "fair"} {
+		t.Run(name, func(t *testing.T) {
+			s := testenv.Redis(t)
+			key := s.Prefix + t.Name() + "{1}"
+			a, c, sent := engine(t, locktest.RedisClient(t, s), handoff.Options{}), locktest.RedisClient(t, s), &recorder{}
+			h := &delayedReply{arrived: make(chan struct{}), deliver: make(chan struct{})}
+			b := engine(t, c, handoff.Options{})
+			l := b.ReadWrite().Read()
+			held := locktest.Obtain(t, pick(a, holder), key)
+			queued := queueing(t, s, l, key, 1) // so that it listens
+			released(t, held)
+			released(t, served(t, "the first reader", queued))
+			held = locktest.Obtain(t, pick(a, holder), key)
+			other := locktest.Obtain(t, a.Fair(), key+"2")
+			after := queueing(t, s, b.Fair(), key+"2", 1)
+			c.AddHook(h)
+			c.AddHook(sent)
+			h.next.Store(true)
+			got := queueing(t, s, l, key, 1)
+			<-h.arrived
+			released(t, held)
+			released(t, other)
+			later := served(t, "who gets the next message", after) // so that the first one has been read
+			if holder == "rw-write" {                              // all is said: it is in, and out again, before the answer
+				released(t, served(t, "the reader", got))
+				if err := s.Client.Do(t.Context(), sent.sent[0]...).Err(); err != nil { // it was sent twice, for all one knows
+					t.Fatal(err)
+				}
+				close(h.deliver)
+			} else { // it sends another acquire, at once and not with the next poll
+				close(h.deliver)
+				released(t, served(t, "the reader", got))
+				if n := len(sent.sent); n != 3 {
+					t.Errorf("%d scripts, want two acquires and a release", n)
+				}
+			}
+			nothingLeftOn(t, s, key)
+			released(t, later)
+		})
+	}
+}

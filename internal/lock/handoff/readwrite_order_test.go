@@ -1,0 +1,186 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// Readers overlap, so that there is always one: the writer gets in all the same.
+func TestReadWriteWriterIsNotStarved(t *testing.T) {
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	readers := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Read()
+	writer := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var in [2]atomic.Bool
+	for i := range in {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				lease, err := readers.Acquire(ctx, key)
+				if err != nil {
+					return
+				}
+				in[i].Store(true)
+				// It leaves only when the other one is in as well, or cannot get in because somebody waits.
+				for start := time.Now(); ctx.Err() == nil && !in[1-i].Load() && time.Since(start) < 50*time.Millisecond; {
+					time.Sleep(time.Millisecond)
+				}
+				in[i].Store(false)
+				released(t, lease)
+			}
+		})
+	}
+	for range 20 {
+		got, failed := async(t.Context(), writer, key)
+		select {
+		case lease := <-got:
+			released(t, lease)
+		case err := <-failed:
+			t.Fatal(err)
+		case <-time.After(locktest.Soon):
+			t.Fatal("the writer is starved")
+		}
+	}
+	stop()
+	wg.Wait()
+	nothingLeftOn(t, s, key)
+}
+
+// Readers and writers of all processes get in in the order of arrival; adjacent readers get in together.
+func TestReadWriteOrder(t *testing.T) {
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	var rw []handoff.ReadWrite
+	for range 3 {
+		rw = append(rw, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite())
+	}
+	first := locktest.Obtain(t, rw[0].Write(), key)
+	order := "rrwwrrrwr"
+	got := make([]chan lock.Lease, len(order))
+	for i, want := range order {
+		l := rw[i%3].Read()
+		if want == 'w' {
+			l = rw[i%3].Write()
+		}
+		got[i] = queueing(t, s, l, key, i+1)
+	}
+	released(t, first)
+	fence := first.Fence()
+	for i := 0; i < len(order); {
+		n := 1 // how many get in together
+		for order[i] == 'r' && i+n < len(order) && order[i+n] == 'r' {
+			n++
+		}
+		var in []lock.Lease
+		for _, c := range got[i : i+n] {
+			in = append(in, served(t, fmt.Sprintf("one of %d to %d", i, i+n), c))
+		}
+		i += n
+		for j, c := range got[i:] {
+			if len(c) > 0 {
+				t.Fatalf("%d got in before its turn", i+j)
+			}
+		}
+		for _, l := range in {
+			if l.Fence() <= fence {
+				t.Errorf("fence %d after %d, want it to rise", l.Fence(), fence)
+			}
+			released(t, l)
+		}
+		fence = in[0].Fence()
+	}
+	nothingLeftOn(t, s, key)
+}
+
+// More readers than one script admits: the last of them admits the rest.
+func TestReadWriteManyReadersAtOnce(t *testing.T) {
+	s := testenv.Redis(t)
+	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
+	rw := engine(t, c, handoff.Options{}).ReadWrite()
+	const readers = 250
+	held := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write(), key)
+	first := queueing(t, s, rw.Read(), key, 1)
+	c.AddHook(counted)
+	got := []chan lock.Lease{first}
+	for range readers - 1 {
+		one, _ := async(t.Context(), rw.Read(), key)
+		got = append(got, one)
+	}
+	locktest.Eventually(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
+	released(t, held)
+	var in []lock.Lease
+	for _, one := range got {
+		in = append(in, served(t, "a reader", one))
+	}
+	if n := counted.scripts.Load(); n > readers+10 {
+		t.Errorf("%d commands for %d readers", n, readers)
+	}
+	locktest.WantBusy(t, rw.Write(), key, "while it is held")
+	for _, lease := range in {
+		released(t, lease)
+	}
+	nothingLeftOn(t, s, key)
+}
+
+func TestReadWriteReentry(t *testing.T) {
+	s := testenv.Redis(t)
+	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
+	e := engine(t, c, handoff.Options{})
+	rw := e.ReadWrite()
+	read, write := locktest.Obtain(t, rw.Read(), key), locktest.Obtain(t, rw.Write(), key+"2")
+	c.AddHook(counted)
+	for _, refused := range []lock.Locker{rw.Write(), e.Fair(), e.Handoff()} {
+		if _, err := refused.Acquire(read.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
+			t.Errorf("more than a read within a read = %v, want ErrUpgrade", err)
+		}
+	}
+	var inner []lock.Lease
+	for l, outer := range map[lock.Locker]lock.Lease{rw.Read(): read, rw.Write(): write, e.Fair(): write} {
+		k := key
+		if outer == write {
+			k = key + "2"
+		}
+		lease, err := l.Acquire(outer.Context(), k)
+		if err != nil {
+			t.Fatalf("re-entry: %v", err)
+		}
+		inner = append(inner, lease)
+	}
+	within, err := rw.Read().Acquire(write.Context(), key+"2")
+	if err != nil {
+		t.Fatalf("a read within a write = %v", err)
+	}
+	if within.Fence() != write.Fence() {
+		t.Errorf("a read within write %d has fence %d", write.Fence(), within.Fence())
+	}
+	released(t, read)
+	released(t, write)
+	released(t, within)
+	if n := counted.scripts.Load(); n != 0 {
+		t.Errorf("re-entry cost %d commands", n)
+	}
+	for _, l := range inner {
+		if l.Context().Err() != nil {
+			t.Error("the outer release ended an inner lease")
+		}
+		released(t, l)
+	}
+	nothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key+"2")
+	fair := locktest.Obtain(t, e.Fair(), key)
+	if _, err := rw.Write().Acquire(fair.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
+		t.Errorf("a write within a lock that knows no readers = %v, want ErrUpgrade", err)
+	}
+	released(t, fair)
+}

@@ -1,0 +1,23 @@
+-- Releases the lock to the next waiter, as one step, and queues for it again where the process has more waiters of its own.
+-- KEYS, ARGV[1..3]: see engine_pass.lua   ARGV[4] token to queue with, or ''
+-- Returns {1 = released (also when asked again), 0 = it was not the caller's (any more);
+-- what became of ARGV[4]: 1 = it has the lock, 0 = it is queued, -1 = nothing; last fence; PTTL; time; skipped},
+-- or 1 alone where nobody waited.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  local again = redis.call('GET', KEYS[4]) == ARGV[1]
+  return {again and 1 or 0, -1, 0, 0, '0', 0}
+end
+if ARGV[4] == '' and redis.call('ZCARD', KEYS[2]) == 0 then
+  redis.call('RENAME', KEYS[1], KEYS[4]) -- remembered for what was left of its TTL
+  return 1
+end
+-- include pass.lua
+redis.call('SET', KEYS[4], ARGV[1], 'PX', memory)
+if ARGV[4] == '' then
+  pass({})
+  return {1, -1, 0, 0, '0', skipped}
+end
+enqueue(ARGV[4])
+local token, fence = pass({[ARGV[4]] = true})
+if token == ARGV[4] then return {1, 1, fence, 0, '0', skipped} end
+return {1, 0, 0, redis.call('PTTL', KEYS[1]), now(), skipped}

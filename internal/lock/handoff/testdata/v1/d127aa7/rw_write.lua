@@ -1,0 +1,30 @@
+-- Takes a free gate for a writer, or queues. Asked again with the same token it answers the same, and renews.
+-- KEYS, ARGV[1..3]: see rw_admit.lua   ARGV[4] 1 = queue, or wait for readers   ARGV[5] fencing tokens to reserve
+-- Returns {2 = the gate is the caller's and no reader is in, 1 = it is, and readers are, 0 = it is not, -1 = this token has
+-- ended; last fence; ms until the gate, or the first reader, expires; time; skipped}.
+local seen = redis.call('MGET', KEYS[1], KEYS[4], KEYS[5])
+local fresh = not seen[3] and seen[2] ~= ARGV[1]
+if not seen[1] and fresh and redis.call('EXISTS', KEYS[2], KEYS[#KEYS]) == 0 and redis.call('HEXISTS', KEYS[3], 'fence') == 1 then
+  redis.call('PEXPIRE', KEYS[3], ARGV[#ARGV])
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  return {2, redis.call('HINCRBY', KEYS[3], 'fence', ARGV[5]), 0, '0', 0}
+end
+if seen[1] ~= ARGV[1] and not fresh then return {-1, 0, 0, '0', 0} end
+-- include rw_admit.lua
+local fence
+if seen[1] == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  fence = counter()
+else
+  if ARGV[4] == '1' then enqueue(ARGV[1]) end
+  if not seen[1] then
+    lapse()
+    fence = admit({[ARGV[1]] = true})[ARGV[1]]
+    if not fence and ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[1]) + inside() == 0 then fence = take(ARGV[1], ARGV[2]) end
+  end
+end
+if not fence then return {0, 0, redis.call('PTTL', KEYS[1]), now(), skipped} end
+if inside() == 0 then return {2, fence, 0, now(), skipped} end
+local first, last = redis.call('ZRANGE', readers, 0, 0, 'WITHSCORES')[2], redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]
+redis.call('PEXPIRE', readers, math.max(1, last - now()) + 10000) -- so that inside still sees the readers that have expired
+return {1, fence, math.max(1, first - now()), now(), skipped}
