@@ -35,7 +35,7 @@ func Explore(ctx context.Context, o Options) (*Result, error) {
 	res, err := lab.explore(ctx)
 	err = errors.Join(err, lab.close())
 	if res != nil {
-		res.Took, res.Again, res.Cost = time.Since(began), lab.again.Load(), meter.cost()
+		res.Took, res.Again, res.Cost, res.Interrupted = time.Since(began), lab.again.Load(), meter.cost(), ctx.Err() != nil
 	}
 	return res, err
 }
@@ -52,17 +52,20 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}), Serve: l.o.Serve, Leases: l.leases,
 		LeftOut: l.leftOut,
 	}
-	for _, c := range cells {
+	guesses := make([]int, len(cells))
+	for i, c := range cells {
 		f, _ := fault.Named(c.Fault)
 		g := l.group(f)
-		g.cells = append(g.cells, c)
+		g.cells, guesses[i] = append(g.cells, c), l.guess(c)
 	}
+	l.tally.selected(guesses)
 	var mu sync.Mutex
 	var worsts []*Played
 	done := func(c Cell, played []Played) {
 		mu.Lock()
 		defer mu.Unlock()
 		res.add(l.o, sum(l.expect(c, played), played), played)
+		l.tally.done()
 		if alone {
 			worsts = append(worsts, worst(played))
 		}
@@ -93,6 +96,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 	return each(ctx, len(g.cells), func(ctx context.Context, i int) (func() error, error) {
 		c := g.cells[i]
 		plans, err := l.choose(ctx, g, &c)
+		l.tally.begin(l.guess(c), len(plans))
 		switch {
 		case ctx.Err() != nil:
 			return nil, err
@@ -208,6 +212,9 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 			played[i], errs[i] = l.steadily(ctx, lane, s, witness)
 			if !l.told {
 				played[i].Story = nil // thousands of stories need much memory
+			}
+			if errs[i] == nil {
+				l.tally.played(s)
 			}
 			g.free <- lane
 		})

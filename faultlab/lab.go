@@ -23,6 +23,7 @@ type lab struct {
 	matrix  Matrix
 	stalls  stalls
 	again   atomic.Int64 // schedules that were played again because of a stall
+	tally   tallying
 	paths   paths
 
 	leases  []rig.Lease // locks seen in the Redis of a foreign service
@@ -60,7 +61,7 @@ func lanesFor(e rig.Equipment, o Options) int {
 
 // open starts the servers and the lanes of the first group, and reads the list of modes from a replica.
 func open(ctx context.Context, o Options) (*lab, error) {
-	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}}
+	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}, tally: tallying{tell: o.Tally}}
 	lanes := 0
 	for _, f := range fault.All() {
 		if selectedFault(o, f) && l.group(f) == nil {

@@ -39,9 +39,11 @@ type Options struct {
 	Serve *rig.Foreign
 	// Binary is the path of the shop's program; "" = the running program.
 	Binary string
-	// Log receives a line for every server and replica that is started, Progress every cell when it is done; nil = not called.
+	// Log receives a line for everything that is started, Progress every cell when it is done, and Tally how far the exploration is, after
+	// each schedule; Tally is called by one goroutine at a time. nil = it is not called.
 	Log      func(format string, args ...any)
 	Progress func(Cell)
+	Tally    func(Tally)
 }
 
 // The defaults.
@@ -69,6 +71,8 @@ type Result struct {
 	Leases []rig.Lease  `json:"leases,omitempty"`
 	// LeftOut has the selected faults that cannot be injected on this machine, each with the reason: "clock-jump: cc not found".
 	LeftOut []string `json:"left_out,omitempty"`
+	// Interrupted says that the exploration was stopped: the cells are those that were through.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Order has every cell that the modes claim, selected or not, in the order of the modes.
 	Order     []Cell `json:"-"`
 	Schedules int    `json:"schedules"`

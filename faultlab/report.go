@@ -14,7 +14,7 @@ import (
 // The words of the report, by language.
 type words struct {
 	mode, store, asClaimed, wrong, blocked, counts, again, left, cost, fault string
-	cell, leftOut                                                            string
+	cell, leftOut, interrupted                                               string
 }
 
 var reportWords = map[string]words{
@@ -26,7 +26,7 @@ var reportWords = map[string]words{
 		left:    "; left out: %d schedules of %d cells (--all plays them)",
 		cost:    "\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB",
 		cell:    "%-17s %-5s %-15s %-4s as claimed, %d schedules\n",
-		leftOut: "LEFT OUT, not played: %s\n",
+		leftOut: "LEFT OUT, not played: %s\n", interrupted: "Interrupted: the other cells have not been played to their end.\n",
 	},
 	"zh": {
 		mode: "模式", store: "存储", fault: "故障", asClaimed: "所有结果都与声明一致。\n", wrong: "与应有的结果不符：\n",
@@ -36,7 +36,7 @@ var reportWords = map[string]words{
 		left:    "；略去 %d 个调度（%d 个格子，--all 全部执行）",
 		cost:    "\nCPU 时间：每个调度 %.0f 毫秒，其中实验室自身进程 %.0f 毫秒；内存峰值 %d MB",
 		cell:    "%-17s %-5s %-15s %-4s 与声明一致，%d 个调度\n",
-		leftOut: "没有跑，略去：%s\n",
+		leftOut: "没有跑，略去：%s\n", interrupted: "已中断：其余格子没有跑完。\n",
 	},
 }
 
@@ -78,6 +78,9 @@ func (r *Result) Write(w io.Writer, lang string) error {
 	}
 	for _, why := range r.LeftOut {
 		fmt.Fprintf(&b, t.leftOut, why)
+	}
+	if r.Interrupted {
+		b.WriteString(t.interrupted)
 	}
 	r.writeBlocked(&b, t)
 	r.writeCounts(&b, t)

@@ -77,6 +77,9 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 		}
 		fmt.Fprintf(&b, t.locks, strings.Join(all, ", "))
 	}
+	if r.Interrupted {
+		b.WriteString("\n" + reportWords[lang].interrupted)
+	}
 	r.writeCounts(&b, reportWords[lang])
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -143,6 +143,12 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	for _, why := range r.LeftOut {
 		v.LeftOut = append(v.LeftOut, strings.TrimSpace(fmt.Sprintf(reportWords[o.Lang].leftOut, why)))
 	}
+	if r.Interrupted {
+		v.LeftOut = append(v.LeftOut, strings.TrimSpace(reportWords[o.Lang].interrupted))
+		if v.Tone == "good" {
+			v.Tone = "warm"
+		}
+	}
 	v.Faults, v.Rows = r.pageRows()
 	v.Letters = r.pageLetters(o.Lang)
 	for _, c := range r.Cells {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -156,7 +157,9 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	if service != nil && !cmd.Flags().Changed("lanes") {
 		f.lanes = defaultServeLanes
 	}
-	o, err := f.options(cmd.ErrOrStderr())
+	line := newLabLine(cmd.ErrOrStderr(), f.lang)
+	defer line.clear()
+	o, err := f.options(line)
 	if err != nil {
 		return err
 	}
@@ -164,7 +167,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	case f.output.gives(formHTML) && (f.random.random || f.replay != "" || f.tell != ""):
 		return usage(both("a page tells the outcomes of cells: --html and -o html exclude --random, --replay and --tell", "网页展示的是格子的结果：--html 和 -o html 不能与 --random、--replay、--tell 同用"))
 	case f.random.random:
-		return randomLab(cmd, f, o)
+		return randomLab(cmd, f, o, line)
 	case f.replay != "" && service != nil:
 		return usage(both("--replay and --serve exclude each other: the file of --replay describes the service", "--replay 与 --serve 不能同用：--replay 的文件里已经描述了服务"))
 	case f.tell != "":
@@ -173,7 +176,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 		return replayLab(cmd, f, o)
 	case service != nil:
 		o.Serve, o.Extras = service, nil
-		return exploreServe(cmd, f, o)
+		return exploreServe(cmd, f, o, line)
 	}
 	modes, err := registry()
 	if err != nil {
@@ -183,8 +186,9 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 		return misuse(err)
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
+	line.clear()
 	if err != nil {
-		return err
+		return f.interrupted(cmd, res, err)
 	}
 	if f.update != "" {
 		if err := updateMatrix(f.update, res); err != nil {
@@ -203,8 +207,16 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	return nil
 }
 
+// interrupted prints the cells that were through when the user stopped the lab; cause is the error that it ended with.
+func (f *labFlags) interrupted(cmd *cobra.Command, res *faultlab.Result, cause error) error {
+	if cmd.Context().Err() == nil || res == nil || len(res.Cells) == 0 {
+		return cause
+	}
+	return errors.Join(cause, f.print(cmd, res))
+}
+
 // options checks the flags.
-func (f *labFlags) options(log io.Writer) (faultlab.Options, error) {
+func (f *labFlags) options(line *labLine) (faultlab.Options, error) {
 	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories, Tell: f.output.gives(formHTML)}
 	for _, name := range f.modes {
 		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
@@ -248,10 +260,17 @@ func (f *labFlags) options(log io.Writer) (faultlab.Options, error) {
 		return o, usage(both("--ttl %q: want 100ms to 1m", "--ttl %q：应为 100ms 到 1m"), f.ttl)
 	}
 	o.TTL, o.Learn, o.Expiry = ttl, f.update != "", faultlab.Expiry(f.expiry)
-	o.Log = func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) }
+	o.Log = func(format string, args ...any) { fmt.Fprintf(line, format+"\n", args...) }
 	o.Extras = labExtras(f.modes, o.Log)
 	o.Binary, err = os.Executable()
-	o.Progress = func(c faultlab.Cell) { _, _ = io.WriteString(log, c.Line(f.lang)) }
+	o.Tally = line.tally
+	o.Progress = func(c faultlab.Cell) {
+		text := c.Line(f.lang)
+		if f.serve.f.Serve != "" {
+			text = c.ServeLine(f.lang)
+		}
+		_, _ = io.WriteString(line, text)
+	}
 	return o, err
 }
 

@@ -61,7 +61,7 @@ var randomTexts = map[string]struct{ seed, found, sum, right string }{
 }
 
 // randomLab plays random schedules. Each that broke something is written to a file for --replay.
-func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
+func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *labLine) error {
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32 //nolint:gosec // short enough to be typed
 	}
@@ -70,10 +70,11 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		notes = cmd.ErrOrStderr()
 	}
 	fmt.Fprintf(notes, text.seed+"\n", f.random.seed, f.random.length)
-	o.Progress = nil
+	o.Progress, line.length = nil, f.random.length
 	d, err := faultlab.Random(cmd.Context(), o, faultlab.Randomly{Seed: f.random.seed, For: f.random.length, Found: func(p faultlab.Played) {
-		fmt.Fprintf(notes, text.found+"\n", p.Outcome, p.Schedule, p.Why)
+		line.above(func() { fmt.Fprintf(notes, text.found+"\n", p.Outcome, p.Schedule, p.Why) })
 	}})
+	line.clear()
 	if d == nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -144,15 +143,14 @@ func statements(text string) ([]string, error) {
 }
 
 // exploreServe tests a foreign service and reports; the error carries the exit code.
-func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
+func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *labLine) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
 		return misuse(err)
 	}
-	log := cmd.ErrOrStderr()
-	o.Progress = func(c faultlab.Cell) { _, _ = io.WriteString(log, c.ServeLine(f.lang)) }
 	res, err := faultlab.Explore(cmd.Context(), o)
+	line.clear()
 	if err != nil {
-		return err
+		return f.interrupted(cmd, res, err)
 	}
 	if err := f.print(cmd, res); err != nil {
 		return err
@@ -160,9 +158,9 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	switch n := res.Broken(); {
 	case n > 0:
 		if f.output.fileForm == formJSON {
-			fmt.Fprintf(log, serveAgain[f.lang].saved+"\n", f.output.file)
+			fmt.Fprintf(line, serveAgain[f.lang].saved+"\n", f.output.file)
 		} else {
-			fmt.Fprintln(log, serveAgain[f.lang].unsaved)
+			fmt.Fprintln(line, serveAgain[f.lang].unsaved)
 		}
 		return &exitError{code: exitFailed, err: both("%d of %d faults break the service", "%d 种故障打破了这个服务（共 %d 种）").Errorf(n, len(res.Cells))}
 	case !res.Exact():

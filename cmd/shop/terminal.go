@@ -108,18 +108,20 @@ func (p *progressLine) write(text string, stay bool) {
 		fmt.Fprintln(p.w, text)
 		return
 	}
-	if p.columns > 1 && columns.Width(text) >= p.columns {
-		runes := []rune(text)
-		for columns.Width(string(runes)) >= p.columns {
-			runes = runes[:len(runes)-1]
-		}
-		text = string(runes)
-	}
 	end := ""
 	if stay {
 		end = "\n"
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s%s", text, end)
+	fmt.Fprintf(p.w, "\r\x1b[K%s%s", fitted(text, p.columns), end)
+}
+
+// fitted cuts text so that it does not fill a line of a terminal: the terminal would begin another. wide is 0 where nobody knows the width.
+func fitted(text string, wide int) string {
+	runes := []rune(text)
+	for wide > 1 && columns.Width(string(runes)) >= wide {
+		runes = runes[:len(runes)-1]
+	}
+	return string(runes)
 }
 
 // clear removes the line that is being rewritten, so that the result begins on an empty one.

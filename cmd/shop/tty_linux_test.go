@@ -119,14 +119,63 @@ func (p *tty) await(t *testing.T, pattern string) {
 	}
 }
 
-// On a terminal a run has one line, with a sparkline. Ctrl-C leaves the result so far, the terminal as it was, and no process or file.
+// TestTerminal runs the commands that show their progress on a terminal.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	shop := filepath.Join(dir, "shop")
+	shop := filepath.Join(t.TempDir(), "shop")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	t.Run("demo", func(t *testing.T) { testDemoTerminal(t, shop) })
+	t.Run("lab", func(t *testing.T) { testLabTerminal(t, shop) })
+}
+
+// The lab has one line too, below the lines of the cells that are through. Ctrl-C leaves the cells so far and the terminal as it was.
+func testLabTerminal(t *testing.T, shop string) {
+	needLab(t)
+	user, program := terminalFor(t)
+	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := t.TempDir()
+	p := &tty{user: user, cmd: exec.Command(shop, "lab", "--fault", "threads,replicas", "--lang", "en")}
+	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "TERM=") }), "TERM=xterm", "TMPDIR="+files)
+	p.start(t, program)
+	p.await(t, `\r\x1b\[K\[[1-9]\d*/\d+\] \S+ (redis|sql|etcd) (threads|replicas)  \d+ of \d+ schedules  [▁▂▃▄▅▆▇█·]{2,} \d+\.\d/s  about \d`)
+	if _, err := user.WriteString("\x03"); err != nil { // Ctrl-C
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	if code := p.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	p.await(t, `shop: interrupted: .*\r?\n`)
+	lines := shown(p.written())
+	if last := lines[len(lines)-1]; last != "" {
+		t.Errorf("the cursor is left behind %q, want an empty line", last)
+	}
+	for _, line := range lines {
+		if strings.HasPrefix(line, "[") || strings.Contains(line, "^C") || strings.Contains(line, "/s") && strings.Contains(line, "as claimed") {
+			t.Errorf("the line of progress is left on the terminal: %q", line)
+		}
+	}
+	all := strings.Join(lines, "\n")
+	for _, want := range []string{"as claimed, ", "\nInterrupted: the other cells have not been played to their end.", " cells, "} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the terminal shows no %q:\n%s", want, all)
+		}
+	}
+	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	if err != nil || *after != *before || strings.Contains(p.written(), "\x1b[?") {
+		t.Errorf("the settings of the terminal are %+v, want as before %+v (%v)", after, before, err)
+	}
+	wantNothingLeft(t, shop, files)
+}
+
+// On a terminal a run has one line, with a sparkline. Ctrl-C leaves the result so far, the terminal as it was, and no process or file.
+func testDemoTerminal(t *testing.T, shop string) {
+	dir := t.TempDir()
 	user, program := terminalFor(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	if err != nil {
