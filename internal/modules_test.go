@@ -25,7 +25,7 @@ var modules = map[string][]string{
 	},
 	"internal/book":        {"github.com/yuin/goldmark"},
 	"internal/columns":     {"golang.org/x/text"},
-	"internal/handler":     {"github.com/gin-gonic/gin", "github.com/prometheus/client_golang"}, // no client of a store or a lock
+	"internal/handler":     {"github.com/gin-gonic/gin", "github.com/go-json-experiment/json", "github.com/prometheus/client_golang"}, // no client of a store or a lock
 	"internal/idempotency": {"github.com/redis/go-redis/v9"},
 	"internal/kafkalog":    {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
 	"internal/localstack":  {"github.com/alicebob/miniredis/v2", "github.com/twmb/franz-go/pkg/kfake"},
