@@ -24,7 +24,7 @@ var arrows = map[string][]string{
 
 	"internal/api":              {},
 	"internal/audit":            {"internal/api"},
-	"internal/backend":          {"internal/api", "internal/store", "migrations"},
+	"internal/backend":          {"internal/api", "internal/sqlite", "internal/store", "migrations"},
 	"internal/handler":          {"internal/shop", "internal/stock", "internal/idempotency", "internal/step", "internal/audit", "internal/api"},
 	"internal/idempotency":      {"internal/lock"},
 	"internal/kafkalog":         {"internal/stock", "internal/store", "internal/idempotency", "internal/step"},
@@ -36,11 +36,12 @@ var arrows = map[string][]string{
 	"internal/server":           {"internal/api"},
 	"internal/shop": {"internal/stock", "internal/kafkalog", "internal/lock", "internal/lock/handoff", "internal/store", "internal/idempotency",
 		"internal/step"},
-	"internal/spans": {"internal/step"},
-	"internal/step":  {},
+	"internal/spans":  {"internal/step"},
+	"internal/sqlite": {},
+	"internal/step":   {},
 	"internal/stock": {"internal/lock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook",
 		"internal/store", "internal/idempotency", "internal/step"},
-	"internal/store": {"internal/idempotency", "internal/redisbatch"},
+	"internal/store": {"internal/idempotency", "internal/redisbatch", "internal/sqlite"},
 	"internal/wire":  {},
 
 	"internal/columns": {},
@@ -50,7 +51,7 @@ var arrows = map[string][]string{
 	// The kinds of locks. None of them imports another.
 	"internal/lock/coord":    {"internal/lock", "internal/lock/lease", "internal/step"},
 	"internal/lock/handoff":  {"internal/lock", "internal/lock/lease", "internal/redisbatch", "internal/step"},
-	"internal/lock/sqllock":  {"internal/lock", "internal/lock/lease", "internal/step"},
+	"internal/lock/sqllock":  {"internal/lock", "internal/lock/lease", "internal/sqlite", "internal/step"},
 	"internal/lock/textbook": {"internal/lock", "internal/lock/lease", "internal/step"},
 
 	"faultlab":        {"internal/api", "internal/audit", "internal/columns", "internal/localstack", "internal/page", "faultlab/fault", "faultlab/rig"},

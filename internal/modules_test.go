@@ -19,13 +19,13 @@ var modules = map[string][]string{
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
 
 	"internal/backend": {
-		"github.com/glebarez/sqlite", "github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
+		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
 		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm", "go.etcd.io/etcd/client/v3",
 		"go.uber.org/zap", "google.golang.org/grpc", "gorm.io/driver/mysql", "gorm.io/gorm",
 	},
 	"internal/book":        {"github.com/yuin/goldmark"},
 	"internal/columns":     {"golang.org/x/text"},
-	"internal/handler":     {"github.com/gin-gonic/gin", "github.com/prometheus/client_golang"}, // no client of a store or a lock
+	"internal/handler":     {"github.com/gin-gonic/gin", "github.com/go-json-experiment/json", "github.com/prometheus/client_golang"}, // no client of a store or a lock
 	"internal/idempotency": {"github.com/redis/go-redis/v9"},
 	"internal/kafkalog":    {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
 	"internal/localstack":  {"github.com/alicebob/miniredis/v2", "github.com/twmb/franz-go/pkg/kfake"},
@@ -39,9 +39,10 @@ var modules = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/proto/slim/otlp",
 		"google.golang.org/protobuf",
 	},
-	"internal/stock": {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
+	"internal/sqlite": {"gorm.io/gorm", "modernc.org/sqlite"},                     // the only one that knows the driver
+	"internal/stock":  {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
 	"internal/store": {
-		"github.com/glebarez/go-sqlite", "github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/api/v3",
+		"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/api/v3",
 		"go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "gorm.io/gorm",
 	},
 	"internal/trace": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
@@ -55,7 +56,7 @@ var modules = map[string][]string{
 	},
 	"internal/lock/handoff":  {"github.com/redis/go-redis/v9"},
 	"internal/lock/lease":    {"github.com/google/uuid"},
-	"internal/lock/sqllock":  {"github.com/glebarez/go-sqlite", "github.com/go-sql-driver/mysql", "gorm.io/gorm"},
+	"internal/lock/sqllock":  {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"internal/lock/textbook": {"github.com/redis/go-redis/v9"},
 
 	"faultlab/rig":    {"github.com/go-sql-driver/mysql"},

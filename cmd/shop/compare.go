@@ -45,7 +45,7 @@ Different plans are an error, unless --force is given. Differences between the e
 replicas, round trip) stand above the table.
 
 Ends with 1 if a claim that held in A does not hold in B, with 3 if no figure has an interval, and with 99 if --worse is exceeded.`,
-			`读取两次压测的 JSON（shop loadtest 或 demo，--out FILE.json），对两边都有的每个模式，给出 B 与 A 的差别：每秒成功数、成功请求的 p50 和 p99，各带 95%% 置信区间，不假设分布（Mann-Whitney、Hodges-Lehmann）。区间包含零，说明看不出差别，不等于没有差别。
+			`读取两次压测的 JSON（shop loadtest 或 demo，--out FILE.json），对两边都有的每个模式，给出 B 与 A 的差别：每秒成交数、成功请求的 p50 和 p99，各带 95%% 置信区间，不假设分布（Mann-Whitney、Hodges-Lehmann）。区间包含零，说明看不出差别，不等于没有差别。
 
 算区间需要样本，每边至少 %[1]d 个。--samples rounds 以每一轮为一个样本（压测时用 --repeat 6 或更多）；--samples windows 以每次运行中的每个时间窗口为一个样本，JSON 里也有，去掉首尾两个。同一次运行里的窗口彼此相似，因此区间偏窄。不给这个选项时，两边轮数都够就用 rounds，否则用 windows。每边最多取 200 个窗口，均匀抽取。
 

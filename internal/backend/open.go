@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/glebarez/sqlite"
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 	"gorm.io/driver/mysql"
@@ -20,6 +19,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"lastitem/internal/api"
+	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
 )
 
@@ -114,10 +114,11 @@ func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
 }
 
 func openSQL(dsn string, l link) (*gorm.DB, error) {
-	dialector, err := dialect(dsn, l)
+	dialector, pool, err := dialect(dsn, l)
 	if err != nil {
 		return nil, err
 	}
+	limit(pool, l.conns)
 	var db *gorm.DB
 	for try := 1; ; try++ {
 		db, err = gorm.Open(dialector, &gorm.Config{
@@ -125,23 +126,19 @@ func openSQL(dsn string, l link) (*gorm.DB, error) {
 			DisableAutomaticPing:   true,
 			Logger:                 logger.Discard, // errors are returned
 		})
-		if !store.Conflict(err) || try == openTries {
+		if !sqlite.Busy(err) || try == openTries {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if store.CannotOpen(err) {
+	if err == nil {
+		return db, nil
+	}
+	_ = pool.Close() // nothing was sent yet
+	if sqlite.CannotOpen(err) {
 		return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(Redact(dsn))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
-	}
-	limit(pool, l.conns)
-	return db, nil
+	return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
 }
 
 func limit(pool *sql.DB, conns int) {
@@ -150,22 +147,26 @@ func limit(pool *sql.DB, conns int) {
 	pool.SetConnMaxIdleTime(5 * time.Minute)
 }
 
-func dialect(dsn string, l link) (gorm.Dialector, error) {
+// dialect returns what gorm must know of a database, and the pool that it will use.
+func dialect(dsn string, l link) (gorm.Dialector, *sql.DB, error) {
 	file, err := SQLiteFile(dsn)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if file != "" {
-		// busy_timeout comes first, since the statements after it may have to wait too. Writers queue for the one write lock from
-		// BEGIN on: a transaction that reads and then writes would otherwise fail when another has written in between.
-		return sqlite.Open("file:" + file +
-			"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"), nil
+		connector, err := sqlite.Connector(file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("backend: SQL address %q: %w", dsn, err)
+		}
+		pool := sql.OpenDB(connector)
+		return sqlite.Dialector{Pool: pool}, pool, nil
 	}
 	connector, err := mysqlConnector(dsn, l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
+	pool := sql.OpenDB(connector)
+	return mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), pool, nil
 }
 
 // SQLiteFile returns the file that an sqlite: address names, "" for any other. Its error says why no database can be there.

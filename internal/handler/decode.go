@@ -85,10 +85,7 @@ func (d *decoder) read(r *http.Request, w http.ResponseWriter) error {
 	if form {
 		return d.pairs("body", string(body))
 	}
-	if err := checkJSON(body); err != nil {
-		return err
-	}
-	return d.object("", string(body))
+	return d.json(body)
 }
 
 // readBody reads at most maxBody bytes; no body at all is fine. Beyond that the server closes the connection after the answer
@@ -162,7 +159,7 @@ func (d *decoder) pairs(where, text string) error {
 		if err != nil {
 			return invalid(echo(name), err.Error())
 		}
-		if err := d.set(name, value{plain, content}); err != nil {
+		if err := d.set(name, value{kind: plain, text: content}); err != nil {
 			return err
 		}
 	}
@@ -186,17 +183,60 @@ func unescape(s string) (string, error) {
 	return s, nil
 }
 
-// object takes the members of a JSON object out of a text that checkJSON has passed. prefix is where the object stands in
-// the body, "" = it is the body.
-func (d *decoder) object(prefix, text string) error {
-	members, ok := openObject(text)
-	if !ok {
+// json takes the fields of a body in JSON. What is wrong with the syntax, wherever it is, comes before what is wrong with a field.
+func (d *decoder) json(body []byte) error {
+	if !utf8.Valid(body) {
+		return invalid("body", errUTF8.Error())
+	}
+	r, _ := readers.Get().(*reader)
+	r.start(body)
+	err := d.body(r)
+	r.stop()
+	readers.Put(r)
+	if err == nil {
+		return nil
+	}
+	if wrong := syntax(body); wrong != nil {
+		err = wrong
+	}
+	if errors.Is(err, errSyntax) {
+		return invalid("body", "is not one JSON value: "+err.Error())
+	}
+	return err
+}
+
+// body takes the fields of a body, which is one object.
+func (d *decoder) body(r *reader) error {
+	v, err := r.value()
+	if err != nil {
+		return err
+	}
+	if v.kind != object {
 		return invalid("body", "must be a JSON object")
 	}
+	if err := d.object("", r); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// object takes the members of the object that comes next. prefix is where the object stands in the body, "" = it is the body.
+func (d *decoder) object(prefix string, r *reader) error {
+	if err := r.open(); err != nil {
+		return err
+	}
 	for {
-		name, v, ok := members.next()
-		if !ok {
-			return nil
+		more, err := r.more()
+		if err != nil || !more {
+			return err
+		}
+		name, err := r.name()
+		if err != nil {
+			return err
+		}
+		v, err := r.value()
+		if err != nil {
+			return err
 		}
 		if err := d.set(name, v); err != nil {
 			return under(prefix, err)
@@ -204,21 +244,13 @@ func (d *decoder) object(prefix, text string) error {
 	}
 }
 
-// checkJSON says what is wrong with a body that is not exactly one JSON value in UTF-8. encoding/json would replace broken
-// UTF-8 in silence. The decoder that knows what is wrong runs only once it is clear that something is.
-func checkJSON(raw []byte) error {
-	if !utf8.Valid(raw) {
-		return invalid("body", errUTF8.Error())
-	}
-	if json.Valid(raw) {
-		return nil
-	}
+// syntax says in the words of encoding/json why a body is not exactly one JSON value, nil if it is one.
+func syntax(body []byte) error {
 	var kept json.RawMessage
-	why := "malformed"
-	if err := json.Unmarshal(raw, &kept); err != nil {
-		why = err.Error()
+	if err := json.Unmarshal(body, &kept); err != nil {
+		return invalid("body", "is not one JSON value: "+err.Error())
 	}
-	return invalid("body", "is not one JSON value: "+why)
+	return nil
 }
 
 // echo shortens what a client sent to what is worth repeating.

@@ -173,15 +173,21 @@ func (l *line) take(i int, v value) (err error) {
 
 // cart reads the lines of a cart: each names its product. Two lines may name the same: package shop makes one of them.
 func (v value) cart(field string) ([]stock.Item, error) {
-	lines, ok := openArray(v.text)
-	if v.kind == plain || !ok {
+	if v.kind != array {
 		return nil, invalid(field, "must be an array in a JSON body")
+	}
+	if err := v.in.open(); err != nil {
+		return nil, err
 	}
 	var items []stock.Item
 	for {
-		element, ok := lines.element()
-		if !ok {
-			break
+		more, err := v.in.more()
+		if err != nil || !more {
+			return items, err
+		}
+		element, err := v.in.value()
+		if err != nil {
+			return nil, err
 		}
 		item, err := element.line(fmt.Sprintf("%s[%d]", field, len(items)))
 		if err != nil {
@@ -189,7 +195,6 @@ func (v value) cart(field string) ([]stock.Item, error) {
 		}
 		items = append(items, item)
 	}
-	return items, nil
 }
 
 // line reads one line; field is its place, "items[3]".
@@ -199,7 +204,7 @@ func (v value) line(field string) (stock.Item, error) {
 	}
 	l := line{quantity: 1}
 	in := decoder{target: &l}
-	if err := in.object(field, v.text); err != nil {
+	if err := in.object(field, v.in); err != nil {
 		return stock.Item{}, err
 	}
 	if !in.given(fieldProduct) {

@@ -1,13 +1,18 @@
 package handler
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// This file walks JSON that [json.Valid] has accepted. encoding/json cannot be used for it: it silently takes the last of
-// two members with one name, matches names whatever their case, and turns 1.0 or null into an integer. Since the text is
-// known to be valid, nothing here can fail.
+// This file reads a body in JSON token by token. encoding/json cannot be used for it: it silently takes the last of two members with one name,
+// matches names whatever their case, and turns 1.0 or null into an integer.
 
 // kind is how a value was written.
 type kind uint8
@@ -24,115 +29,104 @@ const (
 
 var kindNames = [...]string{"text", "a number", "a string", "null", "a boolean", "an array", "an object"}
 
-// value is one value as it was written; text is the raw JSON, or the decoded text of a plain one.
+// value is one value as it was written.
 type value struct {
 	kind kind
-	text string
+	text string  // the raw JSON, or the decoded text of a plain one; "" for an array and an object
+	in   *reader // where an array or an object is read from, next; nil for the others
 }
 
-// scanner walks the members of an object or the elements of an array.
-type scanner struct{ rest string }
+// errSyntax says that a body is not JSON. decoder.json finds out why.
+var errSyntax = errors.New("malformed")
 
-// openObject starts the walk over the members of a JSON object; ok is false when text is something else.
-func openObject(text string) (s scanner, ok bool) { return open(text, '{') }
+// reader takes a body apart. All its errors are errSyntax.
+type reader struct {
+	dec  jsontext.Decoder
+	src  bytes.Buffer
+	text string // the body, of which names and values are parts
+}
 
-// openArray starts the walk over the elements of a JSON array.
-func openArray(text string) (s scanner, ok bool) { return open(text, '[') }
+var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// open drops the bracket, which the caller expects first.
-func open(text string, bracket byte) (scanner, bool) {
-	text = skip(text, "")
-	if text == "" || text[0] != bracket {
-		return scanner{}, false
+// start begins with a new body in UTF-8. The library would refuse a name that is given twice and half of a surrogate pair: decoder.set
+// refuses the one, also between query and body, and the other is a string that no field takes.
+func (r *reader) start(body []byte) {
+	r.text, r.src = string(body), *bytes.NewBuffer(body)
+	r.dec.Reset(&r.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// stop lets go of the body.
+func (r *reader) stop() {
+	r.text, r.src = "", bytes.Buffer{}
+	r.dec.Reset(&r.src)
+}
+
+// open takes the bracket of the array or object that comes next.
+func (r *reader) open() error { return r.token() }
+
+// more says whether another element follows in the array or object; if not, it takes the closing bracket.
+func (r *reader) more() (bool, error) {
+	switch r.dec.PeekKind() {
+	case ']', '}':
+		return false, r.token()
+	case 0:
+		return false, errSyntax
 	}
-	return scanner{text[1:]}, true
+	return true, nil
 }
 
-// next returns the next member of an object, in the order in which they are written; ok is false after the last.
-func (s *scanner) next() (name string, v value, ok bool) {
-	key, ok := s.element()
-	if !ok {
-		return "", value{}, false
+func (r *reader) token() error {
+	if _, err := r.dec.ReadToken(); err != nil {
+		return errSyntax
 	}
-	v, ok = s.element()
-	return unquote(key.text), v, ok
+	return nil
 }
 
-// element returns the next value; ok is false at the closing bracket.
-func (s *scanner) element() (v value, ok bool) {
-	s.rest = skip(s.rest, ",:")
-	if s.rest == "" || s.rest[0] == ']' || s.rest[0] == '}' {
-		return value{}, false
+// name takes the name of a member.
+func (r *reader) name() (string, error) {
+	raw, err := r.raw()
+	if err != nil {
+		return "", err
 	}
-	v.kind = kindOf(s.rest[0])
-	end := length(s.rest)
-	v.text, s.rest = s.rest[:end], s.rest[end:]
-	return v, true
+	return unquote(raw), nil
 }
 
-// skip drops white space, and the punctuation given, from the start of text.
-func skip(text, punctuation string) string { return strings.TrimLeft(text, " \t\r\n"+punctuation) }
-
-// kindOf tells a value by its first byte, which in valid JSON is enough.
-func kindOf(first byte) kind {
-	switch first {
-	case '"':
-		return quoted
+// value takes a value; an array or an object is left to the caller to open.
+func (r *reader) value() (v value, err error) {
+	switch r.dec.PeekKind() {
 	case '{':
-		return object
+		return value{kind: object, in: r}, nil
 	case '[':
-		return array
-	case 'n':
-		return null
-	case 't', 'f':
-		return boolean
-	}
-	return number
-}
-
-// length is how many bytes the value at the start of text has.
-func length(text string) int {
-	switch text[0] {
+		return value{kind: array, in: r}, nil
 	case '"':
-		return stringLength(text)
-	case '{', '[':
-		return nestedLength(text)
+		v.kind = quoted
+	case 'n':
+		v.kind = null
+	case 't', 'f':
+		v.kind = boolean
+	default: // a number, or no value
+		v.kind = number
 	}
-	if end := strings.IndexAny(text, ",]} \t\r\n"); end >= 0 {
-		return end
-	}
-	return len(text)
+	v.text, err = r.raw()
+	return v, err
 }
 
-// stringLength finds the closing quote, past the ones that are escaped.
-func stringLength(text string) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
+// raw takes a name or a value as it is written.
+func (r *reader) raw() (string, error) {
+	v, err := r.dec.ReadValue()
+	if err != nil {
+		return "", errSyntax
 	}
-	return len(text)
+	end := int(r.dec.InputOffset())
+	return r.text[end-len(v) : end], nil
 }
 
-// nestedLength counts brackets of both kinds together: in valid JSON they pair up. Brackets inside strings do not count.
-func nestedLength(text string) int {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i += stringLength(text[i:]) - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
+// end expects that nothing follows but white space.
+func (r *reader) end() error {
+	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return errSyntax
 	}
-	return len(text)
+	return nil
 }
 
 // unquote decodes a JSON string.

@@ -123,5 +123,5 @@ func (h *Handler) wrongToken(now time.Time) error {
 
 // productID reads the product out of the path, by the rules of any other number.
 func productID(c *gin.Context) (int64, error) {
-	return value{plain, c.Param("id")}.integer("id", 1, maxProduct)
+	return value{kind: plain, text: c.Param("id")}.integer("id", 1, maxProduct)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// purgeTimeout bounds one batch.
-const purgeTimeout = 10 * time.Second
+// purgeTimeout bounds one batch. It is longer than a statement waits for SQLite's write lock, so a wait in vain is a conflict.
+const purgeTimeout = 15 * time.Second
 
 // Purge removes old keys and orders until none is left, and returns how many. It locks no row that a sale needs, unless a key is
 // repeated at the moment of its removal. If a batch fails, the batches before it are committed.

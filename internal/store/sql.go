@@ -11,9 +11,10 @@ import (
 	"net"
 	"time"
 
-	sqlite "github.com/glebarez/go-sqlite"
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
+
+	"lastitem/internal/sqlite"
 )
 
 // SQL keeps the count in product_stock and the orders in orders, on MySQL (or what speaks its protocol) or SQLite.
@@ -229,18 +230,10 @@ const (
 	erCheckread       = 1020 // MariaDB: the row changed since the snapshot
 	erLockWaitTimeout = 1205
 	erLockDeadlock    = 1213
-	sqliteBusy        = 5
-	sqliteLocked      = 6
 )
 
-// Numbers of server errors that say that a primary key is taken.
-const (
-	erDupEntry       = 1062
-	sqlitePrimaryKey = 1555
-)
-
-// sqliteCantOpen is about the file, or its directory.
-const sqliteCantOpen = 14
+// erDupEntry says that a primary key is taken.
+const erDupEntry = 1062
 
 // Conflict says whether the database turned err down in favour of somebody else, and may take the same a moment later.
 func Conflict(err error) bool {
@@ -248,8 +241,7 @@ func Conflict(err error) bool {
 	if errors.As(err, &my) {
 		return my.Number == erCheckread || my.Number == erLockWaitTimeout || my.Number == erLockDeadlock
 	}
-	var lite *sqlite.Error
-	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+	return sqlite.Busy(err)
 }
 
 // SQLAnswered says that err is an answer of the MySQL server, which therefore is reachable and refuses.
@@ -258,17 +250,10 @@ func SQLAnswered(err error) bool {
 	return errors.As(err, &my)
 }
 
-// CannotOpen says whether SQLite could not open its file, or make it; its own words are "out of memory (14)".
-func CannotOpen(err error) bool {
-	var lite *sqlite.Error
-	return errors.As(err, &lite) && lite.Code()&0xff == sqliteCantOpen
-}
-
 // duplicate says that a row has the primary key of another.
 func duplicate(err error) bool {
 	var my *mysql.MySQLError
-	var lite *sqlite.Error
-	return errors.As(err, &my) && my.Number == erDupEntry || errors.As(err, &lite) && lite.Code() == sqlitePrimaryKey
+	return errors.As(err, &my) && my.Number == erDupEntry || sqlite.Duplicate(err)
 }
 
 // statementError maps an error of a statement before COMMIT: the transaction is rolled back, nothing happened.

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/glebarez/go-sqlite"
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
 	"lastitem/internal/lock/lease"
+	"lastitem/internal/sqlite"
 )
 
 //go:embed sql/*.sql
@@ -61,8 +61,8 @@ func (t table) statement(text string) string {
 	return strings.ReplaceAll(strings.Join(kept, " "), "NOW_US", sqlNow[t.dialect])
 }
 
-// bounded is ctx with a limit for one statement. SQLite's is detached: under a context that has ended its driver may skip a
-// statement and report success.
+// bounded is ctx with a limit for one statement. SQLite's is detached: if a context ends while a statement runs, the driver reports that
+// even when the statement took effect.
 func (t table) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if t.dialect == "sqlite" {
 		ctx = context.WithoutCancel(ctx)
@@ -87,20 +87,18 @@ func (t table) exec(ctx context.Context, name string, args ...any) (int64, error
 	}
 }
 
-// The numbers by which MySQL, MariaDB and SQLite tell what a lock must know.
+// The numbers by which MySQL and MariaDB tell what a lock must know.
 const (
 	erDuplicate       = 1062
 	erLockDeadlock    = 1213
 	erLockWaitTimeout = 1205 // and MariaDB's answer to NOWAIT
 	erLockNoWait      = 3572 // MySQL's
-	sqliteConstraint  = 19   // in the lower eight bits, with its kind above them
 )
 
 // sqlDuplicate says that an INSERT failed because the key is there.
 func sqlDuplicate(err error) bool {
 	var m *mysql.MySQLError
-	var s *sqlite.Error
-	return errors.As(err, &m) && m.Number == erDuplicate || errors.As(err, &s) && s.Code()&0xff == sqliteConstraint
+	return errors.As(err, &m) && m.Number == erDuplicate || sqlite.Duplicate(err)
 }
 
 // sqlDeadlock says that the server has ended a statement, and its transaction, to break a circle of waits.

@@ -1,0 +1,37 @@
+package sqlite
+
+import (
+	"errors"
+
+	"modernc.org/sqlite"
+)
+
+// Result codes of SQLite. The lower eight bits are the kind of an error, the bits above them say more: SQLITE_BUSY_SNAPSHOT is 5 + 2<<8.
+const (
+	busy       = 5
+	locked     = 6
+	cannotOpen = 14
+	primaryKey = 19 + 6<<8
+)
+
+// Busy says that another connection has the lock that a statement needs, or has written since its transaction began to read. The same may
+// succeed a moment later.
+func Busy(err error) bool {
+	c := code(err) & 0xff
+	return c == busy || c == locked
+}
+
+// CannotOpen says that the file cannot be opened, or be made. SQLite's own words are "out of memory (14)".
+func CannotOpen(err error) bool { return code(err)&0xff == cannotOpen }
+
+// Duplicate says that a row has the primary key of another.
+func Duplicate(err error) bool { return code(err) == primaryKey }
+
+// code is the extended result code of an error of SQLite, 0 of any other.
+func code(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return e.Code()
+}
