@@ -80,7 +80,7 @@ func TestLockVersionIsExplained(t *testing.T) {
 	t.Parallel()
 	s := sentinels["ErrLockVersion"]
 	a := ask(t, newHandler(t, &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return stock.Receipt{}, s.err }}), "POST", "/deduct_stock/mutex", "")
-	if p := problem(t, a); !strings.Contains(p.Detail, "another version") || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" || a.StatusCode != 503 {
+	if p := problem(t, a); !strings.Contains(p.Detail, "another version") || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" || a.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("%d %s, Retry-After %q: want 503, the version, and when to try again", a.StatusCode, a.body, a.Header.Get("Retry-After"))
 	}
 }
