@@ -16,7 +16,10 @@ import (
 // poller polls one key for the contenders of this process that are in its queue, in case a message is lost.
 type poller struct {
 	contenders fifo[contender] // in the order in which they queued
-	alarm      alarm
+	alarm      alarm           // its next poll, unless the poll is in flight or its group's
+	group      *group          // whose polls it shares, nil = none
+	index      int             // position in the group
+	joinedAt   time.Duration   // when it joined the group
 	key        string
 	queue      string        // Keys.Queue
 	suffix     string        // suffix of the channel that carries its messages
@@ -31,11 +34,11 @@ type poller struct {
 func (e *Engine) longestPoll() time.Duration { return e.grantTimeout * 4 / 5 }
 
 // nextPoll is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. With many keys
-// the time is random, within 20 % of its mean: otherwise polls that began together, or were all late, would stay together.
+// the time is random, by an eighth: otherwise polls that began together, or were all late, would stay together.
 func (e *Engine) nextPoll(ttl time.Duration) time.Duration {
 	d := e.longestPoll()
 	if len(e.pollers) > fewPolls {
-		d -= rand.N(d / 3)
+		d -= rand.N(d / 8)
 	}
 	if ttl > 0 {
 		d = min(d, ttl+rand.N(ttl/8+10*time.Millisecond))
@@ -55,8 +58,22 @@ func (e *Engine) watch(c *contender, ttl time.Duration) {
 		}
 		e.byChannel[p.suffix].push(&p.place)
 	}
+	p.noteSeen()
 	p.contenders.push(&c.place)
-	if at := e.now() + e.nextPoll(ttl); !p.inFlight && (p.alarm.index == 0 || p.alarm.at > at) {
+	at := e.now() + e.nextPoll(ttl)
+	switch {
+	case p.inFlight:
+	case e.mayShare(p):
+		e.join(p, at)
+	default:
+		e.quit(p)
+		e.pollNoLaterThan(p, at)
+	}
+}
+
+// pollNoLaterThan polls a key alone, unless its next poll is early enough, or in flight. The mutex is held.
+func (e *Engine) pollNoLaterThan(p *poller, at time.Duration) {
+	if !p.inFlight && (p.alarm.index == 0 || p.alarm.at > at) {
 		e.schedule(&p.alarm, at)
 	}
 }
@@ -66,8 +83,10 @@ func (e *Engine) unwatch(c *contender) {
 	if p == nil {
 		return
 	}
+	p.noteSeen()
 	p.contenders.remove(&c.place)
 	if p.contenders.size == 0 {
+		e.quit(p)
 		e.unschedule(&p.alarm)
 		delete(e.pollers, c.key)
 		q := e.byChannel[p.suffix]
@@ -89,8 +108,12 @@ func (e *Engine) pollAll(tail string) {
 	now := e.now()
 	spread := time.Duration(q.size)*e.pollGap()/pollBurst + 1
 	for p := range q.all() {
-		if at := now + rand.N(spread); !p.inFlight && (p.alarm.index == 0 || p.alarm.at > at) {
-			e.schedule(&p.alarm, at)
+		switch g := p.group; {
+		case g == nil:
+			e.pollNoLaterThan(p, now+rand.N(spread))
+		case !g.allQueues:
+			g.allQueues = true
+			e.peekNoLaterThan(g, now+rand.N(spread))
 		}
 	}
 }
@@ -104,6 +127,7 @@ func (e *Engine) poll(p *poller) {
 		return
 	}
 	p.inFlight, p.polledAt = true, e.now()
+	e.quit(p)
 	e.unschedule(&p.alarm)
 	// The rest has its turn with the next poll: Lua unpacks only so many values at once.
 	var contenders []*contender
@@ -195,7 +219,12 @@ func (e *Engine) scheduleNext(p *poller, polled []*contender, ttl time.Duration)
 			}
 		}
 	}
-	e.schedule(&p.alarm, e.now()+e.nextPoll(ttl))
+	at := e.now() + e.nextPoll(ttl)
+	if e.mayShare(p) {
+		e.join(p, at)
+	} else {
+		e.schedule(&p.alarm, at)
+	}
 }
 
 // missed reports that a message for c was lost after c was last seen in the queue. The mutex is held.
