@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -97,5 +98,16 @@ func TestMatrixIsAsWritten(t *testing.T) {
 	}
 	if !bytes.Equal(text, committed) {
 		t.Error("matrix.json is not what Matrix.JSON writes")
+	}
+}
+
+// A request that is held until a lock expires, or for as long as one may take to, must not be given up by its client: that would be a lost
+// reply. A living session of Consul once outlasted the client by 5 s under slow.
+func TestClientsOutlastLocks(t *testing.T) {
+	t.Parallel()
+	for _, need := range []string{"", "etcd", "zookeeper", "consul"} {
+		if d := outlive(api.Mode{Needs: []string{need}}, DefaultTTL); d+5*time.Second > rig.Patience {
+			t.Errorf("a lock of %q may outlive its holder by %s, and clients wait %s", need, d, rig.Patience)
+		}
 	}
 }

@@ -126,7 +126,7 @@ func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit
 	if err != nil {
 		return op, "", err
 	}
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req.WithContext(ctx))
 	if err != nil {
 		return op, "", err

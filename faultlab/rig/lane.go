@@ -54,7 +54,7 @@ type LaneOptions struct {
 	Number  int
 	Service Service
 	TTL     time.Duration // of the locks that have one
-	// Patience is how long clients wait for an answer, both the service's clients and those of its servers; 0 = 40 s.
+	// Patience is how long clients wait for an answer, both the service's clients and those of its servers; 0 = [Patience].
 	Patience  time.Duration
 	Equipment Equipment
 }
@@ -65,9 +65,9 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 		back:     map[*localstack.Clock]time.Duration{},
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		nginx:    o.Equipment.Nginx,
-		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, patience), number: o.Number, servers: s, links: slices.Clone(s.links),
+		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, Patience), number: o.Number, servers: s, links: slices.Clone(s.links),
 		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, patience)},
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, Patience)},
 	}
 	if err := l.startRedis(ctx, o.Equipment); err != nil {
 		return nil, err

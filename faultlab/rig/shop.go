@@ -15,8 +15,9 @@ import (
 	"lastitem/internal/audit"
 )
 
-// patience is how long the replicas' clients wait for an answer. A schedule holds answers for less.
-const patience = 40 * time.Second
+// Patience is how long clients wait for an answer, of the service and of its servers. A schedule holds answers for less: a client that gives
+// up makes a lost reply of them.
+const Patience = 55 * time.Second
 
 // Shop is lastitem's own service, run from binary. What a replica does by itself is switched off (health, purges), so that the wire
 // carries requests only, and its clients wait longer than any schedule holds an answer.
@@ -53,7 +54,7 @@ func shopEnv(l Launch, addr string) []string {
 }
 
 // probe is the client for everything that is no part of a schedule.
-var probe = &http.Client{Timeout: patience}
+var probe = &http.Client{Timeout: Patience}
 
 func shopReady(ctx context.Context, addr string) error {
 	_, err := get(ctx, "http://"+addr+"/readyz")

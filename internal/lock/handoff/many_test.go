@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 )
 
 // widest is a client hook that remembers the script with the most arguments, and how many scripts there were.
@@ -135,7 +136,7 @@ func TestEnginePollsOfManyOwnKeysAreShared(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range keys {
 			key := fmt.Sprintf("many{%d}", i)
-			held := holds(t, l, key)
+			held := locktest.Obtain(t, l, key)
 			_, failed := waits(ctx, l, key)
 			t.Cleanup(func() { <-failed; _ = held.Release(context.Background()) })
 		}
@@ -220,7 +221,7 @@ func TestEnginePollsOfManyKeysFindLostMessages(t *testing.T) {
 		m, links := network(t, 2)
 		l, other := links[0].process(t, handoff.Options{}).Handoff(), links[1].process(t, handoff.Options{}).Handoff()
 		waitForMany(t, m, l, keys)
-		held := holds(t, other, "k")
+		held := locktest.Obtain(t, other, "k")
 		got, _ := waits(t.Context(), l, "k")
 		time.Sleep(10 * time.Second)
 		links[0].dropMessages()
