@@ -114,31 +114,38 @@ func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
 }
 
 func openSQL(dsn string, l link) (*gorm.DB, error) {
+	for try := 1; ; try++ {
+		db, err := tryOpenSQL(dsn, l)
+		switch {
+		case err == nil:
+			return db, nil
+		case sqlite.Busy(err) && try < openTries:
+			time.Sleep(50 * time.Millisecond)
+		case sqlite.CannotOpen(err):
+			return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(Redact(dsn))
+		default:
+			return nil, err
+		}
+	}
+}
+
+// tryOpenSQL makes a pool of its own, since gorm closes the pool of an attempt that fails.
+func tryOpenSQL(dsn string, l link) (*gorm.DB, error) {
 	dialector, pool, err := dialect(dsn, l)
 	if err != nil {
 		return nil, err
 	}
 	limit(pool, l.conns)
-	var db *gorm.DB
-	for try := 1; ; try++ {
-		db, err = gorm.Open(dialector, &gorm.Config{
-			SkipDefaultTransaction: true, // single statements are not wrapped; whoever wants a transaction says so
-			DisableAutomaticPing:   true,
-			Logger:                 logger.Discard, // errors are returned
-		})
-		if !sqlite.Busy(err) || try == openTries {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
+	db, err := gorm.Open(dialector, &gorm.Config{
+		SkipDefaultTransaction: true, // single statements are not wrapped; whoever wants a transaction says so
+		DisableAutomaticPing:   true,
+		Logger:                 logger.Discard, // errors are returned
+	})
+	if err != nil {
+		_ = pool.Close() // nothing was sent yet
+		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
 	}
-	if err == nil {
-		return db, nil
-	}
-	_ = pool.Close() // nothing was sent yet
-	if sqlite.CannotOpen(err) {
-		return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(Redact(dsn))
-	}
-	return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
+	return db, nil
 }
 
 func limit(pool *sql.DB, conns int) {
