@@ -73,7 +73,7 @@ func setHelp(root *cobra.Command, lang string) {
 // tableRow matches a line of a text that has a name and a text beside it.
 var tableRow = regexp.MustCompile(`^( +\S+ {2,})(.*)$`)
 
-// paragraphs breaks the lines of a text anew. A line that begins with a blank stays as it is, unless it is too long.
+// paragraphs breaks the lines of a text again. A line that begins with a blank stays as it is, unless it is too long.
 func (h helper) paragraphs(text string) string {
 	var lines []string
 	paragraph := ""

@@ -24,7 +24,7 @@ type labLine struct {
 	mu    sync.Mutex
 	begun time.Time // when the first schedule was through
 	last  time.Time // when the line was written
-	shown string    // what is on the terminal's last line
+	shown string    // the text of the terminal's last line
 	rates []float64 // schedules per second of late
 	since time.Time // the end of the last of them
 	until int       // the schedules until then
