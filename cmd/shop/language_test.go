@@ -276,8 +276,8 @@ func TestTextsInBothLanguages(t *testing.T) {
 
 // onlyEnglish are the errors of this package that no user reads as they are, with the reason.
 var onlyEnglish = map[string]string{
-	"not a name":     "parsing a setting: what is wanted is told instead",
-	"unknown format": "parsing a setting: what is wanted is told instead",
+	"not a name":     "parsing a setting: the error names the wanted form instead",
+	"unknown format": "parsing a setting: the error names the wanted form instead",
 	"page of %s: %w": "for whoever writes a mode",
 	"serve: %w":      "beside the log of a replica",
 }

@@ -13,7 +13,7 @@ import (
 type source struct {
 	URL       string `json:"url"`
 	Confirmed bool   `json:"confirmed"` // somebody looked it up, and it says what the documents cite it for
-	How       string `json:"how"`       // what was seen; for one that is not confirmed it begins with "unverified"
+	How       string `json:"how"`       // how it was confirmed; begins with "unverified" if it was not
 }
 
 var (

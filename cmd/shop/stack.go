@@ -168,7 +168,7 @@ func aliveContext(ctx context.Context, stack *localstack.Stack) (context.Context
 const modesPatience = 15 * time.Second
 
 // awaitModes waits until every replica can serve the modes whose backends the stack has: a replica is ready without the ones that
-// only some modes need, and meets them a moment later. What is not available by then is listed as such.
+// only some modes need, and meets them a moment later. A mode that is not available by then is listed as such.
 func awaitModes(ctx context.Context, stack *localstack.Stack) {
 	has := map[string]bool{"redis": true, "sql": true, "mysql": !strings.HasPrefix(stack.SQL.URL, "sqlite:")}
 	for _, x := range stack.Extras() {
