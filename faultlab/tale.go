@@ -1,10 +1,13 @@
 package faultlab
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -53,20 +56,80 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-//go:embed stories.json
-var recorded []byte
+//go:embed stories/*.json
+var recorded embed.FS
 
 // Tales has the stories of the committed witnesses.
 func Tales() ([]Tale, error) {
+	dir, err := fs.Sub(recorded, "stories")
+	if err != nil {
+		return nil, err
+	}
+	return ReadTales(dir)
+}
+
+// ReadTales reads a directory of stories: a file MODE.json for each mode, with a list of tales.
+func ReadTales(dir fs.FS) ([]Tale, error) {
+	names, err := fs.Glob(dir, "*.json")
+	if err != nil {
+		return nil, err
+	}
 	var all []Tale
-	if err := json.Unmarshal(recorded, &all); err != nil {
-		return nil, fmt.Errorf("faultlab: stories.json: %w", err)
+	for _, name := range names {
+		text, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		var tales []Tale
+		if err := json.Unmarshal(text, &tales); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, tales...)
 	}
 	return all, nil
 }
 
-// TalesJSON returns tales in the format of the committed file, one in each line.
-func TalesJSON(all []Tale) ([]byte, error) {
+// WriteTales writes what ReadTales reads, in the order given, and removes the files of modes without a tale.
+func WriteTales(dir string, all []Tale) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a directory of the repository
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return err
+	}
+	ofMode := map[string][]Tale{}
+	for _, t := range all {
+		ofMode[t.mode()] = append(ofMode[t.mode()], t)
+	}
+	for _, path := range old {
+		if _, there := ofMode[strings.TrimSuffix(filepath.Base(path), ".json")]; !there {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	for mode, tales := range ofMode {
+		text, err := talesJSON(tales)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, mode+".json"), text, 0o644); err != nil { //nolint:gosec // a file of the repository
+			return err
+		}
+	}
+	return nil
+}
+
+// mode is the mode of the tale's schedule, whose name begins with it.
+func (t Tale) mode() string {
+	name, _, _ := strings.Cut(t.Schedule, ",")
+	name, _, _ = strings.Cut(name, " ")
+	return name
+}
+
+// talesJSON returns tales as a JSON array, one in each line.
+func talesJSON(all []Tale) ([]byte, error) {
 	lines := make([]string, len(all))
 	for i, t := range all {
 		text, err := json.Marshal(t)

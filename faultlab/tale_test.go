@@ -2,6 +2,9 @@ package faultlab
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +38,7 @@ func TestTalesOfWitnesses(t *testing.T) {
 		delete(byName, name)
 		switch {
 		case !there:
-			t.Errorf("%s has no story: 'shop lab --tell faultlab/stories.json' records it", name)
+			t.Errorf("%s has no story: 'shop lab --tell faultlab/stories' records it", name)
 		case !w.Shows(x.Outcome):
 			t.Errorf("the story of %s shows %s, want %s", name, x.Outcome, w.Letters)
 		case w.Schedule.A != nil && !has(x, rig.Held) && !has(x, rig.Broken):
@@ -48,7 +51,7 @@ func TestTalesOfWitnesses(t *testing.T) {
 		}
 	}
 	for name := range byName {
-		t.Errorf("%s is no witness any more: 'shop lab --tell faultlab/stories.json' takes its story out", name)
+		t.Errorf("%s is no witness any more: 'shop lab --tell faultlab/stories' takes its story out", name)
 	}
 }
 
@@ -70,7 +73,7 @@ func TestTaleFolds(t *testing.T) {
 		{At: 4 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 5 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "declined lock_busy"},
 		{At: 6 * time.Millisecond, Actor: "B", Text: "redis: SET x"},
 	}}}
-	text, err := TalesJSON([]Tale{p.tale()})
+	text, err := talesJSON([]Tale{p.tale()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,7 @@ func TestTaleFolds(t *testing.T) {
 ]
 `
 	if string(text) != want {
-		t.Errorf("TalesJSON = %s, want %s", text, want)
+		t.Errorf("talesJSON = %s, want %s", text, want)
 	}
 	var back []Tale
 	if err := json.Unmarshal(text, &back); err != nil || back[0].Steps[0] != (Step{1200 * time.Microsecond, "A", rig.Held, "before redis: GET"}) {
@@ -106,5 +109,27 @@ func TestRetell(t *testing.T) {
 	}
 	if len(names) != 2 || names[one.String()] != "OL" || names[two.String()] != "known" {
 		t.Errorf("Retell = %v, want the new story of one and the known one of two", names)
+	}
+}
+
+// Stories survive a directory with a file for each mode; the file of a mode without stories is removed.
+func TestTalesOfDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	want := []Tale{{Schedule: "a (redis), slow, A", Outcome: "O"}, {Schedule: "a (sql), slow, A"}, {Schedule: "b, slow, A", Steps: []Step{{Actor: "A", Text: "GET"}}}}
+	for _, all := range [][]Tale{append([]Tale{{Schedule: "gone, slow, A"}}, want...), want} {
+		if err := WriteTales(dir, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := ReadTales(os.DirFS(dir))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("ReadTales = %+v, %v; want %+v", got, err, want)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTales(os.DirFS(dir)); err == nil || !strings.Contains(err.Error(), "c.json") {
+		t.Errorf("ReadTales of a broken file: %v, want its name", err)
 	}
 }

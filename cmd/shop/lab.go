@@ -104,7 +104,7 @@ func (f *labFlags) add(cmd *cobra.Command) {
 		f.output.addOldFile(cmd, "save")
 		addLang(set, &f.lang)
 		set.StringVar(&f.update, "update", "", both("merge the findings into this matrix.json; with --all", "把结果合并进这个 matrix.json；须与 --all 同用").In(f.lang))
-		set.StringVar(&f.tell, "tell", "", both("record the stories of committed witnesses in this stories.json, where it has none; nothing else is played", "为这个 stories.json 里还没有故事的见证补录故事；其他都不跑").In(f.lang))
+		set.StringVar(&f.tell, "tell", "", both("record the stories of committed witnesses that this directory (faultlab/stories) lacks; nothing else is played", "为这个目录（faultlab/stories）里还没有故事的见证补录故事；其他都不跑").In(f.lang))
 		set.StringVar(&f.docs, "docs", "", both("write matrix.md in both languages into this directory, from the committed matrix; nothing is played", "按仓库里的矩阵，把两种语言的 matrix.md 写到这个目录；什么都不跑").In(f.lang))
 	})
 	section(set, both("Your own service", "你自己的服务").In(f.lang), func() { f.serve.register(set, f.lang) })

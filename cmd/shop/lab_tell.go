@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 
@@ -16,18 +14,14 @@ import (
 	"lastitem/internal/api"
 )
 
-// tellWitnesses plays the committed witnesses that a file has no story of, and enters their stories.
+// tellWitnesses plays the committed witnesses that a directory has no story of, and writes their stories to it.
 func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	matrix, err := faultlab.Committed()
 	if err != nil {
 		return err
 	}
-	var known []faultlab.Tale
-	text, err := os.ReadFile(f.tell)
-	if err == nil {
-		err = json.Unmarshal(text, &known)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	known, err := faultlab.ReadTales(os.DirFS(f.tell))
+	if err != nil {
 		return fmt.Errorf("%s: %w", f.tell, err)
 	}
 	told := map[string]bool{}
@@ -48,11 +42,7 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		played = res.Played
 	}
 	all, failed := matrix.Retell(known, played)
-	text, err = faultlab.TalesJSON(all)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(f.tell, text, 0o644); err != nil { //nolint:gosec // a file of the repository
+	if err := faultlab.WriteTales(f.tell, all); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), both("%d of %d witnesses have a story\n", "%d 个见证有故事（共 %d 个）\n").In(f.lang), len(all), len(matrix.Witnesses()))
