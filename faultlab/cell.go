@@ -42,7 +42,10 @@ const letters = "OLDXA!"
 // sum adds up the schedules of a cell.
 func sum(c Cell, played []Played) Cell {
 	struck := slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Outcome == Idle })
-	if len(struck) == 0 && len(played) > 0 {
+	switch {
+	case len(played) == 0 && len(c.Wrong) == 0:
+		c.Wrong = append(c.Wrong, string(Vacuous)+": no schedule was played")
+	case len(played) > 0 && len(struck) == 0:
 		c.Wrong = append(c.Wrong, string(Vacuous)+": the hazard found nothing to strike at, at any position")
 	}
 	played = struck

@@ -40,6 +40,7 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 		"broken, no letter":          {"O", []Played{played("GET", "O"), {Schedule: at("SET"), Outcome: Unexplained, Why: "twins"}}, "O!", []string{"m (redis), pause, A before redis: SET: twins"}},
 		"nothing to strike at, once": {".", []Played{played("SET", Idle), played("GET", ".")}, ".", nil},
 		"nothing to strike at":       {".", []Played{played("SET", Idle)}, "", []string{"VACUOUS: the hazard found nothing to strike at"}},
+		"nothing was played":         {".", nil, "", []string{"VACUOUS: no schedule was played"}},
 		"more than it claimed":       {"L", []Played{played("GET", "LX")}, "LX", []string{"found X"}},
 	} {
 		got := sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: c.claim}, c.played)

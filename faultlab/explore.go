@@ -55,7 +55,7 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	guesses := make([]int, len(cells))
 	for i, c := range cells {
 		f, _ := fault.Named(c.Fault)
-		g := l.group(f)
+		g := l.group(f, l.mode(c.Mode))
 		g.cells, guesses[i] = append(g.cells, c), l.guess(c)
 	}
 	l.tally.selected(guesses)
@@ -70,7 +70,10 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 			worsts = append(worsts, worst(played))
 		}
 	}
-	err := sideBySide(ctx, l.groups, groupsAtOnce, func(ctx context.Context, g *group) error { return l.exploreGroup(ctx, g, done) })
+	waiting, others := patientFirst(l.groups)
+	err := sideBySide(ctx, append(waiting, others...), groupsAtOnce+len(waiting), func(ctx context.Context, g *group) error {
+		return l.exploreGroup(ctx, g, done)
+	})
 	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
 	res.Worst = ofAll(worsts, cells)
 	return res, err
@@ -82,7 +85,20 @@ func oneSubject(cells []Cell) bool {
 }
 
 // groupsAtOnce is how many groups are explored in parallel: while the lanes of one wait for leases to expire, the lanes of others work.
+// Patient groups, which hardly need the processors, run beside them from the beginning.
 const groupsAtOnce = 3
+
+// patientFirst separates the patient groups from the others.
+func patientFirst(all []*group) (patient, others []*group) {
+	for _, g := range all {
+		if g.patient {
+			patient = append(patient, g)
+		} else {
+			others = append(others, g)
+		}
+	}
+	return patient, others
+}
 
 // exploreGroup plays the cells of a group and then closes its lanes. done is called with each cell and its schedules.
 func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Played)) error {

@@ -3,9 +3,11 @@ package faultlab
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 )
@@ -70,5 +72,28 @@ func TestStalled(t *testing.T) {
 		if got := l.stalled(lane, p, test.machine, test.witness); got != test.want {
 			t.Errorf("%s: stalled() = %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+// The cells of a mode whose sessions last have lanes of their own, where locks must expire; they begin first, and the other groups run beside
+// them.
+func TestPatientLanes(t *testing.T) {
+	t.Parallel()
+	expiring, plain := &group{equipment: rig.Equipment{Expiry: true}}, &group{}
+	patient := &group{equipment: expiring.equipment, patient: true}
+	l := &lab{groups: []*group{plain, expiring, patient}}
+	consul, lock := api.Mode{Needs: []string{"redis", "consul"}}, api.Mode{Needs: []string{"redis"}}
+	for _, c := range []struct {
+		fault api.Hazard
+		mode  api.Mode
+		want  *group
+	}{{api.Pause, consul, patient}, {api.Pause, lock, expiring}, {api.Threads, consul, plain}, {api.Threads, lock, plain}} {
+		f, _ := fault.Named(c.fault)
+		if got := l.group(f, c.mode); got != c.want {
+			t.Errorf("%s of a mode that needs %v: group %+v, want %+v", c.fault, c.mode.Needs, got, c.want)
+		}
+	}
+	if first, rest := patientFirst(l.groups); !slices.Equal(first, []*group{patient}) || !slices.Equal(rest, []*group{plain, expiring}) {
+		t.Errorf("patient %v, others %v", first, rest)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/localstack"
 )
 
 // lab has the servers and the lanes of an exploration.
@@ -33,7 +34,8 @@ type lab struct {
 // group holds the lanes with the same equipment, and the cells that are played on them.
 type group struct {
 	equipment rig.Equipment
-	first     int // number of its first lane
+	patient   bool // for the modes whose locks outlive their holders for very long
+	first     int  // number of its first lane
 	size      int
 	lanes     []*rig.Lane
 	free      chan *rig.Lane
@@ -41,10 +43,11 @@ type group struct {
 }
 
 // fewLanes is the number of lanes of a group whose schedules do not wait: so few lanes keep the processors busy. pairs is the number if
-// schedules wait for the lane's own servers to start.
+// schedules wait for the lane's own servers to start, patientLanes if they wait tens of seconds for a session to end.
 const (
-	fewLanes = 2
-	pairs    = 4
+	fewLanes     = 2
+	pairs        = 4
+	patientLanes = 6
 )
 
 // lanesFor returns the number of lanes with an equipment.
@@ -63,12 +66,20 @@ func lanesFor(e rig.Equipment, o Options) int {
 func open(ctx context.Context, o Options) (*lab, error) {
 	l := &lab{o: o, paths: paths{known: map[pathKey]*tracing{}}, tally: tallying{tell: o.Tally}}
 	lanes := 0
+	add := func(g *group) {
+		g.first = lanes
+		l.groups = append(l.groups, g)
+		lanes += g.size
+	}
 	for _, f := range fault.All() {
-		if selectedFault(o, f) && l.group(f) == nil {
+		if selectedFault(o, f) && l.group(f, api.Mode{}) == nil {
 			e := l.equipment(f)
-			g := &group{equipment: e, first: lanes, size: lanesFor(e, o)}
-			l.groups = append(l.groups, g)
-			lanes += g.size
+			add(&group{equipment: e, size: lanesFor(e, o)})
+		}
+	}
+	for _, g := range slices.Clone(l.groups) {
+		if g.equipment.Expiry && o.Serve == nil && slices.Contains(o.Extras, localstack.Consul) {
+			add(&group{equipment: g.equipment, patient: true, size: min(patientLanes, o.Lanes)})
 		}
 	}
 	var err error
@@ -115,10 +126,11 @@ func (l *lab) leaveOutClocks(ctx context.Context) {
 	})
 }
 
-// group returns the group on whose lanes a fault is played; nil = none yet.
-func (l *lab) group(f fault.Fault) *group {
+// group returns the group on whose lanes a fault of a mode is played; nil = none yet.
+func (l *lab) group(f fault.Fault, m api.Mode) *group {
+	e := l.equipment(f)
 	for _, g := range l.groups {
-		if g.equipment == l.equipment(f) {
+		if g.equipment == e && g.patient == (slow(m) && e.Expiry) {
 			return g
 		}
 	}

@@ -79,8 +79,6 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 	switch {
 	case err != nil:
 		return nil, err
-	case l.unasked(m):
-		// none
 	case l.o.All:
 		chosen = all
 	default:
@@ -113,14 +111,9 @@ func sampled(all []Schedule) []Schedule {
 	return chosen
 }
 
-// slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and the lock-delay). Such
-// schedules are played only on request.
+// slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and the lock-delay). Random
+// schedules of such a mode are drawn only on request.
 func slow(m api.Mode) bool { return slices.Contains(m.Needs, localstack.Consul) }
-
-// unasked says that a mode's schedules are slow, and that nobody asked for them.
-func (l *lab) unasked(m api.Mode) bool {
-	return slow(m) && !l.o.All && !slices.Contains(l.o.Modes, m.Name)
-}
 
 // isService says that a backend is neither Redis nor SQL.
 func isService(backend string) bool {

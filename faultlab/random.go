@@ -74,7 +74,7 @@ func (l *lab) wander(ctx context.Context, r Randomly, d *Drawn) error {
 		if c.Claim != api.Exact || slow(l.mode(c.Mode)) && !slices.Contains(l.o.Modes, c.Mode) {
 			continue
 		}
-		g := l.group(f)
+		g := l.group(f, l.mode(c.Mode))
 		g.cells = append(g.cells, c)
 		d.Cells++
 	}

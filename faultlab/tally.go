@@ -85,8 +85,6 @@ func (l *lab) guess(c Cell) int {
 	m := l.mode(c.Mode)
 	known, there := l.matrix.Cell(c.Mode, c.Store, c.Fault)
 	switch {
-	case l.unasked(m):
-		return 0
 	case !there || l.o.Pairs && (l.o.All || len(known.Witnesses) == 0):
 		return -1
 	case !l.o.All && len(known.Witnesses) > 0:
