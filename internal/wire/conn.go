@@ -86,7 +86,9 @@ func (c *conn) read(from *net.TCPConn, l *lane, next func([]byte) (message, erro
 }
 
 func (c *conn) unreadable(err error) {
-	c.proxy.fail(err)
+	if !errors.Is(err, errReplica) {
+		c.proxy.fail(err)
+	}
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
 	c.close()

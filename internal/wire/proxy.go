@@ -84,7 +84,8 @@ func (p *Proxy) Close() {
 	p.running.Wait()
 }
 
-// Err is why the proxy ended a connection that it could not read: TLS, compression, another protocol. nil = there was none.
+// Err is why the proxy ended a connection that it could not read: TLS, compression, another protocol. nil = there was none since
+// [Proxy.Forget].
 func (p *Proxy) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,10 +117,11 @@ func (p *Proxy) Since(id int64) []Call {
 	return found
 }
 
-// Forget drops the calls up to an ID from what [Proxy.Since] returns.
+// Forget drops the calls up to an ID from what [Proxy.Since] returns, and the error that [Proxy.Err] returns.
 func (p *Proxy) Forget(id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.err = nil
 	p.calls = slices.DeleteFunc(p.calls, func(k *call) bool { return k.ID <= id })
 }
 

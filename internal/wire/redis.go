@@ -1,13 +1,15 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 )
 
 // Redis reads RESP 2 and 3. MULTI to EXEC is one call, which is where EXEC is: what comes before it has no effect. The connection of a
-// subscriber has polls and pushes. A replica's link, and clients that switch replies off, are refused.
+// subscriber has polls and pushes. Clients that switch replies off are refused. A replica's link is closed and is no error of the proxy: a
+// replica of something else, whose master is gone, may go on dialling its master's address after the proxy has got that port.
 var Redis = Codec{name: "redis", plain: true, begin: func() func() session {
 	return func() session { return &redisSession{channels: map[string]map[string]bool{}} }
 }}
@@ -19,6 +21,9 @@ type redisSession struct {
 	channels map[string]map[string]bool // that are subscribed to, by the kind of subscription: "", "p", "s"
 	resp3    bool
 }
+
+// errReplica ends the connection of a Redis replica.
+var errReplica = errors.New("a replica's link is no client's")
 
 // redisCall is a command without an answer. A subscription has as many confirmations as channels; -1 = as many as there are.
 type redisCall struct {
@@ -34,6 +39,10 @@ func (s *redisSession) command(p []byte) (message, error) {
 		return m, err
 	}
 	verb := strings.ToUpper(words[0])
+	switch verb {
+	case "PSYNC", "SYNC", "REPLCONF":
+		return m, errReplica
+	}
 	if why := redisRefused(verb, words); why != "" {
 		return m, fmt.Errorf("%s %s", RedisText(words[:1]), why)
 	}
@@ -95,8 +104,6 @@ func (s *redisSession) named(verb string, words []string) {
 // redisRefused says why a command cannot be followed.
 func redisRefused(verb string, words []string) string {
 	switch verb {
-	case "PSYNC", "SYNC", "REPLCONF":
-		return "is of a replica's link, which is no client's: put a proxy without a codec before it"
 	case "MONITOR":
 		return "makes a connection of another kind: connect to the server itself"
 	case "CLIENT":

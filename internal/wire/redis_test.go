@@ -235,7 +235,6 @@ func TestRedisRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ send, want string }{
 		"TLS":           {"\x16\x03\x01\x00\xf4", "TLS"},
-		"a replica":     {"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n", "PSYNC is of a replica's link"},
 		"monitor":       {"MONITOR\r\n", "connect to the server itself"},
 		"reply off":     {"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n", "without an answer"},
 		"something":     {"\x00\x01\x02\n", "not Redis's protocol"},
@@ -261,6 +260,33 @@ func TestRedisRefuses(t *testing.T) {
 			if err := p.Err(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "wire: server: ") {
 				t.Errorf("Err() = %v, want %q", err, c.want)
 			}
+			if p.Forget(0); p.Err() != nil {
+				t.Errorf("after Forget: Err() = %v", p.Err())
+			}
 		})
+	}
+}
+
+// A replica that looks for its master at the proxy's address is turned away, and is no error: it is no client, and holds nothing.
+func TestRedisTurnsReplicasAway(t *testing.T) {
+	t.Parallel()
+	addr := testenv.Miniredis(t).Client.Options().Addr
+	p := newProxy(t, addr, wire.Redis)
+	for _, send := range []string{"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n", "REPLCONF listening-port 6379\r\n", "SYNC\r\n"} {
+		conn, err := net.Dial("tcp", p.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte(send)); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(enough))
+		if b, err := io.ReadAll(conn); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q: the connection reads %q, %v; want its end", send, b, err)
+		}
+		if err := p.Err(); err != nil {
+			t.Errorf("%q: Err() = %v", send, err)
+		}
 	}
 }
