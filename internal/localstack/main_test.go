@@ -137,8 +137,8 @@ func (tr traces) left() []string {
 		}
 	}
 	for _, addr := range tr.Addrs {
-		if listenable(addr) != nil {
-			left = append(left, "port "+addr)
+		if listenable(addr) != nil && !strangersPort(addr, tr.PIDs["keeper"]) {
+			left = append(left, "port "+addr+heldBy(addr))
 		}
 	}
 	if _, err := os.Stat(tr.Dir); err == nil {
