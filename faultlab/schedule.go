@@ -182,12 +182,17 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	if err != nil {
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
 	}
-	played.Took, played.silence = time.Since(began), scene.Silence()
+	played.Took, played.silence = time.Since(began), scene.Silence(renews(m, s))
 	if s.B == nil && s.Expiry != Forced {
 		played.Blocked = blockedFor(scene.Events())
 	}
 	played.Story = tell(scene, played)
 	return played, nil
+}
+
+// renews says whether A must renew its lock while a schedule holds it: it has the lock, and the mode claims to survive slow work.
+func renews(m api.Mode, s Schedule) bool {
+	return s.A != nil && s.A.Server == rig.Database && m.Claims[s.Store][api.Slow] == api.Exact
 }
 
 // hasSession says whether the mode needs a service other than Redis and SQL.

@@ -10,21 +10,27 @@ func TestSilence(t *testing.T) {
 	const ms = time.Millisecond
 	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
 	paused := []Event{held[0], {At: 110 * ms, Actor: "A", What: Paused}, {At: 890 * ms, Actor: "A", What: Resumed}, held[1]}
+	rival := []Event{{At: 100 * ms, Actor: "B", What: Held}, {At: 900 * ms, Actor: "B", What: Passed}}
 	for name, test := range map[string]struct {
 		events []Event
 		sent   map[string][]time.Duration
 		want   time.Duration
+		renews bool
 	}{
-		"nobody is held":           {nil, map[string][]time.Duration{"A": {0, 5000 * ms}}, 0},
-		"it renews":                {held, map[string][]time.Duration{"A": {50 * ms, 300 * ms, 500 * ms, 700 * ms, 950 * ms}}, 200 * ms},
-		"over two connections":     {held, map[string][]time.Duration{"A": {700 * ms, 300 * ms, 500 * ms}}, 200 * ms},
-		"the middle renewal fails": {held, map[string][]time.Duration{"A": {300 * ms, 850 * ms}}, 550 * ms},
-		"it never renews":          {held, nil, 0},
-		"only another one sends":   {held, map[string][]time.Duration{"B": {300 * ms, 500 * ms, 700 * ms}}, 0},
-		"stopped on purpose":       {paused, nil, 0},
-		"held to the end":          {held[:1], map[string][]time.Duration{"A": {5000 * ms}}, 0},
+		"nobody is held":           {nil, map[string][]time.Duration{"A": {0, 5000 * ms}}, 0, false},
+		"it renews":                {held, map[string][]time.Duration{"A": {50 * ms, 300 * ms, 500 * ms, 700 * ms, 950 * ms}}, 200 * ms, false},
+		"over two connections":     {held, map[string][]time.Duration{"A": {700 * ms, 300 * ms, 500 * ms}}, 200 * ms, false},
+		"the middle renewal fails": {held, map[string][]time.Duration{"A": {300 * ms, 850 * ms}}, 550 * ms, false},
+		"it never renews":          {held, nil, 0, false},
+		"only another one sends":   {held, map[string][]time.Duration{"B": {300 * ms, 500 * ms, 700 * ms}}, 0, false},
+		"stopped on purpose":       {paused, nil, 0, false},
+		"held to the end":          {held[:1], map[string][]time.Duration{"A": {5000 * ms}}, 0, false},
+		"it should have renewed":   {held, nil, 800 * ms, true},
+		"a rival is held too long": {rival, nil, 800 * ms, false},
+		"a rival renews":           {rival, map[string][]time.Duration{"B": {300 * ms, 500 * ms, 700 * ms}}, 200 * ms, false},
+		"a stopped one cannot":     {paused, nil, 0, true},
 	} {
-		if got := silence(test.events, test.sent); got != test.want {
+		if got := silence(test.events, test.sent, test.renews); got != test.want {
 			t.Errorf("%s: silence() = %v, want %v", name, got, test.want)
 		}
 	}
