@@ -54,8 +54,8 @@ table of the README.`,
 				case form == formMarkdown:
 					return printModesMarkdown(w, lang)
 				}
-				_, columns := terminal(w)
-				return printModes(w, lang, columns)
+				_, wide := columns.Terminal(w)
+				return printModes(w, lang, wide)
 			})
 		}),
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/columns"
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
 )
@@ -109,7 +110,7 @@ func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest, f
 		if err := f.tell(cmd.OutOrStdout(), address); err != nil {
 			return err
 		}
-		if is, _ := terminal(cmd.OutOrStdout()); is && !f.noOpen {
+		if is, _ := columns.Terminal(cmd.OutOrStdout()); is && !f.noOpen {
 			openBrowser(ctx, address)
 		}
 		return serveConsole(ctx, l, c)

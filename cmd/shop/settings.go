@@ -190,7 +190,7 @@ func newSettings(lang string) *cobra.Command {
 					_, err := io.WriteString(w, settingsTable(lang))
 					return err
 				}
-				_, wide := terminal(w)
+				_, wide := columns.Terminal(w)
 				return writeSettings(w, lang, wide)
 			})
 		}),
