@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"lastitem/internal/api"
@@ -56,6 +57,23 @@ func (m Matrix) Merge(explored []Cell, order []Cell) Matrix {
 func (m Matrix) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(m, "", " ")
 	return append(text, '\n'), err
+}
+
+// UpdateMatrix merges the explored cells into the matrix of a file.
+func UpdateMatrix(file string, res *Result) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var known Matrix
+	if err := json.Unmarshal(text, &known); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	merged, err := known.Merge(res.Cells, res.Order).JSON()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, merged, 0o644) //nolint:gosec // a file of the repository
 }
 
 // witnesses lists the schedules that show a cell's letters, in their order.

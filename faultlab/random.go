@@ -2,8 +2,12 @@ package faultlab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,6 +41,25 @@ type Drawn struct {
 	Servers   map[string]string    `json:"servers"`
 	TTL       time.Duration        `json:"ttl_ns"`
 	Took      time.Duration        `json:"took_ns"`
+}
+
+// Keep writes each broken schedule to a file of a directory, random-SEED-N.json, from which it can be played again, and returns the files.
+func (d *Drawn) Keep(dir string) (files []string, err error) {
+	for i := range d.Broken {
+		told, err := json.MarshalIndent(Result{Worst: &d.Broken[i], Servers: d.Servers, TTL: d.TTL}, "", "  ")
+		if err != nil {
+			return files, err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as for the other results
+			return files, err
+		}
+		name := filepath.Join(dir, fmt.Sprintf("random-%d-%d.json", d.Seed, i+1))
+		if err := os.WriteFile(name, told, 0o644); err != nil { //nolint:gosec // likewise
+			return files, err
+		}
+		files = append(files, name)
+	}
+	return files, nil
 }
 
 // Random plays random schedules of the cells that must be exact. It draws a mode, a store, a hazard, a variant and a position of the

@@ -3,6 +3,8 @@ package faultlab
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"lastitem/faultlab/fault"
@@ -129,6 +131,16 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 		fmt.Fprintf(&b, "* %s: `%s`\n", text, n.test)
 	}
 	return b.String()
+}
+
+// WritePages writes the page in both languages, matrix.md and matrix.zh.md, into a directory. modes is as for [Matrix.Markdown].
+func (m Matrix) WritePages(dir string, modes []api.Mode) error {
+	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(m.Markdown(lang, modes)), 0o644); err != nil { //nolint:gosec // a page of the repository
+			return err
+		}
+	}
+	return nil
 }
 
 // writeWitnesses lists the schedules that break something.

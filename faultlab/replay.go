@@ -2,11 +2,28 @@ package faultlab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"lastitem/internal/api"
 )
+
+// ReadStory reads what 'shop lab -o json' writes for one mode and one fault: a result that has a worst schedule, of which nothing is checked.
+func ReadStory(text []byte) (told Result, err error) {
+	if err := json.Unmarshal(text, &told); err != nil {
+		return told, api.Text{
+			En: "is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w", Zh: "不是 'shop lab --mode M --fault F -o json' 写出的 JSON：%w",
+		}.Errorf(err)
+	}
+	if told.Worst == nil {
+		return told, api.Text{
+			En: "has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected",
+			Zh: "\"worst\" 里没有调度：只选一个模式和一种故障时，'shop lab -o json' 才会写",
+		}.Errorf()
+	}
+	return told, nil
+}
 
 // Replay plays one schedule several times, and returns the outcome of each run. It ignores the options that select cells, such as
 // Options.Modes, and starts the lanes that the schedule needs.

@@ -13,7 +13,7 @@ import (
 var modules = map[string][]string{
 	"cmd/shop": {
 		"github.com/caarlos0/env/v11", "github.com/prometheus/client_golang", "github.com/redis/go-redis/v9", "github.com/spf13/cobra",
-		"github.com/spf13/pflag", "golang.org/x/term",
+		"github.com/spf13/pflag",
 	},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
@@ -24,7 +24,7 @@ var modules = map[string][]string{
 		"go.uber.org/zap", "google.golang.org/grpc", "gorm.io/driver/mysql", "gorm.io/gorm",
 	},
 	"internal/book":        {"github.com/yuin/goldmark"},
-	"internal/columns":     {"golang.org/x/text"},
+	"internal/columns":     {"golang.org/x/term", "golang.org/x/text"},
 	"internal/handler":     {"github.com/gin-gonic/gin", "github.com/go-json-experiment/json", "github.com/prometheus/client_golang"}, // no client of a store or a lock
 	"internal/idempotency": {"github.com/redis/go-redis/v9"},
 	"internal/kafkalog":    {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},

@@ -8,6 +8,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
+	"lastitem/internal/stock/pages"
 )
 
 // choosePages are the page that leads to a mode, by language.
@@ -170,13 +171,13 @@ func TestMeanings(t *testing.T) {
 		}
 	}
 	for lang := range readmes {
-		pages := []string{"docs/" + pageName("modes", lang), "docs/" + pageName("matrix", lang)}
+		files := []string{"docs/" + pages.Name("modes", lang), "docs/" + pages.Name("matrix", lang)}
 		for _, m := range stock.Modes() {
 			if len(m.Stores) > 0 {
-				pages = append(pages, "docs/modes/"+pageName(m.Name, lang))
+				files = append(files, "docs/modes/"+pages.Name(m.Name, lang))
 			}
 		}
-		for _, page := range pages {
+		for _, page := range files {
 			if !strings.Contains(readDoc(t, page), api.Definitions(lang)) {
 				t.Errorf("%s does not explain its hazards and letters", page)
 			}
@@ -187,6 +188,6 @@ func TestMeanings(t *testing.T) {
 // TestGlossary holds the hazards and letters of the glossary against their source.
 func TestGlossary(t *testing.T) {
 	for lang := range readmes {
-		between(t, "docs/"+pageName("glossary", lang), "<!-- meanings:begin -->\n", "<!-- meanings:end -->\n", api.Definitions(lang))
+		between(t, "docs/"+pages.Name("glossary", lang), "<!-- meanings:begin -->\n", "<!-- meanings:end -->\n", api.Definitions(lang))
 	}
 }

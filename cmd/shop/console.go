@@ -14,7 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	manual "lastitem/docs"
+	"lastitem/faultlab"
 	"lastitem/faultlab/stepper"
+	"lastitem/internal/api"
+	"lastitem/internal/book"
 	"lastitem/internal/console"
 	"lastitem/web"
 )
@@ -107,7 +111,7 @@ func plainURL(flag, value string) (*url.URL, error) {
 
 // newConsole returns the console of a stack, under these host names besides localhost and IP addresses. Close it.
 func newConsole(d *playDriver, say func(format string, args ...any), hosts []string) (*console.Console, error) {
-	facts, err := playFacts()
+	facts, err := consoleFacts()
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +125,60 @@ func newConsole(d *playDriver, say func(format string, args ...any), hosts []str
 		o.Replicas = append(o.Replicas, console.Replica{Name: strconv.Itoa(i + 1), URL: "http://" + addr})
 	}
 	return console.New(o, d), nil
+}
+
+// matrixPage is the body of GET /console/api/matrix.
+type matrixPage struct {
+	Hazards []faultlab.Hazard `json:"hazards"`
+	Cells   []faultlab.Cell   `json:"cells"`
+}
+
+// witnessPage is the body of GET /console/api/witness: the cell and, where something broke it, the schedule with its recorded story.
+type witnessPage struct {
+	Cell     faultlab.Cell      `json:"cell"`
+	Schedule *faultlab.Schedule `json:"schedule,omitempty"`
+	Tale     *faultlab.Tale     `json:"tale,omitempty"`
+}
+
+// consoleFacts are the committed findings of the fault lab, and the documentation.
+func consoleFacts() (console.Facts, error) {
+	matrix, err := faultlab.Committed()
+	if err != nil {
+		return console.Facts{}, err
+	}
+	tales, err := faultlab.Tales()
+	if err != nil {
+		return console.Facts{}, err
+	}
+	pages, err := book.New(manual.Files())
+	if err != nil {
+		return console.Facts{}, err
+	}
+	byName := map[string]*faultlab.Tale{}
+	for i, t := range tales {
+		byName[t.Schedule] = &tales[i]
+	}
+	page := matrixPage{Hazards: faultlab.Hazards()}
+	for _, c := range matrix.Cells {
+		c.Witnesses = nil // one by one, with their stories
+		page.Cells = append(page.Cells, c)
+	}
+	return console.Facts{Matrix: page, Book: pages, Witness: func(w console.Witness) (any, bool) {
+		c, there := matrix.Cell(w.Mode, api.Store(w.Store), api.Hazard(w.Fault))
+		if !there {
+			return nil, false
+		}
+		found := witnessPage{Cell: c}
+		found.Cell.Witnesses = nil
+		if w.Letter == "" {
+			return found, c.Found == api.Exact
+		}
+		s, there := c.Witnesses[w.Letter]
+		if there {
+			found.Schedule, found.Tale = &s, byName[s.String()]
+		}
+		return found, there
+	}}, nil
 }
 
 // consoleAddress is where a browser opens the console that is served below url. It keeps the token behind '#' to itself.

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,8 +147,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if !f.output.text() {
 		notes = cmd.ErrOrStderr()
 	}
-	far, err := newFarther(f.set, f.rtt, f.lang, cmp.Or(givenFlag(f.set, ownFlags...), givenFlag(f.set, "url")))
-	if err != nil {
+	if err := checkRTT(f.set, f.rtt, append(slices.Clone(ownFlags), "url")...); err != nil {
 		return err
 	}
 	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
@@ -164,21 +163,21 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if err != nil {
 		return err
 	}
-	return closed(f.private(cmd, notes, g, far, what), g.Leave(cmd.Context()))
+	return closed(f.private(cmd, notes, g, what), g.Leave(cmd.Context()))
 }
 
 // givenStack is the note on a stack that is running already.
 var givenStack = both("stack: %s, as given, taken to have %d replicas", "服务：%s（由你指定），按 %d 个副本计")
 
 // private runs the comparison on a stack of its own.
-func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest, far *farther, what loadtest.Comparing) error {
+func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest, what loadtest.Comparing) error {
 	var log stackLog
 	options, err := g.Options(f.options(&log, notes))
 	if err != nil {
 		return err
 	}
-	return private(cmd.Context(), options, far, func(ctx context.Context, stack *localstack.Stack) error {
-		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, far.rtt, serverKinds(stack)
+	return private(cmd.Context(), options, func(ctx context.Context, stack *localstack.Stack) error {
+		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
 		return f.compare(ctx, cmd, service{url: stack.URL, token: stack.Token, replicas: f.replicas, lang: f.lang}, what)
 	})
 }
@@ -222,7 +221,7 @@ func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 	}
 	return f.own.Options(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: token, Log: log.to(notes), Lang: f.lang,
-		Advice: adviser(f.lang, "demo", f.backend, true),
+		Advice: adviser(f.lang, "demo", f.backend, true), RTT: f.rtt,
 	})
 }
 

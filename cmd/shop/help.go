@@ -47,7 +47,7 @@ const (
 
 // helperFor returns a helper for w.
 func helperFor(w io.Writer, lang string) helper {
-	_, wide := terminal(w)
+	_, wide := columns.Terminal(w)
 	if wide == 0 {
 		wide = widestHelp
 	}

@@ -143,12 +143,12 @@ func statements(text string) ([]string, error) {
 }
 
 // exploreServe tests a foreign service and reports; the error carries the exit code.
-func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *labLine) error {
+func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
 		return misuse(err)
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
-	line.clear()
+	line.Clear()
 	if err != nil {
 		return f.interrupted(cmd, res, err)
 	}

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
@@ -188,27 +185,4 @@ func TestLabUsage(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Where stderr is no terminal, the lab says now and then how far it is, without a control character, and the lines of others are left alone.
-func TestLabLineElsewhere(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
-		line := newLabLine(&out, "zh")
-		cell := faultlab.Cell{Mode: "lua-lock", Store: api.SQL, Fault: api.Pause}
-		for n := range 61 { // a schedule a second
-			line.tally(faultlab.Tally{Cells: 4, Done: 1, Schedules: n + 1, Expected: 121, Cell: cell})
-			if n == 40 {
-				fmt.Fprintln(line, "a cell")
-			}
-			time.Sleep(time.Second)
-		}
-		line.clear()
-		spark := "  " + strings.Repeat("█", courseLength) + " 1.0/秒"
-		want := "[1/4] lua-lock sql pause  调度 31/121" + spark + "  约剩 1m30s\na cell\n[1/4] lua-lock sql pause  调度 61/121" + spark + "  约剩 1m0s\n"
-		if out.String() != want {
-			t.Errorf("the lab said:\n%s\nwant:\n%s", out.String(), want)
-		}
-	})
 }

@@ -254,6 +254,7 @@ func TestTextsInBothLanguages(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	pairs := texts(t, ".", filepath.Join(root, "loadtest"), filepath.Join(root, "loadtest", "plan"), filepath.Join(root, "loadtest", "client"),
+		filepath.Join(root, "loadtest", "rolling"),
 		filepath.Join(root, "internal", "localstack"), filepath.Join(root, "faultlab"), filepath.Join(root, "faultlab", "rig"),
 		filepath.Join(root, "internal", "backend"), filepath.Join(root, "internal", "localstack", "guest"))
 	if len(pairs) < 300 {
@@ -278,7 +279,6 @@ func TestTextsInBothLanguages(t *testing.T) {
 var onlyEnglish = map[string]string{
 	"not a name":     "parsing a setting: the error names the wanted form instead",
 	"unknown format": "parsing a setting: the error names the wanted form instead",
-	"page of %s: %w": "for whoever writes a mode",
 	"serve: %w":      "beside the log of a replica",
 }
 

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
 	"lastitem/internal/page"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
@@ -101,44 +104,6 @@ func (f *loadtestFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("request", "mode")
 }
 
-// addTarget declares where the load goes.
-func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
-	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(f.lang))
-	set.StringVar(&f.mode, "mode", "", modeHelp.In(f.lang))
-	set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
-	set.IntVar(&f.replicas, "replicas", 0, both("replicas behind the address; 0 is as many as answer, then none can be missing", "该地址后面有几个副本；0 表示有几个应答就算几个，此时看不出缺了谁").In(f.lang))
-	addRTT(set, f.lang, &f.rtt)
-	set.Lookup("rtt").Usage += both("; starts a private stack of --replicas replicas, or 3", "；为此另起一套私有环境，副本数取 --replicas，不给则为 3").In(f.lang)
-}
-
-// addOutput declares what is reported, and how.
-func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
-	set := cmd.Flags()
-	f.output.add(cmd, f.lang, comparisonForms...)
-	f.output.addBesides(cmd, formHTML, formMarkdown)
-	f.output.addOldForms(cmd, formJSON, formCSV, formBench)
-	f.output.addOldFile(cmd, "json-file")
-	set.StringArrayVar(&f.thresholds, "threshold", nil,
-		both("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
-			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted",
-			"必须满足的阈值，可给多个。成功请求的 p(50|90|95|99|99.9)、avg、med、min、max；accepted/s、requests/s；"+
-				"oversold、leaked、lost_updates、unknown、busy、failed、dropped、accepted").In(f.lang))
-	set.BoolVar(&f.details, "details", false, both("text: print the full report of every run; if there is only one, it is always printed", "文本格式：打印每次运行的完整报告；只有一次时总会打印").In(f.lang))
-	set.StringVar(&f.history, "history", "", both("write every request as its client saw it to a file, as JSON lines", "把客户端看到的每个请求写入文件，每行一个 JSON").In(f.lang))
-	addLang(set, &f.lang)
-	set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(f.lang))
-	set.BoolVar(&f.noColor, "no-color", false, noColorHelp.In(f.lang))
-}
-
-// foreignFlags declares a service that is not lastitem.
-func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
-	set.StringVar(&f.foreign.Request, "request", "", both(`what to send it: 'METHOD /path body'`, `发什么给它：'METHOD /path body'`).In(f.lang))
-	set.IntSliceVar(&f.foreign.OKStatus, "ok-status", nil, both("its statuses that mean deducted (default 200)", "表示扣减成功的状态码（默认 200）").In(f.lang))
-	set.IntSliceVar(&f.foreign.RefusedStatus, "refused-status", nil, both("its statuses that mean sold out (default 409)", "表示售罄的状态码（默认 409）").In(f.lang))
-	set.StringVar(&f.foreign.StockURL, "stock-url", "", both("where it tells the stock of a product, by GET", "用 GET 查询商品库存的地址").In(f.lang))
-	set.StringVar(&f.foreign.StockJSONPath, "stock-json-path", "", both("where in that answer, as in data.items[0].stock", "库存在该应答中的位置，如 data.items[0].stock").In(f.lang))
-}
-
 // runLoadtest is the body of the command: what to compare, the comparison, its report.
 func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	thresholds, err := f.check()
@@ -146,12 +111,11 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 		return err
 	}
 	f.lang = f.output.language(cmd, f.lang)
-	far, err := newFarther(f.plan.set, f.rtt, f.lang, givenFlag(f.plan.set, "url", "request"))
-	if err != nil {
+	if err := checkRTT(f.plan.set, f.rtt, "url", "request"); err != nil {
 		return err
 	}
-	if far.rtt > 0 {
-		return f.private(cmd, thresholds, far)
+	if f.rtt > 0 {
+		return f.private(cmd, thresholds)
 	}
 	what, err := f.comparing(cmd.Context())
 	if err != nil {
@@ -160,18 +124,109 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 	return f.compare(cmd.Context(), cmd, what, thresholds)
 }
 
-// compare makes the runs and reports.
-func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what loadtest.Comparing, thresholds []loadtest.Threshold) error {
-	history, err := openHistory(f.history)
+// comparing returns what to compare: modes of lastitem, or the one service that is not.
+func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, error) {
+	what := loadtest.Comparing{Version: version(), Replicas: f.replicas, Stack: []string{f.url}}
+	var err error
+	if what.Plans, err = f.plan.plans(); err != nil {
+		return what, err
+	}
+	if f.foreign.Request != "" {
+		f.foreign.URL = f.url
+		for _, p := range what.Plans {
+			if err := f.foreign.Validate(p); err != nil {
+				return what, misuse(err)
+			}
+		}
+		what.Modes = []api.Mode{{Name: "foreign", Available: true}}
+		what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
+			return loadtest.RunForeign(ctx, f.foreign, p, progress)
+		}
+		return what, nil
+	}
+	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
+	err = s.fill(ctx, &what, f.mode)
+	return what, err
+}
+
+// service is a running lastitem, as the commands that put load on it know it.
+type service struct {
+	url, token, lang string
+	replicas         int
+}
+
+// fill completes what from the service: its modes that pattern selects, and how to run one.
+func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern string) error {
+	if s.token == "" {
+		s.token = os.Getenv(envToken)
+	}
+	control, err := loadtest.NewControl(s.url, s.token)
+	if err != nil {
+		return misuse(err)
+	}
+	control.Replicas, control.Lang = s.replicas, s.lang
+	all, err := control.Modes(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return &exitError{code: exitInterrupted}
+		}
+		return err
+	}
+	if what.Modes, err = loadtest.Select(all, pattern); err != nil {
+		return misuse(err)
+	}
+	what.Fits = loadtest.Fits
+	what.Run = func(ctx context.Context, m api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
+		return loadtest.Run(ctx, control, m, p, progress)
+	}
+	return nil
+}
+
+// private starts a private stack and runs the load test on it.
+func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Threshold) error {
+	extras, err := extrasFor(f.mode) // before anything is started
 	if err != nil {
 		return err
 	}
+	if f.replicas > maxReplicas {
+		return usage(both("--replicas %d: want at most %d, each is a process of its own", "--replicas %d：最多 %d，每个副本是一个进程"), f.replicas, maxReplicas)
+	}
+	if _, err := f.plan.plans(); err != nil {
+		return err
+	}
+	notes := cmd.ErrOrStderr()
+	if f.quiet {
+		notes = io.Discard
+	}
+	var log stackLog
+	f.replicas = cmp.Or(f.replicas, 3)
+	o := localstack.Options{
+		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, os.Getenv(envToken)), Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "demo", localstack.Auto, true),
+		RTT: f.rtt,
+	}
+	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
+		f.url, f.token = stack.URL, stack.Token
+		what, err := f.comparing(ctx)
+		if err != nil {
+			return err
+		}
+		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
+		return f.compare(ctx, cmd, what, thresholds)
+	})
+}
+
+// compare makes the runs and reports.
+func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what loadtest.Comparing, thresholds []loadtest.Threshold) error {
+	history, err := report.CreateHistory(f.history)
+	if err != nil {
+		return fmt.Errorf("--history: %w", err)
+	}
 	progress := newProgress(cmd.ErrOrStderr(), f.lang, f.quiet, false)
-	what.Progress, what.Each = progress.step, history.each
+	what.Progress, what.Each = progress.step, history.Add
 	c, err := loadtest.Compare(ctx, what)
 	progress.clear()
 	// A full disk does not cost what was measured.
-	err = errors.Join(err, history.close())
+	err = errors.Join(err, history.Close())
 	if err != nil && len(c.Results) == 0 {
 		return err
 	}
@@ -188,26 +243,6 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 		return &exitError{code: code}
 	}
 	return nil
-}
-
-// check refuses what is wrong on its face, before anything is sent.
-func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
-	switch {
-	case f.mode == "" && f.foreign.Request == "":
-		return nil, usage(both("--mode wants a mode, or all; a service that is not lastitem wants --request", "请用 --mode 指定模式，或 all；压测不是 lastitem 的服务请用 --request"))
-	case f.details && f.output.form != formText:
-		return nil, usage(both("--details goes with the text, not with --output %s", "--details 用于文本格式，不能与 --output %s 同用"), f.output.form)
-	case f.replicas < 0:
-		return nil, usage(both("--replicas %d: want 0 or more", "--replicas %d：应为 0 或更大"), f.replicas)
-	}
-	thresholds := make([]loadtest.Threshold, len(f.thresholds))
-	for i, text := range f.thresholds {
-		var err error
-		if thresholds[i], err = loadtest.ParseThreshold(text); err != nil {
-			return nil, usage(both("--threshold: %w", "--threshold：%w"), err)
-		}
-	}
-	return thresholds, nil
 }
 
 // comparisonForms are the forms of the result of a comparison.

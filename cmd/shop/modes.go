@@ -8,8 +8,12 @@ import (
 
 	"lastitem/internal/columns"
 	"lastitem/internal/stock"
+	"lastitem/internal/stock/pages"
 	"lastitem/loadtest"
 )
+
+// docs/modes.md, docs/modes.zh.md and the pages that they lead to are what 'shop modes --docs' writes.
+//go:generate go run . modes --docs ../../docs
 
 // The mode tables of the READMEs are what 'shop modes -o markdown' prints.
 //go:generate go test -count=1 -run TestModeTables|TestServersTable|TestGlossary . -update
@@ -43,7 +47,7 @@ table of the README.`,
 			case len(args) == 1 && (out.form == formJSON || docs != ""):
 				return usage(both("a mode's essay is Markdown: --output json and --docs are for the list", "模式的文章是 Markdown：--output json 和 --docs 只用于列表"))
 			case docs != "":
-				return writePages(docs)
+				return pages.Write(docs)
 			}
 			return out.write(cmd, func(w io.Writer, form string) error {
 				switch {
@@ -52,10 +56,11 @@ table of the README.`,
 				case form == formJSON:
 					return printModesJSON(w)
 				case form == formMarkdown:
-					return printModesMarkdown(w, lang)
+					_, err := io.WriteString(w, pages.Table(lang))
+					return err
 				}
-				_, columns := terminal(w)
-				return printModes(w, lang, columns)
+				_, wide := columns.Terminal(w)
+				return printModes(w, lang, wide)
 			})
 		}),
 	}
@@ -125,18 +130,10 @@ func printModesJSON(w io.Writer) error {
 	return writeIndented(w, map[string]any{"modes": modes})
 }
 
-// modeWords are the words of the tables, by language.
-var modeWords = map[string]struct{ mode, store, needs, does, stores, baseline string }{
-	"en": {
-		"mode", "store", "needs", "what it does",
-		" The default store stands first; where the stores differ, both outcomes are given, as in `L / .`.",
-		"Baseline, without claims: ",
-	},
-	"zh": {
-		"模式", "存储", "依赖", "做法",
-		"默认存储写在前面；两种存储结果不同时都列出，如 `L / .`。",
-		"基准，不作声明：",
-	},
+// modeWords are the words of the list, by language.
+var modeWords = map[string]struct{ mode, store, needs, does string }{
+	"en": {"mode", "store", "needs", "what it does"},
+	"zh": {"模式", "存储", "依赖", "做法"},
 }
 
 // printModes draws the list for a terminal of wide columns; 0 = unknown, then it is as wide as it gets. A mode takes a

@@ -12,12 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/stock"
+	"lastitem/internal/stock/pages"
 )
 
 // markdownBelow reads the pages of the modes in a directory, by path.
 func markdownBelow(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	pages := map[string]string{}
+	all := map[string]string{}
 	for _, pattern := range []string{"modes.md", "modes.zh.md", "modes/*.md"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
@@ -32,10 +33,10 @@ func markdownBelow(t *testing.T, dir string) map[string]string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pages[filepath.ToSlash(name)] = string(text)
+			all[filepath.ToSlash(name)] = string(text)
 		}
 	}
-	return pages
+	return all
 }
 
 // TestModePages holds docs/ against 'shop modes --docs', which also removes the page of a mode that is no more.
@@ -74,11 +75,11 @@ var markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 // TestModePagesHold: every link leads to a file, every block is closed, and a page has what its mode has.
 func TestModePagesHold(t *testing.T) {
 	t.Parallel()
-	pages, err := modePages()
+	all, err := pages.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range pages {
+	for name, text := range all {
 		prose := fences.ReplaceAllString(text, "")
 		if strings.Contains(prose, "```") {
 			t.Errorf("%s: a block is not closed", name)
@@ -91,15 +92,15 @@ func TestModePagesHold(t *testing.T) {
 				continue
 			}
 			target := filepath.ToSlash(filepath.Join(filepath.Dir(name), link[1]))
-			if !strings.Contains(link[1], "://") && pages[target] == "" {
+			if !strings.Contains(link[1], "://") && all[target] == "" {
 				t.Errorf("%s: a link to %s, which is no page of the modes", name, link[1])
 			}
 		}
 	}
 	for _, m := range stock.Modes() {
 		for _, lang := range []string{"en", "zh"} {
-			name := pageName(m.Name, lang)
-			page := pages["modes/"+name]
+			name := pages.Name(m.Name, lang)
+			page := all["modes/"+name]
 			d := m.Diagrams(lang)
 			pictures := map[bool]int{true: 1}[d.Good != ""] + map[bool]int{true: 1}[d.Break != ""]
 			if got := strings.Count(page, "\n```mermaid\nsequenceDiagram\n"); got != pictures {
@@ -108,7 +109,7 @@ func TestModePagesHold(t *testing.T) {
 			if traced := strings.Contains(page, "\n$ shop trace "+m.Name+" --store "); traced != (m.Trace() != "") {
 				t.Errorf("%s: traced %t, want %t", name, traced, m.Trace() != "")
 			}
-			if !strings.Contains(pages[pageName("modes", lang)], "](modes/"+name+")") {
+			if !strings.Contains(all[pages.Name("modes", lang)], "](modes/"+name+")") {
 				t.Errorf("%s: the index does not lead there", name)
 			}
 		}
@@ -118,13 +119,13 @@ func TestModePagesHold(t *testing.T) {
 // TestPagesAgree: the pages have the same sections, tables and commands in both languages.
 func TestPagesAgree(t *testing.T) {
 	t.Parallel()
-	pages, err := modePages()
+	all, err := pages.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range pages {
+	for name, text := range all {
 		if zh, ok := strings.CutSuffix(name, ".zh.md"); ok {
-			if diff := cmp.Diff(outlineOf(pages[zh+".md"]), outlineOf(text)); diff != "" {
+			if diff := cmp.Diff(outlineOf(all[zh+".md"]), outlineOf(text)); diff != "" {
 				t.Errorf("%s.md and %s differ (-en +zh):\n%s", zh, name, diff)
 			}
 		}

@@ -10,13 +10,19 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/api"
+	"lastitem/internal/columns"
+	"lastitem/internal/console"
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
+	"lastitem/loadtest"
+	"lastitem/loadtest/plan"
 )
 
 // playFlags are the flags of 'shop play'.
@@ -70,8 +76,7 @@ func play(cmd *cobra.Command, f playFlags) error {
 	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
-	far, err := newFarther(cmd.Flags(), f.rtt, f.lang, givenFlag(cmd.Flags(), ownFlags...))
-	if err != nil {
+	if err := checkRTT(cmd.Flags(), f.rtt, ownFlags...); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
@@ -86,21 +91,21 @@ func play(cmd *cobra.Command, f playFlags) error {
 	if err != nil {
 		return err
 	}
-	return closed(f.private(cmd, l, g, far), g.Leave(cmd.Context()))
+	return closed(f.private(cmd, l, g), g.Leave(cmd.Context()))
 }
 
 // private starts the stack and serves the console on l.
-func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest, far *farther) error {
+func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest) error {
 	var log stackLog
 	options, err := g.Options(f.own.Options(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
-		Advice: adviser(f.lang, "play", f.backend, true), Restart: true, Env: []string{"SHOP_EVENTS=true"},
+		Advice: adviser(f.lang, "play", f.backend, true), RTT: f.rtt, Restart: true, Env: []string{"SHOP_EVENTS=true"},
 	}))
 	if err != nil {
 		return err
 	}
-	return private(cmd.Context(), options, far, func(ctx context.Context, stack *localstack.Stack) error {
-		c, err := newConsole(driverOf(stack, far.rtt, log.lines()), options.Log, nil)
+	return private(cmd.Context(), options, func(ctx context.Context, stack *localstack.Stack) error {
+		c, err := newConsole(driverOf(stack, f.rtt, log.lines()), options.Log, nil)
 		if err != nil {
 			return err
 		}
@@ -109,7 +114,7 @@ func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest, f
 		if err := f.tell(cmd.OutOrStdout(), address); err != nil {
 			return err
 		}
-		if is, _ := terminal(cmd.OutOrStdout()); is && !f.noOpen {
+		if is, _ := columns.Terminal(cmd.OutOrStdout()); is && !f.noOpen {
 			openBrowser(ctx, address)
 		}
 		return serveConsole(ctx, l, c)
@@ -133,4 +138,114 @@ func openBrowser(ctx context.Context, address string) {
 	if opener.Start() == nil {
 		go func() { _ = opener.Wait() }()
 	}
+}
+
+// playDriver makes the console's runs: the plan, the engine and the judge of 'shop demo', on a stack that stays.
+type playDriver struct {
+	url, token string   // of the stack's balancer
+	replicas   []string // host:port
+	rtt        time.Duration
+	said       []string // by the stack about itself
+	// markLogs is as in loadtest.Comparing; nil where the logs are out of reach.
+	markLogs func() (since func(n int) []string)
+	local    bool // the stack is this process's own, so that there may be more servers beside it
+}
+
+// driverOf drives a private stack.
+func driverOf(s *localstack.Stack, rtt time.Duration, said []string) *playDriver {
+	d := &playDriver{url: s.URL, token: s.Token, rtt: rtt, said: said, markLogs: s.MarkLogs, local: true}
+	for _, r := range s.Replicas {
+		d.replicas = append(d.replicas, r.Addr)
+	}
+	return d
+}
+
+// Modes lists the modes of the stack.
+func (d *playDriver) Modes(ctx context.Context) ([]api.Mode, error) {
+	control, err := loadtest.NewControl(d.url, d.token)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	return control.Modes(ctx)
+}
+
+// Product is the one that the demo sells.
+func (d *playDriver) Product() int64 { return demoPlan().Product }
+
+// demoPlan is the plan of 'shop demo'.
+func demoPlan() loadtest.Plan {
+	plans, _ := plan.Named("demo")
+	return plans[0]
+}
+
+// Drive runs the modes of a spec through loadtest.Compare.
+func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(console.Step)) error {
+	p := demoPlan()
+	p.VUs, p.Stock, p.Requests = spec.Clients, spec.Stock, 0
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	url, closeURL, err := d.address(ctx, spec.Replicas)
+	if err != nil {
+		return err
+	}
+	defer closeURL()
+	what := loadtest.Comparing{
+		Version: version(), Plans: []loadtest.Plan{p.WithDefaults()}, Replicas: spec.Replicas, RTT: d.rtt, Stack: d.said,
+		MarkLogs: d.markLogs, Progress: func(s loadtest.Step) { report(playStep(s)) },
+	}
+	s := service{url: url, token: d.token, replicas: spec.Replicas, lang: spec.Lang}
+	if err := s.fill(ctx, &what, strings.Join(spec.Modes, ",")); err != nil {
+		return err
+	}
+	c, err := loadtest.Compare(ctx, what)
+	if err != nil {
+		return err
+	}
+	if len(c.Results) == 0 && len(c.Failed) == 0 && len(c.Skipped) > 0 {
+		return fmt.Errorf("%s: %s", c.Skipped[0].Mode, c.Skipped[0].Why)
+	}
+	return nil
+}
+
+// address is where the requests of a run go: to the stack's balancer, or, where fewer replicas are wanted than there are, to one in this
+// process.
+func (d *playDriver) address(ctx context.Context, replicas int) (url string, closing func(), err error) {
+	switch {
+	case replicas == len(d.replicas):
+		return d.url, func() {}, nil
+	case replicas == 1:
+		return "http://" + d.replicas[0], func() {}, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = serveUntil(ctx, l, localstack.NewBalancer(d.replicas[:replicas]))
+	}()
+	return "http://" + l.Addr().String(), func() { cancel(); <-ended }, nil
+}
+
+// playStep translates a step of a comparison.
+func playStep(s loadtest.Step) console.Step {
+	step := console.Step{Index: s.Index, Total: s.Total, Mode: s.Mode, Phase: console.PhaseReset, Ended: s.Done}
+	if p := s.Running; p != nil {
+		step.Phase, step.Done = string(p.Phase), p.Done
+		step.Accepted, step.Refused, step.Failed = p.Accepted, p.Refused, p.Failed
+	}
+	if s.Result != nil {
+		step.Result = s.Result
+	}
+	if s.Err != nil {
+		step.Error = s.Err.Error()
+	}
+	if s.Done {
+		step.Phase = ""
+	}
+	return step
 }

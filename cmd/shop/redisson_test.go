@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/stock/pages"
 )
 
 var (
@@ -25,15 +27,15 @@ var (
 // TestRedissonPage: both languages name the same lines of Redisson, at its tags, and the files and methods of ours that they name exist.
 func TestRedissonPage(t *testing.T) {
 	declared := lockMethods(t)
-	pages := map[string][]string{}
+	places := map[string][]string{}
 	for _, lang := range []string{"en", "zh"} {
-		name := "docs/" + pageName("redisson", lang)
+		name := "docs/" + pages.Name("redisson", lang)
 		text := readDoc(t, name)
 		for _, l := range outbound.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(l[1], "/redisson/blob/") {
 				continue
 			}
-			pages[lang] = append(pages[lang], l[1])
+			places[lang] = append(places[lang], l[1])
 			m := redissonLink.FindStringSubmatch(l[1])
 			if m == nil {
 				t.Errorf("%s: %s: want a file of Redisson at one of two tags, with lines", name, l[1])
@@ -60,11 +62,11 @@ func TestRedissonPage(t *testing.T) {
 				t.Errorf("%s: %s has no %s", name, f[1], f[2])
 			}
 		}
-		if found < 8 || len(pages[lang]) < 25 {
-			t.Errorf("%s: %d methods of ours, %d places in Redisson: the test does not see what it should", name, found, len(pages[lang]))
+		if found < 8 || len(places[lang]) < 25 {
+			t.Errorf("%s: %d methods of ours, %d places in Redisson: the test does not see what it should", name, found, len(places[lang]))
 		}
 	}
-	if diff := cmp.Diff(pages["en"], pages["zh"]); diff != "" {
+	if diff := cmp.Diff(places["en"], places["zh"]); diff != "" {
 		t.Errorf("the languages name other lines (-en +zh):\n%s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/loadtest"
+	"lastitem/loadtest/rolling"
 )
 
 // rollingFlags are the flags of 'shop rolling'.
@@ -36,6 +38,9 @@ type rollingFlags struct {
 // rolledReplicas is how many replicas a stack has that is rolled.
 const rolledReplicas = 3
 
+// replacedText is the note on a replica that was replaced.
+var replacedText = both("replica %d replaced in %.1f s, pid %d", "副本 %d 已替换，用时 %.1f 秒，pid %d")
+
 // newRolling is the proof that a deploy loses nothing: make rolling.
 func newRolling(lang string) *cobra.Command {
 	f := rollingFlags{lang: lang}
@@ -49,7 +54,7 @@ a COMMAND it only sends the load.`,
 			`起一套环境，三个副本都运行 --old，一边压测，一边逐个换成 --new，数据不变。有请求失败或结果未知、判定不是 EXACT，或最后一个副本替换之前压测就结束，都算失败。带 --url 时压测一套三副本的环境，由 COMMAND 替换其中的副本；不给 COMMAND 就只压测。`).In(lang),
 		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- scripts/compose roll",
 		Args:    arguments(0, math.MaxInt),
-		RunE:    run(func(cmd *cobra.Command, args []string) error { return rolling(cmd, &f, args) }),
+		RunE:    run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows COMMAND is COMMAND's
@@ -66,7 +71,7 @@ a COMMAND it only sends the load.`,
 	return cmd
 }
 
-func rolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
+func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func rolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 			if err := stack.Roll(ctx, i, f.new); err != nil {
 				return err
 			}
-			say(rollingTexts[f.lang].replaced, i+1, time.Since(start).Seconds(), stack.PID(fmt.Sprintf("replica %d", i+1)))
+			say(replacedText.In(f.lang), i+1, time.Since(start).Seconds(), stack.PID(fmt.Sprintf("replica %d", i+1)))
 		}
 		return nil
 	}), stack.Close())
@@ -170,7 +175,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 		}
 		modes[i] = all[at]
 	}
-	out := rolled{Served: map[string]int{}, Modes: make([]rolledMode, len(modes))}
+	out := rolled{Result: rolling.Result{Served: map[string]int{}, Modes: make([]rolling.Mode, len(modes))}}
 	results := make([]loadtest.Result, len(modes))
 	var runs sync.WaitGroup
 	for i, m := range modes {
@@ -181,7 +186,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 			}
 			var err error
 			results[i], err = loadtest.Run(ctx, control, m, plan, nil)
-			out.Modes[i] = judgeRolling(m.Name, results[i], err)
+			out.Modes[i] = rolling.Judge(m.Name, results[i], err)
 		})
 	}
 	runs.Wait()
@@ -191,4 +196,29 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 		}
 	}
 	return out
+}
+
+// rolled is the result of the load, and what it was made of.
+type rolled struct {
+	rolling.Result
+	everyReplica bool  // all replicas must have served
+	err          error // the load did not begin
+}
+
+// report writes the result, and returns an error if anything was lost.
+func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
+	if r.err != nil {
+		return r.err
+	}
+	err := r.Lost()
+	if err == nil && r.everyReplica && len(r.Served) != rolledReplicas {
+		err = vacuous(both("the requests were served by %s, want every replica", "处理请求的副本：%s；应为全部副本"), r.Servers())
+	}
+	r.Exact = err == nil
+	return errors.Join(err, f.output.write(cmd, func(w io.Writer, form string) error {
+		if form == formJSON {
+			return writeIndented(w, r.Result)
+		}
+		return r.WriteText(w, f.lang)
+	}))
 }

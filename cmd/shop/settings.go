@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/columns"
 	"lastitem/internal/stock"
+	"lastitem/internal/stock/pages"
 	"lastitem/loadtest/report"
 )
 
@@ -190,7 +191,7 @@ func newSettings(lang string) *cobra.Command {
 					_, err := io.WriteString(w, settingsTable(lang))
 					return err
 				}
-				_, wide := terminal(w)
+				_, wide := columns.Terminal(w)
 				return writeSettings(w, lang, wide)
 			})
 		}),
@@ -248,8 +249,8 @@ func settingsTable(lang string) string {
 // writeSettingsPages writes the page in both languages.
 func writeSettingsPages(dir string) error {
 	for lang, words := range settingsPage {
-		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other, pageName("settings", otherLang(lang)), words.intro, settingsTable(lang))
-		if err := os.WriteFile(filepath.Join(dir, pageName("settings", lang)), []byte(page), 0o644); err != nil { //nolint:gosec // pages are for everybody to read
+		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other, pages.Name("settings", pages.Other(lang)), words.intro, settingsTable(lang))
+		if err := os.WriteFile(filepath.Join(dir, pages.Name("settings", lang)), []byte(page), 0o644); err != nil { //nolint:gosec // pages are for everybody to read
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +35,50 @@ func addOwn(set *pflag.FlagSet, lang string, o *guest.Servers) {
 	set.StringVar(&o.ZooKeeper, "zookeeper", "", both("your own ZooKeeper, as host:port, several comma-separated", "你自己的 ZooKeeper，写成 主机:端口，多个用逗号分隔").In(lang))
 	set.StringVar(&o.Consul, "consul", "", both("your own Consul, as the http://host:port of an agent", "你自己的 Consul，写成某个 agent 的 http://主机:端口").In(lang))
 	set.StringVar(&o.Kafka, "kafka", "", both("your own Kafka, as host:port, several comma-separated", "你自己的 Kafka，写成 主机:端口，多个用逗号分隔").In(lang))
+}
+
+// maxReplicas is how many a stack may have on one machine.
+const maxReplicas = 32
+
+// Errors of flags that several commands have.
+var (
+	replicasRange = both("--replicas %d: want 1 to %d, each is a process of its own", "--replicas %d：应为 1 到 %d，每个副本是一个进程")
+	portRange     = both("--port %d: want 0 to 65535", "--port %d：应为 0 到 65535")
+	otherPort     = both("%w; choose another with --port", "%w；用 --port 换一个端口")
+)
+
+// checkBackendFlag refuses what is none of localstack's values.
+func checkBackendFlag(kind string) error {
+	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, kind) {
+		return usage(both("--backend %s: want auto, embedded or local", "--backend %s：应为 auto、embedded 或 local"), kind)
+	}
+	return nil
+}
+
+// maxRTT is the longest --rtt: a new connection to MySQL takes several round trips, and a replica must connect before its start times out.
+const maxRTT = time.Second
+
+// addRTT declares --rtt.
+func addRTT(set *pflag.FlagSet, lang string, rtt *time.Duration) {
+	set.DurationVar(rtt, "rtt", 0, both("round trip to add between the replicas and Redis, SQL and the other servers, as 1ms (default: none)",
+		"在副本与 Redis、SQL 等服务器之间加多长的往返时间，如 1ms（默认不加）").In(lang))
+}
+
+// checkRTT checks --rtt. others are the flags that exclude it.
+func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
+	if !set.Changed("rtt") {
+		return nil
+	}
+	for _, name := range others {
+		if set.Changed(name) {
+			return usage(both("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round trip of its own",
+				"--rtt 只能延迟 lastitem 自己起的服务器；请去掉 --%s，它的网络自有往返时间"), name)
+		}
+	}
+	if rtt <= 0 || rtt > maxRTT {
+		return usage(both("--rtt %v: want more than 0, and at most %v", "--rtt %v：应大于 0，最多 %v"), rtt, maxRTT)
+	}
+	return nil
 }
 
 // adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and the user's own
@@ -116,16 +159,14 @@ func extrasFor(pattern string) ([]string, error) {
 
 // private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private returns that death as
 // the error: whatever body saw after it says nothing about a mode.
-func private(ctx context.Context, o localstack.Options, f *farther, body func(context.Context, *localstack.Stack) error) error {
-	defer f.close()
-	stack, err := localstack.Start(ctx, f.options(o))
+func private(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
+	stack, err := localstack.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			return &exitError{code: exitInterrupted, err: both("interrupted before the stack was up", "环境还没起好就被中断").Errorf()}
 		}
 		return err
 	}
-	f.say(stack, o.Log)
 	alive, stop := aliveContext(ctx, stack)
 	awaitModes(alive, stack)
 	err = body(alive, stack)
@@ -224,19 +265,6 @@ func allAvailable(what loadtest.Comparing) error {
 		return nil
 	}
 	return both("--strict: %d of %d modes are not available:\n  %s", "--strict：%d 个模式不可用（共 %d 个）：\n  %s").Errorf(len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
-}
-
-// serverKinds are the kinds and versions of the servers of a stack by their names; those that are not there are left out.
-func serverKinds(s *localstack.Stack) map[string]string {
-	all := map[string]string{
-		"balancer": s.Balancer.Kind, localstack.Redis: s.Redis.Kind, "sql": s.SQL.Kind, localstack.Etcd: s.Etcd.Kind,
-		localstack.ZooKeeper: s.ZooKeeper.Kind, localstack.Consul: s.Consul.Kind, localstack.Kafka: s.Kafka.Kind,
-	}
-	if len(s.Redlock) > 0 {
-		all[localstack.Redlock] = s.Redlock[0].Kind
-	}
-	maps.DeleteFunc(all, func(_, kind string) bool { return kind == "" })
-	return all
 }
 
 // stackLog keeps what the stack says about itself, for the JSON, and passes it on.

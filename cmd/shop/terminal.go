@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"lastitem/internal/audit"
 	"lastitem/internal/columns"
@@ -19,27 +16,11 @@ import (
 	"lastitem/loadtest/report"
 )
 
-// terminal returns whether w is a terminal, and how many columns it has: those of COLUMNS if w is none and COLUMNS is set,
-// and 0 where nobody knows.
-func terminal(w io.Writer) (is bool, columns int) {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		if wide, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return true, wide
-		}
-		return true, 0
-	}
-	columns, err := strconv.Atoi(os.Getenv("COLUMNS"))
-	if err != nil {
-		columns = 0
-	}
-	return false, max(0, columns)
-}
-
 // styleFor returns how to draw on w: in colour only on a terminal that does not refuse it (NO_COLOR, TERM=dumb).
 func styleFor(w io.Writer, lang string, noColor bool) report.Style {
-	is, columns := terminal(w)
+	is, wide := columns.Terminal(w)
 	color := is && !noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	return report.Style{Lang: lang, Width: columns, Color: color}
+	return report.Style{Lang: lang, Width: wide, Color: color}
 }
 
 // How often a line on a terminal is rewritten at most, and how often elsewhere a run that takes long gets another line.
@@ -65,8 +46,8 @@ func newProgress(w io.Writer, lang string, quiet, lines bool) *progressLine {
 	if quiet {
 		return nil
 	}
-	is, columns := terminal(w)
-	return &progressLine{w: w, lang: lang, terminal: is && os.Getenv("TERM") != "dumb", lines: lines, columns: columns}
+	is, wide := columns.Rewritable(w)
+	return &progressLine{w: w, lang: lang, terminal: is, lines: lines, columns: wide}
 }
 
 // step is the callback of loadtest.Compare.
@@ -112,16 +93,7 @@ func (p *progressLine) write(text string, stay bool) {
 	if stay {
 		end = "\n"
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s%s", fitted(text, p.columns), end)
-}
-
-// fitted cuts text so that it does not fill a line of a terminal: the terminal would begin another. wide is 0 where nobody knows the width.
-func fitted(text string, wide int) string {
-	runes := []rune(text)
-	for wide > 1 && columns.Width(string(runes)) >= wide {
-		runes = runes[:len(runes)-1]
-	}
-	return string(runes)
+	fmt.Fprintf(p.w, "\r\x1b[K%s%s", columns.Fitted(text, p.columns), end)
 }
 
 // clear removes the line that is being rewritten, so that the result begins on an empty one.

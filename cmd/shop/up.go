@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,16 +31,6 @@ type upFlags struct {
 	noConsole      bool
 	rtt            time.Duration
 }
-
-// maxReplicas is how many a stack may have on one machine.
-const maxReplicas = 32
-
-// Errors of flags that several commands have.
-var (
-	replicasRange = both("--replicas %d: want 1 to %d, each is a process of its own", "--replicas %d：应为 1 到 %d，每个副本是一个进程")
-	portRange     = both("--port %d: want 0 to 65535", "--port %d：应为 0 到 65535")
-	otherPort     = both("%w; choose another with --port", "%w；用 --port 换一个端口")
-)
 
 // newUp is the stack for somebody who wants to try the shop with curl.
 func newUp(lang string) *cobra.Command {
@@ -97,6 +86,34 @@ that sets it in another shell, together with REDIS and SQL, the addresses of the
 
 // up starts the stack, prints it, and runs it until ctx ends, or until a part dies that cannot be restarted.
 func up(cmd *cobra.Command, f *upFlags) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	var log stackLog
+	o := f.options(log.to(cmd.ErrOrStderr()))
+	con, err := f.listen(&o, &log)
+	if err != nil {
+		return err
+	}
+	defer con.close()
+	ctx := cmd.Context()
+	stack, err := localstack.Start(ctx, o)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &exitError{code: exitInterrupted, err: both("interrupted before the stack was up", "环境还没起好就被中断").Errorf()}
+	case errors.Is(err, syscall.EADDRINUSE):
+		return otherPort.Errorf(err)
+	case err != nil:
+		return err
+	}
+	if err := con.serve(ctx, stack, f, o.Log); err != nil {
+		return errors.Join(err, stack.Close())
+	}
+	return errors.Join(f.untilDone(cmd, stack, con, o.Log), stack.Close())
+}
+
+// check refuses flags that cannot work, and servers of the user's own that do not answer.
+func (f *upFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.replicas < 1 || f.replicas > maxReplicas:
 		return usage(replicasRange, f.replicas, maxReplicas)
@@ -106,77 +123,56 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	if err := checkBackendFlag(f.backend); err != nil {
 		return err
 	}
-	far, err := newFarther(cmd.Flags(), f.rtt, f.lang, givenFlag(cmd.Flags(), ownFlags...))
-	if err != nil {
+	if err := checkRTT(cmd.Flags(), f.rtt, ownFlags...); err != nil {
 		return err
 	}
-	defer far.close()
-	if _, err := newGuest(cmd.Context(), f.own); err != nil { // only to see that they answer
-		return err
-	}
-	var log stackLog
+	_, err := newGuest(cmd.Context(), f.own) // only to see that they answer
+	return err
+}
+
+// options returns what to start.
+func (f *upFlags) options(log func(format string, args ...any)) localstack.Options {
 	o := f.own.Options(localstack.Options{
-		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(),
+		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(), RTT: f.rtt,
 		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser(f.lang, "up", f.backend, true),
-		Lang: f.lang, Log: log.to(cmd.ErrOrStderr()),
+		Lang: f.lang, Log: log,
 	})
 	if f.port != 0 {
 		o.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port))
 	}
-	con, err := f.listen(&o, &log)
-	if err != nil {
-		return err
-	}
-	defer con.close()
+	return o
+}
+
+// untilDone puts the first product in stock, prints the stack, and waits until ctx ends or a part has died. It leaves neither the file of --env
+// nor the console.
+func (f *upFlags) untilDone(cmd *cobra.Command, stack *localstack.Stack, con *upConsole, log func(format string, args ...any)) error {
 	ctx := cmd.Context()
-	stack, err := localstack.Start(ctx, far.options(o))
-	if err != nil {
-		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: both("interrupted before the stack was up", "环境还没起好就被中断").Errorf()}
-		}
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return otherPort.Errorf(err)
-		}
-		return err
-	}
-	far.say(stack, o.Log)
-	if err := con.serve(ctx, stack, f, o.Log); err != nil {
-		return errors.Join(err, stack.Close())
-	}
 	if err := firstStock(ctx, stack); err != nil {
-		o.Log("%v", err) // a server that is given may be down for now
+		log("%v", err) // a server that is given may be down for now
 	}
 	removeEnv, err := writeEnv(f.env, stack)
 	if err != nil {
-		return errors.Join(err, stack.Close())
+		return err
 	}
-	printed := f.output.write(cmd, func(w io.Writer, form string) error {
+	err = f.output.write(cmd, func(w io.Writer, form string) error {
 		if form == formJSON {
 			return writeStackJSON(w, stack, f)
 		}
 		return printStack(w, stack, f)
 	})
-	if printed != nil {
-		return errors.Join(printed, removeEnv(), stack.Close())
+	if err != nil {
+		return errors.Join(err, removeEnv())
 	}
 	select {
 	case <-ctx.Done():
 	case <-stack.Done():
 	}
 	con.close()
-	return errors.Join(stack.Err(), removeEnv(), stack.Close())
+	return errors.Join(stack.Err(), removeEnv())
 }
 
 // drainEnv is the drain of replicas behind a balancer of ours, which keeps idle connections for 4 s; SHOP_DRAIN replaces it.
 func drainEnv() []string { return []string{"SHOP_DRAIN=" + cmp.Or(os.Getenv("SHOP_DRAIN"), "5s")} }
-
-// checkBackendFlag refuses what is none of localstack's values.
-func checkBackendFlag(kind string) error {
-	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, kind) {
-		return usage(both("--backend %s: want auto, embedded or local", "--backend %s：应为 auto、embedded 或 local"), kind)
-	}
-	return nil
-}
 
 // writeStackJSON writes all addresses, with the passwords.
 func writeStackJSON(w io.Writer, s *localstack.Stack, f *upFlags) error {

@@ -142,10 +142,9 @@ func (f *writeUpsFlags) runOn(cmd *cobra.Command, on stackOf, runs []numberRun, 
 	var log stackLog
 	o := localstack.Options{
 		Replicas: on.replicas, Backend: f.backend, Only: []string{localstack.Redis, localstack.MySQL}, Token: os.Getenv(envToken),
-		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "write-ups", f.backend, false),
+		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "write-ups", f.backend, false), RTT: on.rtt,
 	}
-	away := &farther{rtt: on.rtt, lang: f.lang, delayed: map[string]bool{}}
-	return private(cmd.Context(), o, away, func(ctx context.Context, stack *localstack.Stack) error {
+	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
 		s := service{url: stack.URL, token: stack.Token, replicas: on.replicas, lang: f.lang}
 		for _, r := range runs {
 			m, err := f.runOne(ctx, notes, s, r)

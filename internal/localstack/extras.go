@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"lastitem/internal/api"
@@ -237,4 +238,14 @@ func maskedList(addresses string) string {
 		all[i] = Masked(strings.TrimSpace(a))
 	}
 	return strings.Join(all, ",")
+}
+
+// Kinds returns the kinds and versions of the servers by their names; those that are not there are left out.
+func (s *Stack) Kinds() map[string]string {
+	all := map[string]string{"balancer": s.Balancer.Kind, Redis: s.Redis.Kind, "sql": s.SQL.Kind}
+	for _, x := range s.Extras() {
+		all[x.Name] = x.Services[0].Kind
+	}
+	maps.DeleteFunc(all, func(_, kind string) bool { return kind == "" })
+	return all
 }

@@ -113,6 +113,9 @@ type Options struct {
 	// Via returns the address, host:port, that a replica (from 1) must use for a server that has an address; nil = the server's own. It is
 	// called before each start of a replica, by several goroutines. Its error ends the start.
 	Via func(server Service, replica int) (addr string, err error)
+	// RTT is a round trip to add between the replicas and their servers, by a Via of our own, so that it excludes Via; 0 = none. Kafka and
+	// SQLite, which have no address to put a proxy before, stay as near as they are: the log says so.
+	RTT time.Duration
 	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
 	Log func(format string, args ...any)
 	// Lang is the language of what Log is told: "zh", else English. Errors, and the reasons that are errors, are English.
@@ -151,6 +154,7 @@ type Stack struct {
 	ports   sync.Map        // addresses handed out
 	lacking sync.Map        // backend -> why, for the user
 	clocks  clockLibrary
+	delays  delays
 	done    chan struct{}
 	once    sync.Once
 	err     error // set before done is closed
@@ -163,6 +167,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{Token: o.Token, opts: o, done: make(chan struct{})}
+	if o.RTT > 0 {
+		s.opts.Via = s.delayed
+	}
 	var err error
 	if s.keeper, err = newKeeperClient(o.Binary, s.died); err != nil {
 		return nil, err
@@ -173,6 +180,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	if o.RTT > 0 {
+		s.logDelays()
 	}
 	return s, nil
 }
@@ -312,7 +322,10 @@ func (s *Stack) Err() error {
 
 // Close ends every part and removes the private directory; the user's own servers are left alone. Replicas have two
 // seconds to finish their requests. It may be repeated.
-func (s *Stack) Close() error { return s.keeper.close() }
+func (s *Stack) Close() error {
+	defer s.delays.close()
+	return s.keeper.close()
+}
 
 // died is told by the client of the keeper that p, or with p nil the keeper, has ended.
 func (s *Stack) died(p *process, how string) {

@@ -7,8 +7,10 @@ import (
 )
 
 // fuzz reads what the fuzzer makes of the transcripts: nothing may break a reader, and where it is cut makes no difference.
-// Kafka is left to TestCutAnywhere: its library takes many seconds over a count of tags that is not true.
-func fuzz(f *testing.F, codec Codec) {
+func fuzz(f *testing.F, codec Codec, more ...[]byte) {
+	for _, text := range more {
+		f.Add(text, len(text))
+	}
 	for _, talk := range talks() {
 		if talk.codec.name == codec.name {
 			for _, size := range []int{1, 3, 16} {
@@ -33,3 +35,4 @@ func FuzzMySQL(f *testing.F)     { fuzz(f, MySQL) }
 func FuzzHTTP(f *testing.F)      { fuzz(f, HTTP) }
 func FuzzGRPC(f *testing.F)      { fuzz(f, GRPC) }
 func FuzzZooKeeper(f *testing.F) { fuzz(f, ZooKeeper) }
+func FuzzKafka(f *testing.F)     { fuzz(f, Kafka, untrueCounts()...) }

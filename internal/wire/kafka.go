@@ -109,11 +109,12 @@ func (s *kafkaSession) read(o *kafkaOpen, body []byte, m *message) {
 		return
 	}
 	answer := o.request.ResponseKind()
-	b := kbin.Reader{Src: body}
-	if answer.IsFlexible() && answer.Key() != int16(kmsg.ApiVersions) {
-		kmsg.SkipTags(&b)
+	switch answer.(type) {
+	case *kmsg.FetchResponse, *kmsg.MetadataResponse, *kmsg.CreateTopicsResponse:
+	default: // it tells nothing that we show
+		return
 	}
-	if !b.Ok() || answer.ReadFrom(b.Src) != nil {
+	if !kafkaRead(answer, body) {
 		m.vain = o.call.Poll
 		return
 	}
@@ -132,23 +133,43 @@ func (s *kafkaSession) read(o *kafkaOpen, body []byte, m *message) {
 	}
 }
 
-// kafkaRequest reads a request and its number; nil where it cannot be read.
+// kafkaRequest reads the number of a request and, of the kinds that we show, what is in it; nil where it cannot be read.
 func kafkaRequest(message []byte) (number int32, request kmsg.Request) {
 	b := kbin.Reader{Src: message}
 	key, version := b.Int16(), b.Int16()
 	number = b.Int32()
 	b.NullableString() // of the client
-	if request = kmsg.RequestForKey(key); request == nil {
+	if request = kmsg.RequestForKey(key); request == nil || !b.Ok() || version < 0 || version > request.MaxVersion() {
 		return number, nil
 	}
 	request.SetVersion(version)
-	if request.IsFlexible() {
-		kmsg.SkipTags(&b)
-	}
-	if !b.Ok() || request.ReadFrom(b.Src) != nil {
-		return number, nil
+	switch request.(type) {
+	case *kmsg.ProduceRequest, *kmsg.OffsetCommitRequest:
+		if !kafkaRead(request, b.Src) {
+			return number, nil
+		}
 	}
 	return number, request
+}
+
+// kafkaMessage is a request or an answer.
+type kafkaMessage interface {
+	Key() int16
+	GetVersion() int16
+	IsFlexible() bool
+	ReadFrom(body []byte) error
+}
+
+// kafkaRead reads a message without its number, and says whether it could.
+func kafkaRead(m kafkaMessage, body []byte) bool {
+	if m.IsFlexible() {
+		header := shapeReader{rest: body}
+		header.read("t")
+		if body = header.rest; header.bad || !kafkaFits(body, kafkaShape(m)) {
+			return false
+		}
+	}
+	return m.ReadFrom(body) == nil
 }
 
 // kafkaTopics knows the names of topics by their ids.

@@ -86,6 +86,25 @@ func TestEngineReadsChunkedAnswers(t *testing.T) {
 	})
 }
 
+// What a server says before its answer (1xx) is not the answer, nor are its headers, and the connection goes on.
+func TestEngineSkipsInterimAnswers(t *testing.T) {
+	t.Parallel()
+	const interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\nX-Replica: hint\r\nRetry-After: 9\r\nIdempotent-Replayed: true\r\n\r\n"
+	eachEngine(t, func(t *testing.T, name string) {
+		server := newWire(t, says(interim+okAnswer))
+		e := engine(t, name, server.url, patience)
+		for i := range 3 {
+			want := Answer{Status: 200, OrderID: "o-1", Remaining: 499, HasRemaining: true, Replica: "r1", Sent: true}
+			if diff := cmp.Diff(want, e.Do(buy())); diff != "" {
+				t.Errorf("Do() %d (-want +got):\n%s", i, diff)
+			}
+		}
+		if n := server.conns.Load(); n != 1 {
+			t.Errorf("3 requests took %d connections, want 1", n)
+		}
+	})
+}
+
 func TestEngineKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, name string) {

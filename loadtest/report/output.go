@@ -1,12 +1,15 @@
 package report
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +35,40 @@ type HistoryLine struct {
 	Plan       string `json:"plan,omitempty"`
 	Repetition int    `json:"repetition"`
 	audit.Op
+}
+
+// History is a file that receives the history of every run; a nil one receives nothing.
+type History struct {
+	file *os.File
+	w    *bufio.Writer
+}
+
+// CreateHistory creates the file at path; nil for "".
+func CreateHistory(path string) (*History, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // nothing is to be kept, and that is no error
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &History{file: f, w: bufio.NewWriter(f)}, nil
+}
+
+// Add writes the history of a run, as [WriteHistory] does. It is the callback Each of [loadtest.Compare].
+func (h *History) Add(r loadtest.Result) error {
+	if h == nil {
+		return nil
+	}
+	return WriteHistory(h.w, r)
+}
+
+// Close writes what is buffered, and closes the file.
+func (h *History) Close() error {
+	if h == nil {
+		return nil
+	}
+	return errors.Join(h.w.Flush(), h.file.Close())
 }
 
 // WriteHistory writes a run's history as JSON lines.

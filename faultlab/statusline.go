@@ -1,20 +1,18 @@
-package main
+package faultlab
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"lastitem/faultlab"
 	"lastitem/internal/columns"
 )
 
-// labLine tells on stderr how far the lab is. On a terminal the last line shows it, below everything that is written through the labLine;
-// elsewhere a line is written now and then. It is safe for concurrent use.
-type labLine struct {
+// StatusLine tells how far the lab is. On a terminal the last line shows it, below everything that is written by way of it; elsewhere a line is
+// written every half minute. It is safe for concurrent use.
+type StatusLine struct {
 	w        io.Writer
 	lang     string
 	terminal bool
@@ -30,32 +28,38 @@ type labLine struct {
 	until int       // the schedules until then
 }
 
-// A sparkline of the lab has a rate for each labStep, since schedules take longer than requests. labSlow is how often a line is written where
-// nothing can be rewritten: the cells that are through have lines of their own.
+// The sparkline shows lineRates rates, one for each lineStep, since schedules take longer than requests. A terminal's line is rewritten every
+// lineTick at most. lineSlow is how often a line is written where nothing can be rewritten: the cells that are through have lines of their own.
 const (
-	labStep = time.Second
-	labSlow = 30 * time.Second
+	lineRates = 16
+	lineStep  = time.Second
+	lineTick  = 200 * time.Millisecond
+	lineSlow  = 30 * time.Second
 )
 
-// labWords are the words of the line, by language.
-var labWords = map[string]struct{ schedules, known, rate, left, ending string }{
+// lineWords are the words of the line, by language.
+var lineWords = map[string]struct{ schedules, known, rate, left, ending string }{
 	"en": {"  %d schedules", "  %d of %d schedules", "  %s %.1f/s", "  about %s left", "  ending"},
 	"zh": {"  %d 个调度", "  调度 %d/%d", "  %s %.1f/秒", "  约剩 %s", "  收尾"},
 }
 
-func newLabLine(w io.Writer, lang string) *labLine {
-	is, wide := terminal(w)
-	return &labLine{w: w, lang: lang, terminal: is && os.Getenv("TERM") != "dumb", columns: wide}
+// NewStatusLine returns the line for w, in the language lang.
+func NewStatusLine(w io.Writer, lang string) *StatusLine {
+	is, wide := columns.Rewritable(w)
+	return &StatusLine{w: w, lang: lang, terminal: is, columns: wide}
 }
 
+// Lasts says that the lab plays random schedules for so long. It must be called before the first tally.
+func (l *StatusLine) Lasts(d time.Duration) { l.length = d }
+
 // Write writes text above the line.
-func (l *labLine) Write(text []byte) (n int, err error) {
-	l.above(func() { n, err = l.w.Write(text) })
+func (l *StatusLine) Write(text []byte) (n int, err error) {
+	l.Above(func() { n, err = l.w.Write(text) })
 	return n, err
 }
 
-// above lets write write whole lines above the line.
-func (l *labLine) above(write func()) {
+// Above lets write write whole lines above the line.
+func (l *StatusLine) Above(write func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	shown := l.shown
@@ -64,8 +68,8 @@ func (l *labLine) above(write func()) {
 	l.show(shown)
 }
 
-// clear takes the line off the terminal.
-func (l *labLine) clear() {
+// Clear takes the line off the terminal.
+func (l *StatusLine) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terminal && !l.begun.IsZero() { // ^C may stand there too
@@ -75,20 +79,20 @@ func (l *labLine) clear() {
 }
 
 // show replaces the line; l.mu is held.
-func (l *labLine) show(text string) {
+func (l *StatusLine) show(text string) {
 	if l.shown != "" || text != "" {
 		fmt.Fprintf(l.w, "\r\x1b[K%s", text)
 	}
 	l.shown = text
 }
 
-// tally is the callback of faultlab.Options.Tally.
-func (l *labLine) tally(t faultlab.Tally) {
+// Tally is the callback of Options.Tally.
+func (l *StatusLine) Tally(t Tally) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, every := time.Now(), tick
+	now, every := time.Now(), lineTick
 	if !l.terminal {
-		every = labSlow
+		every = lineSlow
 	}
 	switch {
 	case t.Schedules == 0:
@@ -97,9 +101,9 @@ func (l *labLine) tally(t faultlab.Tally) {
 		l.begun, l.since, l.last, l.until = now, now, now, t.Schedules
 		return
 	}
-	if d := now.Sub(l.since); d >= labStep {
+	if d := now.Sub(l.since); d >= lineStep {
 		l.rates = append(l.rates, float64(t.Schedules-l.until)/d.Seconds())
-		l.rates = l.rates[max(0, len(l.rates)-courseLength):]
+		l.rates = l.rates[max(0, len(l.rates)-lineRates):]
 		l.since, l.until = now, t.Schedules
 	}
 	if now.Sub(l.last) < every {
@@ -107,15 +111,15 @@ func (l *labLine) tally(t faultlab.Tally) {
 	}
 	l.last = now
 	if text := l.text(t, now.Sub(l.begun)); l.terminal {
-		l.show(fitted(text, l.columns))
+		l.show(columns.Fitted(text, l.columns))
 	} else {
 		fmt.Fprintln(l.w, text)
 	}
 }
 
 // text words a tally, this long after the first schedule.
-func (l *labLine) text(t faultlab.Tally, took time.Duration) string {
-	words, text := labWords[l.lang], strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Cell.Mode, t.Cell.Store, t.Cell.Fault))
+func (l *StatusLine) text(t Tally, took time.Duration) string {
+	words, text := lineWords[l.lang], strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Cell.Mode, t.Cell.Store, t.Cell.Fault))
 	left := l.length - took
 	if t.Cells > 0 {
 		text = fmt.Sprintf("[%d/%d] %s", t.Done, t.Cells, text)

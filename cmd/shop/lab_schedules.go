@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/faultlab"
+	"lastitem/internal/stock"
 )
 
 // randomFlags are the flags of random schedules.
@@ -61,7 +61,7 @@ var randomTexts = map[string]struct{ seed, found, sum, right string }{
 }
 
 // randomLab plays random schedules. Each that broke something is written to a file for --replay.
-func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *labLine) error {
+func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32 //nolint:gosec // short enough to be typed
 	}
@@ -70,26 +70,26 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *labLin
 		notes = cmd.ErrOrStderr()
 	}
 	fmt.Fprintf(notes, text.seed+"\n", f.random.seed, f.random.length)
-	o.Progress, line.length = nil, f.random.length
+	o.Progress = nil
+	line.Lasts(f.random.length)
 	d, err := faultlab.Random(cmd.Context(), o, faultlab.Randomly{Seed: f.random.seed, For: f.random.length, Found: func(p faultlab.Played) {
-		line.above(func() { fmt.Fprintf(notes, text.found+"\n", p.Outcome, p.Schedule, p.Why) })
+		line.Above(func() { fmt.Fprintf(notes, text.found+"\n", p.Outcome, p.Schedule, p.Why) })
 	}})
-	line.clear()
+	line.Clear()
 	if d == nil {
 		return err
 	}
-	if keeping := keepFindings(notes, d); err == nil {
-		err = keeping
+	files, keeping := d.Keep("out")
+	for i, name := range files {
+		fmt.Fprintf(notes, "%s: shop lab --replay %s\n", d.Broken[i].Schedule, name)
 	}
-	failed := f.output.write(cmd, func(w io.Writer, form string) error {
+	err = cmp.Or(err, keeping)
+	err = cmp.Or(err, f.output.write(cmd, func(w io.Writer, form string) error {
 		if form == formJSON {
 			return writeIndented(w, d)
 		}
 		return nil // the notes are the text
-	})
-	if err == nil {
-		err = failed
-	}
+	}))
 	var outcomes []string
 	for _, outcome := range slices.Sorted(maps.Keys(d.Outcomes)) {
 		outcomes = append(outcomes, fmt.Sprintf("%s %d", outcome, d.Outcomes[outcome]))
@@ -107,21 +107,56 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *labLin
 	return nil
 }
 
-// keepFindings writes each broken schedule to a file of out/, and prints the command that plays it again.
-func keepFindings(w io.Writer, d *faultlab.Drawn) error {
-	for i := range d.Broken {
-		name := filepath.Join("out", fmt.Sprintf("random-%d-%d.json", d.Seed, i+1))
-		told, err := json.MarshalIndent(faultlab.Result{Worst: &d.Broken[i], Servers: d.Servers, TTL: d.TTL}, "", "  ")
-		if err != nil {
+// replayLab plays the worst schedule of a file again, and fails if the outcome is not the one in the file.
+func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
+	text, err := os.ReadFile(f.replay)
+	if err != nil {
+		return usage(both("--replay: %w", "--replay：%w"), err)
+	}
+	told, err := faultlab.ReadStory(text)
+	if err == nil {
+		err = playable(told)
+	}
+	if err != nil {
+		return usage(both("--replay %s: %w", "--replay %s：%w"), f.replay, err)
+	}
+	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
+		if o.Serve, err = equip(told.Serve); err != nil {
 			return err
 		}
-		if err := os.MkdirAll("out", 0o755); err != nil { //nolint:gosec // as for demo.json
+		if !cmd.Flags().Changed("lanes") {
+			o.Lanes = defaultServeLanes
+		}
+	}
+	if told.TTL > 0 {
+		o.TTL = told.TTL
+	}
+	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
+	if err != nil {
+		return err
+	}
+	same := 0
+	for _, p := range played {
+		if p.Outcome == told.Worst.Outcome {
+			same++
+			continue
+		}
+		if err := p.Write(cmd.OutOrStdout(), f.lang); err != nil {
 			return err
 		}
-		if err := os.WriteFile(name, told, 0o644); err != nil { //nolint:gosec // likewise
-			return err
-		}
-		fmt.Fprintf(w, "%s: shop lab --replay %s\n", d.Broken[i].Schedule, name)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %d/%d\n", told.Worst.Schedule, told.Worst.Outcome, same, len(played))
+	if same < len(played) {
+		return &exitError{code: exitFailed, err: both("the replay did not always show what the story tells", "重放的结果并非每次都与故事一致").Errorf()}
 	}
 	return nil
+}
+
+// playable checks that the worst schedule of a file can be played: on a mode of this binary, or on the service that the file describes.
+func playable(told faultlab.Result) error {
+	s := told.Worst.Schedule
+	if told.Serve == nil && !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == s.Mode }) {
+		return both("unknown mode %q", "没有模式 %q").Errorf(s.Mode)
+	}
+	return s.Check()
 }

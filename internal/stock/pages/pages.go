@@ -1,4 +1,6 @@
-package main
+// Package pages renders the documentation of the modes in Markdown, from the same values as everything else: [All] the index docs/modes.md and a
+// page for each mode, [Table] the table of the READMEs.
+package pages
 
 import (
 	"fmt"
@@ -10,9 +12,6 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
 )
-
-// docs/modes.md, docs/modes.zh.md and the pages that they lead to are what 'shop modes --docs' writes.
-//go:generate go run . modes --docs ../../docs
 
 // pageWords are the words of the pages, by language.
 var pageWords = map[string]struct {
@@ -61,34 +60,35 @@ var pageWords = map[string]struct {
 	},
 }
 
-// pageName is the file of a mode's page, or of the index, which lies beside the directory of the pages.
-func pageName(name, lang string) string {
+// Name returns the file of a mode's page, or of the index, which lies beside the directory of the pages.
+func Name(name, lang string) string {
 	if lang == "zh" {
 		return name + ".zh.md"
 	}
 	return name + ".md"
 }
 
-// modePages are the index and the pages in both languages, by path below docs/.
-func modePages() (map[string]string, error) {
+// All returns the index and the pages in both languages, by path below docs/.
+func All() (map[string]string, error) {
 	pages := map[string]string{}
 	for lang, words := range pageWords {
-		table := modesMarkdown(lang, func(name string) string { return "modes/" + pageName(name, lang) })
-		pages[pageName("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s\n%s\n\n%s",
-			words.title, words.other, pageName("modes", otherLang(lang)), words.intro, table, words.hazards, api.Definitions(lang))
+		table := modesMarkdown(lang, func(name string) string { return "modes/" + Name(name, lang) })
+		pages[Name("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s\n%s\n\n%s",
+			words.title, words.other, Name("modes", Other(lang)), words.intro, table, words.hazards, api.Definitions(lang))
 		modes := stock.Modes()
 		for i, m := range modes {
-			page, err := modePage(modes, i, lang)
+			text, err := page(modes, i, lang)
 			if err != nil {
 				return nil, fmt.Errorf("page of %s: %w", m.Name, err)
 			}
-			pages["modes/"+pageName(m.Name, lang)] = page
+			pages["modes/"+Name(m.Name, lang)] = text
 		}
 	}
 	return pages, nil
 }
 
-func otherLang(lang string) string {
+// Other returns the other language of the two.
+func Other(lang string) string {
 	if lang == "zh" {
 		return "en"
 	}
@@ -96,19 +96,19 @@ func otherLang(lang string) string {
 }
 
 // modePage is the page of one mode: its essay, with the claims before its sections, and then the pictures and the commands.
-func modePage(modes []stock.Mode, i int, lang string) (string, error) {
+func page(modes []stock.Mode, i int, lang string) (string, error) {
 	m, words := modes[i], pageWords[lang]
 	doc, err := m.Doc()
 	if err != nil {
 		return "", err
 	}
-	title, essay, _ := strings.Cut(strings.TrimSpace(in(doc, lang)), "\n")
+	title, essay, _ := strings.Cut(strings.TrimSpace(inLang(doc, lang)), "\n")
 	opening, sections, _ := strings.Cut(essay, "\n## ")
 	var b strings.Builder
 	add := func(parts ...string) { b.WriteString(strings.Join(parts, "\n") + "\n\n") }
 	add(title)
 	add(pageLinks(modes, i, lang))
-	add("*" + in(m.Title, lang) + "*")
+	add("*" + inLang(m.Title, lang) + "*")
 	add(strings.TrimSpace(opening))
 	add(words.claims, "", claimsTable(m, lang))
 	if len(m.Holds) > 0 {
@@ -168,14 +168,14 @@ func holdsLine(m stock.Mode, lang string) string {
 func pageLinks(modes []stock.Mode, i int, lang string) string {
 	words := pageWords[lang]
 	links := []string{
-		fmt.Sprintf("[%s](../%s)", words.all, pageName("modes", lang)),
-		fmt.Sprintf("[%s](%s)", words.other, pageName(modes[i].Name, otherLang(lang))),
+		fmt.Sprintf("[%s](../%s)", words.all, Name("modes", lang)),
+		fmt.Sprintf("[%s](%s)", words.other, Name(modes[i].Name, Other(lang))),
 	}
 	if i > 0 {
-		links = append(links, fmt.Sprintf("[← %s](%s)", modes[i-1].Name, pageName(modes[i-1].Name, lang)))
+		links = append(links, fmt.Sprintf("[← %s](%s)", modes[i-1].Name, Name(modes[i-1].Name, lang)))
 	}
 	if i+1 < len(modes) {
-		links = append(links, fmt.Sprintf("[%s →](%s)", modes[i+1].Name, pageName(modes[i+1].Name, lang)))
+		links = append(links, fmt.Sprintf("[%s →](%s)", modes[i+1].Name, Name(modes[i+1].Name, lang)))
 	}
 	return strings.Join(links, " · ")
 }
@@ -185,7 +185,7 @@ func claimsTable(m stock.Mode, lang string) string {
 	if len(m.Stores) == 0 {
 		return pageWords[lang].noClaims
 	}
-	words := modeWords[lang]
+	words := tableWords[lang]
 	rows := []string{
 		"| " + words.store + " | " + strings.Join(stock.Hazards, " | ") + " |",
 		"| --- |" + strings.Repeat(" --- |", len(stock.Hazards)),
@@ -196,9 +196,9 @@ func claimsTable(m stock.Mode, lang string) string {
 	return strings.Join(append(rows, "", legend(lang)+" "+pageWords[lang].defined), "\n")
 }
 
-// writePages writes the pages below dir, and removes those of modes that are no more.
-func writePages(dir string) error {
-	pages, err := modePages()
+// Write writes the pages of [All] below dir, and removes those of modes that are no more.
+func Write(dir string) error {
+	pages, err := All()
 	if err != nil {
 		return err
 	}
@@ -221,3 +221,6 @@ func writePages(dir string) error {
 	}
 	return nil
 }
+
+// inLang returns a text in the language lang ("zh", else English).
+func inLang(t stock.Text, lang string) string { return api.Text(t).In(lang) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
@@ -68,6 +69,44 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		set.IntVar(&p.Retry, "retry", 0, both("how often to repeat a request that was declined for now or is unknown, with its key", "被暂时拒绝或结果未知的请求，用同一个幂等键重试几次").In(lang))
 		set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, both("retry even on modes that keep no keys, and see the double charge", "不记幂等键的模式也重试，好看到重复扣减").In(lang))
 	})
+}
+
+// addTarget declares where the load goes.
+func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
+	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(f.lang))
+	set.StringVar(&f.mode, "mode", "", modeHelp.In(f.lang))
+	set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
+	set.IntVar(&f.replicas, "replicas", 0, both("replicas behind the address; 0 is as many as answer, then none can be missing", "该地址后面有几个副本；0 表示有几个应答就算几个，此时看不出缺了谁").In(f.lang))
+	addRTT(set, f.lang, &f.rtt)
+	set.Lookup("rtt").Usage += both("; starts a private stack of --replicas replicas, or 3", "；为此另起一套私有环境，副本数取 --replicas，不给则为 3").In(f.lang)
+}
+
+// addOutput declares what is reported, and how.
+func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
+	set := cmd.Flags()
+	f.output.add(cmd, f.lang, comparisonForms...)
+	f.output.addBesides(cmd, formHTML, formMarkdown)
+	f.output.addOldForms(cmd, formJSON, formCSV, formBench)
+	f.output.addOldFile(cmd, "json-file")
+	set.StringArrayVar(&f.thresholds, "threshold", nil,
+		both("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
+			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted",
+			"必须满足的阈值，可给多个。成功请求的 p(50|90|95|99|99.9)、avg、med、min、max；accepted/s、requests/s；"+
+				"oversold、leaked、lost_updates、unknown、busy、failed、dropped、accepted").In(f.lang))
+	set.BoolVar(&f.details, "details", false, both("text: print the full report of every run; if there is only one, it is always printed", "文本格式：打印每次运行的完整报告；只有一次时总会打印").In(f.lang))
+	set.StringVar(&f.history, "history", "", both("write every request as its client saw it to a file, as JSON lines", "把客户端看到的每个请求写入文件，每行一个 JSON").In(f.lang))
+	addLang(set, &f.lang)
+	set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(f.lang))
+	set.BoolVar(&f.noColor, "no-color", false, noColorHelp.In(f.lang))
+}
+
+// foreignFlags declares a service that is not lastitem.
+func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
+	set.StringVar(&f.foreign.Request, "request", "", both(`what to send it: 'METHOD /path body'`, `发什么给它：'METHOD /path body'`).In(f.lang))
+	set.IntSliceVar(&f.foreign.OKStatus, "ok-status", nil, both("its statuses that mean deducted (default 200)", "表示扣减成功的状态码（默认 200）").In(f.lang))
+	set.IntSliceVar(&f.foreign.RefusedStatus, "refused-status", nil, both("its statuses that mean sold out (default 409)", "表示售罄的状态码（默认 409）").In(f.lang))
+	set.StringVar(&f.foreign.StockURL, "stock-url", "", both("where it tells the stock of a product, by GET", "用 GET 查询商品库存的地址").In(f.lang))
+	set.StringVar(&f.foreign.StockJSONPath, "stock-json-path", "", both("where in that answer, as in data.items[0].stock", "库存在该应答中的位置，如 data.items[0].stock").In(f.lang))
 }
 
 // planNames names the named plans.
@@ -179,4 +218,24 @@ func (f *planFlags) given(names ...string) bool {
 		}
 	}
 	return false
+}
+
+// check refuses what is wrong on its face, before anything is sent.
+func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
+	switch {
+	case f.mode == "" && f.foreign.Request == "":
+		return nil, usage(both("--mode wants a mode, or all; a service that is not lastitem wants --request", "请用 --mode 指定模式，或 all；压测不是 lastitem 的服务请用 --request"))
+	case f.details && f.output.form != formText:
+		return nil, usage(both("--details goes with the text, not with --output %s", "--details 用于文本格式，不能与 --output %s 同用"), f.output.form)
+	case f.replicas < 0:
+		return nil, usage(both("--replicas %d: want 0 or more", "--replicas %d：应为 0 或更大"), f.replicas)
+	}
+	thresholds := make([]loadtest.Threshold, len(f.thresholds))
+	for i, text := range f.thresholds {
+		var err error
+		if thresholds[i], err = loadtest.ParseThreshold(text); err != nil {
+			return nil, usage(both("--threshold: %w", "--threshold：%w"), err)
+		}
+	}
+	return thresholds, nil
 }

@@ -1,14 +1,27 @@
-package main
+package pages
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
 )
+
+// tableWords are the words of the tables of claims, by language.
+var tableWords = map[string]struct{ mode, store, does, stores, baseline string }{
+	"en": {
+		"mode", "store", "what it does",
+		" The default store stands first; where the stores differ, both outcomes are given, as in `L / .`.",
+		"Baseline, without claims: ",
+	},
+	"zh": {
+		"模式", "存储", "做法",
+		"默认存储写在前面；两种存储结果不同时都列出，如 `L / .`。",
+		"基准，不作声明：",
+	},
+}
 
 // brokenWords are the words of the READMEs' table, by language.
 var brokenWords = map[string]struct{ by, happens, modes, nothing string }{
@@ -21,9 +34,8 @@ func legend(lang string) string {
 	return api.Legend(lang) + map[string]string{"en": ".", "zh": "。"}[lang]
 }
 
-// printModesMarkdown prints the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in
-// their default store.
-func printModesMarkdown(w io.Writer, lang string) error {
+// Table returns the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in their default store.
+func Table(lang string) string {
 	words, pages := brokenWords[lang], "docs/modes/%s.md"
 	if lang == "zh" {
 		pages = "docs/modes/%s.zh.md"
@@ -49,8 +61,7 @@ func printModesMarkdown(w io.Writer, lang string) error {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", hazard, happens, strings.Join(cells, " · "))
 	}
-	_, err := fmt.Fprintf(w, "%s\n%s\n", b.String(), legend(lang))
-	return err
+	return fmt.Sprintf("%s\n%s\n", b.String(), legend(lang))
 }
 
 // firstBroken is the place of the first hazard that breaks a mode, and how; behind the last one where none does.
@@ -65,13 +76,13 @@ func firstBroken(c stock.Claims) (at int, letters string) {
 
 // modesMarkdown is the table of the modes, each linked to what link says of its name.
 func modesMarkdown(lang string, link func(name string) string) string {
-	words := modeWords[lang]
+	words := tableWords[lang]
 	var b, baselines strings.Builder
 	fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.mode, words.store, words.does, strings.Join(stock.Hazards, " | "))
 	b.WriteString("| --- | --- | --- |" + strings.Repeat(" --- |", len(stock.Hazards)) + "\n")
 	for _, m := range stock.Modes() {
 		link := fmt.Sprintf("[`%s`](%s)", m.Name, link(m.Name))
-		title := strings.ReplaceAll(in(m.Title, lang), "|", `\|`)
+		title := strings.ReplaceAll(inLang(m.Title, lang), "|", `\|`)
 		if len(m.Stores) == 0 {
 			fmt.Fprintf(&baselines, "\n%s%s · %s\n", words.baseline, link, title)
 			continue

@@ -1,0 +1,84 @@
+package localstack
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"lastitem/internal/wire"
+)
+
+// delays are the proxies that add Options.RTT: one for each pair of replica and server.
+type delays struct {
+	mu      sync.Mutex
+	proxies []*wire.Proxy
+	servers map[string]bool // names of the servers that are reached through a proxy
+}
+
+// delayed is Options.Via where there is an Options.RTT. Kafka gets no proxy: its client connects to the address that the broker advertises,
+// which bypasses a proxy.
+func (s *Stack) delayed(x Service, _ int) (string, error) {
+	if x.Name == Kafka {
+		return x.Addr, nil
+	}
+	p, err := wire.NewDelayed(x.Name, x.Addr, wire.Raw, s.opts.RTT/2)
+	if err != nil {
+		return "", err
+	}
+	d := &s.delays
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.servers == nil {
+		d.servers = map[string]bool{}
+	}
+	d.proxies, d.servers[x.Name] = append(d.proxies, p), true
+	return p.Addr, nil
+}
+
+// delayTexts are the parts of the line about the round trip, by language.
+var delayTexts = map[string]struct{ far, near, file, broker string }{
+	"en": {"rtt: %v from each replica to %s", "; none to %s", "SQLite is a file", "its broker advertises its own address"},
+	"zh": {"rtt：各副本到 %[2]s 的往返时间为 %[1]v", "；不含 %s", "SQLite 是本地文件", "broker 通告的是自己的地址"},
+}
+
+// logDelays logs the round trip, the servers that it applies to, and those that it does not, with the reason.
+func (s *Stack) logDelays() {
+	d := &s.delays
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	texts, known := delayTexts[s.opts.Lang]
+	if !known {
+		texts = delayTexts["en"]
+	}
+	var far, near []string
+	sort := func(name, why string, services ...Service) {
+		switch {
+		case len(services) == 0 || services[0].URL == "":
+		case d.servers[services[0].Name]:
+			far = append(far, name)
+		default:
+			near = append(near, name+" ("+why+")")
+		}
+	}
+	sort(Redis, "", s.Redis)
+	sort("sql", texts.file, s.SQL)
+	for _, x := range s.Extras() {
+		sort(x.Name, texts.broker, x.Services...)
+	}
+	line := fmt.Sprintf(texts.far, s.opts.RTT, strings.Join(far, ", "))
+	if len(near) > 0 {
+		line += fmt.Sprintf(texts.near, strings.Join(near, ", "))
+	}
+	log := s.opts.Log
+	log("%s", line)
+}
+
+// close closes the proxies. It may be called again.
+func (d *delays) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.proxies {
+		p.Close()
+	}
+	d.proxies = nil
+}

@@ -1,0 +1,113 @@
+// Package rolling judges whether the replacement of replicas under load lost a request: [Judge] looks at the run of one mode, and a [Result] holds
+// all of them. The load and the replacement are 'shop rolling'.
+package rolling
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+)
+
+// Result is what 'shop rolling' prints with -o json.
+type Result struct {
+	Exact  bool           `json:"exact"`  // every replica was replaced, and nothing was lost
+	Served map[string]int `json:"served"` // answers, by replica
+	Modes  []Mode         `json:"modes"`
+}
+
+// Mode counts the outcomes of one mode's requests.
+type Mode struct {
+	Mode    string         `json:"mode"`
+	Sent    int            `json:"sent"`
+	Sold    int            `json:"sold"`
+	Answers map[string]int `json:"answers"`         // by code
+	Audit   audit.Verdict  `json:"audit,omitempty"` // VACUOUS if the stock was not sold out
+	Lost    []string       `json:"lost,omitempty"`  // outcomes that a deploy must not cause
+	Error   string         `json:"error,omitempty"` // the run broke off
+}
+
+// expected are the answers that a deploy may cause: nothing happened, and nothing is wrong.
+var expected = []string{"ok", string(api.LockBusy), string(api.Contended)}
+
+// Judge judges the run of one mode; err is the error that it broke off with.
+func Judge(mode string, r loadtest.Result, err error) Mode {
+	m := Mode{Mode: mode, Sent: r.Sent, Sold: r.Codes["ok"], Answers: r.Codes}
+	if err != nil {
+		m.Error = err.Error()
+		return m
+	}
+	for code, n := range r.Codes {
+		if !slices.Contains(expected, code) {
+			m.Lost = append(m.Lost, fmt.Sprintf("%s %d", code, n))
+		}
+	}
+	if m.Sold == 0 {
+		m.Lost = append(m.Lost, "nothing was sold")
+	}
+	m.Audit = audit.Inconclusive
+	for _, v := range r.Verdicts {
+		m.Audit = v.Verdict
+		// A run that never met an empty stock is VACUOUS to the judge, but its orders are the answers all the same.
+		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
+			m.Lost = append(m.Lost, fmt.Sprintf("the audit says %s", v.Verdict))
+		}
+	}
+	slices.Sort(m.Lost)
+	return m
+}
+
+// Lost is an error that names what was lost, in both languages; nil = nothing.
+func (r Result) Lost() error {
+	var errs []error
+	for _, m := range r.Modes {
+		switch {
+		case m.Error != "":
+			errs = append(errs, fmt.Errorf("%s: %s", m.Mode, m.Error))
+		case len(m.Lost) > 0:
+			errs = append(errs, api.Text{En: "%s lost requests: %s", Zh: "%s 丢了请求：%s"}.Errorf(m.Mode, strings.Join(m.Lost, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Servers lists the replicas with their answers, as in "replica 1 30, replica 2 28".
+func (r Result) Servers() string { return counts(r.Served) }
+
+// counts writes "a 1, b 2".
+func counts(of map[string]int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, fmt.Sprintf("%s %d", name, of[name]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// texts are the lines of the text, by language.
+var texts = map[string]struct{ mode, exact string }{
+	"en": {"%s: %d requests, %d sold, answers: %s; audit %s\n", "EXACT: nothing was lost; served by %s\n"},
+	"zh": {"%s：%d 个请求，卖出 %d 件，应答：%s；审计 %s\n", "EXACT：什么都没丢；各副本的应答数：%s\n"},
+}
+
+// WriteText writes a line for each mode and, if nothing was lost, one for all, in the language lang.
+func (r Result) WriteText(w io.Writer, lang string) error {
+	words := texts[lang]
+	for _, m := range r.Modes {
+		if m.Error != "" {
+			fmt.Fprintf(w, "%s: %s\n", m.Mode, m.Error)
+			continue
+		}
+		fmt.Fprintf(w, words.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit)
+	}
+	if !r.Exact {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, words.exact, r.Servers())
+	return err
+}

@@ -1,0 +1,38 @@
+package rolling_test
+
+import (
+	"strings"
+	"testing"
+
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+	"lastitem/loadtest/rolling"
+)
+
+// What a deploy may cause is told from a loss.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		codes   map[string]int
+		verdict audit.Report
+		want    string // part of the error; "" = none
+	}{
+		"all sold":                   {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Exact}, ""},
+		"the stock was not sold out": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous}, ""},
+		"busy":                       {map[string]int{"ok": 9, "lock_busy": 1, "contended": 1}, audit.Report{Verdict: audit.Exact}, ""},
+		"unknown":                    {map[string]int{"ok": 9, "outcome_unknown": 1}, audit.Report{Verdict: audit.Exact}, "outcome_unknown 1"},
+		"refused":                    {map[string]int{"ok": 9, "backend_unavailable": 2}, audit.Report{Verdict: audit.Exact}, "backend_unavailable 2"},
+		"no answer":                  {map[string]int{"ok": 9, "transport": 1}, audit.Report{Verdict: audit.Exact}, "transport 1"},
+		"nothing":                    {map[string]int{}, audit.Report{Verdict: audit.Vacuous}, "nothing was sold"},
+		"broken":                     {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Broken}, "BROKEN"},
+		"leaked unseen":              {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous, Leaked: 1}, "VACUOUS"},
+		"nobody can tell":            {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Inconclusive}, "INCONCLUSIVE"},
+	} {
+		r := loadtest.Result{Codes: c.codes, Verdicts: []audit.Report{c.verdict}}
+		m := rolling.Judge("redis-lua", r, nil)
+		err := rolling.Result{Modes: []rolling.Mode{m}}.Lost()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v (%+v), want %q", name, err, m, c.want)
+		}
+	}
+}
