@@ -14,13 +14,13 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Fits says why the plan cannot be carried out against the mode, as with segments that it does not know; nil where it can.
+// Fits returns why the plan cannot run against the mode, for instance because the mode has no segments; nil if it can.
 func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
 
-// Compare runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy
-// minute of the machine does not fall on one mode alone. Modes that are not available, or do not fit a plan, are skipped;
-// a run that fails is noted and the rest goes on. When ctx ends, what was measured is returned with Partial set. The error
-// is that of Each, or one that every run would end in: [ErrUnauthorized].
+// Compare runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy minute of the
+// machine does not affect only one mode. Modes that are not available, or do not fit a plan, are skipped; a failed run is recorded and
+// the rest goes on. When ctx ends, the results so far are returned with Partial set. The error is the error of Each, or
+// [ErrUnauthorized], which every further run would return.
 func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Plans: namedApart(what.Plans), Results: []Result{}}
 	c.Environment.Version = what.Version
@@ -40,8 +40,8 @@ func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 	return c, failed
 }
 
-// namedApart returns the plans with their names made distinct, "segments-1" and "segments-2", since a line of the table
-// stands for one mode and one plan.
+// namedApart returns the plans with distinct names, "segments-1" and "segments-2", because a line of the table is for one mode and one
+// plan.
 func namedApart(plans []Plan) []Plan {
 	named := slices.Clone(plans)
 	times := map[string]int{}
@@ -59,14 +59,14 @@ func namedApart(plans []Plan) []Plan {
 	return named
 }
 
-// job is one run to make.
+// job is one planned run.
 type job struct {
 	mode       api.Mode
 	plan       Plan
 	repetition int
 }
 
-// jobs orders the runs, by repetition, then plan, then mode, and notes what is skipped.
+// jobs orders the runs by repetition, then plan, then mode, and records the skipped modes.
 func (c *Comparison) jobs(what Comparing) []job {
 	first := c.fitting(what)
 	most := 0
@@ -85,7 +85,7 @@ func (c *Comparison) jobs(what Comparing) []job {
 	return jobs
 }
 
-// fitting returns one job for each mode and plan that can be run, and notes the modes that cannot.
+// fitting returns one job for each mode and plan that can run, and records the modes that cannot.
 func (c *Comparison) fitting(what Comparing) []job {
 	var jobs []job
 	for _, m := range what.Modes {
@@ -110,14 +110,14 @@ func (c *Comparison) fitting(what Comparing) []job {
 	return jobs
 }
 
-// skip notes a mode that is not run, once for each reason.
+// skip records a mode that is not run, once for each reason.
 func (c *Comparison) skip(mode, why string) {
 	if s := (SkippedMode{Mode: mode, Why: why}); !slices.Contains(c.Skipped, s) {
 		c.Skipped = append(c.Skipped, s)
 	}
 }
 
-// run makes one run and keeps what came of it. Its error ends the comparison.
+// run makes one run and records its result. Its error ends the comparison.
 func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) error {
 	tell := func(s Step) {
 		if what.Progress != nil {
@@ -193,14 +193,14 @@ func (what Comparing) run(ctx context.Context, j job, insist int, progress func(
 	return result, err
 }
 
-// showedNothing says whether a mode that claims to break did not. Only a run that was exact may be made again: any other
-// outcome was seen, or says itself why nothing could be.
+// showedNothing reports whether a mode that claims to break was exact. Only such a run may be repeated: any other run has shown an
+// outcome, or says why it could not show one.
 func showedNothing(r Result) bool {
 	verdict, _ := verdictOf(r)
 	return r.Claim != api.Exact && r.Finding == audit.Contradicted && verdict == audit.Exact
 }
 
-// finish derives the summaries and what was only seen by running.
+// finish computes the summaries, and the facts that only the runs show.
 func (c *Comparison) finish() {
 	c.Summaries = Summarize(c.Results)
 	seen := map[string]bool{}

@@ -22,7 +22,7 @@ var threeModes = []api.Mode{
 	{Name: "lua-lock", Available: true},
 }
 
-// runner answers with exact runs and notes what was run.
+// runner returns exact runs and records the calls.
 type runner struct {
 	ran  []string
 	fail string              // this run fails
@@ -142,7 +142,7 @@ func TestCompareStopsWhereEachFails(t *testing.T) {
 	}
 }
 
-// nothingSeen is a run of a mode that claims to break and did not.
+// nothingSeen is an exact run of a mode that claims to break.
 func nothingSeen(mode string) Result {
 	r := exactRun(mode, time.Millisecond)
 	r.Claim, r.Finding, r.Why = "O", audit.Contradicted, []string{"claimed O, but did not break"}
@@ -241,7 +241,7 @@ func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
 	}
 }
 
-// A plan that insists goes on only after its last repetition, and only where none has shown anything.
+// A plan with Insist makes extra runs only after its last repetition, and only if no repetition has shown a break.
 func TestCompareInsistsAfterTheRepetitions(t *testing.T) {
 	for _, tt := range []struct{ breaks, ran, runs int }{{2, 3, 3}, {3, 3, 3}, {5, 5, 5}, {9, 7, 7}} {
 		ran := 0

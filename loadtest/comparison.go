@@ -11,31 +11,31 @@ import (
 // Comparison is several modes under the same plans: what `shop demo` and `shop loadtest` print, and their JSON.
 type Comparison struct {
 	Environment Environment `json:"environment"`
-	// Stack says which servers were behind the address, one sentence each, as the caller words it.
+	// Stack describes the servers behind the address, one sentence each, worded by the caller.
 	Stack []string `json:"stack,omitempty"`
 	Plans []Plan   `json:"plans"`
 	// Results holds every run, in the order they were made.
 	Results []Result `json:"results"`
-	// Summaries holds a line per mode and plan, in the order of the modes.
+	// Summaries has a line per mode and plan, in the order of the modes.
 	Summaries []Summary     `json:"summaries"`
 	Skipped   []SkippedMode `json:"skipped,omitempty"`
 	Failed    []FailedRun   `json:"failed,omitempty"`
-	// Thresholds holds every threshold with what was measured, and Crossed those that did not hold.
+	// Thresholds has every threshold with the measured value, and Crossed those that did not hold.
 	Thresholds []Checked  `json:"thresholds,omitempty"`
 	Crossed    []Crossing `json:"crossed,omitempty"`
-	// Command is the command line that made it, as the caller words it, without tokens and passwords.
+	// Command is the command line of the comparison, worded by the caller, without tokens and passwords.
 	Command string `json:"command,omitempty"`
 	// Partial says that the comparison was interrupted.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// SkippedMode is a mode that was asked for and is not available, or that a plan does not fit.
+// SkippedMode is a requested mode that is not available, or that does not fit a plan.
 type SkippedMode struct {
 	Mode string `json:"mode"`
 	Why  string `json:"why"`
 }
 
-// FailedRun is a run that could not be made, as when the stock could not be set.
+// FailedRun is a run that could not be made, for instance because the stock could not be set.
 type FailedRun struct {
 	Mode       string `json:"mode"`
 	Plan       string `json:"plan,omitempty"`
@@ -45,7 +45,7 @@ type FailedRun struct {
 	Log []string `json:"log,omitempty"`
 }
 
-// Step is where a comparison is: run Index of Total.
+// Step is the progress of a comparison: run Index of Total.
 type Step struct {
 	Index      int // from 1
 	Total      int
@@ -61,19 +61,19 @@ type Step struct {
 	Err     error
 }
 
-// RunFunc makes one run of one mode; [Run] with its control bound is one.
+// RunFunc makes one run of one mode, like [Run] with a given control.
 type RunFunc func(ctx context.Context, mode api.Mode, plan Plan, progress func(Progress)) (Result, error)
 
-// Comparing says what to compare.
+// Comparing describes a comparison.
 type Comparing struct {
 	// Version of lastitem, for the environment.
 	Version string
 	Modes   []api.Mode
 	Plans   []Plan // every mode runs each; Plan.Repeat times
 	Run     RunFunc
-	// Fits says why a plan cannot be carried out against a mode, which is then skipped; nil = every plan fits. See [Fits].
+	// Fits returns why a plan cannot run against a mode, which is then skipped; nil = every plan fits. See [Fits].
 	Fits func(api.Mode, Plan) error
-	// Replicas is how many processes are behind the address; 0 = whatever X-Replica shows.
+	// Replicas is how many processes are behind the address; 0 = as many as X-Replica shows.
 	Replicas int
 	// RTT is the round trip added between the replicas and their servers, for the report only; 0 = none.
 	RTT   time.Duration
@@ -83,9 +83,9 @@ type Comparing struct {
 	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that the
 	// service has logged since; a run that failed, was contradicted or stayed undecided keeps them. nil = logs cannot be read.
 	MarkLogs func() (since func(n int) []string)
-	// Progress is told of every step, from one goroutine at a time; nil = nobody.
+	// Progress is called at every step, by one goroutine at a time; nil = not called.
 	Progress func(Step)
-	// Each is given every result with its history, which the comparison then lets go; nil = nobody.
+	// Each is called with every result and its history, which the comparison then drops; nil = not called.
 	Each func(Result) error
 }
 
@@ -96,13 +96,13 @@ const logLines = 5
 const (
 	ExitConfirmed    = 0   // every claim was confirmed
 	ExitContradicted = 1   // at least one was contradicted
-	ExitUndecided    = 3   // at least one could not be decided: no data, or data that could not have shown a failure
+	ExitUndecided    = 3   // at least one was not decided: no data, or data that could not have shown a failure
 	ExitThreshold    = 99  // a threshold was crossed
 	ExitInterrupted  = 130 // the comparison was cut short
 )
 
-// ExitCode judges the whole comparison: an interruption wins, then a contradicted claim, a crossed threshold, and what
-// stayed undecided or does not count ([Result].Discounted). The baseline claims nothing and cannot contradict, but it must have answered.
+// ExitCode judges the whole comparison: an interruption has precedence, then a contradicted claim, a crossed threshold, and a run that is
+// undecided or does not count ([Result].Discounted). The baseline claims nothing and cannot contradict, but it must have answered.
 func (c Comparison) ExitCode() int {
 	if c.Partial {
 		return ExitInterrupted

@@ -18,12 +18,12 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Control speaks to the service beside the load: it lists the modes, sets the stock and reads the ledger. It may be used by
-// several goroutines; set its fields before the first use.
+// Control talks to the service outside the load: it lists the modes, sets the stock and reads the ledger. It is safe for concurrent use;
+// set its fields before the first use.
 type Control struct {
-	// Replicas is how many processes stand behind the address; 0 = not known. With one, the claim for threads is checked,
-	// with more the claim for replicas, and a run that one of them served alone is vacuous. Where it is not known, the
-	// replicas that answered decide which claim is checked.
+	// Replicas is how many processes are behind the address; 0 = not known. With one, the claim for threads is checked; with more, the
+	// claim for replicas, and a run that a single replica served is vacuous. If it is not known, the number of replicas that answered
+	// decides which claim is checked.
 	Replicas int
 	// Lang is the language of the judge's sentences: "zh", else English.
 	Lang string
@@ -35,7 +35,7 @@ type Control struct {
 // controlTimeout bounds one control call; a ledger of a million orders takes some seconds.
 const controlTimeout = 60 * time.Second
 
-// ErrUnauthorized is what [Control.SetStock] returns, wrapped, where the token is missing or wrong.
+// ErrUnauthorized is returned by [Control.SetStock], wrapped, if the token is missing or wrong.
 var ErrUnauthorized = api.Text{En: "the service wants its admin token", Zh: "服务需要管理员令牌"}.Errorf()
 
 // NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the modes
@@ -80,15 +80,15 @@ func (c *Control) Product(ctx context.Context, product int64) (api.Product, erro
 	return p, err
 }
 
-// SetStock creates the product or resets it: stock in every store, split into segments where that is not 0, no orders, no
-// locks, no keys. It needs the admin token.
+// SetStock creates or resets the product: stock in every store, split into segments unless that is 0, no orders, no locks, no keys. It
+// needs the admin token.
 func (c *Control) SetStock(ctx context.Context, product, stock int64, segments int) error {
 	path := "/products/" + strconv.FormatInt(product, 10) + "/stock"
 	resp, err := c.client.R().SetContext(ctx).SetBody(api.SetStock{Stock: stock, Segments: segments}).Put(path)
 	return explain(http.MethodPut, path, resp, err)
 }
 
-// WaitReady returns when the service says that it can serve, or when ctx ends, then with what the service said last.
+// WaitReady returns nil when the service is ready. If ctx ends first, the error contains the service's last answer.
 func (c *Control) WaitReady(ctx context.Context) error {
 	for {
 		err := c.get(ctx, "/readyz", nil)
@@ -116,7 +116,7 @@ func (c *Control) get(ctx context.Context, path string, body any) error {
 	return nil
 }
 
-// explain turns what came of a control call into an error that says what to do; nil where it went well.
+// explain returns the error of a control call, with advice; nil if the call succeeded.
 func explain(method, path string, resp *resty.Response, err error) error {
 	if err != nil {
 		return unreached(method, path, err)
@@ -141,7 +141,7 @@ func explain(method, path string, resp *resty.Response, err error) error {
 	return &ProblemError{Method: method, Path: path, Problem: p}
 }
 
-// unreached is the error of a call that was not answered. That of net/http repeats the method.
+// unreached returns the error of a call without an answer, without the method, which net/http's error repeats.
 func unreached(method, path string, err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -154,13 +154,13 @@ func unreached(method, path string, err error) error {
 	return fault(api.Text{En: "%s %s: %w%s", Zh: "%s %s：%w%s"}, method, path, err, hint)
 }
 
-// ProblemError is a problem that the service answered to a control call.
+// ProblemError is a problem document that the service returned to a control call.
 type ProblemError struct {
 	Method, Path string
 	Problem      api.Problem
 }
 
-// Error says what was asked for and what was answered.
+// Error gives the call and the answer.
 func (e *ProblemError) Error() string {
 	return fmt.Sprintf("loadtest: %s %s: %d %s: %s", e.Method, e.Path, e.Problem.Status, e.Problem.Code, e.Problem.Detail)
 }

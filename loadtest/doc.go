@@ -1,20 +1,19 @@
-// Package loadtest puts load on the shop, records what its clients saw, and has the judge say whether stock was deducted
-// exactly while it was fast.
+// Package loadtest puts load on the shop, records what the clients saw, and lets the judge decide whether stock was deducted exactly.
 //
-// A [Plan] says what load: closed (clients that wait for their answers) or open (arrivals that do not wait). [Run] carries
-// a plan out against one mode of the service behind a [Control] and returns a [Result]: latencies kept apart for accepted,
-// refused and failed requests, the history of every request, and the judge's verdict on it. [RunForeign] does the same for
-// a service that is not ours.
+// A [Plan] describes the load: a closed loop (clients that wait for their answers) or an open loop (arrivals that do not wait). [Run]
+// runs a plan against one mode of the service that a [Control] talks to, and returns a [Result]: latencies kept apart for accepted,
+// refused and failed requests, the history of every request, and the judge's verdict on it. [RunForeign] does the same for a service that
+// is not ours.
 //
-// The package speaks HTTP and imports nothing of the service but the wire types and the judge: it could judge another
-// implementation. Three rules hold throughout. A request whose answer was lost is unknown, never failed, and is never sent
-// a second time behind the plan's back. Open-loop latency counts from the moment a request was due, not from when it could
-// be sent, so a stalled server cannot hide its stall (coordinated omission). And percentiles are merged, never averaged.
+// The package uses HTTP and imports only the wire types and the judge from the service, so it can judge another implementation. Three
+// rules hold everywhere. A request without an answer is unknown, never failed, and is never sent again unless the plan says so. Open-loop
+// latency counts from the time when a request was due, not from when it was sent, so a stalled server cannot hide its stall (coordinated
+// omission). And percentiles are computed from merged histograms, never averaged.
 //
-// Start with [Run] and [Plan]. Package client is how one client speaks HTTP, package plan says what load there can be.
+// Start with [Run] and [Plan]. Package client has the HTTP client of one worker, package plan the possible loads.
 package loadtest
 
 import "lastitem/loadtest/plan"
 
-// Plan says what load to put on one mode.
+// Plan describes the load on one mode.
 type Plan = plan.Plan

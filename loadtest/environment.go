@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Environment is what a number cannot be read without.
+// Environment describes where a number was measured.
 type Environment struct {
 	Time       time.Time `json:"time"`
 	Go         string    `json:"go"`
 	OS         string    `json:"os"`
 	Arch       string    `json:"arch"`
-	CPU        string    `json:"cpu,omitempty"` // model name; "" where the system does not say
+	CPU        string    `json:"cpu,omitempty"` // model name; "" = not known
 	CPUs       int       `json:"cpus"`
 	GOMAXPROCS int       `json:"gomaxprocs"`
 	Version    string    `json:"version"` // of lastitem, as the caller knows it
 	Engine     string    `json:"engine"`
-	// Replicas is how many processes served, as the caller knows or as X-Replica showed.
+	// Replicas is how many processes served: as given by the caller, else as X-Replica showed.
 	Replicas int `json:"replicas"`
 	// RTT is the round trip added between the replicas and their servers, in nanoseconds in JSON; 0 = none.
 	RTT time.Duration `json:"rtt,omitempty"`
@@ -27,7 +27,7 @@ type Environment struct {
 	Servers map[string]string `json:"servers,omitempty"`
 }
 
-// ThisEnvironment describes this process and the machine it runs on; Version, Engine and Replicas are the caller's to fill in.
+// ThisEnvironment describes this process and its machine; the caller fills in Version, Engine and Replicas.
 func ThisEnvironment() Environment {
 	return Environment{
 		Time: time.Now(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
@@ -35,7 +35,7 @@ func ThisEnvironment() Environment {
 	}
 }
 
-// cpuModel reads the model name from a file of the form of Linux's /proc/cpuinfo; "" where there is none.
+// cpuModel reads the model name from a file like Linux's /proc/cpuinfo; "" if there is none.
 func cpuModel(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

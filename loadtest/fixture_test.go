@@ -67,7 +67,7 @@ func brokenRun(mode string, claim api.Outcomes) Result {
 	return r
 }
 
-// vacuousRun is a run that proves nothing, as one replica served it all.
+// vacuousRun is a run that proves nothing, because one replica served all requests.
 func vacuousRun(mode string) Result {
 	r := exactRun(mode, 22*time.Millisecond)
 	r.Served = map[string]int{"1": 750}

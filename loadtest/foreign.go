@@ -17,19 +17,19 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Foreign is a service that is not ours: how to ask it for a product, how to read its answers by their status, and where
-// it says what is left.
+// Foreign describes a service that is not ours: how to request a product, what the status of an answer means, and where to read the
+// remaining stock.
 type Foreign struct {
 	// URL is the address of the service, http or https.
 	URL string
-	// Request is "METHOD /path" or "METHOD /path body", where {{product}}, {{quantity}} and {{key}} are filled in; the key
-	// is another one for each request and the same for its repetitions.
+	// Request is "METHOD /path" or "METHOD /path body", where {{product}}, {{quantity}} and {{key}} are replaced; each request has a new
+	// key, and its repetitions have the same one.
 	Request string
-	// OKStatus says that the units are sold, default 200; RefusedStatus that there were none left, default 409. Every
-	// other status is an unknown outcome.
+	// OKStatus lists the statuses for "sold", default 200; RefusedStatus those for "none left", default 409. Every other status is an
+	// unknown outcome.
 	OKStatus, RefusedStatus []int
-	// StockURL tells the stock, by GET; {{product}} is filled in. It may be a path of URL. Without it, and where it
-	// cannot be read, the verdict is INCONCLUSIVE.
+	// StockURL returns the stock to a GET; {{product}} is replaced. It may be a path of URL. Without it, or if it cannot be read, the
+	// verdict is INCONCLUSIVE.
 	StockURL string
 	// StockJSONPath leads to the number, as in "data.items[0].stock"; "" = the whole answer is the number.
 	StockJSONPath string
@@ -45,13 +45,12 @@ const (
 // foreignName stands for the mode in the result of a service that has none.
 const foreignName = "foreign"
 
-// RunForeign carries the plan out against a service that is not ours and judges it by [audit.JudgeForeign], from what its
-// clients saw and the stock before and after, against the claim to be exact. It does not set the stock: that has to be
-// done before; Plan.Stock, Store, Segments and Wait mean nothing to it, and it sends no warm-up, which would sell
-// something. Otherwise it is like [Run].
+// RunForeign runs the plan against a service that is not ours. It judges the run by [audit.JudgeForeign], from what the clients saw and
+// from the stock before and after, against the claim to be exact. It does not set the stock; do that before. It ignores Plan.Stock,
+// Store, Segments and Wait, and sends no warm-up, because that would sell units. Otherwise it is like [Run].
 func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progress)) (Result, error) {
 	plan = plan.WithDefaults()
-	plan.Warmup = 0 // the result says what was done, not what was asked for
+	plan.Warmup = 0 // the result describes the run as it was made
 	f.OKStatus, f.RefusedStatus = orList(f.OKStatus, http.StatusOK), orList(f.RefusedStatus, http.StatusConflict)
 	base, script, err := f.prepare(plan)
 	if err != nil {
@@ -80,7 +79,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	return res, nil
 }
 
-// orList returns the list, or one of d alone where it is empty.
+// orList returns the list, or a list of only d if it is empty.
 func orList(list []int, d int) []int {
 	if len(list) == 0 {
 		return []int{d}
@@ -88,14 +87,14 @@ func orList(list []int, d int) []int {
 	return list
 }
 
-// Validate returns what is wrong with the description of the service, or with the plan for it; nil where nothing is.
+// Validate returns the mistakes in the description of the service, or in the plan for it; nil if there are none.
 func (f Foreign) Validate(p Plan) error {
 	f.OKStatus, f.RefusedStatus = orList(f.OKStatus, http.StatusOK), orList(f.RefusedStatus, http.StatusConflict)
 	_, _, err := f.prepare(p)
 	return err
 }
 
-// prepare checks the plan and the template, and makes the script of it.
+// prepare checks the plan and the template, and makes the script.
 func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
 	if err := p.Validate(); err != nil {
 		return nil, script{}, err
@@ -113,7 +112,7 @@ func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
 	return base, s, err
 }
 
-// script reads the template.
+// script parses the template.
 func (f Foreign) script(p Plan) (script, error) {
 	// A path holds no blank, so the first two end the method and the path; the body may hold any.
 	method, rest, _ := strings.Cut(strings.TrimSpace(f.Request), " ")
@@ -126,7 +125,7 @@ func (f Foreign) script(p Plan) (script, error) {
 	if p.Retry > 0 && !keyed && !p.RetryUnsafe {
 		return script{}, fault(api.Text{En: "--retry needs %s in --request, or --retry-unsafe: a repetition may deduct twice", Zh: "--retry 要求 --request 里有 %s，或者加 --retry-unsafe：重试可能重复扣减"}, holdKey)
 	}
-	// Whoever writes neither JSON nor a form is out of luck: the header is not part of the template.
+	// The body is either JSON or a form; the template has no place for another content type.
 	contentType := "application/x-www-form-urlencoded"
 	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
 		contentType = "application/json"
@@ -142,7 +141,7 @@ func (f Foreign) script(p Plan) (script, error) {
 	}, nil
 }
 
-// judgeForeign judges each product and holds the reports against exactness, which is what such a service claims by selling.
+// judgeForeign judges each product, and compares the reports with the claim to be exact, which every such service makes implicitly.
 func judgeForeign(res *Result, before, after map[int64]level) {
 	histories := map[int64][]audit.Op{}
 	for _, op := range res.History {
@@ -151,7 +150,7 @@ func judgeForeign(res *Result, before, after map[int64]level) {
 	for i := range res.Plan.Products {
 		product := res.Plan.Product + int64(i)
 		if histories[product] == nil && res.Plan.Products > 1 {
-			continue // nobody asked for it
+			continue // not requested
 		}
 		report := audit.Report{Verdict: audit.Inconclusive}
 		was, is := before[product], after[product]
@@ -163,7 +162,7 @@ func judgeForeign(res *Result, before, after map[int64]level) {
 		report.Mode, report.ProductID = res.Mode, product
 		res.Verdicts = append(res.Verdicts, report)
 	}
-	// A service that sells claims to have had what it sold.
+	// A service that sells implicitly claims to be exact.
 	res.Claim = api.Exact
 	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
 	if unmet := res.Unmet(); unmet != "" {
@@ -178,7 +177,7 @@ type level struct {
 	read  bool
 }
 
-// missing says why there is no reading; nil where there is one.
+// missing returns why there is no reading; nil if there is one.
 func (l level) missing(when string) []string {
 	switch {
 	case l.err != nil:
@@ -234,7 +233,7 @@ func (s *shelf) readAll(ctx context.Context, p Plan) map[int64]level {
 	return levels
 }
 
-// settleAll reads the stock of every product of the history, where outcomes are unknown not before it has stopped changing.
+// settleAll reads the stock of every product of the history; if outcomes are unknown, it waits until the stock has stopped changing.
 func (s *shelf) settleAll(ctx context.Context, history []audit.Op) map[int64]level {
 	levels := map[int64]level{}
 	for product, last := range asked(history) {

@@ -17,8 +17,8 @@ type foreignShop struct {
 	mu    sync.Mutex
 	stock int64
 	take  func(stock int64) (left int64, ok bool)
-	lose  func() bool // the answer gets lost
-	blind bool        // the shelf does not say
+	lose  func() bool // whether to lose the answer
+	blind bool        // the stock cannot be read
 	keys  map[string]int
 }
 
@@ -140,7 +140,7 @@ func TestRunForeignRefuses(t *testing.T) {
 	}
 }
 
-// Without a stock to read nothing can be said, however good the answers look.
+// Without a readable stock the verdict is open, even if all answers look good.
 func TestJudgeForeignWithoutStock(t *testing.T) {
 	t.Parallel()
 	res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1}}}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must happen.
 const patience = 20 * time.Second
 
 // eventually waits until ok is true.
@@ -21,7 +21,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// serve starts a proper HTTP server.
+// serve starts a standard HTTP server.
 func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	t.Helper()
 	s := httptest.NewServer(h)

@@ -7,7 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range of the histograms, in microseconds: what takes longer counts as the longest, except in Min, Mean and Max.
+// The range of the histograms, in microseconds: longer times count as the longest, except in Min, Mean and Max.
 const (
 	shortest = 1
 	longest  = 60_000_000
@@ -19,7 +19,7 @@ const (
 	windowDigits = 2
 )
 
-// histogram is an HDR histogram of microseconds with the exact extremes and sum, in nanoseconds, beside it.
+// histogram is an HDR histogram of microseconds, plus the exact extremes and sum in nanoseconds.
 type histogram struct {
 	hdr      *hdrhistogram.Histogram
 	min, max int64
@@ -31,7 +31,7 @@ func newHistogram(digits int) *histogram {
 	return &histogram{hdr: hdrhistogram.New(shortest, longest, digits), min: math.MaxInt64}
 }
 
-// record adds one value in nanoseconds; what is below zero, as a clock's rounding may give, counts as zero.
+// record adds one value in nanoseconds; a negative value, which a clock's rounding may give, counts as zero.
 func (h *histogram) record(ns int64) {
 	ns = max(ns, 0)
 	// Both ends are inside the range, so it cannot fail.
@@ -62,13 +62,13 @@ func (h *histogram) percentile(p float64) time.Duration {
 	return time.Duration(min(max(ns, h.min), h.max))
 }
 
-// curvePercentiles are the points of a curve: the halves of what is left, and the ones that people name.
+// curvePercentiles are the points of a curve: each halves the remaining share, and the usual ones are included.
 var curvePercentiles = []float64{
 	0, 10, 25, 50, 75, 87.5, 90, 93.75, 95, 96.875, 98.4375, 99, 99.21875, 99.609375, 99.8046875, 99.9, 99.951171875, 99.99, 99.9969482421875, 100,
 }
 
-// curve returns the distribution as points of curvePercentiles. Those that the number of values cannot tell from the greatest are left out,
-// but for the last.
+// curve returns the distribution at curvePercentiles. It leaves out points that the number of values cannot distinguish from the
+// greatest, except the last.
 func (h *histogram) curve() []Point {
 	n := float64(h.hdr.TotalCount())
 	if n == 0 {

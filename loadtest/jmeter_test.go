@@ -48,7 +48,7 @@ func jmxProperties(t *testing.T, path string) map[string][]string {
 	}
 }
 
-// The shipped JMeter plan is the plan "jmeter": a sceptic who runs it must measure the same thing.
+// The shipped JMeter plan equals the plan "jmeter", so that both measure the same.
 func TestJMeterPlanIsOurs(t *testing.T) {
 	properties := jmxProperties(t, "jmeter/deduct_stock.jmx")
 	plans, ok := plan.Named("jmeter")

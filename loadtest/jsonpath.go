@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// numberAt returns the whole number that path leads to in a JSON body: names joined by dots, places in arrays in brackets,
-// as in "data.items[0].stock"; "" is the body itself. A string that holds a number counts as one.
+// numberAt returns the whole number that path leads to in a JSON body: names joined by dots, places in arrays in brackets, as in
+// "data.items[0].stock"; "" is the body itself. A string that contains a number counts as a number.
 func numberAt(body []byte, path string) (int64, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber() // a float64 would round large numbers
@@ -38,7 +38,7 @@ func numberAt(body []byte, path string) (int64, error) {
 	return n, nil
 }
 
-// steps splits a path into names and "[n]": "a.b[0]" is "a", "b", "[0]". A "$" in front, as JSONPath has it, is allowed.
+// steps splits a path into names and "[n]": "a.b[0]" is "a", "b", "[0]". A leading "$", as in JSONPath, is allowed.
 func steps(path string) []string {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "$"), ".")
 	if path == "" {

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/audit"
 )
 
-// judging is what the judge needs beside the result.
+// judging has the judge's input besides the result.
 type judging struct {
 	mode     api.Mode
 	books    map[int64]bookkeeping // by product
@@ -17,14 +17,14 @@ type judging struct {
 	lang     string
 }
 
-// judge judges each product that was asked for and holds the reports against what the mode claims.
+// judge judges each requested product and compares the reports with the mode's claim.
 func judge(res *Result, with judging) {
-	// Each product is a counter of its own, with a ledger and a history of its own.
+	// Each product has its own count, ledger and history.
 	histories := map[int64][]audit.Op{}
 	for _, op := range res.History {
 		histories[op.ProductID] = append(histories[op.ProductID], op)
 	}
-	if len(histories) == 0 { // nothing was sent: judged all the same, as vacuous
+	if len(histories) == 0 { // nothing was sent: judge it as vacuous
 		histories[res.Plan.Product] = []audit.Op{}
 	}
 	for _, product := range slices.Sorted(maps.Keys(histories)) {
@@ -47,12 +47,12 @@ func judge(res *Result, with judging) {
 	}
 }
 
-// wantSoldOut says whether the plan asks for more than there is, whatever the service's speed: only then does a run that
-// refused nobody prove too little. Over several products nobody can say.
+// wantSoldOut reports whether the plan requests more than the stock, at any speed of the service: only then does a run without a refusal
+// prove too little. With several products it is not known.
 func wantSoldOut(res *Result) bool {
 	p := res.Plan
 	if res.Partial || p.Open() || p.Duration > 0 || p.Products > 1 {
-		// How much is asked for depends on how fast the service is, on drops, or on chance.
+		// The requested quantity depends on the service's speed, on drops, or on chance.
 		return false
 	}
 	requests := p.Requests
@@ -62,8 +62,8 @@ func wantSoldOut(res *Result) bool {
 	return int64(requests)*p.Quantity > p.Stock
 }
 
-// claimOf is what the mode claims for this run: of threads with one replica, of replicas with more. Where nobody has said
-// how many there are, those that answered count. A double charge that was asked for by RetryUnsafe is within the claim.
+// claimOf returns the mode's claim for this run: for threads with one replica, for replicas with more. If the number of replicas is not
+// given, the replicas that answered count. A double charge provoked by RetryUnsafe is within the claim.
 func claimOf(res *Result, with judging) api.Outcomes {
 	replicas := with.replicas
 	if replicas == 0 {
@@ -86,8 +86,8 @@ func claimOf(res *Result, with judging) api.Outcomes {
 	return claim
 }
 
-// hold holds the reports on several products against one claim. One product that was contradicted contradicts it, unless
-// it only failed to break where another did; one that could not show anything does not count where another could.
+// hold compares the reports on several products with one claim. A contradiction on one product contradicts the claim, unless the product
+// only failed to break and another did break. A product that could not show anything does not count if another could.
 func hold(reports []audit.Report, claim api.Outcomes) (audit.Finding, []string) {
 	byFinding := map[audit.Finding][]string{}
 	confirmed := false // by at least one product
@@ -109,7 +109,7 @@ func hold(reports []audit.Report, claim api.Outcomes) (audit.Finding, []string) 
 		}
 		byFinding[h.finding] = append(byFinding[h.finding], h.why...)
 	}
-	// The worst that is left is what the run comes to.
+	// The worst remaining finding is the finding of the run.
 	for _, f := range []audit.Finding{audit.Contradicted, audit.Undecided, audit.Confirmed} {
 		if why, ok := byFinding[f]; ok {
 			return f, why

@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// ledgerTries is how often a ledger is read while its pages do not add up, because orders were added or purged between them.
+// ledgerTries is how often a ledger is read if its pages do not add up, because orders were added or purged between the pages.
 const ledgerTries = 4
 
 // errTorn says that the pages of a ledger do not show one moment.
@@ -33,7 +33,7 @@ func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error
 	}
 }
 
-// readLedger reads the pages one after the other. The first one carries everything besides the rows.
+// readLedger reads the pages one after the other. The first page contains everything besides the rows.
 func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, error) {
 	path := "/products/" + strconv.FormatInt(product, 10) + "/ledger"
 	all := new(api.Ledger)
@@ -82,7 +82,7 @@ func addUp(l *api.Ledger) error {
 	return nil
 }
 
-// getPatiently is get, and tries again after a 429.
+// getPatiently is get with retries after a 429.
 func (c *Control) getPatiently(ctx context.Context, path string, body any) error {
 	for tries := 1; ; tries++ {
 		err := c.get(ctx, path, body)

@@ -64,7 +64,7 @@ func TestLedgerReadsAllPages(t *testing.T) {
 	}
 }
 
-// Rows that are not those that were counted are no ledger: it is read again, and then not at all.
+// If the rows differ from the totals, the ledger is read again, and finally given up.
 func TestLedgerOfTornPages(t *testing.T) {
 	t.Parallel()
 	c, asked := ledgerOf(t, pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5, 6), pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5))

@@ -10,20 +10,20 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// When a run's numbers should not be trusted: others used more than noisyCPU cores just before it, the hypervisor kept more
-// than noisySteal cores from it, or requests left later than noisyLag and than a tenth of what was measured.
+// A run's numbers should not be trusted if other programs used more than noisyCPU cores just before it, the hypervisor took more than
+// noisySteal cores, or requests were sent later than noisyLag and than a tenth of the measured latency.
 const (
 	noisyCPU   = 0.15
 	noisySteal = 0.02
 	noisyLag   = 2 * time.Millisecond
-	// discountedDrops is the share of dropped arrivals above which an open model's run does not count.
+	// discountedDrops is the share of dropped arrivals above which an open-loop run does not count.
 	discountedDrops = 0.01
-	// quietWindow is how long the machine is looked at before the load. The kernel counts in hundredths of a second.
+	// quietWindow is how long the machine is observed before the load. The kernel counts in hundredths of a second.
 	quietWindow = 200 * time.Millisecond
 )
 
-// noise says in sentences why the numbers of a run should not be trusted; nil where nothing speaks against them. quiet is
-// what the machine did just before the load, when nobody should have been busy, during what it did meanwhile.
+// noise returns sentences with the reasons not to trust the numbers of a run; nil if there are none. quiet is the CPU time just before
+// the load, when the machine should have been idle; during is the CPU time during the load.
 func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	var why []string
 	note := func(key string, args ...any) { why = append(why, words.Say(lang, key, args...)) }
@@ -42,7 +42,7 @@ func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	return why
 }
 
-// discounted says why a run does not count as a measurement; "" = it counts.
+// discounted returns why a run does not count as a measurement; "" = it counts.
 func discounted(res *Result, lang string) string {
 	arrivals := res.Sent - res.Retried + res.Dropped
 	if float64(res.Dropped) <= discountedDrops*float64(arrivals) {
@@ -51,15 +51,15 @@ func discounted(res *Result, lang string) string {
 	return words.Say(lang, "discounted drops", res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals), 100*discountedDrops, res.Plan.MaxInFlight)
 }
 
-// cpuTime is what the machine's processors have done: since its start, or between two readings. The zero value, where the
-// system does not tell, is never noisy.
+// cpuTime is the CPU time of the machine since its start, or between two readings. The zero value, if the system does not tell, is never
+// noisy.
 type cpuTime struct {
 	busy, steal float64 // seconds of one core
 	at          time.Time
 	over        time.Duration
 }
 
-// cores is a number of core seconds as cores.
+// cores converts core seconds to cores.
 func (t cpuTime) cores(seconds float64) float64 {
 	if t.over <= 0 {
 		return 0
@@ -67,7 +67,7 @@ func (t cpuTime) cores(seconds float64) float64 {
 	return seconds / t.over.Seconds()
 }
 
-// since returns what happened after an earlier reading.
+// since returns the CPU time since an earlier reading.
 func (t cpuTime) since(earlier cpuTime) cpuTime {
 	if t.at.IsZero() || earlier.at.IsZero() {
 		return cpuTime{}
@@ -75,7 +75,7 @@ func (t cpuTime) since(earlier cpuTime) cpuTime {
 	return cpuTime{busy: t.busy - earlier.busy, steal: t.steal - earlier.steal, at: t.at, over: t.at.Sub(earlier.at)}
 }
 
-// cpuOver watches the machine for d.
+// cpuOver measures the CPU time over d.
 func cpuOver(d time.Duration) cpuTime {
 	before := readCPU()
 	if before.at.IsZero() {
@@ -85,7 +85,7 @@ func cpuOver(d time.Duration) cpuTime {
 	return readCPU().since(before)
 }
 
-// readCPU reads the kernel's counters; the zero value where there are none.
+// readCPU reads the kernel's counters; the zero value if there are none.
 func readCPU() cpuTime {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -94,8 +94,8 @@ func readCPU() cpuTime {
 	return parseCPU(string(stat), time.Now())
 }
 
-// parseCPU reads the first line of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal, in ticks of
-// a hundredth of a second. Stolen time is none that anybody here used.
+// parseCPU reads the first line of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal, in ticks of a hundredth
+// of a second. Stolen time does not count as busy.
 func parseCPU(stat string, at time.Time) cpuTime {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

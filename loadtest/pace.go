@@ -10,17 +10,17 @@ import (
 	"lastitem/loadtest/plan"
 )
 
-// driver carries out one plan: it owns the workers, and decides which of them sends when.
+// driver runs one plan: it owns the workers, and decides when each of them sends.
 type driver struct {
 	plan    Plan
 	lang    string // of sentences
 	script  script
 	rec     *recorder
 	engines []client.Engine
-	workers []*worker // as many as may be in flight; the open model starts them when it needs them
+	workers []*worker // as many as may be in flight; the open loop starts them as needed
 
-	dropped  atomic.Int64 // arrivals of the open model that found MaxInFlight on their way
-	inFlight atomic.Int64 // sent and not answered; in the open model also those handed over and not sent yet
+	dropped  atomic.Int64 // open loop: arrivals that found MaxInFlight requests in flight
+	inFlight atomic.Int64 // sent and not answered; in an open loop also queued and not sent yet
 	extra    atomic.Int64 // requests sent beyond the plan's, see [Plan].SellOut
 	late     atomic.Int64 // when the first of them was sent, on the recorder's clock; 0 = none yet
 	planned  int64        // how many arrivals there will be; 0 = the duration decides
@@ -59,8 +59,8 @@ func (d *driver) close() {
 	}
 }
 
-// drive sends what the plan says and returns when the last answer is there. When ctx ends nothing more is sent; what is in
-// flight is still waited for, at most the plan's timeout, because cutting it off would make its outcome unknown.
+// drive sends the plan's requests and returns after the last answer. When ctx ends, it sends no more, but still waits for the requests in
+// flight, at most for the plan's timeout, because cutting them off would make their outcomes unknown.
 func (d *driver) drive(ctx context.Context) {
 	if d.plan.Open() {
 		d.open(ctx)
@@ -69,7 +69,7 @@ func (d *driver) drive(ctx context.Context) {
 	}
 }
 
-// closed runs the closed model.
+// closed runs a closed loop.
 func (d *driver) closed(ctx context.Context) {
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})
@@ -79,7 +79,7 @@ func (d *driver) closed(ctx context.Context) {
 		done.Go(func() {
 			pick := picker(d.plan, w.id)
 			if d.plan.Burst {
-				_ = w.engine.Connect() // Do tries again, and reports it
+				_ = w.engine.Connect() // Do tries again, and reports the error
 			}
 			ready.Done()
 			<-start // all VUs begin at once
@@ -96,7 +96,7 @@ func (d *driver) closed(ctx context.Context) {
 	done.Wait()
 }
 
-// budget returns what decides whether a VU that has sent n requests sends another.
+// budget returns a function that decides whether a VU that has sent n requests sends another.
 func (d *driver) budget() func(n int) bool {
 	switch {
 	case d.plan.Loops > 0:
@@ -119,8 +119,8 @@ func (d *driver) stopped() bool {
 	}
 }
 
-// goOn says whether to send another request beyond the plan's: no request has been refused as sold out, the service has not oversold and
-// still sells, and time is left.
+// goOn reports whether to send another request beyond the plan's: it does so while no request has been refused as sold out, the service
+// has not oversold and still sells, and time is left.
 func (d *driver) goOn() bool {
 	p := d.plan
 	if p.SellOut == 0 || p.Products > 1 || int64(p.Requests)*p.Quantity <= p.Stock {
@@ -138,18 +138,18 @@ func (d *driver) goOn() bool {
 	return more
 }
 
-// arrival is one request of the open model.
+// arrival is one request of an open loop.
 type arrival struct {
 	at      time.Duration // when it is due, since the start
 	product int64
 }
 
-// open runs the open model. The pacer sleeps until the next arrival is due and hands over all that are overdue when it
-// wakes: timers are late by up to a millisecond, and spinning would take a core from the servers. An arrival that finds
-// MaxInFlight requests on their way is dropped and counted, never made to wait: waiting would close the loop.
+// open runs an open loop. The pacer sleeps until the next arrival is due, and queues all arrivals that are due when it wakes: timers are
+// late by up to a millisecond, and spinning would take a core from the servers. An arrival that finds MaxInFlight requests in flight is
+// dropped and counted. It never waits: waiting would close the loop.
 func (d *driver) open(ctx context.Context) {
 	var done sync.WaitGroup
-	// The queue holds whatever may be in flight, so that handing over never blocks the pacer.
+	// The queue has room for MaxInFlight requests, so that it never blocks the pacer.
 	queue := make(chan arrival, d.plan.MaxInFlight)
 	started := 0
 	pick := picker(d.plan, 0)
@@ -163,8 +163,7 @@ func (d *driver) open(ctx context.Context) {
 			d.dropped.Add(1)
 			continue
 		}
-		// All workers that there are have something to do: start another. A slow service is met by more of them, a
-		// fast one by few, whose connections stay warm.
+		// All started workers are busy: start another. A slow service gets many workers, a fast one few, whose connections stay warm.
 		if int(d.inFlight.Add(1)) > started {
 			w := d.workers[started]
 			started++
@@ -176,7 +175,7 @@ func (d *driver) open(ctx context.Context) {
 	done.Wait()
 }
 
-// serve sends what comes off the queue; once ctx has ended it only empties it.
+// serve sends the queued requests; once ctx has ended, it only empties the queue.
 func (d *driver) serve(ctx context.Context, w *worker, queue <-chan arrival) {
 	for a := range queue {
 		if ctx.Err() == nil {
@@ -186,8 +185,8 @@ func (d *driver) serve(ctx context.Context, w *worker, queue <-chan arrival) {
 	}
 }
 
-// warm sends requests for product until the plan's warm-up is over, at least one over every connection that the run will
-// begin with, and counts none of them. The open model warms a handful of its workers.
+// warm sends requests for product until the plan's warm-up is over, at least one over every connection that the run begins with, and does
+// not count them. An open loop warms only warmWorkers workers.
 func (d *driver) warm(ctx context.Context, product int64) {
 	if d.plan.Warmup <= 0 {
 		return
@@ -208,5 +207,5 @@ func (d *driver) warm(ctx context.Context, product int64) {
 	done.Wait()
 }
 
-// warmWorkers is how many clients warm up an open model.
+// warmWorkers is how many clients warm up an open loop.
 const warmWorkers = 8

@@ -27,7 +27,7 @@ var testMode = api.Mode{
 	},
 }
 
-// drive carries a plan out against u and returns what was recorded.
+// drive runs a plan against u and returns the records.
 func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
 	t.Helper()
 	plan = plan.WithDefaults()
@@ -147,7 +147,7 @@ func TestOpenModelSendsEveryArrival(t *testing.T) {
 	}
 }
 
-// A plan that is stopped early is whole: what was sent is answered, and nothing is sent after it.
+// If a plan is stopped early, every sent request is answered, and none is sent after that.
 func TestStopEndsAPlanEarly(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]Plan{
@@ -201,8 +201,8 @@ func TestOpenModelDropsAndCounts(t *testing.T) {
 	}
 }
 
-// A server that stalls for a while delays every arrival of that while. The closed loop sees one slow request, and reports a
-// fine p90: coordinated omission. The open loop does not.
+// A server that stalls for a while delays every arrival of that time. A closed loop sees one slow request and reports a good p90:
+// coordinated omission. An open loop shows the stall.
 func TestOpenModelShowsAStallThatTheClosedOneHides(t *testing.T) {
 	t.Parallel()
 	const stall = 500 * time.Millisecond
@@ -220,7 +220,7 @@ func TestOpenModelShowsAStallThatTheClosedOneHides(t *testing.T) {
 	if got := closed.Latency[client.Accepted]; got.Max < stall*9/10 || got.P90 > got.Max/2 {
 		t.Errorf("closed loop: p90 %v, max %v, want one slow request of 100", got.P90, got.Max)
 	}
-	// Half of the arrivals fall into the stall; a tenth of all wait for at least four fifths of it.
+	// Half of the arrivals fall into the stall; a tenth of all arrivals wait for at least four fifths of it.
 	if got := open.Latency[client.Accepted]; got.P90 < stall/2 || open.Dropped != 0 {
 		t.Errorf("open loop: p90 %v, %d dropped, want at least %v and none", got.P90, open.Dropped, stall/2)
 	}

@@ -2,7 +2,7 @@ package loadtest
 
 import "time"
 
-// Phase is what a run is doing.
+// Phase is the current phase of a run.
 type Phase string
 
 // The phases of a run, in their order.
@@ -10,7 +10,7 @@ const (
 	Resetting Phase = "reset"  // setting the stock
 	Warming   Phase = "warmup" // sending requests that do not count
 	Driving   Phase = "run"    // sending the plan, and waiting for the last answers
-	Settling  Phase = "settle" // waiting until what is unknown has happened or can no longer happen
+	Settling  Phase = "settle" // waiting until every unknown outcome has happened or can no longer happen
 	Judging   Phase = "judge"
 )
 

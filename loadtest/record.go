@@ -10,15 +10,15 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// shards is over how many parts the workers spread their records. Histograms are too large to give one to each of a
-// thousand workers; a lock that eight parts keep almost free costs less than the memory would.
+// shards is the number of parts that the workers' records are spread over. Histograms are too large for each of a thousand workers to
+// have one; with eight parts the locks are almost free, and cost less than the memory.
 const shards = 8
 
 // sample is one request, as the worker that sent it saw it.
 type sample struct {
 	op   audit.Op
 	read client.Reading
-	// intended is when the request was due, in nanoseconds since the start; in the closed model that is op.Call.
+	// intended is when the request was due, in nanoseconds since the start; in a closed loop that is op.Call.
 	intended int64
 	retry    bool
 	open     bool // its lag counts
@@ -48,7 +48,7 @@ type shard struct {
 	first, last     int64 // first call, last return
 	lastAccepted    int64
 	firstIsRecorded bool
-	remaining       []int64  // where the ops of the history point to
+	remaining       []int64  // the values that the ops of the history point to
 	_               [64]byte // keeps two shards off one cache line
 }
 
@@ -69,7 +69,7 @@ func (r *recorder) begin() { r.start = time.Now() }
 // now is the time since the start in nanoseconds, by the monotonic clock.
 func (r *recorder) now() int64 { return int64(time.Since(r.start)) }
 
-// add takes one sample in; left is what the answer said of the stock that remains, where hasLeft is set.
+// add records one sample; left is the remaining stock in the answer, if hasLeft is set.
 func (r *recorder) add(s sample, left int64, hasLeft bool) {
 	k := kindIndex(s.read.Kind)
 	p := &r.parts[s.op.Client%shards]
@@ -82,7 +82,7 @@ func (r *recorder) add(s sample, left int64, hasLeft bool) {
 		record(&p.lag, s.op.Call-s.intended)
 	}
 	r.series.add(&p.window, s.op.Return, k, s.op.Return-s.intended)
-	if !r.history { // the histograms have it
+	if !r.history { // the histograms suffice
 		return
 	}
 	if hasLeft {
@@ -123,7 +123,7 @@ func (p *shard) keep(v int64) *int64 {
 	return &p.remaining[len(p.remaining)-1]
 }
 
-// record adds to a histogram that is made when it is first needed.
+// record adds a value to a histogram, which it makes when first needed.
 func record(h **histogram, ns int64) {
 	if *h == nil {
 		*h = newHistogram(runDigits)
@@ -131,7 +131,7 @@ func record(h **histogram, ns int64) {
 	(*h).record(ns)
 }
 
-// kindIndex is the place of a kind in Kinds.
+// kindIndex returns the index of a kind in Kinds.
 func kindIndex(k client.Kind) int {
 	switch k {
 	case client.Accepted:
@@ -167,14 +167,14 @@ func (r *recorder) sales() (accepted, soldOut, last int64) {
 	return accepted, soldOut, last
 }
 
-// fill writes what was recorded into the result. No worker may be running any more.
+// fill writes the records into the result. All workers must have ended.
 func (r *recorder) fill(res *Result) {
 	res.Codes, res.Served = map[string]int{}, map[string]int{}
 	// Times are nanoseconds since the start; first is -1 until there is one, since a call may come at 0.
 	first, last, accepted, acceptedAt := int64(-1), int64(0), int64(0), int64(0)
 	for i := range r.parts {
 		p := &r.parts[i]
-		r.series.flush(&p.window) // the last window of each shard is still its own
+		r.series.flush(&p.window) // the last window of each shard is not merged yet
 		res.Sent += p.sent
 		res.Retried += p.retried
 		for code, n := range p.codes {
@@ -204,8 +204,8 @@ func (r *recorder) fill(res *Result) {
 	res.RequestsPerSecond = perSecond(int64(res.Sent), res.Elapsed)
 }
 
-// fillLatencies merges the histograms of all workers and only then takes their percentiles: an average of percentiles is a
-// percentile of nothing. Kinds that did not occur are left out.
+// fillLatencies merges the histograms of all workers and only then takes their percentiles: an average of percentiles has no meaning.
+// Kinds that did not occur are left out.
 func (r *recorder) fillLatencies(res *Result) {
 	res.Latency, res.Service = map[client.Kind]Latency{}, map[client.Kind]Latency{}
 	for k, kind := range client.Kinds {
@@ -228,12 +228,12 @@ func (r *recorder) fillLatencies(res *Result) {
 	res.Lag = lag.latency()
 }
 
-// ops returns the history in the order of the calls; nil where none was kept.
+// ops returns the history in the order of the calls; nil if none was kept.
 func (r *recorder) ops() []audit.Op {
 	if !r.history {
 		return nil
 	}
-	all := []audit.Op{} // not nil: a history in which nothing happened is not a missing one
+	all := []audit.Op{} // not nil: an empty history is not a missing one
 	for i := range r.parts {
 		all = append(all, r.parts[i].history...)
 	}
@@ -243,7 +243,7 @@ func (r *recorder) ops() []audit.Op {
 	return all
 }
 
-// perSecond is n over d; 0 where d is.
+// perSecond returns n per second over d; 0 if d is 0.
 func perSecond(n int64, d time.Duration) float64 {
 	if d <= 0 {
 		return 0

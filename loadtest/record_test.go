@@ -13,7 +13,7 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// near says whether a histogram of three digits may show got for want.
+// near reports whether a histogram of three digits may show got for want.
 func near(got, want time.Duration) bool {
 	return (got - want).Abs() <= want/500+2*time.Microsecond
 }
@@ -140,7 +140,7 @@ func TestRecorderKeepsKindsAndTimesApart(t *testing.T) {
 	}
 }
 
-// However long the run, there is a bounded number of windows, and nothing is lost when they are put together.
+// The number of windows is bounded for every length of run, and merging windows loses nothing.
 func TestSeriesIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(false)
@@ -168,7 +168,7 @@ func TestSeriesIsBounded(t *testing.T) {
 	}
 }
 
-// The curve never falls, ends at the greatest value, and has no point beyond what the number of values can tell.
+// The curve never falls, ends at the greatest value, and has no more points than the number of values supports.
 func TestCurve(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(false)

@@ -14,14 +14,14 @@ type Result struct {
 	Mode       string    `json:"mode"`
 	Store      api.Store `json:"store,omitempty"`
 	Repetition int       `json:"repetition"`      // from 1
-	Tries      int       `json:"tries,omitempty"` // which run this is where those before it showed nothing, see [Comparing]; 0 = the first
+	Tries      int       `json:"tries,omitempty"` // the number of this run if earlier runs showed nothing, see [Plan].Insist; 0 = the first
 	Engine     string    `json:"engine"`
-	Replicas   int       `json:"replicas,omitempty"` // how many stood behind the address; 0 = not known
+	Replicas   int       `json:"replicas,omitempty"` // processes behind the address; 0 = not known
 	Plan       Plan      `json:"plan"`
 	Started    time.Time `json:"started"`
 
-	// Elapsed runs from the first call to the last return; ToLastAccepted to the return of the last 200, and is what
-	// AcceptedPerSecond divides by, so that a tail of refusals does not dilute it.
+	// Elapsed is the time from the first call to the last return; ToLastAccepted ends at the return of the last 200. AcceptedPerSecond
+	// divides by it, so that a tail of refusals does not dilute the rate.
 	Elapsed           time.Duration `json:"elapsed_ns"`
 	ToLastAccepted    time.Duration `json:"to_last_accepted_ns"`
 	AcceptedPerSecond float64       `json:"accepted_per_second"`
@@ -30,38 +30,38 @@ type Result struct {
 	Sent    int                     `json:"sent"`
 	Retried int                     `json:"retried"`         // of Sent, repetitions with the same key
 	Extra   int                     `json:"extra,omitempty"` // of Sent, beyond the plan's requests until the stock was sold out, see [Plan].SellOut
-	Dropped int                     `json:"dropped"`         // open model: arrivals nobody was free to send
-	Codes   map[string]int          `json:"codes"`           // "ok", the problem's code, or what the transport said: "timeout", "reset", ...
+	Dropped int                     `json:"dropped"`         // open loop: arrivals beyond MaxInFlight
+	Codes   map[string]int          `json:"codes"`           // "ok", the problem's code, or the transport's error: "timeout", "reset", ...
 	Served  map[string]int          `json:"served"`          // answers by X-Replica
-	Lag     Latency                 `json:"lag"`             // open model: send minus intended start
-	Latency map[client.Kind]Latency `json:"latency"`         // response time: from the intended start (closed model: the send) to the last byte
+	Lag     Latency                 `json:"lag"`             // open loop: send minus intended start
+	Latency map[client.Kind]Latency `json:"latency"`         // response time: from the intended start (closed loop: the send) to the last byte
 	Service map[client.Kind]Latency `json:"service"`         // service time: from the send to the last byte
-	// Series is how the run went, in windows of equal length that grow with the run; Curve is the distribution of the response times of
-	// what was accepted.
+	// Series is the course of the run, in windows of equal length, which grows with the run; Curve is the distribution of the response
+	// times of accepted requests.
 	Series  []Window `json:"series"`
 	Curve   []Point  `json:"accepted_curve,omitempty"`
 	Noisy   []string `json:"noisy,omitempty"` // why the numbers should not be trusted: drops, lag, a busy machine
 	Partial bool     `json:"partial,omitempty"`
-	// Discounted says why the run does not count as a measurement; "" = it counts. If an open model drops more than one arrival in a
+	// Discounted says why the run does not count as a measurement; "" = it counts. If an open loop drops more than one arrival in a
 	// hundred, the load was not the plan's, and the latencies cover only the requests that were sent. The verdict still holds.
 	Discounted string `json:"discounted,omitempty"`
 	// Log holds the last lines that the service's processes logged during a run that failed, was contradicted or stayed undecided, if
 	// they can be read.
 	Log []string `json:"log,omitempty"`
 
-	// Verdicts holds the judge's report for each product that was sold, and Claim and Finding what became of the claim.
+	// Verdicts has the judge's report on each product that was sold; Claim and Finding are the claim and whether it holds.
 	Verdicts []audit.Report `json:"verdicts,omitempty"`
 	Claim    api.Outcomes   `json:"claim,omitempty"`
 	Finding  audit.Finding  `json:"finding,omitempty"`
 	Why      []string       `json:"why,omitempty"`
 
-	// History is what the clients saw, in the order of their calls; it is handed to the judge and written only on request.
-	// A baseline keeps none.
+	// History has every request as its client saw it, in the order of the calls. The judge gets it; it is written only on request. A
+	// baseline keeps none.
 	History []audit.Op `json:"-"`
 }
 
-// Unmet says in a sentence how the run missed the stock that its plan must end at, "" where it did not. Only a mode that
-// claims to be exact is held to it.
+// Unmet returns a sentence if the run missed the stock that its plan must end at, else "". It applies only to a mode that claims to be
+// exact.
 func (r Result) Unmet() string {
 	if r.Plan.MustEnd == nil || r.Claim != api.Exact {
 		return ""
@@ -87,13 +87,13 @@ type Latency struct {
 	Max   time.Duration `json:"max_ns"`
 }
 
-// Point says that Percentile percent of the values do not exceed Value.
+// Point is a point of a distribution: Percentile percent of the values do not exceed Value.
 type Point struct {
 	Percentile float64       `json:"percentile"`
 	Value      time.Duration `json:"ns"`
 }
 
-// Window is one stretch of the run, by the time of the answer.
+// Window is one interval of the run, by the time of the answer.
 type Window struct {
 	At       time.Duration `json:"at_ns"` // since the start
 	For      time.Duration `json:"for_ns"`
@@ -105,5 +105,5 @@ type Window struct {
 	P99      time.Duration `json:"accepted_p99_ns"`
 }
 
-// PerSecond is n answers of the window as a rate.
+// PerSecond converts n answers of the window to a rate.
 func (w Window) PerSecond(n int64) float64 { return perSecond(n, w.For) }

@@ -13,24 +13,23 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// warmProduct is the product that the warm-up sells, far from any that somebody may look at, and warmStock what there is
-// of it.
+// warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock.
 const (
 	warmProduct = 900_000_001
 	warmStock   = 1_000_000_000
 )
 
-// afterwards bounds what is done after the load, which goes on after an interruption: it is what makes a partial result
-// worth having.
+// afterwards bounds the settling and judging after the load. They run even after an interruption, because without them a partial result
+// is useless.
 const afterwards = 30 * time.Second
 
-// Run carries the plan, with its defaults, out against one mode of the service behind c, and has the result judged: it sets
-// the stock of every product, warms up on a product of its own, sends the load, waits for the last answers and for what is
-// still unknown, and reads the ledgers. progress may be nil; it is called by one goroutine at a time.
+// Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the stock of every
+// product, warms up on a separate product, sends the load, waits for the last answers and for unknown outcomes, and reads the ledgers.
+// progress may be nil; it is called by one goroutine at a time.
 //
-// When ctx ends during the load nothing more is sent, what is in flight is waited for, at most Plan.Timeout, and the
-// result is judged and marked Partial, without an error. An error means that there is no result: the plan does not fit
-// the mode, the service cannot be reached, or ctx had ended before the load began.
+// When ctx ends during the load, Run sends no more requests, waits for those in flight, at most for Plan.Timeout, judges the result and
+// marks it Partial, without an error. An error means that there is no result: the plan does not fit the mode, the service cannot be
+// reached, or ctx ended before the load began.
 func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress func(Progress)) (Result, error) {
 	plan = plan.WithDefaults()
 	if err := fits(plan, mode); err != nil {
@@ -61,11 +60,11 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	if err := d.load(ctx, &res, phase(Driving), progress); err != nil {
 		return Result{}, err
 	}
-	if mode.Baseline { // it has no stock: its speed is all there is to know
+	if mode.Baseline { // it has no stock to judge, only its speed
 		res.Finding = audit.Unclaimed
 		return res, nil
 	}
-	// From here on an interruption is no reason to stop: what was sent has to be judged.
+	// From here on an interruption does not stop the run: the sent requests must be judged.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	phase(Settling)
@@ -75,9 +74,9 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	return res, nil
 }
 
-// load sends the plan and writes what was measured into res.
+// load sends the plan and writes the measurements into res.
 func (d *driver) load(ctx context.Context, res *Result, base Progress, progress func(Progress)) error {
-	// Nobody sends anything now, so whatever keeps the machine busy is not ours.
+	// No request is in flight now, so any CPU time is used by other programs.
 	quiet := cpuOver(quietWindow)
 	if err := ctx.Err(); err != nil {
 		return fault(api.Text{En: "interrupted before the load: %w", Zh: "开始加压之前被中断：%w"}, err)
@@ -96,7 +95,7 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	return nil
 }
 
-// phases returns what reports the start of a phase, and returns its state for the reports within it.
+// phases returns a function that reports the start of a phase, and returns the state for the reports within it.
 func phases(base Progress, progress func(Progress)) func(Phase) Progress {
 	return func(p Phase) Progress {
 		base.Phase = p
@@ -107,12 +106,12 @@ func phases(base Progress, progress func(Progress)) func(Phase) Progress {
 	}
 }
 
-// fits says why the plan cannot be carried out against the mode; nil where it can.
+// fits returns why the plan cannot run against the mode; nil if it can.
 func fits(p Plan, m api.Mode) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	// Every other mode answers 409 on a segmented product: the run would measure that.
+	// Every other mode answers 409 on a segmented product, so the run would only measure refusals.
 	if p.Segments > 0 && m.Segments == 0 {
 		return fault(api.Text{En: "mode %s knows no segments: leave out --segments", Zh: "模式 %s 不分段：请去掉 --segments"}, m.Name)
 	}
@@ -125,10 +124,10 @@ func fits(p Plan, m api.Mode) error {
 	return nil
 }
 
-// idempotent says whether the mode claims that a repetition with the same key does no harm.
+// idempotent reports whether the mode claims that a repetition with the same key does no harm.
 func idempotent(m api.Mode, s api.Store) bool { return m.Claim(s, api.Retry) == api.Exact }
 
-// storeOf is the store that the plan's requests are answered from; "" for a baseline.
+// storeOf returns the store of the plan's requests; "" for a baseline.
 func storeOf(p Plan, m api.Mode) api.Store {
 	if p.Store != "" || len(m.Stores) == 0 {
 		return p.Store
@@ -136,12 +135,12 @@ func storeOf(p Plan, m api.Mode) api.Store {
 	return m.Stores[0]
 }
 
-// shopScript is how to ask our own service by one mode. The bodies are made once; a request only picks one.
+// shopScript returns the script for our own service with one mode. The bodies are made once; a request only picks one.
 func shopScript(p Plan, m api.Mode) script {
 	body := func(product int64) []byte {
 		text, err := json.Marshal(deductRequest{product, p.Quantity, p.Wait.Milliseconds(), p.Store})
 		if err != nil {
-			return nil // four plain fields always encode
+			return nil // four plain fields, which always encode
 		}
 		return text
 	}
@@ -182,8 +181,7 @@ func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 	return nil
 }
 
-// segmentsOf is how many segments the products are split into: what the plan says, else what the mode asks for; 0 = one
-// counter.
+// segmentsOf returns the number of segments of the products: the plan's, else the mode's; 0 = one counter.
 func segmentsOf(p Plan, m api.Mode) int {
 	if p.Segments > 0 {
 		return p.Segments
@@ -191,8 +189,8 @@ func segmentsOf(p Plan, m api.Mode) int {
 	return m.Segments
 }
 
-// warmUp sells the warm-up's product for the plan's time, and clears away its orders. It opens the connections, fills the
-// service's pools and script caches and gets the processors out of their sleep, none of which belongs to the figures.
+// warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills the service's
+// pools and script caches and wakes the processors, so that the figures do not include these costs.
 func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 	if d.plan.Warmup <= 0 {
 		return nil

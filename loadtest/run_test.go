@@ -81,7 +81,7 @@ func TestRunFindsOneOfSeveralReplicasVacuous(t *testing.T) {
 	}
 }
 
-// Answers that are lost on the way are unknown, and the ledger tells what became of them.
+// Requests whose answers are lost are unknown, and the ledger shows their outcomes.
 func TestRunResolvesLostAnswers(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// ErrUnknownMode is what [Select] returns, wrapped with the modes there are, for a word that names none.
+// ErrUnknownMode is returned by [Select], wrapped with a list of the modes, for a word that names none.
 var ErrUnknownMode = api.Text{En: "unknown mode", Zh: "没有模式"}.Errorf()
 
 // Select returns the modes that a comma-separated pattern names, in the order of all and each once: names, globs such as
@@ -49,7 +49,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 	return selected, nil
 }
 
-// unknownMode words the error for a name that is none, with the nearest one if it is near enough to be a slip.
+// unknownMode returns the error for an unknown name, with the nearest name if that is near enough for a typing error.
 func unknownMode(all []api.Mode, word string) error {
 	nearest, best := "", len(word)
 	for _, m := range all {

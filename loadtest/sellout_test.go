@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/audit"
 )
 
-// On a slow service most requests are turned away as busy, and the plan's requests are spent before the stock is: the run
-// goes on until somebody is told that it is out. It does not go on where more was sold than there was, nor forever.
+// On a slow service most requests are refused as busy, and the plan's requests are used up before the stock: the run goes on until a
+// request is refused as sold out. It does not go on after overselling, nor forever.
 func TestRunUntilTheStockIsOut(t *testing.T) {
 	t.Parallel()
 	mostlyBusy := func() func(http.ResponseWriter, *http.Request) bool {
@@ -60,8 +60,8 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 	}
 }
 
-// An open model that drops more than a hundredth of its arrivals did not put the planned load on the service: the run does
-// not count, and the exit code says that nothing was decided, whatever the verdict on the stock.
+// If an open loop drops more than one arrival in a hundred, the service did not get the planned load: the run does not count, and the
+// exit code says undecided, whatever the verdict on the stock.
 func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	t.Parallel()
 	slow := &fakeShop{replicas: 1, fail: func(http.ResponseWriter, *http.Request) bool { time.Sleep(50 * time.Millisecond); return false }}
@@ -88,7 +88,7 @@ func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	}
 }
 
-// What the replicas logged during a run that failed, or was not confirmed, is kept.
+// The replicas' log lines during a run that failed or was not confirmed are kept.
 func TestLogOfAFailedRow(t *testing.T) {
 	t.Parallel()
 	logged := 0

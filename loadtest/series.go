@@ -7,18 +7,18 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// A run is recorded in windows of firstWindow. When there would be more than maxWindows of them, each two become one, so that a run of any
-// length fits into maxWindows histograms of 20 KB and a short one still has a course.
+// A run is recorded in windows of firstWindow. When there would be more than maxWindows of them, pairs are merged, so that a run of any
+// length fits into maxWindows histograms of 20 KB, and a short one still has several windows.
 const (
 	firstWindow = 50 * time.Millisecond
 	maxWindows  = 240
 )
 
-// series holds what happened in each window of a run. Workers count into the interval of their shard, and merge it here
-// when its window is over, so that a histogram per window is shared by all of them.
+// series has the counts of each window of a run. Workers count into the interval of their shard, and merge it here when its window is
+// over, so that all workers share one histogram per window.
 type series struct {
 	mu      sync.Mutex
-	per     int // how many first windows one of these spans
+	per     int // how many first windows each window spans
 	windows []*interval
 }
 
@@ -26,11 +26,11 @@ type series struct {
 type interval struct {
 	at       int // first windows since the start; -1 = not begun
 	kinds    [3]int64
-	accepted *histogram // response times; nil where nothing was accepted
+	accepted *histogram // response times; nil if nothing was accepted
 }
 
-// add counts one answer of kind k, which came ns nanoseconds after the start and took took, by way of the shard's current interval, which
-// the caller has locked.
+// add counts one answer of kind k, which came ns nanoseconds after the start and took took, in the shard's current interval, which the
+// caller has locked.
 func (s *series) add(current *interval, ns int64, k int, took int64) {
 	at := int(ns / int64(firstWindow))
 	if current.at != at {
@@ -61,7 +61,7 @@ func (s *series) flush(from *interval) {
 	}
 }
 
-// window returns the window that a first window is part of, and makes room for it.
+// window returns the window that contains a first window, and makes it if needed.
 func (s *series) window(at int) *interval {
 	s.per = max(s.per, 1)
 	for at/s.per >= maxWindows {
@@ -73,7 +73,7 @@ func (s *series) window(at int) *interval {
 	return s.windows[at/s.per]
 }
 
-// halve makes one window of each two.
+// halve merges the windows in pairs.
 func (s *series) halve() {
 	s.per *= 2
 	half := s.windows[:0]
@@ -88,7 +88,7 @@ func (s *series) halve() {
 	s.windows = half
 }
 
-// merge adds another interval.
+// merge adds another interval to in.
 func (in *interval) merge(from *interval) {
 	for k, n := range from.kinds {
 		in.kinds[k] += n
@@ -102,7 +102,7 @@ func (in *interval) merge(from *interval) {
 	in.accepted.merge(from.accepted)
 }
 
-// list returns every window from the first on, the empty ones too: a stall is a row of zeros.
+// list returns all windows, including empty ones: a stall is a row of zeros.
 func (s *series) list() []Window {
 	list := make([]Window, len(s.windows))
 	span := firstWindow * time.Duration(s.per)

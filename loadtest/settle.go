@@ -8,24 +8,24 @@ import (
 	"lastitem/internal/audit"
 )
 
-// A request without an answer may still be at work. The ledger is read again and again until it has not changed settleReads
-// times in a row, settleEvery apart, or until settleAtMost has passed.
+// A request without an answer may still be executed. The ledger is read every settleEvery until it has not changed settleReads times in a
+// row, or until settleAtMost has passed.
 const (
 	settleEvery  = 150 * time.Millisecond
 	settleReads  = 4
 	settleAtMost = 8 * time.Second
-	// A service goes on for that long at most with what its client has given up: its own bound, and some slack.
+	// settleServer is the longest time that a service may go on with a request after its client has given up: the service's own limit,
+	// plus some slack.
 	settleServer = 11 * time.Second
 )
 
 // bookkeeping is the ledger of one product after the run, or why it could not be read.
 type bookkeeping struct {
-	ledger *api.Ledger // nil = the judge takes it for missing data
+	ledger *api.Ledger // nil = missing data for the judge
 	err    error
 }
 
-// settleAll reads the ledger of each product that was asked for, where outcomes are unknown not before it has stopped
-// changing.
+// settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
 	books := map[int64]bookkeeping{}
 	for product, last := range asked(res.History) {
@@ -42,7 +42,7 @@ func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeepi
 	return books
 }
 
-// asked returns the products of a history, and for each the last call whose outcome is unknown, -1 where there is none.
+// asked returns the products of a history, and for each the time of the last call with an unknown outcome, -1 if there is none.
 func asked(history []audit.Op) map[int64]int64 {
 	products := map[int64]int64{}
 	for _, op := range history {
@@ -58,7 +58,7 @@ func asked(history []audit.Op) map[int64]int64 {
 	return products
 }
 
-// settle reads until what is read has stopped changing, though not before quiet, and returns what was read last.
+// settle reads until the result has stopped changing, but at least until quiet, and returns the last result.
 func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool, quiet time.Time) (T, error) {
 	give := time.Now().Add(max(settleAtMost, time.Until(quiet)))
 	last, err := read(ctx)
@@ -74,7 +74,7 @@ func settle[T any](ctx context.Context, read func(context.Context) (T, error), s
 	return last, err
 }
 
-// sameLedger says whether nothing has been sold between two ledgers of a product.
+// sameLedger reports whether nothing was sold between two ledgers of a product.
 func sameLedger(a, b *api.Ledger) bool {
 	if len(a.Orders) != len(b.Orders) || len(a.Keys) != len(b.Keys) || len(a.Stock) != len(b.Stock) {
 		return false

@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// fakeShop serves the contract from memory, with one Redis, one product counter each, and as many replicas as it pretends.
+// fakeShop implements the API in memory, with one Redis, one counter per product, and a given number of pretended replicas.
 type fakeShop struct {
 	replicas int
 	modes    []api.Mode
@@ -147,7 +147,7 @@ func (s *fakeShop) take(mode, replica string, req deductRequest) (order string, 
 	p := s.products[req.ProductID]
 	stock := p.stock
 	if s.broken[mode] {
-		s.mu.Unlock() // the lesson: somebody else reads the same
+		s.mu.Unlock() // another request may read the same count now
 		runtime.Gosched()
 		time.Sleep(time.Millisecond)
 		s.mu.Lock()

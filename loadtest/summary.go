@@ -11,12 +11,12 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Summary is all repetitions of one mode under one plan. Speeds are medians over the repetitions, never averages of
-// percentiles; counts of units and answers are those of one repetition, so that they belong together.
+// Summary summarizes all repetitions of one mode under one plan. Speeds are medians over the repetitions, never averages of percentiles;
+// the counts of units and answers are from one repetition, so that they are consistent.
 //
-// A claim to be exact covers every run: one broken run contradicts it, and is the run shown. A claim to break says what can happen: one
-// run that broke as claimed, and not otherwise, confirms it, however many runs were exact, and is the run shown. Runs and Verdicts count
-// them.
+// A claim to be exact covers every run: one broken run contradicts it, and is the run shown. A claim to break says that something can
+// happen: one run that broke as claimed, and in no other way, confirms it, however many runs were exact, and is the run shown. Runs and
+// Verdicts count the runs.
 type Summary struct {
 	Mode        string        `json:"mode"`
 	Plan        string        `json:"plan,omitempty"`
@@ -43,8 +43,8 @@ type Summary struct {
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`
 	Leaked      int64 `json:"leaked"`
-	// Answers of the worst repetition: sold_out; a lock or a rival was in the way; nobody knows whether it happened.
-	// Others counts the remaining answers by code.
+	// Answers of the worst repetition: sold out; refused because of a lock or a rival; outcome unknown. Others counts the remaining
+	// answers by code.
 	Sent    int            `json:"sent"`
 	Failed  int64          `json:"failed"`
 	SoldOut int            `json:"sold_out"`
@@ -53,7 +53,7 @@ type Summary struct {
 	Others  map[string]int `json:"other_answers,omitempty"`
 	Served  map[string]int `json:"served"`
 
-	// Speeds of what was accepted: medians over the repetitions.
+	// Speeds of accepted requests: medians over the repetitions.
 	AcceptedPerSecond Spread        `json:"accepted_per_second"`
 	P50               time.Duration `json:"p50_ns"`
 	P95               time.Duration `json:"p95_ns"`
@@ -68,7 +68,7 @@ type Summary struct {
 	Accepted int64          `json:"-"`
 }
 
-// Spread is the middle and the ends of one figure over the repetitions.
+// Spread is the median, the minimum and the maximum of one figure over the repetitions.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -158,13 +158,12 @@ func (s *Summary) countVerdicts(runs []Result) {
 	s.Found = inOrder(found)
 }
 
-// Known says whether the facts are facts: the baseline has none, and where the ledger could not be read they are zero for
-// want of data.
+// Known reports whether the facts are known: the baseline has none, and without a readable ledger they are zero.
 func (s Summary) Known() bool {
 	return len(s.Reports) > 0 && (s.Verdict != audit.Inconclusive || s.Before != 0 || s.Orders != 0)
 }
 
-// countAnswers sorts the answers into the columns of the table; what fits none is kept by name, so that none vanishes.
+// countAnswers sorts the answers into the columns of the table; any other answer is kept by its code.
 func (s *Summary) countAnswers(codes map[string]int) {
 	for code, n := range codes {
 		facts, known := api.Codes[api.Code(code)]
@@ -175,7 +174,7 @@ func (s *Summary) countAnswers(codes map[string]int) {
 		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):
 			s.Busy += n
 		default:
-			// A connection that was never made is no answer either, but nothing was sent over it.
+			// A connection that was never made is not an answer either, but nothing was sent over it.
 			if (!known && code != client.CodeNotConnected) || facts.Happened == api.Unknown {
 				s.Unknown += n
 			}
@@ -187,8 +186,8 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	}
 }
 
-// Standing is what the line means for the exit code. A service that claims nothing but was judged is held against
-// exactness; a baseline, which has no stock to judge, must only have answered everything.
+// Standing is the line's finding for the exit code. A service without a claim that was judged must be exact; a baseline, which has no
+// stock to judge, must only have answered every request.
 func (s Summary) Standing() audit.Finding {
 	if s.Finding != audit.Unclaimed && s.Finding != "" {
 		return s.Finding
@@ -207,7 +206,7 @@ func (s Summary) Standing() audit.Finding {
 	return audit.Unclaimed
 }
 
-// findingOf returns the finding of a run; one that missed the stock its plan must end at contradicts its claim.
+// findingOf returns the finding of a run; a run that missed its plan's final stock contradicts its claim.
 func findingOf(r Result) audit.Finding {
 	if r.Unmet() != "" {
 		return audit.Contradicted
@@ -274,8 +273,8 @@ func VerdictRank(v audit.Verdict) int {
 	return slices.Index([]audit.Verdict{audit.Exact, audit.Vacuous, audit.Inconclusive, audit.Broken}, v)
 }
 
-// spread returns the median and the ends of one figure over at least one run; the median of an even number of runs is
-// the mean of the middle two.
+// spread returns the median, minimum and maximum of one figure over at least one run; the median of an even number of runs is the mean of
+// the middle two.
 func spread(runs []Result, of func(Result) float64) Spread {
 	values := make([]float64, len(runs))
 	for i, r := range runs {

@@ -14,7 +14,7 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// ErrThreshold is wrapped by every error of [ParseThreshold].
+// ErrThreshold is wrapped in every error of [ParseThreshold].
 var ErrThreshold = api.Text{En: "invalid threshold", Zh: "无效的阈值"}.Errorf()
 
 // Threshold is a bound that a run must keep, such as p(99)<50ms over the accepted requests, or oversold==0.
@@ -33,7 +33,7 @@ type Crossing struct {
 	Mode      string `json:"mode"`
 	Plan      string `json:"plan,omitempty"`
 	Threshold string `json:"threshold"`
-	// Value is what was measured, with its unit, or why nothing was.
+	// Value is the measured value with its unit, or why there is none.
 	Value string `json:"value"`
 }
 
@@ -43,11 +43,11 @@ type Checked struct {
 	Held bool `json:"held"`
 }
 
-// metric is something a threshold can be about.
+// metric is a figure that a threshold can bound.
 type metric struct {
-	// of returns the value of one run, or says why there is none: then no bound on it has been shown to hold.
+	// of returns the value of one run, or why there is none: then the threshold counts as crossed.
 	of func(Result) (value float64, missing string)
-	// latency says that the limit is a duration (50ms); otherwise it is a plain number.
+	// latency says that the limit is a duration (50ms); otherwise it is a number.
 	latency bool
 	// every says that each repetition must keep the bound; otherwise the median of the repetitions must.
 	every bool
@@ -76,7 +76,7 @@ var metrics = map[string]metric{
 	"requests/s": {of: func(r Result) (float64, string) { return r.RequestsPerSecond, "" }},
 }
 
-// latencyOf is a latency of the accepted requests.
+// latencyOf returns a metric of the accepted requests' latencies.
 func latencyOf(of func(Latency) time.Duration) metric {
 	return metric{latency: true, of: func(r Result) (float64, string) {
 		l := r.Latency[client.Accepted]
@@ -87,7 +87,7 @@ func latencyOf(of func(Latency) time.Duration) metric {
 	}}
 }
 
-// judged is a fact of the judge's reports.
+// judged returns a metric from the judge's reports.
 func judged(of func(Summary) int64) metric {
 	return metric{every: true, judged: true, of: func(r Result) (float64, string) {
 		if len(r.Verdicts) == 0 {
@@ -108,8 +108,8 @@ func counted(of func(Result) int) metric {
 
 var thresholdForm = regexp.MustCompile(`^(.+?)(<=|>=|==|!=|<|>)(.+)$`)
 
-// ParseThreshold reads a threshold such as "p(99)<50ms", "avg<=2ms", "oversold==0" or "accepted/s>100". The error says
-// what is wrong and what there is, and wraps [ErrThreshold].
+// ParseThreshold reads a threshold such as "p(99)<50ms", "avg<=2ms", "oversold==0" or "accepted/s>100". The error says what is wrong,
+// lists the metrics, and wraps [ErrThreshold].
 func ParseThreshold(text string) (Threshold, error) {
 	fail := func(why api.Text, args ...any) (Threshold, error) {
 		return Threshold{}, fault(api.Text{En: "%w %q: %w", Zh: "%w %q：%w"}, ErrThreshold, text, why.Errorf(args...))
@@ -140,7 +140,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, nil
 }
 
-// holds says whether value keeps the bound.
+// holds reports whether value keeps the bound.
 func (t Threshold) holds(value float64) bool {
 	switch t.compare {
 	case "<":
@@ -157,8 +157,8 @@ func (t Threshold) holds(value float64) bool {
 	return value != t.limit
 }
 
-// Check holds the comparison against every threshold, per mode and plan, and sets c.Thresholds and c.Crossed. Counts must hold in every
-// repetition, latencies and rates in the median of the repetitions.
+// Check checks every threshold, per mode and plan, and sets c.Thresholds and c.Crossed. Counts must hold in every repetition, latencies
+// and rates in the median of the repetitions.
 func (c *Comparison) Check(thresholds []Threshold) {
 	c.Thresholds, c.Crossed = nil, nil
 	for _, s := range c.Summaries {
@@ -182,8 +182,8 @@ func (c *Comparison) Check(thresholds []Threshold) {
 	}
 }
 
-// check holds the threshold against all runs of one mode. It returns what was measured: what crossed it, else the greatest count of any run, or
-// the median; "" where the threshold does not apply.
+// check checks the threshold for all runs of one mode. It returns the value that crossed it, else the greatest count of any run, or the
+// median; "" if the threshold does not apply.
 func (t Threshold) check(runs []Result) (value string, ok bool) {
 	greatest := math.Inf(-1)
 	for _, r := range runs {
@@ -206,7 +206,7 @@ func (t Threshold) check(runs []Result) (value string, ok bool) {
 	return t.valueText(median), t.holds(median)
 }
 
-// valueText writes a measured value with the unit of its metric.
+// valueText formats a measured value with the unit of its metric.
 func (t Threshold) valueText(v float64) string {
 	if t.metric.latency {
 		return time.Duration(v).Round(time.Microsecond).String()

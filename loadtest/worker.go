@@ -12,19 +12,18 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Pauses before a repetition: what Retry-After asks for, but never longer than longestPause, which would only measure the
-// pause; without it shortestPause, doubled each time.
+// Pauses before a repetition: as Retry-After says, but at most longestPause, because a longer pause would dominate the measurement;
+// without the header shortestPause, doubled each time.
 const (
 	shortestPause = 20 * time.Millisecond
 	longestPause  = time.Second
 )
 
-// script is how to ask the service for a product and how to read its answers: the part in which a service that is not ours
-// differs.
+// script makes the requests for a product and classifies the answers: the part that differs for a service that is not ours.
 type script struct {
 	fill     func(c *client.Call, product int64, key string)
 	classify func(*client.Answer) client.Reading
-	keyed    bool // each request carries a key of its own, its repetitions the same one
+	keyed    bool // each request has a new key, its repetitions the same one
 }
 
 // worker is one client: it sends one request at a time.
@@ -36,8 +35,8 @@ type worker struct {
 	call   client.Call
 }
 
-// order carries out one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in
-// nanoseconds on rec's clock; -1 = now. A nil rec leaves it uncounted.
+// order executes one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in nanoseconds on rec's
+// clock; -1 = now. If rec is nil, it is not counted.
 func (w *worker) order(ctx context.Context, rec *recorder, product, intended int64) {
 	key := ""
 	if w.script.keyed {
@@ -59,15 +58,15 @@ func (w *worker) order(ctx context.Context, rec *recorder, product, intended int
 	}
 }
 
-// send sends the call once and records what came of it.
+// send sends the call once and records the outcome.
 func (w *worker) send(rec *recorder, s sample) (client.Answer, client.Reading) {
 	if rec == nil {
 		a := w.engine.Do(&w.call)
 		read := w.script.classify(&a)
 		return a, read
 	}
-	// Connecting, where it is needed, falls between the two: the interval may be wider than the service's, never narrower,
-	// and only then do two that do not overlap prove an order.
+	// The interval includes connecting, if needed. So it may be longer than the service's interval but never shorter, and two intervals
+	// that do not overlap prove an order.
 	s.op.Call = rec.now()
 	a := w.engine.Do(&w.call)
 	s.op.Return = rec.now()
@@ -107,8 +106,8 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// picker returns a chooser of products for one source of requests, numbered by stream: the same plan chooses alike every
-// time. The first product is the most wanted one where there is a skew.
+// picker returns a function that chooses the products of one source of requests, numbered by stream: the same plan makes the same
+// choices. With a skew, the first product is chosen most often.
 func picker(p Plan, stream int) func() int64 {
 	if p.Products <= 1 {
 		return func() int64 { return p.Product }

@@ -1,5 +1,5 @@
-// Package command is what the benchmark programs have in common: how they end, how they complain, what they are asked for by
-// name, and where they write what they measured.
+// Package command has the common parts of the benchmark programs: exit codes, error messages, the selection by name, and the files that
+// they write.
 package command
 
 import (
@@ -15,11 +15,11 @@ import (
 	"syscall"
 )
 
-// Name of a program; its complaints and its progress begin with it.
+// Name is the name of a program; its messages begin with it.
 type Name string
 
-// Main runs a program until it ends or is interrupted, and returns its exit code: 0; 1 where run failed; 2 where parse did,
-// which has said why; 130 on a signal. A second signal ends the process; children notice by the end of their input.
+// Main runs a program until it ends or is interrupted, and returns its exit code: 0; 1 if run failed; 2 if parse failed, which has
+// printed why; 130 on a signal. A second signal ends the process; children notice the end of their input.
 func Main[O any](n Name, args []string, parse func(args []string, errOut io.Writer) (O, error),
 	run func(ctx context.Context, o O, out, errOut io.Writer) error,
 ) int {
@@ -41,7 +41,7 @@ func Main[O any](n Name, args []string, parse func(args []string, errOut io.Writ
 	return code
 }
 
-// Exit says what went wrong, if anything, and returns the exit code.
+// Exit prints the error, if any, and returns the exit code.
 func (n Name) Exit(err error) int {
 	if err == nil {
 		return 0
@@ -50,14 +50,14 @@ func (n Name) Exit(err error) int {
 	return 1
 }
 
-// Complain says what is wrong with the command line, and returns it.
+// Complain prints a mistake in the command line, and returns it as an error.
 func (n Name) Complain(errOut io.Writer, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	fmt.Fprintf(errOut, "%s: %v\n", n, err)
 	return err
 }
 
-// Pick takes the named ones (by commas or spaces) in the order of all, or without names those that are on by default.
+// Pick returns the named elements (separated by commas or spaces) in the order of all; without names, the default ones.
 func Pick[T any](all []T, names string, of func(T) (name string, byDefault bool)) (picked []T, unknown []string) {
 	wanted := strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
 	unknown = slices.Clone(wanted)

@@ -12,10 +12,10 @@ import (
 	"lastitem/bench/figure"
 )
 
-// Files are where a program writes what it measured; "" = it does not.
+// Files are the files for a program's measurements; "" = not written.
 type Files struct{ JSON, SVG string }
 
-// Flags asks for the files; svg says what the picture shows.
+// Flags defines the flags for the files; svg is the description of the picture.
 func (f *Files) Flags(flags *flag.FlagSet, svg string) {
 	flags.StringVar(&f.JSON, "json", "", "write everything that was measured to this `file`")
 	flags.StringVar(&f.SVG, "svg", "", svg)
@@ -29,7 +29,7 @@ type Document struct {
 	Targets  []figure.Target `json:"targets"`
 }
 
-// Write writes the files that were asked for. Where there is no picture it says which scenarios that would have needed.
+// Write writes the requested files. If there is no picture, it prints which scenarios the picture needs.
 func (n Name) Write(errOut io.Writer, f Files, d Document, picture []byte, needed string) error {
 	var failed error
 	if f.JSON != "" {
@@ -46,7 +46,7 @@ func (n Name) Write(errOut io.Writer, f Files, d Document, picture []byte, neede
 	return failed
 }
 
-// save writes a file, and the directories above it that are missing.
+// save writes a file, and makes missing directories.
 func (n Name) save(errOut io.Writer, name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// A Column of a table, a row of which is an R. Its head has two lines, as in "wait ms|p99".
+// A Column is a column of a table with rows of type R. Its head has two lines, as in "wait ms|p99".
 type Column[R any] struct {
 	Head string
 	Cell func(R) string
 }
 
-// Plain shows a measure as it is; of finds it.
+// Plain shows a measure as a number; of returns it.
 func Plain[R any](head string, of func(R) Number) Column[R] {
 	return Column[R]{head, func(r R) string { return Short(of(r)) }}
 }
 
-// Percent shows a share.
+// Percent shows a share in percent.
 func Percent[R any](head string, of func(R) Number) Column[R] {
 	return Column[R]{head, func(r R) string {
 		if n := of(r); n.Known() {

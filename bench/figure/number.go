@@ -1,4 +1,4 @@
-// Package figure is what the benchmarks make of their measurements: numbers that may be missing, tables, targets, pictures.
+// Package figure presents the measurements of the benchmarks: numbers that may be missing, tables, targets, pictures.
 package figure
 
 import (
@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Number is a result; NaN is none, and infinity is possible. JSON has neither: both become null.
+// Number is a result; NaN = missing, and it may be infinite. JSON has neither: both become null.
 type Number float64
 
-// None is the number of what was not measured.
+// None is a missing number.
 var None = Number(math.NaN())
 
-// Known says whether there is a number.
+// Known reports whether there is a number.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) }
 
-// MarshalJSON rounds to six digits: there are no more in a measurement.
+// MarshalJSON rounds to six digits: measurements are not more exact.
 func (n Number) MarshalJSON() ([]byte, error) {
 	v := float64(n)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -29,7 +29,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Median of the known values; none without any.
+// Median returns the median of the known values; None without any.
 func Median(values []Number) Number {
 	known := slices.DeleteFunc(slices.Clone(values), func(n Number) bool { return !n.Known() })
 	if len(known) == 0 {
@@ -43,7 +43,7 @@ func Median(values []Number) Number {
 	return (known[mid-1] + known[mid]) / 2
 }
 
-// Ratio is none where there is nothing to divide by, and infinite where something is divided by zero.
+// Ratio returns a divided by b; None if one is missing or both are zero, infinite if only b is zero.
 func Ratio(a, b Number) Number {
 	if a == 0 && b == 0 {
 		return None

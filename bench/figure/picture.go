@@ -7,16 +7,16 @@ import (
 	"math"
 )
 
-// A Picture is a row of panels, in each a bar for every row.
+// A Picture is a row of panels, each with a bar per row.
 type Picture struct {
 	Title  string
 	Legend []Key
 	Rows   []Row
 	Panels []Panel
-	Foot   []string // what the numbers depend on
+	Foot   []string // the conditions of the measurement
 }
 
-// A Colour stands for a kind of row; it follows the reader's light or dark theme.
+// A Colour marks a kind of row; it follows the reader's light or dark theme.
 type Colour string
 
 // The colours.
@@ -26,7 +26,7 @@ const (
 	Grey  Colour = "grey"
 )
 
-// A Key says what a colour means.
+// A Key explains a colour.
 type Key struct {
 	Colour Colour
 	Label  string
@@ -42,7 +42,7 @@ type Row struct {
 // A Panel is one measure.
 type Panel struct {
 	Title, Unit string
-	Values      []Number // by row; none draws no bar
+	Values      []Number // by row; None draws no bar
 	Parts       []Number // of the values, drawn solid; nil = all of them
 	Log         bool
 }

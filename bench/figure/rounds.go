@@ -5,7 +5,7 @@ import "slices"
 // Measures are the numbers of one window, or their medians, by name.
 type Measures map[string]Number
 
-// Of is none where a measure is not there.
+// Of returns a measure, None if it is missing.
 func (m Measures) Of(name string) Number {
 	if v, ok := m[name]; ok {
 		return v
@@ -16,7 +16,7 @@ func (m Measures) Of(name string) Number {
 // Rounds are the windows of one contender, in order.
 type Rounds []Measures
 
-// All are the values of a measure, none where a round lacks it.
+// All returns the values of a measure, None for a round without it.
 func (r Rounds) All(name string) []Number {
 	values := make([]Number, len(r))
 	for i, m := range r {
@@ -25,7 +25,7 @@ func (r Rounds) All(name string) []Number {
 	return values
 }
 
-// Median of every measure that the rounds have.
+// Median returns the median of every measure.
 func (r Rounds) Median() Measures {
 	medians := Measures{}
 	for _, m := range r {
@@ -36,7 +36,7 @@ func (r Rounds) Median() Measures {
 	return medians
 }
 
-// Spread is (max - min) / median of a measure; none for less than two values.
+// Spread returns (max - min) / median of a measure; None for fewer than two values.
 func (r Rounds) Spread(name string) Number {
 	values := slices.DeleteFunc(r.All(name), func(n Number) bool { return !n.Known() })
 	if len(values) < 2 {
@@ -45,7 +45,7 @@ func (r Rounds) Spread(name string) Number {
 	return Ratio(slices.Max(values)-slices.Min(values), Median(values))
 }
 
-// Against is the median of the ratios of a measure between two contenders: round by round, since the machine's pace changes
+// Against returns the median of the ratios of a measure between two contenders, round by round, because the machine's speed changes
 // between rounds.
 func (r Rounds) Against(other Rounds, name string) Number {
 	var ratios []Number

@@ -46,7 +46,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// What was not measured is printed where there is a reason, and counted either way.
+// A target that was not measured is printed if it has a note, and counted in any case.
 func TestPrintTargets(t *testing.T) {
 	all := []Target{{Measure: "a", AtLeast: true, Limit: 1}, {Measure: "b", Limit: 1}, {Measure: "c"}, {Measure: "d"}}
 	all[0].Judge(2, "2/s")

@@ -12,7 +12,7 @@ const (
 	Unmeasured = "not measured"
 )
 
-// A Target is what a measure should be.
+// A Target is a bound for a measure.
 type Target struct {
 	Measure  string  `json:"measure"`
 	Scenario string  `json:"scenario"`
@@ -23,7 +23,7 @@ type Target struct {
 	Note     string  `json:"note,omitempty"`
 }
 
-// Judge notes what was measured, none where it was not, and what that makes of the target.
+// Judge records the measured value, None if there is none, and sets the verdict.
 func (t *Target) Judge(measured Number, note string) {
 	t.Measured, t.Note = measured, note
 	switch {
@@ -36,7 +36,7 @@ func (t *Target) Judge(measured Number, note string) {
 	}
 }
 
-// PrintTargets prints those that were measured, and those of which there is something to say.
+// PrintTargets prints the targets that were measured, and those with a note.
 func PrintTargets(out io.Writer, title string, all []Target) {
 	rows := [][]string{{"measure", "scenario", "target", "measured", "", ""}}
 	met, measured := 0, 0

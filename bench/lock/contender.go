@@ -20,11 +20,11 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// family says what a contender is there for.
+// family is the role of a contender.
 type family string
 
 const (
-	bound   family = "bound"   // what the others are measured by
+	bound   family = "bound"   // a limit that the others are compared with
 	library family = "library" // somebody else's lock
 	ours    family = "lastitem"
 )
@@ -33,29 +33,29 @@ const (
 type contender struct {
 	name, what string
 	family     family
-	// alone: it works in one process only, which then has the goroutines of all.
+	// alone: it works only within one process, which then runs all goroutines.
 	alone bool
-	// tuned: another configuration of one that is there already; it runs when it is named.
+	// tuned: another configuration of a contender in the list; it runs only if named.
 	tuned bool
-	// hot: another configuration, which makes a difference for a hot key and is measured only there.
+	// hot: another configuration that only matters for a hot key, and is measured only there.
 	hot bool
-	// single: it works on a cluster, and this is the name of the same lock on one master.
+	// single: it works on a cluster; single is the name of the same lock on one master.
 	single string
-	// open is nil for a lock of another language, whose worker is a program of its own.
+	// open is nil for a lock in another language, which has its own worker program.
 	open func(e *environment) (*opened, error)
 }
 
-// foreign says that the contender's worker is not this program.
+// foreign reports whether the contender's worker is another program.
 func (c contender) foreign() bool { return c.open == nil }
 
-// An opened contender is what all of them are reduced to.
+// opened is the common interface of the contenders.
 type opened struct {
 	// acquire waits until it has the lock of key, or until ctx ends.
 	acquire func(ctx context.Context, key string) (held, error)
 	close   func()
 }
 
-// held is a lock that was acquired; what the libraries return is one already, or nearly.
+// held is an acquired lock. The libraries return such a type, or nearly.
 type held interface {
 	Release(ctx context.Context) error
 }
@@ -102,17 +102,17 @@ func contenderOf(name string) (contender, error) {
 	return contender{}, fmt.Errorf("no contender %q", name)
 }
 
-// environment is what a contender is opened with.
+// environment has the parameters for opening a contender.
 type environment struct {
-	redis *redis.Options // of the server, without anything that a contender may want to choose
-	// masters are those of a cluster, host:port; none = redis is the only one.
+	redis *redis.Options // of the server, without settings that a contender may choose
+	// masters are the masters of a cluster, host:port; empty = redis is the only server.
 	masters []string
 	prefix  string // of all keys
 	conns   int
 	sent    *counter
 }
 
-// client is a go-redis client as the service configures its own (internal/backend), whose commands are counted.
+// client returns a go-redis client configured like the service's (internal/backend), whose commands are counted.
 func (e *environment) client() redis.UniversalClient {
 	if len(e.masters) > 0 {
 		return e.clusterClient()
@@ -125,14 +125,14 @@ func (e *environment) client() redis.UniversalClient {
 	}
 	o.MinIdleConns = e.conns
 	c := redis.NewClient(&o)
-	// The connections are there before anything is measured: they have buffers, which are no lock's.
+	// Open the connections before the measurement: their buffers do not belong to a lock.
 	for until := time.Now().Add(o.DialTimeout); int(c.PoolStats().TotalConns) < e.conns && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	return c
 }
 
-// clusterClient is configured as client, for a cluster; the warm-up makes its connections.
+// clusterClient is client for a cluster; the warm-up opens its connections.
 func (e *environment) clusterClient() redis.UniversalClient {
 	d := &net.Dialer{Timeout: 2 * time.Second}
 	return redis.NewClusterClient(&redis.ClusterOptions{
@@ -163,7 +163,7 @@ func openRedsync(poll time.Duration) func(*environment) (*opened, error) {
 					return redsyncHeld{m}, nil
 				case ctx.Err() != nil, !errors.Is(err, redsync.ErrFailed) && !errors.As(err, &taken):
 					return nil, err
-				} // it has used up its tries: a waiter goes on
+				} // it has used up its tries: the waiter tries again
 			}
 		}}, nil
 	}
@@ -192,13 +192,13 @@ func openBSM(poll time.Duration) func(*environment) (*opened, error) {
 					return l, nil
 				case ctx.Err() != nil, !errors.Is(err, redislock.ErrNotObtained) && !errors.Is(err, context.DeadlineExceeded):
 					return nil, err
-				} // it gives up after a TTL: a waiter goes on
+				} // it gives up after a TTL: the waiter tries again
 			}
 		}}, nil
 	}
 }
 
-// openRueidis gives every command a second: with the default of 20 ms one stall of a busy machine leaves a waiter parked.
+// openRueidis gives every command one second: with the default of 20 ms a stall of a busy machine leaves a waiter asleep.
 func openRueidis(majority int32, noLoop bool) func(*environment) (*opened, error) {
 	return func(e *environment) (*opened, error) {
 		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -220,7 +220,7 @@ func openRueidis(majority int32, noLoop bool) func(*environment) (*opened, error
 
 type rueidisHeld context.CancelFunc
 
-// Release waits for Redis, and says nothing about what it answered.
+// Release waits for Redis, but rueidislock does not report the answer.
 func (h rueidisHeld) Release(context.Context) error {
 	h()
 	return nil
@@ -251,12 +251,12 @@ func openEngine(of func(*handoff.Engine) lock.Locker) func(*environment) (*opene
 	}
 }
 
-// leases opens a Locker of ours.
+// leases adapts a Locker of ours.
 func leases(l lock.Locker, closing func()) *opened {
 	return &opened{close: closing, acquire: func(ctx context.Context, key string) (held, error) { return l.Acquire(ctx, key) }}
 }
 
-// openMutex is a plain sync.Mutex for every key: nothing that excludes can cost less.
+// openMutex uses a plain sync.Mutex per key, the cheapest exclusion.
 func openMutex(*environment) (*opened, error) {
 	var all sync.Map
 	return &opened{close: func() {}, acquire: func(_ context.Context, key string) (held, error) {

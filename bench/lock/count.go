@@ -11,8 +11,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// counter counts the commands that a contender's clients write to their connections: what crosses the network, whatever the
-// client, and not what a script does inside Redis. Setting a connection up and keeping it alive does not count.
+// counter counts the commands that a contender's clients write to their connections: the commands on the network, for every client,
+// without those that a script executes inside Redis. Commands that set up a connection or keep it alive do not count.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) dial(ctx context.Context, d *net.Dialer, network, addr string) (net.Conn, error) {
@@ -23,7 +23,7 @@ func (c *counter) dial(ctx context.Context, d *net.Dialer, network, addr string)
 	return &countedConn{Conn: conn, counter: c}, nil
 }
 
-// rueidis are the options of a rueidis client on the same server.
+// rueidis returns the options of a rueidis client on the same server.
 func (e *environment) rueidis() rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress: []string{e.redis.Addr}, Username: e.redis.Username, Password: e.redis.Password, SelectDB: e.redis.DB,
@@ -33,7 +33,7 @@ func (e *environment) rueidis() rueidis.ClientOption {
 	}
 }
 
-// countedConn reads along in what is written. Its state is not guarded: clients write one at a time.
+// countedConn parses the written bytes. Its state needs no mutex, because a client writes from one goroutine at a time.
 type countedConn struct {
 	net.Conn
 	counter *counter
@@ -45,7 +45,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// commandStream follows requests in the protocol of Redis: arrays of bulk strings, in pieces of any size.
+// commandStream parses requests in the protocol of Redis: arrays of bulk strings, in pieces of any size.
 type commandStream struct {
 	line   []byte // the beginning of a line whose end has not come
 	skip   int    // bytes of a bulk string, and of its line end, that are still to come
@@ -55,7 +55,7 @@ type commandStream struct {
 	first  bool   // the next one is
 }
 
-// overhead are the commands of a connection rather than of a lock.
+// overhead lists the commands that belong to a connection and not to a lock.
 var overhead = [][]byte{[]byte("hello"), []byte("auth"), []byte("select"), []byte("client"), []byte("ping")}
 
 func ofTheLock(name []byte) bool {
@@ -63,7 +63,7 @@ func ofTheLock(name []byte) bool {
 	return !slices.ContainsFunc(overhead, func(o []byte) bool { return bytes.EqualFold(o, name) })
 }
 
-// read returns how many commands of a lock's were completed by b.
+// read returns how many commands of a lock end in b.
 func (s *commandStream) read(b []byte) (commands int64) {
 	for len(b) > 0 {
 		if s.skip > 0 {
@@ -93,7 +93,7 @@ func (s *commandStream) read(b []byte) (commands int64) {
 	return commands
 }
 
-// header takes "*3" or "$11", with its carriage return.
+// header parses "*3" or "$11", with its carriage return.
 func (s *commandStream) header(line []byte) {
 	n := 0
 	for _, c := range line {

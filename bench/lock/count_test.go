@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Commands are counted however the client cuts its writes, and whatever is in them.
+// Commands are counted for every split of the writes, and for every content.
 func TestCommandStream(t *testing.T) {
 	const traffic = "*2\r\n$5\r\nhello\r\n$1\r\n3\r\n" +
 		"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$12\r\na\r\n*1\r\n$4\r\nx\r\n" + // a value that looks like a command

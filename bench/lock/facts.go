@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// facts are what the numbers depend on.
+// facts are the conditions of the numbers.
 type facts struct {
 	machine.Facts
 	Redis    string            `json:"redis"`
@@ -18,7 +18,7 @@ type facts struct {
 	Versions map[string]string `json:"versions"` // of the libraries
 }
 
-// peers are the modules whose versions matter.
+// peers are the modules whose versions are reported.
 var peers = []string{
 	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/rueidis", redissonName,
 }
@@ -50,7 +50,7 @@ func (f facts) libraries() string {
 	return strings.Join(all, ", ")
 }
 
-// shortName of github.com/go-redsync/redsync/v4 is redsync.
+// shortName returns redsync for github.com/go-redsync/redsync/v4.
 func shortName(module string) string {
 	parts := strings.Split(module, "/")
 	if last := parts[len(parts)-1]; !strings.HasPrefix(last, "v") {

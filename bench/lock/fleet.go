@@ -15,17 +15,17 @@ import (
 	"lastitem/bench/machine"
 )
 
-// patience bounds every step that is not a window: a start, a warm-up, an end.
+// patience bounds every step other than a window: a start, a warm-up, an end.
 const patience = 30 * time.Second
 
-// A fleet is the processes of one window.
+// A fleet has the processes of one window.
 type fleet struct {
 	ctx     context.Context // ends the processes
 	end     context.CancelFunc
 	members []*member
 }
 
-// member is one process, a copy of this program. It ends when its stdin is closed, and so with its parent.
+// member is one process, a copy of this program. It ends when its stdin is closed, so it ends with its parent.
 type member struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -33,7 +33,7 @@ type member struct {
 	wrote bytes.Buffer // on stderr
 }
 
-// newFleet starts a process for every job and waits until all are ready. rtt is the median that the first one has measured.
+// newFleet starts a process for every job and waits until all are ready. rtt is the median round trip, measured by the first process.
 func newFleet(ctx context.Context, jobs ...job) (f *fleet, rtt time.Duration, err error) {
 	f = &fleet{}
 	f.ctx, f.end = context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (f *fleet) add(j job) error {
 	return json.NewEncoder(m.in).Encode(j)
 }
 
-// answers takes the next one of every member. What takes longer than limit ends the fleet.
+// answers reads the next answer of every member. If one takes longer than limit, the fleet ends.
 func (f *fleet) answers(limit time.Duration) ([]answer, error) {
 	late := time.AfterFunc(limit, f.end)
 	defer late.Stop()
@@ -101,13 +101,13 @@ func (f *fleet) answers(limit time.Duration) ([]answer, error) {
 	return all, nil
 }
 
-// strike is what is done to the servers so long after the beginning of a window.
+// strike is a fault of the servers at a given time after the beginning of a window.
 type strike struct {
 	after time.Duration
 	do    func(context.Context) error
 }
 
-// spent is the CPU time that a window used: the workers' and the server's, and the share of all CPU time that other programs used.
+// spent is the CPU time of a window: of the workers and of the servers, and the share of other programs.
 type spent struct {
 	clients, server, others figure.Number // microseconds, microseconds, share; None = not known
 	struck                  int64         // when a strike was over, in nanoseconds since 1970
@@ -147,19 +147,19 @@ func (f *fleet) run(window time.Duration, x *strike, servers ...int) (reports []
 		cpu.struck = s.at
 		return reports, cpu, nil
 	}
-	if after, still := machine.ReadUsage(all...); known && still { // a process that has ended is still there: nobody has waited for it yet
+	if after, still := machine.ReadUsage(all...); known && still { // an ended process still has its entry, because nobody has waited for it yet
 		cpu.others = machine.Others(before, after)
 	}
 	return reports, cpu, nil
 }
 
-// moment is when something was over, in nanoseconds since 1970, or why it failed.
+// moment is the time when something ended, in nanoseconds since 1970, or its error.
 type moment struct {
 	at  int64
 	err error
 }
 
-// strike strikes in a window that begins at from.
+// strike injects the fault in a window that begins at from.
 func (f *fleet) strike(from int64, x *strike) <-chan moment {
 	over := make(chan moment, 1)
 	if x == nil {
@@ -197,7 +197,7 @@ func (f *fleet) meter(from int64, window time.Duration, workers, servers []int) 
 	return measured
 }
 
-// close ends all processes, whatever they are doing, and waits for them.
+// close ends all processes at once and waits for them.
 func (f *fleet) close() {
 	f.end()
 	for _, m := range f.members {

@@ -1,6 +1,6 @@
 package main
 
-// log is what one goroutine notes.
+// log has the records of one goroutine.
 type log struct {
 	from, to int64
 	sections []section
@@ -11,7 +11,7 @@ type log struct {
 	first    error
 }
 
-// wait notes one that the window's end cut off.
+// wait records a wait that the end of the window cut off.
 func (l *log) wait(asked, to int64) {
 	if asked < to {
 		l.cut = append(l.cut, to-asked)

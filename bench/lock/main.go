@@ -1,9 +1,9 @@
-// Command lock measures the locks of lastitem beside those of other libraries, against one real redis-server of its own.
+// Command lock compares the locks of lastitem with those of other libraries, on a real redis-server that it starts.
 //
-// A scenario (scenario.go) says what the goroutines do and over how many processes; a contender (contender.go) is one lock.
-// Every window runs in child processes (fleet.go starts them, worker.go is what they do), so that no contender inherits
-// the heap or the connections of another. The rounds are interleaved: every contender has its turn before the next round.
-// What a window has recorded becomes numbers in measure.go, and those become tables, targets and a picture.
+// A scenario (scenario.go) defines the work of the goroutines and the number of processes; a contender (contender.go) is one lock. Every
+// window runs in child processes (fleet.go starts them, worker.go is their program), so that no contender inherits the heap or the
+// connections of another. The rounds are interleaved: every contender runs once before the next round. measure.go computes numbers from
+// the records of a window, and those become tables, targets and a picture.
 package main
 
 import (
@@ -24,7 +24,7 @@ const self command.Name = "bench-lock"
 // commit is set when the program is linked.
 var commit = "devel"
 
-// The programs that this one starts itself as.
+// The commands with which this program starts itself.
 const (
 	keeperCommand = "keeper" // owns the redis-server; see localstack
 	workerCommand = "worker"
@@ -52,7 +52,7 @@ type options struct {
 	pin        bool
 	list       bool
 	redisson   []string // the command line of its worker
-	leftOut    string   // a contender that cannot run here, and why; "" = none
+	leftOut    string   // a contender that cannot run here, with the reason; "" = none
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -88,7 +88,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	return o, err
 }
 
-// findRedisson leaves Redisson out, with a message, if it cannot run; if it was asked for by name, that is an error.
+// findRedisson leaves Redisson out, with a message, if it cannot run; if it was named, that is an error.
 func (o *options) findRedisson(dir string, named bool, errOut io.Writer) error {
 	i := slices.IndexFunc(o.contenders, func(c contender) bool { return c.name == redissonName })
 	if i < 0 || o.list {

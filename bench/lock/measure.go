@@ -42,10 +42,10 @@ const (
 	mSectionsTotal = "sections"
 )
 
-// circumstances are measures of the run rather than of the contender: a ratio of them says nothing.
+// circumstances are measures of the run and not of the contender: their ratios mean nothing.
 var circumstances = []string{mSpread, mOthers, mErrors, mViolations, mSectionsTotal, mRTT, mToSingle}
 
-// sumUp makes numbers of what the workers of one window report.
+// sumUp computes the measures of one window from the workers' reports.
 func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Measures {
 	var all report
 	for _, r := range reports {
@@ -92,7 +92,7 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 	return m
 }
 
-// sumUpFailover leaves the order of the holds alone: what the master had not replicated is lost, of the locks and of the counter.
+// sumUpFailover does not check the order of the holds, because the failover loses unreplicated writes of the locks and of the counter.
 func sumUpFailover(all report, perSecond figure.Number) figure.Measures {
 	done := int64(0)
 	for _, d := range all.Done {
@@ -105,8 +105,8 @@ func sumUpFailover(all report, perSecond figure.Number) figure.Measures {
 	return figure.Measures{mRate: figure.Number(done) * perSecond, mFailures: figure.Number(all.Errors), mWaitMax: milli(percentile(waits, 100))}
 }
 
-// recovery is the time from a promotion until the first acquisition whose critical section could work. If there was none it is the
-// rest of the window, and in truth more.
+// recovery returns the time from a promotion until the first acquisition whose critical section succeeded. If there was none, it is the
+// rest of the window, a lower bound.
 func recovery(reports []*report, promoted int64, window time.Duration) figure.Number {
 	first := int64(0)
 	for _, r := range reports {
@@ -122,8 +122,8 @@ func recovery(reports []*report, promoted int64, window time.Duration) figure.Nu
 	return milli(first - promoted)
 }
 
-// charge adds the CPU time of a timed window: the cost of an acquisition with its section, at the clients and at the server, and the share
-// of others.
+// charge adds the CPU time of a timed window: per acquisition with its section, for the clients and the server, and the share of other
+// programs.
 func charge(m figure.Measures, cpu spent, window time.Duration) {
 	m[mOthers] = cpu.others
 	m[mClientCPU], m[mServerCPU] = figure.None, figure.None
@@ -134,15 +134,15 @@ func charge(m figure.Measures, cpu spent, window time.Duration) {
 	m[mClientCPU], m[mServerCPU] = figure.Ratio(cpu.clients, acquisitions), figure.Ratio(cpu.server, acquisitions)
 }
 
-// addSections adds what the order of the holds of the hot key shows. The counter numbers them; the window is known by the
-// first and the last that count.
+// addSections adds the measures from the order of the holds of the hot key. The counter numbers the holds; the window ranges from the
+// first to the last hold that counts.
 func addSections(m figure.Measures, all report, perSecond figure.Number) {
 	slices.SortFunc(all.Sections, func(a, b section) int { return cmp.Compare(a.Number, b.Number) })
 	waits := all.Cut
 	var handoffs []int64
 	changes, violations, last := 0, 0, int64(0)
 	for i, s := range all.Sections {
-		if s.Number != last+1 { // missing, or written by two: somebody else was inside
+		if s.Number != last+1 { // missing, or written twice: two holders were inside
 			violations++
 		}
 		last = s.Number
@@ -167,7 +167,7 @@ func addSections(m figure.Measures, all report, perSecond figure.Number) {
 func micro(ns int64) figure.Number { return figure.Number(ns) / 1e3 }
 func milli(ns int64) figure.Number { return figure.Number(ns) / 1e6 }
 
-// A result is what one contender did in one scenario.
+// A result has the measures of one contender in one scenario.
 type result struct {
 	Contender string          `json:"contender"`
 	Median    figure.Measures `json:"median"`
@@ -199,7 +199,7 @@ func (o *outcome) of(contender string) *result {
 func (o *outcome) conclude() {
 	for _, r := range o.Results {
 		r.Median = r.Rounds.Median()
-		// Of what must not happen at all, the worst round counts.
+		// For events that must not happen, the worst round counts.
 		for _, name := range []string{mErrors, mViolations} {
 			if _, ok := r.Median[name]; ok {
 				r.Median[name] = slices.Max(r.Rounds.All(name))
@@ -223,10 +223,10 @@ func (o *outcome) conclude() {
 	}
 }
 
-// against is the median of the ratios of a measure between two results, round by round.
+// against returns the median of the ratios of a measure between two results, round by round.
 func (r *result) against(other *result, name string) figure.Number {
 	return r.Rounds.Against(other.Rounds, name)
 }
 
-// exact says whether nobody was ever inside with somebody else.
+// exact reports whether there were never two holders at once.
 func (r *result) exact() bool { return !(r.Median.Of(mViolations) > 0) }

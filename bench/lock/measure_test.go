@@ -36,7 +36,7 @@ func TestSumUpHotKey(t *testing.T) {
 	}
 }
 
-// The counter shows when two were inside at once: both have read the same value, or one has overwritten the other.
+// The counter shows two holders at once: both have read the same value, or one has overwritten the other.
 func TestSumUpSeesTwoInside(t *testing.T) {
 	for name, sections := range map[string][]section{
 		"the same value twice": {hold(1, 0, 0, 1, 2), hold(2, 0, 0, 3, 5), hold(2, 1, 0, 4, 6)},

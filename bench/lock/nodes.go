@@ -99,7 +99,7 @@ func (b *bench) startCluster(ctx context.Context) (*nodes, error) {
 	return all, nil
 }
 
-// pair is a master with a replica, behind a proxy at which clients find whichever of them is the master.
+// pair is a master with a replica, behind a proxy that leads clients to the current master.
 type pair struct {
 	*nodes
 	proxy *wire.Proxy
@@ -131,7 +131,7 @@ func (p *pair) close() error {
 	return p.nodes.close()
 }
 
-// url is that of the proxy.
+// url returns the URL of the proxy.
 func (p *pair) url() string {
 	u := url.URL{Scheme: "redis", User: url.UserPassword("default", p.password()), Host: p.proxy.Addr, Path: "/0"}
 	return u.String()
@@ -140,7 +140,7 @@ func (p *pair) url() string {
 // detection is how long the replica waits before it is promoted: a monitor must first notice that the master is gone.
 const detection = 500 * time.Millisecond
 
-// failOver kills the master, which has not replicated everything, promotes the replica, and returns when clients are led there.
+// failOver kills the master, which may not have replicated everything, promotes the replica, and returns when clients reach the replica.
 func (p *pair) failOver(ctx context.Context) error {
 	if err := syscall.Kill(p.stacks[0].Redis.PID, syscall.SIGKILL); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"lastitem/bench/figure"
 )
 
-// drawn is the scenario in the picture.
+// drawn is the scenario of the picture.
 const drawn = "hot-64x4"
 
 // A panel is one measure as a bar for each contender.
@@ -17,7 +17,7 @@ type panel struct {
 }
 
 var panels = []panel{
-	// Who takes the lock back at once acquires often and serves nobody: only changes of the owner are solid.
+	// A holder that retakes the lock at once acquires often but serves nobody else: only changes of the owner are solid.
 	{Panel: figure.Panel{Title: "Acquisitions per second", Unit: "share of a process mutex; solid: new owner"},
 		value: func(r *result) figure.Number { return r.ToCeiling.Of(mRate) },
 		part: func(r *result) figure.Number {
@@ -32,7 +32,7 @@ var panels = []panel{
 // colours of the families.
 var colours = map[family]figure.Colour{ours: figure.Blue, library: figure.Amber, bound: figure.Grey}
 
-// draw returns the picture as SVG, nil where its scenario was not measured.
+// draw returns the picture as SVG, nil if its scenario was not measured.
 func draw(f facts, outcomes []*outcome) []byte {
 	var o *outcome
 	for _, candidate := range outcomes {

@@ -11,12 +11,12 @@ import (
 
 const rawPoll = time.Millisecond
 
-// compareAndDelete is the release of the textbook.
+// compareAndDelete is the textbook release.
 var compareAndDelete = redis.NewScript(`
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`)
 
-// openRaw is the least that a lock in Redis can do: no fence, no renewal, no answer to a repeated release.
+// openRaw is the simplest lock in Redis: no fence, no renewal, no answer to a repeated release.
 func openRaw(e *environment) (*opened, error) {
 	c := e.client()
 	return &opened{close: func() { _ = c.Close() }, acquire: func(ctx context.Context, key string) (held, error) {

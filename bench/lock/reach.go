@@ -7,12 +7,12 @@ import (
 	"lastitem/bench/netdelay"
 )
 
-// reached is what a window's workers connect to.
+// reached has the servers that a window's workers connect to.
 type reached struct {
 	url     string
 	masters []string // of a cluster
 	servers []int    // their processes
-	strike  *strike  // nil = nothing happens to them
+	strike  *strike  // nil = no fault
 	closing func() error
 }
 

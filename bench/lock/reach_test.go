@@ -8,12 +8,12 @@ import (
 	"lastitem/bench/command"
 )
 
-// only leaves the contenders of these names.
+// only keeps the contenders with these names.
 func (b *bench) only(names string) {
 	b.contenders, _ = command.Pick(contenders, names, func(c contender) (string, bool) { return c.name, true })
 }
 
-// The locks that work on a cluster acquire there, beside the same locks on one master.
+// The locks that support a cluster acquire there, and the same locks acquire on one master.
 func TestClusterWindow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 100*time.Millisecond)
@@ -42,7 +42,7 @@ func TestClusterWindow(t *testing.T) {
 	}
 }
 
-// The engine's waiters go on after the master was killed and its replica promoted.
+// The engine's waiters acquire again after the master was killed and its replica promoted.
 func TestFailoverWindow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 0)

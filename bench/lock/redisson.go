@@ -30,7 +30,7 @@ func redissonWorker(dir string) ([]string, error) {
 	return []string{java, "-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-cp", built + string(os.PathListSeparator) + filepath.Join(jars, "*"), "bench.Worker"}, nil
 }
 
-// redissonVersion is the version in the name of the library's jar on the worker's command line; "" = none.
+// redissonVersion returns the version in the name of the library's jar on the worker's command line; "" = none.
 func redissonVersion(worker []string) string {
 	if len(worker) < 2 {
 		return ""
@@ -43,7 +43,7 @@ func redissonVersion(worker []string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(found[0]), redissonName+"-"), ".jar")
 }
 
-// program is the worker of a contender; nil = this program.
+// program returns the worker of a contender; nil = this program.
 func (b *bench) program(c contender) []string {
 	if c.name == redissonName {
 		return b.redisson

@@ -12,7 +12,7 @@ import (
 	"lastitem/bench/figure"
 )
 
-// Without its worker Redisson is left out, aloud; asked for by name, it is an error that says what to do.
+// Without its worker Redisson is left out, with a message; if it is named, that is an error with advice.
 func TestRedissonIsLeftOut(t *testing.T) {
 	var said bytes.Buffer
 	o, err := parse(nil, &said)
@@ -47,7 +47,7 @@ func TestRedissonVersion(t *testing.T) {
 	}
 }
 
-// CPU time is divided by the acquisitions of the window; where it is not known, or nothing was acquired, it is not known per acquisition.
+// CPU time is divided by the acquisitions of the window; if either is missing, the cost per acquisition is not known.
 func TestCharge(t *testing.T) {
 	m := figure.Measures{mRate: 50}
 	charge(m, spent{clients: 30_000, server: 10_000, others: 0.25}, 2*time.Second)

@@ -16,17 +16,17 @@ import (
 type bench struct {
 	options
 	server  localstack.Service
-	cluster *nodes    // of kindCluster, from its first window on
+	cluster *nodes    // for kindCluster, started for its first window
 	prefix  string    // of all keys
 	out     io.Writer // for the tables
 	errOut  io.Writer // for the progress
-	serial  int       // of the windows: each has keys of its own
+	serial  int       // of the windows: each has its own keys
 
 	began         time.Time
 	planned, done time.Duration // of measuring
 }
 
-// run measures everything that is asked for. Tables come as they are ready; the files are written at the end.
+// run measures all requested scenarios. It prints each table when it is ready, and writes the files at the end.
 func run(ctx context.Context, o options, out, errOut io.Writer) error {
 	if o.list {
 		list(out)
@@ -70,7 +70,7 @@ func (b *bench) all(ctx context.Context) error {
 	return errors.Join(b.write(facts, outcomes, targets), broken(outcomes))
 }
 
-// broken is an error where a lock let two in at once: no number about it means anything.
+// broken returns an error if a lock had two holders at once: then its numbers mean nothing.
 func broken(outcomes []*outcome) error {
 	var err error
 	for _, o := range outcomes {
@@ -100,7 +100,7 @@ func (b *bench) measure(ctx context.Context, s scenario) (*outcome, error) {
 	for round := range b.rounds {
 		b.progress(s, round+1, b.rounds)
 		for i := range running {
-			i = (i + round) % len(running) // nobody always comes after the same one
+			i = (i + round) % len(running) // vary each contender's predecessor
 			m, failed, err := b.window(ctx, s, running[i])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", running[i].name, err)
@@ -155,13 +155,13 @@ func firstError(reports []*report) string {
 	return ""
 }
 
-// together runs all contenders at the same time: they only count, and so hardly disturb each other.
+// together runs all contenders at the same time: they only count, so they hardly disturb each other.
 func (b *bench) together(ctx context.Context, s scenario, o *outcome) error {
 	var jobs, holders []job
 	for _, r := range o.Results {
 		j := b.jobs(s, contender{name: r.Contender}, reached{url: b.server.URL})[0]
 		jobs = append(jobs, j)
-		j.Kind, j.Goroutines, j.Locks = kindHold, 1, 1 // of the hot key; nobody ever tells it to begin
+		j.Kind, j.Goroutines, j.Locks = kindHold, 1, 1 // holds the hot key; it is never told to begin
 		holders = append(holders, j)
 	}
 	if s.kind == kindPark {
@@ -190,7 +190,7 @@ func (b *bench) together(ctx context.Context, s scenario, o *outcome) error {
 	return nil
 }
 
-// jobs are one for every process, with keys that no other window has.
+// jobs returns a job for every process, with keys that no other window uses.
 func (b *bench) jobs(s scenario, c contender, r reached) []job {
 	b.serial++
 	processes := s.processes
@@ -216,7 +216,7 @@ func (s scenario) length(window time.Duration) time.Duration {
 	return window
 }
 
-// windowOverhead is about what a window costs besides itself; it is for the estimate of the progress.
+// windowOverhead is about the time that a window takes besides its length; it is for the progress estimate.
 const windowOverhead = 250 * time.Millisecond
 
 func (b *bench) windowCost(s scenario) time.Duration {
@@ -238,7 +238,7 @@ func (b *bench) cost(s scenario) time.Duration {
 	return time.Duration(n) * b.windowCost(s)
 }
 
-// progress says what comes, and how long everything will still take at the pace so far.
+// progress prints the next step, and the time left at the pace so far.
 func (b *bench) progress(s scenario, round, rounds int) {
 	left := b.planned - b.done
 	if b.done > 0 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// work that a scenario gives to its processes.
+// The kinds of work of a scenario's processes.
 const (
-	kindFree = "free" // acquire and release, each goroutine a key of its own
+	kindFree = "free" // acquire and release, each goroutine its own key
 	kindHot  = "hot"  // acquire, read and write a counter in Redis, release; one key for all
 	kindPark = "park" // wait for a lock that another process holds
 	kindHold = "hold" // hold many locks
@@ -16,7 +16,7 @@ const (
 	kindFailover = "failover" // as kindHot, while the master dies and its replica is promoted
 )
 
-// scenario is one thing to measure.
+// scenario is one measurement.
 type scenario struct {
 	name, title string
 	kind        string
@@ -24,11 +24,11 @@ type scenario struct {
 	goroutines  int           // of all processes together
 	think       time.Duration // between a release and the next acquire
 	delay       time.Duration // on the way to Redis, and again on the way back
-	window      time.Duration // 0: that of the command line
+	window      time.Duration // 0 = from the command line
 	locks       int           // to hold
 }
 
-// counts says that a scenario counts and does not time: one round suffices, of all contenders together.
+// counts reports whether a scenario only counts, without timing: then one round of all contenders together suffices.
 func (s scenario) counts() bool { return s.kind == kindPark || s.kind == kindHold }
 
 // loop is the kind of work that the workers do.
@@ -42,7 +42,7 @@ func (s scenario) loop() string {
 	return s.kind
 }
 
-// suits: a mutex of one process cannot be held by another one, and nobody renews a bound.
+// suits reports whether a contender can take part: another process cannot hold a process mutex, and a bound is not renewed.
 func (s scenario) suits(c contender) bool {
 	if c.single != "" || s.kind == kindCluster {
 		return s.kind == kindCluster && (c.single != "" || slices.ContainsFunc(contenders, func(o contender) bool { return o.single == c.name }))
@@ -71,7 +71,7 @@ var scenarios = []scenario{
 		processes: 4, goroutines: 16, think: time.Millisecond},
 	{name: "delay-16x4", title: "one hot key, 16 goroutines over 4 processes, Redis 1 ms away in each direction", kind: kindHot,
 		processes: 4, goroutines: 16, delay: time.Millisecond},
-	// The engine looks after its waiters every two seconds: the window is several such turns.
+	// The engine polls for its waiters every two seconds: the window covers several polls.
 	{name: "park-64", title: "64 goroutines of one process wait for a lock that another process holds", kind: kindPark,
 		processes: 1, goroutines: 64, window: 10 * time.Second},
 	// Renewals come every third or half of the TTL: a window of one TTL holds a whole number of both.
@@ -89,5 +89,5 @@ const strikeAt = time.Second
 // leaseTTL is the TTL of every contender's locks.
 const leaseTTL time.Duration = 30 * time.Second
 
-// lead is how long a window runs before it counts.
+// lead is how long a window runs before its counting begins.
 const lead = 150 * time.Millisecond

@@ -7,7 +7,8 @@ import (
 	"lastitem/bench/figure"
 )
 
-// percentile is by nearest rank: the smallest value that at least p percent are not above. It sorts; 0 without values.
+// percentile uses the nearest rank: the smallest value that at least p percent of the values do not exceed. It sorts values; 0 without
+// values.
 func percentile(values []int64, p float64) int64 {
 	if len(values) == 0 {
 		return 0
@@ -17,7 +18,7 @@ func percentile(values []int64, p float64) int64 {
 	return values[min(max(rank, 1), len(values))-1]
 }
 
-// jain is Jain's index of fairness: 1 when all are equal, 1/n when one has everything (Jain, Chiu, Hawe 1984).
+// jain returns Jain's index of fairness: 1 when all are equal, 1/n when one has everything (Jain, Chiu, Hawe 1984).
 func jain(shares []int64) figure.Number {
 	sum, squares := 0.0, 0.0
 	for _, s := range shares {

@@ -25,13 +25,13 @@ func toCeiling(name string) column {
 
 func percent(head, name string) column { return figure.Percent(head, median(name)) }
 
-// How far a row is to be trusted.
+// The columns that show how reliable a row is.
 var spread, foreign = percent("|spread", mSpread), percent("others'|CPU", mOthers)
 
-// What an acquisition costs, with its section, in microseconds of CPU time.
+// The cost of an acquisition with its section, in microseconds of CPU time.
 var clientCPU, serverCPU = plain("CPU us/acq|clients", mClientCPU), plain("|redis", mServerCPU)
 
-// columns are those of each kind of scenario.
+// columns has the columns for each kind of scenario.
 var columns = map[string][]column{
 	kindFree: {
 		plain("|acq/s", mRate), toRaw(mRate), toCeiling(mRate), plain("network|cmds/acq", mCommands),
@@ -60,7 +60,7 @@ var columns = map[string][]column{
 	kindHold:     {plain("renewal|commands/s", mRenewals), plain("bytes|per lock", mBytes), plain("goroutines|for all", mGoroutines)},
 }
 
-// notes stand below a table.
+// notes are printed below the tables.
 var notes = map[string]string{
 	kindFree: `No critical section. CPU: of all clients, of redis-server. spread: (max - min) / median of acq/s over the rounds. others' CPU: what other programs used of all.`,
 	kindHot: `Critical section: GET and SET of a counter, whose values must be 1, 2, 3, ... (one at a time). hand-off: from the call

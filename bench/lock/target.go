@@ -7,18 +7,18 @@ import (
 	"lastitem/bench/figure"
 )
 
-// A target is what a measure of ours should be.
+// A target is a bound for one of our measures.
 type target struct {
 	figure.Target
 	value func(o *outcome) (n figure.Number, note string)
 }
 
-// of is the value of a contender's measure.
+// of returns a function for the value of a contender's measure.
 func of(contender, name string) func(*outcome) (figure.Number, string) {
 	return func(o *outcome) (figure.Number, string) { return o.of(contender).Median.Of(name), "" }
 }
 
-// worst is the highest value of the engine's two locks.
+// worst returns a function for the higher value of the engine's two locks.
 func worst(name string) func(*outcome) (figure.Number, string) {
 	return func(o *outcome) (figure.Number, string) {
 		a, b := o.of("handoff").Median.Of(name), o.of("fair").Median.Of(name)
@@ -63,8 +63,8 @@ func (o *outcome) best() (best *result) {
 	return best
 }
 
-// lowestWait names the library with the lowest p99, which need not be the best: who always takes the lock back at once has
-// few waits, and long ones.
+// lowestWait names the library with the lowest p99, which may differ from the best: with a lock that its holder can always retake at
+// once, the waits are few but long.
 func lowestWait(o *outcome) string {
 	var lowest *result
 	for _, r := range o.libraries() {
@@ -78,7 +78,7 @@ func lowestWait(o *outcome) string {
 	return fmt.Sprintf(" ms; lowest %s: %s", lowest.Contender, figure.Short(lowest.Median.Of(mWait99)))
 }
 
-// onThreeMasters says beside the ratio how many CPUs the clients and the masters used: with few CPUs these are the limit.
+// onThreeMasters adds to the ratio how many CPUs the clients and the masters used: with few CPUs these are the limit.
 func onThreeMasters(o *outcome) (figure.Number, string) {
 	r := o.of("handoff-cluster")
 	rate := r.Median.Of(mRate) / 1e6
@@ -86,7 +86,7 @@ func onThreeMasters(o *outcome) (figure.Number, string) {
 		figure.Short(rate*r.Median.Of(mClientCPU)), figure.Short(rate*r.Median.Of(mServerCPU)), runtime.NumCPU())
 }
 
-// targets are those of the engine, with fence, renewal and idempotent release on.
+// targets returns the targets of the engine, with fence, renewal and idempotent release.
 func targets() []target {
 	const hot = "hot-64x4"
 	return []target{
@@ -119,13 +119,13 @@ func targets() []target {
 			value: worst(mRenewals)},
 		{Target: figure.Target{Measure: "handoff, fair: bytes per held lock", Scenario: "hold-5000", Limit: 600},
 			value: worst(mBytes)},
-		// Constant, and not one more for each lock; connections have goroutines too.
+		// A constant number, not one per lock; connections have goroutines too.
 		{Target: figure.Target{Measure: "handoff, fair: goroutines for all held locks", Scenario: "hold-5000", Limit: 16},
 			value: worst(mGoroutines)},
 	}
 }
 
-// judge holds what was measured against the targets.
+// judge compares the measurements with the targets.
 func judge(outcomes []*outcome) []figure.Target {
 	var all []figure.Target
 	for _, t := range targets() {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerCommand {
 		os.Exit(perform(os.Args[1:]))
 	}
-	_ = os.Setenv("GORACE", "halt_on_error=1") // a race in a worker, which is started later, ends it, and that is noticed
+	_ = os.Setenv("GORACE", "halt_on_error=1") // a race ends a worker, which the test notices
 	os.Exit(m.Run())
 }
 
@@ -41,7 +41,7 @@ func newBench(t *testing.T, window time.Duration) *bench {
 	}
 }
 
-// Every contender runs, over real processes, excludes, and its window adds up.
+// Every contender runs in real processes and excludes, and the counts of its window are consistent.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 100*time.Millisecond)
@@ -62,7 +62,7 @@ func TestWindow(t *testing.T) {
 				t.Errorf("%s: %s: %v acquisitions/s, %v errors: %s", s.name, r.Contender, rate, r.Median.Of(mErrors), r.Failed)
 			}
 			commands := r.Median.Of(mCommands)
-			// Two, but for what the short window cuts off: on a busy machine it sees few of them.
+			// About two; the short window cuts off some, and on a busy machine it sees only a few acquisitions.
 			if r.Contender == redissonName {
 				continue // the server counts them, for all tests together
 			}
@@ -98,7 +98,7 @@ func measureSome(t *testing.T, b *bench, s scenario) *outcome {
 	}
 }
 
-// What is held is renewed or not, and who waits for it waits.
+// A held lock is renewed or not, and its waiters wait.
 func TestCounting(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 0)
@@ -124,7 +124,7 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// A worker that cannot work says why.
+// A worker that cannot work reports why.
 func TestFleetError(t *testing.T) {
 	t.Parallel()
 	_, _, err := newFleet(t.Context(), job{Contender: "nobody", Kind: kindHot, Goroutines: 1})

@@ -15,12 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// job is what the parent writes first to a worker's stdin.
+// job is the first message that the parent writes to a worker's stdin.
 type job struct {
 	Contender string
 	Kind      string
 	URL       string   // of Redis, or of the proxy in front of it
-	Masters   []string // of a cluster, host:port; none = URL is the only one
+	Masters   []string // of a cluster, host:port; empty = URL is the only server
 	Prefix    string   // of all keys
 	// Goroutines are those of this worker; the first of them has the number First.
 	Goroutines, First int
@@ -31,10 +31,10 @@ type job struct {
 	program []string // of the worker; nil = this program
 }
 
-// start is what comes next, when every worker is ready: when to begin, in nanoseconds since 1970.
+// start is the second message, sent when every worker is ready: the time to begin, in nanoseconds since 1970.
 type start struct{ At int64 }
 
-// answer is what a worker writes: one when it is ready, and one at the end.
+// answer is a message of a worker: one when it is ready, and one at the end.
 type answer struct {
 	Ready  bool          `json:",omitempty"`
 	RTT    time.Duration `json:",omitempty"`
@@ -42,7 +42,7 @@ type answer struct {
 	Error  string        `json:",omitempty"`
 }
 
-// report is what a worker has seen in a window.
+// report has a worker's records of a window.
 type report struct {
 	Sections []section // kindHot, also those before and after the window
 	Pairs    []int64   // kindFree: ns of acquire and release, at most maxPairs of them
@@ -55,18 +55,18 @@ type report struct {
 	Growth   int     // kindHold: goroutines more than before
 }
 
-// A section is one hold of the hot key. Times are a clock's.
+// A section is one hold of the hot key, with times of a clock.
 type section struct {
-	Number                   int64 // that it wrote into the counter: 1 is the first
+	Number                   int64 // the value that it wrote to the counter: 1 is the first
 	Owner                    int64
 	Asked, Acquired, Leaving int64
 	Counts                   bool // it was acquired in the window
 }
 
-// maxPairs bounds what a process remembers of a free lock; a mutex would fill the memory.
+// maxPairs is the most records that a process keeps for a free lock; with a mutex they would fill the memory.
 const maxPairs = 1 << 17
 
-// work is a child process. It ends when in does, whatever it is doing.
+// work is the main function of a child process. The process ends when in ends.
 func work(in io.Reader, out io.Writer) error {
 	orders := json.NewDecoder(in)
 	var j job
@@ -78,7 +78,7 @@ func work(in io.Reader, out io.Writer) error {
 		for {
 			var s start
 			if err := orders.Decode(&s); err != nil {
-				os.Exit(0) // nobody is there any more
+				os.Exit(0) // the parent has ended
 			}
 			begin <- s
 		}
@@ -122,8 +122,8 @@ type worker struct {
 	section redis.UniversalClient // of the critical section, whose commands are not counted
 	sent    counter
 
-	// leaving is held by whoever is inside, from the acquire to the release: the window's end cancels the context of the
-	// waiters only when nobody is. Some libraries release a lock when the context ends that it was acquired with.
+	// leaving is held by a lock holder from the acquire to the release, so that the end of the window cancels the waiters' context only
+	// when there is no holder: some libraries release a lock when the context of its acquire ends.
 	leaving sync.RWMutex
 	over    atomic.Bool
 
@@ -154,7 +154,7 @@ func (w *worker) close() {
 	_ = w.section.Close()
 }
 
-// key has a hash tag, so that what a lock keeps beside it has the same prefix.
+// key returns a key with a hash tag, so that a lock's other keys get the same prefix.
 func (w *worker) key(name string) string { return w.Prefix + "{" + name + "}" }
 
 // each runs f in every goroutine and returns when all have ended.
@@ -166,14 +166,14 @@ func (w *worker) each(f func(owner int64)) {
 	wg.Wait()
 }
 
-// warm makes the connections, loads the scripts, and takes what is to be held.
+// warm opens the connections, loads the scripts, and takes the locks to be held.
 func (w *worker) warm() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	failed := make(chan error, w.Goroutines)
 	w.each(func(owner int64) {
 		var err error
-		for i := 0; i < 50 && err == nil; i++ { // all of them at once, so that every connection has been used
+		for i := 0; i < 50 && err == nil; i++ { // all goroutines at once, so that every connection is used
 			var l held
 			if l, err = w.acquire(ctx, w.key(fmt.Sprintf("warm:%d", owner))); err == nil {
 				err = errors.Join(w.section.Ping(ctx).Err(), l.Release(ctx))
@@ -193,7 +193,7 @@ func (w *worker) warm() error {
 	return nil
 }
 
-// ping is the median of a few round trips.
+// ping returns the median of a few round trips.
 func (w *worker) ping() (time.Duration, error) {
 	trips := make([]int64, 50)
 	for i := range trips {
@@ -206,7 +206,7 @@ func (w *worker) ping() (time.Duration, error) {
 	return time.Duration(percentile(trips, 50)), nil
 }
 
-// contend begins at a time, lets lead pass, and counts for as long as the window is.
+// contend begins at at, lets lead pass, and counts for the length of the window.
 func (w *worker) contend(at int64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -229,7 +229,7 @@ func (w *worker) contend(at int64) {
 	<-ended
 }
 
-// loop is one goroutine.
+// loop is the loop of one goroutine.
 func (w *worker) loop(ctx context.Context, owner, from, to int64) {
 	mine := &log{from: from, to: to}
 	key := w.key("hot")
@@ -266,7 +266,7 @@ func (w *worker) inside(ctx context.Context, mine *log, s section, l held) {
 	ctx = context.WithoutCancel(ctx)
 	if w.over.Load() {
 		mine.wait(s.Asked, mine.to)
-		_ = l.Release(ctx) // what has ended with the context of the waiters is no loss
+		_ = l.Release(ctx) // a lock that ended with the waiters' context is no loss
 		return
 	}
 	var err error
@@ -278,7 +278,7 @@ func (w *worker) inside(ctx context.Context, mine *log, s section, l held) {
 	}
 }
 
-// count is what the lock protects: it reads the counter and writes it back, one higher.
+// count is the work under the lock: it reads the counter and writes it back, one higher.
 func (w *worker) count(ctx context.Context) (int64, error) {
 	key := w.key("counter")
 	n, err := w.section.Get(ctx, key).Int64()
@@ -288,11 +288,10 @@ func (w *worker) count(ctx context.Context) (int64, error) {
 	return n + 1, w.section.Set(ctx, key, n+1, 0).Err()
 }
 
-// settle is how long the waiters of kindPark are left alone before they count: until the engine has looked after them once,
-// which loads a script.
+// settle is how long the waiters of kindPark wait before commands are counted: until the engine has polled once, which loads a script.
 const settle = 3 * time.Second
 
-// park waits for the hot key in every goroutine, and counts the commands that this costs once all are parked.
+// park waits for the hot key in every goroutine, and counts the commands once all goroutines wait.
 func (w *worker) park(at int64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -324,7 +323,7 @@ func (w *worker) park(at int64) {
 	w.merge(&mine)
 }
 
-// hold takes the locks of kindHold, the first of which is the hot key, and notes what they cost.
+// hold takes the locks of kindHold, the first of which is the hot key, and records their cost.
 func (w *worker) hold() error {
 	keys := make([]string, w.Locks)
 	for i := range keys {
@@ -355,7 +354,7 @@ func (w *worker) hold() error {
 	return nil
 }
 
-// footprint is what the heap and the stacks take after a collection; two of them empty the pools.
+// footprint returns the size of the heap and the stacks after two collections, which empty the pools.
 func footprint() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -364,7 +363,7 @@ func footprint() float64 {
 	return float64(m.HeapAlloc + m.StackInuse)
 }
 
-// idle counts what is sent while nothing is asked for.
+// idle counts the commands that are sent while no goroutine acquires.
 func (w *worker) idle(at int64) {
 	w.until(at)
 	before := w.sent.n.Load()

@@ -13,11 +13,11 @@ import (
 // tick is the unit in which the kernel counts CPU time.
 const tick = 10 * time.Millisecond
 
-// Usage is CPU time since the machine began, in ticks: of everybody, and of some processes.
+// Usage is CPU time since the start of the machine, in ticks: of all processes, and of given ones.
 type Usage struct{ total, busy, ours float64 }
 
-// ReadUsage asks the kernel; ok is false where it has no /proc. Interrupts are left out of busy: the traffic of the
-// window itself makes most of them, and no process is charged with them. Time stolen by other machines is in.
+// ReadUsage asks the kernel; ok is false without /proc. busy leaves out interrupts: the window's own traffic causes most of them, and
+// they are charged to no process. It includes time stolen by other virtual machines.
 func ReadUsage(pids ...int) (u Usage, ok bool) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -49,7 +49,7 @@ func ReadUsage(pids ...int) (u Usage, ok bool) {
 	return u, true
 }
 
-// Others is the share of all CPU time between two readings that went to other programs.
+// Others returns the share of all CPU time between two readings that other programs used.
 func Others(before, after Usage) figure.Number {
 	total := after.total - before.total
 	if total <= 0 {
@@ -58,7 +58,7 @@ func Others(before, after Usage) figure.Number {
 	return figure.Number(max(0, (after.busy-before.busy-after.ours+before.ours)/total))
 }
 
-// Spent is the CPU time that the processes of both readings used in between.
+// Spent returns the CPU time that the given processes used between two readings.
 func Spent(before, after Usage) time.Duration {
 	return time.Duration((after.ours - before.ours) * float64(tick))
 }

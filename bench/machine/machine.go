@@ -1,4 +1,4 @@
-// Package machine says what a benchmark ran on, and what else the machine was doing meanwhile.
+// Package machine describes the machine of a benchmark, and its other load meanwhile.
 package machine
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Facts are what every number depends on.
+// Facts are the conditions of every number.
 type Facts struct {
 	Date   string `json:"date"`
 	Commit string `json:"commit"`
@@ -20,7 +20,7 @@ type Facts struct {
 	Load   string `json:"load_average,omitempty"` // when the run began
 }
 
-// Gather returns the facts of now; commit is that of the program.
+// Gather returns the current facts; commit is the program's commit.
 func Gather(commit string) Facts {
 	return Facts{
 		Date: time.Now().UTC().Format(time.RFC3339), Commit: commit, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
@@ -28,15 +28,15 @@ func Gather(commit string) Facts {
 	}
 }
 
-// Machine is what the run is on, in a line.
+// Machine returns the description of the machine in one line.
 func (f Facts) Machine() string {
 	return fmt.Sprintf("%s, %d cores (%s), %s, load average %s at the start", f.Go, f.Cores, f.CPU, f.System, f.Load)
 }
 
-// CPU is the processor's name, "unknown" where the kernel does not tell.
+// CPU returns the processor's name, "unknown" if the kernel does not tell.
 func CPU() string { return field("/proc/cpuinfo", "model name") }
 
-// Load is the load average of the last minute, "" where the kernel does not tell.
+// Load returns the load average of the last minute, "" if the kernel does not tell.
 func Load() string {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -46,7 +46,7 @@ func Load() string {
 	return last
 }
 
-// field reads "name : value" from a file of the kernel's, "unknown" where there is none.
+// field reads "name : value" from a file of the kernel, "unknown" if it is missing.
 func field(file, name string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {

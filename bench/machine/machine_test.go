@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What this process burns is its own, and not others'.
+// CPU time of this process counts as its own, not as that of others.
 func TestUsage(t *testing.T) {
 	before, ok := ReadUsage(os.Getpid())
 	if !ok {

@@ -8,10 +8,9 @@ import (
 	"strconv"
 )
 
-// Pin gives a server the first CPU, and this process, with all that it starts from now on, the others: as if the server had a
-// machine of its own. Otherwise the kernel wakes whoever gets an answer on the CPU of the server that wrote it, where both
-// share a core and another one idles. How often is luck, and that luck, not the lock, was most of the spread between rounds.
-// It says what it did.
+// Pin gives a server the first CPU, and this process and its later children the others, as if the server had its own machine. Otherwise
+// the kernel often wakes the receiver of an answer on the server's CPU, where both share a core while another one is idle. How often that
+// happens is chance, and caused most of the spread between rounds. Pin returns a description of what it did.
 func Pin(pid int) string {
 	last := runtime.NumCPU() - 1
 	if last < 1 {
@@ -28,7 +27,7 @@ func Pin(pid int) string {
 	return "alone on CPU 0"
 }
 
-// PinServers lets more servers run where Pin lets the first one, and on one CPU more for each, as long as one is left for the clients.
+// PinServers gives further servers the CPU of the first one, plus one more CPU each, as long as one is left for the clients.
 func PinServers(pids ...int) {
 	last := min(len(pids)-1, runtime.NumCPU()-2)
 	for _, pid := range pids {

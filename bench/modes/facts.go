@@ -9,11 +9,11 @@ import (
 	"lastitem/bench/machine"
 )
 
-// facts are what the numbers depend on.
+// facts are the conditions of the numbers.
 type facts struct {
 	machine.Facts
 	Edge    string   `json:"balancer"`
-	Servers []string `json:"servers"` // with what a commit means to them, as they say
+	Servers []string `json:"servers"` // with their own durability settings
 }
 
 func (b *bench) gatherFacts(ctx context.Context) facts {

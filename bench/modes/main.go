@@ -1,9 +1,8 @@
-// Command modes measures the ways of deducting stock of lastitem beside each other, over HTTP, on a Redis and an SQL server of
-// its own with durable settings.
+// Command modes compares lastitem's ways of deducting stock, over HTTP, on its own Redis and SQL servers with durable settings.
 //
-// A scenario (scenario.go) says what load goes where; every mode runs in it, in rounds: each has its turn before the next
-// round. A window is one run of package loadtest (run.go), so the judge looks at each, and what is not exact is not quoted.
-// What the windows tell becomes medians and shares of noop in measure.go, and those become tables, targets and a picture.
+// A scenario (scenario.go) defines the load and its target; every mode runs in it, in rounds: each mode runs once before the next round.
+// A window is one run of package loadtest (run.go), so the judge checks each window, and the numbers of an inexact mode are not quoted.
+// measure.go computes medians and shares of noop, and those become tables, targets and a picture.
 package main
 
 import (
@@ -41,7 +40,7 @@ type options struct {
 	list      bool
 
 	shop    string        // its program
-	backend string        // localstack.Local but in tests
+	backend string        // localstack.Local except in tests
 	tell    time.Duration // between two lines of progress
 }
 
@@ -82,7 +81,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	return o, nil
 }
 
-// beside is the shop in the directory of this program.
+// beside returns the shop in the directory of this program.
 func beside() string {
 	program, err := os.Executable()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// The measures, by their names in the JSON. "answer" is what the scenario counts: an acceptance, or a refusal.
+// The measures, by their names in the JSON. "answer" is the kind that the scenario counts: an acceptance, or a refusal.
 const (
 	mRate     = "answers_per_s"
 	mP50      = "p50_ms"
@@ -26,20 +26,20 @@ const (
 	mOthers   = "cpu_of_others" // share of all CPU time that other programs used meanwhile
 )
 
-// baseline is the mode that everything is a share of.
+// baseline is the mode that shares refer to.
 const baseline = "noop"
 
-// shared are the measures that are shares of noop's.
+// shared are the measures that are also given as shares of noop's.
 var shared = []string{mRate, mP50, mP99, mShopCPU, mEdgeCPU}
 
-// burnt is the CPU time of a window.
+// burnt is the CPU time used in a window.
 type burnt struct {
 	shops, edge, stores time.Duration
 	others              figure.Number
 	known               bool
 }
 
-// sumUp makes numbers of a window.
+// sumUp computes the measures of a window.
 func sumUp(s scenario, r loadtest.Result, cpu burnt) figure.Measures {
 	kind := counted(s, r.Mode)
 	m := figure.Measures{mRate: 0, mOthers: cpu.others}
@@ -67,7 +67,7 @@ func sumUp(s scenario, r loadtest.Result, cpu burnt) figure.Measures {
 	return m
 }
 
-// counted is the kind of answer that a scenario is about. noop refuses nobody.
+// counted returns the kind of answer that a scenario counts. noop refuses no request.
 func counted(s scenario, mode string) client.Kind {
 	if s.soldOut && mode != baseline {
 		return client.Refused
@@ -82,7 +82,7 @@ func declined(r loadtest.Result) int {
 
 func milli(d time.Duration) figure.Number { return figure.Number(d.Seconds() * 1e3) }
 
-// verdict says what the judge makes of a row, from good to bad; the worst window counts.
+// verdict is the judge's verdict on a row, from good to bad; the worst window counts.
 type verdict int
 
 const (
@@ -99,7 +99,7 @@ var verdicts = map[verdict]string{
 	none: "-", exact: "exact", broken: "broken", undecided: "undecided", void: "void", failed: "failed", wrong: "WRONG",
 }
 
-// MarshalText is the word.
+// MarshalText returns the verdict as a word.
 func (v verdict) MarshalText() ([]byte, error) {
 	word, ok := verdicts[v]
 	if !ok {
@@ -108,13 +108,13 @@ func (v verdict) MarshalText() ([]byte, error) {
 	return []byte(word), nil
 }
 
-// quoted says whether the numbers of a row may be compared with others': not those of what sells wrongly.
+// quoted reports whether the numbers of a row may be compared with others: not if the mode sold wrongly.
 func (v verdict) quoted() bool { return v == none || v == exact }
 
-// shown says whether the numbers are printed at all.
+// shown reports whether the numbers are printed at all.
 func (v verdict) shown() bool { return v <= broken }
 
-// judged is the verdict on a window, and why.
+// judged returns the verdict on a window, with the reason.
 func judged(s scenario, m api.Mode, r loadtest.Result) (v verdict, why string) {
 	if n := r.Codes[string(api.SoldOut)]; n > 0 && !s.soldOut {
 		return void, fmt.Sprintf("%d requests were refused, with stock left", n)
@@ -150,7 +150,7 @@ func judged(s scenario, m api.Mode, r loadtest.Result) (v verdict, why string) {
 	return broken, ""
 }
 
-// A result is what one row did in one scenario.
+// A result has the measures of one row in one scenario.
 type result struct {
 	Row     string          `json:"row"`
 	Verdict verdict         `json:"verdict"`
@@ -163,7 +163,7 @@ type result struct {
 	entry entry
 }
 
-// add takes in a window.
+// add adds a window.
 func (r *result) add(m figure.Measures, v verdict, why string) {
 	r.Rounds = append(r.Rounds, m)
 	if v > r.Verdict || r.Why == "" && v == r.Verdict {
@@ -182,7 +182,7 @@ type outcome struct {
 	known    []string // all modes of this shop
 }
 
-// of is the row of that name, an empty one where it did not run.
+// of returns the row of that name, an empty one if it did not run.
 func (o *outcome) of(row string) *result {
 	if i := slices.IndexFunc(o.Results, func(r *result) bool { return r.Row == row }); i >= 0 {
 		return o.Results[i]
@@ -206,7 +206,7 @@ func (o *outcome) conclude() {
 	}
 }
 
-// against compares the rates of two rows, of which both may be quoted.
+// against compares the rates of two rows if both may be quoted.
 func (o *outcome) against(row, other string) figure.Number {
 	a, b := o.of(row), o.of(other)
 	if !a.Verdict.quoted() || !b.Verdict.quoted() {

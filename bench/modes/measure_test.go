@@ -112,7 +112,7 @@ func row(name string, v verdict, rates ...figure.Number) *result {
 	return r
 }
 
-// The worst window of a row decides, and what is wrong has no numbers and is an error.
+// The worst window of a row decides; a wrong row has no numbers and is an error.
 func TestConclude(t *testing.T) {
 	o := &outcome{Name: "s", Results: []*result{
 		row(baseline, none, 100, 1000, 10), row("a", exact, 50, 400, 6), row("b", exact, 90),
@@ -169,7 +169,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A server that a mode does not need is not its affair, and one that it needs twice counts once.
+// A server that a mode does not need is not charged to it, and one that it needs twice counts once.
 func TestBehind(t *testing.T) {
 	s := &site{stores: map[string][]int{"redis": {1}, "sql": {2}, "mysql": {2}, "etcd": {3}}}
 	if got, want := s.behind(api.Mode{Needs: []string{"sql", "mysql", "redis"}}), []int{1, 2}; !slices.Equal(got, want) {

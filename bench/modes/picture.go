@@ -11,7 +11,7 @@ import (
 // colours of the verdicts whose rows are drawn.
 var colours = map[verdict]figure.Colour{none: figure.Grey, exact: figure.Blue, broken: figure.Amber}
 
-// draw returns the picture as SVG, nil where neither scenario of it was measured.
+// draw returns the picture as SVG, nil if neither of its scenarios was measured.
 func draw(f facts, o options, outcomes []*outcome) []byte {
 	p := figure.Picture{
 		Title: fmt.Sprintf("Ways of deducting one product's stock, %d clients", o.clients),
@@ -50,7 +50,7 @@ func draw(f facts, o options, outcomes []*outcome) []byte {
 	return p.SVG()
 }
 
-// picturedRows are those with numbers, in the order of the tables.
+// picturedRows returns the rows with numbers, in the order of the tables.
 func picturedRows(outcomes []*outcome) (rows []string) {
 	for _, o := range outcomes {
 		if o.Name != direct && o.Name != balanced {
@@ -65,7 +65,7 @@ func picturedRows(outcomes []*outcome) (rows []string) {
 	return rows
 }
 
-// worst is the verdict on a row over the scenarios of the picture: who is exact within one process only sells wrongly.
+// worst returns the verdict on a row over the scenarios of the picture: a mode that is exact only within one process sells wrongly.
 func worst(outcomes []*outcome, row string) (v verdict) {
 	for _, o := range outcomes {
 		if r := o.of(row); (o.Name == direct || o.Name == balanced) && r.Verdict.shown() {
@@ -75,7 +75,7 @@ func worst(outcomes []*outcome, row string) (v verdict) {
 	return v
 }
 
-// inPairs joins the lines two by two: that is about what the picture is wide.
+// inPairs joins the lines in pairs, which are about as wide as the picture.
 func inPairs(lines []string) (pairs []string) {
 	for pair := range slices.Chunk(lines, 2) {
 		pairs = append(pairs, strings.Join(pair, "; "))

@@ -31,8 +31,8 @@ type bench struct {
 	told          time.Time
 }
 
-// run measures everything that is asked for. Tables come as they are ready, the files at the end; an interruption only makes
-// both shorter.
+// run measures all requested scenarios. It prints each table when it is ready, and writes the files at the end; an interruption only
+// makes both shorter.
 func run(ctx context.Context, o options, out, errOut io.Writer) error {
 	if o.list {
 		list(out)
@@ -99,7 +99,7 @@ func (b *bench) all(ctx context.Context) error {
 	targets := judge(outcomes)
 	figure.PrintTargets(b.out, targetTitle(b.options), targets)
 	printNoise(b.out, outcomes)
-	if ctx.Err() != nil { // it is told by the exit code
+	if ctx.Err() != nil { // the exit code shows it
 		err = nil
 	}
 	return errors.Join(err, b.write(facts, outcomes, targets), wrongs(outcomes))
@@ -116,7 +116,7 @@ func newOutcome(s scenario, entries []entry, not []skipped, there []api.Mode) *o
 	return o
 }
 
-// wrongs is an error where a mode that claims to be exact was not.
+// wrongs returns an error if a mode that claims to be exact was not.
 func wrongs(outcomes []*outcome) error {
 	var err error
 	for _, o := range outcomes {
@@ -140,7 +140,7 @@ func (b *bench) measure(ctx context.Context, o *outcome) error {
 	}
 	for round := range b.rounds {
 		for i := range o.Results {
-			r := o.Results[(i+round)%len(o.Results)] // nobody always comes after the same one
+			r := o.Results[(i+round)%len(o.Results)] // vary each mode's predecessor
 			b.progress(o, r, round)
 			if err := b.window(ctx, o.scenario, where, r); err != nil {
 				return err
@@ -151,7 +151,7 @@ func (b *bench) measure(ctx context.Context, o *outcome) error {
 	return nil
 }
 
-// window runs one row once. What goes wrong with the row is noted in it; the error ends the run.
+// window runs one row once. A failure of the row is recorded in it; the returned error ends the run.
 func (b *bench) window(ctx context.Context, s scenario, where *site, r *result) error {
 	i := slices.IndexFunc(where.modes, func(m api.Mode) bool { return m.Name == r.entry.mode })
 	if i < 0 {
@@ -213,12 +213,12 @@ func (r reading) until(later reading) burnt {
 	}
 }
 
-// overhead is about what a window costs besides itself and its warm-up; it is for the first estimate.
+// overhead is about the time that a window takes besides its length and its warm-up; it is for the first estimate.
 const overhead = 600 * time.Millisecond
 
 func (b *bench) cost(s scenario) time.Duration { return s.length(b.options.window) + warmup + overhead }
 
-// progress says now and then where the run is, and how long it will still take at the pace so far.
+// progress prints the progress from time to time, with the time left at the pace so far.
 func (b *bench) progress(o *outcome, r *result, round int) {
 	if time.Since(b.told) < b.tell {
 		return

@@ -56,7 +56,7 @@ func tiny(t *testing.T, shop string) options {
 	}
 }
 
-// Every table, the targets, the files, and the judge looks at each window.
+// testRun checks every table, the targets and the files, and that the judge checks each window.
 func testRun(t *testing.T, o options) {
 	var out, errOut bytes.Buffer
 	if err := run(t.Context(), o, &out, &errOut); err != nil {
@@ -75,7 +75,7 @@ func testRun(t *testing.T, o options) {
 	}
 }
 
-// wantJudged looks into the JSON: each row has its verdict, and numbers.
+// wantJudged checks the JSON: each row has its verdict, and numbers.
 func wantJudged(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -119,7 +119,7 @@ func wantJudged(t *testing.T, file string) {
 	}
 }
 
-// An interruption prints what is there, and leaves nothing behind.
+// An interrupted run prints its results so far, and leaves nothing behind.
 func testRunInterrupted(t *testing.T, o options) {
 	o.rounds = 100
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +149,7 @@ func testRunInterrupted(t *testing.T, o options) {
 	}
 }
 
-// cancelling ends a context when it is told a text.
+// cancelling is a writer that ends a context when a text is written to it.
 type cancelling struct {
 	bytes.Buffer
 	after  string

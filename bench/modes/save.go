@@ -5,7 +5,7 @@ import (
 	"lastitem/bench/figure"
 )
 
-// settings stand in the JSON.
+// settings are part of the JSON.
 type settings struct {
 	Rounds  int     `json:"rounds"`
 	Window  float64 `json:"window_s"`
@@ -15,7 +15,7 @@ type settings struct {
 	Delay   float64 `json:"delay_of_far_redis_s"` // in each direction
 }
 
-// write writes the files that were asked for.
+// write writes the requested files.
 func (b *bench) write(f facts, outcomes []*outcome, targets []figure.Target) error {
 	return self.Write(b.errOut, b.files, command.Document{
 		Facts: f, Outcomes: outcomes, Targets: targets,

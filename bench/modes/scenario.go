@@ -10,20 +10,20 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// scenario is one table: what load goes where.
+// scenario is one table: a load and its target.
 type scenario struct {
 	name, title string
-	balanced    bool    // through nginx to all replicas; else to one of them, without it
+	balanced    bool    // through nginx to all replicas; else directly to one replica
 	far         bool    // from Redis: see distance
-	soldOut     bool    // there is one unit of stock: what is measured are the refusals
-	entries     []entry // nil: every mode, with one product
+	soldOut     bool    // one unit of stock: the refusals are measured
+	entries     []entry // nil = every mode, with one product
 }
 
-// entry is one row: a mode, and what it sells.
+// entry is one row: a mode, and the products that it sells.
 type entry struct {
 	mode     string
 	products int
-	segments int // 0: as many as the mode asks for
+	segments int // 0 = as many as the mode wants
 }
 
 func (e entry) String() string {
@@ -33,7 +33,7 @@ func (e entry) String() string {
 	return e.mode
 }
 
-// many is over how many products or segments the far scenario spreads the load.
+// many is the number of products or segments that the far scenario spreads the load over.
 const many = 10
 
 var (
@@ -65,14 +65,14 @@ const distance = time.Millisecond
 // The load's fixed parts.
 const (
 	product = 101
-	// plenty is more than any mode sells in a window, and the most that the shop takes.
+	// plenty is more than any mode sells in a window, and the most that the shop accepts.
 	plenty = 1_000_000_000
-	// patience is how long a request waits for a lock. The last ones of a window wait that long, too.
+	// patience is how long a request waits for a lock; the last requests of a window wait that long too.
 	patience = time.Second
 	warmup   = 300 * time.Millisecond
 )
 
-// plan is the load of one window.
+// plan returns the load of one window.
 func (s scenario) plan(e entry, o options) loadtest.Plan {
 	p := loadtest.Plan{
 		Name: s.name, VUs: o.clients, Duration: s.length(o.window), Warmup: warmup, Wait: patience,
@@ -84,7 +84,7 @@ func (s scenario) plan(e entry, o options) loadtest.Plan {
 	return p
 }
 
-// length of a window: refusals come evenly, whatever was sold before.
+// length returns the length of a window. Refusals come at an even rate, so they need less time.
 func (s scenario) length(window time.Duration) time.Duration {
 	if s.soldOut {
 		return window / 2
@@ -92,7 +92,7 @@ func (s scenario) length(window time.Duration) time.Duration {
 	return window
 }
 
-// rows are what runs in the scenario, and what does not, with the reason.
+// rows returns the rows of the scenario, and the skipped ones with the reason.
 func (s scenario) rows(there []api.Mode, wanted func(mode string) bool) (run []entry, not []skipped) {
 	entries := s.entries
 	if entries == nil {
@@ -115,11 +115,11 @@ func (s scenario) rows(there []api.Mode, wanted func(mode string) bool) (run []e
 	return run, not
 }
 
-// skipped is a row that does not run.
+// skipped is a row that is not run.
 type skipped struct {
 	Row string `json:"row"`
 	Why string `json:"why"`
 }
 
-// noSuchMode is why a mode does not run that this shop does not have.
+// noSuchMode is the reason for skipping a mode that this shop does not have.
 const noSuchMode = "no such mode"

@@ -21,16 +21,16 @@ import (
 // replicas behind nginx.
 const replicas = 3
 
-// A site is where a load goes, and the processes that do its work.
+// A site is the target of a load, and the processes behind it.
 type site struct {
 	control *loadtest.Control
 	modes   []api.Mode
 
 	shops, edge []int            // process ids
-	stores      map[string][]int // the same, by what a mode needs
+	stores      map[string][]int // process ids by backend
 }
 
-// sites are all of them. The far one is opened when it is first asked for.
+// sites has all sites. The far one is opened when first needed.
 type sites struct {
 	options options
 	log     func(format string, args ...any)
@@ -61,12 +61,12 @@ func openSites(ctx context.Context, o options, log func(format string, args ...a
 	return all, nil
 }
 
-// redisConf makes Redis durable. Its log is never written anew: that would fall upon one mode alone.
+// redisConf makes Redis durable. It disables the rewrite of the append-only file, which would slow down only one mode.
 func redisConf(o options) []string {
 	return []string{"appendonly yes", "appendfsync " + o.fsync, "auto-aof-rewrite-percentage 0"}
 }
 
-// sqlConf makes SQL durable: innodb_flush_log_at_trx_commit is 1 in any case.
+// sqlConf makes SQL durable: innodb_flush_log_at_trx_commit is always 1.
 func sqlConf(o options) []string {
 	conf := []string{"--innodb-buffer-pool-size=256M"}
 	if o.binlog {
@@ -75,7 +75,7 @@ func sqlConf(o options) []string {
 	return conf
 }
 
-// newSite is a stack as seen at address; the servers of the stores may be another stack's.
+// newSite returns the site of a stack at address; the stores may belong to another stack.
 func newSite(ctx context.Context, stack, stores *localstack.Stack, address string, count int) (*site, error) {
 	control, err := loadtest.NewControl(address, stack.Token)
 	if err != nil {
@@ -90,7 +90,7 @@ func newSite(ctx context.Context, stack, stores *localstack.Stack, address strin
 	return s, err
 }
 
-// behind are the processes of what a mode needs. What it does not need may have work of its own, and is not its affair.
+// behind returns the processes of the backends that a mode needs. Other backends may be busy for other reasons, and are not counted.
 func (s *site) behind(m api.Mode) []int {
 	var all []int
 	for _, need := range m.Needs {
@@ -100,7 +100,7 @@ func (s *site) behind(m api.Mode) []int {
 	return slices.Compact(all) // sql and mysql are one
 }
 
-// pids leaves out what is no process.
+// pids returns the process ids of services, without those that are not processes.
 func pids(services ...localstack.Service) (all []int) {
 	for _, s := range services {
 		if s.PID > 0 {
@@ -145,7 +145,7 @@ func (all *sites) openFar(ctx context.Context) (*site, error) {
 	return all.far, err
 }
 
-// close ends everything that was started.
+// close ends all started processes.
 func (all *sites) close() error {
 	var err error
 	if all.farStack != nil {
@@ -162,10 +162,10 @@ func (all *sites) close() error {
 	return errors.Join(err, all.stack.Close())
 }
 
-// died is closed when a part of the first stack has ended by itself.
+// died returns a channel that is closed when a part of the first stack has ended by itself.
 func (all *sites) died() <-chan struct{} { return all.stack.Done() }
 
-// durability asks the servers themselves what a commit means to them.
+// durability asks the servers for their durability settings.
 func (all *sites) durability(ctx context.Context) []string {
 	said := []string{redisDurability(ctx, all.stack.Redis), sqlDurability(ctx, all.stack.SQL)}
 	for _, s := range []localstack.Service{all.stack.Etcd, all.stack.ZooKeeper, all.stack.Consul, all.stack.Kafka} {

@@ -23,7 +23,7 @@ func toNoop(name string) column {
 
 func percent(head, name string) column { return figure.Percent(head, median(name)) }
 
-// columns of a scenario. Where only some modes run, noop is not one of them.
+// columns returns the columns of a scenario. A scenario with only some modes does not include noop.
 func (s scenario) columns() []column {
 	what := "accepted"
 	if s.soldOut {
@@ -50,7 +50,7 @@ func (s scenario) columns() []column {
 		percent("|spread", mSpread), percent("others'|CPU", mOthers))
 }
 
-// legend stands below the tables.
+// legend is printed below the tables.
 const legend = `
 judge: exact; broken, as it claims, and not to be quoted; anything else has no numbers. CPU us: per answer that counts, of all
 replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same round; noop, which
@@ -75,10 +75,10 @@ func (o *outcome) print(out io.Writer) {
 	}
 }
 
-// noisy is the share of the CPU time from which on other programs make the numbers doubtful.
+// noisy is the share of the CPU time from which other programs make the numbers doubtful.
 const noisy = 0.10
 
-// printNoise warns where other programs took part. It says nothing of a machine that does not tell.
+// printNoise warns if other programs used the CPU. It prints nothing if that is not known.
 func printNoise(out io.Writer, outcomes []*outcome) {
 	var shares []figure.Number
 	for _, o := range outcomes {
@@ -92,7 +92,7 @@ func printNoise(out io.Writer, outcomes []*outcome) {
 	}
 }
 
-// printSkipped says once what did not run, and why.
+// printSkipped prints each skipped row once, with the reason.
 func printSkipped(out io.Writer, outcomes []*outcome) {
 	var all []skipped
 	for _, o := range outcomes {

@@ -7,7 +7,7 @@ import (
 	"lastitem/bench/figure"
 )
 
-// A target is what the rate of one row should be in terms of another's.
+// A target is a bound for the ratio of two rows' rates.
 type target struct {
 	row, to  entry
 	scenario string
@@ -36,7 +36,7 @@ func targetTitle(o options) string {
 	return fmt.Sprintf("targets: rates, %d clients, one replica, direct", o.clients)
 }
 
-// judge holds what was measured against the targets.
+// judge compares the measurements with the targets.
 func judge(outcomes []*outcome) []figure.Target {
 	var all []figure.Target
 	for _, t := range targets {
@@ -51,7 +51,7 @@ func judge(outcomes []*outcome) []figure.Target {
 	return all
 }
 
-// hold is the ratio of a target's two rates, and what they are, or why there is none.
+// hold returns the ratio of a target's two rates, with the rates or the reason why there is none.
 func (o *outcome) hold(t target) (figure.Number, string) {
 	measured := o.against(t.row.String(), t.to.String())
 	if measured.Known() {
@@ -66,7 +66,7 @@ func (o *outcome) hold(t target) (figure.Number, string) {
 	return figure.None, ""
 }
 
-// missing says why there is nothing to quote of a row; "" where it was not asked for, or its turn has not come.
+// missing returns why a row has no numbers to quote; "" if it was not requested, or has not run yet.
 func (o *outcome) missing(e entry) string {
 	if i := slices.IndexFunc(o.Skipped, func(s skipped) bool { return s.Row == e.String() }); i >= 0 {
 		return o.Skipped[i].Why

@@ -1,4 +1,4 @@
-// Package netdelay puts a distance between a client and a server: a TCP proxy that lets every byte through later.
+// Package netdelay adds latency between a client and a server: a TCP proxy that delays every byte.
 package netdelay
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Proxy lets every byte through so much later, in each direction.
+// A Proxy delays every byte by the same time, in each direction.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -19,13 +19,13 @@ type Proxy struct {
 	running  sync.WaitGroup
 }
 
-// piece is what was read at once, and when it may go on.
+// piece is the data of one read, and the time when it may be written.
 type piece struct {
 	bytes []byte
 	due   time.Time
 }
 
-// New returns a proxy to target (host:port) on a loopback port of its own, until Close or the end of ctx.
+// New returns a proxy to target (host:port) on its own loopback port. It runs until Close or the end of ctx.
 func New(ctx context.Context, target string, by time.Duration) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,7 +45,7 @@ func New(ctx context.Context, target string, by time.Duration) (*Proxy, error) {
 	return d, nil
 }
 
-// Addr is where clients connect to, host:port.
+// Addr returns the address for clients, host:port.
 func (d *Proxy) Addr() string { return d.listener.Addr().String() }
 
 // Close ends all connections and waits for the goroutines.
@@ -73,7 +73,7 @@ func (d *Proxy) serve(client net.Conn) {
 	both.Wait()
 }
 
-// carry reads ahead of what it writes, so that the delay does not limit how much is under way.
+// carry reads ahead of its writes, so that the delay does not limit the data in flight.
 func (d *Proxy) carry(to io.Writer, from io.Reader) {
 	queue := make(chan piece, 1024)
 	written := make(chan struct{})

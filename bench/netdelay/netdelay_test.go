@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A byte takes the delay twice, there and back, and Close ends what is under way.
+// A byte is delayed twice, there and back, and Close ends open connections.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	server, err := net.Listen("tcp", "127.0.0.1:0")

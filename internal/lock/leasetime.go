@@ -28,7 +28,7 @@ func LeaseTime(ctx context.Context) (d time.Duration, set bool) {
 	return d, set
 }
 
-// RefuseLease is for locks without a lease time. It returns [ErrLeaseTime] if one is set in ctx; kind is the name of the lock.
+// RefuseLease serves locks without a lease time. It returns [ErrLeaseTime] if one is set in ctx; kind is the name of the lock.
 func RefuseLease(ctx context.Context, kind string) error {
 	if d, set := LeaseTime(ctx); set {
 		return fmt.Errorf("%w: %s cannot end a lease after %s", ErrLeaseTime, kind, d)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Multi is a hold of several keys of one locker: what a cart of several products needs, and what Redisson calls a MultiLock.
+// Multi is a hold of several keys of one locker, as a cart of several products needs. Redisson calls it a MultiLock.
 type Multi struct {
 	keys   []string // sorted
 	leases []Lease
@@ -21,12 +21,12 @@ type Multi struct {
 // errNoKeys: holding nothing protects nothing.
 var errNoKeys = errors.New("lock: AcquireAll without keys")
 
-// AcquireAll takes the locks of all keys on l, or none of them. Duplicates are dropped, and the keys are taken in sorted
-// order, the same for everybody: in the caller's order {1,2} and {2,1} would wait for each other forever. One patience
-// ([WithWait]) counts for all of them together.
+// AcquireAll takes the locks of all keys on l, or none of them. Duplicates are dropped, and the keys are taken in sorted order, the same
+// for everybody: in the callers' orders, {1,2} and {2,1} could wait for each other forever. One wait ([WithWait]) covers all keys
+// together.
 //
-// What breaks it: what breaks l; and the more keys there are, the longer the first is held while the last is waited for.
-// On error nothing is held, unless the error says that a release is unknown.
+// What breaks it: what breaks l; and the more keys there are, the longer the first is held while the last is waited for. After an error
+// nothing is held, unless the error says that the outcome of a release is unknown.
 func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 	if len(keys) == 0 {
 		return nil, errNoKeys
@@ -35,7 +35,7 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 	m := &Multi{keys: keys}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	for _, key := range keys {
-		lease, err := l.Acquire(m.Context(), key) // should one that we have be lost, the wait for the next one ends
+		lease, err := l.Acquire(m.Context(), key) // if a lease is lost, the wait for the next one ends
 		if err != nil {
 			err = fmt.Errorf("lock: %q, as number %d of %d: %w", key, len(m.leases)+1, len(keys), err)
 			return nil, errors.Join(err, m.Release(ctx))
@@ -94,7 +94,7 @@ func (c multiContext) look() {
 	}
 }
 
-// Value asks the leases last: what the context package keeps in a context for itself must be that of this one.
+// Value asks the leases last: the private values of the context package must be those of this context.
 func (c multiContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
@@ -118,8 +118,8 @@ func (m *Multi) FenceOf(key string) uint64 {
 	return 0
 }
 
-// Release attempts all of them, the last one first, and joins the errors: one that fails must not leave the others locked.
-// It is [ErrLost] when any was lost. Where the store hangs it takes a few seconds per key.
+// Release releases every lease, the last one first, even after an error, and joins the errors. The result is [ErrLost] if any lease was
+// lost. If the store hangs, it takes a few seconds per key.
 func (m *Multi) Release(ctx context.Context) error {
 	for _, stop := range m.stops {
 		stop()

@@ -16,7 +16,7 @@ type locker func(ctx context.Context, key string) (lock.Lease, error)
 
 func (l locker) Acquire(ctx context.Context, key string) (lock.Lease, error) { return l(ctx, key) }
 
-// scripted is a lease that says what it is told to say, and writes its release down.
+// scripted is a lease with given results, which records its release.
 type scripted struct {
 	ctx      context.Context
 	key      string
@@ -99,7 +99,7 @@ func TestMultiReleaseAttemptsAll(t *testing.T) {
 	}
 }
 
-// late is a context that has ended, but only a caller of Err learns of it.
+// late is a context that has ended, but only Err shows it.
 type late struct {
 	context.Context
 	ended *atomic.Bool

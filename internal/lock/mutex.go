@@ -7,14 +7,14 @@ import (
 	"lastitem/internal/step"
 )
 
-// Mutex is a lock inside this process: exact with one replica, no lock at all between several. Each of them has its own.
+// Mutex is a lock inside this process: exact with one replica, and no lock at all between replicas, because each has its own.
 type Mutex struct {
 	steps *step.Stream
 	mu    sync.Mutex
 	held  map[string]*turnstile
 }
 
-// turnstile lets one holder through; its slot is full while somebody holds the lock. It goes with its last user.
+// turnstile lets one holder through; its slot is full while the lock is held. It is deleted with its last user.
 type turnstile struct {
 	slot  chan struct{}
 	users int

@@ -8,8 +8,8 @@ import (
 
 type waitKey struct{}
 
-// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. It is not a deadline of ctx, which
-// would cut the first attempt off as well.
+// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. It is not a deadline of ctx, which would also cut
+// off the first attempt.
 func WithWait(ctx context.Context, wait time.Duration) context.Context {
 	return context.WithValue(ctx, waitKey{}, time.Now().Add(wait))
 }
@@ -20,7 +20,7 @@ func WaitUntil(ctx context.Context) (until time.Time, bounded bool) {
 	return until, bounded
 }
 
-// WaitContext is ctx, ended also when its WithWait has run out.
+// WaitContext returns ctx with a deadline: it also ends when its WithWait has run out.
 func WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if until, ok := WaitUntil(ctx); ok {
 		return context.WithDeadline(ctx, until)

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/store"
 )
 
-// Backends are what a shop runs on. What is nil makes the modes that need it unavailable.
+// Backends are the stores and services that a shop uses. A nil field makes the modes that need it unavailable.
 type Backends struct {
 	// The stores.
 	Redis *store.Redis
@@ -20,10 +20,10 @@ type Backends struct {
 	Etcd  *store.Etcd // on the same server as the lockers' Etcd
 	// Lockers are the services that locks are taken from. Their Prefix is also that of Kafka's topics and group.
 	Lockers stock.Lockers
-	// Kafka makes a client of the brokers, which whoever asked closes.
+	// Kafka makes a client of the brokers, which the caller closes.
 	Kafka      func(...kgo.Opt) (*kgo.Client, error)
 	KafkaGroup kafkalog.Group
-	// Missing says why a backend is not there, and what to do, where it is not for whoever started this process to set a variable.
+	// Missing explains why a backend is missing and what to do, if setting a variable is not the remedy.
 	Missing map[stock.Backend]string
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting. Down is like Check,
 	// but returns nil as long as the backend's health is unknown: requests that need a backend which is down fail at once.

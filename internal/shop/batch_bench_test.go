@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// benchmark has 64 clients deduct from one product that never runs out, keyed each under a key of its own.
+// benchmark lets 64 clients deduct from one product that never runs out. If keyed is set, each request has a key of its own.
 func benchmark(b *testing.B, env stocktest.Env, mode string, s stock.Store, keyed bool) {
 	h := stocktest.Open(b, env, 1, stock.Modes())
 	product := h.Product(b, 1<<40, 0)

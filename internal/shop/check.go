@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/stock"
 )
 
-// check holds a request against the limits and what its mode takes, merges its items, and fills in the default store.
+// check checks a request against the limits and its mode, merges its items, and fills in the default store.
 func check(m stock.Mode, req *stock.Request) error {
 	if err := req.Check(); err != nil {
 		return err
@@ -63,14 +63,13 @@ func oneOf(stores []stock.Store) string {
 	return strings.Join(names, " or ")
 }
 
-// A cart is one order for several products: one order id, a row per product, and all of it or nothing. Its items come to a
-// mode merged and in the order of their products, the same for everybody: who takes locks or rows in that order never
-// waits in a circle.
+// A cart is one order for several products: one order id, a row per product, all or nothing. A mode gets its items merged and sorted by
+// product. Requests that take locks or rows in that order never deadlock.
 //
 //	A  {2,1}   row 1 ── row 2 ── order
 //	B  {1,2}   row 1: waits ············ row 1 ── row 2 ── order        and not  A: 2 ── 1?   B: 1 ── 2?
 
-// merged returns the items by product, each product once, without touching those given.
+// merged returns the items sorted by product, each product once, without changing its argument.
 func merged(items []stock.Item) ([]stock.Item, error) {
 	sorted := slices.SortedFunc(slices.Values(items), func(a, b stock.Item) int { return cmp.Compare(a.ProductID, b.ProductID) })
 	all := sorted[:0]

@@ -21,7 +21,7 @@ import (
 // [stock.Begin] tells the last two apart: a mode calls it before its first command that cannot be undone. After the deadline it
 // fails, so an answer that says "nothing happened" stays true.
 
-// defaultWork is the default of [Options.Work]; lastWords is how long after the deadline a mode may take to return its outcome.
+// defaultWork is the default of [Options.Work]; lastWords is how long after the deadline a mode may still return its outcome.
 const (
 	defaultWork = 5 * time.Second
 	lastWords   = 250 * time.Millisecond
@@ -34,8 +34,8 @@ type outcome[T any] struct {
 	panicked any
 }
 
-// within runs f under the deadline of a request that may wait for its locks, or work under them, for as long as wait. If f does not return in time, within returns without
-// it. writes says that f writes from the start.
+// within runs f under the deadline of a request that may wait for its locks, or work under them, for as long as wait. If f does not
+// return in time, within returns without waiting for it. writes says that f writes from the start.
 func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool, f func(context.Context) (T, error)) (T, error) {
 	limit := wait + cmp.Or(s.options.Work, defaultWork)
 	a := &stock.Attempt{Settle: s.options.Settle}
@@ -50,7 +50,7 @@ func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool
 		run(ctx, done, f)
 	})
 	var late <-chan time.Time
-	again := false // after a stop of this process f gets its last words once more, as if the process had not been stopped
+	again := false // after a stop of this process, f gets the time lastWords again, as if the process had not been stopped
 	for ended := ctx.Done(); ; {
 		select {
 		case out := <-done:

@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// What the deadline costs a request: a goroutine and a timer.
+// The cost of the deadline for a request: a goroutine and a timer.
 func BenchmarkDeadline(b *testing.B) {
 	s := as(b, shop.Options{}, func(context.Context, stock.Request) (stock.Receipt, error) { return stock.Receipt{}, nil })
 	b.ReportAllocs()

@@ -16,14 +16,14 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// deductorFunc is a deductor.
+// deductorFunc makes a function a deductor.
 type deductorFunc func(context.Context, stock.Request) (stock.Receipt, error)
 
 func (f deductorFunc) Deduct(ctx context.Context, r stock.Request) (stock.Receipt, error) {
 	return f(ctx, r)
 }
 
-// as returns a shop of one mode, whose name and needs are those of mutex, that deducts by f.
+// as returns a shop with one mode, which has the name and the needs of mutex and deducts by f.
 func as(t testing.TB, o shop.Options, f deductorFunc) *shop.Shop {
 	t.Helper()
 	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1", Conns: 1, Health: backend.Health{Every: -1}})
@@ -116,7 +116,7 @@ func TestNothingBeginsAfterTheAnswer(t *testing.T) {
 	})
 }
 
-// A panic of a mode is its request's, with where it came from.
+// A mode's panic reaches the goroutine of its request, with the stack of its origin.
 func TestPanicReachesTheRequest(t *testing.T) {
 	t.Parallel()
 	s := as(t, shop.Options{}, func(context.Context, stock.Request) (stock.Receipt, error) { panic("boom") })
@@ -128,8 +128,7 @@ func TestPanicReachesTheRequest(t *testing.T) {
 	_, _ = s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, ""))
 }
 
-// Every mode asks, before its first command that cannot be taken back, whether its request is still to be answered: else "nothing
-// happened" at the deadline could be false.
+// Before its first irreversible command every mode calls Begin: otherwise the answer "nothing happened" at the deadline could be false.
 func TestEveryModeAsksBeforeItWrites(t *testing.T) {
 	t.Parallel()
 	e, _ := stocktest.Real(t).WithServices(t).WithRedlock(t)

@@ -12,13 +12,13 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// byEngine are the modes whose lock is the engine, and where each keeps the stock.
+// byEngine lists the modes whose lock is the engine, with the store of each.
 var byEngine = map[string]stock.Store{
 	"handoff": stock.Redis, "fair": stock.Redis, "rwlock": stock.Redis, "global-lock": stock.SQL, "segmented": stock.Redis,
 	"multi-lock": stock.Redis, "lease-seq": stock.SQL, "idempotent": stock.SQL,
 }
 
-// engineShop is a shop whose engine has the options o.
+// engineShop returns a shop whose engine has the options o.
 func engineShop(t *testing.T, o handoff.Options) (*shop.Shop, *handoff.Engine) {
 	t.Helper()
 	r := testenv.Miniredis(t)
@@ -40,7 +40,7 @@ func engineShop(t *testing.T, o handoff.Options) (*shop.Shop, *handoff.Engine) {
 	return shop, e
 }
 
-// wantNothingDone sends a request by each mode of the engine: the lock fails as it should, and nothing was deducted.
+// wantNothingDone sends a request by each mode of the engine: the lock fails with the expected error, and nothing is deducted.
 func wantNothingDone(t *testing.T, shop *shop.Shop, want error) {
 	t.Helper()
 	for mode, s := range byEngine {
@@ -65,7 +65,7 @@ func TestEngineClosed(t *testing.T) {
 	wantNothingDone(t, shop, stock.ErrLockClosed)
 }
 
-// A lock that too few replicas have confirmed is no lock. Miniredis has no replica, and cannot say that it has one.
+// A lock that too few replicas have confirmed is refused. Miniredis has no replicas.
 func TestEngineWithoutItsReplicas(t *testing.T) {
 	t.Parallel()
 	shop, _ := engineShop(t, handoff.Options{Replicas: 1})

@@ -6,10 +6,10 @@ import (
 	"lastitem/internal/stock"
 )
 
-// LastWords is how long after its deadline a request may take to say what became of it.
+// LastWords is how long after its deadline a request may still return its outcome.
 const LastWords = lastWords
 
-// DeductAnswered has a mode deduct for a request that was answered already, at its deadline.
+// DeductAnswered lets a mode deduct for a request that was already answered at its deadline.
 func (s *Shop) DeductAnswered(ctx context.Context, mode string, req stock.Request) error {
 	a := &stock.Attempt{}
 	a.Over()

@@ -19,20 +19,20 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// The deadline of the requests below, and what a busy machine may add. Without a deadline the drivers' time-outs decide: 10 to 30 s.
+// The deadline of the requests below, and the tolerance for a busy machine. Without a deadline the drivers' time-outs decide: 10 to 30 s.
 const (
 	frozenWork  = time.Second
 	frozenSlack = 8 * time.Second
 )
 
-// use is one way in which a mode is used, on products of its own.
+// use is a mode on one of its stores, with products of its own.
 type use struct {
 	mode     stock.Mode
 	store    stock.Store
 	products []int64
 }
 
-// frozen is a shop on servers of its own, whose deductors count their calls.
+// frozen is a shop on its own servers, whose deductors count their calls.
 type frozen struct {
 	*stocktest.Harness
 	calls atomic.Int64
@@ -41,7 +41,7 @@ type frozen struct {
 
 func (f *frozen) shop() *stocktest.Replica { return f.Replicas[0] }
 
-// counted returns all modes, with deductors that count.
+// counted returns all modes, with deductors that count their calls.
 func (f *frozen) counted() []stock.Mode {
 	all := stock.Modes()
 	for i, m := range all {
@@ -93,7 +93,7 @@ func (f *frozen) set(t *testing.T, product int64, segments int) {
 	}
 }
 
-// deduct asks for a unit by one use.
+// deduct requests one unit by a use.
 func (f *frozen) deduct(t *testing.T, u use, product int, wait time.Duration) error {
 	id := u.products[product]
 	req := stocktest.Request(id, 1, "key "+u.mode.Name+string(u.store)+strconv.FormatInt(id, 10))
@@ -102,8 +102,8 @@ func (f *frozen) deduct(t *testing.T, u use, product int, wait time.Duration) er
 	return err
 }
 
-// With a server that is stopped no request takes longer than its wait and the setting; once health knows, they fail without being
-// begun; and when the server goes on, they are served.
+// While a server is stopped, no request takes longer than its wait plus Work. Once the health check has noticed, requests fail before
+// they begin. When the server goes on, they are served again.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	s := testenv.Own(t, "redis", "mysql", "etcd", "zookeeper", "consul", "redlock")
@@ -133,7 +133,7 @@ func TestFrozen(t *testing.T) {
 	} {
 		t.Run(round.name, func(t *testing.T) {
 			uses := f.uses(t, round.needs...)
-			for _, u := range uses { // each once, so that sessions and connections are there
+			for _, u := range uses { // each once, to open sessions and connections
 				awaitSold(t, f, u, 0)
 			}
 			goOn := freeze(t, round.pids)
@@ -165,7 +165,7 @@ func freeze(t *testing.T, pids []int) (goOn func()) {
 	return goOn
 }
 
-// inTime sends requests that health does not keep away, because it does not know yet.
+// inTime sends requests before the health check has noticed.
 func (f *frozen) inTime(t *testing.T, uses []use) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -177,8 +177,8 @@ func (f *frozen) inTime(t *testing.T, uses []use) {
 				if took, most := time.Since(begin), wait+frozenWork+frozenSlack; took > most {
 					t.Errorf("%s/%s with wait %s took %s, want at most %s: %v", u.mode.Name, u.store, wait, took, most, err)
 				}
-				busy := u.mode.Name == "global-lock" && errors.Is(err, stock.ErrLockBusy)          // each other's
-				if err != nil && !busy && !unavailable(err) && !errors.Is(err, stock.ErrUnknown) { // what does not meet the server sells
+				busy := u.mode.Name == "global-lock" && errors.Is(err, stock.ErrLockBusy)          // the uses share one lock
+				if err != nil && !busy && !unavailable(err) && !errors.Is(err, stock.ErrUnknown) { // a request that does not need the server sells
 					t.Errorf("%s/%s with wait %s = %v, want unavailable or unknown", u.mode.Name, u.store, wait, err)
 				}
 			})
@@ -187,7 +187,7 @@ func (f *frozen) inTime(t *testing.T, uses []use) {
 	wg.Wait()
 }
 
-// unavailable says that nothing happened for want of a backend.
+// unavailable reports whether nothing happened because a backend is missing.
 func unavailable(err error) bool {
 	return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) || errors.Is(err, stock.ErrTooLate)
 }
@@ -204,7 +204,7 @@ func (f *frozen) health(t *testing.T, needs []stock.Backend, down bool) {
 	}
 }
 
-// atOnce sends requests that health keeps away.
+// atOnce sends requests that the health check refuses.
 func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, stores []stock.Store) {
 	t.Helper()
 	f.health(t, needs, true)
@@ -231,7 +231,7 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, stores 
 	}
 }
 
-// beside is a mode that needs none of the servers that are frozen while SQL is not.
+// beside returns a mode that needs only SQL, which is not frozen.
 func beside(t *testing.T) stock.Mode {
 	t.Helper()
 	all := stock.Modes()

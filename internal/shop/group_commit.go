@@ -23,7 +23,7 @@ type groupCommit struct {
 	keep  idempotency.Retention
 }
 
-// groupTries bounds how often a batch is sent that the database turned down, or that met keys which were taken.
+// groupTries is how often a batch is sent at most, if the database ends its transaction or some of its keys are taken.
 const groupTries = 10
 
 // Commit deducts for a batch of requests for one product, as [stock.Group] says.
@@ -36,7 +36,7 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 			todo = nil
 		case panicked != nil && len(todo) == 1:
 			todo[0].Panicked, todo = panicked, nil
-		case panicked != nil: // rolled back: each for itself, so that one's failure is not everybody's
+		case panicked != nil: // rolled back: try each request alone, so that only the faulty one fails
 			for _, t := range todo {
 				g.Commit(product, []*stock.Ticket{t})
 			}
@@ -52,8 +52,8 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 	var others []*stock.Ticket
 	for _, r := range repeated {
 		switch {
-		case errors.Is(r.first.Err, stock.ErrOtherRun), // which says nothing of this one
-			!bytes.Equal(r.again.Fingerprint, r.first.Fingerprint): // only the table knows which of the two the key belongs to
+		case errors.Is(r.first.Err, stock.ErrOtherRun), // the refusal of first does not apply to again
+			!bytes.Equal(r.again.Fingerprint, r.first.Fingerprint): // the table decides which payload the key belongs to
 			others = append(others, r.again)
 		default:
 			repeat(r.again, r.first)
@@ -64,17 +64,17 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 	}
 }
 
-// fail gives all the same error.
+// fail sets the same error on the whole batch.
 func fail(batch []*stock.Ticket, err error) {
 	for _, t := range batch {
 		t.Receipt, t.Err = stock.Receipt{}, err
 	}
 }
 
-// errKeysTaken is a conflict for who gives up at last: nothing happened.
+// errKeysTaken counts as a conflict when the last try fails: nothing happened.
 var errKeysTaken = fmt.Errorf("%w: some keys have an answer", store.ErrConflict)
 
-// tryCommit is the transaction. Where it fails or panics nothing happened, unless the error says that nobody knows.
+// tryCommit is one transaction. If it fails or panics, nothing happened, unless the error is ErrUnknown.
 func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked any, err error) {
 	ctx, cancel := stock.Settling(context.Background())
 	defer cancel()
@@ -90,7 +90,7 @@ func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked a
 	})
 }
 
-// take decides who is sold what, and takes the units.
+// take decides which requests are sold, and takes the units.
 func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) error {
 	oldest := g.keep.Oldest(time.Now())
 	if ok, err := takeSum(tx, product, batch, oldest); err != nil || ok {
@@ -119,8 +119,8 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 	return nil
 }
 
-// takeSum deducts the sum of all requests at once, and answers them, if there is enough stock and all of them are valid in one run and
-// not too old.
+// takeSum deducts the sum of all requests at once and answers them, if the stock suffices, and all requests are valid in one run and not
+// too old.
 func takeSum(tx *store.Tx, product int64, batch []*stock.Ticket, oldest int64) (ok bool, err error) {
 	sum, ok := total64(batch)
 	run := batch[0].Run
@@ -151,7 +151,7 @@ func ofRun(batch []*stock.Ticket, run, oldest int64) (rest []*stock.Ticket) {
 	return rest
 }
 
-// total64 sums up what is asked for; false where that is beyond any stock.
+// total64 sums the requested quantities; false if the sum exceeds every possible stock.
 func total64(batch []*stock.Ticket) (sum int64, ok bool) {
 	for _, t := range batch {
 		if t.Order.Quantity > math.MaxInt64-sum {
@@ -162,7 +162,7 @@ func total64(batch []*stock.Ticket) (sum int64, ok bool) {
 	return sum, true
 }
 
-// serve hands out what is there, in order, and returns what is left.
+// serve sells to the requests in order while stock lasts, and returns the stock left.
 func serve(batch []*stock.Ticket, has int64) (left int64) {
 	for _, t := range batch {
 		o := &t.Order
@@ -178,7 +178,7 @@ func serve(batch []*stock.Ticket, has int64) (left int64) {
 	return has
 }
 
-// insertOrders inserts the orders of those who were sold something. The steps are reported for each of them, as shared ones.
+// insertOrders inserts the orders of the requests that were sold. It reports the steps for each of them, marked as shared.
 func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
 	orders := make([]store.Order, 0, len(batch))
 	for _, t := range batch {
@@ -201,7 +201,7 @@ func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
 	return nil
 }
 
-// insertAnswers keeps the answers of those with a key, refusals too, but not that of another run, which is none.
+// insertAnswers stores the answers of requests with a key, refusals included, except ErrOtherRun, which is not an answer.
 func insertAnswers(tx *store.Tx, product int64, batch []*stock.Ticket) error {
 	var answers []store.KeyedAnswer
 	for _, t := range batch {

@@ -7,9 +7,9 @@ import (
 	"lastitem/internal/stock"
 )
 
-// A batch may hold a request twice, and a request that was answered before. This file finds both.
+// A batch may contain duplicates, and requests that were answered before. This file finds both.
 
-// repetition is a request and the first one with its identity in the same batch.
+// repetition is a request, and the first request in the batch with the same identity.
 type repetition struct{ again, first *stock.Ticket }
 
 // identity recognises repetitions of a request in one batch: by its key, or by the order's id if a log may hold the request twice.
@@ -76,7 +76,7 @@ func (g groupCommit) replayTaken(product int64, batch []*stock.Ticket) (todo []*
 	return todo
 }
 
-// claimOf is the claim of a ticket on its key.
+// claimOf returns a ticket's claim on its key.
 func claimOf(t *stock.Ticket) idempotency.Claim {
 	return idempotency.Claim{Key: t.Order.Key, Product: t.Order.ProductID, Fingerprint: t.Fingerprint, Mode: t.Order.Mode}
 }

@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// The work that a request asks for is not taken from the time that it has.
+// The work that a request asks for extends its deadline.
 func TestHoldExtendsTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestHoldExtendsTheDeadline(t *testing.T) {
 	})
 }
 
-// The refusal of a lock is that of the field.
+// If the lock refuses a lease time, the error names the field.
 func TestLeaseTimeRefusedByTheLock(t *testing.T) {
 	t.Parallel()
 	s := as(t, shop.Options{}, func(context.Context, stock.Request) (stock.Receipt, error) {

@@ -25,7 +25,7 @@ func (l locks) KeyOf(mode string, product int64) string {
 	return fmt.Sprintf("%slock:%s:{%d}", l.prefix, mode, product)
 }
 
-// SegmentKey names the lock of a segment. The tag has its number: in a cluster the segments spread over the nodes.
+// SegmentKey names the lock of a segment. The hash tag contains the number, so that a cluster spreads the segments over its nodes.
 func (l locks) SegmentKey(product int64, segment int) string {
 	return fmt.Sprintf("%slock:segmented:{%d#%d}", l.prefix, product, segment)
 }
@@ -48,7 +48,7 @@ func (s *Shop) lockKeys(product int64, segments int) []string {
 	for _, m := range stock.Modes() {
 		keys = append(keys, keysOfLock(s.locks(m.Name).Key(product))...)
 	}
-	for i := range max(segments, 1) { // one that is not split is one segment
+	for i := range max(segments, 1) { // an unsegmented product is one segment
 		keys = append(keys, keysOfLock(s.locks("").SegmentKey(product, i))...)
 	}
 	return keys

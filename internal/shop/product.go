@@ -35,10 +35,9 @@ func (l Ledger) Down() error {
 	return errors.Join(errs...)
 }
 
-// SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
-// idempotency keys: a run starts here. Requests still in flight for the product must have ended; those of kafka, whose log
-// brings them again at any time, are void. segments > 0 splits the count in Redis. When a store fails, the others may have been
-// set: repeat it.
+// SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and idempotency keys:
+// a run starts here. No request for the product may be in flight; requests that Kafka delivers again later are void. segments > 0 splits
+// the count in Redis. If a store fails, the others may have been set: call it again.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
 	_, err := within(ctx, s, 0, true, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.setStock(ctx, product, units, segments)
@@ -76,8 +75,8 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 	return errors.Join(errs...)
 }
 
-// freeRedlock takes the lock of a dead holder from the Redlock nodes. A node that cannot be reached must not stop a run of
-// another mode: what it keeps expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.
+// freeRedlock deletes a dead holder's lock on the Redlock nodes. An unreachable node must not stop a run of another mode: its key
+// expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.
 func (s *Shop) freeRedlock(ctx context.Context, product int64) {
 	redlock, log := s.backends.Lockers.Redlock, s.options.Log
 	if redlock == nil {
@@ -102,8 +101,8 @@ func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
 	return p, l.Down()
 }
 
-// ReadLocked runs read under the lock that a mode has for who reads a product, so that no deduction by that mode is half done
-// meanwhile. It waits for the lock no longer than wait. read must use its own ctx, which ends when the lock is lost.
+// ReadLocked runs read under a mode's lock for readers, so that no deduction by that mode is half done meanwhile. It waits for the lock
+// no longer than wait. read must use its own ctx, which ends when the lock is lost.
 func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
 	_, err := within(ctx, s, wait, false, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.readLocked(ctx, mode, product, wait, read)
@@ -130,7 +129,7 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	}
 	defer s.locks(mode).Release(ctx, lease)
 	err = read(lease.Context())
-	if errors.Is(context.Cause(lease.Context()), stock.ErrLockLost) { // whatever was read may be half done
+	if errors.Is(context.Cause(lease.Context()), stock.ErrLockLost) { // the result may show a half-done deduction
 		return stock.ErrLockLost
 	}
 	return err

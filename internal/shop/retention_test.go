@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// A key that one mode has answered is another payload in the next: its answer is not replayed there, and nothing is sold.
+// The mode belongs to the payload of a key: another mode neither replays the answer nor sells.
 func TestKeyOfAnotherMode(t *testing.T) {
 	t.Parallel()
 	for _, e := range stocktest.Envs {
@@ -43,7 +43,7 @@ func TestKeyOfAnotherMode(t *testing.T) {
 	}
 }
 
-// An answer that a replica of the previous version has kept names no mode, and is replayed.
+// An answer stored by a replica of the previous version names no mode, and is replayed.
 func TestKeyOfThePreviousVersion(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())

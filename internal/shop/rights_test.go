@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// leastRights takes from docs/servers.md what it says that the shop needs: the rules of a Redis user, with the shop's prefix, and
-// the privileges of the MySQL accounts of 'shop migrate' and 'shop serve'.
+// leastRights reads from docs/servers.md the documented rights of the shop: the rules of a Redis user, with the shop's prefix, and the
+// privileges of the MySQL accounts of 'shop migrate' and 'shop serve'.
 func leastRights(t *testing.T) (acl, migrate, serve string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/servers.md")
@@ -30,7 +30,7 @@ func leastRights(t *testing.T) (acl, migrate, serve string) {
 	return rights[1], rights[2], rights[3]
 }
 
-// restricted is stocktest.Real by accounts that may do no more than what the documents ask for.
+// restricted is stocktest.Real with accounts that have only the documented rights.
 func restricted(t *testing.T) stocktest.Env {
 	acl, migrate, serve := leastRights(t)
 	r, dsn := testenv.Redis(t), testenv.MySQL(t)
@@ -49,7 +49,7 @@ func restricted(t *testing.T) stocktest.Env {
 	return e
 }
 
-// What is documented as enough is enough: each mode sells under it, to rivals on two replicas, and what reads, too.
+// The documented rights suffice: with them each mode sells to rivals on two replicas, and all reads work.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	e := restricted(t)

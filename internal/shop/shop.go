@@ -1,7 +1,7 @@
-// Package shop runs the modes of package stock over one set of backends: it checks a request, calls its mode under a deadline, and
-// keeps what is not the lesson of any mode.
+// Package shop runs the modes of package stock over one set of backends: it checks a request and calls its mode under a deadline. It
+// contains everything that is not the lesson of a mode.
 //
-// [New] builds a [Shop] from [Backends] and [Options]. [Shop.Deduct] is the way of a request:
+// [New] builds a [Shop] from [Backends] and [Options]. A request passes [Shop.Deduct]:
 //
 //	check.go (whole? which store?) ── backends.go (up?) ── deadline.go (in time) ── the mode ── group_commit.go, where it is queued
 //
@@ -25,7 +25,7 @@ import (
 	"lastitem/internal/store"
 )
 
-// Options are how a shop works on its backends.
+// Options configure a shop.
 type Options struct {
 	Replica string // is on every order
 	Steps   *step.Stream
@@ -64,7 +64,7 @@ type Status struct {
 	Err  error
 }
 
-// New builds every mode whose needs are configured; the others stay listed with the reason.
+// New builds every mode whose backends are configured; the others stay listed with the reason.
 func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 	if err := stock.Servable(modes); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stoc
 	if e.err != nil {
 		return stock.Receipt{}, &stock.ModeError{Mode: mode, Lacks: e.err}
 	}
-	if err := s.backends.keeps(req.Store); err != nil { // of a mode that offers several, perhaps one only
+	if err := s.backends.keeps(req.Store); err != nil { // a mode with several stores may have only one configured
 		return stock.Receipt{}, &stock.ModeError{Mode: mode, Store: req.Store, Lacks: err}
 	}
 	r, err := s.deduct(ctx, e, req)

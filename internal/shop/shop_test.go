@@ -17,7 +17,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// engine is a lock engine of the test's own on a set of backends.
+// engine makes a lock engine for one test on a set of backends.
 func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	e, err := handoff.New(set.Client, o)
@@ -34,14 +34,14 @@ func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 	return e
 }
 
-// on is what a shop has on a set of backends, without an engine.
+// on returns the Backends of a shop on set, without an engine.
 func on(set *backend.Set, prefix string) shop.Backends {
 	return shop.Backends{
 		Redis: set.Redis, SQL: set.SQL, Lockers: stock.Lockers{Client: set.Client, Prefix: prefix, TTL: stocktest.Patience},
 	}
 }
 
-// open is a shop of all modes.
+// open returns a shop of all modes.
 func open(t *testing.T, b shop.Backends) *shop.Shop {
 	t.Helper()
 	s, err := shop.New(b, shop.Options{}, stock.Modes())
@@ -51,7 +51,7 @@ func open(t *testing.T, b shop.Backends) *shop.Shop {
 	return s
 }
 
-// A mode whose essay is missing stops no shop; one that cannot be served does.
+// New accepts a mode without an essay, and refuses one that cannot be served.
 func TestNewChecksItsModes(t *testing.T) {
 	t.Parallel()
 	m := stock.Modes()[0]
@@ -143,8 +143,8 @@ func TestUnavailableStore(t *testing.T) {
 	}
 }
 
-// A store that is added to a running shop does not know the products that were set before. The refusal says which store it
-// is, and setting the stock again mends it.
+// A store that is added to a running shop does not know products that were set before. The refusal names the store; setting the stock
+// again repairs it.
 func TestStoreThatWasAddedLater(t *testing.T) {
 	t.Parallel()
 	r, dsn := testenv.Miniredis(t), testenv.SQLite(t)
@@ -201,7 +201,7 @@ func TestCheckSaysWhatIsDown(t *testing.T) {
 	}
 	shop := open(t, b)
 	for _, s := range shop.Modes() {
-		if slices.Contains(s.Mode.Needs, stock.NeedKafka) { // not configured: that is said first
+		if slices.Contains(s.Mode.Needs, stock.NeedKafka) { // Kafka is not configured, which is reported first
 			continue
 		}
 		if want := slices.Contains(s.Mode.Needs, stock.NeedSQL); errors.Is(s.Err, down) != want {
@@ -274,7 +274,7 @@ func TestSetStockStartsAfresh(t *testing.T) {
 		h.SetStock(t, product, 4, 0)
 		keys := c.Keys(t.Context(), a.Backends.Lockers.Prefix+"lock:*").Val()
 		fences := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasSuffix(k, ":fence") })
-		if len(keys) > len(fences) || len(fences) != 2 { // that of the segment deducted from, and handoff's
+		if len(keys) > len(fences) || len(fences) != 2 { // of the segment that was deducted from, and of handoff
 			t.Errorf("locks after SetStock: %v, want none, and two fencing counters, which must not go back", keys)
 		}
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {

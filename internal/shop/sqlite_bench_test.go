@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// BenchmarkSQLite has 64 clients buy on the embedded database, each a product of its own: by a mode with one guarded statement, and by one that
-// reads and then writes in a transaction. Decision 6 compares drivers by it.
+// BenchmarkSQLite lets 64 clients buy on the embedded database, each its own product: by a mode with one conditional statement, and by
+// one that reads and then writes in a transaction. Decision 6 compares drivers by it.
 func BenchmarkSQLite(b *testing.B) {
 	for _, mode := range []string{"sql-atomic", "sql-version"} {
 		b.Run(mode, func(b *testing.B) {

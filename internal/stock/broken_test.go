@@ -49,8 +49,8 @@ func TestBreaksBySchedule(t *testing.T) {
 	}
 }
 
-// With the lock deleted, as an expiry would, the lock modes do what unsafe does: they trust it. This is slow, pause and, where it
-// is the Redis of the lock that forgets, failover.
+// With the lock deleted, as an expiry would, the lock modes do what unsafe does: they trust it. This stands for the hazards slow and
+// pause, and for failover if the Redis of the lock forgets.
 func TestLockLostSellsTwice(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t), 2, stock.Modes())

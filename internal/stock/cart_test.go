@@ -50,7 +50,7 @@ func TestIdempotentCart(t *testing.T) {
 		}
 		judge(t, h, p, q)
 		h.SetStock(t, p, 9, 0)
-		judge(t, h, q) // its cart has no key any more, and its other order has
+		judge(t, h, q) // its cart has lost its key; its other order has not
 		if r, err := send("sale", item(p, 3), item(q, 1)); err != nil || r.Replayed {
 			t.Errorf("Deduct() after SetStock = %+v, %v, want a first execution: the keys are cleared", r, err)
 		}

@@ -46,8 +46,8 @@ func Validate(modes []Mode) error {
 	return errors.Join(errs...)
 }
 
-// Servable rejects a list of modes that cannot be served: a bad or repeated name, no title, no way to build one, claims that do not
-// cover its stores, are not outcomes, or go on after the rung that broke it.
+// Servable rejects a list of modes that cannot be served: a bad or repeated name, no title, no way to build one, claims that do not cover
+// its stores, are not outcomes, or claims after the hazard that broke it.
 func Servable(modes []Mode) error {
 	seen := map[string]bool{}
 	var errs []error
@@ -76,7 +76,7 @@ func (m Mode) faulty(format string, args ...any) error {
 	return fmt.Errorf("stock: mode %q: %s", m.Name, fmt.Sprintf(format, args...))
 }
 
-// fault says what is wrong with a row; "" = nothing.
+// fault describes the first mistake in a row; "" = none.
 func (c Claims) fault() string {
 	row := c.Row()
 	for i, o := range row {

@@ -107,7 +107,7 @@ func TestValidate(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: Validate() = %v, want %q", name, err, c.want)
 		}
-		served := err == nil || strings.HasPrefix(name, "no essay") // an essay that is missing stops no server
+		served := err == nil || strings.HasPrefix(name, "no essay") // a missing essay stops no server
 		if err := stock.Servable(modes); (err == nil) != served {
 			t.Errorf("%s: Servable() = %v, want an error = %t", name, err, !served)
 		}

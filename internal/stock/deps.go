@@ -15,7 +15,7 @@ import (
 	"lastitem/internal/store"
 )
 
-// Deps is what a mode is built from. Of what is nil where it is not configured, a mode finds there what it Needs. A shop (package
+// Deps is what a mode is built from. A part that is not configured is nil; a mode finds every part that it Needs. A shop (package
 // lastitem/internal/shop) makes the Deps of each mode: orders and locks made with them carry its name.
 type Deps struct {
 	// Where the count lives.
@@ -27,7 +27,7 @@ type Deps struct {
 	Locks   Locks        // names the mode's locks and gives them up
 	Lockers Lockers      // the services that a mode takes its lock from
 	Group   Group        // commits several deductions as one
-	Log     Log          // has a deduction executed by whichever replica consumes its product
+	Log     Log          // sends a deduction to the replica that consumes its product
 	Steps   *step.Stream // is told every step
 }
 
@@ -38,17 +38,17 @@ type Locks interface {
 	KeyOf(mode string, product int64) string
 	// SegmentKey names the lock of a segment of a product.
 	SegmentKey(product int64, segment int) string
-	// Release gives a lease up. What the deduction did stands whether or not that succeeds, so a failure is logged and no more.
+	// Release gives a lease up. The deduction stands whether or not that succeeds, so a failure is only logged.
 	Release(ctx context.Context, lease lock.Lease)
 }
 
-// Lockers is what locks are made of. A nil service makes the modes that need it unavailable. Whoever made a service closes it, after
-// the shop and before its client.
+// Lockers holds the services that make locks. A nil service makes the modes that need it unavailable. The owner of a service closes it,
+// after the shop and before its client.
 type Lockers struct {
-	// Client is for lockers, which keep keys of their own beside the store's; Prefix is put before each of them.
+	// Client is for the lockers. Their keys are beside the store's; Prefix is put before each of them.
 	Client redis.UniversalClient
 	Prefix string
-	// TTL is the expiry of the locks that have one, except the engine's.
+	// TTL is the expiry of every lock that has one, except the engine's.
 	TTL time.Duration
 	// Wakeups tells waiting lockers that a lock was released; nil = they poll.
 	Wakeups *textbook.Wakeups
@@ -63,9 +63,10 @@ type Lockers struct {
 
 // Group commits several deductions as one.
 type Group interface {
-	// Commit deducts for a batch of requests for one product, in one transaction. When it returns every ticket has its result; until
-	// then nobody may be answered. First come, first served: the results are those of the requests one after the other, in the order of
-	// the batch. So when stock runs short a large request is refused and a smaller one behind it may still be served.
+	// Commit deducts for a batch of requests for one product, in one transaction. When it returns, every ticket has its result; until
+	// then no request may be answered. First come, first served: the results are the same as if the requests were executed one after the
+	// other, in the order of the batch. So when stock runs short, a large request is refused, and a smaller one after it may still be
+	// served.
 	Commit(product int64, batch []*Ticket)
 }
 
@@ -82,17 +83,17 @@ type Ticket struct {
 
 	Receipt  Receipt
 	Err      error
-	Panicked any // what Answer or a reader of steps panicked with; then nothing happened
+	Panicked any // the panic of Answer or of a reader of steps; then nothing happened
 }
 
 // Log carries requests to the replica that consumes their product, where a [Group] commits them, and its answers back.
 type Log interface {
-	// Ask sends a request and waits for its answer. ErrUnavailable and ErrContended: it was not sent. ErrUnknown: it was sent, and its
-	// answer did not come. Once it is sent, a client that hangs up ends nothing.
+	// Ask sends a request and waits for its answer. ErrUnavailable and ErrContended: it was not sent. ErrUnknown: it was sent, and no
+	// answer came. If the client hangs up after that, the request is still executed.
 	Ask(ctx context.Context, r LogRequest) (Receipt, error)
 }
 
-// LogRequest is a request as another replica needs it: the order complete but for what is left, and both answers but for a number.
+// LogRequest is a request as another replica needs it: the order without the remaining stock, and both answers without that number.
 type LogRequest struct {
 	Order         store.Order
 	Fingerprint   []byte

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/store"
 )
 
-// The sentinels of a deduction. The first axis is whether it happened.
+// The sentinels of a deduction, grouped by whether it happened.
 var (
 	// No, and a repetition will not change that.
 	ErrSoldOut        = errors.New("stock: sold out") // always as a *SoldOutError
@@ -23,7 +23,7 @@ var (
 	ErrKeyReused      = idempotency.ErrKeyReused
 
 	// No, for now: nothing happened, and trying again may succeed.
-	ErrTooLate         = errors.New("stock: no answer in time") // the request was ended at its deadline; together with ErrUnknown it may have happened
+	ErrTooLate         = errors.New("stock: no answer in time") // the request ended at its deadline; joined with ErrUnknown, it may have happened
 	ErrInFlight        = idempotency.ErrInFlight
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write
@@ -34,7 +34,7 @@ var (
 	ErrUnavailable     = store.ErrUnavailable
 	ErrModeUnavailable = errors.New("stock: mode unavailable")
 
-	// Nobody knows: it was sent and not answered.
+	// Unknown: it was sent, and no answer came.
 	ErrUnknown = store.ErrUnknown
 	// ErrOtherRun refuses a request from a log that was made before the stock was set, or so long ago that its key may have been purged.
 	// Nobody can tell any more whether it was executed then, so it is not executed now.
@@ -44,14 +44,14 @@ var (
 // ProductError is [ErrSegmented] or [ErrUnknownProduct] with the product that it is about.
 type ProductError = store.ProductError
 
-// ModeError is [ErrModeUnavailable] with the backend that the mode lacks here, and the advice how to get it.
+// ModeError is [ErrModeUnavailable] with the missing backend, and advice on how to get it.
 type ModeError struct {
 	Mode  string
 	Store Store // the store of the request; "" = a backend that the mode always needs is missing
-	Lacks error // "no etcd configured: set SHOP_ETCD", without anything secret
+	Lacks error // "no etcd configured: set SHOP_ETCD"; contains no secrets
 }
 
-// Error names the mode and what it lacks.
+// Error names the mode and the missing backend.
 func (e *ModeError) Error() string {
 	if e.Store != "" {
 		return fmt.Sprintf("%v: %s with store %s: %v", ErrModeUnavailable, e.Mode, e.Store, e.Lacks)
@@ -62,16 +62,16 @@ func (e *ModeError) Error() string {
 // Is makes errors.Is(err, ErrModeUnavailable) hold.
 func (e *ModeError) Is(target error) bool { return target == ErrModeUnavailable }
 
-// NotReadyError is [ErrUnavailable] of a request that nothing was sent for, since a backend or the mode itself is known not to be ready.
+// NotReadyError is [ErrUnavailable] for a request that was not sent, because a backend or the mode itself is known not to be ready.
 type NotReadyError struct {
 	Why string // "kafka: 3 of 12 partitions of lastitem-requests: its consumer does not answer"
-	Err error  // what is known of the backend; nil = nothing
+	Err error  // the backend's last error; nil = none is known
 }
 
 // Error says why.
 func (e *NotReadyError) Error() string { return fmt.Sprintf("%v: %s", ErrUnavailable, e.Why) }
 
-// Unwrap makes errors.Is(err, ErrUnavailable) hold, and finds what is known of the backend.
+// Unwrap makes errors.Is(err, ErrUnavailable) hold, and returns the backend's last error too.
 func (e *NotReadyError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrUnavailable}
@@ -86,7 +86,7 @@ type SoldOutError struct {
 	Available int64
 }
 
-// Error says how much was asked for and how much is left.
+// Error gives the quantity requested and the stock left.
 func (e *SoldOutError) Error() string {
 	return fmt.Sprintf("stock: sold out: product %d has %d left, %d requested", e.ProductID, e.Available, e.Requested)
 }

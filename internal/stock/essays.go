@@ -12,13 +12,13 @@ var pictures embed.FS
 // Diagrams are two sequence diagrams of a mode, in Mermaid's language.
 type Diagrams struct {
 	Good     string // two deductions that go well; "" only for the baseline
-	Break    string // the run that breaks it; "" where nothing does
-	Survives bool   // in Good something goes wrong, and the mode holds
+	Break    string // the run that breaks it; "" if nothing does
+	Survives bool   // something goes wrong in Good, and the mode survives it
 }
 
 // Diagrams returns the sequence diagrams of a mode in a language, "en" or "zh", embedded from doc/<mode>.good.mmd and .break.mmd.
 func (m Mode) Diagrams(lang string) Diagrams {
-	good, _ := pictures.ReadFile("doc/" + m.Name + ".good.mmd") // whether one may be missing is for Validate to say
+	good, _ := pictures.ReadFile("doc/" + m.Name + ".good.mmd") // Validate reports a missing one
 	broken, _ := pictures.ReadFile("doc/" + m.Name + ".break.mmd")
 	return Diagrams{Good: noted(string(good), lang), Break: noted(string(broken), lang), Survives: goesWrong.Match(good)}
 }
@@ -26,11 +26,11 @@ func (m Mode) Diagrams(lang string) Diagrams {
 var (
 	// bilingual is a note in both languages, as "Note over A: in English | 中文".
 	bilingual = regexp.MustCompile(`(?m)^( *Note over [^:]*: )(.*) \| (.*)$`)
-	// goesWrong matches the notes of a diagram that say what goes wrong.
+	// goesWrong matches the notes of a diagram that describe a fault.
 	goesWrong = regexp.MustCompile(`Note over [^:]*: .*(expires|SIGSTOP|kill -9|failover)`)
 )
 
-// noted returns a diagram with its notes in one language.
+// noted returns a diagram whose notes are in one language.
 func noted(diagram, lang string) string {
 	if lang == "zh" {
 		return bilingual.ReplaceAllString(diagram, "$1$3")

@@ -13,9 +13,8 @@ import (
 	"lastitem/internal/stock"
 )
 
-// The statements of a sequence diagram that are used here, a line each. Mermaid takes "#" for a comment and ";" for the end of a
-// statement, so that they stand in no text but as an entity (#lt; is "<"); and no text is in a language that another one would
-// have to be made of.
+// The statements of a sequence diagram that are allowed here, one per line. Mermaid reads "#" as a comment and ";" as the end of a
+// statement, so a text may contain them only as an entity (#lt; is "<").
 const words = `(?:[^#;]|#\w+;)+`
 
 var (
@@ -28,7 +27,7 @@ var (
 	opening     = regexp.MustCompile(`^(rect rgb\(\d+, \d+, \d+\)|(loop|alt|par) ` + words + `)$`)
 )
 
-// diagramFaults reads a diagram as strictly as it is written, and says what is wrong.
+// diagramFaults parses a diagram strictly and returns its mistakes.
 func diagramFaults(text string) (faults []string) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < 8 || len(lines) > 25 || lines[0] != "sequenceDiagram" {
@@ -106,7 +105,7 @@ func TestDiagrams(t *testing.T) {
 		for _, suffix := range []string{".good.mmd", ".break.mmd"} {
 			source, err := os.ReadFile("doc/" + m.Name + suffix)
 			text := string(source)
-			if err != nil { // whether it may be missing is Validate's
+			if err != nil { // Validate reports a missing diagram
 				continue
 			}
 			used[m.Name+suffix] = true

@@ -10,9 +10,9 @@ import (
 	"lastitem/internal/store"
 )
 
-// etcdTxn is the one lock mode that need not trust its lock, because the lock and the stock live in one store: the write says
-// "if the key of my lock is still the one that I created", and etcd decides that in the transaction that writes. A lease that
-// ended unnoticed costs a retry, and nothing else.
+// etcdTxn is the one lock mode that need not trust its lock, because the lock and the stock live in one store: the write says "if the key
+// of my lock is still the one that I created", and etcd decides that in the transaction that writes. If the lease has ended unnoticed,
+// the request is retried; nothing else is lost.
 //
 //	A   lock (rev 70) ── GET 1 ── SIGSTOP ··· (lease expired) ··· SIGCONT ── IF lock = rev 70 THEN stock 0, order: refused
 //	B       lock (rev 71) ─────────── GET 1 ── IF lock = rev 71 THEN stock 0, order: done
@@ -69,11 +69,10 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 	return Receipt{OrderID: order.ID, Remaining: &remaining, Fence: order.Fence}, nil
 }
 
-// write writes the count and the order if the lock is still the lease's. That is guard enough: whoever writes holds the lock,
-// and as long as our key is there, with the revision that created it, nobody else has held it since we read. To compare the
-// count's own revision as well would refuse those who write without the lock, and there are none; to compare it instead would
-// be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given up and gone is
-// refused too, because the release has deleted the key.
+// write writes the count and the order if the lease still holds the lock. That guard is enough: every writer holds the lock, and as long
+// as our key exists with its creation revision, nobody else has held the lock since we read. Comparing the count's own revision as well
+// would only refuse writers without the lock, and there are none. Comparing it instead would be lease-seq, where the lock only saves
+// work. A transaction that arrives after its holder has given up is refused too, because the release has deleted the key.
 func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, remaining int64, o store.Order) error {
 	if err := Begin(ctx); err != nil {
 		return err
@@ -87,7 +86,7 @@ func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, rema
 	if !ok {
 		return fmt.Errorf("%w: the lock was lost before the write", ErrContended)
 	}
-	e.deps.Steps.At(ctx, step.Written, "") // and so on: one transaction, there is nothing between these
+	e.deps.Steps.At(ctx, step.Written, "") // these steps coincide: it is one transaction
 	e.deps.Steps.At(ctx, step.Ordered, "")
 	e.deps.Steps.At(ctx, step.Committed, "")
 	return nil

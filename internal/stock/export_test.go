@@ -1,6 +1,6 @@
 package stock
 
-// QueueLimit is how many may wait for one product.
+// QueueLimit is how many requests may wait for one product.
 const QueueLimit = queueLimit
 
 // QueueState says how many products have a writer, and how many requests wait for one of them.

@@ -4,8 +4,8 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// fair is the lock engine without the shortcut of handoff: every request stands in the queue in Redis, and all of them, of all
-// replicas, are served in the order in which they came. That order costs a round trip for each.
+// fair is the lock engine without the shortcut of handoff: every request queues in Redis, and the requests of all replicas are served in
+// the order of their arrival. That order costs a round trip per request.
 //
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── release: to B              C: queued ··············· told ── GET 7 ── ...
 //	replica 2         B: queued ·························· told ── GET 8 ── SET 7 ── order ── release: to C

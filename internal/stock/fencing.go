@@ -9,9 +9,9 @@ import (
 	"lastitem/internal/store"
 )
 
-// fencing gives every hold of the lock a number, higher than all before it, and the row refuses a write whose number is lower
-// than the highest one it has seen. That is how fencing tokens are commonly described. What it misses: a reader shows no number, so
-// a stale holder who writes before his successor does is still the highest.
+// fencing gives every hold of the lock a number, higher than all before it, and the row refuses a write whose number is lower than the
+// highest one it has seen. That is how fencing tokens are commonly described. The gap: reads do not present a token, so a stale holder
+// that writes before its successor still has the highest number.
 //
 //	A   lock 33 ── read 1 ──── (TTL over) ─────────────── write 0 as 33: 33 is the highest yet
 //	B                              lock 34 ── read 1 ───────────── write 0 as 34: two orders, one unit
@@ -32,14 +32,15 @@ var fencing = Mode{
 	},
 }
 
-// fencedDeductor is read, check, write under a lock that issues tokens and is not renewed. The modes differ in how they read.
+// fencedDeductor is read, check, write under a lock that issues tokens and is not renewed. The three fencing modes differ in how they
+// read.
 type fencedDeductor struct {
 	deps   Deps
 	locker lock.Locker
 	read   fencedRead
 }
 
-// fencedRead reads the row of a product by who holds a token; ok is false when the row refuses that.
+// fencedRead reads the row of a product with a token; ok is false when the row refuses the token.
 type fencedRead func(ctx context.Context, product int64, fence uint64) (row store.Row, ok bool, err error)
 
 func fenced(d Deps, read fencedRead) Deductor {
@@ -48,7 +49,7 @@ func fenced(d Deps, read fencedRead) Deductor {
 
 func (f fencedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := f.deps, req.Items[0]
-	// One lock for the three of them: the row has one fence, so its tokens must come from one counter.
+	// The three fencing modes share one lock: the row has one fence, so its tokens must come from one counter.
 	lease, err := req.acquireKey(ctx, f.locker, d.Locks.KeyOf("fencing", item.ProductID))
 	if err != nil {
 		return Receipt{}, err

@@ -6,9 +6,9 @@ import (
 	"lastitem/internal/store"
 )
 
-// fencingRead shows the row its token before it reads: from then on every older holder is refused, whether its successor has
-// written yet or not. No pause breaks it. Two holders with the same token do, which a failover of the lock's Redis can
-// make: the counter goes back with it.
+// fencingRead shows the row its token before it reads: from then on every older holder is refused, whether its successor has written yet
+// or not. No pause breaks it. Two holders with the same token do: a failover of the lock's Redis can set the counter back and issue a
+// token twice.
 //
 //	A   lock 33 ── raise to 33, read 1 ──── (TTL over) ──────────────────────── write as 33: refused, the row has seen 34
 //	B                                           lock 34 ── raise to 34, read 1 ──────────── write 0 as 34

@@ -6,8 +6,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// fencingStrict takes a token once: the read must raise the row's, not merely match it. After a failover that turned the counter
-// back, holders are refused until the count has passed what the row has seen. That is slow, and it is not wrong.
+// fencingStrict takes a token once: the read must raise the row's, not merely match it. After a failover that turned the counter back,
+// holders are refused until the count has passed what the row has seen. That is slow but not wrong.
 //
 //	A   lock 33 ── raise 32 to 33, read 1 ────────────────────────────────── write 0 as 33
 //	                 failover: the counter says 32 again

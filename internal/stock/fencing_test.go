@@ -39,7 +39,7 @@ func TestFencingOfTwoStaleReaders(t *testing.T) {
 	})
 }
 
-// Where B has written already, each of them refuses A: that is the case which fencing is commonly shown with.
+// If B has written already, all three modes refuse A: the usual illustration of fencing.
 func TestFencingRefusesStaleWrite(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for _, mode := range []string{"fencing", "fencing-read", "fencing-strict"} {
@@ -86,8 +86,8 @@ func TestFencingOfATokenGivenTwice(t *testing.T) {
 	})
 }
 
-// A product whose stock is set again takes tokens from the beginning: otherwise a Redis that lost its counter could not sell it for as long as it takes
-// to count up to what the row has seen.
+// Setting the stock resets the row's fence. Otherwise a Redis that lost its counter could not sell the product until the counter has
+// passed the highest token in the row.
 func TestSetStockForgivesALostCounter(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
@@ -110,7 +110,7 @@ func TestSetStockForgivesALostCounter(t *testing.T) {
 	})
 }
 
-// The three of them share a product as they share its fence: one counter, one lock.
+// The three fencing modes may share a product, because they share its lock and its counter.
 func TestFencingModesMix(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)

@@ -6,8 +6,8 @@ import (
 	"lastitem/internal/lock"
 )
 
-// globalLock is the lock engine with one key for all products, as a lock around a whole method is. It is as right as handoff,
-// and as fast as handoff for one product: for all of them together.
+// globalLock is the lock engine with one key for all products, as a lock around a whole method is. It is as correct as handoff, but all
+// products together are only as fast as one product with handoff.
 //
 //	product 101   A: lock all ── GET 9 ── SET 8 ── order ── release
 //	product 202       B: waits, for nothing ····················· lock all ── GET 5 ── SET 4 ── order ── release
@@ -27,7 +27,8 @@ var globalLock = Mode{
 	},
 }
 
-// oneForAll locks the same key whatever is asked for. No reset of a product deletes it: it may be held for another one.
+// oneForAll locks the same key for every request. A reset of one product does not delete it, because a request for another product may
+// hold it.
 type oneForAll struct {
 	locker lock.Locker
 	key    string

@@ -8,8 +8,8 @@ import (
 )
 
 // handoffMode is the lock engine: waiters stand in a queue in Redis and send nothing; the script that releases the lock makes the first
-// in the queue the owner and notifies its process. Requests of one replica share one place in that queue, and pass the lock on
-// among themselves, sixteen in a row at most. Renewed like watchdog, and broken by what breaks watchdog: a process that stops.
+// in the queue the owner and notifies its process. Requests of one replica share one place in that queue, and pass the lock on among
+// themselves, sixteen in a row at most. The lock is renewed as in watchdog, and broken by the same fault: a process that stops.
 //
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── B, without a command: GET 8 ── SET 7 ── order ── release: to C
 //	replica 2   C: queued ··································································· told ── GET 7 ── ...

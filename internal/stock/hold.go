@@ -11,11 +11,12 @@ import (
 )
 
 // Hold is how a request wants its lock held: an experiment with a lease time, with re-entry, or with work that takes long. The zero value
-// is how the mode holds its lock by itself. It is no part of the payload under an idempotency key: it changes how units are taken, not which.
+// leaves the lock as the mode holds it. It does not belong to the payload of an idempotency key: it changes how units are taken, not
+// which.
 type Hold struct {
 	// Lease is how long after acquisition the lock ends; nothing renews it: the lease time of Redisson's tryLock(wait, lease). 0 = none.
 	Lease time.Duration
-	// Depth is how often the holder enters its lock again, before it reads the count.
+	// Depth is how often the holder re-enters its lock before it reads the count.
 	Depth int
 	// Work is how long the work takes, between the read and the write.
 	Work time.Duration
@@ -34,15 +35,15 @@ const (
 // HoldFields lists them.
 func HoldFields() []HoldField { return []HoldField{LeaseField, DepthField, WorkField} }
 
-// What a mode's lock can do with a [Hold], see Mode.Holds. Only a lock that ends after a TTL has a lease time, and only one that recognises
-// its holder has re-entry.
+// The fields of a [Hold] that a mode's lock may support, see Mode.Holds. Only a lock with a TTL has a lease time, and only a lock that
+// recognises its holder can be re-entered.
 var (
 	holdsWork  = []HoldField{WorkField}
 	holdsLease = []HoldField{LeaseField, WorkField}
 	holdsAll   = HoldFields()
 )
 
-// The limits of a [Hold]. A shorter lease time than MinLease is no experiment on a busy machine: the lock would end before its holder reads.
+// The limits of a [Hold]. A lease time shorter than MinLease shows nothing on a busy machine: the lock would end before its holder reads.
 const (
 	MinLease = 50 * time.Millisecond // where there is a lease time
 	MaxLease = time.Minute
@@ -50,7 +51,7 @@ const (
 	MaxWork  = 30 * time.Second
 )
 
-// check returns an *InvalidError for what no lock takes.
+// check returns an *InvalidError for values outside the limits of every lock.
 func (h Hold) check() error {
 	switch {
 	case h.Lease != 0 && (h.Lease < MinLease || h.Lease > MaxLease):
@@ -81,8 +82,9 @@ func (m Mode) CheckHold(h Hold) error {
 	return nil
 }
 
-// acquire takes a lock as the request wants it held. take makes one Acquire, or several with AcquireAll, with the context that it gets. For
-// each re-entry it is called again, with the context of the lease before: a goroutine has no identity, so the context says who enters.
+// acquire takes a lock as the request wants it held. take makes one Acquire, or several with AcquireAll, with the context that it gets.
+// For each re-entry it is called again, with the context of the previous lease: a goroutine has no identity, so the context identifies
+// the holder.
 func (r Request) acquire(ctx context.Context, take func(context.Context) (lock.Lease, error)) (lock.Lease, error) {
 	if _, bounded := lock.WaitUntil(ctx); !bounded { // segmented has one bound for all its tries
 		ctx = lock.WithWait(ctx, r.Wait)
@@ -113,13 +115,13 @@ func (r Request) acquireKey(ctx context.Context, l lock.Locker, key string) (loc
 // entries is a lock and its re-entries, as one lease.
 type entries []lock.Lease
 
-// Context is that of the innermost entry.
+// Context returns the context of the innermost entry.
 func (e entries) Context() context.Context { return e[len(e)-1].Context() }
 
-// Fence is that of the hold.
+// Fence returns the token of the hold.
 func (e entries) Fence() uint64 { return e[0].Fence() }
 
-// Release leaves the lock as often as it was entered, the innermost entry first. All of them are tried.
+// Release releases every entry, the innermost first. It goes on after an error.
 func (e entries) Release(ctx context.Context) error {
 	var errs []error
 	for _, lease := range slices.Backward(e) {
@@ -128,7 +130,7 @@ func (e entries) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// work takes as long as the request says that its work takes. It stands between the read and the write, and ends with ctx.
+// work waits for the Work of the request, between the read and the write. It ends early with ctx.
 func (r Request) work(ctx context.Context) error {
 	if r.Hold.Work <= 0 {
 		return nil

@@ -19,8 +19,8 @@ func leaseLoad(mode string, s stock.Store, lease time.Duration) stocktest.Plan {
 	}
 }
 
-// A lease time switches the watchdog off: with work that takes longer, the mode that is exact otherwise oversells by load alone. The mode
-// whose write asks stays exact.
+// A lease time switches the watchdog off: with work that takes longer, a mode that is otherwise exact oversells under load alone. A mode
+// that checks ownership in its write stays exact.
 func TestLeaseTimeOversells(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 3, stock.Modes())

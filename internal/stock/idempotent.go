@@ -9,9 +9,9 @@ import (
 	"lastitem/internal/store"
 )
 
-// idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one transaction, so
-// that either all three are there or none. A lock on the key answers "in flight" to most rivals; where it is lost, the
-// unique index holds the rival until the first has committed, and then the rival replays the first answer.
+// idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one transaction, so that either
+// all three are there or none. A lock on the key answers "in flight" to most rivals; where it is lost, the unique index blocks the rival
+// until the first has committed, and then the rival replays the first answer.
 //
 //	A   INSERT key ── UPDATE stock ── INSERT order ── keep answer ── COMMIT ── answer lost
 //	A again, same key     INSERT IGNORE: 0 rows ── the answer kept: same status, same bytes, no second charge
@@ -48,7 +48,7 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	return i.once(ctx, req)
 }
 
-// once executes the request, or finds the answer of the one that did.
+// once executes the request, or finds the answer of an earlier execution.
 func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, err error) {
 	d := i.deps
 	claim := idempotency.Claim{Key: req.Key, Product: req.Items[0].ProductID, Mode: d.Orders.Mode}
@@ -57,7 +57,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 	}
 	ctx, cancel := Settling(ctx)
 	defer cancel()
-	var refusal error // sold_out is an answer: it is committed and kept like any other
+	var refusal error // sold_out is an answer too: it is committed and kept
 	err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
 		answer, replayed, err := claim.Once(tx, func() (a idempotency.Answer, err error) {
 			if r, refusal, err = i.take(ctx, tx, req); err == nil {
@@ -80,7 +80,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 	return r, refusal
 }
 
-// fingerprint is that of the payload of a request: what it asks for, and where.
+// fingerprint returns the fingerprint of a request's payload: its items and its store.
 func fingerprint(req Request) ([]byte, error) {
 	return idempotency.Fingerprint(struct {
 		Items []Item
@@ -88,8 +88,8 @@ func fingerprint(req Request) ([]byte, error) {
 	}{req.Items, req.Store})
 }
 
-// take is the conditional update and the order. A refusal is returned apart from an error, which rolls the key back too; of a
-// cart that is refused, what was taken before the short item is rolled back, and the key stays.
+// take does the conditional update and inserts the order. A refusal is returned separately, because an error would roll the key back too.
+// If a cart is refused, the items taken before the short one are rolled back, and the key stays.
 func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error) {
 	d, cart := i.deps, len(req.Items) > 1
 	if cart {

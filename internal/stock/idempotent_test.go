@@ -62,7 +62,7 @@ func TestIdempotentReplays(t *testing.T) {
 	})
 }
 
-// There are as many keys as requests: a lock on one must leave nothing behind that outlives the TTL by much.
+// There are as many keys as requests, so a lock on a key must leave nothing that lives much longer than the TTL.
 func TestIdempotentLeavesNoLocks(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product, r := h.Product(t, 5, 0), h.Replicas[0]
@@ -82,7 +82,7 @@ func TestIdempotentLeavesNoLocks(t *testing.T) {
 	})
 }
 
-// Bodies are bytes, and come back as they are.
+// A stored body comes back byte for byte.
 func TestIdempotentReplaysAnyBody(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
@@ -127,7 +127,7 @@ func TestIdempotentOneKeyManyRivals(t *testing.T) {
 	})
 }
 
-// The lock on the key is deleted under the first: the unique index holds the rival until the first has committed.
+// The lock on the key is deleted while the first request holds it: the unique index blocks the rival until the first has committed.
 func TestIdempotentLockLost(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
@@ -163,7 +163,8 @@ func TestIdempotentLockLost(t *testing.T) {
 	})
 }
 
-// awaitBlocked waits until the rival's insert is running, where the server can tell: it cannot end before the first has.
+// awaitBlocked waits until the rival's insert is running, if the server can report that. The insert cannot end before the first
+// transaction has.
 func awaitBlocked(t *testing.T, h *stocktest.Harness) {
 	t.Helper()
 	if h.Replicas[2].Backends.SQL.MySQL() {
@@ -171,7 +172,7 @@ func awaitBlocked(t *testing.T, h *stocktest.Harness) {
 	}
 }
 
-// awaitStatement waits until a statement like that is running on the server.
+// awaitStatement waits until a statement that matches like is running on the server.
 func awaitStatement(t *testing.T, h *stocktest.Harness, like string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
@@ -228,7 +229,7 @@ func TestIdempotentKeysAreBytes(t *testing.T) {
 	})
 }
 
-// What is no final answer leaves nothing: not the key, not the lock.
+// An outcome that is not final leaves neither the key nor the lock.
 func TestIdempotentKeepsNoFailure(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		unknown := h.Product(t, 1, 0) + 1000

@@ -7,10 +7,9 @@ import (
 	"lastitem/internal/store"
 )
 
-// kafka puts the queue outside the process. The request is a record in the partition of its product; whichever replica consumes
-// that partition runs the transaction of queue on what the polls have brought, and sends the answer back to the replica that
-// asked. The log outlives every process. It delivers at least once, so a request has an effect once: by its idempotency key, or,
-// without one, by the id of its order.
+// kafka puts the queue outside the process. The request is a record in the partition of its product; the replica that consumes that
+// partition runs the transaction of queue on the polled records, and sends each answer back to the replica that asked. The log outlives
+// every process. It delivers at least once, so a duplicate is recognised by its idempotency key or, without one, by the id of its order.
 //
 //	replica 1   A: produce ─────────────────────────────────────────────── answer: 200
 //	replica 2   poll: A, B ── UPDATE, INSERTs, COMMIT ── answers ── kill -9, offsets not committed
@@ -29,7 +28,7 @@ var kafka = Mode{
 
 type kafkaDeductor struct{ deps Deps }
 
-// Deduct is the half that asks. The half that answers is the log's: it hands what it has consumed to the same group commit as queue.
+// Deduct sends the request. The log executes it: it passes the consumed records to the same group commit as queue.
 func (k kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d := k.deps
 	d.Steps.At(ctx, step.Waiting, "")
@@ -43,7 +42,7 @@ func (k kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error)
 	}
 	r, err := d.Log.Ask(ctx, ask)
 	if err == nil && !r.Replayed {
-		// The consumer, which may be another process, has passed them; this deduction does so now.
+		// The consumer, which may be another process, has passed these steps; this deduction reports them now.
 		for _, p := range []step.Point{step.Written, step.Ordered, step.Committed} {
 			d.Steps.At(ctx, p, "")
 		}

@@ -10,13 +10,13 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// held is a deduction of one unit that stands at a step.
+// held is a deduction of one unit that is stopped at a step.
 type held struct {
 	*stocktest.Watched
 	result func() stocktest.Result
 }
 
-// hold starts a deduction of one unit and waits until it stands at p.
+// hold starts a deduction of one unit and waits until it has reached p.
 func hold(t *testing.T, r *stocktest.Replica, p step.Point, mode string, s stock.Store, product int64, key string) held {
 	t.Helper()
 	w := r.Hold(t, p)
@@ -25,14 +25,14 @@ func hold(t *testing.T, r *stocktest.Replica, p step.Point, mode string, s stock
 	return held{w, result}
 }
 
-// goOn lets it go on to its end.
+// goOn lets the deduction finish.
 func (h held) goOn(t *testing.T) error {
 	t.Helper()
 	h.Resume()
 	return h.result().Err
 }
 
-// A holds the lock, B does not get it, and C finds it free: B's finally has deleted it.
+// A holds the lock and B does not get it; then C finds the lock free, because B's finally has deleted it.
 func TestSetNXFinallyBreaksBySchedule(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		const mode = "setnx-finally"
@@ -53,8 +53,8 @@ func TestSetNXFinallyBreaksBySchedule(t *testing.T) {
 	})
 }
 
-// A has finished and is about to release when its lock expires; B takes it; A's release comes late. Where it deletes B's key, C is
-// in beside B.
+// A has finished and is about to release when its lock expires; B takes it; A's release comes late. If that deletes B's key, C enters
+// while B is inside.
 func TestLateRelease(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for _, m := range stock.Modes() {
@@ -92,7 +92,7 @@ func lateRelease(t *testing.T, h *stocktest.Harness, mode string, s stock.Store,
 	}
 }
 
-// What is lost before the question is found out; what is lost after it is TestLockLostSellsTwice.
+// A lock lost before the check is noticed. For a lock lost after it, see TestLockLostSellsTwice.
 func TestLockThenCheckFindsAnEarlyLoss(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		const mode = "lock-then-check"
@@ -123,7 +123,7 @@ func TestLockThenCheckFindsAnEarlyLoss(t *testing.T) {
 	})
 }
 
-// The lock of one product keeps another one waiting, on whichever replica.
+// A request for one product waits for the lock of another, even on another replica.
 func TestGlobalLockIsOneForAllProducts(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		one, other := h.Product(t, 1, 0), h.Product(t, 1, 0)
@@ -132,7 +132,7 @@ func TestGlobalLockIsOneForAllProducts(t *testing.T) {
 			if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, other, 1, "b"); !errors.Is(err, want) {
 				t.Errorf("%s: Deduct() of another product = %v, want %v", mode, err, want)
 			}
-			if mode == "global-lock" { // a reset of the other product takes nothing from who deducts from this one
+			if mode == "global-lock" { // a reset of the other product must not take the lock from a holder
 				h.SetStock(t, other, 1, 0)
 				if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, other, 1, "b"); !errors.Is(err, want) {
 					t.Errorf("%s: Deduct() after SetStock of another product = %v, want %v", mode, err, want)

@@ -30,7 +30,7 @@ func gateOf(t *testing.T, address string, codec wire.Codec) *wire.Proxy {
 	return g
 }
 
-// behindGates is an Env whose Redis and MySQL are reached through gates.
+// behindGates returns an Env whose Redis and MySQL are reached through gates.
 func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inSQL *wire.Proxy) {
 	t.Helper()
 	u, err := url.Parse(e.Redis)
@@ -52,7 +52,7 @@ func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inS
 	return e, inRedis, inSQL
 }
 
-// writes says of a command whether it changes the count, or the orders, of a product ("101"), or of a segment of one ("101#0").
+// writes returns a filter for commands that change the count or the orders of a product ("101") or of a segment ("101#0").
 func writes(family, product string) func(wire.Call) bool {
 	key := family + ":{" + product + "}"
 	return func(c wire.Call) bool {
@@ -61,7 +61,7 @@ func writes(family, product string) func(wire.Call) bool {
 	}
 }
 
-// nthCommit says of the n-th COMMIT that it is that.
+// nthCommit returns a filter for the n-th COMMIT.
 func nthCommit(n int) func(wire.Call) bool {
 	return func(c wire.Call) bool {
 		if c.Text == "COMMIT" {
@@ -80,7 +80,7 @@ func reached(t *testing.T, h *wire.Hold) {
 	}
 }
 
-// letters are those of the outcomes that the books show; acked is how many units were answered as sold.
+// letters returns the letters of the outcomes that the books show; acked is the number of units that clients were told are sold.
 func letters(b stocktest.Books, acked int64) string {
 	var s string
 	if b.Sold > b.Initial || b.Stock+b.Sold > b.Initial {
@@ -95,7 +95,7 @@ func letters(b stocktest.Books, acked int64) string {
 	return s
 }
 
-// wantClaimed fails where the books show something else than want, or something that the mode does not claim.
+// wantClaimed fails if the books show anything other than want, or an outcome that the mode does not claim.
 func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Claims) string, b stocktest.Books, acked int64, want string) {
 	t.Helper()
 	got := letters(b, acked)
@@ -111,10 +111,10 @@ func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Clai
 
 func lateWrite(c stock.Claims) string { return c.LateWrite }
 
-// impatient clients give up on a held answer soon.
+// impatient makes clients give up soon on an answer that is held back.
 var impatient = backend.Patience{Redis: time.Second, Settle: time.Second}
 
-// A write is held on its way until its sender has given up, rivals sell or do not, and then it arrives.
+// A write is held up on its way until its sender has given up. In some cases rivals sell meanwhile. Then the write arrives.
 func TestLateWriteInRedis(t *testing.T) {
 	t.Parallel()
 	e := stocktest.On(testenv.Redis(t), testenv.SQLite(t))
@@ -156,7 +156,7 @@ func TestLateWriteInRedis(t *testing.T) {
 	}
 }
 
-// A COMMIT is held on its way until its sender has given up; a rival reads, and waits for the row; and then it arrives.
+// A COMMIT is held up on its way until its sender has given up. A rival reads, and waits for the row. Then the COMMIT arrives.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Real(t)
@@ -165,8 +165,8 @@ func TestLateCommit(t *testing.T) {
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
 	for _, c := range []struct {
 		mode    string
-		commits int  // the last of these is held; one before it raises the fence
-		reads   bool // past the row that the first has written
+		commits int  // the last of these is held up; an earlier one raises the fence
+		reads   bool // the rival's read does not wait for the row that the first has written
 		want    string
 	}{
 		{"setnx", 1, true, "O"}, {"fencing", 1, true, "O"}, {"sql-unique", 1, true, "O"}, {"lease-seq", 1, true, ""}, {"sql-version", 1, true, ""},
@@ -185,7 +185,7 @@ func TestLateCommit(t *testing.T) {
 		}
 		reached(t, held)
 		rival := others.Replicas[0].Hold(t, step.Read)
-		if !c.reads { // it has no read, or waits with it for the row
+		if !c.reads { // the rival does not read, or its read waits for the row
 			rival.Resume()
 		}
 		sold := stocktest.Go(t, func() (stock.Receipt, error) {
@@ -207,7 +207,8 @@ func TestLateCommit(t *testing.T) {
 	}
 }
 
-// A transaction of etcd is held on its way until its sender has given up and its lease has ended; a rival sells; and then it arrives.
+// An etcd transaction is held up on its way until its sender has given up and its lease has ended. A rival sells. Then the transaction
+// arrives.
 func TestLateTransactionInEtcd(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Embedded(t).WithServices(t)
@@ -229,14 +230,14 @@ func TestLateTransactionInEtcd(t *testing.T) {
 		t.Errorf("Deduct() without an answer = %v, want ErrUnknown", r.Err)
 	}
 	held.Pass()
-	// What is held is a transaction whose sender has left: when the next of that connection is answered, it has arrived.
+	// The sender of the held transaction has left. Once the next call on that connection is answered, the transaction has arrived.
 	if _, err := a.Set.Etcd.Get(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
 	wantClaimed(t, "etcd-txn", stock.Etcd, lateWrite, others.Books(t, product, stock.Etcd), 1, "")
 }
 
-// A process that stops after its write for longer than anything is waited for goes on where it was: the units have their order.
+// A process stops after its write for longer than any time-out, and then continues: the units still get their order.
 func TestPauseAfterTheWrite(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Embedded(t)
@@ -260,7 +261,7 @@ func TestPauseAfterTheWrite(t *testing.T) {
 	}
 }
 
-// The stock is in a Redis that fails over between the write of the count and the order, whatever the lock is kept in.
+// The Redis that holds the stock fails over between the writes of the count and the order. The lock's store does not matter.
 func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	t.Parallel()
 	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
@@ -285,7 +286,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	reached(t, order)
 	key := far.Prefix + "stock:{" + strconv.FormatInt(halfKnown, 10) + "}"
 	eventually(t, func() bool { return promoted.Get(t.Context(), key).Val() == "4" })
-	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil { // what the master does now nobody else knows
+	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil { // from now on the master's writes reach no replica
 		t.Fatal(err)
 	}
 	order.Pass()
@@ -336,7 +337,7 @@ func clientOf(t *testing.T, n *testenv.RedisNode) *redis.Client {
 	return c
 }
 
-// follow makes a server the replica of another, with the same password, and returns when it is in step.
+// follow makes a server the replica of another with the same password, and returns when it is in sync.
 func follow(t *testing.T, master, replica *redis.Client) {
 	t.Helper()
 	o := master.Options()

@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// leaseSeq does not trust its lock: the write itself asks whether anybody has written since the read. The lock only keeps
-// rivals from wasting each other's work, so losing it costs a retry and nothing else.
+// leaseSeq does not trust its lock: the write itself asks whether anybody has written since the read. The lock only keeps rivals from
+// wasting each other's work, so losing it only costs a retry.
 //
 //	A   lock ── read seq 7 ──────── (lease lost) ─────────────────── UPDATE ... WHERE lease_seq = 7: no row, nothing happened
 //	B                                  lock ── read seq 7 ── UPDATE ... seq 8 ── order ── commit

@@ -4,9 +4,9 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// lockInTx is mutex-in-tx with Redisson's lock in the place of the mutex: the commonest bug of published code that is called
-// safe. Over however many replicas, everybody waits for the lock; but a new holder reads the data from before the last
-// holder, whose transaction has not committed yet.
+// lockInTx is mutex-in-tx with Redisson's lock instead of the mutex: the most common bug in published code that looks safe. The requests
+// of all replicas wait for the lock, but a new holder reads old data, because the transaction of the previous holder has not committed
+// yet.
 //
 //	A   BEGIN ── lock ── SELECT 1 ── UPDATE = 0 ── order ── unlock ───────────────── COMMIT
 //	B   BEGIN ── lock: waits ···························· told ── SELECT 1 ── UPDATE (waits for A's row) = 0 ── order ── ...

@@ -6,8 +6,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That finds every loss but the one between the
-// answer and the write, and there is always a moment between them.
+// lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That detects every loss except one between the answer and the
+// write, and there is always a moment between the two.
 //
 //	A   SET NX ── GET stock 1 ── GET lock: mine ──── (TTL over) ──────────────── SET 0 ── order
 //	B                                                    SET NX ── GET stock 1 ── mine ── SET 0 ── order
@@ -43,7 +43,7 @@ func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt
 	if err != nil {
 		return Receipt{}, err
 	}
-	// As late as it can be asked. The step "read" comes after it: from there on nobody looks at the lock any more.
+	// This is the latest point for the check. The step "read" comes after it: from there on the lock is not checked any more.
 	mine, err := l.locker.Holds(ctx, lease)
 	if err != nil {
 		return Receipt{}, err

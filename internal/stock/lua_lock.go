@@ -4,8 +4,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It
-// releases nobody else's lock; but it cannot know that its own has expired while it worked.
+// luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It never releases
+// another holder's lock, but it cannot know that its own has expired while it worked.
 //
 //	A   SET NX ── GET 1 ──────── (TTL over) ──────────────── SET 0 ── order
 //	B                                  SET NX ── GET 1 ── SET 0 ── order ── DEL

@@ -38,7 +38,8 @@ func TestGuardedModesMix(t *testing.T) {
 	}
 }
 
-// A key belongs to the store that keeps it: among the modes on SQL it is taken, and redis-lua and they sell under it once each.
+// A key belongs to the store that keeps it. All modes on SQL share their keys; redis-lua has its own, so it may sell once more under the
+// same key.
 func TestKeysOfTheStoresAreApart(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())

@@ -1,7 +1,7 @@
 package stock
 
-// Modes lists every mode in teaching order: the baseline, then broken first, then repaired. Adding a mode is one file and one
-// line here; the API, the command line, the load generator, the generated docs and the conformance tests derive from it.
+// Modes lists every mode in teaching order: the baseline, the broken modes, the repaired ones. To add a mode, write one file and add one
+// line here; the API, the command line, the load generator, the generated docs and the conformance tests use this list.
 func Modes() []Mode {
 	return []Mode{
 		noop,

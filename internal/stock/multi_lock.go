@@ -6,8 +6,8 @@ import (
 	"lastitem/internal/lock"
 )
 
-// multiLock locks every product of a cart before it reads the first. The locks are taken in one order, by everybody: in the
-// order of the carts two of them would hold one each and wait for the other's. One wait_ms counts for all of them together.
+// multiLock locks every product of a cart before it reads the first. All requests take the locks in the same order: in the order of their
+// lines, two carts could each hold one lock and wait for the other's. One wait_ms covers all locks together.
 //
 //	A {2,1}   lock 1 ── lock 2 ── GET 1, GET 2 ── SET 1, SET 2 ── order ── unlock 2, 1
 //	B {1,2}   lock 1: waits ············································ lock 1 ── lock 2 ── ...

@@ -26,7 +26,7 @@ func (d deductor) Deduct(ctx context.Context, req stock.Request) (stock.Receipt,
 	return d(ctx, req)
 }
 
-// named returns the mode of that name, with another deductor in it if replace is not nil.
+// named returns the mode of that name, with its deductor replaced if replace is not nil.
 func named(t *testing.T, name string, replace func(stock.Deps) stock.Deductor) stock.Mode {
 	t.Helper()
 	for _, m := range stock.Modes() {
@@ -53,7 +53,7 @@ func refuse(req stock.Request, available int64) error {
 	return &stock.SoldOutError{ProductID: item.ProductID, Requested: item.Quantity, Available: available}
 }
 
-// guarded is the right way, with a place for each mistake.
+// guarded is a correct deduction with a switch for each mistake.
 type guarded struct {
 	ignoreRefusal bool
 	orderFirst    bool
@@ -115,7 +115,7 @@ func (g guarded) take(d stock.Deps, tx *store.Tx, req stock.Request) (r stock.Re
 	return r, false, err
 }
 
-// script is check and decrement in one Lua script, with the order appended behind it.
+// script checks and decrements in one Lua script, and appends the order after it.
 func script(comparison string) func(stock.Deps) stock.Deductor {
 	lua := redis.NewScript(`
 local stock = tonumber(redis.call('GET', KEYS[1]))
@@ -140,14 +140,14 @@ return 'sold out'`)
 	}
 }
 
-// sellsNothing has always just run out.
+// sellsNothing refuses every request as sold out.
 func sellsNothing(stock.Deps) stock.Deductor {
 	return deductor(func(_ context.Context, req stock.Request) (stock.Receipt, error) {
 		return stock.Receipt{}, refuse(req, 0)
 	})
 }
 
-// stuck sells five units, and then nobody gets its lock any more.
+// stuck sells five units; after that no request gets its lock.
 func stuck() func(stock.Deps) stock.Deductor {
 	var sales atomic.Int64
 	return func(d stock.Deps) stock.Deductor {

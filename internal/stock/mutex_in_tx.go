@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// mutexInTx takes its lock inside the transaction, and gives it back before COMMIT: what @Transactional on a synchronized method
-// does, or a deferred unlock inside db.Transaction. Between unlock and COMMIT the next one reads what was there before.
+// mutexInTx takes its lock inside the transaction, and gives it back before COMMIT: what @Transactional on a synchronized method does, or
+// a deferred unlock inside db.Transaction. Between unlock and COMMIT the next holder reads the old stock.
 //
 //	A   BEGIN ── lock ── SELECT 1 ── UPDATE = 0 ── order ── unlock ───────────────────── COMMIT
 //	B   BEGIN ── lock: waits ······························· SELECT 1 ── UPDATE (waits for A's row) ······ = 0 ── order ── ...
@@ -33,7 +33,7 @@ type lockedInTx struct {
 
 func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err error) {
 	d := l.deps
-	// The transaction outlives a client that hangs up: half of it done would be rolled back, but nobody would be told.
+	// The transaction does not end when the client hangs up: a rollback would go unreported.
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), req.Wait+req.Hold.Work+SettleTimeout)
 	defer cancel()
 	err = d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error { // BEGIN
@@ -52,8 +52,8 @@ func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err err
 	return r, nil
 }
 
-// take is the trusting read-check-write, and the order, in the transaction. READ COMMITTED sees what others have committed; what
-// they have only written it does not.
+// take does the unguarded read-check-write and inserts the order, in the transaction. READ COMMITTED sees only rows that other
+// transactions have committed.
 func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receipt, error) {
 	d, item := l.deps, req.Items[0]
 	row, err := tx.Read(item.ProductID)

@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/step"
 )
 
-// mutexPerRequest locks a mutex that was made for the request, as the field of a prototype-scoped bean is. Everybody gets the
-// lock, and nobody waits for anybody.
+// mutexPerRequest locks a mutex that was made for the request, as the field of a prototype-scoped bean is. Every request gets its lock at
+// once, and none excludes another.
 //
 //	A   new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock
 //	B       new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock       another mutex
@@ -27,7 +27,7 @@ var mutexPerRequest = Mode{
 // perRequest makes a mutex for each Acquire.
 type perRequest struct{ steps *step.Stream }
 
-// Acquire never waits: who else could hold a lock that did not exist before?
+// Acquire never waits: the lock did not exist before, so nobody else can hold it.
 func (p perRequest) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	return lock.NewMutex(p.steps).Acquire(ctx, key)
 }

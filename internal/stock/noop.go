@@ -6,7 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// noop touches no store: what HTTP, routing and encoding cost by themselves. The speed of every mode is a share of it.
+// noop touches no store: it measures the cost of HTTP, routing and encoding alone. The speed of every other mode is given as a share of
+// it.
 var noop = Mode{
 	Name:  "noop",
 	Title: Text{"Touches no store: the ceiling for every speed", "不碰任何存储：所有速度的上限"},

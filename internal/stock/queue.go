@@ -9,9 +9,9 @@ import (
 	"lastitem/internal/step"
 )
 
-// queue lets nobody fight over the row: in each replica one writer per product takes all that waits, and commits it together. A
-// commit costs the same for one order and for a hundred, so the cost of an order falls as load rises. Nobody is answered before
-// the commit; between replicas the row lock of the conditional update decides.
+// queue avoids contention for the row: in each replica, one writer per product takes all waiting requests and commits them together. A
+// commit costs the same for one order and for a hundred, so the cost of an order falls as load rises. No request is answered before the
+// commit; between replicas the row lock of the conditional update decides.
 //
 //	A, B, C   queued ─┐
 //	writer            └─ UPDATE stock = stock - 3 WHERE stock >= 3 ── INSERT 3 orders ── COMMIT ── 200 to A, B, C
@@ -28,8 +28,8 @@ var queue = Mode{
 	New: func(d Deps) (Deductor, error) { return &queueDeductor{deps: d, lines: map[int64]*line{}}, nil },
 }
 
-// queueLimit is how many may wait for one product in one replica; more are turned away, for now. queueBatch is how many the
-// writer takes at most: a longer transaction would hold up the other replicas.
+// queueLimit is how many requests may wait for one product in one replica; further requests are refused as contended. queueBatch is the
+// most that the writer takes at once: a longer transaction would delay the other replicas.
 const (
 	queueLimit = 4096
 	queueBatch = 500
@@ -70,7 +70,7 @@ func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	w.done.Wait()
 	stop()
 	if w.Panicked != nil {
-		panic(w.Panicked) // here, where the request's own recovery is
+		panic(w.Panicked) // in the request's goroutine, which recovers it
 	}
 	if w.Err == nil && !w.Receipt.Replayed {
 		q.deps.Steps.At(ctx, step.Committed, "")
@@ -78,7 +78,7 @@ func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	return w.Receipt, w.Err
 }
 
-// join puts w at the end of its product's queue. The first one starts the writer.
+// join appends w to its product's queue. The first request starts the writer.
 func (q *queueDeductor) join(w *queued) error {
 	product := w.Order.ProductID
 	q.mu.Lock()
@@ -97,7 +97,7 @@ func (q *queueDeductor) join(w *queued) error {
 	return nil
 }
 
-// leave drops w, whose client has hung up, unless its batch has begun: then it is carried through.
+// leave drops w, whose client has hung up, unless its batch has begun: then w is executed.
 func (q *queueDeductor) leave(w *queued) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,10 +109,10 @@ func (q *queueDeductor) leave(w *queued) {
 	w.done.Done()
 }
 
-// write commits batch after batch, and ends when nobody waits.
+// write commits batches until no request waits.
 func (q *queueDeductor) write(product int64, l *line) {
 	for {
-		runtime.Gosched() // who can run now, and would come a moment later, comes along
+		runtime.Gosched() // lets requests that are about to join get into this batch
 		batch := q.next(product, l)
 		if batch == nil {
 			return
@@ -128,7 +128,7 @@ func (q *queueDeductor) write(product int64, l *line) {
 	}
 }
 
-// next takes what goes into the next batch; nil = nobody waits, and the writer is no more.
+// next takes the next batch; nil = no request waits, and the writer ends.
 func (q *queueDeductor) next(product int64, l *line) (batch []*queued) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

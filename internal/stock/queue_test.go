@@ -43,7 +43,7 @@ func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
 	return q
 }
 
-// until waits until so many wait, and so many products have a writer.
+// until waits until the given numbers of requests wait and of products have a writer.
 func (q *aQueue) until(writers, waiting int) {
 	q.t.Helper()
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -57,7 +57,7 @@ func (q *aQueue) until(writers, waiting int) {
 	}
 }
 
-// join sends a request and returns when it waits, as the n-th.
+// join sends a request and returns when it waits, at place n of the queue.
 func (q *aQueue) join(ctx context.Context, req stock.Request, n int) (await func() stocktest.Result) {
 	q.t.Helper()
 	await = stocktest.Go(q.t, func() (stock.Receipt, error) { return q.Deduct(ctx, req) })
@@ -83,7 +83,7 @@ func (q *aQueue) leaseSeq() uint64 {
 	return p.LeaseSeq
 }
 
-// However many wait while a batch is committed, they share one update, and each has a count left of its own.
+// All requests that wait while a batch is committed share one update, and each gets its own remaining count.
 func TestQueueCommitsTogether(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		const many = 20
@@ -107,7 +107,7 @@ func TestQueueCommitsTogether(t *testing.T) {
 	})
 }
 
-// First come, first served; who wants more than is left is refused, and does not stand in the way of who wants less.
+// First come, first served; a request for more than is left is refused, and does not block a smaller one after it.
 func TestQueueServesInOrder(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		q := newQueue(t, h, 6)
@@ -140,7 +140,7 @@ func TestQueueServesInOrder(t *testing.T) {
 	})
 }
 
-// Who hangs up before the batch begins is dropped at once; behind a full queue there is no place.
+// A client that hangs up before the batch begins is dropped at once; a full queue takes no request.
 func TestQueueTurnsAway(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
@@ -151,7 +151,7 @@ func TestQueueTurnsAway(t *testing.T) {
 	if r := gone(); !errors.Is(r.Err, stock.ErrContended) || !errors.Is(r.Err, context.Canceled) {
 		t.Errorf("Deduct() of a client that hung up = %v, want ErrContended, and why", r.Err)
 	}
-	// Most of those who fill the queue leave before they are served: the sales themselves would take a busy machine half a minute.
+	// Most requests that fill the queue leave before they are served: selling to all of them would take half a minute on a busy machine.
 	const served = 50
 	crowd, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -220,7 +220,7 @@ func TestQueueRepeatsWithinABatch(t *testing.T) {
 	})
 }
 
-// Another payload under a key that has an answer is refused; the repetition of the first one behind it, in the same batch, is not.
+// Another payload under a key that has an answer is refused; a repetition of the first payload after it, in the same batch, is not.
 func TestQueueRepeatsBehindAnotherPayload(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
@@ -254,7 +254,7 @@ func TestQueueRepeatsBehindAnotherPayload(t *testing.T) {
 	})
 }
 
-// Keys that have an answer already, from this mode or from idempotent, take nobody else in their batch down with them.
+// Keys that already have an answer, from this mode or from idempotent, do not make the rest of their batch fail.
 func TestQueueReplays(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
@@ -300,7 +300,7 @@ func TestQueueReplays(t *testing.T) {
 	})
 }
 
-// A request that panics in the writer panics on its own goroutine, and the others of its batch are sold what they want.
+// A request that panics in the writer panics on its own goroutine, and the other requests of its batch are served.
 func TestQueuePanics(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		q := newQueue(t, h, 5)
@@ -330,7 +330,7 @@ func TestQueuePanics(t *testing.T) {
 	})
 }
 
-// A batch that loses a deadlock is rolled back as a whole and goes again.
+// A batch that loses a deadlock is rolled back as a whole and retried.
 func TestQueueLosesADeadlock(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 1, stock.Modes())
@@ -353,7 +353,7 @@ func TestQueueLosesADeadlock(t *testing.T) {
 		if _, _, err := tx.ClaimKey([]byte(key), product, bytes.Repeat([]byte("f"), 32), 3); err != nil {
 			return err
 		}
-		held.Resume() // the batch wants the key, and this the row that the batch has
+		held.Resume() // the batch waits for the key, and the rival for the batch's row
 		if _, ok, err := tx.Take(product, 1); err != nil || !ok {
 			return fmt.Errorf("Take() = %t, %w", ok, err)
 		}
@@ -375,7 +375,7 @@ func TestQueueTwice(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) { h.ExactTwice(t, "queue", stock.SQL) })
 }
 
-// An address may ask the server to count the rows that it found; a key that is there already would look new then.
+// An address may make the server count matched rows instead of changed ones; then a key that exists would look new.
 func TestQueueReplaysWhateverTheAddressCounts(t *testing.T) {
 	t.Parallel()
 	env := stocktest.Real(t)

@@ -7,9 +7,9 @@ import (
 	"lastitem/internal/step"
 )
 
-// redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer says who got the last unit. Whoever went below
-// zero puts the units back. No lock, no lost update; but stock, putting back and order are three commands, and who dies
-// between two of them leaks units.
+// redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer shows whether the units were there. A request that went below
+// zero puts its units back. No lock and no lost update; but the decrement, the way back and the order are separate commands, and a
+// process that dies between two of them leaks units.
 //
 //	A   DECRBY 1 → 0 ─────────────────────── RPUSH order
 //	B        DECRBY 1 → -1 ── INCRBY 1 → 0                          sold out
@@ -29,8 +29,8 @@ type redisDecrDeductor struct{ deps Deps }
 
 func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := r.deps, req.Items[0]
-	// The read decides nothing. It keeps DECRBY from creating a product at -1, and refuses without a write what is long sold
-	// out: else every latecomer of a flash sale would cost two writes.
+	// The read decides nothing. It keeps DECRBY from creating an unknown product at -1, and it refuses a product that is sold out without
+	// a write: otherwise every late request of a flash sale would cost two writes.
 	have, err := d.Redis.Read(ctx, item.ProductID)
 	if err != nil {
 		return Receipt{}, err
@@ -62,8 +62,8 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
 }
 
-// putBack returns what was taken too much, below being the count that this left. Between the two commands the count is lower
-// than what is there, and a small request may be refused that would have fitted.
+// putBack returns units that were not there; below is the count after the decrement. Between the two commands the count is too low, so a
+// small request may be refused although there is stock for it.
 func (r redisDecrDeductor) putBack(ctx context.Context, item Item, below int64) error {
 	if _, err := r.add(ctx, item.ProductID, item.Quantity); err != nil {
 		return fmt.Errorf("%w: %d units not put back: %w", ErrUnknown, item.Quantity, err)

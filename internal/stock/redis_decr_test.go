@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// What was taken below zero goes back, and who wants less still gets it.
+// Units taken below zero go back, and a smaller request still gets its units.
 func TestRedisDecrPutsBack(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		a, b := h.Replicas[0], h.Replicas[1]

@@ -10,10 +10,10 @@ import (
 	"lastitem/internal/store"
 )
 
-// redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer. Redis runs
-// one script at a time and nothing between its commands, so there is neither a read that grows old nor a half that remains.
-// Under load the requests of a replica share round trips, which is where its speed comes from. Answers are kept for a
-// limited time: a key that is repeated later sells again.
+// redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer. Redis runs one script
+// at a time and nothing between its commands, so no read is outdated and no deduction stays half done. Under load the requests of a
+// replica share round trips, which is where its speed comes from. Answers are kept for a limited time: a key that is repeated later sells
+// again.
 //
 //	A   EVALSHA ── GET 1, RPUSH, DECRBY, HSET ── 200
 //	B   EVALSHA ······································· ── GET 0 ── sold out
@@ -65,7 +65,7 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	return r, nil
 }
 
-// sale is the request as the script takes it.
+// sale returns the request as the script expects it.
 func (l redisLuaDeductor) sale(req Request) (s store.Sale, err error) {
 	if s.Orders, err = l.deps.Orders.Cart(req, nil, 0); err != nil || len(req.Key) == 0 {
 		return s, err
@@ -77,7 +77,7 @@ func (l redisLuaDeductor) sale(req Request) (s store.Sale, err error) {
 	return s, err
 }
 
-// soldTemplate renders the answer of a sale before it is made, but for what is left; refusedTemplate that of a refusal.
+// soldTemplate renders the answer of a sale in advance, without the remaining count; refusedTemplate does so for a refusal.
 func soldTemplate(req Request, orders []store.Order) idempotency.Template {
 	return idempotency.NewTemplate(func(left int64) idempotency.Answer {
 		r := receiptOf(orders)
@@ -94,7 +94,7 @@ func refusedTemplate(req Request, short Item) idempotency.Template {
 	}, req.mentions)
 }
 
-// mentions tells the numbers that an answer repeats of its request.
+// mentions reports whether n is a product id or a quantity of the request, which answers repeat.
 func (r Request) mentions(n int64) bool {
 	for _, i := range r.Items {
 		if i.ProductID == n || i.Quantity == n {

@@ -82,7 +82,7 @@ func TestRedisLuaCart(t *testing.T) {
 	})
 }
 
-// Bodies are bytes, and come back as they are.
+// A stored body comes back byte for byte.
 func TestRedisLuaAnyBody(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)

@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does nothing if anybody
-// has written the count meanwhile. Nobody waits. Of several requests that read the same count one wins, and the others start again.
+// redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does nothing if the
+// count has been written meanwhile. No request waits. If several requests read the same count, one wins and the others start again.
 //
 //	A   WATCH ── GET 1 ────────────────────────────── MULTI SET 0 RPUSH EXEC: nil ── WATCH ── GET 0: sold out
 //	B        WATCH ── GET 1 ── MULTI SET 0 RPUSH EXEC
@@ -42,7 +42,7 @@ func (w redisWatchDeductor) try(ctx context.Context, req Request) (Receipt, erro
 		remaining := have - item.Quantity
 		order, err = d.Orders.New(req, &remaining, 0)
 		if err == nil {
-			err = Begin(ctx) // the next command cannot be undone
+			err = Begin(ctx) // EXEC cannot be undone
 		}
 		return order, err
 	}

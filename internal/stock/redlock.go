@@ -1,9 +1,8 @@
 package stock
 
-// redlock asks five masters that know nothing of each other, and holds the lock when three said yes before much of the TTL was
-// gone. A master that dies loses no lock. A master that forgets its grant does, if that grant was needed for the majority. What it
-// does not repair is that a lease can end under its holder: there is no renewal, and independent masters have no common order
-// from which to make a fencing token.
+// redlock asks five independent masters, and holds the lock if three grant it soon enough within the TTL. A master that dies loses no
+// lock. A master that forgets its grant does, if that grant was part of a bare majority. Redlock does not prevent a lease from ending
+// while its holder works: there is no renewal, and independent masters have no common order for fencing tokens.
 //
 //	A   SET NX ×5: 5 yes ── GET 1 ──────── (TTL over) ──────────────────── SET 0 ── order
 //	B                                          SET NX ×5 ── GET 1 ── SET 0 ── order ── release ×5

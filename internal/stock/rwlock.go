@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// rwlock deducts under the write lock, and lets the product be read under the read lock: GET /products/{id}?mode=rwlock. Readers
-// share; none of them comes between the count and the order of a deduction.
+// rwlock deducts under the write lock, and lets the product be read under the read lock: GET /products/{id}?mode=rwlock. Readers share
+// the lock; none of them reads between the count and the order of a deduction.
 //
 //	writer A   lock ── GET 9 ── SET 8 ─────────── order ── release: to B and C
 //	plain GET                          8 units, and no order for the ninth

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// halves is what a reader of the books of a product sees of it: do the count and the orders add up?
+// halves reads a product's books; whole reports whether the count and the orders add up.
 func halves(ctx context.Context, r *stocktest.Replica, product int64) (whole bool, err error) {
 	l, err := r.Ledger(ctx, product)
 	f := l.Facts[stock.Redis]
@@ -21,8 +21,8 @@ func halves(ctx context.Context, r *stocktest.Replica, product int64) (whole boo
 	return left == 0, err
 }
 
-// A writer stands between the count and its order. Who looks without the lock sees that; who reads under it waits until the order
-// is there, whatever the replica.
+// A writer is stopped between the count and its order. A read without the lock sees that; a read under the lock waits until the order is
+// there, on every replica.
 func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
@@ -61,7 +61,7 @@ func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
 	})
 }
 
-// Readers let each other in, and keep a writer out.
+// Readers do not exclude each other, but they exclude a writer.
 func TestRWLockReadersShare(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)

@@ -9,9 +9,9 @@ import (
 	"lastitem/internal/step"
 )
 
-// segmented splits the stock into N segments, a count and a lock each, so that N requests can deduct at once. It sells
-// every unit: an empty segment spills over to the others, and a request for more than any one segment holds draws on
-// several, under all their locks, taken in order so that two such requests cannot wait for each other in a circle.
+// segmented splits the stock into N segments, a count and a lock each, so that N requests can deduct at once. It sells every unit: if a
+// segment is empty, a request goes to the others. A request for more than any one segment holds draws on several, under all their locks,
+// which are taken in order so that two such requests cannot deadlock.
 //
 //	A   lock #3 ── GET 1 ── SET 0 ── order ── unlock
 //	B   lock #7 ── GET 4 ── SET 3 ── order ── unlock                at the same time
@@ -37,8 +37,8 @@ type segmentedDeductor struct {
 	locker lock.Locker
 }
 
-// Deduct looks before it locks: what no segment holds together is refused without a lock, since a count that only falls
-// will not hold it later either; what one segment holds is taken there; the rest is drawn from several.
+// Deduct reads the counts before it locks. If all segments together hold too little, it refuses without a lock: counts only fall, so
+// waiting would not help. If one segment holds enough, it takes the units there; otherwise it draws on several.
 func (s segmentedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	ctx = lock.WithWait(ctx, req.Wait)
 	deadline := time.Now().Add(req.Wait)
@@ -56,7 +56,7 @@ func (s segmentedDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 		if ok || err != nil {
 			return r, err
 		}
-		if time.Now().After(deadline) { // sold under our hands each time we looked
+		if time.Now().After(deadline) { // at each try others had sold the units since the read
 			return Receipt{}, ErrContended
 		}
 	}
@@ -121,7 +121,7 @@ func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int
 	return r, err == nil, err
 }
 
-// lock takes the locks of the segments, in the order given. After an error the leases that it got are to be released too.
+// lock takes the locks of the segments, in the order given. The caller releases the returned leases, also after an error.
 func (s segmentedDeductor) lock(ctx context.Context, req Request, segments []int) (leases []lock.Lease, err error) {
 	for _, i := range segments { // rising, as choose made them: two requests cannot wait for each other in a circle
 		lease, err := req.acquireKey(ctx, s.locker, s.deps.Locks.SegmentKey(req.Items[0].ProductID, i))
@@ -136,7 +136,7 @@ func (s segmentedDeductor) lock(ctx context.Context, req Request, segments []int
 // write sets the segments and appends the order, as the other trusting modes do, with the same gap in between.
 func (s segmentedDeductor) write(ctx context.Context, req Request, after map[int]int64, split bool) (Receipt, error) {
 	d, item := s.deps, req.Items[0]
-	order, err := d.Orders.New(req, nil, 0) // nobody knows what remains in the other segments
+	order, err := d.Orders.New(req, nil, 0) // the remaining stock of the other segments is not known
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -12,8 +12,7 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// sessionEnds ends, at the server, the session under which A holds the lock of a mode, as it ends by itself when A is paused
-// for longer than its TTL. Nobody tells A.
+// sessionEnds ends A's session at the server, as happens when A is paused for longer than its TTL. A is not told.
 var sessionEnds = map[string]func(t *testing.T, a *stocktest.Replica){
 	"zookeeper": func(_ *testing.T, a *stocktest.Replica) {
 		a.Set.ZooKeeper.Close()
@@ -42,8 +41,8 @@ func revokeLease(t *testing.T, a *stocktest.Replica) {
 	}
 }
 
-// overtaken has A stop after its read with the lock held, ends A's lock, and lets B deduct one unit. resume lets A go on and
-// returns what became of it.
+// overtaken has A stop after its read with the lock held, ends A's lock, and lets B deduct one unit. resume lets A go on and returns its
+// result.
 func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, product int64, end func()) (resume func() stocktest.Result) {
 	t.Helper()
 	a, b := h.Replicas[0], h.Replicas[1]
@@ -66,7 +65,7 @@ func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, p
 	}
 }
 
-// A holder whose session has ended sells what its rival has sold: no consensus protects a write that is made elsewhere.
+// A holder whose session has ended sells a unit that its rival has sold: consensus does not protect a write to another store.
 func TestSessionEndedSellsTwice(t *testing.T) {
 	t.Parallel()
 	for mode, end := range sessionEnds {
@@ -88,8 +87,8 @@ func TestSessionEndedSellsTwice(t *testing.T) {
 	}
 }
 
-// Redlock outlives the loss of the lock on two of five nodes, and not on three: where only three granted it, it is lost when one of
-// these fails over to a replica that never heard of it. That is what the mode claims for failover.
+// Redlock outlives the loss of the lock on two of five nodes, and not on three: if only three granted it, it is lost when one of these
+// fails over to a replica that does not have the key. That is what the mode claims for failover.
 func TestRedlockMajorityForgotSellsTwice(t *testing.T) {
 	t.Parallel()
 	env, _ := stocktest.Embedded(t).WithRedlock(t)
@@ -150,7 +149,7 @@ func forget(t *testing.T, r *stocktest.Replica, nodes ...int) {
 	}
 }
 
-// What a dead holder has left on the Redlock nodes goes with a reset, on those that can be reached.
+// A reset deletes a dead holder's keys on the Redlock nodes that can be reached.
 func TestResetFreesRedlock(t *testing.T) {
 	t.Parallel()
 	env, nodes := stocktest.Embedded(t).WithRedlock(t)

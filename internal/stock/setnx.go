@@ -4,8 +4,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// setnx is the first distributed lock of every write-up: SETNX, work, DEL, losers sleep 50 ms. Naive on purpose: without an
-// expiry, one crash of a holder and nobody ever sells again.
+// setnx is the first distributed lock of every write-up: SETNX, work, DEL, losers sleep 50 ms. Naive on purpose: without an expiry, one
+// crash of a holder blocks every later sale.
 //
 //	replica 1   SETNX ── GET ── SET ── kill -9
 //	replica 2   SETNX no ── sleep ── SETNX no ── sleep ── ...       stuck

@@ -4,8 +4,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the product for
-// ever, unless it dies between the two. And what expires can now expire too early.
+// setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the product for ever,
+// unless it dies between the two. But now the key can expire too early.
 //
 //	A   SETNX ── kill -9                                                            stuck, as before
 //	A   SETNX ── PEXPIRE ── GET 1 ──── (TTL over) ─────────────── SET 0 ── order    oversold, which is new

@@ -4,8 +4,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// setnxFinally moves the DEL into a finally, so that no way out of the work forgets it. The way out of those who did not get
-// the lock leads through it too, and deletes the key of the one who did.
+// setnxFinally moves the DEL into a finally, so that no return path forgets it. A request that did not get the lock passes the finally
+// too, and deletes the holder's key.
 //
 //	A   SETNX 1 ── GET 1 ──────────────────────────────────────── SET 0 ── order ── DEL
 //	B                 SETNX 0 ── finally: DEL

@@ -4,7 +4,7 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// setnxOwner writes down whose key it is, and asks before it deletes. Asking and deleting are two commands, and the key may
+// setnxOwner stores the owner in the key, and compares before it deletes. The comparison and the DEL are two commands, and the key may
 // change hands between them.
 //
 //	A   SET NX PX a ── work done ── GET a: mine ──── (TTL over) ──────── DEL

@@ -4,8 +4,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not ask whose key it is: who
-// comes late deletes the lock of a rival, and a third one is in beside him.
+// setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not check the owner: a late holder
+// deletes the lock of its rival, and a third request enters while the rival is inside.
 //
 //	A   SET NX PX ── work done ──── (TTL over) ──────── DEL
 //	B                                   SET NX PX ── GET 1 ───────────────────────── SET 0 ── order

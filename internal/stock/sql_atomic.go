@@ -32,12 +32,12 @@ func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 		return Receipt{}, err
 	}
 	err = s.deps.Orders.CartInTx(ctx, orders, func(tx *store.Tx) error {
-		left, short, err := takeAll(tx, req.Items) // by product, as check has put them: no two carts wait in a circle
+		left, short, err := takeAll(tx, req.Items) // sorted by product in check: carts do not deadlock
 		if err != nil {
 			return err
 		}
 		copy(remaining, left)
-		return short // the number of rows is the answer: unasked, it would be a sale
+		return short // no row changed: unless this is checked, it looks like a sale
 	})
 	if err != nil {
 		return Receipt{}, err
@@ -45,8 +45,8 @@ func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	return receiptOf(orders), nil
 }
 
-// takeAll is the conditional update of each item. short is the refusal of the first that is not there; what was taken before
-// it is for the caller to roll back.
+// takeAll is the conditional update of each item. short is the refusal for the first item with too little stock; the caller rolls back
+// the items taken before it.
 func takeAll(tx *store.Tx, items []Item) (remaining []int64, short, err error) {
 	for _, item := range items {
 		left, ok, err := tx.Take(item.ProductID, item.Quantity)

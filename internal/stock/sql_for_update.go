@@ -10,8 +10,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// sqlForUpdate reads the row under its own lock: whoever else wants it waits at the SELECT, and reads what the one before has
-// committed. The lock ends with the transaction, in whatever way that ends: there is nothing to expire and nothing to release.
+// sqlForUpdate locks the row with its read: other transactions wait at their SELECT, and then read the committed stock. The lock ends
+// with the transaction, however that ends: nothing can expire, and nothing must be released.
 //
 //	A   BEGIN ── SELECT ... FOR UPDATE 1 ── UPDATE = 0 ── order ── COMMIT
 //	B   BEGIN ── SELECT ... FOR UPDATE: waits ······················· 0 ── sold out
@@ -46,7 +46,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 	var orders []store.Order
 	err := d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error {
 		remaining := make([]int64, len(req.Items))
-		for i, item := range req.Items { // by product, as check has put them: no two carts wait in a circle
+		for i, item := range req.Items { // sorted by product in check: carts do not deadlock
 			row, err := s.lock(ctx, tx, item.ProductID, time.Until(deadline))
 			if err != nil {
 				return err
@@ -76,7 +76,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 	return receiptOf(orders), nil
 }
 
-// lock reads a row and keeps it. A client that hangs up while it waits, waits no longer.
+// lock reads a row and keeps it locked. If the client hangs up, the wait ends.
 func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product int64, wait time.Duration) (store.Row, error) {
 	key := s.deps.Locks.Key(product)
 	s.deps.Steps.At(ctx, step.Waiting, key)
@@ -90,7 +90,7 @@ func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product in
 	return row, err
 }
 
-// write writes what remains, and the order. Nobody can have written since the rows were read.
+// write writes the remaining counts and the order. The rows are locked, so nobody can have written them since they were read.
 func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []store.Order) error {
 	for _, o := range orders {
 		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {

@@ -27,7 +27,7 @@ func TestUnsafeSQLSellsTwice(t *testing.T) {
 	})
 }
 
-// The lock is free before the commit. A stops between the two; B gets the lock, and reads what A has sold already.
+// The lock is free before the commit. A stops between the two; B gets the lock, and reads units that A has already sold.
 func TestUnlockedBeforeCommit(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 2, stock.Modes())
@@ -56,8 +56,7 @@ func TestUnlockedBeforeCommit(t *testing.T) {
 	}
 }
 
-// overtakenSQL lets B buy a unit after A has read, and returns what became of A, and the time of the row as A read it and as B
-// left it.
+// overtakenSQL lets B buy a unit after A has read, and returns A's result, and the row's time as A read it and as B left it.
 func overtakenSQL(t *testing.T, h *stocktest.Harness, mode string, product int64) (a stocktest.Result, read, left string) {
 	t.Helper()
 	held := h.Replicas[0].Hold(t, step.Read)
@@ -81,14 +80,14 @@ func updatedAt(t *testing.T, h *stocktest.Harness, product int64) string {
 	return row.UpdatedAt
 }
 
-// Two writes in one second leave the same time behind, and the last unit is sold twice; in two seconds they do not.
+// Two writes in one second leave the same time, and the last unit is sold twice; in different seconds it is not.
 func TestSQLUpdatetimeWithinOneSecond(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for begin := time.Now(); time.Since(begin) < stocktest.Patience; {
 			product := h.Product(t, 1, 0)
 			a, read, left := overtakenSQL(t, h, "sql-updatetime", product)
 			got := h.Books(t, product, stock.SQL)
-			if read != left { // the second was over in between, and the comparison has seen it
+			if read != left { // the second ended in between, so the comparison has noticed
 				want := stocktest.Books{Initial: 1, Stock: 0, Sold: 1, Orders: 1}
 				if !errors.Is(a.Err, stock.ErrSoldOut) || got != want {
 					t.Errorf("over two seconds: A's Deduct() = %v, books = %+v, want ErrSoldOut and %+v", a.Err, got, want)
@@ -104,7 +103,7 @@ func TestSQLUpdatetimeWithinOneSecond(t *testing.T) {
 	})
 }
 
-// Who was overtakenSQL begins again, a bounded number of times.
+// An overtaken deduction begins again, a bounded number of times.
 func TestSQLVersionOvertaken(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 2, 0)
@@ -162,7 +161,7 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 	})
 }
 
-// A client that hangs up while it waits for the row leaves at once; what the server still has of it is in nobody's way.
+// A client that hangs up while it waits for the row leaves at once, and its statement at the server does not block others.
 func TestSQLForUpdateHangsUpWaiting(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 2, stock.Modes())

@@ -5,7 +5,7 @@ import (
 )
 
 // sqlUnique is the lock for a service that has a database and nothing else: INSERT a row under a unique index, work, DELETE it. It has no
-// expiry: nothing is ever lost to a rival, and nothing is ever freed for one when the holder dies.
+// expiry: a holder never loses the lock to a rival, and a dead holder's lock is never freed.
 //
 //	A   INSERT lock row ── SELECT 1 ── UPDATE = 0 ── order ── kill -9
 //	B        INSERT: duplicate ── again ── again ── again ··················· forever

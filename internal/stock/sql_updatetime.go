@@ -2,8 +2,8 @@ package stock
 
 import "lastitem/internal/store"
 
-// sqlUpdatetime is sql-version with the column that every table has already: updated_at. It says when, not how often: a DATETIME
-// counts whole seconds, and two writes in one of them leave the same time behind.
+// sqlUpdatetime is sql-version with a column that most tables already have: updated_at. It records when a row was written, not how often:
+// a DATETIME has whole seconds, and two writes in one second leave the same time.
 //
 //	A   SELECT 5, 12:00:07 ──────────────────────────────────── UPDATE = 4 WHERE updated_at = 12:00:07: one row ── order
 //	B        SELECT 5, 12:00:07 ── UPDATE = 4, 12:00:07 ── order

@@ -10,8 +10,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// sqlVersion is the optimistic lock: it reads the row and its version, computes, and writes only if the version is still that.
-// Nobody waits; who was overtaken has done nothing, and begins again.
+// sqlVersion is the optimistic lock: it reads the row and its version, computes, and writes only if the version is unchanged. No request
+// waits; an overtaken one has changed nothing, and begins again.
 //
 //	A   SELECT 5, v7 ─────────────────────────── UPDATE = 4 WHERE version = 7: no row ── SELECT 4, v8 ── UPDATE = 3, v9 ── order
 //	B        SELECT 5, v7 ── UPDATE = 4, v8 ── order
@@ -30,7 +30,7 @@ var sqlVersion = Mode{
 	},
 }
 
-// optimistic reads, computes and writes if write finds the row as it was read; else it begins again.
+// optimistic reads, computes, and writes if the row is unchanged; otherwise it begins again.
 type optimistic struct {
 	deps  Deps
 	write func(tx *store.Tx, o store.Order, read store.Row) (ok bool, err error)
@@ -40,7 +40,7 @@ func (o optimistic) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	return retryContended(ctx, req, o.try)
 }
 
-// try is one round; ErrContended says that nothing happened, as somebody has written since the read.
+// try is one round; ErrContended says that nothing happened, because somebody has written since the read.
 func (o optimistic) try(ctx context.Context, req Request) (Receipt, error) {
 	d, item := o.deps, req.Items[0]
 	row, err := d.SQL.Read(ctx, item.ProductID)

@@ -1,8 +1,8 @@
 // Package stock is the lesson: every way of deducting stock, one file per mode.
 //
-// A mode is a value ([Mode]); modes.go lists them in teaching order, broken first, then repaired. Three nouns carry all of
-// them: a Store is where the count lives, a Locker is who may touch it, a [Deductor] is how units are taken. Start with
-// modes.go, then read the modes in its order.
+// A mode is a value ([Mode]); modes.go lists them in teaching order, broken first, then repaired. Three types describe all of them: a
+// Store keeps the count, a Locker decides which request may touch it, a [Deductor] takes the units. Start with modes.go, then read the
+// modes in its order.
 package stock
 
 import (
@@ -25,18 +25,18 @@ type Item struct {
 type Request struct {
 	// Items may name a product twice; a mode gets them merged, in the order of the products.
 	Items []Item
-	// Cart says that they were sent as a list, even if it has one item: then an error names its place in the list.
+	// Cart says that the items were sent as a list, even a list of one: then an error names the item's place in the list.
 	Cart bool
 	// Store is where the count lives; "" means the mode's default.
 	Store Store
-	// Wait bounds the waiting for locks; 0 = fail at once.
+	// Wait is the longest wait for locks; 0 = fail at once.
 	Wait time.Duration
 	// Hold is an experiment with the lock; the zero value is the mode's own way.
 	Hold Hold
 	// Key is the idempotency key, at most 255 bytes; empty = none. Modes without idempotency only record it on the order.
 	Key []byte
-	// Answer renders an outcome as the response that goes to the client. Modes that store the first answer under its key call
-	// it inside their transaction, and what they stored is what is sent.
+	// Answer renders an outcome as the response for the client. Modes that store the first answer under its key call it inside their
+	// transaction, and the stored answer is sent.
 	Answer func(Receipt, error) idempotency.Answer
 }
 
@@ -47,15 +47,15 @@ const (
 )
 
 // Check returns an *InvalidError for a request that no mode takes. It names the field as the HTTP API does. This is the only place where
-// the limits are checked: whoever decodes a request passes every quantity on, and shop.Deduct asks here before it calls a mode. How long
-// a request may wait is not for the modes to limit.
+// the limits are checked: decoders pass every quantity on, and shop.Deduct calls Check before it calls a mode. Modes do not limit the
+// wait.
 func (r Request) Check() error {
 	switch {
 	case len(r.Items) == 0:
 		return &InvalidError{"items", "must hold at least one line"}
 	case len(r.Items) > MaxItems:
 		return &InvalidError{"items", fmt.Sprintf("must hold at most %d lines", MaxItems)}
-	case len(r.Key) > idempotency.MaxKey: // INSERT IGNORE would cut it off, and it would be another one's
+	case len(r.Key) > idempotency.MaxKey: // INSERT IGNORE would truncate it, so that it might equal another key
 		return &InvalidError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", idempotency.MaxKey)}
 	}
 	for i, item := range r.Items {
@@ -74,9 +74,9 @@ func (r Request) Check() error {
 // Receipt says what was taken.
 type Receipt struct {
 	OrderID string
-	// Items is what was taken, each product once and in their order; nil = as requested.
+	// Items are the units taken, each product once, sorted by product; nil = as requested.
 	Items []Item
-	// Remaining is the stock left; nil where nobody knows it, and for a cart.
+	// Remaining is the stock left; nil if it is not known, and for a cart.
 	Remaining *int64
 	// Fence is the fencing token of the lock; 0 = none.
 	Fence uint64
@@ -87,7 +87,7 @@ type Receipt struct {
 	Replayed bool
 }
 
-// receiptOf is the receipt for an order. Of a cart it does not say what remains: there is no one number.
+// receiptOf returns the receipt for an order. For a cart it leaves Remaining out: there is no single number.
 func receiptOf(orders []store.Order) Receipt {
 	r := Receipt{OrderID: orders[0].ID, Fence: orders[0].Fence, Items: make([]Item, len(orders))}
 	for i, o := range orders {
@@ -117,7 +117,7 @@ const (
 // Stores lists them, in the order in which they are written, read and reported.
 func Stores() []Store { return []Store{Redis, SQL, Etcd} }
 
-// Backend is the one that keeps a store; "" for none.
+// Backend returns the backend that keeps the store; "" = none.
 func (s Store) Backend() Backend {
 	switch s {
 	case Redis:
@@ -148,7 +148,7 @@ const (
 // Text is one text in both languages.
 type Text struct{ En, Zh string }
 
-// Mode is one way of deducting stock. Everything that lists modes reads this value.
+// Mode is one way of deducting stock. Every list of modes is made from these values.
 //
 // A mode reports its steps ([lastitem/internal/step]) in their order, each once for a deduction that succeeds:
 //
@@ -166,24 +166,24 @@ type Mode struct {
 	Stores []Store
 	// Cart says that several products may be deducted at once.
 	Cart bool
-	// Queued says that a deduction waits for its turn, though not for a lock.
+	// Queued says that a deduction waits in a queue, and not for a lock.
 	Queued bool
 	// KeyRequired says that the request must carry an idempotency key.
 	KeyRequired bool
 	// Holds lists the fields of a request's [Hold] that the lock of the mode can do; nil = the mode takes no lock on the product.
 	Holds []HoldField
-	// Segments is into how many segments a run should split the product; 0 = modes on one counter.
+	// Segments is the number of segments that a run should split the product into; 0 = the mode works on one counter.
 	Segments int
-	// Claims holds, per store, what the mode does under each hazard; nil for the baseline.
+	// Claims holds, per store, the outcome that the mode claims under each hazard; nil for the baseline.
 	Claims map[Store]Claims
 	// New builds the mode. It is called once, with the Deps of that mode: orders and locks made with them carry its name.
 	New func(Deps) (Deductor, error)
-	// Readers is the lock under which a product is read by the mode, so that no deduction is half done meanwhile; nil = it has none.
+	// Readers is the lock for reading a product, so that no deduction is half done meanwhile; nil = the mode has none.
 	Readers func(Deps) (lock.Locker, error)
 }
 
-// Claims is one row of the design's table. "." exact, "" broken at an earlier rung, "–" cannot happen, else letters:
-// O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
+// Claims is one row of the design's table. "." exact, "" broken at an earlier hazard already, "–" cannot happen, else letters: O oversold
+// or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
 type Claims struct {
 	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite string
 }

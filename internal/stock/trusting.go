@@ -9,14 +9,14 @@ import (
 	"lastitem/internal/store"
 )
 
-// trusting is the deduction that trusts: it reads the count, compares, and writes what it computed, as if nobody else were there. On
-// purpose: whether that holds is for the lock around it to see to, and for the judge to find out.
+// trusting is the deduction that relies on its lock: it reads the count, compares, and writes the computed count without a condition.
+// That is deliberate: exclusion is the lock's task, and the judge shows whether the lock has fulfilled it.
 //
 //	A reads 1 ── A writes 0                              A's order
 //	     B reads 1 ─────────── B writes 0                          B's order: two orders, one unit
 type trusting struct{ deps Deps }
 
-// Deduct does that without any lock.
+// Deduct reads, checks and writes without any lock.
 func (t trusting) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	return t.readCheckWrite(ctx, req, 0)
 }
@@ -41,7 +41,7 @@ func (t trusting) read(ctx context.Context, s Store, product int64) (int64, erro
 	return t.deps.Redis.Read(ctx, product)
 }
 
-// checkWrite is what follows the read of each item.
+// checkWrite checks and writes after every item was read.
 func (t trusting) checkWrite(ctx context.Context, req Request, have []int64, fence uint64) (Receipt, error) {
 	d := t.deps
 	d.Steps.At(ctx, step.Read, "")
@@ -69,7 +69,7 @@ func (t trusting) checkWrite(ctx context.Context, req Request, have []int64, fen
 	return receiptOf(orders), nil
 }
 
-// setAll writes what remains of each item.
+// setAll writes the remaining count of each item.
 func setAll(tx *store.Tx, orders []store.Order) error {
 	for _, o := range orders {
 		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {
@@ -79,8 +79,8 @@ func setAll(tx *store.Tx, orders []store.Order) error {
 	return nil
 }
 
-// writeRedis writes what remains of each item and then appends the orders: commands of their own, and a crash between them
-// leaks the units.
+// writeRedis writes the remaining count of each item and then appends the orders. These are separate commands: a crash between them leaks
+// the units.
 func (t trusting) writeRedis(ctx context.Context, orders []store.Order) error {
 	d := t.deps
 	if err := Begin(ctx); err != nil {
@@ -119,6 +119,6 @@ func (l locked) Deduct(ctx context.Context, req Request) (Receipt, error) {
 		return Receipt{}, err
 	}
 	defer d.Locks.Release(ctx, lease)
-	// The request's context, not the lease's: these modes trust their lock, and do not look whether they still have it.
+	// The request's context, not the lease's: these modes do not check whether they still hold the lock.
 	return trusting{d}.readCheckWrite(ctx, req, lease.Fence())
 }

@@ -1,7 +1,7 @@
 package stock
 
-// unsafeSQL is SELECT, check, UPDATE to the computed value: unsafe with a database under it. The order is in the transaction of
-// the UPDATE, and that does not help: what was read before it may be anybody's past.
+// unsafeSQL is SELECT, check, UPDATE to the computed value: unsafe with a database under it. The order is in the same transaction as the
+// UPDATE, which does not help: the read came before it and may be outdated.
 //
 //	A   SELECT 1 ──────────────── BEGIN ── UPDATE = 0 ── INSERT order ── COMMIT
 //	B        SELECT 1 ──────────────── BEGIN ── UPDATE = 0 (waits for A's row) ······ ── INSERT order ── COMMIT

@@ -4,8 +4,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// watchdog is the Redisson way: a reentrant lock, renewed every third of its TTL for as long as the work takes, its waiters
-// woken by a broadcast. Slow work is safe with it. A process that stops as a whole is not: its watchdog stops too.
+// watchdog is Redisson's lock: reentrant, renewed every third of its TTL for as long as the work takes, with waiters woken by a
+// broadcast. Slow work is safe with it. A process that stops as a whole is not: its watchdog stops too.
 //
 //	A   lock ── GET 1 ── SIGSTOP ··········(TTL over)·················· SIGCONT ── SET 0 ── order
 //	B                                  lock ── GET 1 ── SET 0 ── order

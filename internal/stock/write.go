@@ -20,8 +20,8 @@ import (
 //	in Redis   Begin ── the count (Settle) ── the order (Orders.Append)    two commands: a crash between them leaks the units
 //	in SQL     Orders.InTx: BEGIN ── the count ── the order ── Begin ── COMMIT
 //
-// Before [Begin] a deduction ends with its request. After it nothing ends it but a time limit: half of it done is worse than all of it
-// unheard.
+// Before [Begin] a deduction ends with its request. After that only a time limit ends it: a half-done deduction is worse than one whose
+// client has left.
 
 // SettleTimeout bounds the work after the first write.
 const SettleTimeout = 10 * time.Second
@@ -67,7 +67,7 @@ func Begin(ctx context.Context) error {
 	return fmt.Errorf("%w: %w: it has been answered", ErrUnavailable, ErrTooLate)
 }
 
-// Settling returns a context for what must not stop half-way: it ends after ten seconds, not with its request.
+// Settling returns a context for commands that must not stop half-way: it ends after ten seconds, not with the request.
 func Settling(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 }
@@ -84,7 +84,7 @@ func Settle(ctx context.Context, send func(context.Context) error) error {
 	return send(ctx)
 }
 
-// Orders makes the orders of a mode, and writes them beside the count.
+// Orders makes the orders of a mode and writes them to the store of the count.
 type Orders struct {
 	Mode, Replica string // are on every order
 	Redis         *store.Redis
@@ -92,7 +92,7 @@ type Orders struct {
 	Steps         *step.Stream
 }
 
-// New makes the order for the only item of a request. remaining is nil where nobody knows it.
+// New makes the order for the only item of a request. remaining is nil if it is not known.
 func (o *Orders) New(req Request, remaining *int64, fence uint64) (store.Order, error) {
 	return o.of(req.Items[0], req.Key, remaining, fence)
 }
@@ -127,7 +127,7 @@ func (o *Orders) of(item Item, key []byte, remaining *int64, fence uint64) (stor
 	}, nil
 }
 
-// unique reads random bytes that need not be secret: asking the kernel for them would be a tenth of a deduction.
+// unique reads random bytes that need not be secret: reading them from the kernel would take a tenth of the time of a deduction.
 type unique struct{}
 
 // Read fills p.
@@ -155,7 +155,7 @@ func (o *Orders) InTx(ctx context.Context, row store.Order, write func(*store.Tx
 	return o.CartInTx(ctx, []store.Order{row}, write)
 }
 
-// CartInTx does that for the order of a cart.
+// CartInTx is InTx for the order of a cart.
 func (o *Orders) CartInTx(ctx context.Context, rows []store.Order, write func(*store.Tx) error) error {
 	ctx, cancel := Settling(ctx)
 	defer cancel()

@@ -44,10 +44,10 @@ const (
 	claimGrace = 30 * time.Second
 )
 
-// KeyBusyError says that the idempotency key is claimed by a sale of another product that may be under way. Nothing was changed.
+// KeyBusyError says that a sale of another product, which may be in flight, has claimed the idempotency key. Nothing was changed.
 type KeyBusyError struct {
 	Product int64
-	// Held is for how long, and Left for how much longer it may be at most.
+	// Held is how long the claim has existed, and Left how much longer it may exist at most.
 	Held, Left time.Duration
 }
 
@@ -62,7 +62,7 @@ func (r *Redis) KeepAnswers(d time.Duration) { r.keep = d }
 
 func (r *Redis) claimKey(key []byte) string { return r.prefix + "key:" + string(key) }
 
-// answerKeys are the hashes of a product, in the order of the script's KEYS.
+// answerKeys returns the names of a product's hashes, in the order of the script's KEYS.
 func (r *Redis) answerKeys(product int64) []string {
 	return []string{
 		r.key("answers", product), r.key("answers-old", product), r.key("refusals", product), r.key("refusals-old", product),

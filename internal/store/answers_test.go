@@ -16,13 +16,14 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// clustered returns a store on a Redis Cluster of one node, whose slots are as apart as those of many.
+// clustered returns a store on a Redis Cluster of one node, which refuses scripts across slots like any other cluster.
 func clustered(t *testing.T) *store.Redis {
 	t.Helper()
 	return onClusterNode(t, 2)
 }
 
-// onClusterNode is a store on a cluster of one node, whose address is given so many times: once is that of a plain server.
+// onClusterNode returns a store on a cluster of one node. Its client gets the address several times: a client with a single address takes
+// it for a plain server.
 func onClusterNode(t *testing.T, addresses int) *store.Redis {
 	t.Helper()
 	node := testenv.RedisNodes(t, 1, "cluster-enabled yes", "cluster-config-file nodes.conf")[0]
@@ -51,13 +52,13 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// of is a sale whose payload is told from others.
+// of returns the sale with the fingerprint of the given payload.
 func of(payload string, s store.Sale) store.Sale {
 	s.Fingerprint = []byte(fmt.Sprintf("%-32s", payload))
 	return s
 }
 
-// A key is one request's: with another first product it is not sold again, and the answer says whose it is.
+// A key belongs to one request: a sale of another first product under it is refused, and the answer names the first.
 func TestRedisKeyOfAnotherProduct(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, r *store.Redis) {
@@ -89,7 +90,7 @@ func TestRedisKeyOfAnotherProduct(t *testing.T) {
 			s := open(t)
 			r := store.NewRedis(s.Client, s.Prefix)
 			test(t, r)
-			reset(t, r, 1, 5, 0) // which frees the key: the claim that is left is for nothing
+			reset(t, r, 1, 5, 0) // this frees the key: the remaining claim is void
 			if got, err := r.Sell(t.Context(), of("two", sale("d", "k", 2))); err != nil || got.Earlier {
 				t.Errorf("Sell() with a key whose product was reset = %+v, %v, want a sale", got, err)
 			}
@@ -103,7 +104,7 @@ func TestRedisKeyOfAnotherProduct(t *testing.T) {
 	})
 }
 
-// On a cluster a claim without its answer may be that of a sale under way: nobody else sells under the key meanwhile.
+// On a cluster a claim without an answer may belong to a sale in flight: nobody else may sell under the key meanwhile.
 func TestRedisKeyClaimedOnACluster(t *testing.T) {
 	t.Parallel()
 	r := clustered(t)
@@ -118,13 +119,13 @@ func TestRedisKeyClaimedOnACluster(t *testing.T) {
 	}
 }
 
-// claimed says that a key is in use for a product, for a moment already, and not for ever.
+// claimed reports whether a key is in use for a product, with sensible times.
 func claimed(err error, product int64) bool {
 	busy, ok := errors.AsType[*store.KeyBusyError](err)
 	return ok && busy.Product == product && busy.Held >= 0 && busy.Left > 0 && busy.Left <= 30*time.Second
 }
 
-// Refusals cost their sender nothing, so of a product only so many are kept, and of one that nobody made none.
+// Refusals cost their sender nothing, so the number kept per product is bounded, and none are kept for an unknown product.
 func TestRedisRefusalsAreBounded(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		reset(t, r, 1, 0, 0)
@@ -149,7 +150,7 @@ func TestRedisRefusalsAreBounded(t *testing.T) {
 			}
 		}
 		fill()
-		refuse("second") // and the full hash makes room
+		refuse("second") // the full hash is replaced
 		if got := refuse("first"); !got.Earlier {
 			t.Errorf("Sell() again after 10,000 others = %+v, want the refusal kept", got)
 		}
@@ -175,7 +176,7 @@ func TestRedisRefusalsAreBounded(t *testing.T) {
 	})
 }
 
-// What a replica without retention has kept is replayed, and what this one keeps such a replica finds.
+// Answers stored by a replica without retention are replayed, and such a replica finds the answers stored by this one.
 func TestRedisAnswersOfThePreviousVersion(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		reset(t, r, 1, 5, 0)
@@ -212,7 +213,7 @@ func full(t *testing.T, r *store.Redis) {
 	t.Fatal("it took them all")
 }
 
-// With Redis full, setting the stock works, frees what the product had, and its sales go on.
+// If Redis is full, setting the stock still works and frees the product's data, and its sales go on.
 func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1, "maxmemory-policy noeviction")[0]
@@ -233,7 +234,7 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	full(t, r)
-	for i := 0; c.Set(t.Context(), fmt.Sprint("x", i), "y", 0).Err() == nil; i++ { // what the last command needed for itself is free again
+	for i := 0; c.Set(t.Context(), fmt.Sprint("x", i), "y", 0).Err() == nil; i++ { // the memory that the last command used is free again
 	}
 	if n, err := r.Add(t.Context(), 3, 1); n != 2 || err != nil {
 		t.Errorf("Add(1), which puts back = %d, %v, want 2", n, err)

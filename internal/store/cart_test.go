@@ -14,7 +14,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// cart makes an order of several products under one key, whose row stands under the first of them.
+// cart makes an order of several products under one key, which is stored under the first product.
 func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
 	t.Helper()
 	do(t, s, func(tx *store.Tx) error {
@@ -47,8 +47,8 @@ func keysOf(t *testing.T, s *store.SQL, product int64) (stored, ordered []string
 	return stored, ordered
 }
 
-// The key of a cart is in the ledger of each of its products, and goes with the first that is reset. What is left is whole: no
-// order whose key has no answer.
+// The key of a cart is in the ledger of each of its products, and the first reset of one of them deletes it. The rest stays consistent:
+// every key on an order has an answer.
 func TestSQLCartKeys(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		for reset := range int64(3) {
@@ -80,7 +80,7 @@ func TestSQLCartKeys(t *testing.T) {
 	})
 }
 
-// A reset takes a lock without expiry, and leaves one that has a fence.
+// A reset deletes a lock without expiry, and keeps one that has a fence.
 func TestSQLResetDeletesLocks(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		db := s.DB().WithContext(t.Context())
@@ -126,7 +126,7 @@ func TestSQLCompareAndSet(t *testing.T) {
 				return nil
 			})
 		}
-		do(t, s, func(tx *store.Tx) error { // everybody's writes raise both
+		do(t, s, func(tx *store.Tx) error { // every write raises both
 			_, _, err := tx.Take(1, 1)
 			_, atErr := tx.TakeAt(1, 1, row.LeaseSeq+3)
 			return errors.Join(err, atErr, tx.Set(1, 9))

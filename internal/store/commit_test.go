@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// A COMMIT without an answer is given up after its own bound, not the driver's thirty seconds; nobody knows whether it happened, and
-// its connection is used no more.
+// A COMMIT without an answer is given up after its own time limit, not after the driver's thirty seconds. Its outcome is unknown, and its
+// connection is not used again.
 func TestCommitIsBounded(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)

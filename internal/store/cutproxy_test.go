@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// cutProxy stands between a client and its server. Armed, it waits for a request that holds the pattern, lets the server
-// have it, and cuts the connection in the moment the answer comes.
+// cutProxy stands between a client and its server. Once armed, it waits for a request that contains the pattern, forwards it, and cuts
+// the connection when the answer comes.
 type cutProxy struct {
 	addr    string
 	pattern []byte

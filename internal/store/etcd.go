@@ -47,7 +47,7 @@ func (e *Etcd) key(family string, product int64) string {
 
 func (e *Etcd) orderPrefix(product int64) string { return e.key("orders", product) + "/" }
 
-// Read returns the count of a product that is not segmented. It is linearizable: what was acknowledged before is seen, whichever
+// Read returns the count of a product that is not segmented. It is linearizable: it sees every write acknowledged before, whichever
 // member answers.
 func (e *Etcd) Read(ctx context.Context, product int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
@@ -171,8 +171,9 @@ func purgedSince(initial, purged []*mvccpb.KeyValue) (p Purged, err error) {
 // etcdReadError maps an error of a read: nothing was changed.
 func etcdReadError(err error) error { return fmt.Errorf("%w: etcd: %w", ErrUnavailable, err) }
 
-// etcdWriteError maps an error of a write: what the server refused changed nothing. All else may have happened: "unavailable" too,
-// which is what a member says that lost its leader, and the client that lost its connection, after the write was proposed.
+// etcdWriteError maps an error of a write: a write that the server refused changed nothing. Any other error leaves the outcome open. That
+// includes "unavailable": it also comes from a member that lost its leader, or a client that lost its connection, after the write was
+// proposed.
 func etcdWriteError(err error) error {
 	if err == nil {
 		return nil
@@ -183,7 +184,7 @@ func etcdWriteError(err error) error {
 	return fmt.Errorf("%w: etcd: %w", ErrUnknown, err)
 }
 
-// EtcdAnswered says that err is what a server answered: it is there, and refuses.
+// EtcdAnswered reports whether err is a server's answer: the server is reachable but refuses.
 func EtcdAnswered(err error) bool {
 	var answered rpctypes.EtcdError
 	return errors.As(err, &answered) && slices.Contains(etcdRefusals, answered.Code())

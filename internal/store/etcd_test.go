@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// openEtcd returns a store on a real etcd, and what its keys begin with.
+// openEtcd returns a store on a real etcd, and the prefix of its keys.
 func openEtcd(t *testing.T) (*store.Etcd, *clientv3.Client, *testenv.Coordination) {
 	t.Helper()
 	s := testenv.Etcd(t)
@@ -105,7 +105,7 @@ func TestEtcdSegmentedProduct(t *testing.T) {
 	}
 }
 
-// An answer that is lost says nothing; one that refuses says that nothing happened.
+// After a lost answer the outcome is unknown; after a refusal nothing happened.
 func TestEtcdWriteErrors(t *testing.T) {
 	t.Parallel()
 	e, _, s := openEtcd(t)
@@ -124,7 +124,7 @@ func TestEtcdWriteErrors(t *testing.T) {
 	}
 	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{lost}})
 	large := someOrder("large", 1)
-	large.Mode = strings.Repeat("x", 1800<<10) // between what the server takes and what the client sends
+	large.Mode = strings.Repeat("x", 1800<<10) // more than the server accepts, less than the client's limit
 	if ok, err := e.Write(t.Context(), always, 3, large); ok || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Write() of 1.8 MiB = %t, %v, want ErrUnavailable", ok, err)
 	}

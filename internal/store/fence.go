@@ -9,8 +9,8 @@ import (
 // A fencing token guards the row of a product: the row remembers the highest token that it has seen, in its column fence, and
 // the statements here do nothing for a lower one.
 
-// ReadFenced shows the row of a product that is not segmented a fencing token, and reads it, in one transaction. ok is false
-// when the row has seen a higher token, or, strictly, when it has seen this one. Whatever the error, no stock has moved.
+// ReadFenced shows the row of a product that is not segmented a fencing token, and reads it, in one transaction. ok is false when the row
+// has seen a higher token, or, strictly, when it has seen this one. After any error the stock is unchanged.
 func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, strictly bool) (row Row, ok bool, err error) {
 	query := s.q.raiseFence
 	if strictly {
@@ -25,7 +25,7 @@ func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, stric
 		row, err = tx.Read(product)
 		return err
 	})
-	if errors.Is(err, ErrUnknown) { // only whether the token was seen
+	if errors.Is(err, ErrUnknown) { // unknown is only whether the row has the token
 		err = fmt.Errorf("%w: a read without its answer: %s", ErrUnavailable, err.Error())
 	}
 	return row, ok, err

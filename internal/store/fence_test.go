@@ -32,7 +32,7 @@ func TestSQLFence(t *testing.T) {
 			{"set", 4, false},
 			{"set", 5, true},
 			{"read", 4, false},
-			{"read", 5, true}, // the row stays as it is: that must not look like a refusal
+			{"read", 5, true}, // the row does not change, which must not look like a refusal
 			{"read", 7, true},
 			{"set", 6, false},
 			{"read strictly", 7, false},

@@ -11,9 +11,9 @@ import (
 	"lastitem/internal/idempotency"
 )
 
-// What a group commit needs: few round trips, since the row is locked meanwhile, and many rows in one statement.
+// A group commit needs few round trips, because the row is locked meanwhile, and statements for many rows.
 
-// GroupsOn has [SQL.GroupTx] use pool, whose connections are made by [GroupSessions]. MySQL only.
+// GroupsOn makes [SQL.GroupTx] use pool, whose connections are made by [GroupSessions]. MySQL only.
 func (s *SQL) GroupsOn(pool *sql.DB) { s.groups = pool }
 
 // GroupSessions makes the connections of a pool for [SQL.GroupTx], by c. Isolation and autocommit are set once for each of them,
@@ -22,7 +22,7 @@ func GroupSessions(c driver.Connector) driver.Connector { return groupSessions{c
 
 type groupSessions struct{ driver.Connector }
 
-// Connect opens a session that reads what is committed, and in which the first statement begins a transaction.
+// Connect opens a session with isolation READ COMMITTED in which the first statement begins a transaction.
 func (g groupSessions) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := g.Connector.Connect(ctx)
 	if err != nil {
@@ -40,8 +40,7 @@ func (g groupSessions) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// GroupTx is [SQL.Tx] in [ReadCommitted], with the same errors. Where there is a pool for it, only the statements of body and
-// COMMIT are sent.
+// GroupTx is [SQL.Tx] in [ReadCommitted], with the same errors. If it has a pool, it sends only the statements of body and COMMIT.
 func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 	if s.groups == nil {
 		return s.Tx(ctx, ReadCommitted, body)
@@ -79,8 +78,8 @@ type KeyedAnswer struct {
 	Answer idempotency.Record
 }
 
-// InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys were new.
-// A rival's key that is not committed yet blocks it. When not all were new the transaction is to be rolled back.
+// InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys were new. A
+// rival's uncommitted key blocks it. If not all keys were new, the caller must roll the transaction back.
 func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (inserted int, err error) {
 	args := make([]any, 0, 7*len(answers))
 	for _, a := range answers {
@@ -100,7 +99,7 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]idempotenc
 	if err != nil {
 		return nil, statementError(err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	all := map[string]idempotency.Record{}
 	for rows.Next() {
 		var key sql.RawBytes
@@ -128,7 +127,7 @@ func (s *SQL) Sold(ctx context.Context, product int64, ids []string) (map[string
 	if err != nil {
 		return nil, statementError(err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	all := map[string]*int64{}
 	for rows.Next() {
 		var id string

@@ -16,7 +16,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// openGroups is a store that has at most so many connections for group commits.
+// openGroups returns a store with at most conns connections for group commits.
 func openGroups(t *testing.T, dsn string, conns int) *backend.Set {
 	t.Helper()
 	set, err := backend.Open(backend.Config{SQL: dsn, Conns: conns})
@@ -30,7 +30,7 @@ func openGroups(t *testing.T, dsn string, conns int) *backend.Set {
 	return set
 }
 
-// take is a body that takes a unit of a product, and fails with err.
+// take returns a body that takes a unit of a product, and returns err.
 func take(t *testing.T, product int64, err error) func(*store.Tx) error {
 	return func(tx *store.Tx) error {
 		if _, ok, err := tx.Take(product, 1); !ok || err != nil {
@@ -40,7 +40,7 @@ func take(t *testing.T, product int64, err error) func(*store.Tx) error {
 	}
 }
 
-// What fails leaves nothing to the next transaction on its connection, of which there is one here.
+// A failed transaction leaves nothing to the next one on its connection. Here there is only one connection.
 func TestGroupTxRollsBack(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite} {
@@ -82,7 +82,7 @@ func TestGroupTxRollsBack(t *testing.T) {
 	}
 }
 
-// The sessions read what is committed meanwhile, and those of the other pool stay as the server makes them.
+// The sessions read what others commit meanwhile; the sessions of the other pool keep the server's defaults.
 func TestGroupTxSessions(t *testing.T) {
 	t.Parallel()
 	set := openGroups(t, testenv.MySQL(t), 1)
@@ -137,7 +137,7 @@ func TestGroupTxSessions(t *testing.T) {
 	}
 }
 
-// A lost COMMIT: nobody knows, and who asks with the key finds out. A lost statement: nothing happened.
+// A lost answer to COMMIT: the outcome is unknown, and the key tells it. A lost answer to a statement: nothing happened.
 func TestGroupTxLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -189,7 +189,7 @@ func TestGroupTxLostAnswers(t *testing.T) {
 	}
 }
 
-// Who loses a deadlock is rolled back as a whole, and may come again on the same connection.
+// The transaction that loses a deadlock is rolled back as a whole, and may be retried on the same connection.
 func TestGroupTxDeadlock(t *testing.T) {
 	t.Parallel()
 	s := openGroups(t, testenv.MySQL(t), 2).SQL
@@ -227,7 +227,7 @@ func TestGroupTxDeadlock(t *testing.T) {
 	}
 }
 
-// Error 1205 ends the statement alone.
+// Error 1205 ends only the statement.
 func TestGroupTxLockWaitTimeout(t *testing.T) {
 	t.Parallel()
 	s := openGroups(t, impatientMySQL(t), 1).SQL

@@ -15,17 +15,17 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// shelf is a store whose rows are read in pages, and how a test sells from it.
+// shelf is a store whose rows are read in pages, with a function that sells from it.
 type shelf struct {
 	Snapshot func(context.Context, int64, store.Want) (store.Facts, store.Position, error)
 	Page     func(context.Context, int64, store.Position, store.Want) (store.Facts, store.Position, error)
 	Scan     func(context.Context, int64, func(*store.Snapshot) error) error
 	reset    func(t *testing.T, product, stock int64)
-	// sell takes the quantity and appends the order, at once; the order's Remaining is what it leaves.
+	// sell takes the quantity and appends the order in one step; the order's Remaining is the stock that it leaves.
 	sell func(ctx context.Context, o store.Order) error
 }
 
-// onEachShelf runs a test on every store, on each server that it may be on.
+// onEachShelf runs a test on every store, once for each kind of server.
 func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 	t.Parallel()
 	redis := func(open func(testing.TB) *testenv.RedisServer) func(*testing.T) shelf {
@@ -78,7 +78,7 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 	}
 }
 
-// nth is the n-th order of a product, for one to three units.
+// nth returns the n-th order of a product, for one to three units.
 func nth(n int, product, left int64) store.Order {
 	return store.Order{
 		ID: fmt.Sprintf("00000000-0000-7000-%04d-%012d", product, n), ProductID: product, Quantity: int64(1 + n%3), Remaining: &left,
@@ -86,7 +86,7 @@ func nth(n int, product, left int64) store.Order {
 	}
 }
 
-// sellUntil sells the orders from one number to below another, of so many units that are left, and returns what is left then.
+// sellUntil sells the orders with the numbers from from to below to. left is the stock before; it returns the stock after.
 func sellUntil(t *testing.T, s shelf, product int64, from, to int, left int64) int64 {
 	t.Helper()
 	for n := from; n < to; n++ {
@@ -111,7 +111,7 @@ func pagesAfter(t *testing.T, s shelf, product int64, p store.Position, want sto
 	return all
 }
 
-// throughJSON is a position as it comes back from outside.
+// throughJSON returns a position after a round trip through JSON.
 func throughJSON(t *testing.T, p store.Position) (back store.Position) {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -150,7 +150,7 @@ func TestPages(t *testing.T) {
 		}
 		left := sellUntil(t, s, 1, 0, 25, 1000)
 		sellUntil(t, s, 2, 0, 3, 1000)
-		for round := range 2 { // what is counted the second time continues what was counted the first time
+		for round := range 2 { // the second sum continues the first
 			sold := 25 + 10*round
 			f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7})
 			if err != nil || f.Initial != 1000 || f.Stock != left || f.Totals != (store.Totals{Orders: int64(sold), Units: 1000 - left}) {
@@ -284,7 +284,7 @@ func purgeRedis(t *testing.T, r *testenv.RedisServer, product int64, n int) {
 	}
 }
 
-// A purge moves no reader: what it has read is not read again, what was there to come still comes, and the sums are right.
+// A purge moves no reader: rows that it has read do not come again, the remaining rows still come, and the sums are right.
 func TestRedisPagesAcrossAPurge(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, server *testenv.RedisServer) {
 		s := shelf{Snapshot: r.Snapshot, Page: r.Page, sell: func(ctx context.Context, o store.Order) error {
@@ -314,8 +314,8 @@ func TestRedisPagesAcrossAPurge(t *testing.T) {
 		}
 		check(0, at12, 12)
 		purgeRedis(t, server, 1, 8)
-		check(8, at12, 12) // it had read those
-		check(8, at5, 8)   // it is spared those
+		check(8, at12, 12) // the reader had read those
+		check(8, at5, 8)   // the reader skips those
 		purgeRedis(t, server, 1, 12)
 		check(20, at12, 20)
 		err = r.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
@@ -345,7 +345,7 @@ func TestRedisPagesAcrossAPurge(t *testing.T) {
 	})
 }
 
-// The product is set again while its pages are read: the reader comes to an end, and the sums that were kept are of no use.
+// The product is set again while its pages are read: the reader ends, and the cached sums are not used.
 func TestRedisPagesOfAnotherRun(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		s := shelf{Snapshot: r.Snapshot, Page: r.Page, sell: func(ctx context.Context, o store.Order) error {
@@ -377,7 +377,7 @@ func TestRedisPagesOfAnotherRun(t *testing.T) {
 	})
 }
 
-// The segments of a product and its orders are of one moment too.
+// A snapshot shows a product's segments and orders at one moment.
 func TestRedisSnapshotOfSegments(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 10, 3)
@@ -388,7 +388,7 @@ func TestRedisSnapshotOfSegments(t *testing.T) {
 	})
 }
 
-// Keys come in pages of their own, each once, and that of a cart with the orders of each of its products.
+// Keys come in pages too, each once; the key of a cart comes with the orders of each of its products.
 func TestSQLPagesOfKeys(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		resetSQL(t, s, 1, 100, 0)
@@ -448,7 +448,7 @@ func TestSQLPagesOfKeys(t *testing.T) {
 	})
 }
 
-// What the snapshot of etcd counts is read at its revision, whatever was written since.
+// The rows that a snapshot of etcd counts are read at its revision, whatever was written since.
 func TestEtcdPagesAfterCompaction(t *testing.T) {
 	t.Parallel()
 	e, c, _ := openEtcd(t)

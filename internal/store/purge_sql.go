@@ -137,7 +137,7 @@ func (t *Tx) each(query string, ids, more []any, scan func(*sql.Rows) error) err
 	if err != nil {
 		return statementError(err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return statementError(err)

@@ -20,12 +20,12 @@ const ago = 48 * time.Hour
 
 var keepADay = store.Retention{Orders: 24 * time.Hour, Keys: 24 * time.Hour}
 
-// aged is an order that was made so long ago.
+// aged returns an order of the given age.
 func aged(id string, product, quantity int64, age time.Duration) store.Order {
 	return store.Order{ID: id, ProductID: product, Quantity: quantity, Mode: "m", Replica: "r", CreatedMicros: time.Now().Add(-age).UnixMicro()}
 }
 
-// judged audits what a store holds, by its facts alone.
+// judged audits a store by its facts alone.
 func judged(t *testing.T, in api.Store, product int64, f store.Facts) audit.Report {
 	t.Helper()
 	l := &api.Ledger{
@@ -50,7 +50,7 @@ type books interface {
 	Purge(ctx context.Context, keep store.Retention) (store.Purged, error)
 }
 
-// purgedTo purges as several replicas at once, and wants so much left in the books, which must come out exact.
+// purgedTo purges as several replicas at once, and wants the given number of rows left and an exact audit.
 func purgedTo(t *testing.T, b books, in api.Store, product int64, orders int, want store.Purged) store.Facts {
 	t.Helper()
 	var replicas sync.WaitGroup
@@ -75,7 +75,7 @@ func purgedTo(t *testing.T, b books, in api.Store, product int64, orders int, wa
 	return f
 }
 
-// A mutant: a purge that does not add what it removes is seen by the audit.
+// A mutant: the audit notices a purge that does not count the rows it removes.
 func forgotten(t *testing.T, in api.Store, product int64, f store.Facts) {
 	t.Helper()
 	f.Purged = store.Purged{}
@@ -108,7 +108,7 @@ func TestPurgeRedis(t *testing.T) {
 		purgedTo(t, r, api.Redis, 2, 1, store.Purged{Orders: 450, Units: 900})
 		forgotten(t, api.Redis, 1, f)
 
-		// A replica that knows of no purge sets the stock: it deletes these, and no more.
+		// A replica of a version without purges sets the stock: it deletes only these keys.
 		ctx, p := t.Context(), s.Prefix
 		s.Client.Del(ctx, p+"orders:{1}", p+"answers:{1}")
 		s.Client.Set(ctx, p+"stock:{1}", 9, 0)
@@ -159,7 +159,7 @@ func TestPurgeRedisAnswers(t *testing.T) {
 			t.Errorf("the claim ends in %s, want it within the hour for which answers are kept", left)
 		}
 		keep.Keys = time.Millisecond
-		s.Client.Del(t.Context(), claim) // as when its time is over
+		s.Client.Del(t.Context(), claim) // as if it had expired
 		eventually(t, "sale under a key after its retention", func() bool { purge(); return !sell().Earlier })
 		eventually(t, "purged answer", func() bool {
 			purge()
@@ -173,7 +173,7 @@ func TestPurgeRedisAnswers(t *testing.T) {
 	})
 }
 
-// A purge moves young answers beside old ones: a key whose claim lives is replayed from there.
+// A purge moves young answers to answers-old: a key whose claim exists is replayed from there.
 func TestPurgeRedisYoungAnswers(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		reset(t, r, 1, 5, 0)
@@ -189,7 +189,7 @@ func TestPurgeRedisYoungAnswers(t *testing.T) {
 		if got, err := r.Sell(t.Context(), sale("b", "k", 1)); err != nil || !got.Earlier {
 			t.Errorf("Sell() with a key in answers-old = %+v, %v, want the earlier answer", got, err)
 		}
-		s.Client.Del(t.Context(), s.Prefix+"key:k") // as when its time is over
+		s.Client.Del(t.Context(), s.Prefix+"key:k") // as if it had expired
 		if got, err := r.Sell(t.Context(), sale("c", "k", 1)); err != nil || got.Earlier {
 			t.Errorf("Sell() with a key whose claim has expired = %+v, %v, want a sale", got, err)
 		}
@@ -256,7 +256,7 @@ func TestPurgeSQL(t *testing.T) {
 	})
 }
 
-// Keys alone may go before their orders: those have no stored answer any more, and nobody is blamed, of a cart neither.
+// Keys may be purged before their orders: then the orders have no stored answer, and the audit does not object, not even for carts.
 func TestPurgeSQLKeysOnly(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		resetSQL(t, s, 1, 9, 0)
@@ -285,7 +285,7 @@ func TestPurgeSQLKeysOnly(t *testing.T) {
 	})
 }
 
-// Sales, repetitions and resets go on while several replicas purge, and the books come out.
+// Sales, repetitions and resets go on while several replicas purge, and the books still balance.
 func TestPurgeSQLUnderLoad(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		const clients, each = 4, 60

@@ -25,7 +25,7 @@ import (
 //	stock:{101}      the count, or "segmented:10" when it is split
 //	stock:{101#3}    the count of segment 3
 //	initial:{101}    what Reset set
-//	orders:{101}     the orders, JSON, oldest first
+//	orders:{101}     the orders, JSON, the oldest first
 //	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
 //	purged:{101}     sums of purged orders, units and keys; run is the run that they belong to
 type Redis struct {
@@ -197,9 +197,9 @@ func (r *Redis) segmentName(product int64, i int, split bool) string {
 	return r.segmentKey(product, i)
 }
 
-// Reset sets the stock of a product, split into segments when segments > 0, and deletes its orders, answers and the keys that also
-// names, which is told how many segments the product may have had. What is deleted goes first, in commands of its own, which Redis
-// carries out also where its memory is full; when it fails after that it is to be repeated.
+// Reset sets the stock of a product, split into segments if segments > 0. It deletes the product's orders and answers, and the keys that
+// also returns for the number of segments that the product may have had. The deletes are separate commands and come first, because Redis
+// executes them even if its memory is full. After an error, repeat it.
 func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
@@ -259,7 +259,7 @@ var setSource string
 
 var setScript = redis.NewScript(setSource)
 
-// bySlot groups keys by their hash tags: those of one group lie in one slot of a cluster, and go in one command.
+// bySlot groups keys by their hash tags: the keys of one group are in one slot of a cluster, and fit one command.
 func bySlot(keys []string) map[string][]string {
 	groups := map[string][]string{}
 	for _, k := range keys {
@@ -274,7 +274,7 @@ func bySlot(keys []string) map[string][]string {
 	return groups
 }
 
-// splitInto returns the number of a product's segments; 0 = it is not split, not there, or its count makes no sense.
+// splitInto returns the number of a product's segments; 0 = not segmented, not there, or damaged.
 func (r *Redis) splitInto(ctx context.Context, product int64) (int, error) {
 	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -282,12 +282,12 @@ func (r *Redis) splitInto(ctx context.Context, product int64) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(v, segmentedMark))
 	if err != nil || !strings.HasPrefix(v, segmentedMark) {
-		return 0, nil //nolint:nilerr // a reset is what repairs it
+		return 0, nil //nolint:nilerr // a reset repairs it
 	}
 	return n, nil
 }
 
-// Facts reads all that Redis holds on a product, the orders only when asked for.
+// Facts reads all that Redis holds on a product; orders says whether to include the orders.
 func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
 	counts, split, err := r.Segments(ctx, product)
 	if err != nil {
@@ -365,8 +365,8 @@ func readError(err error, product int64) error {
 	return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 }
 
-// writeError maps an error of a write: an error that the server answered, or a connection that was never made, changed
-// nothing; whatever else went wrong, the command may have been applied.
+// writeError maps an error of a write. After an error answer of the server, or without a connection, nothing was changed; after any other
+// error the command may have been applied.
 func writeError(err error) error {
 	if err == nil {
 		return nil

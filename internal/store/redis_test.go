@@ -156,7 +156,7 @@ func keys(t *testing.T, s *testenv.RedisServer) []string {
 	return found
 }
 
-// What cannot be read is unavailable, not unknown and not zero; and a reset repairs it.
+// Damaged data is unavailable, neither an unknown product nor zero, and a reset repairs it.
 func TestRedisDamagedData(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		for name, damage := range map[string]func(context.Context, *redis.Client, string){
@@ -182,7 +182,7 @@ func TestRedisDamagedData(t *testing.T) {
 	})
 }
 
-// upstream is host and port of a redis URL.
+// upstream returns host and port of a redis URL.
 func upstream(t *testing.T, url string) string {
 	t.Helper()
 	o, err := redis.ParseURL(url)
@@ -192,7 +192,7 @@ func upstream(t *testing.T, url string) string {
 	return o.Addr
 }
 
-// The answer is lost after the server has acted: nobody may say that it did not happen, nor do it again.
+// The answer is lost after the server has acted: the store must neither report that it did not happen, nor send it again.
 func TestRedisLostReply(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -237,7 +237,7 @@ func TestRedisLostReply(t *testing.T) {
 	}
 }
 
-// A command that may not be repeated is sent once, whatever becomes of its answer.
+// A command that must not be repeated is sent once, even if its answer is lost.
 func TestRedisClientDoesNotRetry(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Numbers of server errors by which a locking read says that the row was not to be had in time.
+// Numbers of server errors that say that a locking read did not get its row in time.
 const (
 	erMaxStatementTime = 1969 // MariaDB
 	erQueryTimeout     = 3024 // MySQL
@@ -23,9 +23,9 @@ const longestWait = 29 * time.Second
 // ReadForUpdate reads the row of a product that is not segmented and keeps it locked until the transaction ends. MySQL only.
 // The server ends the wait after wait, 0 = at once: [ErrRowBusy]. So does ctx, at the price of the connection.
 //
-// The limit stands in the statement. A deadline of ctx alone would not do: the driver closes the connection, of which a server
-// takes no notice while the statement waits, and everybody who gave up would stay in the row's queue. innodb_lock_wait_timeout
-// counts in seconds and stays behind in the session.
+// The limit is part of the statement. A deadline of ctx alone would not suffice: the driver closes the connection, but the server does
+// not notice while the statement waits, so every statement that gave up would stay in the row's queue. innodb_lock_wait_timeout has whole
+// seconds and would remain set in the session.
 func (t *Tx) ReadForUpdate(ctx context.Context, product int64, wait time.Duration) (Row, error) {
 	query, args := t.q.readNowait, []any{product}
 	if ms := (min(wait, t.rowWait) + time.Millisecond - 1).Milliseconds(); ms > 0 { // rounded up: 0 would be no limit

@@ -23,12 +23,12 @@ var sellSource string
 
 var sellScript = redis.NewScript(answersSource + sellSource)
 
-// ErrCrossSlot says that the keys lie in different slots of a Redis Cluster, and no script reaches them all. Nothing was changed.
+// ErrCrossSlot says that the keys are in different slots of a Redis Cluster, where no script reaches them all. Nothing was changed.
 var ErrCrossSlot = errors.New("store: products are in different slots of the Redis Cluster")
 
 // Sale is what [Redis.Sell] does in one script.
 type Sale struct {
-	// Orders has one order for each product, no product twice; the count left is filled in there.
+	// Orders has one order for each product, no product twice; Redis fills in the remaining count.
 	Orders []Order
 	// Key is the idempotency key, nil = none, and Fingerprint tells its payload from others, 32 bytes.
 	Key, Fingerprint []byte
@@ -37,20 +37,20 @@ type Sale struct {
 	Refused func(i int) idempotency.Template
 }
 
-// Sold is what became of a [Sale].
+// Sold is the outcome of a [Sale].
 type Sold struct {
-	// Short is the index of the order that there was too little for, and Available what there was; Short -1 = sold.
+	// Short is the index of the first order with too little stock, and Available that stock; Short -1 = sold.
 	Short     int
 	Available int64
-	// Remaining is what a sale left of its first product.
+	// Remaining is the stock of the first product after the sale.
 	Remaining int64
-	// Answer is the one kept under the key, nil without a key. Earlier says that it was there before, and nothing was done.
+	// Answer is the answer stored under the key, nil without a key. Earlier says that it was there before, and nothing was done.
 	Answer      *idempotency.Answer
 	Earlier     bool
 	Fingerprint []byte // of the payload that the earlier answer is for
 }
 
-// sellTries is how often a sale with a key is sent whose answers are lost. It happens once.
+// sellTries is how often a sale with a key is sent at most if its answers are lost. It takes effect once.
 const sellTries = 3
 
 // Sell takes the units of all orders and appends these, or does nothing, in one script; with a key it keeps the answer, and
@@ -182,7 +182,7 @@ func (t *selling) args() (args []any, refused idempotency.Template) {
 	return args, refused
 }
 
-// answer appends what is kept of an answer: fingerprint, status, body.
+// answer appends the stored parts of an answer: fingerprint, status, body.
 func (s Sale) answer(args []any, t idempotency.Template) []any {
 	args = append(args, len(t.Pieces), string(s.Fingerprint)+statusText(t.Status)+t.Pieces[0])
 	for _, p := range t.Pieces[1:] {
@@ -191,7 +191,7 @@ func (s Sale) answer(args []any, t idempotency.Template) []any {
 	return args
 }
 
-// statusText is a status in three digits.
+// statusText formats a status as three digits.
 func statusText(status int) string { return fmt.Sprintf("%03d", status) }
 
 // outcome reads the script's reply.
@@ -211,7 +211,7 @@ func (s Sale) outcome(reply any, sold, refused idempotency.Template) (Sold, erro
 	return Sold{}, fmt.Errorf("%w: redis: the script answered %v", ErrUnknown, reply)
 }
 
-// earlier reads an answer that was kept.
+// earlier decodes a stored answer.
 func earlier(kept string) (Sold, error) {
 	const fingerprint, status = 32, 3
 	if len(kept) < fingerprint+status {
@@ -260,7 +260,7 @@ func sellError(err error) error {
 	return writeError(err)
 }
 
-// halves is the order as JSON, cut where the count left goes: what [json.Marshal] makes of it, in a tenth of the time.
+// halves returns the order as JSON, cut where the remaining count goes. The result equals that of [json.Marshal], in a tenth of the time.
 func (o *Order) halves() (head, tail []byte) {
 	b := make([]byte, 0, 192)
 	b = append(b, `{"id":`...)

@@ -18,7 +18,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// sale is a sale of one unit of each product, with a key unless that is "".
+// sale returns a sale of one unit of each product, with a key unless that is "".
 func sale(id, key string, products ...int64) store.Sale {
 	s := store.Sale{Key: []byte(key), Fingerprint: []byte(strings.Repeat("f", 32))}
 	for i, p := range products {
@@ -35,7 +35,7 @@ func sale(id, key string, products ...int64) store.Sale {
 	return s
 }
 
-// with is the order as the script wrote it.
+// with returns the order as the script wrote it.
 func with(o store.Order, remaining int64) store.Order {
 	o.Remaining = &remaining
 	return o
@@ -91,7 +91,7 @@ func TestRedisSell(t *testing.T) {
 	})
 }
 
-// The refusal of a cart is that of the product that is short, and is kept, also where another one has become short meanwhile.
+// The refusal of a cart names the first product that is short. It is stored, even if another product has become short meanwhile.
 func TestRedisSellCartShort(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 1, 0)
@@ -119,7 +119,7 @@ func TestRedisSellCartShort(t *testing.T) {
 	})
 }
 
-// A lost answer: with a key the script is sent again, and finds its own answer; without one nobody knows.
+// A lost answer: with a key the script is sent again, and finds its own answer; without one the outcome is unknown.
 func TestRedisSellLostReply(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -149,7 +149,7 @@ func TestRedisSellLostReply(t *testing.T) {
 	}
 }
 
-// A sale whose answer was lost, and that nobody can be asked about since, may have been made.
+// A sale whose answer was lost, and whose server is down since then, may have been made.
 func TestRedisSellLostReplyThenDown(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -180,7 +180,7 @@ func TestRedisSellLostReplyThenDown(t *testing.T) {
 	}
 }
 
-// Whoever comes while others are under way shares their round trips, and a server that has forgotten the script is told again.
+// Sales that arrive while others are in flight share round trips, and a server that has lost the script gets it again.
 func TestRedisSellTogether(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		const clients, each = 40, 20

@@ -27,8 +27,8 @@ type SQL struct {
 	commits time.Duration // the time limit of a COMMIT
 }
 
-// NewSQL returns the store on db, whose tables are those of package migrations. db must be opened with
-// SkipDefaultTransaction: whoever wants a transaction calls [SQL.Tx].
+// NewSQL returns the store on db, which has the tables of package migrations. db must be opened with SkipDefaultTransaction: transactions
+// are explicit, see [SQL.Tx].
 func NewSQL(db *gorm.DB) (*SQL, error) {
 	q, err := loadQueries(db.Name())
 	return &SQL{db: db, q: q, rowWait: longestWait, commits: commitTimeout}, err
@@ -41,10 +41,10 @@ func (s *SQL) AnswersWithin(d time.Duration) { s.rowWait = max(0, d-time.Second)
 // MySQL says whether the server is MySQL or MariaDB, with InnoDB's locks; false = SQLite.
 func (s *SQL) MySQL() bool { return s.db.Name() == "mysql" }
 
-// DB is the database itself, for the lockers that keep their rows beside the store's.
+// DB returns the database, for lockers whose rows are in the same database.
 func (s *SQL) DB() *gorm.DB { return s.db }
 
-// Row is what a plain read sees of a product. LeaseSeq and Version rise with every write.
+// Row is a product's row as a plain read sees it. LeaseSeq and Version rise with every write.
 type Row struct {
 	Stock     int64
 	LeaseSeq  uint64
@@ -66,7 +66,7 @@ func (s *SQL) Run(ctx context.Context, product int64) (run int64, err error) {
 	return run, statementError(err)
 }
 
-// readRow reads a row, and what else the query selects of it into more.
+// readRow reads a row, and the query's further columns into more.
 func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 	var r Row
 	var segments int
@@ -82,8 +82,8 @@ func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 	return r, nil
 }
 
-// ReadCommitted is the isolation that the modes pin: a REPEATABLE READ snapshot may be older than the lock that guards it.
-// SQLite has one isolation, serializable, whatever is asked for.
+// ReadCommitted is the isolation that the modes pin: a REPEATABLE READ snapshot may be older than the lock that guards it. SQLite is
+// always serializable.
 const ReadCommitted = sql.LevelReadCommitted
 
 // Tx runs body in one transaction. An error of body rolls back and is returned as it is. [ErrConflict] and
@@ -144,7 +144,7 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 	var err error
 	for range 5 { // concurrent resets may deadlock on each other's index gaps
 		err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-			// The row first: who deducts under its lock has committed then, or comes after this.
+			// The row comes first: every deduction under its lock has either committed by then, or comes after the reset.
 			if err := tx.exec(s.q.reset, product, stock, stock, segments, newRun()); err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 // newRun draws a name that no other run has, in this database or in another one behind the same log.
 func newRun() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
-// Facts reads all that the database holds on a product, orders and keys only when asked for.
+// Facts reads all that the database holds on a product; the orders and keys only if orders is set.
 func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
 	var f Facts
 	db := s.db.WithContext(ctx)
@@ -212,7 +212,7 @@ func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error
 	if err != nil {
 		return nil, statementError(err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	var all []T
 	for rows.Next() {
 		var v T
@@ -235,7 +235,7 @@ const (
 // erDupEntry says that a primary key is taken.
 const erDupEntry = 1062
 
-// Conflict says whether the database turned err down in favour of somebody else, and may take the same a moment later.
+// Conflict reports whether the database ended the transaction of err in favour of another one; the same transaction may succeed later.
 func Conflict(err error) bool {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {

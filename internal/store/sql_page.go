@@ -161,7 +161,7 @@ func eachRow[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) e
 	if err != nil {
 		return statementError(err)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells all
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	var batch []T
 	for rows.Next() {
 		var row T

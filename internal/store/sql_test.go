@@ -61,7 +61,7 @@ func inTx(t *testing.T, s *store.SQL, body func(*store.Tx) error) error {
 	return s.Tx(t.Context(), store.ReadCommitted, body)
 }
 
-// do is a transaction that must succeed.
+// do runs a transaction that must succeed.
 func do(t *testing.T, s *store.SQL, body func(*store.Tx) error) {
 	t.Helper()
 	if err := inTx(t, s, body); err != nil {
@@ -268,7 +268,7 @@ func TestSQLDeadlock(t *testing.T) {
 	}
 }
 
-// impatientMySQL is a database whose sessions wait for a row lock for a second.
+// impatientMySQL returns a database whose sessions wait for a row lock for one second.
 func impatientMySQL(t *testing.T) string {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(testenv.MySQL(t))
@@ -282,7 +282,7 @@ func impatientMySQL(t *testing.T) string {
 	return cfg.FormatDSN()
 }
 
-// Error 1205 ends the statement alone: what the transaction did before must go as well.
+// Error 1205 ends only the statement: the earlier writes of the transaction must be rolled back too.
 func TestSQLLockWaitTimeout(t *testing.T) {
 	t.Parallel()
 	s := openSQL(t, impatientMySQL(t))

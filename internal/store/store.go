@@ -1,8 +1,8 @@
-// Package store is where the count and the orders live: Redis (redis.go) or SQL (sql.go).
+// Package store keeps the count and the orders: in Redis (redis.go), SQL (sql.go) or etcd (etcd.go).
 //
-// It has no opinion on how stock should be deducted: it reads, writes absolutely, writes conditionally, appends orders,
-// and the modes of package stock put that together rightly or wrongly. What it does know is whether a command happened:
-// an error of a write is [ErrUnavailable] where nothing was changed, and [ErrUnknown] where nobody can tell.
+// It does not decide how stock is deducted: it reads, writes absolutely, writes conditionally and appends orders, and the modes of
+// package stock combine these, correctly or not. But it reports whether a command happened: an error of a write is [ErrUnavailable] if
+// nothing was changed, and [ErrUnknown] if that is not known.
 package store
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The errors of a store. Driver errors are told apart in redis.go and sql.go and nowhere else.
+// The errors of a store. Driver errors are classified only in redis.go, sql.go and etcd.go.
 var (
 	ErrUnknownProduct = errors.New("store: unknown product")      // always in a *ProductError
 	ErrSegmented      = errors.New("store: product is segmented") // always in a *ProductError
@@ -21,7 +21,7 @@ var (
 	ErrRefused = errors.New("store: refused")
 	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
 	ErrConflict = errors.New("store: transaction conflict")
-	// ErrRowBusy: another transaction had the row for as long as the caller was ready to wait. Nothing was changed.
+	// ErrRowBusy: another transaction held the row for the caller's whole wait. Nothing was changed.
 	ErrRowBusy = errors.New("store: row is locked")
 	// ErrOrderExists: an order has been inserted before, by an earlier delivery of its request. Nothing was changed.
 	ErrOrderExists = errors.New("store: order exists")
@@ -31,7 +31,7 @@ var (
 	ErrUnknown = errors.New("store: outcome unknown")
 )
 
-// ProductError is [ErrUnknownProduct] or [ErrSegmented] with the product that it is about: of a cart, one of several.
+// ProductError is [ErrUnknownProduct] or [ErrSegmented] with its product: for a cart, one of several.
 type ProductError struct {
 	Err       error
 	ProductID int64
@@ -56,7 +56,7 @@ type Order struct {
 	Replica   string `json:"replica"`
 	Key       []byte `json:"key,omitempty"`
 	Fence     uint64 `json:"fence,omitempty"`
-	// CreatedMicros is microseconds since the epoch, by the replica's clock.
+	// CreatedMicros is in microseconds since the epoch, by the replica's clock.
 	CreatedMicros int64 `json:"created_us"`
 }
 

@@ -21,7 +21,7 @@ type Tx struct {
 	rowWait time.Duration // the longest wait for a row
 }
 
-// conn is where a transaction is: a *sql.Tx, or a *sql.Conn whose session has no autocommit.
+// conn executes the statements of a transaction: a *sql.Tx, or a *sql.Conn whose session has no autocommit.
 type conn interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -36,8 +36,8 @@ func (t *Tx) Read(product int64) (Row, error) {
 // Set writes the count absolutely, whatever it is now.
 func (t *Tx) Set(product, stock int64) error { return t.exec(t.q.set, stock, product) }
 
-// Take subtracts quantity if that much is there, in one statement, and returns what remains; ok is false when it is not
-// there, the product is unknown, or segmented.
+// Take subtracts quantity if the stock suffices, in one statement, and returns the remaining stock. ok is false if the stock does not
+// suffice, or the product is unknown or segmented.
 func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error) {
 	return t.take(t.q.take, quantity, product, quantity)
 }
@@ -66,7 +66,7 @@ func (t *Tx) take(query string, args ...any) (remaining int64, ok bool, err erro
 	return remaining, true, err
 }
 
-// TakeAt subtracts quantity if nobody has written since leaseSeq was read and that much is there, and raises lease_seq.
+// TakeAt subtracts quantity and raises lease_seq, if the row is unchanged since leaseSeq was read and the stock suffices.
 func (t *Tx) TakeAt(product, quantity int64, leaseSeq uint64) (ok bool, err error) {
 	n, err := t.affected(t.q.takeAt, quantity, product, leaseSeq, quantity)
 	return n > 0, err
@@ -75,7 +75,7 @@ func (t *Tx) TakeAt(product, quantity int64, leaseSeq uint64) (ok bool, err erro
 // Savepoint marks where [Tx.RollbackToSavepoint] goes back to. There is one; a second call moves it.
 func (t *Tx) Savepoint() error { return t.exec("SAVEPOINT here") }
 
-// RollbackToSavepoint undoes what was written since, and keeps what came before. The rows stay locked.
+// RollbackToSavepoint undoes the writes since the savepoint. The rows stay locked.
 func (t *Tx) RollbackToSavepoint() error { return t.exec("ROLLBACK TO SAVEPOINT here") }
 
 // SetVersion writes the count absolutely if nobody has written since version was read.
@@ -95,8 +95,8 @@ func (t *Tx) InsertOrder(o Order) error {
 	return t.exec(t.q.insertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)
 }
 
-// ClaimKey inserts the key. first says that nobody had it; until the transaction ends, a rival with the same key blocks in
-// its own ClaimKey. Otherwise the first answer is returned.
+// ClaimKey inserts the key. first says that the key was new; until the transaction ends, a rival with the same key blocks in its own
+// ClaimKey. If the key was not new, its first answer is returned.
 func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool, earlier idempotency.Record, err error) {
 	n, err := t.affected(t.q.claimKey, key, product, fingerprint, micros)
 	if err != nil || n > 0 {

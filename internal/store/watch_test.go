@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// atOnce sends a command without a limit of its own.
+// atOnce sends a command without a time limit.
 func atOnce(ctx context.Context, send func(context.Context) error) error { return send(ctx) }
 
 // Count and order are written together, or not at all: when somebody has written the count since it was read, when the caller declines,

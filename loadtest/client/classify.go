@@ -15,7 +15,7 @@ type Kind string
 // The kinds.
 const (
 	Accepted Kind = "accepted" // 200
-	Refused  Kind = "refused"  // sold_out and every other final or temporary no
+	Refused  Kind = "refused"  // sold_out and every other final or temporary refusal
 	Failed   Kind = "failed"   // no answer, a broken one, or no connection
 )
 
@@ -27,21 +27,21 @@ const (
 	CodeOK = "ok"
 	// CodeNotConnected is a request that never left, because no connection could be had.
 	CodeNotConnected = ErrRefused
-	// CodeRefused is the no of a service that is not ours.
+	// CodeRefused is a refusal by a service that is not ours.
 	CodeRefused = "refused"
 )
 
-// Reading is what an answer means.
+// Reading is the meaning of an answer.
 type Reading struct {
 	Outcome audit.Outcome
 	Kind    Kind
 	Code    string
-	// Again says that the same request may do better, or may tell what became of the first, if it is sent again.
+	// Again says that sending the same request again may succeed, or may show the outcome of the first.
 	Again bool
 }
 
-// Classify reads an answer of the contract. Only two things count as a no: a problem whose code says that nothing happened,
-// and a connection that was never made. Whatever else is not a 200 may have happened.
+// Classify classifies an answer of our API. Only two kinds count as a refusal: a problem whose code says that nothing happened, and a
+// connection that was never made. After any other answer except 200, the deduction may have happened.
 func Classify(a *Answer) Reading {
 	if r, done := classifyTransport(a); done {
 		return r
@@ -65,7 +65,7 @@ func Classify(a *Answer) Reading {
 	}
 }
 
-// classifyTransport reads what the transport says, and whether that settles it.
+// classifyTransport classifies a transport error; false if there is none.
 func classifyTransport(a *Answer) (Reading, bool) {
 	switch {
 	case a.Err == "":
@@ -77,7 +77,8 @@ func classifyTransport(a *Answer) (Reading, bool) {
 	}
 }
 
-// ByStatus returns a function that reads the answers of a service that is not ours, by status alone: what neither list names is unknown.
+// ByStatus returns a function that classifies the answers of a service that is not ours, by status alone: a status in neither list is
+// unknown.
 func ByStatus(ok, refused []int) func(*Answer) Reading {
 	return func(a *Answer) Reading {
 		if r, done := classifyTransport(a); done {
@@ -94,5 +95,5 @@ func ByStatus(ok, refused []int) func(*Answer) Reading {
 	}
 }
 
-// statusCode names an answer that says nothing but its status.
+// statusCode names an answer that has only a status.
 func statusCode(status int) string { return "http_" + strconv.Itoa(status) }

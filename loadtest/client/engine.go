@@ -14,14 +14,14 @@ import (
 	"lastitem/internal/api"
 )
 
-// Engine is how one client speaks HTTP: one of them per worker, used by one goroutine at a time. An engine never sends a
-// request twice: what was written and not answered may have happened.
+// Engine is the HTTP client of one worker, used by one goroutine at a time. An engine never sends a request twice, because a request
+// without an answer may have been executed.
 type Engine interface {
-	// Connect opens the connection ahead of the first request, so that a burst is not spread out by handshakes; a no-op
-	// where the engine pools its connections or has one already.
+	// Connect opens the connection before the first request, so that handshakes do not spread out a burst; it does nothing if the engine
+	// pools its connections or has one already.
 	Connect() error
-	// Do sends the call and reads the whole answer. It ends by the target's timeout and by nothing else: cancelling a
-	// request would only turn its outcome into an unknown one.
+	// Do sends the call and reads the whole answer. Only the target's timeout ends it early: cancelling a request would only make its
+	// outcome unknown.
 	Do(call *Call) Answer
 	// Close closes the engine's connections.
 	Close()
@@ -37,15 +37,15 @@ const (
 // EngineNames lists the engines, the default first.
 var EngineNames = []string{EngineRaw, EngineNetHTTP, EngineResty}
 
-// Target is whom the engines of a run speak to.
+// Target is the service that the engines of a run send to.
 type Target struct {
 	// URL is http or https with a host; its path, if any, is put before every call's.
 	URL *url.URL
 	// Timeout bounds one call, connecting included.
 	Timeout time.Duration
-	// Workers is how many engines will share what may be shared: connection pools are made to hold that many.
+	// Workers is how many engines share the connection pool, which is made for that many connections.
 	Workers int
-	// Opaque leaves the bodies unread: those of a service that is not ours say nothing to us.
+	// Opaque says not to parse the bodies, because they are from a service that is not ours.
 	Opaque bool
 }
 
@@ -54,41 +54,41 @@ type Call struct {
 	Method      string
 	Path        string // with its query
 	Body        []byte
-	ContentType string // sent where there is a body
+	ContentType string // sent if there is a body
 	Key         string // the Idempotency-Key; "" = none
 }
 
-// Answer is what came back, or why nothing did.
+// Answer is the answer to a call, or why there is none.
 type Answer struct {
-	// Status is 0 where there was no answer.
+	// Status is 0 if there was no answer.
 	Status int
-	// Problem says that the body was application/problem+json; only then does Code mean anything.
+	// Problem says that the body was application/problem+json; only then is Code valid.
 	Problem bool
 	Code    api.Code
 	OrderID string
-	// Remaining counts only where HasRemaining is set.
+	// Remaining is valid only if HasRemaining is set.
 	Remaining    int64
 	HasRemaining bool
 	Replica      string
 	Replayed     bool
-	RetryAfter   time.Duration // 0 = not said
-	// Err is why there is no usable answer: one of the Err constants, "" where there is one.
+	RetryAfter   time.Duration // 0 = not given
+	// Err is why there is no usable answer: one of the Err constants, "" if there is one.
 	Err string
 	// Sent says that the service may have seen the request. It is false only where no connection could be had.
 	Sent bool
 }
 
-// What the transport says, as it appears among [Result.Codes].
+// The transport errors, as they appear among [Result.Codes].
 const (
 	ErrTimeout   = "timeout"            // no answer within Plan.Timeout
 	ErrReset     = "reset"              // the connection was reset
 	ErrRefused   = "refused_connection" // no connection could be had, so nothing was sent
 	ErrEOF       = "eof"                // the connection was closed before the answer was complete
-	ErrBadAnswer = "bad_answer"         // bytes came back that are not the answer of such a service
+	ErrBadAnswer = "bad_answer"         // the bytes are not a valid answer
 	ErrNetwork   = "network"            // anything else below HTTP
 )
 
-// NewEngines returns t.Workers engines of the kind that name says.
+// NewEngines returns t.Workers engines of the kind name.
 func NewEngines(name string, t Target) ([]Engine, error) {
 	if t.URL == nil || t.URL.Host == "" || (t.URL.Scheme != "http" && t.URL.Scheme != "https") {
 		return nil, api.Text{En: "loadtest: the address must be a URL with http or https and a host, not %q", Zh: "loadtest: 地址应为带主机名的 http 或 https 地址，不能是 %q"}.Errorf(t.URL)
@@ -113,10 +113,10 @@ func NewEngines(name string, t Target) ([]Engine, error) {
 	return engines, nil
 }
 
-// errClosedIdle is how net/http words the one error of a closed keep-alive connection that it does not export.
+// errClosedIdle is the text of net/http's only unexported error for a closed keep-alive connection.
 const errClosedIdle = "http: server closed idle connection"
 
-// errBadAnswer marks what an engine's own parser could not accept.
+// errBadAnswer marks an answer that an engine's own parser refuses.
 var errBadAnswer = errors.New("bad answer")
 
 // transportError names an error for the report.
@@ -141,18 +141,18 @@ func transportError(err error) string {
 	}
 }
 
-// dialFailed says that err came from making the connection: nothing was sent.
+// dialFailed reports whether err came from making the connection: then nothing was sent.
 func dialFailed(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// badAnswer builds an error that reads as [ErrBadAnswer].
+// badAnswer builds an error that is reported as [ErrBadAnswer].
 func badAnswer(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errBadAnswer, fmt.Sprintf(format, args...))
 }
 
-// retryAfter reads a Retry-After in seconds; 0 where it is absent or a date.
+// retryAfter parses a Retry-After in seconds; 0 if it is absent or a date.
 func retryAfter(value string) time.Duration {
 	var seconds int
 	for _, c := range []byte(value) {

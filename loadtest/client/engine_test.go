@@ -137,7 +137,7 @@ func TestEngineReconnectsAfterAnAnnouncedClose(t *testing.T) {
 	})
 }
 
-// A connection that the server ends after it has read a request leaves the outcome unknown, and nobody asks again.
+// If the server closes the connection after it has read a request, the outcome is unknown, and the engine does not send again.
 func TestEngineNeverSendsTwice(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(conn *net.TCPConn){
@@ -270,7 +270,7 @@ func TestEngineDoesNotFollowRedirects(t *testing.T) {
 	})
 }
 
-// A resting connection that the server has closed is found out before anything is written to it.
+// An engine notices that the server has closed an idle connection before it writes to it.
 func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
 	t.Parallel()
 	server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {

@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// interned keeps one string for each of the few values that come back again and again, so that reading one costs no
-// allocation. It stops learning when the values turn out not to be few.
+// interned keeps one string for each of a few recurring values, so that reading one costs no allocation. It stops adding values when
+// there are many.
 type interned map[string]string
 
 // of returns b as a string.
@@ -23,8 +23,8 @@ func (in interned) of(b []byte) string {
 	return s
 }
 
-// readFields takes order_id, remaining and code out of a JSON body: by a scan that accepts plain JSON only, and where that
-// gives up by encoding/json. It fails where a 200 or a problem is no JSON object; the body of anything else is not looked at.
+// readFields reads order_id, remaining and code from a JSON body, with a scanner for plain JSON, or with encoding/json if the scanner
+// gives up. It fails if the body of a 200 or a problem is not a JSON object; other bodies are ignored.
 func readFields(body []byte, a *Answer, names interned) error {
 	if a.Status != 200 && !a.Problem {
 		return nil
@@ -33,13 +33,13 @@ func readFields(body []byte, a *Answer, names interned) error {
 	if s.object(a, names) {
 		return nil
 	}
-	// Carts nest, details may hold any letter: rare enough for the slow way.
+	// Carts are nested and details may have any character: rare enough for the slow way.
 	var fields struct {
 		OrderID   string   `json:"order_id"`
 		Remaining *int64   `json:"remaining"`
 		Code      api.Code `json:"code"`
 	}
-	// null is no error to encoding/json, but it is no answer either.
+	// encoding/json accepts null, but null is not an answer.
 	if err := json.Unmarshal(body, &fields); err != nil || bytes.HasPrefix(bytes.TrimSpace(body), []byte("null")) {
 		return badAnswer("body %.60q", body)
 	}
@@ -51,14 +51,14 @@ func readFields(body []byte, a *Answer, names interned) error {
 	return nil
 }
 
-// scanner walks one JSON object (RFC 8259) without building anything. It says no to whatever it is not sure of: escapes and
-// bytes beyond ASCII in keys and strings, nesting, numbers that are not plain integers where one is wanted.
+// scanner reads one JSON object (RFC 8259) without allocating. It gives up on everything that is not plain: escapes and bytes beyond
+// ASCII in keys and strings, nesting, and other numbers where an integer is wanted.
 type scanner struct {
 	b []byte
 	i int
 }
 
-// object reads the whole body as one flat object and takes the three fields. After a no, nothing of it may be used.
+// object reads the whole body as one flat object and takes the three fields. If it returns false, do not use the fields.
 func (s *scanner) object(a *Answer, names interned) bool {
 	var order, code []byte
 	var remaining int64
@@ -101,7 +101,7 @@ func (s *scanner) object(a *Answer, names interned) bool {
 	if s.space(); s.i != len(s.b) { // something follows the object
 		return false
 	}
-	// The id is another one each time, a code one of a few.
+	// Ids differ each time; there are only a few codes.
 	a.OrderID, a.Code = string(order), api.Code(names.of(code))
 	a.Remaining, a.HasRemaining = remaining, has
 	return true
@@ -145,7 +145,7 @@ func (s *scanner) text() ([]byte, bool) {
 	return nil, false
 }
 
-// integer takes a whole number of at most 18 digits.
+// integer reads a whole number of at most 18 digits.
 func (s *scanner) integer() (int64, bool) {
 	negative := s.eat('-')
 	start := s.i
@@ -156,11 +156,11 @@ func (s *scanner) integer() (int64, bool) {
 			return 0, false
 		}
 	}
-	// No digits at all, or a zero in front of others, are no JSON.
+	// No digits at all, or a leading zero, are not JSON.
 	if s.i == start || (s.b[start] == '0' && s.i > start+1) {
 		return 0, false
 	}
-	// A fraction or an exponent is a number, but not one of units.
+	// A fraction or an exponent is a number, but not a count of units.
 	if s.i < len(s.b) && (s.b[s.i] == '.' || s.b[s.i]|0x20 == 'e') {
 		return 0, false
 	}
@@ -170,7 +170,7 @@ func (s *scanner) integer() (int64, bool) {
 	return n, true
 }
 
-// skip takes a value that is not wanted: a string, a whole number, true, false or null.
+// skip reads a value that is not needed: a string, a whole number, true, false or null.
 func (s *scanner) skip() bool {
 	if s.i >= len(s.b) {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answers are what the fuzzer begins with: one of each way in which an answer is framed, and some that no parser should accept.
+// answers are the fuzzer's seeds: one for each framing of an answer, and some that no parser should accept.
 var answers = []string{
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
 	"HTTP/1.1 200\r\ncontent-length:2\r\n\r\n{}HTTP/1.1 204 X\r\n\r\n",

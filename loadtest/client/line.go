@@ -13,7 +13,7 @@ import (
 // readLine reads a line without its end; it is valid until the next read.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) { // a line that does not fit is none of ours
+	if errors.Is(err, bufio.ErrBufferFull) { // our service sends no line that does not fit
 		return nil, badAnswer("line longer than %d bytes", readBuffer)
 	}
 	if err != nil {
@@ -34,7 +34,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// orBad returns err, or a bad answer where there is none.
+// orBad returns err, or a bad answer if err is nil.
 func orBad(err error, why string) error {
 	if err != nil {
 		return noEOF(err)
@@ -77,7 +77,7 @@ func contains(value []byte, word string) bool {
 	return false
 }
 
-// digits reads a length; no is whatever is no number, or is too large to be one of a deduction's answer.
+// digits parses a length; false if it is not a number, or is too large for a deduction's answer.
 func digits(b []byte) (int64, bool) {
 	var n int64
 	for _, c := range b {

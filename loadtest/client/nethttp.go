@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// netHTTP is net/http's client, tuned: a pool that holds every worker's connection (the default keeps two, and makes and
-// closes the others all the time), no compression, no HTTP/2, no redirects. The workers share its pool.
+// netHTTP is net/http's client, tuned: a pool with a connection for every worker (the default keeps two, and opens and closes the others
+// all the time), no compression, no HTTP/2, no redirects. The workers share its pool.
 type netHTTP struct {
 	client  *http.Client
 	base    string
@@ -48,16 +48,16 @@ func (n *netHTTP) worker() Engine {
 // Connect does nothing: the pool opens connections when they are needed.
 func (w *netHTTPWorker) Connect() error { return nil }
 
-// Close closes the pool's idle connections, those of the other workers too.
+// Close closes the pool's idle connections, including those of other workers.
 func (w *netHTTPWorker) Close() { w.shared.client.CloseIdleConnections() }
 
-// Do sends the call. Its deadline is a context's and not the client's Timeout, which costs several times as much.
+// Do sends the call. It uses a context's deadline, because the client's Timeout costs several times as much.
 func (w *netHTTPWorker) Do(call *Call) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), w.shared.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, call.Method, w.shared.base+call.Path, bytes.NewReader(call.Body))
 	if err != nil {
-		return Answer{Err: ErrBadAnswer} // a URL that cannot be sent, from a template of the user
+		return Answer{Err: ErrBadAnswer} // the user's template makes a URL that cannot be sent
 	}
 	if len(call.Body) > 0 {
 		req.Header.Set("Content-Type", call.ContentType)
@@ -86,9 +86,8 @@ func newTransport(t Target) http.RoundTripper {
 	}}
 }
 
-// once is a transport that sends each request once. [http.Transport] re-sends one whose connection broke if it takes it for
-// repeatable: every GET, and a POST that carries an Idempotency-Key, as long as it can produce the body again. It cannot
-// where the body is there and has no GetBody.
+// once is a transport that sends each request once. After a broken connection, [http.Transport] sends a request again if it considers it
+// repeatable: every GET, and a POST with an Idempotency-Key, if it can produce the body again. A body without GetBody prevents that.
 type once struct{ *http.Transport }
 
 // RoundTrip sends req with a body that can be read only once.
@@ -108,7 +107,7 @@ type reader struct {
 	names  interned
 }
 
-// answer reads the body to its end, so that the connection can be used again, and takes from it what is wanted.
+// answer reads the body to its end, so that the connection can be used again, and takes the wanted fields.
 func (r *reader) answer(status int, header http.Header, body io.Reader) Answer {
 	a := Answer{
 		Status:     status,

@@ -8,19 +8,19 @@ import (
 	"lastitem/internal/api"
 )
 
-// parser reads HTTP/1.1 answers (RFC 9112) for the raw engine, reusing its buffer from one answer to the next. What it
-// does not understand is a bad answer, never a guess.
+// parser reads HTTP/1.1 answers (RFC 9112) for the raw engine, and reuses its buffer. An answer that it does not understand is a bad
+// answer; it never guesses.
 type parser struct {
 	opaque bool // the body is read off the wire and not looked at
 	body   []byte
 	names  interned
 }
 
-// head is what the status line and the headers say.
+// head has the contents of the status line and the headers.
 type head struct {
 	status   int
 	minor    byte  // of HTTP/1.x
-	length   int64 // -1 = not said
+	length   int64 // -1 = not given
 	chunked  bool
 	close    bool
 	keep     bool
@@ -49,7 +49,7 @@ func (p *parser) read(in *bufio.Reader) (a Answer, reusable bool, err error) {
 	if err != nil {
 		return a, false, err
 	}
-	// HTTP/1.1 connections go on unless they say otherwise, HTTP/1.0 ones the other way round.
+	// HTTP/1.1 connections stay open unless a header says otherwise; HTTP/1.0 ones close unless a header says otherwise.
 	reusable = !h.close && !untilClose && (h.minor == 1 || h.keep)
 	if !p.opaque {
 		err = readFields(p.body, &a, p.names)
@@ -87,7 +87,7 @@ func (p *parser) readHead(in *bufio.Reader) (head, error) {
 			return h, noEOF(err)
 		}
 		if len(line) == 0 {
-			if h.chunked && h.minor == 0 { // RFC 9112 6.1: nobody knows where such an answer ends
+			if h.chunked && h.minor == 0 { // RFC 9112 6.1: the end of such an answer is not defined
 				return h, badAnswer("transfer encoding in HTTP/1.0")
 			}
 			return h, nil
@@ -102,7 +102,7 @@ func (p *parser) readHead(in *bufio.Reader) (head, error) {
 	}
 }
 
-// header takes one header into h. The length of the name decides first, so that most headers cost one comparison.
+// header reads one header into h. The length of the name decides first, so that most headers cost one comparison.
 func (p *parser) header(h *head, name, value []byte) error {
 	switch len(name) {
 	case len("Connection"):
@@ -117,7 +117,7 @@ func (p *parser) header(h *head, name, value []byte) error {
 	case len("Content-Length"):
 		if fold(name, "content-length") {
 			n, ok := digits(value)
-			// Two lengths that differ are how requests are smuggled: nobody knows where this answer ends.
+			// Two different lengths, as in request smuggling, leave the end of the answer undefined.
 			if !ok || (h.length >= 0 && h.length != n) {
 				return badAnswer("content length %.20q", value)
 			}
@@ -219,7 +219,7 @@ func (p *parser) take(in *bufio.Reader, n int64) error {
 	return nil
 }
 
-// grow returns the free space behind the body, n bytes or more.
+// grow returns the free space after the body, n bytes or more.
 func (p *parser) grow(n int) []byte {
 	if cap(p.body)-len(p.body) < n {
 		p.body = append(make([]byte, 0, 2*cap(p.body)+n), p.body...)

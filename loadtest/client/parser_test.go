@@ -137,7 +137,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// What the scan gives up on is read all the same.
+// readFields reads a body that the scanner gives up on.
 func TestReadFieldsFallsBack(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[{"product_id":1,"quantity":2}],"order_id":"a\u0062é","remaining":1234567890123456789}`

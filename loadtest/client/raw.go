@@ -14,15 +14,15 @@ import (
 const (
 	// readBuffer holds the longest header line that is accepted.
 	readBuffer = 8 << 10
-	// maxBody is the longest answer that is read; no answer of such a service comes near it.
+	// maxBody is the longest answer that is read; real answers are far shorter.
 	maxBody = 1 << 20
-	// restingFor is how long a connection may rest before it is asked whether the server has closed it meanwhile. On a
-	// busy connection the question would cost a system call per request and could only rarely be answered with yes.
+	// restingFor is how long a connection may be idle before the engine checks whether the server has closed it. On a busy connection the
+	// check would cost a system call per request and would hardly ever find a closed one.
 	restingFor = 2 * time.Millisecond
 )
 
-// raw is the engine that costs least: one keep-alive connection, the request written in one piece from a reused buffer, and
-// a parser that reads what a deduction's answer may hold and nothing more.
+// raw is the cheapest engine: one keep-alive connection, the request written in one piece from a reused buffer, and a parser only for the
+// answers of a deduction.
 type raw struct {
 	timeout time.Duration
 	addr    string
@@ -75,14 +75,14 @@ func (r *raw) Close() {
 	}
 }
 
-// Do sends the call over the connection, or over a new one where there is none or the server has closed it.
+// Do sends the call over the connection, or over a new one if there is none or the server has closed it.
 func (r *raw) Do(call *Call) Answer {
 	now := time.Now()
 	deadline := now.Add(r.timeout)
 	if r.conn != nil && now.Sub(r.lastUse) > restingFor && r.closedByServer() {
 		r.Close()
 	}
-	// One write of the whole request: nothing of it waits in a buffer of ours when the outcome has to be told.
+	// One write sends the whole request, so that no part is in a buffer when the outcome is decided.
 	r.out = r.appendRequest(r.out[:0], call)
 	if a, ok := r.write(deadline); !ok {
 		return a
@@ -99,8 +99,8 @@ func (r *raw) Do(call *Call) Answer {
 	return a
 }
 
-// write puts the request on the wire. A connection that took not one byte of it is replaced, once; after the first byte
-// nothing is sent again.
+// write sends the request. If the connection did not take a single byte, it is replaced, once; after the first byte nothing is sent
+// again.
 func (r *raw) write(deadline time.Time) (Answer, bool) {
 	for {
 		fresh := r.conn == nil
@@ -109,12 +109,12 @@ func (r *raw) write(deadline time.Time) (Answer, bool) {
 				return Answer{Err: transportError(err)}, false
 			}
 		}
-		_ = r.conn.SetDeadline(deadline) // fails only on a closed connection, as the write below then does
+		_ = r.conn.SetDeadline(deadline) // fails only on a closed connection, where the write below fails too
 		n, err := r.conn.Write(r.out)
 		if err == nil {
 			return Answer{}, true
 		}
-		// Under TLS nobody can tell from n what reached the wire.
+		// With TLS n does not show how much was sent.
 		sent := n > 0 || r.tls != nil
 		r.Close()
 		if sent || fresh {
@@ -146,8 +146,8 @@ func (r *raw) connect(deadline time.Time) error {
 	return nil
 }
 
-// closedByServer looks, without waiting, whether a resting connection holds an end of file or bytes that nobody asked for
-// (a 408 before the close). A request sent there would be lost, with an unknown outcome that means nothing.
+// closedByServer checks, without waiting, whether an idle connection has an end of file or unrequested bytes (a 408 before the close). A
+// request sent there would be lost, with a needless unknown outcome.
 func (r *raw) closedByServer() bool {
 	if r.in.Buffered() > 0 {
 		return true
@@ -171,11 +171,11 @@ func (r *raw) closedByServer() bool {
 		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
 		return true
 	})
-	// Bytes at rest: an end of file, or something unasked for. TLS may send session tickets at any time: bytes there are no sign of an end.
+	// Readable: an end of file, or unrequested bytes. TLS may send session tickets at any time, so with TLS bytes do not mean the end.
 	return err != nil || (!quiet && r.tls == nil)
 }
 
-// appendRequest writes the call as HTTP/1.1.
+// appendRequest formats the call as HTTP/1.1.
 func (r *raw) appendRequest(b []byte, call *Call) []byte {
 	b = append(b, call.Method...)
 	b = append(b, ' ')

@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// restyEngine is resty, tuned: one client for the whole run (a client per request opens a connection per request), the same
-// transport as the net/http engine, no trace, no retry, and bodies that it does not parse.
+// restyEngine is resty, tuned: one client for the whole run (a client per request would open a connection per request), the same
+// transport as the net/http engine, no trace, no retries, and no parsing of bodies by resty.
 type restyEngine struct {
 	client  *resty.Client
 	timeout time.Duration
@@ -45,7 +45,7 @@ func (r *restyEngine) worker() Engine {
 // Connect does nothing: the pool opens connections when they are needed.
 func (w *restyWorker) Connect() error { return nil }
 
-// Close closes the pool's idle connections, those of the other workers too.
+// Close closes the pool's idle connections, including those of other workers.
 func (w *restyWorker) Close() { w.shared.client.GetClient().CloseIdleConnections() }
 
 // Do sends the call.

@@ -16,7 +16,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must happen.
 const patience = 20 * time.Second
 
 // eventually waits until ok is true.
@@ -29,7 +29,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// wire is a server that speaks bytes, for what a proper HTTP server does not do.
+// wire is a server on raw connections, for behaviour that a standard HTTP server does not have.
 type wire struct {
 	url      *url.URL
 	conns    atomic.Int64
@@ -101,11 +101,11 @@ func says(text string) func(*net.TCPConn, int, *http.Request) bool {
 	}
 }
 
-// okAnswer is a 200 of the contract.
+// okAnswer is a 200 of our API.
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Replica: r1\r\nContent-Length: 34\r\n\r\n" +
 	`{"order_id":"o-1","remaining":499}`
 
-// serve starts a proper HTTP server.
+// serve starts a standard HTTP server.
 func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	t.Helper()
 	s := httptest.NewServer(h)

@@ -9,7 +9,7 @@ import (
 	"lastitem/loadtest"
 )
 
-// Side is one of the two load tests.
+// Side is one of the two compared load tests.
 type Side struct {
 	Name        string               `json:"name"` // of the file
 	Environment loadtest.Environment `json:"environment"`
@@ -22,25 +22,25 @@ func sideOf(name string, c loadtest.Comparison) Side {
 	return Side{Name: name, Environment: c.Environment, Partial: c.Partial, Command: c.Command}
 }
 
-// Samples says what the samples are.
+// Samples is the kind of the samples.
 type Samples string
 
-// The kinds of samples. Rounds are independent of each other; the windows of one run are not, so that their intervals are too narrow.
+// The kinds of samples. Rounds are independent of each other; the windows of one run are not, so their intervals are too narrow.
 const (
-	Auto    Samples = "auto"    // rounds where both sides have Least of them, else windows
+	Auto    Samples = "auto"    // rounds if both sides have at least Least of them, else windows
 	Rounds  Samples = "rounds"  // one sample per repetition
 	Windows Samples = "windows" // one sample per window of a repetition, without its first and its last
 )
 
-// Report is how B differs from A.
+// Report is the difference between B and A.
 type Report struct {
 	A Side `json:"a"`
 	B Side `json:"b"`
-	// Command is the command line of the comparison, as the caller words it.
+	// Command is the command line of the comparison, worded by the caller.
 	Command string `json:"command,omitempty"`
 	// Confidence of the intervals, 0 to 1.
 	Confidence float64 `json:"confidence"`
-	// Differs lists what differs in the environment, and Plans in the plans that were compared all the same.
+	// Differs lists the differences in the environment, and Plans those in plans that were compared with Force.
 	Differs []Differing `json:"differs,omitempty"`
 	Plans   []Differing `json:"different_plans,omitempty"`
 	Rows    []Row       `json:"rows"`
@@ -49,7 +49,7 @@ type Report struct {
 	OnlyB []string `json:"only_b,omitempty"`
 }
 
-// Differing is something that is not the same on both sides.
+// Differing is a setting that differs between the sides.
 type Differing struct {
 	What string `json:"what"`
 	A    string `json:"a"`
@@ -68,12 +68,12 @@ type Row struct {
 	FoundB   string        `json:"found_b,omitempty"`
 	FindingA audit.Finding `json:"finding_a,omitempty"`
 	FindingB audit.Finding `json:"finding_b,omitempty"`
-	// Samples are what the figures are made of, Windows or Rounds.
+	// Samples is the kind of the samples, Windows or Rounds.
 	Samples Samples  `json:"samples"`
 	Figures []Figure `json:"figures"`
 }
 
-// Outcome says what a figure shows.
+// Outcome is the conclusion from a figure.
 type Outcome string
 
 // The outcomes.
@@ -93,7 +93,7 @@ type Figure struct {
 	NB int      `json:"n_b"`
 	A  Interval `json:"a"`
 	B  Interval `json:"b"`
-	// Difference is B minus A, as a share of A's median: 0.1 = 10 % more. Zero where Outcome is TooFew or NoSamples.
+	// Difference is B minus A, as a share of A's median: 0.1 = 10 % more. Zero if Outcome is TooFew or NoSamples.
 	Difference Interval `json:"difference"`
 	P          float64  `json:"p"` // probability of a difference at least this large if there were none
 	Outcome    Outcome  `json:"outcome"`
@@ -104,7 +104,7 @@ type Figure struct {
 // Options of a comparison.
 type Options struct {
 	Samples Samples // "" = Auto
-	// Force compares different plans all the same.
+	// Force compares even different plans.
 	Force bool
 }
 
@@ -152,7 +152,7 @@ func Of(nameA string, a loadtest.Comparison, nameB string, b loadtest.Comparison
 	return r, nil
 }
 
-// group is the runs of one mode under one plan.
+// group has the runs of one mode under one plan.
 type group struct {
 	mode, plan string
 	store      api.Store
@@ -168,8 +168,8 @@ func (g group) name() string {
 	return g.mode + " · " + g.plan
 }
 
-// groups sorts the runs of a load test, in the order of their first appearance. Runs that do not count are left out of the samples later: their
-// verdicts hold.
+// groups sorts the runs of a load test, in the order of their first appearance. Runs that do not count stay in the group, because their
+// verdicts hold; the samples leave them out later.
 func groups(c loadtest.Comparison) []group {
 	var all []group
 	for _, r := range c.Results {
@@ -194,11 +194,11 @@ func (r Report) Contradicted() []Row {
 	return rows
 }
 
-// WorseThan says whether some figure of B is shown to be worse by more than a share of A's: all of its interval is.
+// WorseThan reports whether some figure of B is shown to be worse by more than a share of A's: its whole interval is.
 func (r Report) WorseThan(share float64) bool {
 	for _, row := range r.Rows {
 		for _, f := range row.Figures {
-			least := -f.Difference.High // of a rate, what is lost at least
+			least := -f.Difference.High // for a rate: the least loss
 			if f.Latency {
 				least = f.Difference.Low
 			}
@@ -210,14 +210,14 @@ func (r Report) WorseThan(share float64) bool {
 	return false
 }
 
-// Decided says whether there is any figure with an interval.
+// Decided reports whether any figure has an interval.
 func (r Report) Decided() bool {
 	return slices.ContainsFunc(r.Rows, func(row Row) bool {
 		return slices.ContainsFunc(row.Figures, func(f Figure) bool { return f.Outcome != TooFew && f.Outcome != NoSamples })
 	})
 }
 
-// Sampled says whether any row is made of samples of that kind.
+// Sampled reports whether any row has samples of that kind.
 func (r Report) Sampled(kind Samples) bool {
 	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Samples == kind })
 }

@@ -15,7 +15,7 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// machine makes load tests whose figures are drawn around known values.
+// machine makes load tests with figures drawn randomly around known values.
 type machine struct {
 	random *rand.Rand
 	rounds int
@@ -66,7 +66,7 @@ func outcomes(r Row) map[string]Outcome {
 	return all
 }
 
-// A known difference is shown, in its direction and with its size in the interval; what does not differ is not shown to.
+// A known difference is shown, with its direction, and with its size in the interval; equal figures show no difference.
 func TestOfKnownDifferences(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Samples{Rounds, Windows, Auto} {

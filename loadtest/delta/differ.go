@@ -10,7 +10,7 @@ import (
 	"lastitem/loadtest"
 )
 
-// environments lists what differs between the environments of two load tests, but for their time and their names.
+// environments lists the differences between the environments of two load tests, except their times and names.
 func environments(a, b loadtest.Comparison) []Differing {
 	var all []Differing
 	add := func(what, x, y string) {
@@ -77,7 +77,7 @@ func fieldsOf(p loadtest.Plan) map[string]string {
 	if err == nil {
 		err = json.Unmarshal(text, &raw)
 	}
-	if err != nil { // a plan holds nothing that JSON cannot
+	if err != nil { // every field of a plan can be encoded
 		panic(err)
 	}
 	fields := map[string]string{}

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Confidence of every interval.
+// Confidence is the confidence level of every interval.
 const Confidence = 0.95
 
-// Least is how many samples each side needs at least: with fewer no outcome whatever is rare enough to show a difference at Confidence.
+// Least is the least number of samples per side: with fewer, no result is rare enough to show a difference at Confidence.
 const Least = 4
 
 // Interval is an estimate with the ends of its confidence interval.
@@ -21,11 +21,11 @@ type Interval struct {
 	High     float64 `json:"high"`
 }
 
-// Covers says whether a value lies in the interval.
+// Covers reports whether a value lies in the interval.
 func (i Interval) Covers(v float64) bool { return i.Low <= v && v <= i.High }
 
-// median returns the median of the samples with its interval, which is the sample's range where there are too few for Confidence; enough says
-// whether there are.
+// median returns the median of the samples with its interval. If there are too few samples for Confidence, the interval is the samples'
+// range and enough is false.
 func median(samples []float64) (i Interval, enough bool) {
 	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(slices.Clone(samples), &benchmath.DefaultThresholds), Confidence)
 	i = Interval{Estimate: s.Center, Low: s.Lo, High: s.Hi}
@@ -36,7 +36,7 @@ func median(samples []float64) (i Interval, enough bool) {
 	return i, true
 }
 
-// probability is that of a difference as great as this, or greater, if there were none (Mann-Whitney).
+// probability returns the probability of a difference at least this large if there were none (Mann-Whitney).
 func probability(a, b []float64) float64 {
 	t := &benchmath.DefaultThresholds
 	return benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(a), t), benchmath.NewSample(slices.Clone(b), t)).P
@@ -58,8 +58,8 @@ func shift(a, b []float64) Interval {
 	return Interval{Estimate: middle, Low: differences[k], High: differences[n-1-k]}
 }
 
-// rejected is how many of the differences at either end lie outside the interval: the greatest U that is, with all smaller ones, at most as
-// probable as half of what Confidence leaves.
+// rejected returns how many of the differences at either end are outside the interval: the greatest u for which P(U <= u) is at most (1 -
+// Confidence) / 2.
 func rejected(n, m int) int {
 	tail := (1 - Confidence) / 2
 	if n*m > exactUpTo {
@@ -84,8 +84,8 @@ func rejected(n, m int) int {
 // exactUpTo is the product of the sample sizes up to which the distribution of U is computed exactly.
 const exactUpTo = 400
 
-// orders counts, for each U, the orders of n and m values in which U pairs are the wrong way round: the coefficients of the Gaussian binomial,
-// by the recurrence of Mann and Whitney (1947).
+// orders counts, for each U, the orderings of n and m values with U inverted pairs: the coefficients of the Gaussian binomial, by the
+// recurrence of Mann and Whitney (1947).
 func orders(n, m int) []float64 {
 	table := make([][][]float64, n+1)
 	for i := range table {
@@ -106,7 +106,7 @@ func orders(n, m int) []float64 {
 	return table[n][m]
 }
 
-// at is the element of a list, zero outside of it.
+// at returns an element of a list, zero outside of it.
 func at(list []float64, i int) float64 {
 	if i < 0 || i >= len(list) {
 		return 0

@@ -14,7 +14,7 @@ func TestRejected(t *testing.T) {
 			t.Errorf("rejected(%d, %d) = %d, want %d", tt.n, tt.m, got, tt.want)
 		}
 	}
-	// The approximation is that of the exact count, where both are known.
+	// The approximation agrees with the exact count.
 	if got := rejected(21, 20); got < 134 || got > 136 { // the table says 134
 		t.Errorf("rejected(21, 20) = %d, want about 134", got)
 	}
@@ -31,7 +31,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// drawn are n values around a center.
+// drawn returns n random values around a center.
 func drawn(random *rand.Rand, n int, center, noise float64) []float64 {
 	values := make([]float64, n)
 	for i := range values {
@@ -66,7 +66,7 @@ func TestShiftCoversTheTruth(t *testing.T) {
 	}
 }
 
-// The interval and the test say the same: zero is outside if and only if so great a difference is improbable.
+// The interval and the test agree: zero is outside the interval if and only if a difference of that size is improbable.
 func TestShiftAgreesWithTheTest(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))

@@ -9,7 +9,7 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// figure is how a figure is read from a run and from a window of it; ok is false where there is none.
+// figure reads a figure from a run, and from a window of it; ok is false if there is none.
 type figure struct {
 	name    string
 	latency bool
@@ -17,7 +17,7 @@ type figure struct {
 	window  func(loadtest.Window) (v float64, ok bool)
 }
 
-// figures are those that are compared.
+// figures are the compared figures.
 var figures = []figure{
 	{
 		name:   "accepted/s",
@@ -58,7 +58,7 @@ func rowOf(a, b group, kind Samples) Row {
 	return row
 }
 
-// counted are the runs that count as measurements.
+// counted returns the runs that count as measurements.
 func counted(runs []loadtest.Result) []loadtest.Result {
 	return slices.DeleteFunc(slices.Clone(runs), func(r loadtest.Result) bool {
 		return r.Partial || r.Discounted != "" || r.Latency[client.Accepted].Count == 0
@@ -84,7 +84,7 @@ func (f figure) samples(g group, kind Samples) []float64 {
 	return thinned(all)
 }
 
-// most is how many samples a side has at most. More windows than that say nothing new: neighbours are alike.
+// most is the largest number of samples per side. More windows add no information, because neighbours are alike.
 const most = 200
 
 // thinned returns at most most of the samples, evenly spread over them.
@@ -99,7 +99,7 @@ func thinned(samples []float64) []float64 {
 	return spread
 }
 
-// whole are the windows between the first and the last in which anything was accepted: those two are not full.
+// whole returns the windows between the first and the last in which anything was accepted, without these two, which are not full.
 func whole(series []loadtest.Window) []loadtest.Window {
 	accepted := func(w loadtest.Window) bool { return w.Accepted > 0 }
 	first := slices.IndexFunc(series, accepted)

@@ -1,3 +1,3 @@
-// Package plan says what load to put on a service: a [Plan] with its defaults and its faults, the named plans ([All]), and the
-// [Schedule] of the open model's arrivals. Start reading at [Plan].
+// Package plan describes loads on a service: a [Plan] with its defaults and its validation, the named plans ([All]), and the [Schedule]
+// of the arrivals of an open loop. Start reading at [Plan].
 package plan

@@ -7,33 +7,33 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Plan says what load to put on one mode. Exactly one of Loops, Requests, Duration (closed model) or Rate, Stages (open
-// model) decides how long it lasts; Duration also bounds the open model's Rate. Zero values mean the defaults of
-// [Plan.WithDefaults], except where zero says something by itself (Warmup, Wait, Retry, Zipf, Segments).
+// Plan describes the load on one mode. Exactly one of Loops, Requests, Duration (closed loop) or Rate, Stages (open loop) decides how
+// long it lasts; Duration also bounds Rate. Zero values mean the defaults of [Plan.WithDefaults], except where zero has its own meaning
+// (Warmup, Wait, Retry, Zipf, Segments).
 type Plan struct {
 	Name string `json:"name,omitempty"`
 
-	// Closed model: VUs clients, each sending its next request after the answer to the last one.
+	// Closed loop: VUs clients, each sending its next request after the answer to the last one.
 	VUs      int           `json:"vus,omitempty"`
 	Loops    int           `json:"loops,omitempty"`    // requests per VU
 	Requests int           `json:"requests,omitempty"` // requests in all, shared by the VUs
-	Duration time.Duration `json:"duration,omitempty"` // no request is begun after it
+	Duration time.Duration `json:"duration,omitempty"` // no request is sent after it
 
-	// Open model: arrivals that do not wait for answers, Rate per second, or ramped linearly through Stages, from 0.
+	// Open loop: arrivals that do not wait for answers, Rate per second, or ramped linearly through Stages, from 0.
 	Rate        float64 `json:"rate,omitempty"`
 	Stages      []Stage `json:"stages,omitempty"`
 	MaxInFlight int     `json:"max_in_flight,omitempty"` // arrivals beyond it are dropped and counted
 
-	// Stop ends a plan with a Duration early, as its end would, once it is closed; nil = never. The run is whole then, and judged so.
+	// Stop, once closed, ends a plan with a Duration early, like the end of its Duration; nil = never. Such a run counts as complete.
 	Stop <-chan struct{} `json:"-"`
 
 	// Burst releases the first request of every VU at the same moment, over connections that are open by then.
 	Burst bool `json:"burst,omitempty"`
 
-	Warmup  time.Duration `json:"warmup,omitempty"`  // sent before the run, on a product of its own, not counted; 0 = none
-	Timeout time.Duration `json:"timeout,omitempty"` // per request; what it cuts off is unknown
-	// Retry is how often a request that was declined for now, or whose outcome is unknown, is sent again with the same
-	// idempotency key. It is refused for modes that keep no keys, unless RetryUnsafe says that the double charge is wanted.
+	Warmup  time.Duration `json:"warmup,omitempty"`  // sent before the run, on a separate product, not counted; 0 = none
+	Timeout time.Duration `json:"timeout,omitempty"` // per request; after it the outcome is unknown
+	// Retry is how often a request that was refused for now, or whose outcome is unknown, is sent again with the same idempotency key. It
+	// is refused for modes that keep no keys, unless RetryUnsafe says that a double charge is wanted.
 	Retry       int  `json:"retry,omitempty"`
 	RetryUnsafe bool `json:"retry_unsafe,omitempty"`
 
@@ -53,15 +53,15 @@ type Plan struct {
 	// scheduler decides whether it does. A mode that claims to be exact gets no extra runs.
 	Insist int `json:"insist,omitempty"`
 	// SellOut is how much longer a closed plan may run after its Requests, until a request is refused as sold out; 0 = not at all. It
-	// matters on a slow service, which refuses many requests as busy: with stock left, the run would prove nothing. For plans with more
-	// demand than stock, of one product.
+	// matters on a slow service, which refuses many requests as busy: with stock left, the run would prove nothing. It is for plans on
+	// one product with more demand than stock.
 	SellOut time.Duration `json:"sell_out,omitempty"`
 
 	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected. See [Result.Unmet].
 	MustEnd *int64 `json:"must_end,omitempty"`
 }
 
-// Stage ramps the rate linearly to Rate arrivals per second over For; a stage of no length jumps to its rate.
+// Stage ramps the rate linearly to Rate arrivals per second over For; a stage without length jumps to its rate.
 type Stage struct {
 	For  time.Duration `json:"for"`
 	Rate float64       `json:"rate"`
@@ -74,18 +74,18 @@ const (
 	defaultProduct     = 101
 	defaultStock       = 500
 	defaultRateFor     = 10 * time.Second
-	// answerTime is how long beyond Wait a request may take before it is given up.
+	// AnswerTime is how long beyond Wait a request may take before the client gives up.
 	AnswerTime = 7 * time.Second
 	// defaultSellOut is SellOut if the number of requests is the default too.
 	defaultSellOut = time.Minute
 )
 
-// Open says whether the plan follows the open model.
+// Open reports whether the plan is an open loop.
 func (p Plan) Open() bool { return p.Rate > 0 || len(p.Stages) > 0 }
 
-// WithDefaults returns the plan with its zero values filled in: 40 VUs that share half as many requests again as there is
-// stock, of 1 unit each, and up to a minute more until it is out, on product 101 with a stock of 500; an open model of 10 s and at most 512 requests in flight; a
-// timeout of 7 s beyond Wait; engine raw, seed 1, one repetition.
+// WithDefaults returns the plan with its zero values filled in: 40 VUs that share one and a half times as many requests as the stock, of
+// 1 unit each, and up to a minute more until it is sold out, on product 101 with a stock of 500; for an open loop 10 s and at most 512
+// requests in flight; a timeout of 7 s beyond Wait; engine raw, seed 1, one repetition.
 func (p Plan) WithDefaults() Plan {
 	p.Product = orDefault(p.Product, defaultProduct)
 	p.Products = orDefault(p.Products, 1)
@@ -104,7 +104,7 @@ func (p Plan) WithDefaults() Plan {
 	}
 	p.VUs = orDefault(p.VUs, defaultVUs)
 	if p.Loops == 0 && p.Duration == 0 && p.Quantity > 0 {
-		// More is asked for than there is, so that a mode has something to refuse.
+		// More than the stock is requested, so that a mode has something to refuse.
 		if p.Requests == 0 {
 			p.Requests = int(max(1, p.Stock*3/2/p.Quantity)) * p.Products
 			p.SellOut = orDefault(p.SellOut, defaultSellOut)
@@ -113,7 +113,7 @@ func (p Plan) WithDefaults() Plan {
 	return p
 }
 
-// orDefault returns v, or d where v is zero.
+// orDefault returns v, or d if v is zero.
 func orDefault[T comparable](v, d T) T {
 	var zero T
 	if v == zero {

@@ -6,7 +6,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// NamedPlan is a plan, or several to be run one after the other, that a name stands for.
+// NamedPlan is a plan with a name, or several plans to run one after the other.
 type NamedPlan struct {
 	Name  string
 	Title api.Text
@@ -16,7 +16,7 @@ type NamedPlan struct {
 // waitAsWriteUps is how long the well-known write-ups let a request wait for the lock.
 const waitAsWriteUps = 3 * time.Second
 
-// All lists the named plans. All but demo are taken from well-known write-ups, so that their numbers can be compared.
+// All lists the named plans. All except demo are taken from well-known write-ups, to compare the numbers.
 var All = []NamedPlan{
 	{
 		Name:  "demo",
@@ -48,7 +48,7 @@ var All = []NamedPlan{
 	},
 }
 
-// Named returns the plans that name stands for, each carrying the name, without defaults; false where there is none.
+// Named returns the plans of a name, each with that name, without defaults; false if there is no such name.
 func Named(name string) ([]Plan, bool) {
 	for _, named := range All {
 		if named.Name != name {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Schedule says when each arrival of the open model is due. The rate runs in straight lines, so the number of arrivals
-// until t is a quadratic in each stage, and the time of the n-th arrival is its inverse: no error adds up from one arrival
-// to the next, however late the pacer wakes.
+// Schedule computes when each arrival of an open loop is due. The rate is linear within a stage, so the number of arrivals until t is
+// quadratic, and the time of the n-th arrival is its inverse: errors do not add up from one arrival to the next, however late the pacer
+// wakes.
 type Schedule struct {
 	ramps []ramp
 	i     int     // the ramp of the next arrival
@@ -50,10 +50,10 @@ func (s *Schedule) add(from, to float64, long time.Duration) {
 	s.total += (from + to) / 2 * long.Seconds()
 }
 
-// Len is how many arrivals there will be.
+// Len returns the number of arrivals.
 func (s *Schedule) Len() int { return int(math.Ceil(s.total - 1e-6)) }
 
-// Next returns when the next arrival is due, counted from the start; false when there is none.
+// Next returns when the next arrival is due, from the start; false if there is none.
 func (s *Schedule) Next() (time.Duration, bool) {
 	if s.n >= s.total-1e-6 {
 		return 0, false

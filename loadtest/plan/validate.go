@@ -13,14 +13,14 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Limits that keep a slip of the finger from taking the machine down.
+// Limits that protect the machine from typing errors.
 const (
 	maxWorkers = 20_000
 	maxRate    = 1_000_000
 )
 
-// Validate returns every fault of the plan, each named by its flag, joined; nil where there is none. It may be called
-// before or after [Plan.WithDefaults].
+// Validate returns all mistakes in the plan, each with its flag, joined; nil if there are none. It may be called before or after
+// [Plan.WithDefaults].
 func (p Plan) Validate() error {
 	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.clientFaults())...)
 }
@@ -28,7 +28,7 @@ func (p Plan) Validate() error {
 // lengthFaults checks that one thing decides how long the plan lasts.
 func (p Plan) lengthFaults() []error {
 	var given []string
-	// Not zero, rather than positive: a negative value was given too, and is refused by its own check.
+	// A negative value counts as given too; its own check refuses it.
 	add := func(is bool, flag string) {
 		if is {
 			given = append(given, flag)
@@ -36,7 +36,7 @@ func (p Plan) lengthFaults() []error {
 	}
 	add(p.Loops != 0, "--loops")
 	add(p.Requests != 0, "--requests")
-	// A duration bounds a rate; beside anything else it is a second answer to the same question.
+	// A duration may bound a rate; with any other setting the length would be given twice.
 	add(p.Duration != 0 && p.Rate == 0, "--duration")
 	add(p.Rate != 0, "--rate")
 	add(len(p.Stages) > 0, "--stages")
@@ -46,7 +46,7 @@ func (p Plan) lengthFaults() []error {
 	return nil
 }
 
-// modelFaults checks the settings of the closed and of the open model.
+// modelFaults checks the settings of closed and open loops.
 func (p Plan) modelFaults() []error {
 	var errs []error
 	check := func(ok bool, text api.Text, args ...any) {
@@ -66,7 +66,7 @@ func (p Plan) modelFaults() []error {
 			api.Text{En: "--stages: stage %d must have a length and a rate of 0 to %d per second", Zh: "--stages：第 %d 段要有时长，以及每秒 0 到 %d 的到达数"}, i+1, maxRate)
 		arrivals += s.Rate * s.For.Seconds()
 	}
-	// A setting of the other model would be ignored silently.
+	// A setting of the other kind of loop would be ignored silently.
 	if p.Open() {
 		check(p.VUs == 0, api.Text{En: "--vus belongs to the closed model: the open one takes --max-in-flight", Zh: "--vus 属于闭环模型；开环模型用 --max-in-flight"})
 		check(!p.Burst, api.Text{En: "--burst belongs to the closed model", Zh: "--burst 属于闭环模型"})
@@ -77,7 +77,7 @@ func (p Plan) modelFaults() []error {
 	return errs
 }
 
-// orderFaults checks what is asked for.
+// orderFaults checks the settings of the orders.
 func (p Plan) orderFaults() []error {
 	var errs []error
 	check := func(ok bool, text api.Text, args ...any) {
@@ -96,7 +96,7 @@ func (p Plan) orderFaults() []error {
 	return errs
 }
 
-// clientFaults checks how it is asked for.
+// clientFaults checks the settings of the clients.
 func (p Plan) clientFaults() []error {
 	var errs []error
 	check := func(ok bool, text api.Text, args ...any) {
@@ -139,7 +139,7 @@ func fault(text api.Text, args ...any) error {
 	return fmt.Errorf("loadtest: %w", text.Errorf(args...))
 }
 
-// joinFlags writes "--a, --b and --c".
+// joinFlags returns "--a, --b and --c".
 func joinFlags(flags []string) api.Text {
 	last := len(flags) - 1
 	return api.Text{En: strings.Join(flags[:last], ", ") + " and " + flags[last], Zh: strings.Join(flags[:last], "、") + " 和 " + flags[last]}

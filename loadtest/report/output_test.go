@@ -17,7 +17,7 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// openRun is a run of the open model that lasts several seconds, with lag and dropped arrivals.
+// openRun is an open-loop run that lasts several seconds, with lag and dropped arrivals.
 func openRun() loadtest.Result {
 	r := exactRun("sql-atomic", 3*time.Millisecond)
 	r.Plan.VUs, r.Plan.Requests, r.Plan.Name = 0, 0, ""

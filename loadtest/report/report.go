@@ -49,7 +49,7 @@ func withEngine(r loadtest.Result) loadtest.Plan {
 	return p
 }
 
-// writeAggregate writes the latencies: response times with the totals, then service times, then the lag of the open model.
+// writeAggregate writes the latencies: response times with the totals, then service times, then the lag of an open loop.
 func writeAggregate(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	total, failed := int64(0), r.Latency[client.Failed].Count

@@ -11,8 +11,8 @@ import (
 // Languages lists the languages that reports are written in.
 var Languages = []string{"en", "zh"}
 
-// Say returns the text of key in lang with args filled in. An unknown language is English; an unknown key is itself, so a
-// forgotten text shows in the output instead of vanishing.
+// Say returns the text of key in lang with args filled in. An unknown language is English; an unknown key is returned itself, so that a
+// forgotten text shows in the output.
 func Say(lang, key string, args ...any) string {
 	texts, ok := messages[lang]
 	if !ok {
@@ -33,7 +33,7 @@ func Say(lang, key string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// ClaimText words a claim: exact, or the letters it breaks by.
+// ClaimText describes a claim: exact, or the letters of its outcomes.
 func ClaimText(lang string, claim api.Outcomes) string {
 	switch claim {
 	case "":
@@ -46,7 +46,7 @@ func ClaimText(lang string, claim api.Outcomes) string {
 	return Say(lang, "breaks") + " " + string(claim)
 }
 
-// VerdictText words a verdict, with the letters of what was found.
+// VerdictText describes a verdict, with the letters of the outcomes found.
 func VerdictText(lang string, v audit.Verdict, found string) string {
 	if v == "" {
 		return "–"
@@ -58,7 +58,7 @@ func VerdictText(lang string, v audit.Verdict, found string) string {
 	return text
 }
 
-// FindingMark is the sign beside a claim, so that colour is never the only carrier of a finding.
+// FindingMark returns the sign beside a claim, so that a finding never depends on colour alone.
 func FindingMark(f audit.Finding) string {
 	switch f {
 	case audit.Confirmed:

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// Texts returns the texts of an SVG, in order. It fails t where that is not well-formed, and where a number in it lies off any
-// page.
+// Texts returns the texts of an SVG, in order. It fails t if the SVG is not well-formed, or a number in it is far off the page.
 func Texts(t *testing.T, svg []byte) []string {
 	t.Helper()
 	var texts []string

@@ -18,7 +18,7 @@ import (
 	"lastitem/internal/lock/handoff"
 )
 
-// world is the processes and servers of a run.
+// world has the processes and servers of a run.
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -30,10 +30,10 @@ type world struct {
 	story   []string // the faults so far, with their times
 }
 
-// fault does harm, and undoes it if it does not pass by itself.
+// fault injects a fault, and undoes it if it does not pass by itself.
 type fault func(w *world)
 
-// everywhere has the faults of every deployment.
+// everywhere has the faults for every deployment.
 var everywhere = map[string]fault{
 	"stop a worker":       func(w *world) { w.anyWorker().freeze(w.upTo(2 * ttl)) },
 	"kill a worker":       func(w *world) { x := w.anyWorker(); x.kill(); x.start() },
@@ -46,7 +46,7 @@ var everywhere = map[string]fault{
 	"nothing for a while": func(w *world) { time.Sleep(w.upTo(ttl)) },
 }
 
-// alone has the faults of a single server behind relays.
+// alone has the faults for a single server behind relays.
 var alone = map[string]fault{
 	"cut": func(w *world) {
 		r := w.anyRelay()
@@ -211,9 +211,9 @@ func run(t *testing.T, nodes int, seed uint64, length time.Duration) verdict {
 	return v
 }
 
-// TestChaos: four processes contend for six locks while processes and servers stop and die, connections break and hang, and Redis loses its
-// data; on one Redis with a replica, and on a cluster of three masters. No two holders may have a lock at the same time, except after a
-// loss of data, and then for at most a TTL. LOCK_CHAOS is how long it runs ('make soak'), LOCK_TEST_SEED the first seed.
+// TestChaos: four processes contend for six locks while processes and servers stop and die, connections break and hang, and Redis loses
+// its data; on one Redis with a replica, and on a cluster of three masters. Two holders may have a lock at the same time only after a
+// loss of data, and then for at most a TTL. LOCK_CHAOS sets how long the test runs ('make soak'), LOCK_TEST_SEED the first seed.
 func TestChaos(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LOCK_CHAOS"))
 	if err != nil {

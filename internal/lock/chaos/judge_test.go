@@ -39,7 +39,7 @@ func (l loss) late(before, h hold) bool {
 // between says whether the loss may have happened after one time and before another.
 func (l loss) between(after, before int64) bool { return after <= l.to && l.from <= before }
 
-// verdict is what the judge found in the holds of a run.
+// verdict is the judge's verdict on the holds of a run.
 type verdict struct {
 	Holds    int
 	Overlaps int           // of two holders, after a loss and within the TTL from it
@@ -127,8 +127,8 @@ func (v *verdict) overlap(first, second hold, losses []loss) {
 	v.Longest = max(v.Longest, least)
 }
 
-// The judge reports two holders, a fence that does not rise, and a holder that relies on its lock for more than a TTL after a loss, and
-// nothing else.
+// The judge reports two holders, a fence that does not rise, and a holder that relies on its lock for more than a TTL after a loss; it
+// reports nothing else.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)

@@ -20,7 +20,7 @@ import (
 	"lastitem/internal/testenv/need"
 )
 
-// server is a redis-server of the test's own, which keeps nothing on disk and may be stopped, killed and started again on its address.
+// server is a redis-server of this test. It keeps nothing on disk, and can be stopped, killed and restarted on its address.
 type server struct {
 	t    *testing.T
 	addr string
@@ -30,7 +30,7 @@ type server struct {
 	c    *redis.Client
 }
 
-// program is the server that SHOP_PROGRAM_REDIS names, else the installed one.
+// program returns the server that SHOP_PROGRAM_REDIS names, else the installed one.
 func program(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("SHOP_PROGRAM_REDIS")
@@ -67,7 +67,7 @@ func newServer(t *testing.T, args ...string) *server {
 // start starts the server, empty, and waits until it answers.
 func (s *server) start() {
 	s.t.Helper()
-	_ = os.Remove(filepath.Join(s.dir, "dump.rdb")) // a replica keeps what it got from its master
+	_ = os.Remove(filepath.Join(s.dir, "dump.rdb")) // a replica stores the data from its master
 	s.cmd = exec.Command(program(s.t), s.args...)   //nolint:gosec // the test's own
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
@@ -110,7 +110,7 @@ func (s *server) signal(sig syscall.Signal) {
 // do sends a command and ignores the answer, because the server may be gone.
 func (s *server) do(args ...any) { _ = s.c.Do(s.t.Context(), args...).Err() }
 
-// follow makes the server a replica that has everything of its master.
+// follow makes the server a replica, and waits until it is in sync with its master.
 func (s *server) follow(master *server) {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(master.addr)

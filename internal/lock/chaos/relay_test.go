@@ -100,7 +100,7 @@ func (r *relay) heal() {
 	r.delay.Store(0)
 }
 
-// turn leads to another server from now on.
+// turn cuts all connections, and directs new ones to another server.
 func (r *relay) turn(to string) {
 	r.target.Store(&to)
 	r.cut()

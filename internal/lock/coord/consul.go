@@ -17,15 +17,14 @@ import (
 	"lastitem/internal/step"
 )
 
-// Consul is the lock of Consul's sessions: a key that one session at a time may hold, a session that ends with its TTL, and a
-// lock-delay, for which a key whose session was taken away is given to nobody, so that its holder hears of it first.
+// Consul is the lock of Consul's sessions: a key that one session at a time may hold, a session that ends with its TTL, and a lock-delay,
+// during which nobody can acquire the key of an invalidated session, so that the holder learns of the loss first.
 //
-// All holds of a process share one session, and a session may take a key that it has already: in front of each key stands
-// a turnstile, which also sends one contender per process. Across processes all of those are woken by each release, there
-// is no queue.
+// All holds of a process share one session, and a session may acquire a key that it already holds. So each key has a turnstile, which
+// also admits one contender per process. A release wakes the contenders of all processes: there is no queue between processes.
 //
-// What breaks it: a process that stops as a whole for longer than TTL and lock-delay. A rival enters; and when it wakes up it
-// finishes its write. A write to Consul itself can be guarded, see [ConsulLease.IsOwner]; any other, with the fence.
+// What breaks it: a process that stops as a whole for longer than TTL and lock-delay. A rival enters, and the process finishes its write
+// when it continues. A write to Consul itself can be guarded with [ConsulLease.IsOwner], any other write with the fence.
 type Consul struct {
 	c        *api.Client
 	opts     ConsulOptions
@@ -39,8 +38,8 @@ type ConsulOptions struct {
 	// TTL is for how long a session lives without renewal, 10 s (or the agent's session_ttl_min) to 24 h; 0 = 10 s. Consul lets
 	// it live up to twice as long.
 	TTL time.Duration
-	// LockDelay is for how long a key stays shut after its session was invalidated, not released; 0 = Consul's 15 s, at most
-	// 60 s. Less than a third of TTL, the time between two renewals, and a rival may be in before the holder is told.
+	// LockDelay is how long nobody can acquire a key after its session was invalidated (a release has no delay); 0 = Consul's 15 s, at
+	// most 60 s. If it is less than a third of TTL, the time between two renewals, a rival may enter before the holder is told.
 	LockDelay time.Duration
 }
 
@@ -52,11 +51,11 @@ func NewConsul(c *api.Client, opts ConsulOptions, steps *step.Stream) *Consul {
 	return l
 }
 
-// Close destroys the process's session; what is still held is lost, and nothing can be acquired any more.
+// Close destroys the process's session; locks still held are lost, and none can be acquired any more.
 func (l *Consul) Close() error { return l.sessions.Close() }
 
-// open makes a session that depends on nothing but its renewal: with the node's health check, Consul's default, a short
-// fault of the agent's network would take the locks of living processes away.
+// open makes a session that depends only on its renewal: with the node's health check, Consul's default, a short fault of the agent's
+// network would take the locks of living processes.
 func (l *Consul) open(ctx context.Context) (*lease.Session, error) {
 	sent := time.Now()
 	id, _, err := l.c.Session().CreateNoChecks(&api.SessionEntry{
@@ -107,8 +106,8 @@ func (l *Consul) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	return lease, nil
 }
 
-// consulHold is a hold of a key, or an attempt at one. It stands in the turnstile of its process until it is certain that it
-// holds nothing: any hold of the key by our session is this one until then, and none is after that.
+// consulHold is a hold of a key, or an attempt at one. It keeps the turnstile of its process until it is certain that it holds nothing.
+// Until then, any hold of the key by our session is this one.
 type consulHold struct {
 	l    *Consul
 	s    *lease.Session
@@ -117,21 +116,21 @@ type consulHold struct {
 
 	mu         sync.Mutex      // releases may be repeated while one is under way
 	passed     bool            // the turnstile
-	index      uint64          // that the key was given by this acquire
+	index      uint64          // of the key, set by this acquire
 	over       <-chan struct{} // closed when the last acquire is answered, or given up
 	unanswered bool            // that acquire may still arrive; valid once over is closed
 }
 
-// The random sleep before a try after a wake-up, which all waiting processes hear at once; while a key is shut it doubles up
-// to consulShut.
+// The random sleep before a try after a wake-up, which reaches all waiting processes at once. During a lock-delay it doubles, up to
+// consulShut.
 const (
 	consulSpread = 5 * time.Millisecond
 	consulShut   = 250 * time.Millisecond
 	consulPoll   = 10 * time.Second // the longest blocking query
 )
 
-// enter tries to take the key, and after each failed try waits until the key is free. If it returns an error, everything that it may have
-// left behind has been handed to the session as a cleanup.
+// enter tries to take the key, and after each failed try waits until the key is free. If it returns an error, it has registered cleanups
+// with the session for anything left at the server.
 func (h *consulHold) enter(ctx context.Context) error {
 	limit, stop := h.s.Waiting(ctx)
 	defer stop()
@@ -162,7 +161,7 @@ func (h *consulHold) enter(ctx context.Context) error {
 	}
 }
 
-// try sends one acquire, as a transaction because its answer then tells the index.
+// try sends one acquire, as a transaction, because its answer then contains the index.
 func (h *consulHold) try(ctx context.Context) (bool, error) {
 	index, over, err := lease.Send(ctx, func(ctx context.Context) (uint64, error) {
 		ok, res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.Name})
@@ -176,7 +175,7 @@ func (h *consulHold) try(ctx context.Context) (bool, error) {
 	return index > 0, err
 }
 
-// wait returns when the key looks free, and whether it had to wait for that; or an error when limit has ended.
+// wait returns when the key looks free, and reports whether it had to wait; the error says that limit has ended.
 func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
 	if !lease.MayWait(ctx) {
 		return false, lock.GaveUp(ctx)
@@ -232,7 +231,7 @@ func (h *consulHold) free(ctx context.Context) error {
 		return lock.ErrLost // an earlier run has already given the lock up
 	}
 	ok, err := h.remove(ctx, h.index)
-	if err == nil && !ok { // gone; or still ours, and another client wrote to it without the lock
+	if err == nil && !ok { // gone; or still ours, but written by another client without the lock
 		var pair *api.KVPair
 		if pair, err = h.ours(ctx); err == nil && pair != nil {
 			ok, err = h.remove(ctx, pair.ModifyIndex)
@@ -257,8 +256,8 @@ func (h *consulHold) ours(ctx context.Context) (*api.KVPair, error) {
 	return pair, nil
 }
 
-// remove deletes the key if its index is the one given. Deleting opens the lock at once, without a lock-delay, and leaves no
-// key behind; the index keeps a delete that is repeated, or late, from opening another's.
+// remove deletes the key if its index is the one given. Deleting frees the lock at once, without a lock-delay, and leaves no key. The
+// index keeps a repeated or late delete from freeing another holder's lock.
 func (h *consulHold) remove(ctx context.Context, index uint64) (bool, error) {
 	ok, _, err := h.txn(ctx, consulIsOwner(h.key, index), &api.KVTxnOp{Verb: api.KVDelete, Key: h.key})
 	return ok, err
@@ -273,14 +272,14 @@ func (h *consulHold) pass(ctx context.Context) {
 
 func (h *consulHold) leave(ctx context.Context) {
 	h.passed = true
-	_ = h.turn.Release(ctx) // a mutex's: it cannot fail, and may be repeated
+	_ = h.turn.Release(ctx) // releasing a mutex cannot fail, and may be repeated
 }
 
 func consulIsOwner(key string, index uint64) *api.KVTxnOp {
 	return &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: index}
 }
 
-// txn runs operations on keys; false without an error is a refusal, none of them applied.
+// txn runs operations on keys; false without an error says that the server refused, and applied none of them.
 func (h *consulHold) txn(ctx context.Context, ops ...*api.KVTxnOp) (bool, *api.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// Sessions without a lock-delay to speak of: one whose loss is noticed soon, and one that no lock comes free by the end of.
+// Sessions with a negligible lock-delay: one whose loss is noticed soon, and one that does not end during a test.
 var (
 	promptly = coord.ConsulOptions{LockDelay: time.Millisecond}
 	long     = coord.ConsulOptions{LockDelay: time.Millisecond, TTL: time.Minute}
@@ -147,7 +147,7 @@ func TestConsulWaitEndsWithAnError(t *testing.T) {
 	locktest.Release(t, lease)
 }
 
-// A lost answer must not leave the lock to a session that lives on.
+// After a lost answer the lock must not remain with a session that stays alive.
 func TestConsulUnreachable(t *testing.T) {
 	t.Parallel()
 	s := testenv.Consul(t)
@@ -169,7 +169,7 @@ func TestConsulUnreachable(t *testing.T) {
 	locktest.Warm(t, near, s.Prefix+"held") // released in the background
 }
 
-// Locks of Consul are advisory: somebody may write to a key that is held. Its holder must be able to release it all the same.
+// Consul's locks are advisory: any client may write to a held key. The holder must still be able to release it.
 func TestConsulKeyWrittenTo(t *testing.T) {
 	t.Parallel()
 	s := testenv.Consul(t)
@@ -184,7 +184,7 @@ func TestConsulKeyWrittenTo(t *testing.T) {
 	locktest.Warm(t, wantFree, key)
 }
 
-// The acquire arrives when its caller has left: it must not be held by a session that nobody knows to hold it.
+// The acquire arrives after its caller has left: the session must not hold the key without a holder.
 func TestConsulLateAcquire(t *testing.T) {
 	t.Parallel()
 	s := testenv.Consul(t)

@@ -14,14 +14,14 @@ import (
 	"lastitem/internal/step"
 )
 
-// Etcd is the lock of etcd's concurrency package, mended: a key per hold under the lock's name, attached to a lease; the
-// oldest key holds the lock, and every other waits for the one before it only, first come first served.
+// Etcd is the lock of etcd's concurrency package with repairs: a key per hold under the lock's name, attached to a lease. The oldest key
+// holds the lock, and each of the others waits only for the one before it, first come first served.
 //
-// All holds of a process share one lease, so that a hold costs two round trips and keeping it none. A key has a random
-// name: two goroutines of a process exclude each other, which they do not where the lease's number is the name.
+// All holds of a process share one lease, so that a hold costs two round trips, and keeping it costs none. A key has a random name, so
+// that two goroutines of a process exclude each other; with the lease's number as the name they would not.
 //
-// What breaks it: a process that stops as a whole for longer than the TTL. Its lease expires, a rival enters; and when it
-// wakes up it finishes its write. A write to etcd itself can be guarded, see [EtcdLease.IsOwner]; any other, with the fence.
+// What breaks it: a process that stops as a whole for longer than the TTL. Its lease expires, a rival enters, and the process finishes
+// its write when it continues. A write to etcd itself can be guarded with [EtcdLease.IsOwner], any other write with the fence.
 type Etcd struct {
 	c        *clientv3.Client
 	ttl      time.Duration
@@ -37,11 +37,11 @@ func NewEtcd(c *clientv3.Client, ttl time.Duration, steps *step.Stream) *Etcd {
 	return e
 }
 
-// Close gives the process's lease back; what is still held is lost, and nothing can be acquired any more.
+// Close revokes the process's lease; locks still held are lost, and none can be acquired any more.
 func (e *Etcd) Close() error { return e.sessions.Close() }
 
-// open gets a lease. The client's own KeepAlive says when an answer came, not when its question was sent, from which a
-// lease must be counted: hence KeepAliveOnce.
+// open gets a lease. It is renewed with KeepAliveOnce, because the client's KeepAlive only shows when an answer came, while a lease must
+// be counted from the time its request was sent.
 func (e *Etcd) open(ctx context.Context) (*lease.Session, error) {
 	sent := time.Now()
 	g, err := e.c.Grant(ctx, max(1, int64(e.ttl/time.Second)))
@@ -73,7 +73,7 @@ func noLease(err error) error {
 	return err
 }
 
-// Acquire puts a key of its own and waits until it is the oldest.
+// Acquire puts a new key and waits until it is the oldest.
 func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	if err := lock.RefuseLease(ctx, "etcd"); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	h := &etcdHold{e: e, s: s, prefix: segment(key) + "/"}
 	h.node = h.prefix + lease.NewOwner()
 	if err := h.enter(ctx); err != nil {
-		s.Tidy(ctx, h.leave) // nobody else can have a key of this name
+		s.Tidy(ctx, h.leave) // no other attempt has a key of this name
 		s.Leave()
 		return nil, err
 	}
@@ -106,7 +106,7 @@ type etcdHold struct {
 	unanswered   bool            // the put may still arrive; valid once over is closed
 }
 
-// enter puts the key, and in the same transaction reads which one was the youngest before: the one to wait for.
+// enter puts the key, and in the same transaction reads the youngest key before it: the one to wait for.
 func (h *etcdHold) enter(ctx context.Context) error {
 	res, over, err := lease.Send(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		res, err := h.e.c.Txn(ctx).Then(
@@ -136,9 +136,9 @@ func (h *etcdHold) enter(ctx context.Context) error {
 	return h.wait(ctx, string(before[0].Key))
 }
 
-// wait waits for the keys before ours to go, watching the last of them. When that one goes its place may have been in the
-// queue only, and it looks again. It watches first and looks then: a watch from now on answers at once, one that starts
-// in the past is served by etcd's catch-up loop, every 100 ms.
+// wait waits until no key is before ours, watching the last of them. When that key goes, its owner may only have been a waiter, so wait
+// looks again. It watches first and then looks: a watch from now on starts at once, while one from a past revision is served by etcd's
+// catch-up loop, every 100 ms.
 func (h *etcdHold) wait(ctx context.Context, before string) error {
 	limit, stop := h.s.Waiting(ctx)
 	defer stop()
@@ -148,7 +148,7 @@ func (h *etcdHold) wait(ctx context.Context, before string) error {
 		<-events // created, failed or, with limit, closed
 		last, err := h.before(limit)
 		if err == nil && last == before {
-			<-events // it went; or limit ended, or the watch failed, which the next look finds out
+			<-events // it went; or limit ended, or the watch failed, which the next look notices
 		}
 		unwatch()
 		switch {
@@ -161,8 +161,8 @@ func (h *etcdHold) wait(ctx context.Context, before string) error {
 	}
 }
 
-// before returns the youngest key older than ours, "" when there is none. It is a transaction on our own key still being
-// there: a lease that ended during the wait holds nothing, although nobody may be before us (etcd issue 11456).
+// before returns the youngest key older than ours, "" when there is none. It is a transaction on condition that our own key still exists:
+// if the lease ended during the wait, we hold nothing, even if no key is before ours (etcd issue 11456).
 func (h *etcdHold) before(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
 	defer cancel()
@@ -221,8 +221,8 @@ type EtcdLease struct {
 	node string
 }
 
-// IsOwner is true at the server while the lock is held by this lease. In the If of a transaction it guards a write to etcd
-// against a holder whose lease ended without its knowledge; nothing that a client checks before writing can.
+// IsOwner is true at the server while this lease holds the lock. In the If of a transaction it guards a write to etcd against a holder
+// whose lease has ended unnoticed; a client's check before the write cannot do that.
 func (l *EtcdLease) IsOwner() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(l.node), "=", int64(l.Num))
 }

@@ -38,7 +38,7 @@ func TestEtcd(t *testing.T) {
 	})
 }
 
-// etcdLeases are those of the keys below a prefix, by age.
+// etcdLeases returns the leases of the keys below a prefix, by age.
 func etcdLeases(t *testing.T, c *clientv3.Client, prefix string) []clientv3.LeaseID {
 	t.Helper()
 	res, err := c.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
@@ -65,7 +65,7 @@ func TestEtcdLeaseRevoked(t *testing.T) {
 	})
 }
 
-// The holder hears nothing any more: its own clock tells it before the server lets the rival in.
+// The holder is cut off: its own clock tells it before the server lets the rival in.
 func TestEtcdCutOff(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -137,7 +137,7 @@ func TestEtcdFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// A waiter that dies is watched by the next one, which must not take its going for the holder's.
+// A waiter dies. The next one watches its key, and must not mistake its end for the holder's.
 func TestEtcdDeadWaiterAdmitsNobody(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -184,7 +184,7 @@ func TestEtcdFencesRise(t *testing.T) {
 	locktest.FencesRise(t, s.Prefix+"k", newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), newEtcd(t, s.EtcdClient(t), 10*time.Second, nil))
 }
 
-// A server that does not answer must not hold a caller forever, nor its clean-up (etcd issue 18082).
+// If the server does not answer, neither the caller nor its cleanup may hang forever (etcd issue 18082).
 func TestEtcdUnreachable(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -200,12 +200,12 @@ func TestEtcdUnreachable(t *testing.T) {
 	if took := time.Since(start); took > locktest.Soon {
 		t.Errorf("Acquire took %s", took)
 	}
-	r.Heal() // what the attempt may have left behind is deleted once the server can be reached again
+	r.Heal() // a key left by the attempt is deleted once the server can be reached again
 	locktest.Warm(t, newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), s.Prefix+"k")
 }
 
-// The answer to the put is lost: the key is deleted again, although the lease that it hangs on lives on. The answer to the
-// release is lost: it may be repeated, and is nil.
+// The answer to the put is lost: the key is deleted, although its lease stays alive. The answer to the release is lost: repeating it
+// returns nil.
 func TestEtcdLostAnswers(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -229,7 +229,7 @@ func TestEtcdLostAnswers(t *testing.T) {
 	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
 }
 
-// The put arrives when its caller has left and was to be tidied up after: whatever was to delete the key must come after it.
+// The put arrives after its caller has left: the delete of the key must come after the put.
 func TestEtcdLatePut(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -262,7 +262,7 @@ func TestEtcdPutAfterCleanup(t *testing.T) {
 	}
 }
 
-// Close gives everything back at once, and holders are told.
+// Close frees all locks at once, and tells the holders.
 func TestEtcdClose(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)

@@ -45,7 +45,7 @@ func ExampleZooKeeper() {
 	}
 	defer func() {
 		conn.Close()
-		for range events { // until its goroutines have ended
+		for range events { // until the connection's goroutines have ended
 		}
 	}()
 	locker := coord.NewZooKeeper(conn, "/locks", session, nil)
@@ -61,7 +61,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// A key that one session at a time may hold. Its IsOwner guards a write to Consul.
+// A key that one session at a time may hold. IsOwner guards a write to Consul.
 func ExampleConsul() {
 	config := api.DefaultConfig()
 	config.Address = exampleServer.consul

@@ -20,7 +20,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// meddle decides when a call is sent, and what its caller is told.
+// meddle decides when a call is sent, and which error its caller gets.
 type meddle func(ctx context.Context, call string, send func(context.Context) error) error
 
 // losingTo loses the answers that s takes.
@@ -86,7 +86,7 @@ func (d *detained) arrivesAfterCleanup(t *testing.T, l lock.Locker, key string) 
 	<-d.landed // refused if the session has ended
 }
 
-// leavesTooEarly has a caller leave while its acquire is detained, and lets that arrive when the caller has gone.
+// leavesTooEarly lets a caller leave while its acquire is detained, and lets the acquire arrive after that.
 func (d *detained) leavesTooEarly(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -130,7 +130,7 @@ func meddledConsul(t *testing.T, s *testenv.Coordination, f meddle) *api.Client 
 				}
 				answer <- res
 				select {
-				case <-gone: // nobody waits for an answer that comes so late
+				case <-gone: // nobody waits for this late answer
 					lose(answer)
 				default:
 				}

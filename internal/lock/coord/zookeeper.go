@@ -16,21 +16,20 @@ import (
 	"lastitem/internal/step"
 )
 
-// ZooKeeper is the lock of ZooKeeper's recipes: an ephemeral sequential node per hold under the lock's node; the lowest number
-// holds the lock, and every other waits for the one before it only, first come first served.
+// ZooKeeper is the lock of ZooKeeper's recipes: an ephemeral sequential node per hold under the lock's node; the lowest number holds the
+// lock, and each of the others waits only for the one before it, first come first served.
 // https://zookeeper.apache.org/doc/current/recipes.html#sc_recipes_Locks
 //
-// All holds of a process share its connection's session. A node's name begins with a random value, as Curator's "protected"
-// nodes do: where the answer to a create is lost, the node is found again by it, instead of blocking the lock for as long as
-// this process lives.
+// All holds of a process share its connection's session. A node's name begins with a random value, like Curator's "protected" nodes: if
+// the answer to a create is lost, the node is found by that value. Otherwise it would block the lock for as long as this process lives.
 //
 // The lock's node is a container (ZooKeeper 3.5): the server deletes it some time after the last hold.
 //
 // The fence is the number of the transaction that created the node: ZooKeeper counts them over all nodes, so it rises with
 // every hold.
 //
-// What breaks it: a process that stops as a whole for longer than the session time-out. Its nodes go, a rival enters; and
-// when it wakes up it finishes its write. Only the fence, checked where the data is, refuses that.
+// What breaks it: a process that stops as a whole for longer than the session time-out. Its nodes go, a rival enters, and the process
+// finishes its write when it continues. Only a fence that is checked at the data refuses that write.
 type ZooKeeper struct {
 	c        zkClient
 	root     string
@@ -48,13 +47,13 @@ func NewZooKeeper(c *zk.Conn, root string, timeout time.Duration, steps *step.St
 	return l
 }
 
-// Close stops watching the session, whose holds count as lost from here on; nothing can be acquired any more. The session
-// itself ends with the connection.
+// Close stops watching the session; its locks count as lost from here on, and none can be acquired any more. The session itself ends with
+// the connection.
 func (l *ZooKeeper) Close() error { return l.sessions.Close() }
 
-// open waits for the connection to have a session. The client pings by itself, but only tells that the session is lost when it
-// has spoken to a server again; and then it opens another by itself. So a question of our own, and the session's
-// number after its answer, tell until when this session can be trusted.
+// open waits for the connection to have a session. The client pings by itself, but it reports a lost session only once it reaches a
+// server again, and then it opens another by itself. So we send a request of our own, and check the session's number after the answer, to
+// know until when this session can be trusted.
 func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
 	sent := time.Now()
 	if err := l.c.ping(ctx); err != nil {
@@ -71,7 +70,7 @@ func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
 	return s.Start(sent, l.timeout), nil
 }
 
-// Acquire makes a node of its own and waits until it is the lowest.
+// Acquire makes a node and waits until it is the lowest.
 func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	if err := lock.RefuseLease(ctx, "zookeeper"); err != nil {
 		return nil, err
@@ -102,7 +101,7 @@ type zkHold struct {
 	id     string // random, the beginning of the node's name
 	node   string // the path of the node
 
-	answered <-chan struct{} // closed when the client has ended with our last create
+	answered <-chan struct{} // closed when the client has finished our last create
 }
 
 // enter makes the node, waits for those before it, and returns the fence.
@@ -129,8 +128,8 @@ func (h *zkHold) enter(ctx context.Context) (uint64, error) {
 	return h.confirm(ctx)
 }
 
-// wait waits for the nodes before ours to go, watching the last of them. When that one goes its place may have been in the
-// queue only, and it looks again: the death of a waiter admits nobody.
+// wait waits until no node is before ours, watching the last of them. When that node goes, its owner may only have been a waiter, so wait
+// looks again: the death of a waiter admits nobody.
 func (h *zkHold) wait(ctx context.Context, before string) error {
 	for before != "" {
 		events, err := h.l.c.watch(ctx, before)
@@ -151,8 +150,7 @@ func (h *zkHold) wait(ctx context.Context, before string) error {
 	return nil
 }
 
-// create makes the node, and the parents where they are missing. After a connection that broke it first looks for a node
-// that an unanswered create has made.
+// create makes the node, and missing parents. After a broken connection it first looks for a node made by an unanswered create.
 func (h *zkHold) create(ctx context.Context) error {
 	for {
 		err := h.send(ctx)
@@ -174,7 +172,7 @@ func (h *zkHold) create(ctx context.Context) error {
 	}
 }
 
-// send sends one create. Where ctx ends before the answer, leave must wait for it: the client may not even have sent it.
+// send sends one create. If ctx ends before the answer, leave must wait for the answer: the client may not even have sent the create.
 func (h *zkHold) send(ctx context.Context) error {
 	answered := make(chan struct{})
 	h.answered = answered
@@ -186,7 +184,7 @@ func (h *zkHold) send(ctx context.Context) error {
 	return err
 }
 
-// find returns the nodes of this attempt. The sync before it is for a server that lags behind the one which made them.
+// find returns the nodes of this attempt. The sync comes first because this server may lag behind the one that made the nodes.
 func (h *zkHold) find(ctx context.Context) ([]string, error) {
 	h.l.c.sync(ctx)
 	names, err := h.l.c.children(ctx, h.parent)
@@ -231,8 +229,8 @@ func (h *zkHold) before(ctx context.Context) (string, error) {
 	return before, nil
 }
 
-// confirm returns the fence of a node that nobody is before. The node must be of the session that is watched: the client may
-// have opened another meanwhile (Curator issue 604).
+// confirm returns the fence of our node once it is the lowest. The node must belong to the session that is watched: the client may have
+// opened another meanwhile (Curator issue 604).
 func (h *zkHold) confirm(ctx context.Context) (uint64, error) {
 	ask, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
 	defer cancel()
@@ -246,7 +244,7 @@ func (h *zkHold) confirm(ctx context.Context) (uint64, error) {
 	return uint64(stat.Czxid), nil
 }
 
-// leave takes an attempt back: every node that bears its name, after the last create can make no more of them.
+// leave undoes an attempt: it deletes every node with the attempt's name, after the last create has ended.
 func (h *zkHold) leave(ctx context.Context) error {
 	if err := lease.Await(ctx, h.answered); err != nil {
 		return err
@@ -260,5 +258,5 @@ func (h *zkHold) leave(ctx context.Context) error {
 	return err
 }
 
-// free deletes the node. Its path is no other hold's, ever: a release that is late or repeated hits nobody.
+// free deletes the node. Its path is unique, so a late or repeated release harms no other hold.
 func (h *zkHold) free(ctx context.Context) error { return h.l.c.remove(ctx, h.node) }

@@ -10,11 +10,11 @@ import (
 	"lastitem/internal/lock"
 )
 
-// zkClient is a connection whose calls end with a context: those of the library know none, and while there is no connection
-// they may wait for one.
+// zkClient is a connection whose calls end with a context. The library's own calls take no context, and may wait until there is a
+// connection.
 type zkClient struct{ *zk.Conn }
 
-// zkCall runs f, one call of a client that knows no context, and stops waiting for it when ctx ends.
+// zkCall runs f, one call of the library, and stops waiting for it when ctx ends.
 func zkCall[T any](ctx context.Context, f func() (T, error)) (v T, err error) {
 	done := make(chan struct{})
 	var got T
@@ -31,12 +31,12 @@ func zkCall[T any](ctx context.Context, f func() (T, error)) (v T, err error) {
 	}
 }
 
-// zkTransient says that a connection broke, which the client mends by itself; the session may live on.
+// zkTransient reports whether a connection broke. The client reconnects by itself, and the session may still be alive.
 func zkTransient(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer)
 }
 
-// zkSteady repeats f, a question without effects, over broken connections until ctx ends.
+// zkSteady repeats f, a read, over broken connections until ctx ends.
 func zkSteady[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for {
 		v, err := zkCall(ctx, f)
@@ -51,22 +51,22 @@ func zkSteady[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// zkRetry is the time between two questions while there is no connection.
+// zkRetry is the time between two tries while there is no connection.
 const zkRetry = 50 * time.Millisecond
 
-// ping asks a question that only the leader answers, who also ends sessions. What is read comes from the server at hand, which goes
-// on answering for as long as it has not noticed that the leader is gone: by default for ten seconds.
+// ping sends a request that only the leader answers, because the leader also ends sessions. Any server answers reads, even one that has
+// not yet noticed that the leader is gone: by default for up to ten seconds.
 func (c zkClient) ping(ctx context.Context) error {
 	_, err := zkSteady(ctx, func() (string, error) { return c.Sync("/") })
 	return err
 }
 
-// sync has a server catch up that lags behind the others. Where it fails what is asked next fails too, or is tried again.
+// sync lets a server that lags behind the others catch up. If it fails, the next request fails too, or is retried.
 func (c zkClient) sync(ctx context.Context) {
 	_, _ = zkCall(ctx, func() (string, error) { return c.Sync("/") })
 }
 
-// makeParents makes parent a container, which its server deletes when it has become empty, and what is above it.
+// makeParents makes parent, a container that the server deletes when it has become empty, and the nodes above it.
 func (c zkClient) makeParents(ctx context.Context, parent string) error {
 	open := zk.WorldACL(zk.PermAll)
 	_, err := zkCall(ctx, func() (string, error) {
@@ -94,9 +94,9 @@ func (c zkClient) children(ctx context.Context, node string) ([]string, error) {
 	})
 }
 
-// watch tells when a node goes, or the session does; nil without an error = look again, the node is gone or the connection.
-// It reads the node, as Curator does: a question whether it exists would leave a watch behind where it does not, for a node
-// whose name never comes again, for as long as the session lives.
+// watch returns a channel that signals when a node or the session is gone; nil without an error = the node or the connection is gone
+// already, look again. It reads the node, as Curator does: an Exists on a missing node would leave a watch for a name that never comes
+// again, for as long as the session lives.
 func (c zkClient) watch(ctx context.Context, node string) (<-chan zk.Event, error) {
 	events, err := zkCall(ctx, func() (<-chan zk.Event, error) {
 		_, _, events, err := c.GetW(node)
@@ -119,7 +119,8 @@ func (c zkClient) stat(ctx context.Context, node string) (*zk.Stat, error) {
 	})
 }
 
-// remove deletes a node of ours; ErrLost when it is not there. After a connection that broke, "not there" may be our own doing.
+// remove deletes a node of ours; ErrLost when it is not there. After a broken connection, "not there" may be the result of our own
+// delete.
 func (c zkClient) remove(ctx context.Context, node string) error {
 	first, mine := true, false
 	_, err := zkSteady(ctx, func() (struct{}, error) {

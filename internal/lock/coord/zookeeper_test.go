@@ -21,7 +21,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// newZooKeeper returns a lock on a connection of its own, which is returned as well.
+// newZooKeeper returns a lock, and its own connection.
 func newZooKeeper(t *testing.T, s *testenv.Coordination, session time.Duration, st *step.Stream) (*coord.ZooKeeper, *zk.Conn) {
 	t.Helper()
 	c := s.ZooKeeperConn(t, session)
@@ -53,7 +53,7 @@ func TestZooKeeper(t *testing.T) {
 	})
 }
 
-// zkNodes are those of the only lock below the test's root.
+// zkNodes returns the nodes of the only lock below the test's root.
 func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
 	t.Helper()
 	locks, _, err := c.Children(root)
@@ -70,8 +70,8 @@ func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
 	return names
 }
 
-// closeSession ends another client's session: it joins it with the number and password that the server gave to that client,
-// and closes it. hello is that answer: length, protocol, time-out, number, length of the password, password.
+// closeSession ends another client's session: it joins the session with the number and password from the server's first answer to that
+// client, and closes it. hello is that answer: length, protocol, time-out, number, length of the password, password.
 func closeSession(t *testing.T, addr string, hello []byte) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -133,8 +133,8 @@ const (
 	zkSetWatches = 101
 )
 
-// zkFrames are what one write contains: each is led by its length, a question's begins with its number and operation, and
-// an answer's with the number of its question.
+// zkFrames splits the content of one write. Each frame begins with its length; then a request has its number and operation, and an answer
+// the number of its request.
 func zkFrames(b []byte) (frames [][]byte) {
 	for len(b) >= 4 {
 		n := min(4+int(binary.BigEndian.Uint32(b)), len(b))
@@ -159,7 +159,7 @@ func zkAnswerTo(operation uint32) func(sent []byte) func(received []byte) bool {
 	}
 }
 
-// The answer to the create is lost with its connection: the node is there and nobody knows its name.
+// The answer to the create is lost with its connection: the node exists, but its name is not known.
 func TestZooKeeperFindsItsOrphan(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -179,7 +179,7 @@ func TestZooKeeperFindsItsOrphan(t *testing.T) {
 	}
 }
 
-// The same, and there is no connection for longer than a caller may be kept: the session deletes the node later.
+// The same, but there is no connection for longer than a caller may wait: the session deletes the node later.
 func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -223,7 +223,7 @@ func TestZooKeeperFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// A waiter that dies is watched by the next one, which must not take its going for the holder's.
+// A waiter dies. The next one watches its node, and must not mistake its end for the holder's.
 func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -285,7 +285,7 @@ func TestZooKeeperFencesRise(t *testing.T) {
 	locktest.Release(t, after)
 }
 
-// The answer to the delete is lost with its connection: the lock asks again, and knows that "gone" was its own doing.
+// The answer to the delete is lost with its connection: the lock asks again, and knows that its own delete removed the node.
 func TestZooKeeperLostRelease(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -301,8 +301,8 @@ func TestZooKeeperLostRelease(t *testing.T) {
 	locktest.Warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
 }
 
-// The node to wait for goes just before it is watched. No watch on it may stay behind: its name never comes again, and every
-// such watch would be kept by client and server, and set again after each reconnect.
+// The predecessor's node goes just before it is watched. No watch may remain: the name never comes again, and client and server would
+// keep every such watch and set it again after each reconnect.
 func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -312,7 +312,7 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	locktest.Warm(t, l, "k")
 	held := locktest.Obtain(t, zooKeeperLock(t, s, 30*time.Second), "k")
 	var gone, left atomic.Bool
-	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing; it looks at what is asked, before the server does
+	r.Losing(false, func(sent []byte) func([]byte) bool { // loses nothing; it sees the requests before the server does
 		for _, q := range zkFrames(sent) {
 			if len(q) < 8 {
 				continue
@@ -339,7 +339,7 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	}
 }
 
-// A session is trusted on the leader's word. A server that is cut off from it answers reads all the same.
+// Only an answer of the leader shows that a session is alive: a server that is cut off from the leader still answers reads.
 func TestZooKeeperAsksTheLeader(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)

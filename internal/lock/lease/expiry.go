@@ -32,8 +32,8 @@ func (s *ReleaseOnce) Do(release func() error) error {
 	return s.err
 }
 
-// Expiry ends a lease's context, by this process's own monotonic clock, before the server can give the lock away: at the
-// moment the last successful acquire or renewal was sent, plus the TTL, less a margin. It does not depend on a message.
+// Expiry ends a lease's context, by this process's own monotonic clock, before the server can grant the lock to a rival. It ends at the
+// time when the last successful acquire or renewal was sent, plus the TTL, minus a margin. That does not depend on a message.
 type Expiry struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -52,9 +52,9 @@ func NewExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *Expiry {
 	return e
 }
 
-// Clocked returns a context of a lease whose Err and Done first call look. look compares the clock with the end of the lease, and ends ctx
-// if that has passed. So the holder never sees a live context after this end, not even in a process that was stopped past it and runs its
-// holder before its timers. look must not block: Err may be called under any mutex.
+// Clocked returns a context of a lease whose Err and Done first call look. look compares the clock with the end of the lease, and ends
+// ctx if that has passed. So the holder never sees a live context after this end, not even in a process that was stopped beyond the end
+// and whose holder runs before its timers. look must not block: Err may be called under any mutex.
 //
 // A context derived from this one ends when this one does: when the timer fires, or when anybody calls Err or Done of this one. Its own Err
 // does not look.

@@ -14,8 +14,8 @@ import (
 // Session is something that a holder must keep alive at a server: etcd's lease or Consul's or ZooKeeper's session, which all holds of a
 // process share, or the row or connection of a single hold. One goroutine renews it every third of its TTL.
 //
-// A renewal that fails is tried again; whether the session can still be trusted is for its expiry to say, which ends by this
-// process's own clock before the server can end the session, and never comes back.
+// A failed renewal is retried. The session's expiry decides whether the session can still be trusted: it ends by this process's own clock
+// before the server can end the session, and it is final.
 //
 // If the reply to an acquire is lost, the key that it may have created lives as long as the session, and would keep everybody out for as
 // long as this process runs. So the key is deleted. The goroutine repeats a delete that fails until it succeeds ([Session.Tidy]), even
@@ -65,7 +65,7 @@ func (s *Session) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if !gone && !idle && ctx.Err() == nil { // a beat that took long has the next tick come with the end
+			if !gone && !idle && ctx.Err() == nil { // after a slow beat the next tick may come together with the end
 				gone = errors.Is(s.beat(ctx), lock.ErrLost)
 			}
 			s.cleanLate(ctx)
@@ -78,7 +78,7 @@ func (s *Session) run(ctx context.Context) {
 			retry = time.After(cleanupRetry/2 + rand.N(cleanupRetry))
 		}
 		lost := s.Lost()
-		idle = lost && !pending // idle: not renewed from here on, the server ends it
+		idle = lost && !pending // idle: not renewed any more, so the server ends it
 		if (idle || s.isRetired()) && s.unused() {
 			if !lost {
 				s.finish(ctx)

@@ -61,7 +61,7 @@ func (l *SessionLease) Release(ctx context.Context) error {
 			return fmt.Errorf("lock: %s: release unknown: %w", l.Kind, err)
 		}
 		l.Steps.At(ctx, step.Released, l.Key)
-		if l.sent && !l.Session.Lost() { // after a lost answer, "gone" may be our own doing
+		if l.sent && !l.Session.Lost() { // after a lost answer, our own release may have removed it
 			return nil
 		}
 		return err

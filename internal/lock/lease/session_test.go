@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/step"
 )
 
-// The times of a session are tested here, in a bubble; what its servers make of them is tested with the locks.
+// These tests check the times of a session in a bubble; the tests of the locks check them with servers.
 
 const sessionTTL = 9 * time.Second
 
@@ -29,12 +29,12 @@ func lives(t *testing.T, s *Session) time.Duration {
 	return time.Since(start)
 }
 
-// Nothing answers any more: the holder knows before the server, which counts from when the last renewal came, can give the
-// lock away.
+// The server does not answer any more: the holder knows that it has lost the lock before the server, which counts from the arrival of the
+// last renewal, can grant it to a rival.
 func TestSessionEndsByItsOwnClock(t *testing.T) {
 	const margin = sessionTTL/100 + 2*time.Millisecond
 	for name, c := range map[string]struct {
-		takes, want time.Duration // how long a renewal is under way before it is lost, or answered; when the session ends
+		takes, want time.Duration // how long a renewal is in flight before it is lost or answered; when the session ends
 		good        int           // renewals that are answered
 	}{
 		"never renewed":                {0, sessionTTL - margin, 0},
@@ -62,7 +62,7 @@ func TestSessionEndsByItsOwnClock(t *testing.T) {
 	}
 }
 
-// An acquire that took long leaves that much less.
+// A slow acquire shortens the session by the time it took.
 func TestSessionCountsFromBeforeItsAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := time.Now()
@@ -88,7 +88,7 @@ func TestSessionHearsOfItsEndAtTheNextRenewal(t *testing.T) {
 		if lived := lives(t, s); lived != sessionTTL {
 			t.Errorf("told after %s, want at the third renewal, after %s", lived, sessionTTL)
 		}
-		<-s.done // nor does it go on asking
+		<-s.done // the renewals have ended too
 		if beats != 3 {
 			t.Errorf("%d renewals, want 3", beats)
 		}
@@ -136,9 +136,9 @@ func TestSessionForgetsACleanupOfALostHold(t *testing.T) {
 	})
 }
 
-// A holder that releases long after the loss of its session, while the server still does not answer, has its cleanup all the same:
-// without it Consul's local contenders would stay out, with ZooKeeper everybody. Meanwhile nothing is renewed, and
-// after it the session is over.
+// A holder releases long after the loss of its session, while the server still does not answer. Its cleanup is still executed: otherwise
+// Consul's local contenders, or with ZooKeeper all contenders, would wait forever. Meanwhile nothing is renewed, and after the cleanup
+// the session ends.
 func TestSessionRepeatsALateRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed atomic.Int64
@@ -183,7 +183,7 @@ func TestSessionRepeatsALateRelease(t *testing.T) {
 	})
 }
 
-// Whoever reads the steps may hold a release up for as long as he likes: the server is asked with a time-out that begins after it.
+// A reader of the steps may delay a release for any time: the time-out of the request to the server begins after that.
 func TestSessionReleaseHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var steps step.Stream
@@ -214,10 +214,10 @@ func TestSessionLostWhileAcquiring(t *testing.T) {
 	})
 }
 
-// What ends a session waits for the renewal that is under way, and for no other after it.
+// Stop waits for the renewal in flight, and for no later one.
 func TestSessionStopsAfterTheRenewalUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for range 20 { // the tick that comes with the end of a renewal is seen before the stop or after it
+		for range 20 { // the tick at the end of a renewal may be seen before the stop or after it
 			s := (&Session{Renew: func(ctx context.Context) error {
 				<-ctx.Done()
 				return errUnknown

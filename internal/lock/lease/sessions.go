@@ -20,7 +20,7 @@ type Sessions struct {
 	closed   bool
 }
 
-// errClosed comes with [lock.ErrUnavailable]. After Close no session is opened, since nobody would close it.
+// errClosed comes with [lock.ErrUnavailable]. After Close no session is opened, because nothing would close it.
 var errClosed = errors.New("lock: closed")
 
 // NewSessions returns the sessions of a process, made by open.

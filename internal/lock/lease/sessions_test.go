@@ -11,7 +11,7 @@ import (
 	"lastitem/internal/lock"
 )
 
-// However long the renewals under way take, the server is told of the end of each session.
+// However long the renewals in flight take, each session is ended at the server.
 func TestSessionsCloseInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := 0

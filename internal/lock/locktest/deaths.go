@@ -10,9 +10,9 @@ import (
 	"lastitem/internal/lock"
 )
 
-// These tests check what a process leaves at the server when it dies: while it holds the lock, while it waits, and after each command of its
-// acquire. To die means here that nothing the process sends arrives any more. One more test checks what a living process leaves when its
-// callers give up.
+// These tests check that a process leaves nothing at the server when it dies while it holds the lock, while it waits, or after any
+// command of its acquire. A process is dead here when nothing that it sends arrives any more. One more test checks that a living process
+// leaves nothing when its callers give up.
 
 // Deaths runs all these tests, each in a World of its own.
 func Deaths(t *testing.T, world func(*testing.T) *World) {
@@ -40,7 +40,7 @@ type World struct {
 	Mortal func(t *testing.T) (lock.Locker, *Relay)
 	// Dying makes processes that die in their next acquire. Its key is the last command that the server carries out for the process.
 	Dying map[string]func(t *testing.T) lock.Locker
-	// Traces counts what holders and waiters have at the server.
+	// Traces counts the entries of holders and waiters at the server.
 	Traces func(t *testing.T, key string) int
 	// Queue says whether a waiter leaves a trace.
 	Queue bool
@@ -65,7 +65,7 @@ func (w *World) diesHolding(t *testing.T) {
 func (w *World) diesWaiting(t *testing.T) {
 	holder := Obtain(t, w.Lives(t), w.Key)
 	l, net := w.Mortal(t)
-	Warm(t, l, w.Key+" before") // so that every command from here on is for this lock
+	Warm(t, l, w.Key+" before") // so that all further commands are for this lock
 	asked := net.Asked.Load()
 	died := make(chan error, 1)
 	go func() {

@@ -30,7 +30,7 @@ func TryOnce(l lock.Locker, key string) (lock.Lease, error) {
 	return l.Acquire(lock.WithWait(context.Background(), 0), key)
 }
 
-// printed runs f and returns what it printed, as the testing package does with examples that have an output.
+// printed runs f and returns its output, like the testing package with examples that have an output.
 func printed(t *testing.T, f func()) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -51,7 +51,7 @@ func printed(t *testing.T, f func()) string {
 	return string(text)
 }
 
-// WantPrinted fails where an example does not print what it should.
+// WantPrinted fails if an example does not print want.
 func WantPrinted(t *testing.T, example func(), want string) {
 	t.Helper()
 	if got := printed(t, example); got != want {

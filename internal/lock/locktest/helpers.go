@@ -13,13 +13,13 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// KeysUnder returns a source of keys below a prefix. They look like paths, which must not matter.
+// KeysUnder returns a source of keys below a prefix. They look like paths, to test that this does not matter.
 func KeysUnder(prefix string) func() string {
 	var n atomic.Int64
 	return func() string { return fmt.Sprintf("%slock:{%d}", prefix, n.Add(1)) }
 }
 
-// Soon is how long a test waits for something that must happen.
+// Soon is how long a test waits for an event that must happen.
 const Soon = testenv.Still
 
 // Obtain acquires a lock that is free, or will be soon.
@@ -32,7 +32,7 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	return lease
 }
 
-// Release releases a lease. If the outcome is unknown, as on a busy machine, it asks again.
+// Release releases a lease. If the outcome is unknown, as on a busy machine, it tries again.
 func Release(t *testing.T, lease lock.Lease) {
 	t.Helper()
 	err := lease.Release(t.Context())
@@ -44,7 +44,7 @@ func Release(t *testing.T, lease lock.Lease) {
 	}
 }
 
-// Warm acquires and releases a lock, so that scripts are loaded or a session is open, and later commands are only those that the test
+// Warm acquires and releases a lock, so that scripts are loaded and a session is open, and the test sees only the commands that it
 // expects. It fails if the lock cannot be acquired.
 func Warm(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
@@ -84,8 +84,8 @@ func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	}
 }
 
-// SessionEnds is what every lock on a session must do when the session of its holder is ended at the server: tell the holder,
-// let the rival in with a higher fence, and leave the rival's lock alone when the old holder releases.
+// SessionEnds checks a lock whose holder's session is ended at the server: the holder must be told, the rival gets in with a higher
+// fence, and the old holder's release must not free the rival's lock.
 func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within time.Duration, end func()) {
 	t.Helper()
 	lease := Obtain(t, holder, key)
@@ -127,8 +127,8 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// WantTold fails if hand-offs took as long as if no message had come and every waiter had waited for its poll, every two seconds. It
-// looks at the median: a busy machine delays some hand-offs, but without messages all of them wait for a poll.
+// WantTold fails if the hand-offs took as long as without messages, when every waiter waits for its poll, every two seconds. It compares
+// the median: a busy machine delays some hand-offs, but without messages all of them wait for a poll.
 func WantTold(t *testing.T, took []time.Duration) {
 	t.Helper()
 	slices.Sort(took)

@@ -10,19 +10,19 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Late is how a kind is made whose grants come too late.
+// Late makes lockers whose grants come too late.
 type Late struct {
-	// TTL is that of the leases, as short as the servers allow.
+	// TTL is the TTL of the leases, as short as the servers allow.
 	TTL time.Duration
-	// Process returns a locker as [Kind.Process] does, with leases of TTL. It connects to each address, host:port, by the one that
-	// through returns for it.
+	// Process returns a locker as [Kind.Process] does, with leases of TTL. It connects to each address, host:port, through the address
+	// that through returns for it.
 	Process func(t *testing.T, through func(address string) string) lock.Locker
 }
 
-// lateGrant has the answer to an acquire come when the lease that it grants is over: nobody may be handed that lease. A rival, which
-// the servers may have let in by then, comes first when the caller does not wait; a caller that waits may be granted it again.
+// lateGrant delays the answer to an acquire until the granted lease is over: Acquire must not return that lease. If the caller does not
+// wait, a rival may get the lock meanwhile; a caller that waits may get the lock in a later try.
 func (k Kind) lateGrant(t *testing.T) {
-	if k.Late == nil { // nothing to see, for the reason that the kind gives
+	if k.Late == nil { // does not apply, for the reason in NoLate
 		if k.NoLate == "" {
 			t.Error("the kind has neither Late nor a reason in NoLate")
 		}
@@ -37,7 +37,7 @@ type granted struct {
 	err   error
 }
 
-// lateBeside does that with a caller that waits for so long.
+// lateBeside is lateGrant with a caller that waits for the given time.
 func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	t.Parallel()
 	var gates []*wire.Proxy
@@ -74,7 +74,7 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	}
 	time.Sleep(time.Until(sent.Add(k.Late.TTL * 6 / 5)))
 	var second lock.Lease
-	if wait == 0 { // a server that counts the lease from later, or a session in which a renewal arrived, may keep the rival out
+	if wait == 0 { // the rival may stay out if the server counts the lease from later, or if a renewal of the session arrived
 		second, _ = rival.Acquire(lock.WithWait(t.Context(), k.Late.TTL/5), key)
 	}
 	select {
@@ -87,12 +87,12 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	}
 	k.handedOut(t, got, rival, key, second)
 	if second != nil {
-		_ = second.Release(context.Background()) // on a busy machine it may be over too
+		_ = second.Release(context.Background()) // on a busy machine this lease may be over too
 	}
 	k.isFree(t, rival, key)
 }
 
-// handedOut wants the acquire whose answer came too late to have no lease, or one that is good: then no rival has one.
+// handedOut wants that the acquire whose answer came too late returns no lease, or a valid one: then no rival has a lease.
 func (k Kind) handedOut(t *testing.T, got <-chan granted, rival lock.Locker, key string, second lock.Lease) {
 	t.Helper()
 	var g granted
@@ -117,7 +117,7 @@ func (k Kind) handedOut(t *testing.T, got <-chan granted, rival lock.Locker, key
 	third, err := rival.Acquire(lock.WithWait(t.Context(), 0), key)
 	if err == nil {
 		_ = third.Release(context.Background())
-		if g.lease.Context().Err() == nil { // else the machine was slow, and its time is over
+		if g.lease.Context().Err() == nil { // otherwise the machine was slow, and the lease has ended
 			t.Error("Acquire handed out a lease after its end: a rival gets the lock at once")
 		}
 	}

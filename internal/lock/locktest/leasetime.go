@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/lock"
 )
 
-// leaseTime takes the lock for a moment. A lock either ends the lease then, tells the holder and lets a rival in, or it refuses and holds
-// nothing.
+// leaseTime acquires with a short lease time. A lock either ends the lease then, tells the holder and lets a rival in, or it refuses and
+// holds nothing.
 func (k Kind) leaseTime(t *testing.T) {
 	t.Parallel()
 	all, key := k.processes(t, 2), k.Key()
@@ -23,7 +23,7 @@ func (k Kind) leaseTime(t *testing.T) {
 		return
 	}
 	lease := k.obtainFor(t, all[0], key, d)
-	rival := acquire(t, all[len(all)-1], key) // which waits for the end
+	rival := acquire(t, all[len(all)-1], key) // waits for the end of the lease
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("a rival is in, and the holder's context has the cause %v, want ErrLost", cause)
 	}
@@ -42,7 +42,7 @@ func (k Kind) leaseTime(t *testing.T) {
 	k.isFree(t, all[0], key)
 }
 
-// obtainFor takes a free lock for d. On a busy machine an answer may need so long that a lock says that its store is unavailable.
+// obtainFor takes a free lock for d. On a busy machine an answer may take so long that the lock reports its store as unavailable.
 func (k Kind) obtainFor(t *testing.T, l lock.Locker, key string, d time.Duration) lock.Lease {
 	t.Helper()
 	for end := time.Now().Add(enough); ; {

@@ -1,5 +1,5 @@
-// Package locktest is the conformance suite of package lock: what every [lock.Locker] must do, whatever it is made of.
-// A lock's own test holds only what is peculiar to it.
+// Package locktest is the conformance suite of package lock: the rules for every [lock.Locker]. A lock's own tests cover only its
+// peculiarities.
 package locktest
 
 import (
@@ -19,14 +19,14 @@ import (
 // Kind is one lock under test.
 type Kind struct {
 	Name string
-	// Process returns a locker as a process of its own would have it; those of one test share the lock's store.
+	// Process returns a locker as a separate process would have it; all lockers of one test share the lock's store.
 	Process func(t *testing.T, steps *step.Stream) lock.Locker
 	// Key returns a key that no other test uses.
 	Key func() string
 	// Local says that the lock excludes only within one process.
 	Local bool
-	// Late makes lockers whose grants come too late. NoLate is the reason where no grant can: no lease ends by itself, or no network
-	// is in between. One of them is set.
+	// Late makes lockers whose grants come too late. NoLate is the reason why no grant can come too late: no lease ends by itself, or
+	// there is no network. One of them is set.
 	Late   *Late
 	NoLate string
 	// LeaseTime says that the lock honours lock.WithLease; every other lock must refuse it.
@@ -35,11 +35,11 @@ type Kind struct {
 	Except []string
 }
 
-// enough is how long any one thing may take that must happen; a test that waits for it has failed. What has many steps is
-// bounded by its progress instead: see testenv.Progress.
+// enough is how long a test waits for a single event before it fails. A task with many steps is bounded by its progress instead: see
+// testenv.Progress.
 const enough = testenv.Still
 
-// moment is what a contender is given to begin to wait. One that has not begun by then makes a test weaker, never wrong.
+// moment is the time that a contender gets to begin its wait. If it has not begun by then, the test is weaker, never wrong.
 const moment = 100 * time.Millisecond
 
 // Run runs the suite on one kind.
@@ -78,11 +78,10 @@ func (k Kind) processes(t *testing.T, n int) []lock.Locker {
 	return all
 }
 
-// fighting is held by the one fight for a key that is on: they take all the CPU there is, and what runs beside several of them
-// would time out.
+// fighting allows one fight at a time: a fight uses all CPUs, and tests that run beside several of them would time out.
 var fighting sync.Mutex
 
-// excludes lets goroutines of several processes fight for one key and counts how many are inside.
+// excludes lets goroutines of several processes contend for one key, and counts how many are inside.
 func (k Kind) excludes(t *testing.T) {
 	t.Parallel()
 	fighting.Lock()
@@ -90,9 +89,8 @@ func (k Kind) excludes(t *testing.T) {
 	k.fight(t)
 }
 
-// fight is the fight. Each entry is a write or two that the server may have to sync: how many there are in a given time is
-// the server's affair, and so it goes on for as long as somebody gets in. After longFight it is enough that everybody has been
-// in a few times.
+// fight is the contention itself. Each entry costs a write or two that the server may have to sync, so the rate depends on the server,
+// and fight goes on as long as entries succeed. After longFight it suffices that every goroutine has entered a few times.
 func (k Kind) fight(t *testing.T) {
 	const perProcess, rounds, least, longFight = 6, 15, 3, 15 * time.Second
 	key := k.Key()
@@ -118,7 +116,7 @@ func (k Kind) fight(t *testing.T) {
 						t.Errorf("%d holders at once", n)
 					}
 					entered.Add(1)
-					time.Sleep(time.Millisecond) // who is inside for no time meets nobody
+					time.Sleep(time.Millisecond) // without a pause inside, two holders would hardly overlap
 					inside.Add(-1)
 					if err := lease.Release(ctx); err != nil {
 						t.Errorf("Release: %v", err)
@@ -133,7 +131,7 @@ func (k Kind) fight(t *testing.T) {
 	}
 }
 
-// held returns a lease, and the locker of another process.
+// held acquires a key, and returns the lease and the locker of another process.
 func (k Kind) held(t *testing.T) (rival lock.Locker, key string, lease lock.Lease) {
 	t.Helper()
 	all := k.processes(t, 2)
@@ -172,7 +170,8 @@ func (k Kind) busyAtOnce(t *testing.T) {
 	}
 }
 
-// answered is an Acquire with wait 0 whose servers have answered in time. On a busy machine some may not; that says nothing about the lock.
+// answered repeats an Acquire with wait 0 until its servers have answered in time. On a busy machine some may not; that says nothing
+// about the lock.
 func answered(t *testing.T, l lock.Locker, key string) (lock.Lease, error) {
 	t.Helper()
 	const tries = 10
@@ -225,7 +224,7 @@ func (k Kind) cancelledBefore(t *testing.T) {
 	l, key := k.processes(t, 1)[0], k.Key()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if lease, err := l.Acquire(ctx, key); err == nil { // one attempt may be made before looking
+	if lease, err := l.Acquire(ctx, key); err == nil { // Acquire may make one attempt before it checks ctx
 		if err := lease.Release(ctx); err != nil {
 			t.Fatalf("Release: %v", err)
 		}
@@ -233,7 +232,7 @@ func (k Kind) cancelledBefore(t *testing.T) {
 	k.isFree(t, l, key)
 }
 
-// isFree fails unless the key can be had now, or soon: what a cancelled Acquire leaves behind must go away by itself.
+// isFree fails unless the key can be acquired now or soon: anything that a cancelled Acquire leaves must go away by itself.
 func (k Kind) isFree(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	lease := acquire(t, l, key)
@@ -315,7 +314,7 @@ func (k Kind) steps(t *testing.T) {
 	defer stream.Subscribe(func(_ context.Context, e step.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Point != step.Acquiring { // only an acquire of two commands passes it
+		if e.Point != step.Acquiring { // only an acquire with two commands reports it
 			seen = append(seen, e.Point)
 		}
 	})()

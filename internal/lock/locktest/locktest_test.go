@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/step"
 )
 
-// slowly is a lock on a server that takes its time for every entry.
+// slowly is a lock on a server that is slow at every entry.
 type slowly struct {
 	lock.Locker
 	takes time.Duration
@@ -24,7 +24,8 @@ func (s slowly) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	return lease, err
 }
 
-// On a server that lets one in every 400 ms a fight of 270 entries would last 108 s. It is as good a test, and it ends.
+// On a server that grants the lock every 400 ms, a fight of 270 entries would last 108 s. The shorter fight is as good a test, and it
+// ends.
 func TestFightOnASlowServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

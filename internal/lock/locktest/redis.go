@@ -23,11 +23,12 @@ import (
 
 // Main runs the tests of a package for its TestMain, and fails if they leave goroutines running.
 func Main(m *testing.M) {
-	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel flag on the command line wins.
+	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel flag on the command line has
+	// precedence.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	redis.SetLogger(quiet{}) // before any client reads it
+	redis.SetLogger(quiet{}) // before any client reads the logger
 	goleak.VerifyTestMain(dialled{m}, testenv.IgnoreServers())
 }
 
@@ -56,7 +57,7 @@ func (m dialled) Run() int {
 // RedisProcess makes a locker on a client of its own.
 type RedisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker
 
-// RedisKind is a kind of lock on s, one with a lease time.
+// RedisKind returns a kind of lock on s that has a lease time.
 func RedisKind(s *testenv.RedisServer, name string, key func() string, process RedisProcess) Kind {
 	const lateTTL = 600 * time.Millisecond
 	return Kind{
@@ -92,7 +93,7 @@ func RedisClient(t testing.TB, s *testenv.RedisServer) *redis.Client {
 		t.Fatal(err)
 	}
 	opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
-	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = testenv.Still, testenv.Still, testenv.Still // a busy machine is not a server that is down
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = testenv.Still, testenv.Still, testenv.Still // on a busy machine a slow server is not down
 	c := redis.NewClient(opt)
 	t.Cleanup(func() { _ = c.Close() })
 	return c

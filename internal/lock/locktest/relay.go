@@ -24,8 +24,8 @@ type Relay struct {
 
 // Loss is an answer that a relay will swallow before it closes the connection.
 type Loss struct {
-	// question looks at what a client sends, until it returns a function that knows the answer. Whatever else the server says
-	// before that (to a ping of the client's own) is let through: it is not what a test wants to have lost.
+	// question sees everything that a client sends, until it returns a function that recognises the answer. Other answers before that
+	// (such as to the client's own ping) pass: the test does not want to lose them.
 	question func(sent []byte) func(received []byte) bool
 	andCut   bool          // the network is cut from then on as well
 	lost     chan struct{} // closed when the answer is lost
@@ -108,7 +108,7 @@ type relayed struct {
 	waiting        atomic.Pointer[awaited]
 }
 
-// awaited is the answer to a question that was seen.
+// awaited is the expected answer to a question that was seen.
 type awaited struct {
 	*Loss
 	answer func([]byte) bool
@@ -145,7 +145,7 @@ func (c *relayed) answers() {
 
 func (c *relayed) close() { _, _ = c.client.Close(), c.server.Close() }
 
-// pump relays until a connection ends, or look says so.
+// pump relays until a connection ends, or look returns false.
 func (c *relayed) pump(to, from net.Conn, look func([]byte) bool) {
 	defer func() {
 		if !c.r.Cut.Load() { // a cut relay also drops the end of the connection

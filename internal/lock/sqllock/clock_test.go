@@ -58,7 +58,7 @@ func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
 
 	dead := open()
 	gone := locktest.Obtain(t, sqlLease(t, dead, ttl, nil), "back")
-	if err := sqlPool(t, dead).Close(); err != nil { // it renews no more
+	if err := sqlPool(t, dead).Close(); err != nil { // its renewals end
 		t.Fatal(err)
 	}
 	if err := gone.Release(t.Context()); err == nil {

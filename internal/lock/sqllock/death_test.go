@@ -28,7 +28,7 @@ func TestSQLDeaths(t *testing.T) {
 // rowLock makes a lock of rows with a TTL.
 type rowLock func(*testing.T, *gorm.DB, time.Duration) lock.Locker
 
-// sqlWorld is the part of a World that all row locks share. The keys of dying are pieces of SQL statements.
+// sqlWorld is the part of a World that all row locks share. The keys of dying are parts of SQL statements.
 func sqlWorld(t *testing.T, dsn string, locker rowLock, dying map[string]string) *locktest.World {
 	openSQL(t, dsn, 1)
 	far := func(t *testing.T) (lock.Locker, *locktest.Relay) {
@@ -53,7 +53,7 @@ func sqlWorld(t *testing.T, dsn string, locker rowLock, dying map[string]string)
 	return w
 }
 
-// answerTo finds the answer to a statement by a piece of its text.
+// answerTo recognises the answer to a statement by a part of its text.
 func answerTo(statement string) func(sent []byte) func([]byte) bool {
 	return func(sent []byte) func([]byte) bool {
 		if bytes.Contains(sent, []byte(statement)) {

@@ -72,7 +72,7 @@ func ExampleUnique() {
 	// released: <nil>
 }
 
-// The same with an expiry, by the database's clock, and a fence, which rises with every hold and which a write should check.
+// The same with an expiry, by the database's clock, and a fence that rises with every hold. A write should check the fence.
 func ExampleLeaseRow() {
 	db, stop := exampleSQLite()
 	defer stop()

@@ -20,24 +20,24 @@ import (
 // ErrNoConnection comes with [lock.ErrBusy]: the wait was not for the lock but for a connection of the pool.
 var ErrNoConnection = errors.New("lock: no free connection in the pool")
 
-// ForUpdate is a named row that a transaction locks and holds: SELECT ... FOR UPDATE, work, COMMIT. The lock is
-// the connection's: when that ends, for whatever reason, the server gives it to the next.
+// ForUpdate is a named row that a transaction locks and holds: SELECT ... FOR UPDATE, work, COMMIT. The connection owns the lock: when
+// the connection ends, for whatever reason, the server gives the row to the next waiter.
 //
-// It has no fence: a number counted in the transaction that holds the row would be rolled back with it, and given out again.
+// It has no fence: a number counted in the transaction that holds the row would be rolled back with it, and issued again.
 //
-// What breaks it: as many holders and waiters as the pool has connections, of whatever keys. Everybody else then waits for a
-// connection, and a holder that needs one more for its work waits forever. Give the lock a pool of its own. And a connection that
-// is killed: the server lets the next one in at once, and the holder hears of it when it next uses the connection, a third of ttl
-// later at most.
+// What breaks it: first, as many holders and waiters, of any keys, as the pool has connections. Every other caller then waits for a
+// connection, and a holder that needs one more for its work waits forever. Give the lock a pool of its own. Second, a killed connection:
+// the server lets the next waiter in at once, but the holder learns of it only when it next uses the connection, at most a third of ttl
+// later.
 type ForUpdate struct {
 	t     table
 	ttl   time.Duration
 	steps *step.Stream
 }
 
-// NewForUpdate returns the lock on rows of the table record_lock of db, which must be MySQL or MariaDB (10.3 for NOWAIT). ttl,
-// in whole seconds, is for how long the server keeps the transaction of a process of which it hears nothing any more;
-// the connection is used three times as often. Keys are at most 255 bytes long.
+// NewForUpdate returns the lock on rows of the table record_lock of db, which must be MySQL or MariaDB (10.3 for NOWAIT). ttl, in whole
+// seconds, is how long the server keeps the transaction of a silent process; the lock uses the connection every third of it. Keys are at
+// most 255 bytes long.
 func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdate, error) {
 	t, err := newTable(db)
 	if err == nil && t.dialect != "mysql" {
@@ -46,8 +46,8 @@ func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdat
 	return &ForUpdate{t, max(ttl.Truncate(time.Second), time.Second), steps}, err
 }
 
-// Acquire waits for a connection and then for the row. Waits of a second and more are left to the server, which wakes the
-// waiter at once and knows whole seconds only; what is left below that is polled.
+// Acquire waits for a connection and then for the row. The server does the waiting in whole seconds, and wakes the waiter at once; the
+// rest of less than a second is polled.
 func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	if err := lock.RefuseLease(ctx, "sql-for-update"); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	return hold, nil
 }
 
-// conn takes a connection of the pool. Where one is free, or may be opened, that belongs to the first attempt; else it is part of
-// the wait, also for who finds out on the way that others were quicker.
+// conn takes a connection of the pool. If one is free or may be opened, that belongs to the first attempt. Otherwise it is part of the
+// wait, even if other callers took the free connection first.
 func (l *ForUpdate) conn(ctx context.Context) (*sql.Conn, error) {
 	for {
 		limit, stop := context.WithTimeout(ctx, lease.CommandTimeout)
@@ -117,16 +117,16 @@ func (l *ForUpdate) exhausted() bool {
 	return st.MaxOpenConnections > 0 && st.InUse >= st.MaxOpenConnections
 }
 
-// connect makes a connection of the pool one for this hold alone.
+// connect reserves a connection of the pool for this hold.
 func (l *ForUpdate) connect(ctx context.Context) (*rowConn, error) {
 	conn, err := l.conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &rowConn{t: l.t, conn: conn}
-	// The server ends a connection that is idle for longer, and with it the transaction: that makes a lease of it. Without
-	// autocommit every statement is in a transaction: an error that ends one, such as a time-out with
-	// innodb_rollback_on_timeout, does not have the next read its row without holding it.
+	// The server ends a connection that is idle for longer, and with it the transaction: that makes it a lease. Without autocommit every
+	// statement is in a transaction: after an error that ends one, such as a time-out with innodb_rollback_on_timeout, the next read
+	// still locks its row.
 	err = c.exec(ctx, fmt.Sprintf("SET @lastitem_wait = @@wait_timeout, @lastitem_lock = @@innodb_lock_wait_timeout, "+
 		"@lastitem_auto = @@autocommit, wait_timeout = %d, innodb_lock_wait_timeout = 1, autocommit = 0", int(l.ttl/time.Second)))
 	if err != nil {
@@ -139,7 +139,7 @@ func (l *ForUpdate) connect(ctx context.Context) (*rowConn, error) {
 // rowConn is a connection that holds a row, or waits for it.
 type rowConn struct {
 	t    table
-	conn *sql.Conn // nil once it was given back
+	conn *sql.Conn // nil once it was returned
 }
 
 func (c *rowConn) exec(ctx context.Context, statement string) error {
@@ -149,7 +149,7 @@ func (c *rowConn) exec(ctx context.Context, statement string) error {
 	return err
 }
 
-// alive uses the connection. One that has failed is closed by the driver, and the row is free.
+// alive uses the connection. If it fails, the driver closes it, and the row is free.
 func (c *rowConn) alive(ctx context.Context) error {
 	if err := c.exec(ctx, "DO 1"); err != nil {
 		return fmt.Errorf("%w: %w", lock.ErrLost, err)
@@ -157,16 +157,16 @@ func (c *rowConn) alive(ctx context.Context) error {
 	return nil
 }
 
-// The longest wait that is left to the server at a stretch: a waiter that dies is in its queue for so long.
+// rowWait is the longest single wait at the server: a dead waiter stays in the server's queue for that time.
 const rowWait = 5 * time.Second
 
-// lock locks the row, in a transaction that begins with that. sent is when its last statement was sent.
+// lock locks the row, in a transaction that begins with the locking read. sent is when its last statement was sent.
 func (c *rowConn) lock(ctx context.Context, key string) (sent time.Time, err error) {
-	for wait := time.Duration(0); ; { // the first attempt waits for nothing
+	for wait := time.Duration(0); ; { // the first attempt does not wait
 		sent = time.Now()
 		err := c.row(ctx, key, wait)
 		switch {
-		case err == nil && wait > 0: // the answer was long in coming, and the time to trust it is counted from a question
+		case err == nil && wait > 0: // after a long wait, send another statement: the TTL counts from its sending
 			sent = time.Now()
 			if err = c.exec(ctx, "DO 1"); err == nil {
 				return sent, nil
@@ -187,7 +187,7 @@ func (c *rowConn) lock(ctx context.Context, key string) (sent time.Time, err err
 	}
 }
 
-// share is how long the server may wait at a stretch: whole seconds, 0 when there is less than one left.
+// share returns the next wait at the server in whole seconds; 0 if less than a second is left.
 func (c *rowConn) share(ctx context.Context) time.Duration {
 	until, bounded := lock.WaitUntil(ctx)
 	if !bounded {
@@ -211,9 +211,9 @@ func (c *rowConn) row(ctx context.Context, key string, wait time.Duration) error
 	return c.conn.QueryRowContext(ctx, statement, []byte(key)).Scan(&got)
 }
 
-// make makes the row, in a transaction of its own: one that is inserted and not committed nobody else can see, and the read
-// that missed it has locked the gap, in which two that missed it could insert nothing. Where somebody has made it meanwhile,
-// and perhaps locked it, that is fine as well.
+// make makes the row, in a separate transaction: an uncommitted row is invisible to others, and a read that missed the row has locked its
+// gap, so that two such reads would block each other's insert. It is no error if somebody else has made the row meanwhile, and perhaps
+// locked it.
 func (c *rowConn) make(ctx context.Context, key string) error {
 	if err := c.exec(ctx, "ROLLBACK"); err != nil {
 		return err
@@ -238,8 +238,8 @@ func (c *rowConn) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: sql-for-update: %w", lock.ErrUnavailable, err)
 }
 
-// end ends the transaction and gives the connection back to the pool, as it was. A connection that fails is closed, which ends the
-// transaction too, when the server notices.
+// end ends the transaction, and returns the connection to the pool with its original settings. A connection that fails is closed, which
+// ends the transaction once the server notices.
 func (c *rowConn) end(ctx context.Context, how string) error {
 	if c.conn == nil {
 		return lock.ErrLost // the transaction has ended before, or the lock was closed

@@ -16,7 +16,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// sessionsOf are the connections to this test's database but for the one that asks.
+// sessionsOf returns the ids of all other connections to this test's database.
 func sessionsOf(t *testing.T, db *gorm.DB) []int64 {
 	t.Helper()
 	var ids []int64
@@ -27,7 +27,7 @@ func sessionsOf(t *testing.T, db *gorm.DB) []int64 {
 	return ids
 }
 
-// The lock is the connection's: when an operator kills that, the rival is in and the holder is told.
+// The connection owns the lock: if an operator kills it, the rival gets in and the holder is told.
 func TestSQLForUpdateConnectionKilled(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
@@ -64,7 +64,7 @@ func TestSQLForUpdateAfterALongWait(t *testing.T) {
 	locktest.Release(t, second)
 }
 
-// A process of which the server hears nothing more loses the row after its TTL, and knows that before.
+// A process that the server does not hear any more loses the row after its TTL, and knows it before.
 func TestSQLForUpdateCutOff(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
@@ -81,7 +81,7 @@ func TestSQLForUpdateCutOff(t *testing.T) {
 	locktest.Release(t, second)
 }
 
-// With every connection in use by holders, a free lock cannot be had either; and the error says why.
+// If holders use every connection, even a free lock cannot be acquired, and the error says why.
 func TestSQLForUpdatePoolExhausted(t *testing.T) {
 	t.Parallel()
 	l := forUpdate(t, openSQL(t, testenv.MySQL(t), 1), 10*time.Second, nil)
@@ -100,8 +100,8 @@ func TestSQLForUpdatePoolExhausted(t *testing.T) {
 	locktest.Release(t, free)
 }
 
-// Waits of less than a second, of a second, and with a rest: none ends early, or lasts as long as the server may wait at a
-// stretch.
+// Waits of less than a second, of one second, and of a second and a rest: none ends early, or lasts as long as the longest single wait at
+// the server.
 func TestSQLForUpdateWaits(t *testing.T) {
 	t.Parallel()
 	db := openSQL(t, testenv.MySQL(t), 8)
@@ -124,7 +124,7 @@ func TestSQLForUpdateWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close() }) // not before all are taken
+		t.Cleanup(func() { _ = c.Close() }) // not before all connections are taken
 		var same bool
 		err = c.QueryRowContext(t.Context(), "SELECT @@wait_timeout = @@GLOBAL.wait_timeout AND @@innodb_lock_wait_timeout = @@GLOBAL.innodb_lock_wait_timeout AND @@autocommit").Scan(&same)
 		if err != nil || !same {
@@ -155,7 +155,7 @@ func TestSQLForUpdateUnreachable(t *testing.T) {
 	locktest.Warm(t, l, "k")
 }
 
-// All that wait for a row that nobody has made yet get their turn.
+// All callers that wait for a row that does not exist yet get their turn.
 func TestSQLForUpdateFirstUse(t *testing.T) {
 	t.Parallel()
 	l := forUpdate(t, openSQL(t, testenv.MySQL(t), 24), 10*time.Second, nil)

@@ -68,7 +68,7 @@ func forUpdate(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *sq
 	return l
 }
 
-// databases are those that the locks of rows run on.
+// databases are the databases of the row locks.
 var databases = map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}
 
 func TestSQL(t *testing.T) {
@@ -128,7 +128,7 @@ func onDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
 	}
 }
 
-// A release that meets a renewal under way waits for its answer, and does not take that for a loss.
+// A release during a renewal waits for the renewal's answer, and does not mistake that for a loss.
 func TestSQLReleaseDuringRenewal(t *testing.T) {
 	t.Parallel()
 	const ttl = 9 * time.Second // a third of which is what a renewal may take
@@ -148,13 +148,13 @@ func TestSQLReleaseDuringRenewal(t *testing.T) {
 	}
 }
 
-// The answer to the statement that takes the lock is lost, and the one to that which gives it up: the first is taken back, and
-// the second may be repeated.
+// The answer to the acquiring statement is lost: the acquire is undone. The answer to the releasing statement is lost: the release may be
+// repeated.
 func TestSQLLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		make              func(*testing.T, *gorm.DB) lock.Locker
-		acquires, release string // pieces of statements
+		acquires, release string // parts of statements
 	}{
 		"sql-unique": {
 			func(t *testing.T, db *gorm.DB) lock.Locker { return sqlUnique(t, db, nil) },

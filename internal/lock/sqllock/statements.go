@@ -25,7 +25,7 @@ var sqlNow = map[string]string{
 	"sqlite": "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
 }
 
-// sqlTable is the access to record_lock: a pool, past gorm, and the statements of its dialect by the names of their files.
+// table is the access to record_lock: a pool without gorm, and the statements of its dialect by file name.
 type table struct {
 	pool       *sql.DB
 	dialect    string
@@ -70,8 +70,8 @@ func (t table) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, lease.CommandTimeout)
 }
 
-// exec runs one statement on its own and returns how many rows it changed. One that a deadlock ended did not happen and is
-// sent again: an INSERT that finds the key locks it, and two of those and a DELETE already make a circle.
+// exec runs a single statement and returns how many rows it changed. A statement that a deadlock ended did not happen and is sent again:
+// an INSERT that finds the key locks it, and two of these and a DELETE are enough for a deadlock.
 func (t table) exec(ctx context.Context, name string, args ...any) (int64, error) {
 	ctx, cancel := t.bounded(ctx)
 	defer cancel()
@@ -87,7 +87,7 @@ func (t table) exec(ctx context.Context, name string, args ...any) (int64, error
 	}
 }
 
-// The numbers by which MySQL and MariaDB tell what a lock must know.
+// The error numbers of MySQL and MariaDB that a lock must distinguish.
 const (
 	erDuplicate       = 1062
 	erLockDeadlock    = 1213

@@ -17,11 +17,11 @@ import (
 	"lastitem/internal/step"
 )
 
-// Unique is the database lock of every write-up: INSERT a row under a unique index, work, DELETE it. The row names its
-// owner, so that nobody deletes another's.
+// Unique is the database lock of every write-up: INSERT a row under a unique index, work, DELETE it. The row names its owner, so that no
+// client deletes another's row.
 //
-// What breaks it: its holder dies. There is no expiry, so nobody ever holds the lock again until somebody deletes the row by
-// hand. [LeaseRow] is the same, repaired. A key belongs to one of the two: the row of the repaired one stays.
+// What breaks it: its holder dies. There is no expiry, so the lock stays held until somebody deletes the row by hand. [LeaseRow] repairs
+// this. Do not use both with the same key, because LeaseRow keeps its row.
 type Unique struct {
 	t     table
 	steps *step.Stream
@@ -34,7 +34,7 @@ func NewUnique(db *gorm.DB, steps *step.Stream) (*Unique, error) {
 	return &Unique{t, steps}, err
 }
 
-// sqlRetry is the longest sleep between two tries, or two looks; each is random, so that losers do not march in step.
+// sqlRetry is the longest sleep between two tries, or two looks; each is random, so that losers do not retry at the same time.
 const sqlRetry = 50 * time.Millisecond
 
 // Acquire tries to insert the row, sleeping 1 to 50 ms between tries.
@@ -59,8 +59,8 @@ func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	}
 }
 
-// try sends one INSERT, which is not cut off with ctx: the server might go on with it. When its answer is lost, or the caller has
-// gone, the row is deleted again; should this fail too, it stays: the lock's own weakness.
+// try sends one INSERT, which does not end with ctx, because the server might go on with it. If its answer is lost, or the caller has
+// left, the row is deleted again; if that fails too, the row stays: this lock has no remedy for that.
 func (l *Unique) try(ctx context.Context, key, owner string) (bool, error) {
 	whole, cancel := lease.Detached(ctx)
 	defer cancel()
@@ -106,19 +106,18 @@ func (u *uniqueLease) Release(ctx context.Context) error {
 			return fmt.Errorf("lock: sql-unique: release unknown: %w", err)
 		}
 		u.l.steps.At(ctx, step.Released, u.key)
-		if n == 0 && !u.sent { // after a lost answer, "gone" may be our own doing
+		if n == 0 && !u.sent { // after a lost answer, our own release may have removed it
 			return lock.ErrLost
 		}
 		return nil
 	})
 }
 
-// LeaseRow is [Unique] repaired: a row with an owner, an expiry by the database's clock, renewal every third of the TTL,
-// takeover when it has expired, and a fence that the takeover raises in the same statement. One row per key stays,
-// because the fence must not start again.
+// LeaseRow repairs [Unique]: a row with an owner, an expiry by the database's clock, renewal every third of the TTL, takeover after
+// expiry, and a fence that the takeover raises in the same statement. The row of each key stays, because the fence must not start again.
 //
-// What breaks it: a process that stops as a whole for longer than the TTL, and a database whose clock jumps. A rival enters,
-// and the first holder finishes its write unless the fence, checked where the data is, refuses it.
+// What breaks it: a process that stops as a whole for longer than the TTL, and a database whose clock jumps. A rival enters, and the
+// first holder finishes its write, unless a fence that is checked at the data refuses it.
 type LeaseRow struct {
 	t     table
 	ttl   time.Duration
@@ -165,8 +164,8 @@ func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 	}
 }
 
-// try sends the takeover and reads what came of it; that it is ours, even when an earlier answer was lost, is for the owner
-// to say and not for a number of rows.
+// try sends the takeover and reads the row. The owner in the row decides whether the lock is ours, and not the number of affected rows,
+// because an earlier answer may have been lost.
 func (l *LeaseRow) try(ctx context.Context, key, owner string) (sqlHold, error) {
 	if _, err := l.t.exec(ctx, "take", []byte(owner), l.ttl.Microseconds(), []byte(key)); err != nil {
 		return sqlHold{}, err
@@ -180,17 +179,17 @@ func (l *LeaseRow) try(ctx context.Context, key, owner string) (sqlHold, error) 
 	return sqlHold{r.fence, err == nil && r.owner == owner}, err
 }
 
-// sqlHold is what a try has come to.
+// sqlHold is the result of a try.
 type sqlHold struct {
 	fence uint64
 	ours  bool
 }
 
-// sqlRow is what a look sees.
+// sqlRow is the row as a look sees it.
 type sqlRow struct {
 	owner string
 	fence uint64
-	left  sql.NullInt64 // microseconds; NULL = it has no end
+	left  sql.NullInt64 // microseconds; NULL = no expiry
 }
 
 func (l *LeaseRow) look(ctx context.Context, key string) (r sqlRow, err error) {
@@ -220,7 +219,7 @@ func (l *LeaseRow) wait(ctx context.Context, key string) error {
 	}
 }
 
-// takeBack gives up what a try may have been granted, after its statements, which it must not overtake. Where that fails, it
+// takeBack undoes a try that may have been granted. It waits for the try's statements, which it must not overtake. If it fails, the row
 // expires.
 func (l *LeaseRow) takeBack(ctx context.Context, over <-chan struct{}, key, owner string) {
 	back, cancel := lease.Detached(ctx)
@@ -244,7 +243,7 @@ func (l *LeaseRow) hold(ctx context.Context, sent time.Time, name, owner string,
 	}}).Start(sent, l.ttl)
 	hold := &lease.SessionLease{Session: s, Kind: "sql-lease", Key: name, Num: fence, Steps: l.steps}
 	hold.Free = func(ctx context.Context) error {
-		s.Stop() // first the renewal, then the lock: with a time-out that begins when the renewal under way is over
+		s.Stop() // first stop the renewal, then release: the time-out begins after the renewal in flight
 		ctx, cancel := lease.Detached(ctx)
 		defer cancel()
 		return own(l.t.exec(ctx, "release", key, []byte(owner)))

@@ -9,14 +9,14 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// What breaks the textbook lock: the holder is gone, and so is the lock, for everybody and forever.
+// What breaks the textbook lock: the holder dies, and nobody gets the lock again.
 func TestSQLUniqueOfDeadHolderStays(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
 		db := openSQL(t, dsn, 4)
 		l := sqlUnique(t, db, nil)
-		locktest.Obtain(t, l, "k") // and its holder dies
+		locktest.Obtain(t, l, "k") // the holder dies
 		locktest.WantBusy(t, l, "k", "after the holder's death")
-		// No statement of this lock looks at a clock, and its row has no end: a year later it is as it is now.
+		// No statement of this lock reads a clock, and its row has no expiry, so the row stays forever.
 		var open int
 		if err := db.Raw("SELECT COUNT(*) FROM record_lock WHERE expires_us IS NULL").Scan(&open).Error; err != nil || open != 1 {
 			t.Errorf("rows without an end: %d, %v, want 1", open, err)
@@ -25,14 +25,14 @@ func TestSQLUniqueOfDeadHolderStays(t *testing.T) {
 	})
 }
 
-// The repaired one: the next takes over when the dead holder's time is up, with a higher fence, and not earlier.
+// The repaired lock: the next client takes over when the dead holder's TTL is over, not earlier, and with a higher fence.
 func TestSQLLeaseOfDeadHolderIsTakenOver(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
 		dead := openSQL(t, dsn, 4)
 		const ttl = time.Second
 		start := time.Now()
 		lease := locktest.Obtain(t, sqlLease(t, dead, ttl, nil), "k")
-		if err := sqlPool(t, dead).Close(); err != nil { // it renews no more
+		if err := sqlPool(t, dead).Close(); err != nil { // its renewals end
 			t.Fatal(err)
 		}
 		rival := sqlLease(t, openSQL(t, dsn, 4), time.Minute, nil)
@@ -93,7 +93,7 @@ func TestSQLLeaseFencesRise(t *testing.T) {
 	})
 }
 
-// A renewal that gets no answer, on a connection that is dead, must not use up the time that a release has.
+// A renewal without an answer, on a dead connection, must not use up the time of the release.
 func TestSQLLeaseReleaseDuringAHungRenewal(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)

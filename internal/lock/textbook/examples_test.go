@@ -14,7 +14,7 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-// exampleMasters returns several of them, which know nothing of each other.
+// exampleMasters returns several independent masters.
 func exampleMasters(names ...string) (servers []*miniredis.Miniredis, nodes []textbook.RedlockNode, stop func()) {
 	var stops []func()
 	for _, name := range names {
@@ -52,7 +52,7 @@ func ExampleNewSetNXExpire() {
 	// Output: a TTL later: <nil>
 }
 
-// A blind DEL: the release of a holder that was too slow lets a third one in beside the second.
+// A blind DEL: the release of a slow holder lets a third client in while the second is inside.
 func ExampleNewSetNXTTL() {
 	server, client, stop := locktest.EmbeddedRedis()
 	defer stop()
@@ -88,7 +88,7 @@ func ExampleNewSetNXOwner() {
 	// the third: lock: busy
 }
 
-// The loser passes the finally too: it takes two to have two inside.
+// The loser passes the finally too: two contenders suffice for two holders.
 func ExampleNewSetNXFinally() {
 	_, client, stop := locktest.EmbeddedRedis()
 	defer stop()
@@ -117,7 +117,7 @@ func ExampleLua() {
 	// a late release: lock: lease lost
 }
 
-// A fencing token with it: the data refuses what is older than the newest that it has seen.
+// With a fencing token: the data refuses a token older than the newest one it has seen.
 func ExampleNewLuaFenced() {
 	server, client, stop := locktest.EmbeddedRedis()
 	defer stop()
@@ -129,7 +129,7 @@ func ExampleNewLuaFenced() {
 	// Output: 1 2
 }
 
-// Polling with backoff: wait a second at most for a holder that gives the lock up meanwhile.
+// Polling with backoff: wait at most a second for a holder that releases the lock meanwhile.
 func ExampleSpin() {
 	_, client, stop := locktest.EmbeddedRedis()
 	defer stop()

@@ -56,7 +56,7 @@ func TestSetNXOfDeadHolderStaysForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _ := locktest.Bubble(t)
 		l := textbook.NewSetNX(c, nil)
-		if _, err := l.Acquire(t.Context(), "k"); err != nil { // and its holder dies
+		if _, err := l.Acquire(t.Context(), "k"); err != nil { // the holder dies
 			t.Fatal(err)
 		}
 		time.Sleep(24 * time.Hour)
@@ -237,8 +237,8 @@ func TestWatchdogFailedReentryKeepsTheLock(t *testing.T) {
 	})
 }
 
-// The waiter that a release wakes leaves at that moment: the next one of its process is woken in its place, and does not sleep
-// until its poll while the lock is free.
+// The waiter that a release wakes gives up at that moment: the next waiter of its process is woken instead, and does not sleep until its
+// poll while the lock is free.
 func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _ := locktest.Bubble(t)
@@ -281,7 +281,7 @@ func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 	})
 }
 
-// A release that surely never left explains nothing: the lock that is gone when it is repeated was lost.
+// A release was certainly not sent. So if the lock is gone when the release is repeated, the lock was lost.
 func TestReleaseThatWasNeverSent(t *testing.T) {
 	for name, make := range map[string]func(redisClient) lock.Locker{
 		"setnx-ttl": func(c redisClient) lock.Locker { return textbook.NewSetNXTTL(c, locktest.TTL, nil) },

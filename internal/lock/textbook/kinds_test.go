@@ -17,7 +17,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// several is AcquireAll over two keys as a Locker.
+// several is a Locker that calls AcquireAll with two keys.
 type several struct{ lock.Locker }
 
 func (s several) Acquire(ctx context.Context, key string) (lock.Lease, error) {
@@ -75,7 +75,7 @@ func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 		kind("multi", func(c redisClient, d time.Duration, st *step.Stream) lock.Locker {
 			return several{textbook.NewLua(c, d, st)}
 		},
-			"steps"), // it has those of two locks
+			"steps"), // it reports the steps of two locks
 	}
 	for i := range all {
 		all[i].LeaseTime = !strings.HasPrefix(all[i].Name, "setnx")
@@ -83,7 +83,7 @@ func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 	return all
 }
 
-func TestRedlockConformance(t *testing.T) { // alone: a node that is slower than its time-out has failed
+func TestRedlockConformance(t *testing.T) { // not parallel: a node that is slower than its time-out has failed
 	nodes := testenv.RedisNodes(t, 5)
 	t.Run("all up", func(t *testing.T) { redlockConformance(t, nodes, 0) })
 	t.Run("guarded", func(t *testing.T) {
@@ -122,7 +122,7 @@ func redlockConformance(t *testing.T, nodes []*testenv.RedisNode, guard time.Dur
 				far[i] = &testenv.RedisNode{URL: locktest.Redirected(t, n.URL, through)}
 			}
 			all, _ := masters(t, far)
-			// A node is waited for: with its usual time-out the acquire would have failed before it could be too late.
+			// The node time-out is long: with the usual one the acquire would fail before it could be too late.
 			return textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: ttl, NodeTimeout: 2 * time.Second}, nil)
 		}}
 	}

@@ -73,7 +73,7 @@ func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
 	})
 }
 
-// Waiters are told of a release by message, and do not wait for their next poll.
+// Messages tell waiters of a release, so they do not wait for their next poll.
 func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -100,7 +100,7 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 			got <- err
 		}()
 		subscribed(t, s, key)
-		// Its try at first, one before it waits, and the one for which the subscription wakes it: after that it sleeps.
+		// Its first try, one before it waits, and one when the subscription is confirmed: after that it sleeps.
 		locktest.Eventually(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
 		start := time.Now()
 		locktest.Release(t, lease)
@@ -185,7 +185,7 @@ func TestWatchdogInnerReleaseRepeated(t *testing.T) {
 	}
 }
 
-// A renewal that gets no answer, on a connection that is dead, must not use up the time that a release has.
+// A renewal without an answer, on a dead connection, must not use up the time of the release.
 func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

@@ -26,8 +26,8 @@ var (
 	luaFencedAcquire = redis.NewScript(luaFencedAcquireSource)
 )
 
-// Lua is the textbook lock: SET NX PX with a random owner value, and a script that deletes the key only if it is still
-// the owner's. It is the pattern that Redis documents under SET.
+// Lua is the textbook lock: SET NX PX with a random owner value, and a script that deletes the key only if it still has the owner's
+// value. It is the pattern that Redis documents under SET.
 //
 // What breaks it: work that takes longer than the TTL. The key expires, a rival enters, and both write.
 type Lua struct {
@@ -43,12 +43,12 @@ func NewLua(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Lua
 	return &Lua{name: "lua", c: c, ttl: ttl, steps: steps}
 }
 
-// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also increments a counter beside it,
-// which is named like the Fence of [handoff.Keys] and never expires. It is the lock service of Kleppmann's "How to do distributed locking" (2016),
-// and renews nothing, like the one there.
+// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also increments a counter beside it, which is
+// named like the Fence of [handoff.Keys] and never expires. It is the lock service of Kleppmann's "How to do distributed locking" (2016),
+// and, like that one, it does not renew.
 //
-// What breaks it: what breaks [NewLua], wherever the data does not check the token; and a Redis that loses its counter, or goes
-// back in time, gives tokens out twice.
+// What breaks it: the same as [NewLua], unless the data checks the token. And a Redis that loses its counter, or falls back to older
+// data, issues tokens twice.
 func NewLuaFenced(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Lua {
 	return &Lua{name: "lua-fenced", c: c, ttl: ttl, steps: steps, fenced: true}
 }
@@ -56,7 +56,7 @@ func NewLuaFenced(c redis.UniversalClient, ttl time.Duration, steps *step.Stream
 // leastTTL is the shortest TTL of a lock of this package.
 const leastTTL = 10 * time.Millisecond
 
-// luaRetry is the longest sleep between two tries; each sleep is random, so that losers do not march in step.
+// luaRetry is the longest sleep between two tries; each sleep is random, so that losers do not retry at the same time.
 const luaRetry = 50 * time.Millisecond
 
 // Acquire tries SET NX PX, sleeping 1 to 50 ms between tries.
@@ -118,7 +118,7 @@ func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64
 	if !notSent(err) {
 		back, cancel := lease.Detached(ctx)
 		defer cancel()
-		luaRelease.Run(back, l.c, []string{key}, owner) // where this fails too, the key expires
+		luaRelease.Run(back, l.c, []string{key}, owner) // if this fails too, the key expires
 	}
 	switch {
 	case late:
@@ -129,8 +129,8 @@ func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64
 	return false, 0, fmt.Errorf("%w: %s: %w", lock.ErrUnavailable, l.name, err)
 }
 
-// Holds asks the server whether its key is still that of a lease of this lock. The answer is as old as its way back, and says
-// nothing about the moment after it: what is done on its strength may come too late.
+// Holds asks the server whether its key is still that of a lease of this lock. The answer is out of date when it arrives: an action based
+// on it may come too late.
 func (l *Lua) Holds(ctx context.Context, lease lock.Lease) (bool, error) {
 	s, ok := lease.(*luaLease)
 	if !ok {
@@ -171,7 +171,7 @@ func (s *luaLease) Release(ctx context.Context) error {
 			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
-		if n == 0 && !s.sent { // after a lost answer, "gone" may be our own doing
+		if n == 0 && !s.sent { // after a lost answer, our own release may have removed it
 			return lock.ErrLost
 		}
 		return nil

@@ -44,7 +44,7 @@ func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 	}
 }
 
-// isLatch says that a key only remembers the answer to a release; it ends by itself.
+// isLatch reports whether a key only stores the answer to a release; it expires by itself.
 func isLatch(key string) bool { return strings.HasPrefix(key, "redisson_unlock_latch:") }
 
 // If a key is lost while AcquireAll waits for another one, the wait ends.

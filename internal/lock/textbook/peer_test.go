@@ -17,7 +17,7 @@ import (
 	"lastitem/internal/testenv/need"
 )
 
-// redissonJars is the directory with the jars of Redisson, or the reason why there are none.
+// redissonJars returns the directory with the jars of Redisson, or the reason why there are none.
 var redissonJars = sync.OnceValues(func() (string, error) {
 	var why bytes.Buffer
 	cmd := exec.Command("scripts/real-redisson")
@@ -86,7 +86,7 @@ func newPeer(t *testing.T, s *testenv.RedisServer) *peer {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = in.Close() // which ends it
+		_ = in.Close() // this ends the process
 		<-read
 		_ = cmd.Wait()
 	})

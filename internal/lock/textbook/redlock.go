@@ -14,13 +14,13 @@ import (
 	"lastitem/internal/step"
 )
 
-// Redlock is the lock that Redis documents under "Distributed Locks with Redis": the key is taken on N independent masters
-// at once, and is held when a majority granted it within the time for which the grants are good. It survives the loss of
-// a minority. No fence, no renewal.
+// Redlock is the lock that Redis documents under "Distributed Locks with Redis": the key is acquired on N independent masters at once,
+// and the lock is held if a majority granted it while the grants are still valid. It survives the loss of a minority. No fence, no
+// renewal.
 //
-// What breaks it: work that takes longer than the TTL, as [Lua]; and a master that forgets, by a restart without its data or
-// by a clock that jumps, since the majorities of two holders share but one node. See [RedlockOptions] for a guard
-// against the first.
+// What breaks it: work that takes longer than the TTL, as with [Lua]; and a master that forgets a grant, by a restart without its data or
+// by a clock that jumps, because the majorities of two holders may share only one node. See [RedlockOptions] for a guard against the
+// restart.
 type Redlock struct {
 	o      RedlockOptions
 	quorum int
@@ -30,32 +30,32 @@ type Redlock struct {
 // RedlockNode is one of the masters. They must not replicate each other, and are single servers, not clusters.
 type RedlockNode struct {
 	Name string // for errors
-	// Client must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself. With
-	// ContextTimeoutEnabled a node that hangs costs fewer goroutines.
+	// Client must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself. With ContextTimeoutEnabled a hanging
+	// node costs fewer goroutines.
 	Client redis.UniversalClient
 }
 
-// RedlockOptions says where a Redlock lives. Nodes and TTL are required.
+// RedlockOptions configure a Redlock. Nodes and TTL are required.
 type RedlockOptions struct {
 	Nodes []RedlockNode
 	// TTL is how long a node keeps a grant, at least 10 ms.
 	TTL time.Duration
-	// NodeTimeout is how long a node is waited for; what it answers later is taken back. 0 is a twentieth of the TTL, and at
-	// least 50 ms: long enough for a stall, short enough to leave most of the TTL. Two seconds is the most that has an effect.
+	// NodeTimeout is how long to wait for a node; a grant that arrives later is undone. 0 means a twentieth of the TTL, but at least 50
+	// ms: long enough for a stall, short enough to leave most of the TTL. More than two seconds has no effect.
 	NodeTimeout time.Duration
-	// RestartGuard, when not 0, is the longest TTL that anybody uses on these nodes. A node then grants nothing before this
-	// time has passed since it was first met, empty, restarted or promoted: all that it may have forgotten has expired by then.
-	// It is the "delayed restarts" of the Redis page, kept by the node itself, in the key "lock:redlock:boot".
+	// RestartGuard, if not 0, is the longest TTL that any client uses on these nodes. A node that is new, restarted or promoted then
+	// grants nothing for this time after a client first reaches it: every grant that it may have forgotten has expired by then. It is the
+	// "delayed restarts" of the Redis page, kept by the node itself, in the key "lock:redlock:boot".
 	//
-	// It costs that time after each restart, first start included, and an INFO per grant. It does not help against a clock
-	// that jumps, or a mark restored by hand; and where INFO is refused (an ACL, an emulator), only against an empty node.
+	// It costs that time after each restart, including the first start, and an INFO per grant. It does not help against a clock that
+	// jumps, or a mark restored by hand; if INFO is refused (by an ACL or an emulator), it helps only against an empty node.
 	RestartGuard time.Duration
 }
 
 // ErrRestarted is the refusal of a node under its restart guard; it comes in a [NodeError].
 var ErrRestarted = errors.New("lock: node restarted less than the longest TTL ago")
 
-// NodeError is what went wrong on one node of a Redlock. They are joined, under [lock.ErrUnavailable] when no quorum was left.
+// NodeError is an error of one node of a Redlock. Acquire joins them, with [lock.ErrUnavailable] if no quorum was left.
 type NodeError struct {
 	Node string
 	Err  error
@@ -64,7 +64,7 @@ type NodeError struct {
 // Error names the node.
 func (e *NodeError) Error() string { return "node " + e.Node + ": " + e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the node's error.
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // NewRedlock returns the lock on the nodes of o, of which there should be an odd number, commonly five.
@@ -75,20 +75,20 @@ func NewRedlock(o RedlockOptions, steps *step.Stream) *Redlock {
 	return &Redlock{o: o, quorum: len(o.Nodes)/2 + 1, steps: steps}
 }
 
-// Two contenders may split the nodes so that neither has a majority; the random delay lets one come first the next time.
+// Two contenders may split the nodes so that neither has a majority; the random delay lets one be first the next time.
 const (
 	redlockRetryLeast = 5 * time.Millisecond
 	redlockRetryMost  = 50 * time.Millisecond
 )
 
-// Acquire asks all nodes at once, and again after a random delay while too many of them are held by others.
+// Acquire asks all nodes at once, and again after a random delay while others hold the key on too many of them.
 func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	l, err := l.leased(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l.steps.At(ctx, step.Waiting, key)
-	if lease.Ended(ctx) { // a lock for a caller that has left would have to be released again on five servers
+	if lease.Ended(ctx) { // the caller has left: a grant would have to be released on every node
 		return nil, lock.GaveUp(ctx)
 	}
 	for {
@@ -121,16 +121,16 @@ func (l *Redlock) leased(ctx context.Context) (*Redlock, error) {
 	return &own, nil
 }
 
-// try asks each node once. When it fails it takes everything back: what was granted, what may have been, and, in the
-// background, what will yet be.
+// try asks each node once. If it fails, it releases every grant: those known, those possible, and, in the background, those that arrive
+// later.
 func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
-	start := time.Now() // before the first command: the TTL of the first grant runs from here at the earliest
+	start := time.Now() // before the first command: no grant's TTL starts earlier
 	s := &redlockLease{l: l, key: key}
 	asked := l.ask(ctx, key, &s.claims)
 	yes, failed := l.tally(ctx, s.claims, asked, l.decided)
 	if yes >= l.quorum {
 		s.expiry = lease.NewExpiry(ctx, start, l.o.TTL)
-		if !lease.TooLate(start, l.o.TTL) { // validity: the TTL, less the time it took, less the drift between clocks
+		if !lease.TooLate(start, l.o.TTL) { // validity: the TTL, minus the time it took, minus the drift between clocks
 			return s, nil
 		}
 		s.expiry.Stop()
@@ -142,8 +142,8 @@ func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 	return nil, l.refused(yes, failed)
 }
 
-// Delete takes a lock from whoever holds it, on every node that answers within the node timeout: for an operator, and for what a
-// holder that is gone has left behind. It fails with [lock.ErrUnavailable] where the nodes that it reached are no quorum.
+// Delete deletes a lock, whoever holds it, on every node that answers within the node timeout. It is for operators, and for the keys of
+// dead holders. It fails with [lock.ErrUnavailable] if it reaches no quorum.
 func (l *Redlock) Delete(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.o.NodeTimeout)
 	defer cancel()
@@ -169,8 +169,8 @@ func (l *Redlock) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// refused is the error of a try. It is [lock.ErrBusy], and worth another try, unless so many nodes failed that the others are no
-// quorum. The failures come with it either way.
+// refused returns the error of a try: [lock.ErrBusy], after which another try may succeed, unless so many nodes failed that the others
+// are not a quorum. Either way it includes the failures.
 func (l *Redlock) refused(yes int, failed []error) error {
 	n := len(l.o.Nodes)
 	why := fmt.Errorf("%w: redlock: %d of %d nodes granted it, the quorum is %d", lock.ErrBusy, yes, n, l.quorum)
@@ -186,16 +186,16 @@ func (l *Redlock) refused(yes int, failed []error) error {
 	return why
 }
 
-// decided is when the answers to an acquire say what became of it: a quorum granted it, or so many refused, or failed, that the
-// others are none. Refusals and failures do not add up: two nodes that keep a dead holder's grant, and one that is down, would
-// look like a lock that is held where the other two are down as well and nobody can hold it.
+// decided reports whether the answers decide an acquire: a quorum granted it, or so many refused, or so many failed, that the others are
+// not a quorum. Refusals and failures are not added up. Otherwise two nodes with a dead holder's grant, and one node that is down, would
+// look like a held lock, even if the other two nodes are down as well and nobody can hold it.
 func (l *Redlock) decided(yes, failed int, open map[*claim]bool) bool {
 	n := len(l.o.Nodes)
 	most := n - l.quorum
 	return yes >= l.quorum || failed > most || n-yes-failed-len(open) > most || len(open) == 0
 }
 
-// cleaned is when a release has seen every node that is known to have granted. The others, which failed or have not even
+// cleaned reports whether every node that is known to have granted has answered the release. The other nodes, which failed or have not
 // answered the acquire, are released in the background.
 func (l *Redlock) cleaned(_, _ int, open map[*claim]bool) bool {
 	for c := range open {
@@ -210,8 +210,8 @@ func (l *Redlock) cleaned(_, _ int, open map[*claim]bool) bool {
 	return true
 }
 
-// tally counts the answers until done says that they decide, ctx ends, or the node timeout is over: a node that has not
-// answered by then has failed too.
+// tally counts the answers until done returns true, ctx ends, or the node timeout is over: a node that has not answered by then has
+// failed.
 func (l *Redlock) tally(ctx context.Context, claims []*claim, answers <-chan vote,
 	done func(yes, failed int, open map[*claim]bool) bool,
 ) (yes int, failed []error) {
@@ -251,10 +251,10 @@ type redlockLease struct {
 	done   lease.ReleaseOnce
 }
 
-// Context ends with ErrLost when the validity of the grants does.
+// Context ends with ErrLost when the grants are not valid any more.
 func (s *redlockLease) Context() context.Context { return s.expiry.Context() }
 
-// Fence is 0: N independent masters have no common order, which is why Redlock issues no fencing token.
+// Fence is 0: N independent masters have no common order, so Redlock issues no fencing token.
 func (s *redlockLease) Fence() uint64 { return 0 }
 
 // Release deletes the key on every node where it is ours. ErrLost when it was no longer ours on a majority.

@@ -21,8 +21,8 @@ var redlockAcquire = redis.NewScript(redlockAcquireSource)
 // redlockMark is the key of a node's boot mark.
 const redlockMark = "lock:redlock:boot"
 
-// claim is one attempt on one node of a Redlock. Its acquire and its release run on goroutines of their own, and the
-// release never overtakes the acquire: a grant that arrives after everybody stopped waiting for it is taken back too.
+// claim is one attempt on one node of a Redlock. Its acquire and its release run on goroutines of their own, and the release never
+// overtakes the acquire: a grant that arrives after everybody has stopped waiting for it is released too.
 type claim struct {
 	l          *Redlock
 	node       RedlockNode
@@ -38,14 +38,14 @@ type claim struct {
 	sent  bool // a release was sent whose answer was lost
 }
 
-// vote is what one node said, to an acquire or a release.
+// vote is one node's answer to an acquire or a release.
 type vote struct {
 	from *claim
 	yes  bool
 	err  error
 }
 
-// ask starts one claim per node. The channel has room for all answers: nobody need be listening any more.
+// ask starts one claim per node. The channel has room for all answers, so claims never block on it.
 func (l *Redlock) ask(ctx context.Context, key string, claims *[]*claim) <-chan vote {
 	owner, answers := lease.NewOwner(), make(chan vote, len(l.o.Nodes))
 	for _, node := range l.o.Nodes {
@@ -60,8 +60,8 @@ func (l *Redlock) ask(ctx context.Context, key string, claims *[]*claim) <-chan 
 	return answers
 }
 
-// acquire is neither cut off with ctx nor at the node timeout: on its connection the command may be on its way, and a
-// release on another one would overtake it. After cleanupTimeout it is given up; a grant that comes later still expires.
+// acquire does not end with ctx or at the node timeout: its command may still be in flight, and a release on another connection would
+// overtake it. It gives up after CleanupTimeout; a grant that comes later still expires.
 func (c *claim) acquire(ctx context.Context) (bool, error) {
 	ctx, cancel := lease.Detached(ctx)
 	defer cancel()
@@ -84,7 +84,7 @@ func (c *claim) guarded(ctx context.Context) (bool, error) {
 	return err == nil && young == 0, err
 }
 
-// free starts the release of every claim, each behind its own acquire.
+// free starts the release of every claim, each after its own acquire.
 func (s *redlockLease) free(ctx context.Context) <-chan vote {
 	answers := make(chan vote, len(s.claims))
 	for _, c := range s.claims {
@@ -112,6 +112,6 @@ func (c *claim) release(ctx context.Context) (bool, error) {
 		c.sent = c.sent || !notSent(err)
 		return false, err
 	}
-	c.final, c.freed = true, n == 1 || c.sent // after a lost answer, "gone" may be our own doing
+	c.final, c.freed = true, n == 1 || c.sent // after a lost answer, our own release may have removed it
 	return c.freed, nil
 }

@@ -50,7 +50,7 @@ func (s three) lives(t *testing.T) *textbook.Redlock {
 	return s.process(t, func(_ context.Context, send func() error) error { return send() })
 }
 
-// dies returns one that dies when it has been granted the key so many times, or when it is told to.
+// dies returns a Redlock that dies when it has been granted the key on the given number of nodes, or when told to.
 func (s three) dies(t *testing.T, after int64) (*textbook.Redlock, *atomic.Bool) {
 	t.Helper()
 	var dead atomic.Bool
@@ -79,7 +79,7 @@ func (s three) left() (n int) {
 	return n
 }
 
-// in wants the next one to get in within a TTL, and nothing to be left after that.
+// in wants that the next caller gets the lock within a TTL, and that nothing is left after that.
 func (s three) in(t *testing.T) {
 	t.Helper()
 	start := time.Now()
@@ -134,8 +134,8 @@ func TestRedlockDeaths(t *testing.T) {
 	}
 }
 
-// Contexts end at any moment of an acquire; the process lives on, and takes back what it was granted, at once or, where an answer
-// was late, in the background.
+// Contexts end at any moment of an acquire; the process lives on, and releases its grants, at once or, if an answer was late, in the
+// background.
 func TestRedlockCallersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = 10 * time.Millisecond

@@ -82,7 +82,7 @@ func TestRedlockOverFive(t *testing.T) {
 	})
 }
 
-// Three of five answer and the lock is held; the request to the fourth is still on its way when it is released.
+// Three of five answer and the lock is held; the request to the fourth node is still on its way when the lock is released.
 func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
 	all, clients := masters(t, nodes)
 	gate, landed := make(chan struct{}), make(chan error, 1)
@@ -242,7 +242,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 	if locktest.Enters(t, free, "guarded") {
 		t.Error("a rival entered that sees the four other nodes")
 	}
-	locktest.Warm(t, free, "another key") // four old nodes are a quorum
+	locktest.Warm(t, free, "another key") // the four other nodes are a quorum
 }
 
 func redlockMinorityDown(t *testing.T, nodes []*testenv.RedisNode) {
@@ -251,7 +251,7 @@ func redlockMinorityDown(t *testing.T, nodes []*testenv.RedisNode) {
 	a := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL}, nil)
 	b := textbook.NewRedlock(textbook.RedlockOptions{Nodes: others, TTL: locktest.TTL}, nil)
 	for range 20 {
-		lease, err := a.Acquire(t.Context(), "minority") // what the rival is still taking back may be in the way
+		lease, err := a.Acquire(t.Context(), "minority") // the rival may still be releasing its grants
 		if err != nil {
 			t.Fatalf("Acquire = %v", err)
 		}
@@ -279,7 +279,7 @@ func redlockNoQuorum(t *testing.T, nodes []*testenv.RedisNode) {
 	locktest.Eventually(t, "the two grants are taken back", func() bool { return holders(t, up, "quorum") == 0 })
 }
 
-// Whoever holds it, a deleted lock is free; what a minority keeps does not matter, and a majority out of reach is an error.
+// A deleted lock is free, whoever held it. Keys on a minority do not matter, and an unreachable majority is an error.
 func TestRedlockDelete(t *testing.T) {
 	t.Parallel()
 	nodes := testenv.RedisNodes(t, 3)

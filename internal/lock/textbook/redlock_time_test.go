@@ -108,8 +108,7 @@ func TestRedlockGuardOverTime(t *testing.T) {
 	})
 }
 
-// Two nodes keep what a dead holder was granted, the three others are down, and two of those are slow to say so: that is no lock
-// which is held.
+// Two nodes have a dead holder's grant, the three others are down, and two of those are slow to fail: that must not count as a held lock.
 func TestRedlockQuorumLossIsNotBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slow = 10 * time.Millisecond

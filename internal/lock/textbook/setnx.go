@@ -17,8 +17,8 @@ import (
 	"lastitem/internal/step"
 )
 
-// SetNX is the lock of the write-ups, on the rungs by which they mend it; each constructor is one rung. They share the loop
-// and the lease, and differ in how a try takes the key and how a release drops it.
+// SetNX is the lock of the write-ups in the steps by which they repair it; each constructor is one step. They share the loop and the
+// lease, and differ in how a try takes the key and how a release deletes it.
 //
 //	NewSetNX         SETNX, work, DEL                           its holder dies: stuck
 //	NewSetNXExpire   SETNX, then PEXPIRE                        it dies in between: stuck
@@ -26,7 +26,7 @@ import (
 //	NewSetNXOwner    SET NX PX owner, work, GET, compare, DEL   the same, between compare and DEL
 //	NewSetNXFinally  SETNX, work, DEL in a finally              losers pass the finally too
 //
-// The rung above is [Lua]: compare and delete in one script.
+// The next step is [Lua]: compare and delete in one script.
 type SetNX struct {
 	name    string
 	c       redis.UniversalClient
@@ -37,15 +37,15 @@ type SetNX struct {
 	// take makes one try. sent is when the command that started the TTL was sent. ok with an error: the key is ours, its TTL may not
 	// have started.
 	take func(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error)
-	// drop deletes the key, reports step.Releasing on the way, and says how many keys it deleted. Like take it gives every
-	// command a time-out of its own: a reader of the steps may hold it up for as long as it likes.
+	// drop deletes the key, reports step.Releasing on the way, and says how many keys it deleted. Like take, it gives each command its
+	// own time-out, because a reader of the steps may delay it for any time.
 	drop func(ctx context.Context, key, owner string) (int64, error)
 }
 
 // setnxSleep is how long a loser sleeps between tries.
 const setnxSleep = 50 * time.Millisecond
 
-// NewSetNX returns the first rung, and the first distributed lock of every write-up, on c: SETNX, work, DEL.
+// NewSetNX returns the first step, and the first distributed lock of every write-up, on c: SETNX, work, DEL.
 //
 // What breaks it: its holder dies. There is no expiry, so nobody ever gets the lock again. Release does not compare owners, so deleting
 // the key by hand may delete a living holder's. The random value only lets a caller whose acquire got no answer recognise its own
@@ -78,8 +78,8 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	}
 }
 
-// try does not end with ctx: a command that was sent would be executed all the same. It deletes a key that its caller cannot use, or does
-// not know to hold.
+// try does not end with ctx: a command that was sent would still be executed. It deletes the key if its caller has left, or cannot know
+// that it holds the lock.
 func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error) {
 	ok, sent, err = l.take(ctx, key, owner)
 	gone := ok && ctx.Err() != nil // the caller has left meanwhile
@@ -101,15 +101,15 @@ func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.
 	return ok && !late, sent, nil
 }
 
-// A key without an expiry whose holder does not know of it locks everybody out. So its deletion is repeated while the server does not
-// answer, within these limits.
+// A key without an expiry blocks everybody if its holder does not know that it holds it. So its deletion is repeated while the server
+// does not answer, within these limits.
 const (
 	setnxAskAgain = time.Second
 	setnxAskLimit = time.Minute
 )
 
-// takeBack deletes the key if it has the caller's value. Without an answer it is repeated in the background. It cannot help against an
-// acquire that reaches the server even later: that key stays.
+// takeBack deletes the key if it has the caller's value. Without an answer it is repeated in the background. If the acquire reaches the
+// server even later, the key stays.
 func (l *SetNX) takeBack(ctx context.Context, key, owner string) {
 	ask := func() bool {
 		back, cancel := lease.Detached(ctx)
@@ -172,7 +172,7 @@ func (s *setnxLease) Context() context.Context { return s.ctx }
 // Fence is 0: this lock issues no fencing token.
 func (s *setnxLease) Fence() uint64 { return 0 }
 
-// Release deletes the key the way its rung does. ErrLost when there was nothing to delete.
+// Release deletes the key as its constructor documents. ErrLost when there was nothing to delete.
 func (s *setnxLease) Release(ctx context.Context) error {
 	if s.expiry != nil {
 		s.expiry.Stop()
@@ -185,7 +185,7 @@ func (s *setnxLease) Release(ctx context.Context) error {
 			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
-		if n == 0 && !s.sent { // after a lost answer, "gone" may be our own doing
+		if n == 0 && !s.sent { // after a lost answer, our own release may have removed it
 			return lock.ErrLost
 		}
 		return nil

@@ -15,8 +15,8 @@ import (
 	gates "lastitem/internal/wire"
 )
 
-// The answer to SETNX comes when its client has given up. The caller is told that it holds nothing, so the key must go, although nobody
-// died; and a rival's key stays.
+// The answer to SETNX comes after its client has given up. The caller is told that it holds nothing, so the key must be deleted; a
+// rival's key must stay.
 func TestSetNXTakesBackWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

@@ -24,7 +24,7 @@ type Wakeups struct {
 	done chan struct{} // closed when the goroutines have ended; nil until there are any
 }
 
-// room is where the waiters of one channel sit. A token in wake is one wake-up not yet taken.
+// room has the waiters of one channel. A token in wake is one wake-up not yet taken.
 type room struct {
 	wake    chan struct{}
 	waiters int
@@ -35,9 +35,8 @@ func NewWakeups(c redis.UniversalClient) *Wakeups {
 	return &Wakeups{c: c, rooms: map[string]*room{}, stale: map[string]bool{}, work: make(chan struct{}, 1)}
 }
 
-// join asks for the messages of channel and returns where its wake-ups arrive, and the function that leaves. It does not
-// wait for the network: the subscription being confirmed is itself a wake-up, since the lock may have been released just
-// before.
+// join subscribes to channel, and returns a channel of wake-ups and a function that leaves. It does not wait for the network: the
+// confirmation of the subscription is itself a wake-up, because the lock may have been released just before.
 func (w *Wakeups) join(channel string) (wake <-chan struct{}, leave func()) {
 	if w == nil {
 		return nil, func() {}
@@ -65,7 +64,7 @@ func (w *Wakeups) join(channel string) (wake <-chan struct{}, leave func()) {
 	}
 }
 
-// changed asks for the subscription of a channel to be brought in line; w.mu is held.
+// changed makes subscribe update the subscription of a channel; w.mu is held.
 func (w *Wakeups) changed(channel string) {
 	w.stale[channel] = true
 	select {
@@ -74,7 +73,7 @@ func (w *Wakeups) changed(channel string) {
 	}
 }
 
-// start makes the subscriber with the first waiter; w.mu is held.
+// start starts the subscriber for the first waiter; w.mu is held.
 func (w *Wakeups) start() {
 	if w.done != nil {
 		return
@@ -104,7 +103,7 @@ func (w *Wakeups) subscribe(ctx context.Context, ps *redis.PubSub) {
 		case <-w.work:
 		}
 		for channel, wanted := range w.wanted() {
-			switch { // an error reconnects, and subscribes to what is wanted then
+			switch { // an error reconnects, which renews the wanted subscriptions
 			case wanted && !subscribed[channel]:
 				_ = ps.Subscribe(ctx, channel)
 				subscribed[channel] = true
@@ -118,7 +117,7 @@ func (w *Wakeups) subscribe(ctx context.Context, ps *redis.PubSub) {
 	}
 }
 
-// wanted takes the channels that have changed, and says which of them have waiters.
+// wanted takes the changed channels, and reports for each whether it has waiters.
 func (w *Wakeups) wanted() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +140,7 @@ func (w *Wakeups) listen(events <-chan any) {
 	}
 }
 
-// pass gives a wake-up that was not made use of to the next waiter of this process.
+// pass passes an unused wake-up to the next waiter of this process.
 func (w *Wakeups) pass(channel string) {
 	if w != nil {
 		w.ring(channel)
@@ -154,7 +153,7 @@ func (w *Wakeups) ring(channel string) {
 	if r := w.rooms[channel]; r != nil {
 		select {
 		case r.wake <- struct{}{}:
-		default: // one is waiting to be taken already
+		default: // there is an untaken wake-up already
 		}
 	}
 }

@@ -29,8 +29,8 @@ var (
 	watchdogRenew   = redis.NewScript(watchdogRenewSource)
 )
 
-// Watchdog is the lock as Redisson's RLock has it: reentrant (a hash of owner to entries), kept alive by a watchdog that
-// renews it every third of its TTL, waiters woken by a broadcast when it is released.
+// Watchdog is Redisson's RLock: reentrant (a hash of owner to entries), renewed by a watchdog every third of its TTL, with waiters woken
+// by a broadcast when it is released.
 //
 // It is Redisson's lock on the wire too: on one Redis, a Java service that calls Redisson's getLock(name) (tested with 3.52.0) and this
 // lock exclude and wake each other. Keys, hash fields, channel, message and unlock latch are Redisson's; redisson_test.go runs it beside a real one. In a
@@ -40,8 +40,8 @@ var (
 // Re-entry is explicit: an Acquire with the context of a lease enters that lease again. Redisson identifies the owner by its thread. A
 // goroutine has no identity, so each hold has a number in place of the thread's id.
 //
-// What breaks it: a process that stops as a whole (a long pause, a suspended machine). Its watchdog stops with it, the key
-// expires, a rival enters; and when it wakes up it finishes its write.
+// What breaks it: a process that stops as a whole (a long pause, a suspended machine). Its watchdog stops with it, the key expires, a
+// rival enters, and the process finishes its write when it continues.
 type Watchdog struct {
 	id      string         // of this process, like the id of a Redisson client
 	holds   *atomic.Uint64 // how many there were, to number them
@@ -58,8 +58,8 @@ func NewWatchdog(c redis.UniversalClient, ttl time.Duration, wakeups *Wakeups, s
 	return &Watchdog{id: lease.NewOwner(), holds: &atomic.Uint64{}, c: c, ttl: ttl, wakeups: wakeups, steps: steps}
 }
 
-// WithLease returns the same lock with a fixed lease time instead of renewal, as tryLock(wait, lease) of the write-ups: it
-// ends after lease however long the work takes. [lock.WithLease] does the same for a single Acquire.
+// WithLease returns the same lock with a fixed lease time instead of renewal, like tryLock(wait, lease) in the write-ups: the lease ends
+// after that time, however long the work takes. [lock.WithLease] does the same for a single Acquire.
 func (l *Watchdog) WithLease(lease time.Duration) *Watchdog {
 	fixed := *l
 	fixed.ttl, fixed.lease = lease, lease
@@ -112,7 +112,7 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 	return newHold(ctx, l, key, owner, sent), nil
 }
 
-// wait joins the channel first and tries again after that: a release in between would not be heard.
+// wait joins the channel first and then tries again: otherwise it would miss a release in between.
 func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time, err error) {
 	wake, leave := l.wakeups.join(channelOf(key))
 	defer leave()
@@ -140,7 +140,7 @@ func (l *Watchdog) take(ctx context.Context, key, owner string) (sent time.Time,
 	late := err == nil && ttl <= 0 && lease.TooLate(sent, l.ttl)
 	switch {
 	case late:
-		ttl = time.Millisecond // held, for all we know: the next try tells
+		ttl = time.Millisecond // treated as held: the next try shows it
 	case err == nil || notSent(err):
 		return sent, ttl, err
 	}
@@ -150,8 +150,8 @@ func (l *Watchdog) take(ctx context.Context, key, owner string) (sent time.Time,
 	return sent, ttl, err
 }
 
-// try sends the script once, for an owner that will have so many entries. ttl is 0 when the lock is ours, else how long
-// the holder has at least.
+// try sends the script once, for an owner that will have the given number of entries. ttl is 0 if the lock is ours, else the least time
+// that the holder has left.
 func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sent time.Time, ttl time.Duration, err error) {
 	sent = time.Now()
 	left, err := watchdogAcquire.Run(ctx, l.c, []string{key}, l.ttl.Milliseconds(), owner, entries).Int64()

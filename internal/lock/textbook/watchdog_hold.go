@@ -103,7 +103,7 @@ type entry struct {
 	h    *hold
 	ctx  context.Context
 	done lease.ReleaseOnce
-	left bool // it no longer counts, whatever the outcome of its release
+	left bool // released, whatever the outcome of its release
 
 	request string    // the id of its release
 	sent    time.Time // when its release was first sent, if the answer was lost
@@ -130,7 +130,7 @@ func (e *entry) leave(ctx context.Context) error {
 	defer h.mu.Unlock()
 	if !e.left {
 		e.left = true
-		if h.entries--; h.entries == 0 { // first the watchdog, then the lock
+		if h.entries--; h.entries == 0 { // stop the watchdog before the release
 			close(h.stop)
 			h.expiry.Stop()
 		}

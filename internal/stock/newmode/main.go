@@ -80,7 +80,7 @@ func run(check bool, args []string) error {
 	return nil
 }
 
-// next tells the author what to do now.
+// next is printed at the end: the author's next steps.
 const next = `
 Now change it, in this order:
   internal/stock/modes.go            move the line to its place in the teaching order

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A mode that is just the skeleton is complete, compiles, and passes the conformance suite: its author starts from green.
+// An unchanged skeleton is complete, compiles, and passes the conformance suite, so its author starts from passing tests.
 func TestSkeletonIsAMode(t *testing.T) {
 	t.Parallel()
 	stock, err := filepath.Abs("..")

@@ -22,7 +22,7 @@ func Cart(key string, items ...stock.Item) stock.Request {
 	return stock.Request{Items: items, Key: []byte(key), Answer: Answer}
 }
 
-// cart takes a mode through what must hold for several products at once.
+// cart checks the rules for several products in one request.
 func (c cell) cart(t *testing.T) {
 	t.Run("merged", c.cartMerged)
 	t.Run("all or nothing", c.cartRefused)
@@ -76,7 +76,7 @@ func (c cell) cartMerged(t *testing.T) {
 	}
 }
 
-// cartRefused: what refuses one item refuses all, and says which.
+// cartRefused: if one item is refused, all are, and the error names it.
 func (c cell) cartRefused(t *testing.T) {
 	p, q, r := c.h.Product(t, 5, 0), c.h.Product(t, 1, 0), c.h.Product(t, 1, 0)
 	item := func(id, n int64) stock.Item { return stock.Item{ProductID: id, Quantity: n} }
@@ -106,8 +106,8 @@ func (c cell) cartRefused(t *testing.T) {
 	c.balance(t, split, Books{Initial: 5, Stock: 5})
 }
 
-// cartRivals sends carts of the same two products in both orders, over all replicas: nobody waits in a circle, and the judge
-// finds each product exact. Only the second runs short, and only after more carts than one replica may serve in a row.
+// cartRivals sends carts of the same two products in both orders, over all replicas: there is no deadlock, and the judge finds each
+// product exact. Only the second product runs short, and only after more carts than one replica may serve in a row.
 func (c cell) cartRivals(t *testing.T) {
 	const clients, each, sold = 9, 8, 48
 	for range Rounds {
@@ -147,7 +147,7 @@ func (c cell) cartRivals(t *testing.T) {
 	t.Errorf("in %d rounds no two carts met", Rounds)
 }
 
-// cartOp sends one cart of both products, by turns in one order and in the other, and returns what it learnt.
+// cartOp sends one cart of both products, alternating their order, and returns what the client has learnt.
 func (c cell) cartOp(t *testing.T, begin time.Time, client int, p, q int64, key string) audit.Op {
 	items := []stock.Item{{ProductID: p, Quantity: 1}, {ProductID: q, Quantity: 2}}
 	if client%2 == 1 {

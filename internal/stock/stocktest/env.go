@@ -15,7 +15,8 @@ import (
 var Envs = []struct {
 	Name string
 	Open func(*testing.T) Env
-	// Whole says that the suite runs there with all that any mode needs; elsewhere it checks that those modes are unavailable.
+	// Whole says that the set has every backend, so that all modes run; otherwise the suite checks that modes without their backends are
+	// unavailable.
 	Whole bool
 }{
 	{"redis+mysql", Real, true},
@@ -23,13 +24,13 @@ var Envs = []struct {
 	{"miniredis+sqlite", Embedded, false},
 }
 
-// Real is a real Redis and a real MySQL.
+// Real returns a real Redis and a real MySQL.
 func Real(t *testing.T) Env { return On(testenv.Redis(t), testenv.MySQL(t)) }
 
-// Embedded needs no server.
+// Embedded returns embedded backends, which need no server.
 func Embedded(t *testing.T) Env { return On(testenv.Miniredis(t), testenv.SQLite(t)) }
 
-// On is a Redis and a database.
+// On returns an Env of a Redis and a database.
 func On(r *testenv.RedisServer, dsn string) Env {
 	return Env{Redis: r.URL, SQL: dsn, Prefix: r.Prefix}
 }
@@ -45,7 +46,7 @@ func OnEach(t *testing.T, test func(*testing.T, *Harness)) {
 	}
 }
 
-// WithServices adds the servers of locks that need others than Redis and SQL.
+// WithServices adds the servers of locks that need more than Redis and SQL.
 func (e Env) WithServices(t *testing.T) Env {
 	t.Helper()
 	etcd := testenv.Etcd(t)

@@ -1,8 +1,8 @@
-// Package stocktest is the conformance suite of the modes: what every way of deducting stock must do, whether it claims to
-// be exact or to break.
+// Package stocktest is the conformance suite of the modes: the rules for every way of deducting stock, whether it claims to be exact or
+// to break.
 //
-// [Run] takes a set of backends through all modes. A test of what is peculiar to one mode, or of a mode broken by hand,
-// takes a [Harness] instead: several replicas that share nothing but the servers, a load, and the judge's report on it.
+// [Run] runs all modes on a set of backends. A test of one mode's peculiarity, or of a mode broken by hand, uses a [Harness] instead:
+// several replicas that share nothing but the servers, a load, and the judge's report on it.
 package stocktest
 
 import (
@@ -29,11 +29,11 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// Patience bounds every wait for one thing that must happen. What has many steps, as a load, is bounded by its progress
+// Patience bounds every wait for a single event that must happen. A task with many steps, such as a load, is bounded by its progress
 // instead: see testenv.Progress.
 const Patience = testenv.Still
 
-// lockTTL is so long that no lock expires under a test, however slow the machine.
+// lockTTL is so long that no lock expires during a test, however slow the machine.
 const lockTTL = 5 * time.Minute
 
 // Env is one set of backends, private to the test.
@@ -42,9 +42,9 @@ type Env struct {
 	SQL    string // DSN
 	Prefix string // of every Redis key
 
-	// What only some modes need, see backend.Config; "" makes these modes unavailable.
+	// Backends that only some modes need, see backend.Config; "" makes these modes unavailable.
 	Redlock, ZooKeeper, Etcd, Consul, Kafka string
-	// Unready says that the broker of Kafka will not answer: no replica waits until the mode can be used.
+	// Unready says that Kafka's broker will not answer; then Open does not wait until the mode can be used.
 	Unready bool
 	Log     *slog.Logger // of every replica; nil = none
 
@@ -84,7 +84,7 @@ type Harness struct {
 	products atomic.Int64
 }
 
-// Replica is what a process of the shop has for itself: clients, lockers, steps.
+// Replica has what each process of the shop has for itself: clients, lockers, steps.
 type Replica struct {
 	*shop.Shop
 	Backends shop.Backends
@@ -111,7 +111,7 @@ func Open(t testing.TB, env Env, n int, modes []stock.Mode) *Harness {
 	return h
 }
 
-// AwaitMode waits until a mode can be used, if the replica has it.
+// AwaitMode waits until a mode can be used, if the replica has that mode.
 func (r *Replica) AwaitMode(t testing.TB, name string) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -119,7 +119,7 @@ func (r *Replica) AwaitMode(t testing.TB, name string) {
 		if err != nil || s.Err == nil {
 			return
 		}
-		if time.Since(begun) > 2*Patience { // a group of consumers on a new broker takes its time
+		if time.Since(begun) > 2*Patience { // a consumer group on a new broker starts slowly
 			t.Fatalf("%s cannot be used: %v", name, s.Err)
 		}
 	}
@@ -179,7 +179,7 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	return r
 }
 
-// recorded returns modes that note what they are built from.
+// recorded returns modes that record their Deps.
 func (r *Replica) recorded(modes []stock.Mode) []stock.Mode {
 	modes = slices.Clone(modes)
 	for i, m := range modes {
@@ -194,14 +194,14 @@ func (r *Replica) recorded(modes []stock.Mode) []stock.Mode {
 	return modes
 }
 
-// sessionTTL is that of the sessions of ZooKeeper, etcd and Consul: as long as their servers grant. consulDelay is for how long a
-// test that ends a session on purpose waits until the key is to be had.
+// sessionTTL is the TTL of the sessions of ZooKeeper, etcd and Consul, as long as their servers allow. consulDelay is the lock-delay: how
+// long a test that ends a session on purpose waits for the key.
 const (
 	sessionTTL  = 40 * time.Second
 	consulDelay = 100 * time.Millisecond
 )
 
-// services makes the locks on what else is configured, and returns what closes them.
+// services makes the locks on the other configured servers, and returns a function that closes them.
 func services(set *backend.Set, l *stock.Lockers, steps *step.Stream) (closers []func() error) {
 	if len(set.Redlock) > 0 {
 		o := textbook.RedlockOptions{TTL: lockTTL}
@@ -225,7 +225,7 @@ func services(set *backend.Set, l *stock.Lockers, steps *step.Stream) (closers [
 	return closers
 }
 
-// Product creates a product, unlike any other of the harness, with the given stock.
+// Product creates a new product with the given stock.
 func (h *Harness) Product(t testing.TB, units int64, segments int) int64 {
 	t.Helper()
 	id := h.products.Add(1)
@@ -247,7 +247,7 @@ func (h *Harness) DeleteLocks(t testing.TB) {
 	h.deleteLocks(t, func(key string) bool { return !strings.HasSuffix(key, ":fence") })
 }
 
-// LoseLocks deletes every lock of the Env and its fencing counter, as a Redis does that comes back without its data.
+// LoseLocks deletes every lock of the Env and its fencing counter, like a Redis that restarts without its data.
 func (h *Harness) LoseLocks(t testing.TB) {
 	t.Helper()
 	h.deleteLocks(t, func(string) bool { return true })
@@ -278,12 +278,12 @@ func Request(product, quantity int64, key string) stock.Request {
 	return stock.Request{Items: []stock.Item{{ProductID: product, Quantity: quantity}}, Key: []byte(key), Answer: Answer}
 }
 
-// Watched is a deduction whose steps a test looks at or interferes with: the one that runs under Ctx.
+// Watched is a deduction, run under Ctx, whose steps a test observes or interrupts.
 type Watched struct {
 	Ctx     context.Context
 	Reached chan struct{} // closed when the deduction has got to the point
 	Resume  func()        // lets it go on
-	Cancel  func()        // ends Ctx, as a client that hangs up does
+	Cancel  func()        // ends Ctx, like a client that hangs up
 
 	mu    sync.Mutex
 	steps []step.Point
@@ -360,7 +360,7 @@ func (w *Watched) Await(t testing.TB) {
 	}
 }
 
-// Result is what a deduction returned.
+// Result is the result of a deduction.
 type Result struct {
 	Receipt stock.Receipt
 	Err     error
@@ -386,7 +386,7 @@ func Go(t testing.TB, deduct func() (stock.Receipt, error)) (await func() Result
 	}
 }
 
-// Books returns what one store holds on a product.
+// Books returns a product's books in one store.
 func (h *Harness) Books(t testing.TB, product int64, s stock.Store) Books {
 	t.Helper()
 	l, err := h.Replicas[0].Ledger(t.Context(), product)
@@ -400,7 +400,7 @@ func (h *Harness) Books(t testing.TB, product int64, s stock.Store) Books {
 	return b
 }
 
-// Books sums a store up. They balance when Initial is Stock and Sold.
+// Books sums up a product in one store. They balance when Initial = Stock + Sold.
 type Books struct {
 	Initial, Stock, Sold int64
 	Orders, Keys         int

@@ -16,9 +16,9 @@ const (
 	longWork   = 150 * time.Millisecond
 )
 
-// holds holds the mode against what it lists in Holds, both ways: what it lists happens, what it does not list is refused.
+// holds checks Holds both ways: a listed field takes effect, any other field is refused.
 func (c cell) holds(t *testing.T) {
-	onProduct := c.locks(t) && !c.mode.KeyRequired // the lock of a mode that requires a key is on the key
+	onProduct := c.locks(t) && !c.mode.KeyRequired // a mode that requires a key locks the key
 	if listed := slices.Contains(c.mode.Holds, stock.WorkField); listed != onProduct {
 		t.Errorf("Holds %v; the mode takes a lock on the product: %t, want hold_ms listed exactly then", c.mode.Holds, onProduct)
 	}
@@ -37,21 +37,21 @@ func (c cell) holds(t *testing.T) {
 				return
 			}
 			c.holdRefused(t, f.name, f.hold)
-			if slices.Contains(c.mode.Holds, stock.WorkField) && c.mode.Name != "sql-for-update" { // whose lock is a row's, not a Locker
+			if slices.Contains(c.mode.Holds, stock.WorkField) && c.mode.Name != "sql-for-update" { // its lock is a row lock, not a Locker
 				f.cannotYet(t)
 			}
 		})
 	}
 }
 
-// holding is a request on the first replica with a hold, not waiting for locks.
+// holding sends a request with a hold to the first replica, not waiting for locks.
 func (c cell) holding(product int64, h stock.Hold) stock.Request {
 	req := Request(product, 1, keyOf(product, "hold"))
 	req.Store, req.Hold = c.at, h
 	return req
 }
 
-// holdRefused: the shop names the field, and nothing happens.
+// holdRefused: the error names the field, and nothing happens.
 func (c cell) holdRefused(t *testing.T, name stock.HoldField, h stock.Hold) {
 	product := c.product(t, 5)
 	_, err := c.h.Replicas[0].Shop.Deduct(t.Context(), c.mode.Name, c.holding(product, h))
@@ -64,7 +64,7 @@ func (c cell) holdRefused(t *testing.T, name stock.HoldField, h stock.Hold) {
 	}
 }
 
-// direct calls the mode itself, without the shop that would refuse first.
+// direct calls the mode without the shop, which would refuse first.
 func (c cell) direct(t *testing.T, h stock.Hold) (product int64, err error) {
 	t.Helper()
 	d, err := c.mode.New(c.h.Replicas[0].Deps[c.mode.Name])
@@ -76,14 +76,15 @@ func (c cell) direct(t *testing.T, h stock.Hold) (product int64, err error) {
 	return product, err
 }
 
-// lockerRefusesLease: the mode does not list lease_ms, and rightly so.
+// lockerRefusesLease: a mode that does not list lease_ms has a lock that refuses a lease time.
 func (c cell) lockerRefusesLease(t *testing.T) {
 	if _, err := c.direct(t, stock.Hold{Lease: shortLease}); !errors.Is(err, stock.ErrLeaseTime) {
 		t.Errorf("the lock for %s = %v, want ErrLeaseTime, or lease_ms in Holds", shortLease, err)
 	}
 }
 
-// lockerExcludesItself: the mode does not list depth, and rightly so. Where threads break the lock it excludes nobody.
+// lockerExcludesItself: a mode that does not list depth has a lock that excludes its own holder. A lock that threads break excludes
+// nobody.
 func (c cell) lockerExcludesItself(t *testing.T) {
 	if c.mode.Claims[c.at].Threads != "." {
 		return
@@ -97,7 +98,7 @@ func (c cell) lockerExcludesItself(t *testing.T) {
 	}
 }
 
-// leaseEnds stops a holder inside its section. A rival gets in once the lease time is over, and without a lease time it does not.
+// leaseEnds stops a holder inside its section. A rival enters once the lease time is over; without a lease time it does not.
 func (c cell) leaseEnds(t *testing.T) {
 	for _, leased := range []time.Duration{0, shortLease} {
 		product := c.h.Product(t, 5, min(c.mode.Segments, 1))
@@ -129,7 +130,7 @@ func (c cell) leaseEnds(t *testing.T) {
 	}
 }
 
-// entersAgain: the holder is not in its own way, a rival stays out until the last entry is left, and then the lock is free.
+// entersAgain: the holder can re-enter, a rival stays out until the last entry is released, and then the lock is free.
 func (c cell) entersAgain(t *testing.T) {
 	const depth = 3
 	product := c.h.Product(t, 5, min(c.mode.Segments, 1))

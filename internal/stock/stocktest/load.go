@@ -19,7 +19,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// Plan is a load that asks for more than there is.
+// Plan is a load that asks for more units than there are.
 type Plan struct {
 	Mode     string
 	Store    stock.Store
@@ -27,18 +27,18 @@ type Plan struct {
 	Stock    int64
 	Quantity int64
 	Segments int
-	// Clients work at once, all starting together; Requests is how many they send in all.
+	// Clients is the number of concurrent clients, which start together; Requests is how many requests they send in all.
 	Clients, Requests int
 	// Twice makes each client repeat each request with its key.
 	Twice bool
-	// Wait bounds the waiting for locks; 0 = as long as the load gets on, since how long the last in a queue waits depends on
-	// the server.
+	// Wait is the longest wait for locks; 0 = as long as the load makes progress, because the longest wait in a queue depends on the
+	// server.
 	Wait time.Duration
 	// Hold is how each request wants its lock held.
 	Hold stock.Hold
 }
 
-// Load runs a plan on a fresh product and returns what the judge makes of it.
+// Load runs a plan on a new product and returns the judge's report.
 func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 	t.Helper()
 	product := h.Product(t, p.Stock, p.Segments)
@@ -73,7 +73,7 @@ func times(twice bool) int {
 	return 1
 }
 
-// send is one request of one client, and what it learnt.
+// send sends one request of one client and returns what the client has learnt.
 func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Time, client int, product int64, key string) audit.Op {
 	r := h.Replicas[client%p.Replicas]
 	req := Request(product, p.Quantity, key)
@@ -94,7 +94,7 @@ func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Tim
 	return op
 }
 
-// Outcome is what a client knows after an error of a deduction; "" = the error says nothing.
+// Outcome returns what a client knows after an error of a deduction; "" = the error wraps no sentinel.
 func Outcome(err error) (audit.Outcome, api.Code) {
 	for _, row := range []struct {
 		err     error
@@ -178,7 +178,7 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 	return out
 }
 
-// ExactTwice has every request sent twice with its key, by clients of several replicas, and wants each charged once.
+// ExactTwice sends every request twice with its key, from clients of several replicas, and wants each charged once.
 func (h *Harness) ExactTwice(t *testing.T, mode string, s stock.Store) {
 	t.Helper()
 	p := Plan{Mode: mode, Store: s, Replicas: 3, Stock: 30, Quantity: 1, Clients: 9, Requests: 45, Twice: true}

@@ -17,10 +17,10 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Rounds is how often a broken mode may fail to break.
+// Rounds is how often a load is repeated until a mode that claims to break is seen to break.
 const Rounds = 50
 
-// Run takes every mode, over every store where it may keep the count, through the suite.
+// Run runs the suite for every mode, on every store that may keep its count.
 func Run(t *testing.T, env Env) {
 	h := Open(t, env, 3, stock.Modes())
 	for _, m := range stock.Modes() {
@@ -40,7 +40,7 @@ func Run(t *testing.T, env Env) {
 	}
 }
 
-// unavailable checks that a mode whose needs are unmet is listed with the reason, and deducts nothing.
+// unavailable checks that a mode without its backends is listed with the reason, and deducts nothing.
 func unavailable(t *testing.T, h *Harness, m stock.Mode) {
 	s, err := h.Replicas[0].Mode(m.Name)
 	if err != nil || s.Err == nil || s.Err.Error() == "" {
@@ -106,7 +106,7 @@ func (c cell) product(t *testing.T, units int64) int64 {
 	return c.h.Product(t, units, c.mode.Segments)
 }
 
-// claim holds the mode against what it claims. A broken one gets several rounds, but must never break in another way.
+// claim checks the mode's claim. A mode that claims to break gets several rounds, but must never break in another way.
 func (c cell) claim(t *testing.T, claim string, replicas int) {
 	for _, quantity := range []int64{1, 3} {
 		p := Plan{
@@ -125,12 +125,12 @@ func (c cell) claim(t *testing.T, claim string, replicas int) {
 	}
 }
 
-// notShown tells that a run was no test of the claim: the requests never met.
+// notShown reports that a run could not show the claim, because no two requests overlapped.
 func notShown(r audit.Report, claim string) bool {
 	return r.Verdict == audit.Vacuous || r.Verdict == audit.Exact && claim != "."
 }
 
-// order checks what is written down of a deduction.
+// order checks the order that a deduction writes.
 func (c cell) order(t *testing.T) {
 	product := c.product(t, 50)
 	before := time.Now().Add(-time.Minute)
@@ -189,8 +189,8 @@ func (c cell) points(t *testing.T) []step.Point {
 // locks tells whether the mode takes a lock.
 func (c cell) locks(t *testing.T) bool { return slices.Contains(c.points(t), step.Locked) }
 
-// steps checks that the points are passed in their order, each once, and none is left out. A mode whose lock does not even hold
-// between threads may pass them in another order: that may be what is wrong with it.
+// steps checks that the points are passed in their order, each once, and none is left out. A mode that threads break may pass them in
+// another order, because that may be its mistake.
 func (c cell) steps(t *testing.T) {
 	got := c.points(t)
 	sorted := slices.Sorted(slices.Values(got))
@@ -231,7 +231,7 @@ func (c cell) soldOut(t *testing.T) {
 	c.balance(t, product, Books{Initial: 7, Stock: 0, Sold: 7, Orders: 1})
 }
 
-// balance compares the books, but for the keys.
+// balance compares the books without the keys.
 func (c cell) balance(t *testing.T, product int64, want Books) {
 	t.Helper()
 	got := c.h.Books(t, product, c.at)
@@ -277,7 +277,7 @@ func (c cell) segmentedProduct(t *testing.T) {
 	}
 }
 
-// hangUp ends the client's context at each point: half a deduction must not remain, nor the lock.
+// hangUp ends the client's context at each point: no half-done deduction may remain, nor the lock.
 func (c cell) hangUp(t *testing.T) {
 	for _, p := range c.points(t) {
 		t.Run(p.String(), func(t *testing.T) {
@@ -302,7 +302,7 @@ func (c cell) hangUp(t *testing.T) {
 	}
 }
 
-// busy holds the lock and lets a rival come, from as far away as the mode claims to exclude anybody.
+// busy holds the lock and lets rivals try: one in the same process, and one in another if the mode claims exclusion between replicas.
 func (c cell) busy(t *testing.T) {
 	claims := c.mode.Claims[c.at]
 	if claims.Threads != "." || !c.locks(t) {
@@ -332,10 +332,10 @@ func (c cell) busy(t *testing.T) {
 	}
 }
 
-// tooLate is by how much a rival may overstay, at its best of several tries: a busy machine may delay one.
+// tooLate is by how much a rival may exceed its wait in the best of several tries: a busy machine may delay one.
 const tooLate = 500 * time.Millisecond
 
-// turnedAway checks that a rival waits for as long as it said, and no longer.
+// turnedAway checks that a rival waits for as long as its wait allows, and no longer.
 func (c cell) turnedAway(t *testing.T, rival *Replica, product int64, wait time.Duration) {
 	t.Helper()
 	shortest := Patience
@@ -367,7 +367,7 @@ func (c cell) oneTurnedAway(t *testing.T, rival *Replica, product int64, wait ti
 	return took
 }
 
-// waits starts a rival with time to spare, and returns when it waits. Where the lock is on the key it takes another key.
+// waits starts a rival with a long wait, and returns when it is waiting. If the lock is on the key, it uses another key.
 func (c cell) waits(t *testing.T, rival *Replica, product int64) (await func() Result) {
 	t.Helper()
 	w := rival.Hold(t, step.Waiting)

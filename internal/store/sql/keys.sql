@@ -1,5 +1,5 @@
--- The keys of a product. That of a cart stands under its first product, and is found by the order, which they share.
--- ?1 = product id, ?2 = product id.
+-- The keys of a product. The key of a cart is stored under its first product, and is found through the order. ?1 = product id, ?2 =
+-- product id.
 SELECT idempotency_key, status, created_us FROM idempotent_log WHERE product_id = ?
 UNION
 SELECT k.idempotency_key, k.status, k.created_us FROM orders o

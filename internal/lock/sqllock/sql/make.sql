@@ -1,2 +1,2 @@
--- Makes the row of a lock, free, unless it is there already. ?1 = key.
+-- Makes the row of a lock, as a free lock, unless it exists already. ?1 = key.
 INSERT INTO record_lock (lock_key, owner, expires_us) VALUES (?, '', 0)

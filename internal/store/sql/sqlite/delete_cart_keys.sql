@@ -1,4 +1,4 @@
--- Deletes the keys of the carts that a product is in and that stand under another one. ?1 = product id.
+-- Deletes the keys of carts that contain a product and are stored under another one. ?1 = product id.
 DELETE FROM idempotent_log WHERE idempotency_key IN (
   SELECT k.idempotency_key FROM orders o
   JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
