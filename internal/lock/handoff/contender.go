@@ -135,9 +135,6 @@ func (e *Engine) serve(c *contender, since time.Duration) {
 	c.hold.setState(holdActive)
 	c.hold.endsAt.Store(int64(c.leaseEnd()))
 	c.fence++
-	if c.renewing { // the alarm is still set for the end of the previous hold
-		e.schedule(&c.alarm, c.leaseEnd())
-	}
 	add(e.m.Acquired, 1)
 	add(e.m.Held, 1)
 	if observe(e.m.Wait, now-w.began); w.contended {
@@ -151,8 +148,8 @@ func (e *Engine) serve(c *contender, since time.Duration) {
 func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int64, key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.attempts[e.numberOf(token)]
-	if c == nil || c.token != token { // its waiter is gone: the cancel passes the lock on
+	c := e.find(token)
+	if c == nil { // its waiter is gone: the cancel passes the lock on
 		e.spawn(func() { e.sendCancel(key, token) })
 		return
 	}
