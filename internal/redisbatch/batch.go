@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,10 +26,10 @@ type Batcher struct {
 
 	mu        sync.Mutex
 	idle      sync.Cond // signalled when nothing is in flight
-	waiting   []*Call
-	gathering bool // a goroutine is about to take the waiting calls
-	busy      int  // batches in flight
-	alone     int  // calls of Go in flight that share no write
+	waiting   []*Call   // and calls that were withdrawn
+	gathering bool      // a goroutine is about to take the waiting calls
+	busy      int       // batches in flight
+	alone     int       // calls of Go in flight that share no write
 }
 
 // New returns a batcher on c. limit bounds the time from sending a call to its answer, including the wait for a connection; 0 leaves that
@@ -80,6 +79,16 @@ func (b *Batcher) Go(c *Call, then func()) {
 	}
 }
 
+// Withdraw takes back a call of Go, so that it is never sent, and returns true. It returns false if the call may have been sent; then the
+// call goes on as if nothing had happened.
+func (b *Batcher) Withdraw(c *Call) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := c.waiting
+	c.waiting = false
+	return was
+}
+
 // Wait returns when every call that was sent by Go, or in a batch, has been answered. Calls may be sent after that.
 func (b *Batcher) Wait() {
 	b.mu.Lock()
@@ -98,6 +107,7 @@ func (b *Batcher) resting() bool {
 func (b *Batcher) add(c *Call) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	c.waiting = true
 	b.waiting = append(b.waiting, c)
 	return b.claim()
 }
@@ -131,7 +141,9 @@ func (b *Batcher) round() {
 		runtime.Gosched() // an answer wakes several callers at once: their next calls join this batch
 	}
 	batch := b.take()
-	b.exec(batch, b.limit)
+	if len(batch) > 0 {
+		b.exec(batch, b.limit)
+	}
 	for _, c := range batch {
 		c.answered()
 	}
@@ -141,12 +153,19 @@ func (b *Batcher) round() {
 	b.rest()
 }
 
-// take takes the batch that was gathered. If it leaves calls waiting and a slot is free, another goroutine gathers those.
+// take takes the batch that was gathered, without the calls that were withdrawn. If it leaves calls waiting and a slot is free, another
+// goroutine gathers those.
 func (b *Batcher) take() []*Call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := min(len(b.waiting), size)
-	batch := slices.Clone(b.waiting[:n])
+	n := 0
+	batch := make([]*Call, 0, min(len(b.waiting), size))
+	for ; n < len(b.waiting) && len(batch) < size; n++ {
+		if c := b.waiting[n]; c.waiting {
+			c.waiting = false
+			batch = append(batch, c)
+		}
+	}
 	clear(b.waiting[:n])
 	if rest := b.waiting[n:]; len(rest) > 0 {
 		b.waiting = rest

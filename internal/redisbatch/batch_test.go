@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,5 +200,70 @@ func TestLimitWhileThePoolIsEmpty(t *testing.T) {
 			redisbatch.New(c, 0).Do(call)
 			check(t, call, "k1")
 		})
+	}
+}
+
+// gate is a client hook that holds up single commands until it is open.
+type gate struct {
+	atomic.Int64 // commands that have arrived
+	open         chan struct{}
+}
+
+func (g *gate) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		g.Add(1)
+		<-g.open
+		return next(ctx, cmd)
+	}
+}
+
+// While as many batches are in flight as there may be, a call that waits can be withdrawn: it is never sent, and nobody is told. A call that
+// was sent cannot.
+func TestWithdraw(t *testing.T) {
+	t.Parallel()
+	c, h := client(t, nil)
+	double.Load(t.Context(), c)
+	closed := &gate{open: make(chan struct{})}
+	c.AddHook(closed)
+	b := redisbatch.New(c, 0)
+	var sent, waiting []*redisbatch.Call
+	for i := range redisbatch.Slots {
+		sent = append(sent, &redisbatch.Call{Script: double, Args: []any{i}})
+		b.Go(sent[i], func() {})
+		for closed.Load() <= int64(i) { // or the test binary's own time-out ends it
+			time.Sleep(time.Millisecond)
+		}
+	}
+	var told atomic.Int64
+	const calls, keep = 3 * redisbatch.Size, 2*redisbatch.Size + 1
+	for i := range calls {
+		waiting = append(waiting, &redisbatch.Call{Script: double, Args: []any{i}})
+		b.Go(waiting[i], func() { told.Add(1) })
+	}
+	if b.Withdraw(sent[0]) {
+		t.Error("Withdraw of a call that was sent = true")
+	}
+	for i, c := range waiting {
+		if i != keep && (!b.Withdraw(c) || b.Withdraw(c)) {
+			t.Errorf("Withdraw of waiting call %d, and again, was not true and false", i)
+		}
+	}
+	close(closed.open)
+	b.Wait()
+	for i, c := range sent {
+		check(t, c, int64(2*i))
+	}
+	check(t, waiting[keep], int64(2*keep))
+	if told.Load() != 1 || b.Withdraw(waiting[keep]) {
+		t.Errorf("%d callers were told, want the one whose call was sent", told.Load())
+	}
+	if n := len(slices.Concat(h.all...)); n != redisbatch.Slots+1 {
+		t.Errorf("%d commands, want %d", n, redisbatch.Slots+1)
 	}
 }

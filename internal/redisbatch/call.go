@@ -20,8 +20,9 @@ type Call struct {
 	Err   error     // of this call alone: the server's error, or the reason why no answer was read; then the script may have run
 	Sent  time.Time // when it was last sent
 
-	then  func()
-	ready sync.WaitGroup
+	then    func()
+	ready   sync.WaitGroup
+	waiting bool // for a batch; the batcher's mutex guards it
 }
 
 func (c *Call) answered() {

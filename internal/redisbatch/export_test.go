@@ -1,7 +1,7 @@
 package redisbatch
 
-// Size is the most calls of a batch.
-const Size = size
+// Size is the most calls of a batch, and Slots the most batches in flight.
+const Size, Slots = size, slots
 
 // Exec sends one batch.
 func (b *Batcher) Exec(batch ...*Call) { b.exec(batch, b.limit) }

@@ -27,7 +27,8 @@ func (e *Engine) sendAcquire(c *contender) {
 	}
 	r.contender, r.token, r.queue = c, c.token, queue
 	if e.o.Replicas == 0 {
-		e.send(r)
+		c.asked = c.acquire != nil || c.reacquired
+		c.acquire = e.send(r)
 		return
 	}
 	e.spawn(func() {

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
 )
 
 // failedAcquire acquires, and returns the error and how long that took; it fails after a minute, or if the lock was acquired.
@@ -125,8 +126,10 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 }
 
 // A holder passes the lock on within its process, and its time may run out while the renewal is in flight. The engine waits for the end of
-// the renewal and does not check again and again. (Before, the clock of this bubble stood still.)
+// the renewal and does not check again and again: then the clock of this bubble would stand still.
 func TestEngineMaxHoldWhileRenewing(t *testing.T) {
+	stuck := time.AfterFunc(testenv.Still, func() { panic("the clock of the bubble stands still") })
+	defer stuck.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 1)
 		l := links[0].process(t, handoff.Options{TTL: 3 * time.Second, MaxHold: 1500 * time.Millisecond, CohortTime: time.Hour}).Handoff()

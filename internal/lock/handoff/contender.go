@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/redisbatch"
 )
 
 // contender contends for one key for waiters of this process: with Handoff for all waiters of the key, else for one. It makes one attempt
@@ -28,6 +29,9 @@ type attempt struct {
 	number      uint64        // of the token
 	confirmedAt time.Duration // when the last request that was answered was sent,
 	serverTime  int64         // and the server's clock then, in ms
+
+	acquire *redisbatch.Call // the last acquire that the batcher got
+	asked   bool             // another request was made before that acquire
 
 	hold        *hold         // the present one; nil unless granted
 	fence, last uint64        // the next fencing token to give out, the last reserved
@@ -131,9 +135,6 @@ func (e *Engine) serve(c *contender, since time.Duration) {
 	c.hold.setState(holdActive)
 	c.hold.endsAt.Store(int64(c.leaseEnd()))
 	c.fence++
-	if c.renewing { // the alarm is still set for the end of the previous hold
-		e.schedule(&c.alarm, c.leaseEnd())
-	}
 	add(e.m.Acquired, 1)
 	add(e.m.Held, 1)
 	if observe(e.m.Wait, now-w.began); w.contended {
@@ -147,8 +148,8 @@ func (e *Engine) serve(c *contender, since time.Duration) {
 func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int64, key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.attempts[e.numberOf(token)]
-	if c == nil || c.token != token { // its waiter is gone: the cancel passes the lock on
+	c := e.find(token)
+	if c == nil { // its waiter is gone: the cancel passes the lock on
 		e.spawn(func() { e.sendCancel(key, token) })
 		return
 	}
@@ -218,11 +219,18 @@ func (e *Engine) failWaiters(c *contender, err error, cancel bool) {
 		return
 	}
 	key, token := c.key, c.token
+	unsent := e.withdraw(c)
 	e.endAttempt(c, byGivingUp)
 	e.removeLocal(c)
-	if cancel {
+	if cancel && !unsent {
 		e.spawn(func() { e.sendCancel(key, token) })
 	}
+}
+
+// withdraw takes back c's acquire if it still waits to be sent: after Redis was silent, the requests of callers that have left would hold up
+// all others. It returns true if Redis has seen no request of the attempt. The mutex is held.
+func (e *Engine) withdraw(c *contender) (unsent bool) {
+	return c.acquire != nil && e.batches.Withdraw(c.acquire) && !c.asked
 }
 
 // endAttempt ends c's attempt in this process: a reply or message about its token finds no contender any more.

@@ -64,7 +64,8 @@
 //     in one script. raise.lua and the renewals require that the token is the owner.
 //   - An attempt with a request that was not answered is cancelled, once, when it ends: after the release if its lock was held, else at once.
 //     The cancel writes the tombstone; the release of a read writes it itself. If a poll is in flight when the attempt ends, its outcome
-//     triggers the cancel. A cancel that fails is repeated, see cleanup.go.
+//     triggers the cancel. A cancel that fails is repeated, see cleanup.go. An acquire that still waits to be sent when its attempt ends is
+//     withdrawn; if it was the first request of the attempt, no cancel is needed.
 //
 // An acquire that a message has overtaken has reached Redis, because it queued the token. It may only arrive later if it was not the first of
 // its attempt. Redis also remembers the token of the last release, so that a duplicate is recognized without a tombstone, and a repeated

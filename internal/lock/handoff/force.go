@@ -92,9 +92,9 @@ func (e *Engine) force(key string, holders []Holder, all *Forced) error {
 func (e *Engine) onEvicted(token string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.attempts[e.numberOf(token)]
+	c := e.find(token)
 	switch {
-	case c == nil || c.token != token:
+	case c == nil:
 	case c.state == granted:
 		e.leaseLost(c)
 	case c.state == draining:

@@ -76,13 +76,12 @@ func (e *Engine) token(number uint64, fences int) string {
 	return string(strconv.AppendInt(b, e.grantTimeout.Milliseconds(), 10))
 }
 
-// numberOf reads the number back, 0 when the token is not one of this process.
-func (e *Engine) numberOf(token string) uint64 {
-	rest, ours := strings.CutPrefix(token, e.id+".")
-	number, _, _ := strings.Cut(rest, ".")
-	n, err := strconv.ParseUint(number, 36, 64)
-	if !ours || err != nil {
-		return 0
+// find returns the contender whose attempt has this token, nil if the attempt has ended or is another process's. The mutex is held.
+func (e *Engine) find(token string) *contender {
+	number, _, _ := strings.Cut(strings.TrimPrefix(token, e.id+"."), ".")
+	n, _ := strconv.ParseUint(number, 36, 64)
+	if c := e.attempts[n]; c != nil && c.token == token {
+		return c
 	}
-	return n
+	return nil
 }

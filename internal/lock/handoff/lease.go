@@ -230,6 +230,8 @@ func (h *hold) releaseInRedis(ctx context.Context, next string) error {
 func (h *hold) released(ctx context.Context, released int64, a answer) error {
 	e, c := h.e, h.c
 	switch {
+	case errors.Is(a.err, ErrVersion): // the reader is out
+		return fmt.Errorf("lock: engine: released, but not alone: %w", a.err)
 	case a.err != nil:
 		h.releaseUnknown = true
 		e.cleanLater(c.key, h.token, e.now(), a.err) // else the lock would stay for the rest of its TTL

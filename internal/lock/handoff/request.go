@@ -40,12 +40,13 @@ func (r *request) add(args ...string) *request {
 }
 
 // send sends an acquire and returns before the reply arrives. The engine's mutex is held.
-func (e *Engine) send(r *request) {
+func (e *Engine) send(r *request) *redisbatch.Call {
 	sent := r.toBatch()
 	e.batches.Go(sent, func() {
 		r.complete(e, sent)
 		e.onAcquireReply(r)
 	})
+	return sent
 }
 
 // doOnce sends r once and returns when it is answered. It may also wait for the other requests of its batch.

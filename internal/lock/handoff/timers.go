@@ -119,7 +119,7 @@ func (e *Engine) renewDue(now time.Duration) {
 	for len(e.renewals) > 0 && e.renewals[0].at <= now+e.o.TTL/10 {
 		a, _ := heap.Pop(&e.renewals).(*alarm)
 		switch c := a.contender; {
-		case c.renewing && c.leaseEnd() > now:
+		case c.renewing && c.leaseEnd() > now: // it was passed on within this process since the alarm was set
 			a.at = c.leaseEnd()
 			later = append(later, c)
 		case a.at-now > (c.validUntil-a.at)/6 && c.leaseEnd() > now:

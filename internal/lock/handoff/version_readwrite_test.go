@@ -1,13 +1,17 @@
 package handoff_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
@@ -143,4 +147,46 @@ func TestVersionOneWriterOvertakes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Something that is no engine takes the key while a reader is in, and does not wait for the reader. What the reader asks for next says so,
+// and the reader is out after that.
+func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		for i, owner := range []string{"5f6d1f5e-0a0b-4c4d-8e8f-000000000000", "", "two\r\nlines", "a.1", "v2-.1.x.y"} {
+			key := fmt.Sprintf("%s{%d}", s.Prefix, i)
+			keys, take := handoff.KeysOf(key), func() {
+				if err := s.Client.Set(t.Context(), key, owner, time.Hour).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+			read := locktest.Take(t, e.ReadWrite().Read(), key)
+			take()
+			if err := read.Release(t.Context()); owner != "a.1" && (!errors.Is(err, handoff.ErrVersion) || !strings.Contains(err.Error(), "released, but")) {
+				t.Errorf("owner %q: Release = %v, want ErrVersion, and that the lock is released", owner, err)
+			}
+			c := locktest.RedisClient(t, s)
+			again := engine(t, c, handoff.Options{})
+			s.Client.Del(t.Context(), key)
+			locktest.Warm(t, again.ReadWrite().Read(), key)
+			var taken atomic.Bool
+			c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+				err := send()
+				if taken.CompareAndSwap(false, true) {
+					take()
+					err = send()
+				}
+				return err
+			}})
+			_, err := again.ReadWrite().Read().Acquire(lock.WithWait(t.Context(), 0), key)
+			if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "no engine has written") {
+				t.Errorf("owner %q: Acquire, sent again = %v, want ErrVersion", owner, err)
+			}
+			locktest.Eventually(t, "no reader is in", func() bool { return s.Client.ZCard(t.Context(), keys.Readers).Val() == 0 })
+			if got := s.Client.Get(t.Context(), key).Val(); got != owner {
+				t.Errorf("the key has %q, want %q", got, owner)
+			}
+		}
+	})
 }

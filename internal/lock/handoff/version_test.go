@@ -3,6 +3,7 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -226,28 +227,46 @@ func TestVersionOfOthers(t *testing.T) {
 	})
 }
 
-// Messages that an engine cannot read, or that are for another, change nothing.
+// Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing else is sent.
 func TestVersionOfMessages(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
 		held := locktest.Take(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
-		got, failed := async(t.Context(), engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
+		c, sent := locktest.RedisClient(t, s), &spy{}
+		got, failed := async(t.Context(), engine(t, c, handoff.Options{GrantTimeout: 30 * time.Second}).Fair(), key)
 		locktest.Eventually(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 		token := s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, 0).Val()[0]
-		process, _, _ := strings.Cut(token, ".")
-		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
-		for _, m := range []string{
-			"", " ", token, token + " 7", "   ", "ABCDEFGHIJKLMNOP.1.1.2500 7 " + now + " " + key, token + " q7 " + now + " " + key,
-			token + " 7 then " + key, process + ".zz.1.2500 7 " + now + " " + key, "v3-" + token[3:] + " 7 " + now + " " + key,
-		} {
+		process, rest, _ := strings.Cut(token, ".")
+		number, _, _ := strings.Cut(rest, ".")
+		publish := func(m string) {
 			if n := s.Client.Publish(t.Context(), "lock:engine:"+process, m).Val(); n != 1 {
 				t.Fatalf("%d processes heard %q", n, m)
 			}
 		}
+		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+		publish("first.1.1.2500 7 " + now + " " + key)
+		locktest.Eventually(t, "a cancel, after which the server knows its script", func() bool {
+			return len(s.Client.Keys(t.Context(), s.Prefix+"*first.1.1.2500").Val()) == 1
+		})
+		c.AddHook(sent)
+		unreadable := []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " " + key, token + " 7 then " + key}
+		var foreign []string
+		for _, other := range []string{
+			"ABCDEFGHIJKLMNOP.1.1.2500", "ABCDEFGHIJKLMNOP." + rest, number + ".1.1.2500", "v3-" + token[3:],
+			process + ".zz.1.2500", process + "." + number + ".2.2500",
+		} {
+			foreign = append(foreign, other+" 7 "+now+" "+key, other+" x7 "+now+" "+key)
+		}
+		for _, m := range slices.Concat(unreadable, foreign) {
+			publish(m)
+		}
 		select {
 		case lease := <-got:
-			t.Errorf("a message that nobody understands granted %v", lease)
+			t.Fatalf("a message that nobody understands granted %v", lease)
 		case <-time.After(100 * time.Millisecond):
+		}
+		if n, cancels := sent.scripts.Load(), int64(len(foreign)/2); n != cancels {
+			t.Errorf("%d commands, want %d cancels", n, cancels)
 		}
 		locktest.Release(t, held)
 		lease, err := outcome(t, got, failed)

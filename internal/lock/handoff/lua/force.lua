@@ -23,5 +23,7 @@ for _, token in ipairs(evicted) do
   local channel = channel_of(token)
   if channel then notify(channel, token, 'x', fence) end
 end
-if freed then admit({}) elseif owner then admit_writer(owner) end
+local err = nil
+if freed then admit({}) elseif owner then err = admit_writer(owner) end
+if err then return err end
 return {string.format('%.0f', fence), skipped, evicted}

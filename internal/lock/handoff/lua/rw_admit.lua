@@ -51,11 +51,15 @@ local function admit(mine)
   end
 end
 
+-- no_token is the error about an owner that is no token: something else has written the key.
+local no_token = redis.error_reply('LOCKVERSION no token')
+
 -- admit_writer tells the writer that owns the write lock that it is in, if the last reader has left. The writer counts its lease from this
--- message, as from any grant by message.
+-- message, as from any grant by message. It returns an error if the owner is no token.
 local function admit_writer(owner)
-  if reader_count() > 0 then return end
   local timeout = string.match(owner, '%.(%d+)$')
+  if not timeout then return no_token end
+  if reader_count() > 0 then return end
   if redis.call('PTTL', KEYS[1]) < tonumber(timeout) then redis.call('PEXPIRE', KEYS[1], timeout) end
   local channel = channel_of(owner)
   if channel then notify(channel, owner, 'w', counter()) end

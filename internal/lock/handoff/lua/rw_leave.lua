@@ -13,6 +13,7 @@ end
 if owner == ARGV[1] then
   admit({})
 elseif owner and removed == 1 then
-  admit_writer(owner)
+  local err = admit_writer(owner)
+  if err then return err end
 end
 return {removed, -1, 0, 0, '0', skipped}

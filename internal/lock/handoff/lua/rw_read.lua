@@ -21,9 +21,12 @@ if owner == ARGV[1] then -- by a message of cancel.lua, which does not tell read
   return {1, last, 0, '0', skipped}
 end
 if tonumber(redis.call('ZSCORE', readers, ARGV[1]) or 0) > tonumber(now()) then
+  if owner then -- it waits for this reader, and its fencing tokens are above this reader's
+    local fences = string.match(owner, '%.(%d+)%.%d+$')
+    if not fences then return no_token end
+    last = last - fences
+  end
   add_reader(ARGV[1], ARGV[2])
-  -- The owner waits for this reader, and its fencing tokens are above this reader's.
-  if owner then last = last - string.match(owner, '%.(%d+)%.%d+$') end
   return {1, last, 0, '0', 0}
 end
 local other = other_version(owner)
