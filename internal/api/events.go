@@ -1,17 +1,62 @@
 package api
 
-// Events is the data of one server-sent event of GET /events: the deductions that one replica has finished since the event before,
-// in the order in which they ended.
+import "strconv"
+
+// Events is the data of one server-sent event of GET /events: the deductions that one replica has finished since the event before. Times
+// are in microseconds. Answers and Sections cover all deductions; Finished is a sample.
 type Events struct {
 	Replica string `json:"replica"`
-	// Finished holds them all, unless there were more than the buffer takes: LeftOut counts the others.
-	Finished []Finished `json:"finished"`
-	LeftOut  int64      `json:"left_out,omitempty"`
+	// Answers counts all deductions.
+	Answers []Answers `json:"answers"`
+	// Sections holds the critical sections of all deductions, in the order in which the deductions ended.
+	Sections []Sections `json:"sections,omitempty"`
+	// Finished has the first few deductions of the event, with their steps.
+	Finished []Finished `json:"finished,omitempty"`
+	// LeftOut counts the answers and critical sections that are missing because the reader was too slow.
+	LeftOut int64 `json:"left_out,omitempty"`
 }
 
-// Finished is one deduction that has been answered, with the steps that it reported. Times are in microseconds.
+// Answers counts the deductions of one mode and product that got the same code within 5 ms.
+type Answers struct {
+	Mode      string `json:"mode"`
+	ProductID int64  `json:"product_id"`
+	// Code is that of the problem that was answered; "" = the units were deducted.
+	Code Code `json:"code,omitempty"`
+	// At is when the first of them was answered, by the replica's clock, since 1970.
+	At    int64 `json:"at"`
+	Count int64 `json:"count"`
+	// Remaining is the stock that the last of them left; absent where nobody knows it.
+	Remaining *int64 `json:"remaining,omitempty"`
+	// Locks is how many of them had a critical section under a lock. Wait and Hold sum up how long these waited for their locks and held
+	// them; Longest is the longest wait.
+	Locks   int64 `json:"locks,omitempty"`
+	Wait    int64 `json:"wait,omitempty"`
+	Hold    int64 `json:"hold,omitempty"`
+	Longest int64 `json:"longest,omitempty"`
+}
+
+// Sections are critical sections of one mode, product and key.
+type Sections struct {
+	Mode      string `json:"mode"`
+	ProductID int64  `json:"product_id"`
+	Key       string `json:"key,omitempty"` // as in Section
+	From      int64  `json:"from"`          // since 1970
+	// Rows has three numbers for each section: the number of the deduction (see RequestName), the begin relative to From, which may be
+	// negative, and the length. They have no names in JSON because there are thousands of them a second.
+	Rows []int64 `json:"rows"`
+}
+
+// SectionRow is how many numbers a section has in Sections.Rows.
+const SectionRow = 3
+
+// RequestName returns the name of a deduction, which is unique in the stack: its replica, and its number there, in base 36.
+func RequestName(replica string, number int64) string {
+	return replica + "-" + strconv.FormatInt(number, 36)
+}
+
+// Finished is one deduction that has been answered, with the steps that it reported.
 type Finished struct {
-	Request   string `json:"request"` // unlike any other of this replica
+	Request   string `json:"request"` // its RequestName
 	Mode      string `json:"mode"`
 	ProductID int64  `json:"product_id"`
 	// At is when it was answered, by the replica's clock, since 1970.
@@ -22,7 +67,7 @@ type Finished struct {
 	Remaining *int64 `json:"remaining,omitempty"`
 	// Section is its critical section; absent where it has none in the process, as with a single conditional UPDATE.
 	Section *Section `json:"section,omitempty"`
-	// Steps are the points that it passed; above a rate only a sample of the deductions has them.
+	// Steps are the points that it passed.
 	Steps []StepAt `json:"steps,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,11 +94,13 @@ func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.
 			return
 		}
 		for _, e := range events {
-			for i := range e.Finished { // as if they had just happened
-				f := &e.Finished[i]
-				at, s := time.Now().UnixMicro()-start, *f.Section
-				s.Begin, s.End = s.Begin+at, s.End+at
-				f.At, f.Section = f.At+at, &s
+			e.Answers, e.Sections = slices.Clone(e.Answers), slices.Clone(e.Sections)
+			later := time.Now().UnixMicro() - start // as if they had just happened
+			for i := range e.Answers {
+				e.Answers[i].At += later
+			}
+			for i := range e.Sections {
+				e.Sections[i].From += later
 			}
 			body, _ := json.Marshal(e)
 			fmt.Fprintf(w, "data: %s\n\n", body)
@@ -277,8 +280,8 @@ func TestRunIsTold(t *testing.T) {
 	t.Parallel()
 	d := &fakeDriver{finish: make(chan error, 1), loaded: make(chan struct{})}
 	s, _ := serve(t, d,
-		fakeReplica(t, "1", d.loaded, api.Events{Replica: "1", Finished: []api.Finished{section("1-a", "", 0, 20_000_000)}}),
-		fakeReplica(t, "2", d.loaded, api.Events{Replica: "2", Finished: []api.Finished{section("2-a", "", 0, 20_000_000)}}))
+		fakeReplica(t, "1", d.loaded, events("1", section("1-a", "", 0, 20_000_000))),
+		fakeReplica(t, "2", d.loaded, events("2", section("2-a", "", 0, 20_000_000))))
 	next, _ := follow(t, s, "")
 	if e := next(); e.kind != "snapshot" || e.data != "{}" {
 		t.Fatalf("first event %+v, want an empty snapshot", e)

@@ -24,8 +24,8 @@ const (
 	maxEvent = 16 << 20
 	// connectWithin is how long a run waits for the streams before it begins without them.
 	connectWithin = 2 * time.Second
-	// settleFor is how long the console waits for the replicas' last events after the last answer: replicas send every 50 ms.
-	settleFor = 200 * time.Millisecond
+	// settleFor is how long the console waits for the replicas' last events after the last answer: replicas send every 100 ms.
+	settleFor = 300 * time.Millisecond
 	// reconnectAfter is the pause before a broken stream is opened again.
 	reconnectAfter = 200 * time.Millisecond
 )

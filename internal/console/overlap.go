@@ -11,10 +11,14 @@ import (
 type bar struct {
 	lane       int
 	key        string
-	request    string
+	replica    string
+	number     int64 // of the request, at its replica
 	begin, end int64
 	overlaps   bool
 }
+
+// request names the request.
+func (b *bar) request() string { return api.RequestName(b.replica, b.number) }
 
 // Pair is two critical sections of one key that overlapped.
 type Pair struct {
@@ -26,8 +30,8 @@ type Pair struct {
 
 const (
 	// keepBars is how many sections of a key are compared with a new one. The sections of a replica arrive in the order of their ends, and a
-	// batch of another replica may arrive a tenth of a second later.
-	keepBars = 4096
+	// batch of another replica may arrive two tenths of a second later.
+	keepBars = 8192
 	// maxPairs bounds the pairs that the table lists.
 	maxPairs = 40
 )
@@ -72,7 +76,7 @@ func (o *overlaps) add(b *bar) {
 // compare marks two sections if both holders were inside at the same time. a must not begin later than b.
 func (o *overlaps) compare(a, b *bar) {
 	by := min(a.end, b.end) - b.begin
-	if by <= 0 || a.request == b.request {
+	if by <= 0 || a.number == b.number && a.replica == b.replica {
 		return
 	}
 	for _, x := range []*bar{a, b} {
@@ -82,7 +86,7 @@ func (o *overlaps) compare(a, b *bar) {
 		}
 	}
 	if len(o.pairs) < maxPairs {
-		p := Pair{A: a.request, B: b.request, At: b.begin, By: by}
+		p := Pair{A: a.request(), B: b.request(), At: b.begin, By: by}
 		o.pairs, o.fresh = append(o.pairs, p), append(o.fresh, p)
 	}
 }
@@ -92,13 +96,4 @@ func (o *overlaps) takeFresh() []Pair {
 	fresh := o.fresh
 	o.fresh = nil
 	return fresh
-}
-
-// barOf returns the bar of a deduction; nil if the deduction has no critical section.
-func barOf(f api.Finished, lane int, start int64) *bar {
-	s := f.Section
-	if s == nil || s.Begin < start {
-		return nil
-	}
-	return &bar{lane: lane, key: s.Key, request: f.Request, begin: s.Begin - start, end: max(s.End-start, s.Begin-start)}
 }

@@ -11,7 +11,8 @@ const (
 	// binWidth is the initial width of a bin of the curves, in milliseconds. The width doubles when a run has more than maxBins bins.
 	binWidth = 20
 	maxBins  = 1500
-	// frameBars and keptBars bound the sections in a frame and in a snapshot. All sections are counted.
+	// frameBars and keptBars bound the sections in a frame and in a snapshot. Each replica has an equal share of a frame. All sections are
+	// counted.
 	frameBars = 500
 	keptBars  = 2000
 )
@@ -48,7 +49,7 @@ func (b *bar) MarshalJSON() ([]byte, error) {
 	if b.overlaps {
 		overlaps = 1
 	}
-	return json.Marshal([]any{b.lane, b.key, b.begin, b.end, overlaps, b.request})
+	return json.Marshal([]any{b.lane, b.key, b.begin, b.end, overlaps, b.request()})
 }
 
 // Frame has the changes since the previous frame. A snapshot has a frame with everything so far.
@@ -79,13 +80,14 @@ type picture struct {
 	changed  int // the first bin that has changed since the last frame; -1 = none
 	bars     []*bar
 	new      []*bar
+	drawn    []int // how many of new are on each lane
 	leftOut  int64
 	overlaps *overlaps
 	dirty    bool
 }
 
 func newPicture(mode string, product int64, lanes []string) *picture {
-	return &picture{mode: mode, product: product, lanes: lanes, width: binWidth, changed: -1, overlaps: newOverlaps()}
+	return &picture{mode: mode, product: product, lanes: lanes, drawn: make([]int, len(lanes)), width: binWidth, changed: -1, overlaps: newOverlaps()}
 }
 
 // begin empties the picture for a load that begins at the given time, in microseconds since 1970.
@@ -93,6 +95,7 @@ func (p *picture) begin(start int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.start, p.width, p.bins, p.changed = start, binWidth, nil, -1
+	clear(p.drawn)
 	p.bars, p.new, p.leftOut, p.overlaps, p.dirty = nil, nil, 0, newOverlaps(), true
 }
 
@@ -105,29 +108,41 @@ func (p *picture) add(e api.Events) {
 	}
 	p.leftOut += e.LeftOut
 	lane := p.lane(e.Replica)
-	for _, f := range e.Finished {
-		if f.Mode != p.mode || f.ProductID != p.product || f.At < p.start { // the warm-up, and requests of others
-			continue
+	for _, a := range e.Answers {
+		if a.Mode == p.mode && a.ProductID == p.product && a.At >= p.start { // not the warm-up, and not the requests of others
+			p.dirty = true
+			p.count(a)
 		}
-		p.dirty = true
-		p.count(f)
-		b := barOf(f, lane, p.start)
-		if b == nil {
-			continue
-		}
-		p.overlaps.add(b)
-		if len(p.new) < frameBars {
-			p.new = append(p.new, b)
+	}
+	for _, s := range e.Sections {
+		if s.Mode == p.mode && s.ProductID == p.product {
+			p.sections(s, lane, e.Replica)
 		}
 	}
 }
 
-// count adds a deduction to its bin.
-func (p *picture) count(f api.Finished) {
-	at := int((f.At - p.start) / 1000 / p.width)
+// sections compares critical sections with those of all replicas, and keeps some of them to be drawn.
+func (p *picture) sections(s api.Sections, lane int, replica string) {
+	for rows := s.Rows; len(rows) >= api.SectionRow; rows = rows[api.SectionRow:] {
+		begin := s.From + rows[1] - p.start
+		if begin < 0 {
+			continue
+		}
+		b := &bar{lane: lane, key: s.Key, replica: replica, number: rows[0], begin: begin, end: begin + max(0, rows[2])}
+		p.dirty = true
+		p.overlaps.add(b)
+		if p.drawn[lane] < frameBars/len(p.lanes) {
+			p.new, p.drawn[lane] = append(p.new, b), p.drawn[lane]+1
+		}
+	}
+}
+
+// count adds answers to their bin.
+func (p *picture) count(a api.Answers) {
+	at := int((a.At - p.start) / 1000 / p.width)
 	for at >= maxBins {
 		p.halve()
-		at = int((f.At - p.start) / 1000 / p.width)
+		at = int((a.At - p.start) / 1000 / p.width)
 	}
 	from := min(at, len(p.bins)) // the browsers do not have the empty bins of a pause yet
 	for len(p.bins) <= at {
@@ -138,19 +153,17 @@ func (p *picture) count(f api.Finished) {
 	}
 	b := &p.bins[at]
 	switch {
-	case f.Code == "":
-		b.accepted++
-		if f.Remaining != nil {
-			b.remaining = f.Remaining
+	case a.Code == "":
+		b.accepted += a.Count
+		if a.Remaining != nil {
+			b.remaining = a.Remaining
 		}
-	case api.Codes[f.Code].Happened == api.Unknown:
-		b.failed++
+	case api.Codes[a.Code].Happened == api.Unknown:
+		b.failed += a.Count
 	default:
-		b.refused++
+		b.refused += a.Count
 	}
-	if s := f.Section; s != nil && s.Key != "" {
-		b.locks, b.wait, b.hold, b.worst = b.locks+1, b.wait+s.Wait, b.hold+s.Hold, max(b.worst, s.Wait)
-	}
+	b.locks, b.wait, b.hold, b.worst = b.locks+a.Locks, b.wait+a.Wait, b.hold+a.Hold, max(b.worst, a.Longest)
 }
 
 // halve doubles the width of the bins.
@@ -169,7 +182,7 @@ func (p *picture) lane(replica string) int {
 			return i
 		}
 	}
-	p.lanes = append(p.lanes, replica)
+	p.lanes, p.drawn = append(p.lanes, replica), append(p.drawn, 0)
 	return len(p.lanes) - 1
 }
 
@@ -189,6 +202,7 @@ func (p *picture) frame() (f Frame, ok bool) {
 	if len(p.bars) > keptBars {
 		p.bars = append(p.bars[:0:0], p.bars[len(p.bars)-keptBars:]...)
 	}
+	clear(p.drawn)
 	p.new, p.changed, p.dirty = nil, -1, false
 	return f, true
 }

@@ -3,6 +3,8 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"lastitem/internal/api"
@@ -14,6 +16,37 @@ func section(request, key string, begin, end int64) api.Finished {
 		Request: request, Mode: "m", ProductID: 101, At: start + end,
 		Section: &api.Section{Key: key, Begin: start + begin, End: start + end},
 	}
+}
+
+// events returns the event of a replica about these deductions.
+func events(replica string, all ...api.Finished) api.Events {
+	e := api.Events{Replica: replica}
+	for _, f := range all {
+		a := api.Answers{Mode: f.Mode, ProductID: f.ProductID, Code: f.Code, At: f.At, Count: 1, Remaining: f.Remaining}
+		if s := f.Section; s != nil {
+			if s.Key != "" {
+				a.Locks = 1
+			}
+			number := int64(0)
+			if _, digits, ok := strings.Cut(f.Request, "-"); ok {
+				number, _ = strconv.ParseInt(digits, 36, 64)
+			}
+			e.Sections = append(e.Sections, api.Sections{
+				Mode: f.Mode, ProductID: f.ProductID, Key: s.Key, From: s.Begin, Rows: []int64{number, 0, s.End - s.Begin},
+			})
+		}
+		e.Answers = append(e.Answers, a)
+	}
+	return e
+}
+
+// barOf returns the bar that a picture makes of a deduction.
+func barOf(f api.Finished) *bar {
+	replica, _, _ := strings.Cut(f.Request, "-")
+	p := newPicture(f.Mode, f.ProductID, []string{replica})
+	p.begin(start)
+	p.add(events(replica, f))
+	return p.new[0]
 }
 
 const start = int64(1_700_000_000_000_000)
@@ -40,7 +73,7 @@ func TestOverlaps(t *testing.T) {
 			t.Parallel()
 			o := newOverlaps()
 			for _, f := range tt.sections {
-				o.add(barOf(f, 0, start))
+				o.add(barOf(f))
 			}
 			if o.sections != int64(len(tt.sections)) || o.found != tt.found || len(o.pairs) != tt.pairs {
 				t.Errorf("%d of %d sections overlap, %d pairs; want %d, %d", o.found, o.sections, len(o.pairs), tt.found, tt.pairs)
@@ -64,7 +97,7 @@ func TestOverlapsAgainstAllPairs(t *testing.T) {
 		var bars []*bar
 		for i := range 400 {
 			begin := int64(i)*5 + random(200)
-			b := &bar{key: fmt.Sprint(random(2)), request: fmt.Sprint(i), begin: begin, end: begin + random(60)}
+			b := &bar{key: fmt.Sprint(random(2)), number: int64(i), begin: begin, end: begin + random(60)}
 			bars = append(bars, b)
 			o.add(b)
 		}
@@ -90,7 +123,7 @@ func TestPictureIsBounded(t *testing.T) {
 	p.begin(start)
 	const n = 50_000
 	for i := range int64(n) {
-		p.add(api.Events{Replica: "1", Finished: []api.Finished{section(fmt.Sprint(i), "k", i*10_000, i*10_000+5)}})
+		p.add(events("1", section("1-"+strconv.FormatInt(i, 36), "k", i*10_000, i*10_000+5)))
 		if i%1000 == 0 {
 			p.frame()
 		}
@@ -112,14 +145,16 @@ func TestPictureIsBounded(t *testing.T) {
 func TestPictureTakesOnlyItsRun(t *testing.T) {
 	t.Parallel()
 	p := newPicture("m", 101, []string{"1", "2"})
-	p.add(api.Events{Replica: "1", Finished: []api.Finished{section("1-a", "", 0, 10)}}) // no load has begun
+	p.add(events("1", section("1-a", "", 0, 10))) // no load has begun
 	p.begin(start)
 	warm, other, early := section("1-b", "", 5000, 5010), section("1-c", "", 5000, 5010), section("1-d", "", -50, -10)
 	warm.ProductID, other.Mode = 900_000_001, "other"
-	p.add(api.Events{Replica: "2", LeftOut: 3, Finished: []api.Finished{warm, other, early, section("2-a", "k", 10_000, 10_010)}})
+	e := events("2", warm, other, early, section("2-a", "k", 10_000, 10_010))
+	e.LeftOut = 3
+	p.add(e)
 	refused := section("3-a", "", 0, 0)
 	refused.Code, refused.Section, refused.At = api.SoldOut, nil, start+30_000
-	p.add(api.Events{Replica: "3", Finished: []api.Finished{refused}})
+	p.add(events("3", refused))
 	f, ok := p.frame()
 	if !ok || f.Sections != 1 || f.LeftOut != 3 || len(f.Lanes) != 3 || len(f.Bars) != 1 || f.Bars[0].lane != 1 {
 		t.Errorf("frame = %+v, want one section on the lane of replica 2, three left out, three lanes", f)
@@ -146,7 +181,7 @@ func TestFramesAddUp(t *testing.T) {
 	var bins []bin // as model.js keeps them
 	width := int64(binWidth)
 	for i, at := range []int64{5, 10, 300, 310, 305, 2000, 290, 40_000, 39_000, 70_000} { // milliseconds
-		p.add(api.Events{Replica: "1", Finished: []api.Finished{section(fmt.Sprint(i), "k", at*1000, at*1000+5)}})
+		p.add(events("1", section("1-"+strconv.Itoa(i), "k", at*1000, at*1000+5)))
 		f, ok := p.frame()
 		if !ok {
 			t.Fatal("no frame, though something has changed")
@@ -164,6 +199,25 @@ func TestFramesAddUp(t *testing.T) {
 		}
 		if want := int64(i) + 1; accepted != want {
 			t.Errorf("after %d ms the browser has %d sales, want %d", at, accepted, want)
+		}
+	}
+}
+
+// A frame takes its bars from all replicas, however many sections the first one reports.
+func TestFrameIsShared(t *testing.T) {
+	t.Parallel()
+	p := newPicture("m", 101, []string{"1", "2"})
+	p.begin(start)
+	all := make([]api.Finished, 2*frameBars)
+	for i := range all {
+		all[i] = section("1-"+strconv.FormatInt(int64(i), 36), "k", int64(i)*10, int64(i)*10+5)
+	}
+	for range 2 { // the shares begin anew with each frame
+		p.add(events("1", all...))
+		p.add(events("2", section("2-a", "k", 20, 25)))
+		f, _ := p.frame()
+		if n := len(f.Bars); n != frameBars/2+1 || f.Bars[n-1].lane != 1 {
+			t.Errorf("%d bars, want %d of the first replica and one of the second", n, frameBars/2)
 		}
 	}
 }

@@ -38,8 +38,11 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 		return outcome{mode: mode, code: h.fail(c, err)}
 	}
 	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart()}
+	// The name is for the step stream, where somebody watching tells deductions apart by it; it is in no answer, because answers are
+	// stored and compared.
+	number := h.traces.Add(1)
 	trace := &step.Trace{
-		Request: h.nextRequest(), Mode: mode, ProductID: d.product,
+		Request: api.RequestName(h.Replica, number), Mode: mode, ProductID: d.product,
 		RequestID: answeredID(c.Writer), TraceParent: traceParent(c.Request),
 	}
 	var begun time.Time
@@ -49,9 +52,12 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
 		Items: d.items, Cart: d.cart(), Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold, Key: d.key, Answer: t.answer,
 	})
-	c.Writer.Header()["Server-Timing"] = serverTiming(trace.Spans())
+	spans := trace.Spans()
+	c.Writer.Header()["Server-Timing"] = serverTiming(spans)
 	out := h.deducted(c, t, receipt, err)
-	h.tap.done(trace, time.Now().UnixMicro(), out.code, receipt.Remaining)
+	if len(h.tap.list()) > 0 {
+		h.tap.done(finished{trace, spans, number, time.Now().UnixMicro(), out.code, receipt.Remaining})
+	}
 	if h.Answered != nil {
 		h.Answered(step.Answered{
 			Trace: trace, Begun: begun, Ended: time.Now(), Status: c.Writer.Status(), Code: string(out.code), Store: string(d.store),
@@ -81,12 +87,6 @@ func (h *Handler) deducted(c *gin.Context, t *template, receipt stock.Receipt, e
 	a := t.answer(receipt, nil)
 	write(c, a.Status, typeJSON, a.Body)
 	return outcome{mode: t.mode}
-}
-
-// nextRequest names a request, unlike any other of this process. The name is for the step stream, where somebody watching
-// tells deductions apart by it; it is in no answer, because answers are stored and compared.
-func (h *Handler) nextRequest() string {
-	return h.Replica + "-" + strconv.FormatUint(h.traces.Add(1), 36)
 }
 
 // replay sends the answer that is kept under the idempotency key, byte for byte: this request's own, just stored, or an

@@ -14,7 +14,7 @@ var errTooManyWatchers = errors.New("handler: GET /events has as many readers as
 
 const (
 	// eventsEvery is how often a watcher is sent what has finished since.
-	eventsEvery = 50 * time.Millisecond
+	eventsEvery = 100 * time.Millisecond
 	// eventsAlive is how often a quiet stream says that it lives.
 	eventsAlive = 5 * time.Second
 	// eventsPatience is how long one event may take to be written. A reader that is slower is cut off.
@@ -59,11 +59,12 @@ func (h *Handler) stream(c *gin.Context, w *watcher) error {
 			if h.draining.Load() {
 				return nil // the connection would hold up the end
 			}
-			finished, left := w.take()
+			e, ok := w.take()
 			switch {
-			case len(finished) > 0 || left > 0:
-				h.metrics.leftOut.Add(float64(left))
-				err, said = h.sayEvents(c, api.Events{Replica: h.Replica, Finished: finished, LeftOut: left}), now
+			case ok:
+				h.metrics.leftOut.Add(float64(e.LeftOut))
+				e.Replica = h.Replica
+				err, said = h.sayEvents(c, e), now
 			case now.Sub(said) > eventsAlive:
 				err, said = h.say(c, []byte(": alive\n\n")), now
 			}

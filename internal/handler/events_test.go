@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,8 +46,8 @@ func withEvents(t *testing.T) (*Handler, *httptest.Server) {
 	return h, s
 }
 
-// watchEvents opens GET /events, and returns what reads the next finished deduction.
-func watchEvents(t *testing.T, s *httptest.Server) func() api.Finished {
+// watchEvents opens GET /events, and returns a function that reads the next event.
+func watchEvents(t *testing.T, s *httptest.Server) func() api.Events {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -67,24 +68,18 @@ func watchEvents(t *testing.T, s *httptest.Server) func() api.Finished {
 	if !lines.Scan() { // the stream is open, and the tap watches
 		t.Fatal(lines.Err())
 	}
-	var waiting []api.Finished
-	return func() api.Finished {
+	return func() (e api.Events) {
 		t.Helper()
-		for len(waiting) == 0 && lines.Scan() {
+		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				var e api.Events
 				if err := json.Unmarshal([]byte(data), &e); err != nil || e.Replica != "2" {
 					t.Fatalf("event %s: %v", data, err)
 				}
-				waiting = e.Finished
+				return e
 			}
 		}
-		if len(waiting) == 0 {
-			t.Fatalf("the stream ended: %v", lines.Err())
-		}
-		f := waiting[0]
-		waiting = waiting[1:]
-		return f
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return e
 	}
 }
 
@@ -93,21 +88,40 @@ func TestEvents(t *testing.T) {
 	_, s := withEvents(t)
 	next := watchEvents(t, s)
 	before := time.Now().UnixMicro()
+	var all []api.Finished
+	sum := map[api.Code]api.Answers{}
 	for _, path := range []string{"/deduct_stock/unsafe?product_id=7", "/deduct_stock/lua-lock?product_id=7&quantity=2"} {
 		res, err := s.Client().Post(s.URL+path, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		res.Body.Close()
+		e := next()
+		all = append(all, e.Finished...)
+		if len(e.Finished) != 1 || len(e.Sections) != 1 || len(e.Sections[0].Rows) != api.SectionRow {
+			t.Fatalf("event %+v, want one deduction with its section", e)
+		}
+		for _, a := range e.Answers {
+			sum[a.Code] = a
+		}
+		if x := e.Sections[0]; x.ProductID != 7 || x.From < before || x.Rows[1] != 0 || x.Rows[2] < 0 || api.RequestName("2", x.Rows[0]) != e.Finished[0].Request {
+			t.Errorf("section %+v, want that of %s", x, e.Finished[0].Request)
+		}
 	}
-	f := next()
+	if a := sum[""]; a.Count != 1 || a.Mode != "unsafe" || a.Remaining == nil || *a.Remaining != 4 || a.Locks != 0 || a.At < before {
+		t.Errorf("accepted: %+v, want one of unsafe with 4 left and no lock", a)
+	}
+	if a := sum[api.SoldOut]; a.Count != 1 || a.Mode != "lua-lock" || a.Locks != 1 {
+		t.Errorf("refused: %+v, want one of lua-lock under a lock", a)
+	}
+	f := all[0]
 	if f.Mode != "unsafe" || f.ProductID != 7 || f.Code != "" || f.Remaining == nil || *f.Remaining != 4 || f.At < before || !strings.HasPrefix(f.Request, "2-") {
 		t.Errorf("first = %+v, want an accepted one of unsafe, product 7, 4 left", f)
 	}
 	if f.Section == nil || f.Section.Key != "" || f.Section.Begin < before || f.Section.End < f.Section.Begin || len(f.Steps) != 3 || f.Steps[1].Point != "written" {
 		t.Errorf("first = %+v with section %+v, want one from the read to the write, and three steps", f, f.Section)
 	}
-	f = next()
+	f = all[1]
 	if f.Mode != "lua-lock" || f.Code != api.SoldOut || f.Section == nil || f.Section.Key != "lock" || len(f.Steps) != 7 {
 		t.Errorf("second = %+v with section %+v, want one of lua-lock, sold out, under a lock", f, f.Section)
 	}
@@ -162,26 +176,121 @@ func TestTapKeepsNothingForNobody(t *testing.T) {
 	}
 }
 
-// A watcher that does not read keeps a bounded buffer, and what is beyond it is counted. Others are not touched.
+// locked is a trace with a critical section from 100 to 110, after a wait of 10.
+func locked(mode string) (*step.Trace, []step.Span) {
+	trace := &step.Trace{Mode: mode, ProductID: 7}
+	for i, p := range []step.Point{step.Waiting, step.Locked, step.Written} {
+		key := "k"
+		if p == step.Written {
+			key = ""
+		}
+		e := step.Event{Point: p, Key: key, At: time.UnixMicro(int64(90 + 10*i)), Trace: trace}
+		step.Note(e)
+		step.Record(e)
+	}
+	return trace, trace.Spans()
+}
+
+// A watcher that does not read keeps a bounded buffer: what is beyond it is counted, and the answers are counted all the same. Others are
+// not touched.
 func TestTapIsBounded(t *testing.T) {
 	t.Parallel()
-	tap := &tap{steps: &step.Stream{}}
+	tap := &tap{replica: "2", steps: &step.Stream{}}
 	slow, quick := tap.watch(), tap.watch()
-	const n = maxWaiting + 100
-	got := 0
-	for i := range n {
-		tap.done(&step.Trace{Request: fmt.Sprint(i)}, 1, "", nil)
-		if i%1000 == 0 {
-			finished, _ := quick.take()
-			got += len(finished)
+	const n = maxSections + 100
+	trace, spans := locked("m")
+	answers, rows := int64(0), 0
+	for i := range int64(n) {
+		left := i
+		tap.done(finished{trace: trace, spans: spans, number: i, at: slice * i / 5, remaining: &left})
+		if i%1000 == 999 || i == n-1 {
+			e, _ := quick.take()
+			for _, a := range e.Answers {
+				answers += a.Count
+			}
+			for _, s := range e.Sections {
+				rows += len(s.Rows)
+			}
+			if e.LeftOut != 0 || len(e.Finished) != maxSample {
+				t.Fatalf("the quick one: %d left out, %d with their steps", e.LeftOut, len(e.Finished))
+			}
 		}
 	}
-	finished, left := quick.take()
-	if got += len(finished); got != n || left != 0 {
-		t.Errorf("the quick one got %d of %d, %d left out", got, n, left)
+	if answers != n || rows != n*api.SectionRow {
+		t.Errorf("the quick one got %d answers and %d numbers of sections, want %d and %d", answers, rows, n, n*api.SectionRow)
 	}
-	if finished, left := slow.take(); len(finished) != maxWaiting || left != 100 || finished[maxStepped].Steps != nil {
-		t.Errorf("the slow one got %d, %d left out; want %d, 100, the later ones without steps", len(finished), left, maxWaiting)
+	e, ok := slow.take()
+	if !ok || e.LeftOut != 100 || len(e.Sections) != 1 || len(e.Sections[0].Rows) != maxSections*api.SectionRow || len(e.Finished) != maxSample {
+		t.Errorf("the slow one: %d left out, %d with their steps, want 100, %d, and %d sections", e.LeftOut, len(e.Finished), maxSample, maxSections)
+	}
+	answers = 0
+	for _, a := range e.Answers {
+		answers += a.Count
+	}
+	if last := e.Answers[len(e.Answers)-1]; answers != n || *last.Remaining != n-1 {
+		t.Errorf("the slow one got %d answers, %d left; want %d, %d left", answers, *last.Remaining, n, n-1)
+	}
+	for i := range int64(maxAnswers) { // of kinds that differ
+		tap.done(finished{trace: &step.Trace{Mode: "m", ProductID: i}, number: i, at: i})
+	}
+	tap.done(finished{trace: trace, at: 0})
+	if e, _ := slow.take(); e.LeftOut != 1 || len(e.Answers) != maxAnswers {
+		t.Errorf("the slow one: %d counts, %d left out; want %d and 1", len(e.Answers), e.LeftOut, maxAnswers)
+	}
+	if _, ok := slow.take(); ok {
+		t.Error("a second event, though nothing has been finished")
+	}
+}
+
+// Answers of one kind within a slice of time are counted together, others apart; each section is kept, by its key.
+func TestTapCounts(t *testing.T) {
+	t.Parallel()
+	tap := &tap{replica: "2", steps: &step.Stream{}}
+	w := tap.watch()
+	a, spans := locked("a")
+	for i, f := range []finished{
+		{trace: a, spans: spans, at: 1000}, {trace: &step.Trace{Mode: "b", ProductID: 7}, at: 1001}, {trace: a, spans: spans, at: 1002, code: api.SoldOut},
+		{trace: a, spans: spans, at: 1000 + slice - 1}, {trace: a, spans: spans, at: 1000 + slice}, {trace: a, spans: spans, at: 999 + slice, code: api.SoldOut},
+	} {
+		f.number = int64(i)
+		tap.done(f)
+	}
+	e, _ := w.take()
+	var got []string
+	for _, x := range e.Answers {
+		got = append(got, fmt.Sprintf("%s %s at %d: %d, %d locks, wait %d, longest %d", x.Mode, x.Code, x.At, x.Count, x.Locks, x.Wait, x.Longest))
+	}
+	want := []string{
+		"a  at 1000: 2, 2 locks, wait 20, longest 10", "b  at 1001: 1, 0 locks, wait 0, longest 0",
+		"a sold_out at 1002: 2, 2 locks, wait 20, longest 10", "a  at 6000: 1, 1 locks, wait 10, longest 10",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("counts %q, want %q", got, want)
+	}
+	rows := []int64{0, 0, 10, 2, 0, 10, 3, 0, 10, 4, 0, 10, 5, 0, 10}
+	if len(e.Sections) != 1 || e.Sections[0].From != 100 || e.Sections[0].Key != "k" || !slices.Equal(e.Sections[0].Rows, rows) {
+		t.Errorf("sections %+v, want five of one key", e.Sections)
+	}
+	if len(e.Finished) != maxSample || e.Finished[0].Request != "2-0" || len(e.Finished[0].Steps) != 3 {
+		t.Errorf("finished: %+v, want the first %d, with three steps", e.Finished, maxSample)
+	}
+}
+
+// BenchmarkTap is what a deduction under a lock costs a busy replica while a reader watches: 5,000 a second, and ten events a second.
+func BenchmarkTap(b *testing.B) {
+	tap := &tap{replica: "2", steps: &step.Stream{}}
+	w := tap.watch()
+	trace, spans := locked("m")
+	b.ReportAllocs()
+	at := int64(0)
+	for b.Loop() {
+		if at += 200; at%100_000 == 0 {
+			e, _ := w.take()
+			if _, err := encode(e); err != nil {
+				b.Fatal(err)
+			}
+		}
+		tap.done(finished{trace: trace, spans: spans, number: at, at: at})
 	}
 }
 
@@ -233,11 +342,8 @@ func TestSection(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sectionOf(tt.passed, nil)
-			if s == nil {
-				s = &api.Section{}
-			}
-			if s.Begin != tt.begin || s.End != tt.end {
+			s, ok := sectionOf(tt.passed, nil)
+			if s.Begin != tt.begin || s.End != tt.end || ok != (tt.end != 0) {
 				t.Errorf("section from %d to %d, want %d to %d", s.Begin, s.End, tt.begin, tt.end)
 			}
 		})

@@ -99,7 +99,7 @@ type Handler struct {
 	pages    gate          // GET .../orders and .../ledger
 	audits   gate          // GET .../audit
 	requests atomic.Uint64 // counted for LogEvery
-	traces   atomic.Uint64 // counted for the names of traces
+	traces   atomic.Int64  // counted for the names of traces
 	draining atomic.Bool
 }
 
@@ -121,7 +121,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
-		tap: tap{steps: o.Steps}, pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
+		tap: tap{replica: o.Replica, steps: o.Steps}, pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
 	}
 	for _, s := range o.Shop.Modes() {
 		h.known[s.Mode.Name] = s.Mode.Name

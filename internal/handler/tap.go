@@ -12,28 +12,46 @@ import (
 // tap hands finished deductions to the watchers of GET /events. Without a watcher it costs one atomic load per request. A watcher that does
 // not read costs its buffer, and nothing more.
 type tap struct {
-	steps *step.Stream
+	replica string
+	steps   *step.Stream
 
 	mu       sync.Mutex
 	watchers atomic.Pointer[[]*watcher] // never changed in place
 	unnote   func()                     // ends step.Stream.Keep; nil while nobody watches
 }
 
-// watcher is the buffer of one reader of GET /events.
+// watcher is the buffer of one reader of GET /events. Hundreds of deductions may end between two events, and encoding and parsing each one
+// costs more than the rest of watching. So answers are counted here, and only critical sections, which the reader compares with those of
+// other replicas, are kept one by one.
 type watcher struct {
-	mu       sync.Mutex
-	finished []api.Finished
-	left     int64
+	mu   sync.Mutex
+	next api.Events
+	kept int // sections in next
 }
 
 const (
 	// maxWatchers is how many may watch one replica: a console, and a few people with curl.
 	maxWatchers = 4
-	// maxWaiting bounds the deductions that wait for a slow reader, about 4 MB; further ones are only counted.
-	maxWaiting = 16 << 10
-	// maxStepped is how many deductions of one event have their steps.
-	maxStepped = 64
+	// maxSections bounds the critical sections that wait for a slow reader, and maxAnswers the counts of answers: together below 2 MB.
+	maxSections = 16 << 10
+	maxAnswers  = 4 << 10
+	// maxSample is how many deductions of one event are reported with their steps.
+	maxSample = 4
+	// slice is how long answers of one kind are counted together, in microseconds: a quarter of the finest bin of the console's curves.
+	slice = 5000
+	// lookBack is how many counts, and how many keys, are searched for the matching one. Under load there are few.
+	lookBack = 16
 )
+
+// finished is a deduction that has been answered.
+type finished struct {
+	trace     *step.Trace
+	spans     []step.Span
+	number    int64 // of the request
+	at        int64 // when it was answered, in microseconds since 1970
+	code      api.Code
+	remaining *int64
+}
 
 // watch adds a watcher; nil if there are enough of them.
 func (t *tap) watch() *watcher {
@@ -72,57 +90,108 @@ func (t *tap) list() []*watcher {
 	return nil
 }
 
-// done gives a deduction that was answered at the moment at (microseconds since 1970) to the watchers.
-func (t *tap) done(trace *step.Trace, at int64, code api.Code, remaining *int64) {
-	all := t.list()
-	if len(all) == 0 {
-		return
-	}
-	passed := trace.Passed()
-	f := api.Finished{
-		Request: trace.Request, Mode: trace.Mode, ProductID: trace.ProductID, At: at, Code: code, Remaining: remaining,
-		Section: sectionOf(passed, trace.Spans()),
-	}
-	for _, w := range all {
-		w.add(f, passed)
+// done gives a deduction to the watchers.
+func (t *tap) done(f finished) {
+	var few [16]step.Passed // on the stack
+	passed := f.trace.AppendPassed(few[:0])
+	section, has := sectionOf(passed, f.spans)
+	for _, w := range t.list() {
+		w.mu.Lock()
+		w.count(f, section)
+		if has {
+			w.keep(f, section)
+		}
+		if len(w.next.Finished) < maxSample {
+			w.next.Finished = append(w.next.Finished, t.report(f, passed, section, has))
+		}
+		w.mu.Unlock()
 	}
 }
 
-// add keeps a deduction, with its steps if few of the others have some. Beyond the bound it only counts.
-func (w *watcher) add(f api.Finished, passed []step.Passed) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.finished) >= maxWaiting {
-		w.left++
+// count counts an answer. The caller holds w.mu.
+func (w *watcher) count(f finished, s api.Section) {
+	a := w.answers(f)
+	if a == nil {
+		w.next.LeftOut++
 		return
 	}
-	if len(w.finished) < maxStepped {
-		f.Steps = make([]api.StepAt, len(passed))
-		for i, p := range passed {
-			f.Steps[i] = api.StepAt{Point: p.Point.String(), At: p.At.UnixMicro()}
+	if a.Count++; f.remaining != nil {
+		a.Remaining = f.remaining
+	}
+	if s.Key != "" {
+		a.Locks, a.Wait, a.Hold, a.Longest = a.Locks+1, a.Wait+s.Wait, a.Hold+s.Hold, max(a.Longest, s.Wait)
+	}
+}
+
+// answers finds the count to which an answer belongs, or begins one; nil if there are too many.
+func (w *watcher) answers(f finished) *api.Answers {
+	all := w.next.Answers
+	for i := len(all) - 1; i >= max(0, len(all)-lookBack); i-- {
+		a := &all[i]
+		if a.Code == f.code && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode && f.at-a.At < slice {
+			return a
 		}
 	}
-	w.finished = append(w.finished, f)
+	if len(all) >= maxAnswers {
+		return nil
+	}
+	w.next.Answers = append(all, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code, At: f.at})
+	return &w.next.Answers[len(all)]
 }
 
-// take empties the buffer.
-func (w *watcher) take() (finished []api.Finished, left int64) {
+// keep keeps a critical section. The caller holds w.mu.
+func (w *watcher) keep(f finished, s api.Section) {
+	if w.kept >= maxSections {
+		w.next.LeftOut++
+		return
+	}
+	w.kept++
+	all := w.next.Sections
+	i, oldest := len(all)-1, max(0, len(all)-lookBack)
+	for ; i >= oldest; i-- {
+		if x := &all[i]; x.Key == s.Key && x.ProductID == f.trace.ProductID && x.Mode == f.trace.Mode {
+			break
+		}
+	}
+	if i < oldest {
+		i, all = len(all), append(all, api.Sections{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Key: s.Key, From: s.Begin})
+	}
+	all[i].Rows = append(all[i].Rows, f.number, s.Begin-all[i].From, s.End-s.Begin)
+	w.next.Sections = all
+}
+
+// report returns a deduction with its steps.
+func (t *tap) report(f finished, passed []step.Passed, s api.Section, has bool) api.Finished {
+	r := api.Finished{
+		Request: api.RequestName(t.replica, f.number), Mode: f.trace.Mode, ProductID: f.trace.ProductID, At: f.at, Code: f.code,
+		Remaining: f.remaining, Steps: make([]api.StepAt, len(passed)),
+	}
+	if has {
+		r.Section = &s
+	}
+	for i, p := range passed {
+		r.Steps[i] = api.StepAt{Point: p.Point.String(), At: p.At.UnixMicro()}
+	}
+	return r
+}
+
+// take empties the buffer; ok is false if there was nothing in it.
+func (w *watcher) take() (e api.Events, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	finished, left = w.finished, w.left
-	w.finished, w.left = nil, 0
-	return finished, left
+	e, w.next, w.kept = w.next, api.Events{}, 0
+	return e, len(e.Answers) > 0 || e.LeftOut > 0
 }
 
-// sectionOf finds the critical section of a deduction; nil if it has none.
+// sectionOf finds the critical section of a deduction; ok is false if it has none.
 //
 // With a lock it begins when the lock was granted and ends with the last write before the release: a moment later the release is on its
 // way, and the next holder may be in before this one hears of it. A commit that follows the release belongs to the section: that is the
 // defect of the modes that unlock inside a transaction. Without a lock it is the time from the read to the write that relies on it.
-func sectionOf(passed []step.Passed, spans []step.Span) *api.Section {
-	s := &api.Section{}
+func sectionOf(passed []step.Passed, spans []step.Span) (s api.Section, ok bool) {
 	begin, end, released := int64(0), int64(0), false
-	for _, p := range passed {
+	for i := range passed {
+		p := &passed[i]
 		at := p.At.UnixMicro()
 		switch p.Point {
 		case step.Locked:
@@ -150,12 +219,12 @@ func sectionOf(passed []step.Passed, spans []step.Span) *api.Section {
 		}
 	}
 	if begin == 0 || end == 0 {
-		return nil // no read, or no write after it
+		return api.Section{}, false // no read, or no write after it
 	}
 	s.Begin, s.End = begin, end
 	for _, sp := range spans {
 		s.Wait += sp.Wait().Microseconds()
 		s.Hold += sp.Hold().Microseconds()
 	}
-	return s
+	return s, true
 }

@@ -22,6 +22,9 @@ func Note(e Event) {
 	t := e.Trace
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.passed == nil {
+		t.passed = make([]Passed, 0, fewPassed)
+	}
 	if len(t.passed) < maxPassed {
 		t.passed = append(t.passed, Passed{Point: e.Point, Key: e.Key, At: e.At})
 	}
@@ -52,12 +55,19 @@ type Answered struct {
 	Store        string // as the request named it; "" = the mode's default
 }
 
-// maxPassed bounds what one trace keeps: a deduction that retries without end would grow without end.
-const maxPassed = 256
+// maxPassed bounds what one trace keeps: a deduction that retries without end would grow without end. fewPassed is how many points most
+// deductions pass at most.
+const (
+	maxPassed = 256
+	fewPassed = 8
+)
 
 // Passed returns a copy of the points so far.
-func (t *Trace) Passed() []Passed {
+func (t *Trace) Passed() []Passed { return t.AppendPassed(nil) }
+
+// AppendPassed appends the points so far to a buffer of the caller's.
+func (t *Trace) AppendPassed(to []Passed) []Passed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]Passed(nil), t.passed...)
+	return append(to, t.passed...)
 }
