@@ -11,16 +11,6 @@ import (
 // patience is how long a test waits for an event that must happen.
 const patience = 20 * time.Second
 
-// eventually waits until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for give := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(give) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
-
 // serve starts a standard HTTP server.
 func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testenv/wait"
 	"lastitem/loadtest/client"
 )
 
@@ -191,7 +192,7 @@ func TestOpenModelDropsAndCounts(t *testing.T) {
 		defer close(ended)
 		d.drive(t.Context())
 	}()
-	eventually(t, "44 of 50 arrivals dropped", func() bool { return d.dropped.Load() == 44 })
+	wait.Until(t, "44 of 50 arrivals dropped", func() bool { return d.dropped.Load() == 44 })
 	close(release)
 	<-ended
 	var res Result

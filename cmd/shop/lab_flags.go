@@ -86,42 +86,11 @@ func faultNames() []string {
 // options checks the flags.
 func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) {
 	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories, Tell: f.output.gives(formHTML)}
-	for _, name := range f.modes {
-		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
-			return o, usage(both("--mode %q: no such mode; 'shop modes' lists them", "--mode %q：没有这个模式；'shop modes' 列出全部模式"), name)
-		}
+	if err := f.selectCells(&o); err != nil {
+		return o, err
 	}
-	for _, name := range f.stores {
-		if !slices.Contains(api.Stores, api.Store(name)) {
-			return o, usage(both("--store %q: want redis, sql or etcd", "--store %q：应为 redis、sql 或 etcd"), name)
-		}
-		o.Stores = append(o.Stores, api.Store(name))
-	}
-	for _, name := range f.faults {
-		if _, ok := fault.Named(api.Hazard(name)); !ok {
-			return o, usage(both("--fault %q: want one of %s", "--fault %q：可选的有 %s"), name, strings.Join(faultNames(), ", "))
-		}
-		o.Faults = append(o.Faults, api.Hazard(name))
-	}
-	if f.beyond {
-		if o.Faults != nil {
-			return o, usage(both("--beyond and --fault exclude each other", "--beyond 与 --fault 不能同用"))
-		}
-		for _, x := range fault.Beyond {
-			o.Faults = append(o.Faults, x.Name)
-		}
-	}
-	switch {
-	case f.lanes < 1 || f.lanes > 64:
-		return o, usage(both("--lanes %d: want 1 to 64", "--lanes %d：应为 1 到 64"), f.lanes)
-	case f.times < 1:
-		return o, usage(both("--times %d: want 1 or more", "--times %d：应为 1 或更大"), f.times)
-	case f.expiry != string(faultlab.Awaited) && f.expiry != string(faultlab.Forced):
-		return o, usage(both("--expiry %q: want awaited or forced", "--expiry %q：应为 awaited 或 forced"), f.expiry)
-	case f.update != "" && f.expiry == string(faultlab.Forced):
-		return o, usage(both("--update and --expiry forced exclude each other: the matrix holds what real expiry shows", "--update 与 --expiry forced 不能同用：矩阵只收真实过期的结果"))
-	case f.update != "" && !f.all:
-		return o, usage(both("--update needs --all: a matrix is made of every schedule", "--update 须与 --all 同用：矩阵由全部调度得出"))
+	if err := f.checkSchedules(); err != nil {
+		return o, err
 	}
 	ttl, err := time.ParseDuration(f.ttl)
 	if err != nil || ttl < 100*time.Millisecond || ttl > time.Minute {
@@ -140,6 +109,53 @@ func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) 
 		_, _ = io.WriteString(line, text)
 	}
 	return o, err
+}
+
+// selectCells checks the modes, stores and faults, and sets them.
+func (f *labFlags) selectCells(o *faultlab.Options) error {
+	for _, name := range f.modes {
+		if !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
+			return usage(both("--mode %q: no such mode; 'shop modes' lists them", "--mode %q：没有这个模式；'shop modes' 列出全部模式"), name)
+		}
+	}
+	for _, name := range f.stores {
+		if !slices.Contains(api.Stores, api.Store(name)) {
+			return usage(both("--store %q: want redis, sql or etcd", "--store %q：应为 redis、sql 或 etcd"), name)
+		}
+		o.Stores = append(o.Stores, api.Store(name))
+	}
+	for _, name := range f.faults {
+		if _, ok := fault.Named(api.Hazard(name)); !ok {
+			return usage(both("--fault %q: want one of %s", "--fault %q：可选的有 %s"), name, strings.Join(faultNames(), ", "))
+		}
+		o.Faults = append(o.Faults, api.Hazard(name))
+	}
+	if f.beyond {
+		if o.Faults != nil {
+			return usage(both("--beyond and --fault exclude each other", "--beyond 与 --fault 不能同用"))
+		}
+		for _, x := range fault.Beyond {
+			o.Faults = append(o.Faults, x.Name)
+		}
+	}
+	return nil
+}
+
+// checkSchedules refuses flags that say nonsense about how schedules are played, or that cannot be combined with --update.
+func (f *labFlags) checkSchedules() error {
+	switch {
+	case f.lanes < 1 || f.lanes > 64:
+		return usage(both("--lanes %d: want 1 to 64", "--lanes %d：应为 1 到 64"), f.lanes)
+	case f.times < 1:
+		return usage(both("--times %d: want 1 or more", "--times %d：应为 1 或更大"), f.times)
+	case f.expiry != string(faultlab.Awaited) && f.expiry != string(faultlab.Forced):
+		return usage(both("--expiry %q: want awaited or forced", "--expiry %q：应为 awaited 或 forced"), f.expiry)
+	case f.update != "" && f.expiry == string(faultlab.Forced):
+		return usage(both("--update and --expiry forced exclude each other: the matrix holds what real expiry shows", "--update 与 --expiry forced 不能同用：矩阵只收真实过期的结果"))
+	case f.update != "" && !f.all:
+		return usage(both("--update needs --all: a matrix is made of every schedule", "--update 须与 --all 同用：矩阵由全部调度得出"))
+	}
+	return nil
 }
 
 // exclude refuses flags that cannot be combined; serving says whether --serve was given.

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/api"
 	"lastitem/internal/columns"
-	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
 	"lastitem/loadtest/report"
 )
@@ -23,58 +23,58 @@ import (
 
 // setting is one environment variable that a program or script of this repository reads.
 type setting struct {
-	Name    string     `json:"name"`
-	Default string     `json:"default"` // "" = none
-	Help    stock.Text `json:"help"`
-	group   string     // of settingGroups
-	kind    string     // placeholder of a value
+	Name    string   `json:"name"`
+	Default string   `json:"default"` // "" = none
+	Help    api.Text `json:"help"`
+	group   string   // of settingGroups
+	kind    string   // placeholder of a value
 }
 
 type settingGroup struct {
 	name string
-	text stock.Text
+	text api.Text
 }
 
 // settingGroups are the headings of the settings, in their order. In config, the tag group marks the first field of a group.
 var settingGroups = []settingGroup{
-	{"replica", stock.Text{En: "Replica", Zh: "副本"}},
-	{"backends", stock.Text{En: "Backends", Zh: "后端"}},
-	{"times", stock.Text{En: "Times", Zh: "超时与探测"}},
-	{"retention", stock.Text{En: "Retention", Zh: "数据保留"}},
-	{"traces", stock.Text{En: "Traces", Zh: "链路追踪"}},
-	{"logs", stock.Text{En: "Logs", Zh: "日志"}},
-	{"compose", stock.Text{En: "Docker Compose (`make up`, in `.env`)", Zh: "Docker Compose（`make up`，写在 `.env` 里）"}},
-	{"tests", stock.Text{En: "Tests", Zh: "测试"}},
+	{"replica", both("Replica", "副本")},
+	{"backends", both("Backends", "后端")},
+	{"times", both("Times", "超时与探测")},
+	{"retention", both("Retention", "数据保留")},
+	{"traces", both("Traces", "链路追踪")},
+	{"logs", both("Logs", "日志")},
+	{"compose", both("Docker Compose (`make up`, in `.env`)", "Docker Compose（`make up`，写在 `.env` 里）")},
+	{"tests", both("Tests", "测试")},
 }
 
 // otherSettings are the settings that a replica does not read: those of scripts, docker-compose.yml, tests and other subcommands.
 var otherSettings = []setting{
-	{"SHOP_PORT", "8080", stock.Text{En: "port of nginx on 127.0.0.1", Zh: "nginx 在 127.0.0.1 上的端口"}, "compose", ""},
-	{"SHOP_SQL_PASSWORD", "", stock.Text{En: "password of the database user, set when the volume is made; `make up` generates it", Zh: "数据库用户的密码，在建卷时写入；`make up` 会生成"}, "compose", ""},
-	{"SHOP_REDIS_PASSWORD", "", stock.Text{En: "password of Redis; `make up` generates it", Zh: "Redis 的密码；`make up` 会生成"}, "compose", ""},
-	{"SHOP_EDGE_MAX_FAILS", "1", stock.Text{En: "failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", Zh: "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"}, "compose", ""},
-	{"SHOP_NET", "10.213.77", stock.Text{En: "first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", Zh: "nginx 与副本之间网络的前三段地址，由 `make up` 选定"}, "compose", ""},
-	{"SHOP_IMAGE", "lastitem:dev", stock.Text{En: "image of the replicas; if it is set, make up runs it and builds none", Zh: "副本的镜像；设置后 make up 直接用它，不再构建"}, "compose", ""},
-	{"SHOP_CPUS", "2", stock.Text{En: "CPUs that each container may use", Zh: "每个容器可用的 CPU 数"}, "compose", ""},
-	{"COMPOSE_PROFILES", "", stock.Text{En: "additional services to start; `make up PROFILES=...` writes it", Zh: "额外启动哪些服务，由 `make up PROFILES=...` 写入"}, "compose", ""},
-	{"COMPOSE_PROJECT_NAME", "lastitem", stock.Text{En: "prefix of the names of containers and volumes", Zh: "容器和卷的名称前缀"}, "compose", ""},
-	{"SHOP_BINARY", "", stock.Text{En: "program to start as a replica, instead of the running one", Zh: "作为副本启动的程序，默认为当前程序"}, "tests", ""},
-	{"SHOP_TEST_REDIS", "", stock.Text{En: "URL of a Redis to test against; `shop with-stack` sets it", Zh: "测试用 Redis 的地址，由 `shop with-stack` 设置"}, "tests", ""},
-	{"SHOP_TEST_SQL", "", stock.Text{En: "DSN of a MySQL account that may create databases; `shop with-stack` sets it", Zh: "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"}, "tests", ""},
-	{"SHOP_TEST_ETCD", "", stock.Text{En: "URL of an etcd to test against", Zh: "测试用 etcd 的地址"}, "tests", ""},
-	{"SHOP_TEST_ZOOKEEPER", "", stock.Text{En: "host:port of a ZooKeeper to test against", Zh: "测试用 ZooKeeper 的 主机:端口"}, "tests", ""},
-	{"SHOP_TEST_CONSUL", "", stock.Text{En: "URL of a Consul to test against", Zh: "测试用 Consul 的地址"}, "tests", ""},
-	{"SHOP_TEST_KAFKA", "", stock.Text{En: "host:port of a Kafka broker to test against", Zh: "测试用 Kafka broker 的 主机:端口"}, "tests", ""},
-	{"SHOP_TEST_REQUIRE", "", stock.Text{En: "servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", Zh: "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."}, "tests", ""},
-	{"SHOP_PROGRAM_REDIS", "", stock.Text{En: "Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", Zh: "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"}, "tests", ""},
-	{"SHOP_PROGRAM_MYSQL", "", stock.Text{En: "MySQL or MariaDB server program to start; by default the one found on PATH", Zh: "要启动的 MySQL 或 MariaDB 程序，默认自动查找"}, "tests", ""},
-	{"SHOP_TEST_SCREENSHOTS", "", stock.Text{En: "directory in which the browser tests leave pictures of the console's page", Zh: "浏览器测试存放控制台页面截图的目录"}, "tests", ""},
-	{"SHOP_TEST_CONSOLE", "", stock.Text{En: "address of a running console, with its token, that the browser test looks at", Zh: "浏览器测试要检查的、已在运行的控制台地址（带令牌）"}, "tests", ""},
-	{"SHOP_TEST_CONSOLE_COST", "", stock.Text{En: "rounds of the measurement of the console's costs; `make console-cost` sets it", Zh: "测量控制台开销的轮数，由 `make console-cost` 设置"}, "tests", ""},
-	{"SHOP_TEST_PICTURES", "", stock.Text{En: "directory of the documentation's pictures, which are taken again; `make pictures` sets it", Zh: "存放文档截图的目录，截图会重新生成；由 `make pictures` 设置"}, "tests", ""},
-	{"SHOP_TEST_RACE", "yes", stock.Text{En: "no: the tests run without the race detector", Zh: "设为 no 时测试不带竞态检测"}, "tests", ""},
-	{"SHOP_TEST_TRACK_RECORD", "", stock.Text{En: "all: the tests run every command of docs/track-record.md, not only a few", Zh: "设为 all 时，测试会运行 docs/track-record.zh.md 的全部命令，而不是抽几条"}, "tests", ""},
-	{"SHOP_TEST_INSTALL", "yes", stock.Text{En: "no: `make test` installs nothing", Zh: "设为 no 时 `make test` 不安装任何东西"}, "tests", ""},
+	{"SHOP_PORT", "8080", both("port of nginx on 127.0.0.1", "nginx 在 127.0.0.1 上的端口"), "compose", ""},
+	{"SHOP_SQL_PASSWORD", "", both("password of the database user, set when the volume is made; `make up` generates it", "数据库用户的密码，在建卷时写入；`make up` 会生成"), "compose", ""},
+	{"SHOP_REDIS_PASSWORD", "", both("password of Redis; `make up` generates it", "Redis 的密码；`make up` 会生成"), "compose", ""},
+	{"SHOP_EDGE_MAX_FAILS", "1", both("failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"), "compose", ""},
+	{"SHOP_NET", "10.213.77", both("first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", "nginx 与副本之间网络的前三段地址，由 `make up` 选定"), "compose", ""},
+	{"SHOP_IMAGE", "lastitem:dev", both("image of the replicas; if it is set, make up runs it and builds none", "副本的镜像；设置后 make up 直接用它，不再构建"), "compose", ""},
+	{"SHOP_CPUS", "2", both("CPUs that each container may use", "每个容器可用的 CPU 数"), "compose", ""},
+	{"COMPOSE_PROFILES", "", both("additional services to start; `make up PROFILES=...` writes it", "额外启动哪些服务，由 `make up PROFILES=...` 写入"), "compose", ""},
+	{"COMPOSE_PROJECT_NAME", "lastitem", both("prefix of the names of containers and volumes", "容器和卷的名称前缀"), "compose", ""},
+	{"SHOP_BINARY", "", both("program to start as a replica, instead of the running one", "作为副本启动的程序，默认为当前程序"), "tests", ""},
+	{"SHOP_TEST_REDIS", "", both("URL of a Redis to test against; `shop with-stack` sets it", "测试用 Redis 的地址，由 `shop with-stack` 设置"), "tests", ""},
+	{"SHOP_TEST_SQL", "", both("DSN of a MySQL account that may create databases; `shop with-stack` sets it", "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"), "tests", ""},
+	{"SHOP_TEST_ETCD", "", both("URL of an etcd to test against", "测试用 etcd 的地址"), "tests", ""},
+	{"SHOP_TEST_ZOOKEEPER", "", both("host:port of a ZooKeeper to test against", "测试用 ZooKeeper 的 主机:端口"), "tests", ""},
+	{"SHOP_TEST_CONSUL", "", both("URL of a Consul to test against", "测试用 Consul 的地址"), "tests", ""},
+	{"SHOP_TEST_KAFKA", "", both("host:port of a Kafka broker to test against", "测试用 Kafka broker 的 主机:端口"), "tests", ""},
+	{"SHOP_TEST_REQUIRE", "", both("servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."), "tests", ""},
+	{"SHOP_PROGRAM_REDIS", "", both("Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"), "tests", ""},
+	{"SHOP_PROGRAM_MYSQL", "", both("MySQL or MariaDB server program to start; by default the one found on PATH", "要启动的 MySQL 或 MariaDB 程序，默认自动查找"), "tests", ""},
+	{"SHOP_TEST_SCREENSHOTS", "", both("directory in which the browser tests leave pictures of the console's page", "浏览器测试存放控制台页面截图的目录"), "tests", ""},
+	{"SHOP_TEST_CONSOLE", "", both("address of a running console, with its token, that the browser test looks at", "浏览器测试要检查的、已在运行的控制台地址（带令牌）"), "tests", ""},
+	{"SHOP_TEST_CONSOLE_COST", "", both("rounds of the measurement of the console's costs; `make console-cost` sets it", "测量控制台开销的轮数，由 `make console-cost` 设置"), "tests", ""},
+	{"SHOP_TEST_PICTURES", "", both("directory of the documentation's pictures, which are taken again; `make pictures` sets it", "存放文档截图的目录，截图会重新生成；由 `make pictures` 设置"), "tests", ""},
+	{"SHOP_TEST_RACE", "yes", both("no: the tests run without the race detector", "设为 no 时测试不带竞态检测"), "tests", ""},
+	{"SHOP_TEST_TRACK_RECORD", "", both("all: the tests run every command of docs/track-record.md, not only a few", "设为 all 时，测试会运行 docs/track-record.zh.md 的全部命令，而不是抽几条"), "tests", ""},
+	{"SHOP_TEST_INSTALL", "yes", both("no: `make test` installs nothing", "设为 no 时 `make test` 不安装任何东西"), "tests", ""},
 }
 
 // replicaSettings are the settings that 'shop serve' reads, from the tags of config.
@@ -89,7 +89,7 @@ func replicaSettings() []setting {
 		if g := f.Tag.Get("group"); g != "" {
 			group = g
 		}
-		all = append(all, setting{name, f.Tag.Get("envDefault"), stock.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group, cmp.Or(kinds[f.Type.String()], "string")})
+		all = append(all, setting{name, f.Tag.Get("envDefault"), both(f.Tag.Get("help"), f.Tag.Get("zh")), group, cmp.Or(kinds[f.Type.String()], "string")})
 	}
 	return all
 }
@@ -103,10 +103,10 @@ func (s setting) flag() string {
 func (g givenSettings) add(set *pflag.FlagSet, lang string) {
 	set.SortFlags = false
 	for _, group := range settingGroups {
-		section(set, in(group.text, lang), func() {
+		section(set, group.text.In(lang), func() {
 			for _, s := range replicaSettings() {
 				if s.group == group.name {
-					f := set.VarPF(&settingFlag{given: g, setting: s}, s.flag(), "", in(s.Help, lang)+" [$"+s.Name+"]")
+					f := set.VarPF(&settingFlag{given: g, setting: s}, s.flag(), "", s.Help.In(lang)+" [$"+s.Name+"]")
 					f.DefValue = s.Default
 					if s.kind == "bool" {
 						f.NoOptDefVal = "true"
@@ -149,7 +149,7 @@ func writeSettings(w io.Writer, lang string, wide int) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		b.WriteString(strings.ReplaceAll(in(g.text, lang), "`", "") + "\n")
+		b.WriteString(strings.ReplaceAll(g.text.In(lang), "`", "") + "\n")
 		for _, s := range append(replicaSettings(), otherSettings...) {
 			if s.group != g.name {
 				continue
@@ -159,7 +159,7 @@ func writeSettings(w io.Writer, lang string, wide int) error {
 				b.WriteString("=" + s.Default)
 			}
 			b.WriteString("\n")
-			for _, line := range columns.Wrap(in(s.Help, lang), wide-6) {
+			for _, line := range columns.Wrap(s.Help.In(lang), wide-6) {
 				b.WriteString("      " + line + "\n")
 			}
 		}
@@ -231,7 +231,7 @@ func settingsTable(lang string) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "## %s\n\n| %s | %s | %s |\n| --- | --- | --- |\n", in(g.text, lang), words.setting, words.standard, words.help)
+		fmt.Fprintf(&b, "## %s\n\n| %s | %s | %s |\n| --- | --- | --- |\n", g.text.In(lang), words.setting, words.standard, words.help)
 		for _, s := range append(replicaSettings(), otherSettings...) {
 			if s.group != g.name {
 				continue
@@ -240,7 +240,7 @@ func settingsTable(lang string) string {
 			if s.Default != "" {
 				standard = "`" + s.Default + "`"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Name, standard, strings.ReplaceAll(in(s.Help, lang), "|", "\\|"))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Name, standard, strings.ReplaceAll(s.Help.In(lang), "|", "\\|"))
 		}
 	}
 	return b.String()

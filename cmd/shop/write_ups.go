@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/stock"
 	"lastitem/loadtest"
 )
 
@@ -195,7 +194,7 @@ func (f *writeUpsFlags) runOne(ctx context.Context, notes io.Writer, s service, 
 
 // measured puts a number together from its runs.
 func (n number) measured(made map[numberRun]measuredRun, lang string) measuredNumber {
-	m := measuredNumber{WriteUp: n.writeUp, What: in(n.what, lang), Theirs: in(n.theirs, lang)}
+	m := measuredNumber{WriteUp: n.writeUp, What: n.what.In(lang), Theirs: n.theirs.In(lang)}
 	var rates []string
 	for _, r := range n.runs {
 		run := made[r]
@@ -215,13 +214,13 @@ func (n number) measured(made map[numberRun]measuredRun, lang string) measuredNu
 			m.Ours = strings.Join(rates, "、")
 		}
 	case m.Runs[1].PerSecond > 0:
-		m.Ours = fmt.Sprintf(in(factorText, lang), m.Runs[0].PerSecond/m.Runs[1].PerSecond, rates[0], rates[1])
+		m.Ours = fmt.Sprintf(factorText.In(lang), m.Runs[0].PerSecond/m.Runs[1].PerSecond, rates[0], rates[1])
 	}
 	return m
 }
 
 // factorText is how a factor is told, with the rates that it comes from.
-var factorText = stock.Text{En: "%.1f times (%s, %s)", Zh: "%.1f 倍（%s、%s）"}
+var factorText = both("%.1f times (%s, %s)", "%.1f 倍（%s、%s）")
 
 // grouped writes a number with a comma before each three digits.
 func grouped(v float64) string {

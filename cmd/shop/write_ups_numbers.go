@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"lastitem/internal/api"
-	"lastitem/internal/stock"
 	"lastitem/loadtest"
 	"lastitem/loadtest/plan"
 )
@@ -13,7 +12,7 @@ import (
 // number is a number that a well-known write-up states, with the runs that measure it here. docs/articles.md prints ours beside theirs.
 type number struct {
 	writeUp      string // the letter of its section in docs/articles.md
-	what, theirs stock.Text
+	what, theirs api.Text
 	shows        shows
 	runs         []numberRun
 }
@@ -47,29 +46,29 @@ func numbers() []number {
 	unsafe := numberRun{mode: "unsafe-sql", plan: "jmeter", replicas: 1}
 	locked := numberRun{mode: "mutex", plan: "jmeter", store: api.SQL, replicas: 1}
 	all := []number{
-		{"A", stock.Text{En: "500 in 5 segments of 100, against one lock", Zh: "500 拆成 5 段，与一把锁相比"}, times(5), showsFactor, segments(0, 0)},
-		{"A", stock.Text{En: "the same, 2 ms to the servers", Zh: "同上，到服务器的往返时间 2 毫秒"}, times(5), showsFactor, segments(0, far)},
-		{"D", stock.Text{En: "JMeter, 50 × 100 requests, stock 5000: left", Zh: "JMeter 50 × 100 次，库存 5000：还剩"}, stock.Text{En: "more than 4000", Zh: "4000 多"}, showsLeft, []numberRun{unsafe}},
-		{"D", stock.Text{En: "the same with synchronized: left", Zh: "同上，加 synchronized：还剩"}, same("0"), showsLeft, []numberRun{locked}},
-		{"D", stock.Text{En: "accepted per second without and with it", Zh: "吞吐量（每秒成交数），不加与加"}, stock.Text{En: "3000 and more, 1000 and more", Zh: "三千多、一千多"}, showsRates, []numberRun{unsafe, locked}},
-		{"D", stock.Text{En: "the same with prototype scope: left", Zh: "同上，多例模式：还剩"}, stock.Text{En: "more than 3800", Zh: "3800 多"}, showsLeft, []numberRun{{mode: "mutex-per-request", plan: "jmeter", replicas: 1}}},
-		{"D", stock.Text{En: "the same with @Transactional: left", Zh: "同上，事务模式：还剩"}, stock.Text{En: "some", Zh: "有剩余"}, showsLeft, []numberRun{{mode: "mutex-in-tx", plan: "jmeter", replicas: 1}}},
-		{"E", stock.Text{En: "case 1, 5 clients, stock 100: left", Zh: "案例1，5 个客户端，库存 100：还剩"}, stock.Text{En: "99, should be 95", Zh: "99，应为 95"}, showsLeft, []numberRun{{mode: "unsafe", plan: "five", replicas: 3}}},
-		{"E", stock.Text{En: "case 6, the same with Redisson's lock: left", Zh: "案例6，同上，用 Redisson 的锁：还剩"}, same("95"), showsLeft, []numberRun{{mode: "watchdog", plan: "five", replicas: 3}}},
-		{"E", stock.Text{En: "1000 in 10 segments of 100, against one lock", Zh: "1000 拆成 10 段，与一把锁相比"}, times(10), showsFactor, segments(1, 0)},
-		{"E", stock.Text{En: "the same, 2 ms to the servers", Zh: "同上，到服务器的往返时间 2 毫秒"}, times(10), showsFactor, segments(1, far)},
-		{"E", stock.Text{En: "a script in Redis, accepted per second over HTTP", Zh: "Redis 一段脚本，经 HTTP 每秒成交数"}, stock.Text{En: "Redis: 100,000 and more", Zh: "Redis 的 QPS 10W+"}, showsRates, []numberRun{{mode: "redis-lua", plan: "demo", replicas: 3, repeat: 3}}},
+		{"A", both("500 in 5 segments of 100, against one lock", "500 拆成 5 段，与一把锁相比"), times(5), showsFactor, segments(0, 0)},
+		{"A", both("the same, 2 ms to the servers", "同上，到服务器的往返时间 2 毫秒"), times(5), showsFactor, segments(0, far)},
+		{"D", both("JMeter, 50 × 100 requests, stock 5000: left", "JMeter 50 × 100 次，库存 5000：还剩"), both("more than 4000", "4000 多"), showsLeft, []numberRun{unsafe}},
+		{"D", both("the same with synchronized: left", "同上，加 synchronized：还剩"), same("0"), showsLeft, []numberRun{locked}},
+		{"D", both("accepted per second without and with it", "吞吐量（每秒成交数），不加与加"), both("3000 and more, 1000 and more", "三千多、一千多"), showsRates, []numberRun{unsafe, locked}},
+		{"D", both("the same with prototype scope: left", "同上，多例模式：还剩"), both("more than 3800", "3800 多"), showsLeft, []numberRun{{mode: "mutex-per-request", plan: "jmeter", replicas: 1}}},
+		{"D", both("the same with @Transactional: left", "同上，事务模式：还剩"), both("some", "有剩余"), showsLeft, []numberRun{{mode: "mutex-in-tx", plan: "jmeter", replicas: 1}}},
+		{"E", both("case 1, 5 clients, stock 100: left", "案例1，5 个客户端，库存 100：还剩"), both("99, should be 95", "99，应为 95"), showsLeft, []numberRun{{mode: "unsafe", plan: "five", replicas: 3}}},
+		{"E", both("case 6, the same with Redisson's lock: left", "案例6，同上，用 Redisson 的锁：还剩"), same("95"), showsLeft, []numberRun{{mode: "watchdog", plan: "five", replicas: 3}}},
+		{"E", both("1000 in 10 segments of 100, against one lock", "1000 拆成 10 段，与一把锁相比"), times(10), showsFactor, segments(1, 0)},
+		{"E", both("the same, 2 ms to the servers", "同上，到服务器的往返时间 2 毫秒"), times(10), showsFactor, segments(1, far)},
+		{"E", both("a script in Redis, accepted per second over HTTP", "Redis 一段脚本，经 HTTP 每秒成交数"), both("Redis: 100,000 and more", "Redis 的 QPS 10W+"), showsRates, []numberRun{{mode: "redis-lua", plan: "demo", replicas: 3, repeat: 3}}},
 	}
 	return all
 }
 
 // times is a factor that a write-up promises.
-func times(n int) stock.Text {
-	return stock.Text{En: fmt.Sprintf("%d times", n), Zh: fmt.Sprintf("%d 倍", n)}
+func times(n int) api.Text {
+	return both(fmt.Sprintf("%d times", n), fmt.Sprintf("%d 倍", n))
 }
 
 // same is a text without words.
-func same(text string) stock.Text { return stock.Text{En: text, Zh: text} }
+func same(text string) api.Text { return both(text, text) }
 
 // segments are the runs of a factor: the stock in segments, and whole under one lock of the same kind.
 func segments(part int, rtt time.Duration) []numberRun {

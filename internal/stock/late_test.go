@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -151,7 +152,7 @@ func TestLateWriteInRedis(t *testing.T) {
 		}
 		before := others.Books(t, product, stock.Redis).Stock
 		held.Pass()
-		eventually(t, func() bool { return others.Books(t, product, stock.Redis).Stock != before })
+		wait.Until(t, "another stock", func() bool { return others.Books(t, product, stock.Redis).Stock != before })
 		wantClaimed(t, c.mode, stock.Redis, lateWrite, others.Books(t, product, stock.Redis), int64(c.rivals), c.want)
 	}
 }
@@ -202,7 +203,7 @@ func TestLateCommit(t *testing.T) {
 		} else if !errors.Is(r.Err, stock.ErrContended) {
 			t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
 		}
-		eventually(t, func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
+		wait.Until(t, "one order more", func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
 		wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, c.want)
 	}
 }
@@ -285,7 +286,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	})
 	reached(t, order)
 	key := far.Prefix + "stock:{" + strconv.FormatInt(halfKnown, 10) + "}"
-	eventually(t, func() bool { return promoted.Get(t.Context(), key).Val() == "4" })
+	wait.Until(t, "the write has reached the promoted replica", func() bool { return promoted.Get(t.Context(), key).Val() == "4" })
 	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil { // from now on the master's writes reach no replica
 		t.Fatal(err)
 	}
@@ -349,16 +350,7 @@ func follow(t *testing.T, master, replica *redis.Client) {
 			t.Fatalf("%v: %v", command, err)
 		}
 	}
-	eventually(t, func() bool {
+	wait.Until(t, "the replica is in step", func() bool {
 		return strings.Contains(replica.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
-}
-
-func eventually(t *testing.T, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(stocktest.Patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("what must happen did not within %s", stocktest.Patience)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // clustered returns a store on a Redis Cluster of one node, which refuses scripts across slots like any other cluster.
@@ -39,17 +40,8 @@ func onClusterNode(t *testing.T, addresses int) *store.Redis {
 		t.Fatal(err)
 	}
 	c := open(addresses)
-	eventually(t, "a cluster", func() bool { return c.Set(t.Context(), "up", 1, 0).Err() == nil })
+	wait.Until(t, "a cluster", func() bool { return c.Set(t.Context(), "up", 1, 0).Err() == nil })
 	return store.NewRedis(c, "")
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(testenv.Still); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %s in %s", what, testenv.Still)
-		}
-	}
 }
 
 // of returns the sale with the fingerprint of the given payload.

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 const ago = 48 * time.Hour
@@ -160,8 +161,8 @@ func TestPurgeRedisAnswers(t *testing.T) {
 		}
 		keep.Keys = time.Millisecond
 		s.Client.Del(t.Context(), claim) // as if it had expired
-		eventually(t, "sale under a key after its retention", func() bool { purge(); return !sell().Earlier })
-		eventually(t, "purged answer", func() bool {
+		wait.Until(t, "sale under a key after its retention", func() bool { purge(); return !sell().Earlier })
+		wait.Until(t, "purged answer", func() bool {
 			purge()
 			f, err := r.Facts(t.Context(), 1, true)
 			return err != nil || f.Purged.Keys > 0
@@ -180,7 +181,7 @@ func TestPurgeRedisYoungAnswers(t *testing.T) {
 		if _, err := r.Sell(t.Context(), sale("a", "k", 1)); err != nil {
 			t.Fatalf("Sell() = %v", err)
 		}
-		eventually(t, "older part of the answers", func() bool {
+		wait.Until(t, "older part of the answers", func() bool {
 			if _, err := r.Purge(t.Context(), store.Retention{Keys: time.Millisecond}); err != nil {
 				t.Fatalf("Purge() = %v", err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -59,15 +60,6 @@ func reached(t *testing.T, h *wire.Hold) {
 	case <-h.Reached():
 	case <-time.After(enough):
 		t.Fatal("nothing came that could be held")
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(enough); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", enough, what)
-		}
 	}
 }
 
@@ -136,7 +128,7 @@ func TestCuts(t *testing.T) {
 			case !c.reset && !c.silent && err != nil:
 				t.Errorf("SET = %v", err)
 			}
-			eventually(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
+			wait.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
 			if n := p.near.Exists(t.Context(), key).Val(); (n == 1) != c.executed {
 				t.Errorf("in the end there are %d keys", n)
 			}
@@ -186,8 +178,8 @@ func TestLateWrite(t *testing.T) {
 	}
 	h.Pass()
 	h.Pass()
-	eventually(t, "the write arrives", func() bool { return p.near.Get(t.Context(), key).Val() == "late" })
-	eventually(t, "it is answered", func() bool { return len(p.Unanswered()) == 0 })
+	wait.Until(t, "the write arrives", func() bool { return p.near.Get(t.Context(), key).Val() == "late" })
+	wait.Until(t, "it is answered", func() bool { return len(p.Unanswered()) == 0 })
 }
 
 // A pipeline is cut between its commands.
@@ -209,13 +201,13 @@ func TestPipelineIsCut(t *testing.T) {
 	}()
 	there := func(n int64) bool { return p.near.Exists(t.Context(), name(0), name(1), name(2), name(3)).Val() == n }
 	reached(t, held)
-	eventually(t, "the first of four has arrived", func() bool { return there(1) })
+	wait.Until(t, "the first of four has arrived", func() bool { return there(1) })
 	if n := len(p.Unanswered()); n < 3 {
 		t.Errorf("%d calls are unanswered, want those from the held one on", n)
 	}
 	held.Pass()
 	reached(t, answer)
-	eventually(t, "all have arrived", func() bool { return there(4) })
+	wait.Until(t, "all have arrived", func() bool { return there(4) })
 	select {
 	case err := <-done:
 		t.Fatalf("the pipeline returned (%v) without an answer", err)
@@ -250,7 +242,7 @@ func TestEveryAndCancel(t *testing.T) {
 	for range 3 {
 		go func() { done <- p.far.Incr(t.Context(), p.prefix+"n").Err() }()
 	}
-	eventually(t, "three are held", func() bool { return len(p.Unanswered()) == 3 })
+	wait.Until(t, "three are held", func() bool { return len(p.Unanswered()) == 3 })
 	reached(t, every)
 	if n := p.near.Exists(t.Context(), p.prefix+"n").Val(); n != 0 {
 		t.Error("one has arrived")
@@ -293,7 +285,7 @@ func TestSever(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the connection reads %d, %v; want a reset", n, err)
 	}
-	eventually(t, "a new connection works", func() bool { return p.far.Set(t.Context(), p.prefix+"k", "3", 0).Err() == nil })
+	wait.Until(t, "a new connection works", func() bool { return p.far.Set(t.Context(), p.prefix+"k", "3", 0).Err() == nil })
 	if got := p.near.Get(t.Context(), p.prefix+"k").Val(); got != "3" {
 		t.Errorf("the key is %s, want 3: nothing of the partition's time", got)
 	}

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -123,8 +124,8 @@ func TestGRPCCuts(t *testing.T) {
 		t.Errorf("late %d, dropped %d, lost %d; want 0, 0, 1", count("late"), count("dropped"), count("lost"))
 	}
 	late.Pass()
-	eventually(t, "the late write arrives", func() bool { return count("late") == 1 })
-	eventually(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
+	wait.Until(t, "the late write arrives", func() bool { return count("late") == 1 })
+	wait.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
 	if _, err := far.Put(t.Context(), prefix+"last", "1"); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -89,7 +90,7 @@ func TestHTTPAnswers(t *testing.T) {
 			t.Errorf("%s %s: %d with %d bytes, want %d with %d", c.method, c.path, status, size, c.status, c.size)
 		}
 	}
-	eventually(t, "all is answered", func() bool { return len(p.Unanswered()) == 0 })
+	wait.Until(t, "all is answered", func() bool { return len(p.Unanswered()) == 0 })
 	for _, c := range p.Since(0) {
 		if c.Answered.IsZero() || (c.Failed == "409") != strings.HasPrefix(c.Pattern[4:], "/no?") && c.Pattern[:4] == "GET " || c.Poll != (c.Text == "GET /no?index=7") {
 			t.Errorf("%+v", c)

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -211,7 +212,7 @@ func TestMySQLCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := -1
-			eventually(t, "the session has ended", func() bool {
+			wait.Until(t, "the session has ended", func() bool {
 				err := near.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM kept").Scan(&n)
 				return err == nil && n == c.rows
 			})

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -198,7 +199,7 @@ func TestRedisPushes(t *testing.T) {
 			if err := sub.Unsubscribe(ctx); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "all is answered", func() bool {
+			wait.Until(t, "all is answered", func() bool {
 				return !slices.ContainsFunc(p.Since(0), func(c wire.Call) bool { return c.Answered.IsZero() })
 			})
 			if p.Err() != nil {

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testenv/wait"
 )
 
 // eachEngine runs a test with every engine.
@@ -282,7 +283,7 @@ func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
 		if got := e.Do(buy()); got.Err != "" {
 			t.Fatalf("Do() %d = %+v, want an answer", i, got)
 		}
-		eventually(t, "closed by the server", e.closedByServer)
+		wait.Until(t, "closed by the server", e.closedByServer)
 		e.lastUse = e.lastUse.Add(-2 * restingFor)
 	}
 	if n := server.requests.Load(); n != 5 {
@@ -299,7 +300,7 @@ func TestRawConnectsAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "one connection", func() bool { return server.conns.Load() == 1 })
+	wait.Until(t, "one connection", func() bool { return server.conns.Load() == 1 })
 	if got := e.Do(buy()); got.Err != "" || server.conns.Load() != 1 {
 		t.Errorf("Do() = %+v over %d connections, want an answer over 1", got, server.conns.Load())
 	}

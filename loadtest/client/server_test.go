@@ -19,16 +19,6 @@ import (
 // patience is how long a test waits for an event that must happen.
 const patience = 20 * time.Second
 
-// eventually waits until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for give := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(give) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
-
 // wire is a server on raw connections, for behaviour that a standard HTTP server does not have.
 type wire struct {
 	url      *url.URL

@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // Sessions with a negligible lock-delay: one whose loss is noticed soon, and one that does not end during a test.
@@ -228,7 +229,7 @@ func TestConsulLostAnswers(t *testing.T) {
 	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire = %v, want ErrUnavailable", err)
 	}
-	locktest.Eventually(t, "the key that the lost answer granted is gone", func() bool {
+	wait.Until(t, "the key that the lost answer granted is gone", func() bool {
 		pair, _, err := c.KV().Get(key, nil)
 		return pair == nil && err == nil
 	})

@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 func newEtcd(t *testing.T, c *clientv3.Client, ttl time.Duration, s *step.Stream) *coord.Etcd {
@@ -127,7 +128,7 @@ func TestEtcdFirstComeFirstServed(t *testing.T) {
 	c := s.EtcdClient(t)
 	key := s.Prefix + "k"
 	order := fifo(t, newEtcd(t, c, 10*time.Second, nil), key, 8, func(n int) {
-		locktest.Eventually(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
+		wait.Until(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
 	})
 	if !slices.IsSorted(order) {
 		t.Errorf("served in the order %v", order)
@@ -146,7 +147,7 @@ func TestEtcdDeadWaiterAdmitsNobody(t *testing.T) {
 	holder := locktest.Obtain(t, newEtcd(t, c, 10*time.Second, nil), key)
 	dead, next := newEtcd(t, s.EtcdClient(t), 6*time.Second, nil), newEtcd(t, s.EtcdClient(t), 10*time.Second, nil)
 	queued := func(n int) {
-		locktest.Eventually(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
+		wait.Until(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
 	}
 	died, got := make(chan error, 1), make(chan lock.Lease, 1)
 	go func() {
@@ -217,7 +218,7 @@ func TestEtcdLostAnswers(t *testing.T) {
 	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire = %v, want ErrUnavailable", err)
 	}
-	locktest.Eventually(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
+	wait.Until(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
 	lease := locktest.Obtain(t, l, key)
 	lost.Left.Store(1)
 	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
@@ -237,7 +238,7 @@ func TestEtcdLatePut(t *testing.T) {
 	l := newEtcd(t, meddledEtcd(t, s, late.meddle), time.Minute, nil)
 	locktest.Warm(t, l, key)
 	late.leavesTooEarly(t, l, key)
-	locktest.Eventually(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
+	wait.Until(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
 	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
 }
 

@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // newZooKeeper returns a lock, and its own connection.
@@ -204,7 +205,7 @@ func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 		t.Errorf("nodes %v, want the orphan: this test shows nothing", left)
 	}
 	r.Heal()
-	locktest.Eventually(t, "the orphan is gone", func() bool { return len(zkNodes(t, see, s.Prefix)) == 0 })
+	wait.Until(t, "the orphan is gone", func() bool { return len(zkNodes(t, see, s.Prefix)) == 0 })
 	locktest.Warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
 }
 
@@ -213,7 +214,7 @@ func TestZooKeeperFirstComeFirstServed(t *testing.T) {
 	s := testenv.ZooKeeper(t)
 	see := s.ZooKeeperConn(t, 20*time.Second)
 	order := fifo(t, zooKeeperLock(t, s, 20*time.Second), "k", 8, func(n int) {
-		locktest.Eventually(t, "another node in the queue", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+		wait.Until(t, "another node in the queue", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
 	})
 	if !slices.IsSorted(order) {
 		t.Errorf("served in the order %v", order)
@@ -231,7 +232,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	holder := locktest.Obtain(t, zooKeeperLock(t, s, 20*time.Second), "k")
 	dead, conn := newZooKeeper(t, s, 2*time.Second, nil)
 	queued := func(n int) {
-		locktest.Eventually(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+		wait.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
 	}
 	died, got := make(chan error, 1), make(chan lock.Lease, 1)
 	go func() {
@@ -355,6 +356,6 @@ func TestZooKeeperAsksTheLeader(t *testing.T) {
 		}
 		return nil
 	})
-	locktest.Eventually(t, "a renewal by the leader", asked.Load)
+	wait.Until(t, "a renewal by the leader", asked.Load)
 	locktest.Release(t, lease)
 }

@@ -11,6 +11,7 @@ import (
 
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv/wait"
 )
 
 // In a cluster every hash tag has its own channel. When a channel is confirmed, its own keys are polled and no others: the cost of a waiter
@@ -45,7 +46,7 @@ func TestEngineClusterWaitersCostTheSame(t *testing.T) {
 			time.Sleep(time.Millisecond) // so that their channels are confirmed one after the other
 		}
 		for i := range n {
-			locktest.Eventually(t, "a waiter in the queue", func() bool { return admin.ZCard(t.Context(), handoff.KeysOf(key(i)).Queue).Val() == 1 })
+			wait.Until(t, "a waiter in the queue", func() bool { return admin.ZCard(t.Context(), handoff.KeysOf(key(i)).Queue).Val() == 1 })
 		}
 		each := float64(counted.scripts.Load()) / float64(n)
 		polls := time.Since(start).Seconds() // a slow machine's waiters are polled meanwhile, less than once a second

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv/wait"
 )
 
 // hungNodes makes nodes of a cluster hang: a script that is sent to such a node is never answered.
@@ -115,7 +116,7 @@ func TestEngineClusterHungNode(t *testing.T) {
 			})
 		}
 	}
-	locktest.Eventually(t, "as many calls hang as once had room", func() bool { return h.scripts.Load() >= 16 })
+	wait.Until(t, "as many calls hang as once had room", func() bool { return h.scripts.Load() >= 16 })
 	var took []time.Duration
 	for range cycles {
 		start := time.Now()
@@ -152,7 +153,7 @@ func TestEngineClusterCallsInFlight(t *testing.T) {
 		})
 	}
 	most := int64(0)
-	locktest.Eventually(t, fmt.Sprintf("%d calls under way at a time", want), func() bool {
+	wait.Until(t, fmt.Sprintf("%d calls under way at a time", want), func() bool {
 		most = max(most, h.waiting.Load())
 		return most >= want
 	})

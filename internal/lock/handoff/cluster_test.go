@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // cluster makes a Redis Cluster of three masters without replicas.
@@ -45,7 +46,7 @@ func cluster(t *testing.T) *redis.ClusterOptions {
 	}
 	for _, addr := range all.Addrs {
 		c := connect(t, &redis.Options{Addr: addr, Username: all.Username, Password: all.Password})
-		locktest.Eventually(t, "a cluster", func() bool {
+		wait.Until(t, "a cluster", func() bool {
 			info := c.ClusterInfo(t.Context()).Val()
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
 		})
@@ -76,8 +77,8 @@ func TestEngineCluster(t *testing.T) {
 		short := handoff.Options{TTL: 2500 * time.Millisecond} // long enough for a busy machine: what nobody uses is left after five
 		a, b := process(t, short), process(t, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
-		locktest.Eventually(t, "a process that no longer waits, and does not listen", func() bool { return shardChannels(t, o) == 0 })
-		locktest.Eventually(t, "a connection to each master that has been left", func() bool { return pubSubConnections(t, o) == 0 })
+		wait.Until(t, "a process that no longer waits, and does not listen", func() bool { return shardChannels(t, o) == 0 })
+		wait.Until(t, "a connection to each master that has been left", func() bool { return pubSubConnections(t, o) == 0 })
 		clusterHandoff(t, a.Fair(), b.Fair())
 	})
 	t.Run("renewal", func(t *testing.T) {
@@ -271,7 +272,7 @@ func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, re
 		}
 		released <- err
 	}()
-	locktest.Eventually(t, "a waiter", func() bool {
+	wait.Until(t, "a waiter", func() bool {
 		return len(released) > 0 || p.nodes[n].ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1
 	})
 	return held, released

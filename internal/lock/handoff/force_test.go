@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.Forced {
@@ -191,7 +192,7 @@ func forceOn(t *testing.T, key string, client func() redis.UniversalClient) {
 			}
 			got <- next
 		}()
-		locktest.Eventually(t, "a waiter", func() bool { return inspect(t, operator, key).Queue == 1 })
+		wait.Until(t, "a waiter", func() bool { return inspect(t, operator, key).Queue == 1 })
 		forced := force(t, operator, key, 1)
 		next := <-got
 		if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {

@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // silentProcessCost is the time that a silent process may cost its rivals: one grant that it does not answer, and the time until a poll finds this.
@@ -113,7 +114,7 @@ func TestEngineStoppedProcess(t *testing.T) {
 			}
 			held := locktest.Obtain(t, process(), key)
 			child, in := stoppable(t, s, name, key, waiters)
-			locktest.Eventually(t, "the child's waiters in the queue", func() bool {
+			wait.Until(t, "the child's waiters in the queue", func() bool {
 				return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == waiters
 			})
 			next := queueing(t, s, process(), key, waiters+1)

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // fill writes to a server until its memory is full, and then lowers the limit below what is in use, so that it stays full.
@@ -62,7 +63,7 @@ func TestEngineFullRedis(t *testing.T) {
 			queue := handoff.KeysOf("k").Queue
 			waiting := func(n int64) {
 				t.Helper()
-				locktest.Eventually(t, fmt.Sprint(n, " in the queue"), func() bool { return admin.ZCard(t.Context(), queue).Val() == n })
+				wait.Until(t, fmt.Sprint(n, " in the queue"), func() bool { return admin.ZCard(t.Context(), queue).Val() == n })
 			}
 			held := locktest.Obtain(t, process(kinds[0]), "k")
 			first := queueing(t, s, process(kinds[1]), "k", 1)
@@ -108,7 +109,7 @@ func TestEngineFullRedisRenewsReaders(t *testing.T) {
 		return all[0].Score
 	}
 	before := expiry()
-	locktest.Eventually(t, "a renewal", func() bool { return expiry() > before })
+	wait.Until(t, "a renewal", func() bool { return expiry() > before })
 	isFull(t, admin)
 	released(t, lease)
 }

@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // Nothing grows with the number of keys that were ever locked: no memory and no goroutine here, and in Redis nothing without
@@ -56,7 +57,7 @@ func TestEngineLeavesNothingBehind(t *testing.T) {
 		round(n*keys, (n+1)*keys)
 		grown = min(grown, int64(heapInUse())-int64(heap))
 	}
-	locktest.Eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
+	wait.Until(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
 	if grown > keys*100 {
 		t.Errorf("%d bytes more for each key that was locked once", grown/keys)
 	}
@@ -99,11 +100,11 @@ func TestEngineKeysExpireInUse(t *testing.T) {
 		wg.Go(func() { _, _ = l.Acquire(ctx, s.Prefix+"{1}") })
 	}
 	queue := handoff.KeysOf(s.Prefix + "{1}").Queue
-	locktest.Eventually(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
+	wait.Until(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
 	wantExpiries(t, s)
 	cancel()
 	wg.Wait()
-	locktest.Eventually(t, "an empty queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 0 })
+	wait.Until(t, "an empty queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 0 })
 	wantExpiries(t, s)
 	_ = held.Release(t.Context())
 	wantExpiries(t, s)
@@ -131,7 +132,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 				}
 			})
 		}
-		locktest.Eventually(t, "all in the queue", func() bool { return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting) })
+		wait.Until(t, "all in the queue", func() bool { return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting) })
 		before := calls(t, admin)
 		if err := held.Release(t.Context()); err != nil {
 			t.Fatal(err)

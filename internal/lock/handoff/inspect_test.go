@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // onServers runs a test on a real Redis and on an embedded one.
@@ -58,7 +59,7 @@ func TestEngineInspect(t *testing.T) {
 			}()
 		}
 		var found handoff.Inspection
-		locktest.Eventually(t, "three attempts in the queue, and two that know their place", func() bool {
+		wait.Until(t, "three attempts in the queue, and two that know their place", func() bool {
 			found = inspect(t, b, key)
 			return found.Queue == 3 && len(found.Places) == 2 && found.Waiting == 3
 		})
@@ -75,7 +76,7 @@ func TestEngineInspect(t *testing.T) {
 			<-failed
 		}
 		locktest.Release(t, held)
-		locktest.Eventually(t, "a free lock", func() bool {
+		wait.Until(t, "a free lock", func() bool {
 			found = inspect(t, b, key)
 			return len(found.Holders) == 0 && found.Queue == 0 && found.Waiting == 0
 		})
@@ -96,7 +97,7 @@ func TestEngineInspectReadWrite(t *testing.T) {
 			got <- err
 		}()
 		var found handoff.Inspection
-		locktest.Eventually(t, "a writer and two readers", func() bool {
+		wait.Until(t, "a writer and two readers", func() bool {
 			found = inspect(t, e, key)
 			return len(found.Holders) == 3
 		})

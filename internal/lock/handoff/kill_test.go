@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // killTTL is the TTL of the processes that are killed, and their grant timeout.
@@ -140,7 +141,7 @@ func (f *killScene) waiter(length int) liveWaiter {
 func (f *killScene) queue(length int) {
 	f.t.Helper()
 	queue := handoff.KeysOf(f.key).Queue
-	locktest.Eventually(f.t, fmt.Sprintf("%d in the queue", length), func() bool {
+	wait.Until(f.t, fmt.Sprintf("%d in the queue", length), func() bool {
 		return f.s.Client.ZCard(f.t.Context(), queue).Val() >= int64(length)
 	})
 }

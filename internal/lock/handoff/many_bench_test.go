@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // BenchmarkWaitingForMany reports what it costs a process to wait for 20,000 keys that others hold: its CPU time in percent of a core, and
@@ -32,7 +32,7 @@ func BenchmarkWaitingForMany(b *testing.B) {
 		}
 		wg.Go(func() { _, _ = e.Handoff().Acquire(ctx, key) })
 	}
-	locktest.Eventually(b, "a queue for each key", func() bool { return c.DBSize(ctx).Val() >= 2*keys })
+	wait.Until(b, "a queue for each key", func() bool { return c.DBSize(ctx).Val() >= 2*keys })
 	time.Sleep(5 * time.Second)
 	b.ResetTimer()
 	for b.Loop() {

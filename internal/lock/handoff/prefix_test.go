@@ -12,6 +12,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // Two tenants of one Redis have the same keys, and nothing in common. Each user may touch nothing but what has its prefix.
@@ -52,7 +53,7 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 			}
 			got <- lease
 		}()
-		locktest.Eventually(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
+		wait.Until(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
 		began := time.Now()
 		locktest.Release(t, held)
 		if held = <-got; held == nil {

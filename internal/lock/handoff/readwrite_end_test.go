@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // cutOff is a client hook that cuts a process off: nothing that the process sends arrives.
@@ -67,7 +68,7 @@ func TestReadWriteDeadReader(t *testing.T) {
 				t.Error("the writer got in while the reader still trusted its lease")
 			}
 			if !liveLeavesFirst {
-				locktest.Eventually(t, "the dead reader is taken out", func() bool {
+				wait.Until(t, "the dead reader is taken out", func() bool {
 					return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Readers).Val() == 1
 				})
 				if len(got) > 0 {
@@ -104,7 +105,7 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 				got, failed := async(ctx, pick(b, c.waits), key)
 				keys := handoff.KeysOf(key)
 				if when != "at once" {
-					locktest.Eventually(t, "it waits", func() bool {
+					wait.Until(t, "it waits", func() bool {
 						return s.Client.ZCard(t.Context(), keys.Queue).Val() == 1 ||
 							c.holds == "rw-read" && s.Client.Exists(t.Context(), keys.Lock).Val() == 1
 					})
@@ -150,9 +151,9 @@ func TestReadWriteClose(t *testing.T) {
 	rw := e.ReadWrite()
 	lease := locktest.Obtain(t, rw.Read(), key)
 	draining, drained := async(context.Background(), rw.Write(), key)
-	locktest.Eventually(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
+	wait.Until(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
 	waiting, waited := async(context.Background(), rw.Read(), key)
-	locktest.Eventually(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+	wait.Until(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 	if err := e.Close(t.Context()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -180,11 +181,11 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 	s := testenv.Redis(t)
 	rw, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
 	held := locktest.Obtain(t, rw.Read(), key)
-	for _, wait := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond} {
-		if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), wait), key); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", wait, err)
+	for _, most := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond} {
+		if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), key); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", most, err)
 		}
-		locktest.Eventually(t, "the gate is open", func() bool {
+		wait.Until(t, "the gate is open", func() bool {
 			lease, err := locktest.TryOnce(rw.Read(), key)
 			if err == nil {
 				released(t, lease)

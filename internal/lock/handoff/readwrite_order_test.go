@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // Readers overlap, so that there is always one: the writer gets in all the same.
@@ -117,7 +118,7 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 		one, _ := async(t.Context(), rw.Read(), key)
 		got = append(got, one)
 	}
-	locktest.Eventually(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
+	wait.Until(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
 	released(t, held)
 	var in []lock.Lease
 	for _, one := range got {

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards, learns of it within a
@@ -130,7 +131,7 @@ func TestEngineHoldersLearnOfANewServer(t *testing.T) {
 			l := engine(t, following(t, &at), handoff.Options{TTL: 10 * time.Minute}).Fair()
 			held := locktest.Obtain(t, l, "held")
 			change(t, nodes, &at)
-			locktest.Eventually(t, "a server", func() bool {
+			wait.Until(t, "a server", func() bool {
 				lease, err := l.Acquire(lock.WithWait(t.Context(), 0), "other")
 				if err == nil {
 					_ = lease.Release(t.Context())

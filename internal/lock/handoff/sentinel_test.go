@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // sentinel is a master with a replica and a sentinel that promotes the replica when the master is gone. It returns the two servers, the
@@ -34,7 +35,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 		if err := c.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 			t.Fatal(err)
 		}
-		locktest.Eventually(t, "a replica", func() bool {
+		wait.Until(t, "a replica", func() bool {
 			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
 		})
 	}
@@ -43,7 +44,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 		"sentinel down-after-milliseconds shop 1000", "sentinel failover-timeout shop 10000"))
 	watching := redis.NewSentinelClient(watch)
 	t.Cleanup(func() { _ = watching.Close() })
-	locktest.Eventually(t, "a sentinel that knows the replica", func() bool {
+	wait.Until(t, "a sentinel that knows the replica", func() bool {
 		replicas, err := watching.Replicas(t.Context(), "shop").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["flags"] == "slave"
 	})
@@ -76,7 +77,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 					t.Errorf("Acquire = %v", err)
 				}
 			}()
-			locktest.Eventually(t, "a waiter", func() bool { return c.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
+			wait.Until(t, "a waiter", func() bool { return c.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
 			conn := c.Conn()
 			if err := conn.Set(t.Context(), "last", 1, 0).Err(); err != nil {
 				t.Fatal(err)
@@ -86,7 +87,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			}
 			_ = conn.Close()
 			nodes[0].Kill()
-			locktest.Eventually(t, "a new master", func() bool { return c.Set(t.Context(), "last", 2, 0).Err() == nil })
+			wait.Until(t, "a new master", func() bool { return c.Set(t.Context(), "last", 2, 0).Err() == nil })
 			if len(got) > 0 || held.Context().Err() != nil {
 				t.Errorf("the holder has lost it: %v, or somebody else has it", held.Context().Err())
 			}

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // options are those of the tests' clients for a server of the test's own.
@@ -46,7 +47,7 @@ func TestEngineReplica(t *testing.T) {
 	if err := errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(), replica.ReplicaOf(ctx, host, port).Err()); err != nil {
 		t.Fatal(err)
 	}
-	locktest.Eventually(t, "a replica", func() bool {
+	wait.Until(t, "a replica", func() bool {
 		return strings.Contains(s.Client.Info(ctx, "replication").Val(), "state=online")
 	})
 	for _, name := range []string{"handoff", "fair"} {
@@ -69,17 +70,17 @@ func TestEngineReplica(t *testing.T) {
 	other, own := engine(t, locktest.RedisClient(t, s), o1).Handoff(), engine(t, locktest.RedisClient(t, s), o1).Handoff()
 	held := locktest.Obtain(t, other, "handed on")
 	got := make(chan lock.Lease, 1)
-	wait := func() error {
+	acquire := func() error {
 		lease, err := own.Acquire(lock.WithWait(ctx, mustHappenWithin), "handed on")
 		got <- lease
 		return err
 	}
 	failed := make(chan error, 2)
-	go func() { failed <- wait() }()
-	locktest.Eventually(t, "a waiter", func() bool { return s.Client.ZCard(ctx, handoff.KeysOf("handed on").Queue).Val() == 1 })
+	go func() { failed <- acquire() }()
+	wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(ctx, handoff.KeysOf("handed on").Queue).Val() == 1 })
 	locktest.Release(t, held)
 	held = <-got
-	go func() { failed <- wait() }()
+	go func() { failed <- acquire() }()
 	time.Sleep(50 * time.Millisecond) // it waits within the process, or comes a moment later: nobody may let it in
 	if err := replica.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
 		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", all[of].Password).Err(), c.ReplicaOf(t.Context(), host, port).Err()); err != nil {
 			t.Fatal(err)
 		}
-		locktest.Eventually(t, "a replica", func() bool {
+		wait.Until(t, "a replica", func() bool {
 			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
 		})
 	}
@@ -138,7 +139,7 @@ func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
 				t.Errorf("Acquire = %v", err)
 			}
 		}()
-		locktest.Eventually(t, "a waiter", func() bool {
+		wait.Until(t, "a waiter", func() bool {
 			return servers[master.Load()].ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == place
 		})
 		return got
@@ -216,7 +217,7 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 		}
 		got <- err
 	}()
-	locktest.Eventually(t, "a waiter", func() bool { return admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
+	wait.Until(t, "a waiter", func() bool { return admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
 	if err := admin.ConfigSet(t.Context(), "requirepass", "another").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func restarts(t *testing.T, node *testenv.RedisNode, name, disk string) {
 		node.Kill()
 		node.Start()
 		now.Store(options(t, node))
-		locktest.Eventually(t, "a server", func() bool { return c.Ping(t.Context()).Err() == nil })
+		wait.Until(t, "a server", func() bool { return c.Ping(t.Context()).Err() == nil })
 		next := locktest.Obtain(t, l, "k")
 		if next.Fence() <= last.Fence() {
 			t.Errorf("fence %d after %d and a restart, want it to rise", next.Fence(), last.Fence())

@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // Readers of both versions are in together. No writer of version 2 waits for readers of version 1, which would not wake it.
@@ -49,7 +50,7 @@ func TestVersionOneReaderExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, failed := async(t.Context(), e.ReadWrite().Write(), key)
-		locktest.Eventually(t, "the writer waits for the reader of version 2", func() bool {
+		wait.Until(t, "the writer waits for the reader of version 2", func() bool {
 			select {
 			case err := <-failed:
 				t.Fatalf("Acquire = %v", err)
@@ -134,7 +135,7 @@ func TestVersionOneWriterOvertakes(t *testing.T) {
 			besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
 				write := locktest.Take(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write(), key)
 				got, failed := async(t.Context(), pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
-				locktest.Eventually(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+				wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 				if err := s.Client.Set(t.Context(), key, old.writer(1), time.Minute).Err(); err != nil {
 					t.Fatal(err)
 				}
@@ -183,7 +184,7 @@ func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
 			if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "no engine has written") {
 				t.Errorf("owner %q: Acquire, sent again = %v, want ErrVersion", owner, err)
 			}
-			locktest.Eventually(t, "no reader is in", func() bool { return s.Client.ZCard(t.Context(), keys.Readers).Val() == 0 })
+			wait.Until(t, "no reader is in", func() bool { return s.Client.ZCard(t.Context(), keys.Readers).Val() == 0 })
 			if got := s.Client.Get(t.Context(), key).Val(); got != owner {
 				t.Errorf("the key has %q, want %q", got, owner)
 			}

@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // wantRefused fails unless every kind of lock refuses the key loudly, whether or not it may wait, and leaves nothing behind.
@@ -32,7 +33,7 @@ func wantRefused(t *testing.T, e *handoff.Engine, key, version string, kinds ...
 			}
 		}
 	}
-	locktest.Eventually(t, "nothing left in the queue", func() bool { return inspect(t, e, key).Queue == queued })
+	wait.Until(t, "nothing left in the queue", func() bool { return inspect(t, e, key).Queue == queued })
 }
 
 func TestVersionOneHolds(t *testing.T) {
@@ -102,7 +103,7 @@ func TestVersionOneWaits(t *testing.T) {
 			}
 			failed <- err
 		}()
-		locktest.Eventually(t, "only the waiter of version 2 is in the queue", func() bool {
+		wait.Until(t, "only the waiter of version 2 is in the queue", func() bool {
 			return inspect(t, e, key).Queue == 1 && s.Client.ZScore(t.Context(), handoff.KeysOf(key).Queue, old.token(2)).Err() != nil
 		})
 		locktest.Release(t, lease)
@@ -131,7 +132,7 @@ func queuedBehind(t *testing.T, s *testenv.RedisServer, name, key string, old v1
 	t.Helper()
 	lease = locktest.Take(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
 	got, failed = async(t.Context(), pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
-	locktest.Eventually(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+	wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 	if old.acquire(key, 1, 1) != 0 {
 		t.Fatal("version 1 got in beside version 2")
 	}
@@ -178,7 +179,7 @@ func TestVersionOneOvertakes(t *testing.T) {
 		if _, err := outcome(t, got, failed); !errors.Is(err, handoff.ErrVersion) {
 			t.Errorf("the waiter's Acquire = %v, want ErrVersion", err)
 		}
-		locktest.Eventually(t, "only version 1 in the queue", func() bool {
+		wait.Until(t, "only version 1 in the queue", func() bool {
 			return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1
 		})
 		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
@@ -234,7 +235,7 @@ func TestVersionOfMessages(t *testing.T) {
 		held := locktest.Take(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
 		c, sent := locktest.RedisClient(t, s), &spy{}
 		got, failed := async(t.Context(), engine(t, c, handoff.Options{GrantTimeout: 30 * time.Second}).Fair(), key)
-		locktest.Eventually(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+		wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 		token := s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, 0).Val()[0]
 		process, rest, _ := strings.Cut(token, ".")
 		number, _, _ := strings.Cut(rest, ".")
@@ -245,7 +246,7 @@ func TestVersionOfMessages(t *testing.T) {
 		}
 		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 		publish("first.1.1.2500 7 " + now + " " + key)
-		locktest.Eventually(t, "a cancel, after which the server knows its script", func() bool {
+		wait.Until(t, "a cancel, after which the server knows its script", func() bool {
 			return len(s.Client.Keys(t.Context(), s.Prefix+"*first.1.1.2500").Val()) == 1
 		})
 		c.AddHook(sent)

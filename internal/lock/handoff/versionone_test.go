@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // The scripts of the first version, whose tokens named no version, as two commits had them. The second notes the grants.
@@ -154,6 +154,6 @@ func (p v1) subscribe() (heard <-chan *redis.Message, stop func()) {
 	p.t.Cleanup(func() { _ = ps.Close() })
 	return ps.Channel(), func() {
 		_ = ps.Close()
-		locktest.Eventually(p.t, "no subscription", func() bool { return p.c.PubSubNumSub(p.t.Context(), channel).Val()[channel] == 0 })
+		wait.Until(p.t, "no subscription", func() bool { return p.c.PubSubNumSub(p.t.Context(), channel).Val()[channel] == 0 })
 	}
 }

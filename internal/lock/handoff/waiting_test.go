@@ -10,6 +10,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // async acquires in the background.
@@ -29,7 +30,7 @@ func async(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 func queueing(t *testing.T, s *testenv.RedisServer, l lock.Locker, key string, waiting int) chan lock.Lease {
 	t.Helper()
 	got, failed := async(t.Context(), l, key)
-	locktest.Eventually(t, fmt.Sprintf("%d wait", waiting), func() bool {
+	wait.Until(t, fmt.Sprintf("%d wait", waiting), func() bool {
 		select {
 		case err := <-failed:
 			t.Fatalf("Acquire: %v", err)

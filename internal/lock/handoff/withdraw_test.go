@@ -12,6 +12,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // hung is an engine on a Redis that does not answer. Its client counts the scripts.
@@ -66,7 +67,7 @@ func (h *hung) fill(t *testing.T, s *testenv.RedisServer) {
 
 // writes waits until so many writes are in flight.
 func (h *hung) writes(t *testing.T, n int64) {
-	locktest.Eventually(t, "writes in flight", func() bool { return h.inFlight.Load() == n })
+	wait.Until(t, "writes in flight", func() bool { return h.inFlight.Load() == n })
 }
 
 // hold acquires and releases in the background.
@@ -106,7 +107,7 @@ func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
 				_, failed := async(ctx, pick(h.Engine, name), fmt.Sprintf("%s{%s%d}", s.Prefix, name, i/2))
 				failures = append(failures, failed)
 			}
-			locktest.Eventually(t, "all wait", func() bool { return h.metrics["waiting"].value() == slots+callers })
+			wait.Until(t, "all wait", func() bool { return h.metrics["waiting"].value() == slots+callers })
 			time.Sleep(50 * time.Millisecond) // the last of them have been counted, and are about to be queued
 			cancel()
 			for _, failed := range failures {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/testenv/wait"
 )
 
 // These tests check that a process leaves nothing at the server when it dies while it holds the lock, while it waits, or after any
@@ -48,7 +49,7 @@ type World struct {
 
 func (w *World) none(t *testing.T, key string) {
 	t.Helper()
-	Eventually(t, "nothing is left at the server", func() bool { return w.Traces(t, key) == 0 })
+	wait.Until(t, "nothing is left at the server", func() bool { return w.Traces(t, key) == 0 })
 }
 
 func (w *World) diesHolding(t *testing.T) {
@@ -72,7 +73,7 @@ func (w *World) diesWaiting(t *testing.T) {
 		_, err := l.Acquire(t.Context(), w.Key)
 		died <- err
 	}()
-	Eventually(t, "the mortal waits", func() bool { return net.Asked.Load() > asked+1 && (!w.Queue || w.Traces(t, w.Key) == 2) })
+	wait.Until(t, "the mortal waits", func() bool { return net.Asked.Load() > asked+1 && (!w.Queue || w.Traces(t, w.Key) == 2) })
 	got := make(chan lock.Lease, 1)
 	behind := w.Lives(t)
 	go func() {
@@ -83,14 +84,14 @@ func (w *World) diesWaiting(t *testing.T) {
 		got <- lease
 	}()
 	if w.Queue {
-		Eventually(t, "another waits behind it", func() bool { return w.Traces(t, w.Key) == 3 })
+		wait.Until(t, "another waits behind it", func() bool { return w.Traces(t, w.Key) == 3 })
 	}
 	net.Cut.Store(true)
 	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("the dead waiter's Acquire = %v, want ErrUnavailable", err)
 	}
 	if w.Queue {
-		Eventually(t, "the dead one's place is gone", func() bool { return w.Traces(t, w.Key) == 2 })
+		wait.Until(t, "the dead one's place is gone", func() bool { return w.Traces(t, w.Key) == 2 })
 	}
 	WantBusy(t, w.Lives(t), w.Key, "after the death of a waiter")
 	select {

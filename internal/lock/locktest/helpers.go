@@ -117,16 +117,6 @@ func FencesRise(t *testing.T, key string, all ...lock.Locker) {
 	}
 }
 
-// Eventually polls until ok returns true, and fails after Soon.
-func Eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(Soon); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", Soon, what)
-		}
-	}
-}
-
 // WantTold fails if the hand-offs took as long as without messages, when every waiter waits for its poll, every two seconds. It compares
 // the median: a busy machine delays some hand-offs, but without messages all of them wait for a poll.
 func WantTold(t *testing.T, took []time.Duration) {

@@ -8,6 +8,7 @@ import (
 
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // jumpingSQL returns a database whose clock can be set: a function that opens pools on it, and one that sets the clock and waits until the
@@ -20,7 +21,7 @@ func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Dur
 	return open, func(offset time.Duration) {
 		t.Helper()
 		set(offset)
-		locktest.Eventually(t, "the database shows the clock", func() bool {
+		wait.Until(t, "the database shows the clock", func() bool {
 			var seconds int64
 			err := db.Raw("SELECT UNIX_TIMESTAMP()").Scan(&seconds).Error
 			return err == nil && time.Unix(seconds, 0).Sub(time.Now().Add(offset)).Abs() < time.Minute

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/lock/sqllock"
 	"lastitem/internal/step"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // openSQL returns a pool of its own on a database that has its tables.
@@ -142,7 +143,7 @@ func TestSQLReleaseDuringRenewal(t *testing.T) {
 			lease := locktest.Obtain(t, make(t, openSQL(t, far, 4)), "k")
 			r.Slow.Store(int64(50 * time.Millisecond))
 			n := r.Asked.Load()
-			locktest.Eventually(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
+			wait.Until(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
 			locktest.Release(t, lease)
 		})
 	}

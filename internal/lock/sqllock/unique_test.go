@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // What breaks the textbook lock: the holder dies, and nobody gets the lock again.
@@ -64,7 +65,7 @@ func TestSQLLeaseRenews(t *testing.T) {
 		}
 		for range 2 {
 			before := ends()
-			locktest.Eventually(t, "the row's end is put off", func() bool { return ends() > before })
+			wait.Until(t, "the row's end is put off", func() bool { return ends() > before })
 		}
 		if err := context.Cause(lease.Context()); err != nil {
 			t.Errorf("the lease ended: %v", err)
@@ -101,7 +102,7 @@ func TestSQLLeaseReleaseDuringAHungRenewal(t *testing.T) {
 	lease := locktest.Obtain(t, sqlLease(t, openSQL(t, far, 4), 9*time.Second, nil), "k")
 	n := r.Asked.Load()
 	r.Cut.Store(true)
-	locktest.Eventually(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
+	wait.Until(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
 	time.Sleep(50 * time.Millisecond) // and dropped
 	r.Cut.Store(false)                // other connections work
 	if err := lease.Release(t.Context()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // several is a Locker that calls AcquireAll with two keys.
@@ -89,7 +90,7 @@ func TestRedlockConformance(t *testing.T) { // not parallel: a node that is slow
 	t.Run("guarded", func(t *testing.T) {
 		const guard = 100 * time.Millisecond // the nodes are old enough soon
 		everybody, _ := seeing(t, nodes, guard, 0, 1, 2, 3, 4)
-		locktest.Eventually(t, "the nodes grant", func() bool {
+		wait.Until(t, "the nodes grant", func() bool {
 			_, err := everybody.Acquire(t.Context(), "warm")
 			return err == nil
 		})

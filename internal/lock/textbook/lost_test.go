@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 func TestLostAnswer(t *testing.T) {
@@ -68,7 +69,7 @@ func TestLostAnswer(t *testing.T) {
 func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	channel := "redisson_lock__channel:{" + key + "}"
-	locktest.Eventually(t, "the waiter subscribes", func() bool {
+	wait.Until(t, "the waiter subscribes", func() bool {
 		return s.Client.PubSubNumSub(t.Context(), channel).Val()[channel] > 0
 	})
 }
@@ -101,7 +102,7 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 		}()
 		subscribed(t, s, key)
 		// Its first try, one before it waits, and one when the subscription is confirmed: after that it sleeps.
-		locktest.Eventually(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
+		wait.Until(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
 		start := time.Now()
 		locktest.Release(t, lease)
 		if err := <-got; err != nil {

@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // The watchdog and a real Redisson on one Redis are one lock.
@@ -106,7 +107,7 @@ func redissonIsWoken(t *testing.T, s *testenv.RedisServer, p *peer, key string) 
 	lease := locktest.Obtain(t, l, key)
 	tried := tries(t, s, key)
 	got := p.start(hourly, "a", "tryLock", key, time.Hour)
-	locktest.Eventually(t, "Redisson's waiter sleeps", func() bool { return tried.Load() >= 2 })
+	wait.Until(t, "Redisson's waiter sleeps", func() bool { return tried.Load() >= 2 })
 	subscribed(t, s, key)
 	locktest.Release(t, lease)
 	if answer := <-got; answer != "true" {
@@ -165,7 +166,7 @@ func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 		got <- err
 	}()
 	subscribed(t, s, key)
-	locktest.Eventually(t, "our waiter sleeps", func() bool { return tried.Load() >= 3 })
+	wait.Until(t, "our waiter sleeps", func() bool { return tried.Load() >= 3 })
 	p.want(hourly, "a", "unlock", key, "done")
 	if err := <-got; err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func renewed(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	for range 2 {
 		last := time.Hour
-		locktest.Eventually(t, "the lock is renewed", func() bool {
+		wait.Until(t, "the lock is renewed", func() bool {
 			left := s.Client.PTTL(t.Context(), key).Val()
 			if left < 0 {
 				t.Fatalf("PTTL = %v: the lock has ended", left)

@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // masters are the nodes of a Redlock as one process sees them, with clients of its own.
@@ -102,7 +103,7 @@ func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
 	if err := <-landed; err != nil {
 		t.Fatalf("the late acquire was not granted (%v): nothing is shown", err)
 	}
-	locktest.Eventually(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
+	wait.Until(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
 }
 
 // Two of five answer in time, so the acquire fails; the others grant after that.
@@ -137,7 +138,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 			t.Fatalf("a late acquire was not granted (%v): nothing is shown", err)
 		}
 	}
-	locktest.Eventually(t, "the late grants are taken back", func() bool { return holders(t, clients, "abandoned") == 0 })
+	wait.Until(t, "the late grants are taken back", func() bool { return holders(t, clients, "abandoned") == 0 })
 }
 
 func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
@@ -151,10 +152,10 @@ func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 	if _, err := l.Acquire(t.Context(), "lost"); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire with three answers lost = %v, want ErrUnavailable", err)
 	}
-	locktest.Eventually(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
+	wait.Until(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
 
 	lease := locktest.Take(t, l, "lost release")
-	locktest.Eventually(t, "all five granted", func() bool { return holders(t, clients, "lost release") == 5 })
+	wait.Until(t, "all five granted", func() bool { return holders(t, clients, "lost release") == 5 })
 	for _, c := range clients[:3] {
 		release := &locktest.LostAnswers{Name: "evalsha"}
 		release.Left.Store(1)
@@ -174,7 +175,7 @@ func redlockLost(t *testing.T, nodes []*testenv.RedisNode) {
 	for lost := range 5 {
 		key := fmt.Sprint("gone", lost)
 		lease := locktest.Take(t, l, key)
-		locktest.Eventually(t, "all five granted", func() bool { return holders(t, clients, key) == 5 })
+		wait.Until(t, "all five granted", func() bool { return holders(t, clients, key) == 5 })
 		for _, c := range clients[:lost] {
 			c.Del(t.Context(), key)
 		}
@@ -208,7 +209,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		t.Fatalf("Acquire on nodes never met before = %v, want ErrRestarted", err)
 	}
 	for i, c := range clients { // let the longest TTL pass
-		locktest.Eventually(t, "every node has a boot mark", func() bool { return c.Exists(t.Context(), mark).Val() == 1 })
+		wait.Until(t, "every node has a boot mark", func() bool { return c.Exists(t.Context(), mark).Val() == 1 })
 		run, _, found := strings.Cut(c.Get(t.Context(), mark).Val(), " ")
 		if !found || len(run) != 40 {
 			t.Fatalf("node %d: boot mark %q has no run id", i, c.Get(t.Context(), mark).Val())
@@ -233,7 +234,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, textbook.ErrRestarted) {
 			t.Errorf("node restarted %s: the rival's Acquire = %v, want ErrRestarted", c.name, err)
 		}
-		locktest.Eventually(t, "the rival's grants are taken back", func() bool { return holders(t, clients[2:], "guarded") == 0 })
+		wait.Until(t, "the rival's grants are taken back", func() bool { return holders(t, clients[2:], "guarded") == 0 })
 	}
 	if err := held.Context().Err(); err != nil {
 		t.Errorf("the holder's lease has ended meanwhile: %v", err)
@@ -276,7 +277,7 @@ func redlockNoQuorum(t *testing.T, nodes []*testenv.RedisNode) {
 		t.Errorf("the error names %v, want %v: %v", got, want, err)
 	}
 	up := []*redis.Client{clients[2], clients[4]}
-	locktest.Eventually(t, "the two grants are taken back", func() bool { return holders(t, up, "quorum") == 0 })
+	wait.Until(t, "the two grants are taken back", func() bool { return holders(t, up, "quorum") == 0 })
 }
 
 // A deleted lock is free, whoever held it. Keys on a minority do not matter, and an unreachable majority is an error.
@@ -285,7 +286,7 @@ func TestRedlockDelete(t *testing.T) {
 	nodes := testenv.RedisNodes(t, 3)
 	a, clients := seeing(t, nodes, 0, 0, 1, 2)
 	lease := locktest.Obtain(t, a, "k")
-	locktest.Eventually(t, "the last grant has arrived", func() bool { return holders(t, clients, "k") == 3 })
+	wait.Until(t, "the last grant has arrived", func() bool { return holders(t, clients, "k") == 3 })
 	all, _ := seeing(t, nodes, 0, 0, 1)
 	if err := all.Delete(t.Context(), "k"); err != nil {
 		t.Errorf("Delete() on two of three nodes = %v, want nil", err)

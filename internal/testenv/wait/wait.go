@@ -1,0 +1,23 @@
+// Package wait lets a test wait for a condition, in place of a sleep.
+package wait
+
+import (
+	"testing"
+	"time"
+)
+
+// Most is how long [Until] waits: long enough for a busy machine.
+const Most = time.Minute
+
+// every is the time between two looks.
+const every = 2 * time.Millisecond
+
+// Until polls until ok returns true, and fails the test after [Most]; what names the condition, as in "the key is gone".
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Most); !ok(); time.Sleep(every) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s", Most, what)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package wait_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lastitem/internal/testenv/wait"
+)
+
+// failing is a test that notes its failure.
+type failing struct {
+	testing.TB
+	said string
+}
+
+func (f *failing) Helper() {}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.said = fmt.Sprintf(format, args...)
+	panic(f)
+}
+
+// A condition that comes true is waited for, and one that does not fails the test.
+func TestUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, f := time.Now(), &failing{}
+		wait.Until(f, "a second", func() bool { return time.Since(began) >= time.Second })
+		if took := time.Since(began); took < time.Second || took > 2*time.Second {
+			t.Errorf("waited %s for a second", took)
+		}
+		defer func() {
+			if recover() != f || f.said != "not within 1m0s: never" {
+				t.Errorf("said %q, want that it was not within a minute", f.said)
+			}
+		}()
+		wait.Until(f, "never", func() bool { return false })
+	})
+}
