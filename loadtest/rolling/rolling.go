@@ -91,7 +91,7 @@ func counts(of map[string]int) string {
 
 // texts are the lines of the text, by language.
 var texts = map[string]struct{ mode, exact string }{
-	"en": {"%s: %d requests, %d sold, answers: %s; audit %s\n", "EXACT: nothing was lost; served by %s\n"},
+	"en": {"%s: %d [request|requests], %d sold, answers: %s; audit %s\n", "EXACT: nothing was lost; served by %s\n"},
 	"zh": {"%s：%d 个请求，卖出 %d 件，应答：%s；审计 %s\n", "EXACT：什么都没丢；各副本的应答数：%s\n"},
 }
 
@@ -103,7 +103,7 @@ func (r Result) WriteText(w io.Writer, lang string) error {
 			fmt.Fprintf(w, "%s: %s\n", m.Mode, m.Error)
 			continue
 		}
-		fmt.Fprintf(w, words.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit)
+		fmt.Fprint(w, api.Sprintf(words.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit))
 	}
 	if !r.Exact {
 		return nil
