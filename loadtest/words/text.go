@@ -123,7 +123,7 @@ var messages = map[string]map[string]string{
 		"service time":  "service time, ms (from the send to the last byte)",
 		"lag":           "schedule lag, ms (open loop: send minus intended start)", "row lag": "lag",
 		"report title":    "%s on %s, repetition %d: %s",
-		"report requests": "requests: %d sent, %d as retries, %d dropped, in %s: %s/s",
+		"report requests": "requests: %d sent, %d of them [a retry|retries], %d dropped, in %s: %s/s",
 		"report accepted": "accepted: %s/s to the last acceptance, after %s",
 		"report codes":    "codes: %s", "report served": "served by: %s",
 		"report series":  "accepted per second, over the run: %s (peak %d)",
