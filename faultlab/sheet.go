@@ -44,8 +44,8 @@ var sheetTexts = map[string]sheetWords{
 		Blocked: "How long the other replicas were kept out while A was stopped", Schedules: "Schedules that broke something",
 		Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
 		Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
-		Good: "Every outcome is as claimed.", Bad: "%d of %d [cell is|cells are] not as they must be.",
-		ServeGood: "Nothing broke it.", ServeBad: "%d of %d [fault breaks|faults break] the service.",
+		Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
+		ServeGood: "Nothing broke it.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.",
 		Exact: ". = exact: no schedule broke anything", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
 	},
 	"zh": {
