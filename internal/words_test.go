@@ -44,7 +44,7 @@ var replaced = []struct {
 	{word: regexp.MustCompile(`(?i)\bupdate loss\b|\blost write\b`), instead: "lost update"},
 	{word: regexp.MustCompile(`(?i)\bcompare-and-set\b`), instead: "compare-and-swap"},
 	{word: regexp.MustCompile(`(?i)\bconstant QPS\b`), instead: "open loop"},
-	{word: regexp.MustCompile(`(?i)\b(open|closed)[- ]model\b|\b(Open|Closed)Model`), instead: "open loop, closed loop"},
+	{word: regexp.MustCompile(`([oO]pen|[cC]losed)([- ]m|M)odel`), instead: "open loop, closed loop"},
 	{word: regexp.MustCompile(`[开闭]环模型`), instead: "开环、闭环"},
 }
 
