@@ -165,7 +165,7 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 	for _, lane := range g.lanes {
 		g.free <- lane
 	}
-	l.o.Log("%d lanes of three replicas%s", g.size, g.equipment)
+	l.o.Log("%s", api.Sprintf("%d [lane|lanes] of three replicas%s", g.size, g.equipment))
 	return nil
 }
 

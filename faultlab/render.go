@@ -46,7 +46,7 @@ broke it; it is no proof beyond them.
 ` + "`make lab`" + ` plays the witnesses of what is broken and all schedules of what is exact, ` + "`make lab ALL=1`" + ` all of both.
 ` + "`shop lab --serve`" + ` tests [your own service](lab-anybody.md), in any language.
 `,
-		meanings: "## What the columns and letters mean", table: "mode | store", schedules: "%d schedules.",
+		meanings: "## What the columns and letters mean", table: "mode | store", schedules: "%d [schedule|schedules].",
 		blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands. With the stock in SQL that is a command inside the transaction: the row stays locked by it, also when the lease has ended.\n",
 		kept: map[Blocked]string{
 			NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends", UntilHolder: "until the holder runs again",
@@ -118,7 +118,7 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 			b.WriteString(" |\n")
 		}
 	}
-	fmt.Fprintf(&b, "\n%s · %s\n\n%s\n\n%s\n", api.Legend(lang), fmt.Sprintf(t.schedules, tried), t.meanings, api.Definitions(lang))
+	fmt.Fprintf(&b, "\n%s · %s\n\n%s\n\n%s\n", api.Legend(lang), api.Sprintf(t.schedules, tried), t.meanings, api.Definitions(lang))
 	m.writeBlocked(&b, t)
 	m.writeBeyond(&b, lang, t)
 	m.writeWitnesses(&b, t)

@@ -21,11 +21,11 @@ var reportWords = map[string]words{
 	"en": {
 		mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n", wrong: "Not as it must be:\n",
 		blocked: "\nWhile A stood still, everybody else was kept out for (longest):\n",
-		counts:  "%d cells, %d schedules in %.0f s: %.1f a second",
+		counts:  "%d [cell|cells], %d [schedule|schedules] in %.0f s: %.1f a second",
 		again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
-		left:    "; left out: %d schedules of %d cells (--all plays them)",
+		left:    "; left out: %d [schedule|schedules] of %d [cell|cells] (--all plays them)",
 		cost:    "\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB",
-		cell:    "%-17s %-5s %-15s %-4s as claimed, %d schedules\n",
+		cell:    "%-17s %-5s %-15s %-4s as claimed, %d [schedule|schedules]\n",
 		leftOut: "LEFT OUT, not played: %s\n", interrupted: "Interrupted: the other cells have not been played to their end.\n",
 	},
 	"zh": {
@@ -43,7 +43,7 @@ var reportWords = map[string]words{
 // Line describes a cell in one line, followed by a line for each mistake.
 func (c Cell) Line(lang string) string {
 	if len(c.Wrong) == 0 {
-		return fmt.Sprintf(reportWords[lang].cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
+		return api.Sprintf(reportWords[lang].cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
 	}
 	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, reportWords[lang].wrong)
 	return line + "    " + strings.Join(c.Wrong, "\n    ") + "\n"
@@ -135,7 +135,7 @@ func (r *Result) writeBlocked(b *strings.Builder, t words) {
 }
 
 func (r *Result) writeCounts(b *strings.Builder, t words) {
-	fmt.Fprintf(b, "\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(), float64(r.Schedules)/r.Took.Seconds())
+	b.WriteString(api.Sprintf("\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(), float64(r.Schedules)/r.Took.Seconds()))
 	if r.Again > 0 {
 		fmt.Fprintf(b, t.again, r.Again)
 	}
@@ -146,7 +146,7 @@ func (r *Result) writeCounts(b *strings.Builder, t words) {
 		}
 	}
 	if left > 0 {
-		fmt.Fprintf(b, t.left, left, cells)
+		b.WriteString(api.Sprintf(t.left, left, cells))
 	}
 	per := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / float64(max(1, r.Schedules)) }
 	fmt.Fprintf(b, t.cost+"\n", per(r.Cost.LabCPU+r.Cost.RestCPU), per(r.Cost.LabCPU), r.Cost.Peak>>20)

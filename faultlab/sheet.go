@@ -40,13 +40,13 @@ type sheetWords struct {
 
 var sheetTexts = map[string]sheetWords{
 	"en": {
-		Title: "Fault lab: %d cells", TitleServe: "Fault lab: your service", Outcomes: "Outcomes", Mode: "mode",
+		Title: "Fault lab: %d [cell|cells]", TitleServe: "Fault lab: your service", Outcomes: "Outcomes", Mode: "mode",
 		Blocked: "How long the other replicas were kept out while A was stopped", Schedules: "Schedules that broke something",
 		Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
 		Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
-		Good: "Every outcome is as claimed.", Bad: "%d of %d cells are not as they must be.",
-		ServeGood: "Nothing broke it.", ServeBad: "%d of %d faults break the service.",
-		Exact: ". = exact: no schedule broke anything", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d cores, %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
+		Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
+		ServeGood: "Nothing broke it.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.",
+		Exact: ". = exact: no schedule broke anything", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
 	},
 	"zh": {
 		Title: "故障实验：%d 个格子", TitleServe: "故障实验：你的服务", Outcomes: "结果", Mode: "模式",
@@ -121,18 +121,18 @@ func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 // pageOf collects the data of the page.
 func (r *Result) pageOf(o PageOptions) labPage {
 	t := sheetTexts[o.Lang]
-	v := labPage{Words: t, Title: fmt.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
+	v := labPage{Words: t, Title: api.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
 	r.writeCounts(&counts, reportWords[o.Lang])
 	v.Counts, _, _ = strings.Cut(strings.TrimSpace(counts.String()), "\n")
 	if n := r.Wrong(); n > 0 {
-		v.Tone, v.Sentence = "bad", fmt.Sprintf(t.Bad, n, len(r.Cells))
+		v.Tone, v.Sentence = "bad", api.Sprintf(t.Bad, n, len(r.Cells))
 	}
 	if r.Serve != nil {
 		v.Title, v.Tone, v.Sentence = t.TitleServe, "good", t.ServeGood
 		if n := r.Broken(); n > 0 {
-			v.Tone, v.Sentence = "bad", fmt.Sprintf(t.ServeBad, n, len(r.Cells))
+			v.Tone, v.Sentence = "bad", api.Sprintf(t.ServeBad, n, len(r.Cells))
 		}
 	}
 	for _, c := range r.Cells {
@@ -267,7 +267,7 @@ func (p Played) pageStory(lang string) labStory {
 func (r *Result) pageEnvironment(o PageOptions, t sheetWords) []labFact {
 	facts := []labFact{
 		{t.Made, []string{o.Made.Format(time.RFC3339)}}, {t.Version, []string{o.Version}},
-		{t.Machine, []string{fmt.Sprintf(t.Cores, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}},
+		{t.Machine, []string{api.Sprintf(t.Cores, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}},
 	}
 	var servers []string
 	for _, name := range slices.Sorted(maps.Keys(r.Servers)) {

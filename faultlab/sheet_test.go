@@ -94,7 +94,7 @@ func TestSheetWithoutStories(t *testing.T) {
 		t.Errorf("the page does not name the schedules:\n%s", text)
 	}
 	text = sheet(t, "en", func(r *Result) { r.Serve = &rig.Foreign{}; r.Cells[0].Wrong = nil })
-	if !strings.Contains(text, "Fault lab: your service") || !strings.Contains(text, "1 of 2 faults break the service.") {
+	if !strings.Contains(text, "Fault lab: your service") || !strings.Contains(text, "Of 2 faults, 1 breaks the service.") {
 		t.Errorf("the page of a foreign service:\n%s", text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"lastitem/internal/api"
 	"lastitem/internal/columns"
 )
 
@@ -39,7 +40,7 @@ const (
 
 // lineWords are the words of the line, by language.
 var lineWords = map[string]struct{ schedules, known, rate, left, ending string }{
-	"en": {"  %d schedules", "  %d of %d schedules", "  %s %.1f/s", "  about %s left", "  ending"},
+	"en": {"  %d [schedule|schedules]", "  %d of %d [schedule|schedules]", "  %s %.1f/s", "  about %s left", "  ending"},
 	"zh": {"  %d 个调度", "  调度 %d/%d", "  %s %.1f/秒", "  约剩 %s", "  收尾"},
 }
 
@@ -125,10 +126,10 @@ func (l *StatusLine) text(t Tally, took time.Duration) string {
 		text = fmt.Sprintf("[%d/%d] %s", t.Done, t.Cells, text)
 	}
 	if t.Expected > 0 {
-		text += fmt.Sprintf(words.known, t.Schedules, max(t.Expected, t.Schedules))
+		text += api.Sprintf(words.known, t.Schedules, max(t.Expected, t.Schedules))
 		left = time.Duration(float64(took) * float64(t.Expected-t.Schedules) / float64(max(1, t.Schedules-1)))
 	} else {
-		text += fmt.Sprintf(words.schedules, t.Schedules)
+		text += api.Sprintf(words.schedules, t.Schedules)
 	}
 	if n := len(l.rates); n > 0 {
 		text += fmt.Sprintf(words.rate, columns.Spark(l.rates), l.rates[n-1])

@@ -43,7 +43,9 @@ var replaced = []struct {
 	{word: regexp.MustCompile(`(?i)\bover-?deducted|\boversale`), instead: "oversold"},
 	{word: regexp.MustCompile(`(?i)\bupdate loss\b|\blost write\b`), instead: "lost update"},
 	{word: regexp.MustCompile(`(?i)\bcompare-and-set\b`), instead: "compare-and-swap"},
-	{word: regexp.MustCompile(`(?i)\bconstant QPS\b`), instead: "open model"},
+	{word: regexp.MustCompile(`(?i)\bconstant QPS\b`), instead: "open loop"},
+	{word: regexp.MustCompile(`([oO]pen|[cC]losed)([- ]m|M)odel`), instead: "open loop, closed loop"},
+	{word: regexp.MustCompile(`[开闭]环模型`), instead: "开环、闭环"},
 }
 
 // wordsOf returns the files with texts that a user or a contributor reads, by path from the root. The glossaries are left out: they may name

@@ -66,7 +66,7 @@ func answerOK(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `{"order_id":"o-1"}`)
 }
 
-func TestClosedModelSendsWhatWasPlanned(t *testing.T) {
+func TestClosedLoopSendsWhatWasPlanned(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -93,7 +93,7 @@ func TestClosedModelSendsWhatWasPlanned(t *testing.T) {
 	}
 }
 
-func TestClosedModelEndsWithItsDuration(t *testing.T) {
+func TestClosedLoopEndsWithItsDuration(t *testing.T) {
 	t.Parallel()
 	res := drive(t.Context(), t, serve(t, answerOK), Plan{VUs: 2, Duration: 50 * time.Millisecond})
 	for _, op := range res.History {
@@ -140,7 +140,7 @@ func TestBurstConnectsFirst(t *testing.T) {
 	}
 }
 
-func TestOpenModelSendsEveryArrival(t *testing.T) {
+func TestOpenLoopSendsEveryArrival(t *testing.T) {
 	t.Parallel()
 	res := drive(t.Context(), t, serve(t, answerOK), Plan{Rate: 1000, Duration: 200 * time.Millisecond, MaxInFlight: 1000})
 	if res.Sent != 200 || res.Dropped != 0 || res.Lag.Count != 200 {
@@ -174,7 +174,7 @@ func TestStopEndsAPlanEarly(t *testing.T) {
 	}
 }
 
-func TestOpenModelDropsAndCounts(t *testing.T) {
+func TestOpenLoopDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	u := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +204,7 @@ func TestOpenModelDropsAndCounts(t *testing.T) {
 
 // A server that stalls for a while delays every arrival of that time. A closed loop sees one slow request and reports a good p90:
 // coordinated omission. An open loop shows the stall.
-func TestOpenModelShowsAStallThatTheClosedOneHides(t *testing.T) {
+func TestOpenLoopShowsAStallThatTheClosedOneHides(t *testing.T) {
 	t.Parallel()
 	const stall = 500 * time.Millisecond
 	stalling := func() *url.URL {

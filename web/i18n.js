@@ -13,34 +13,34 @@ export const words = {
     exact: "exact", impossible: "cannot happen", earlier: "broken already", baseline: "A baseline: it touches no store and claims nothing.",
     emptyTitle: "Sell the last item", emptyText: "Choose a mode and press Run. {clients} clients ask for half as many units again as there are; the judge counts who got one.",
     left: "left in stock", sold: "sold", refused: "refused", overlaps: "overlaps", of: "of {n}", perSecond: "{n}/s accepted",
-    sections: "of {n} sections", noSections: "no section in the process",
+    sections: "of {n} [section|sections]", noSections: "no section in the process",
     chartStock: "Stock", chartOrders: "Units sold, against the stock there was", chartRate: "Answers per second", chartLock: "Lock: wait and hold, ms",
     accepted: "accepted", soldSeries: "sold", thereWas: "there was", over: "oversold", wait: "wait", longest: "longest wait", hold: "hold", noLock: "This mode takes no lock.",
     seconds: "s", timeline: "Critical sections", timelineHelp: "A lane for each replica, a bar for each critical section. Where two of the same key overlap, the overlap is hatched.",
     timelineKeys: "Arrow keys move, plus and minus zoom, Home shows all.", zoomIn: "Zoom in", zoomOut: "Zoom out", earlierButton: "Earlier", laterButton: "Later", all: "All", firstOverlap: "First overlap",
     replica: "replica {n}", noBars: "This mode has no critical section in the process: the server decides in one step.",
-    leftOut: "{n} answers came faster than they could be shown. They are judged, but not drawn or counted here.",
+    leftOut: "{n} [answer|answers] came too fast to be shown. The judge counts [it|them]; this page neither draws nor counts [it|them].",
     guarded: "This mode holds no lock and claims to be exact, so overlaps are expected; the verdict says whether it was.",
     overlapTable: "Overlapping sections", noOverlaps: "No two critical sections overlapped.", at: "at", first: "first inside", second: "entered meanwhile", both: "both inside for",
     someOf: "The first {n} of them are listed.",
-    verdictExact: "Exact. {sold} of {initial} units sold, each once; {refused} requests were refused as sold out.",
-    verdictExactLeft: "Exact. {sold} of {initial} units sold, each once; {final} are left.",
-    verdictOver: "Oversold. {sold} units sold, and there were {initial}: {oversold} too many.",
-    verdictLost: "{lost} sold units are still counted: {final} in stock after {sold} of {initial} were sold (lost updates).",
-    verdictLeak: "Stock lost. {leaked} units are gone without an order.",
-    verdictDouble: "Charged twice. {doubles} orders too many for their keys.",
-    verdictAck: "Orders lost. {ack} acknowledged orders are not there.",
-    verdictStuck: "Stuck. {final} units are left, and nobody can buy them.",
-    verdictBroken: "Broken.", verdictNothing: "Nothing can be said.", verdictBaseline: "A baseline: {n} answers, and no stock to judge.",
+    verdictExact: "Exact. {sold} of {initial} [unit|units] sold, each once; {refused} [request was|requests were] refused as sold out.",
+    verdictExactLeft: "Exact. {sold} of {initial} [unit|units] sold, each once; {final} left.",
+    verdictOver: "Oversold. {sold} [unit|units] sold from a stock of {initial}: {oversold} too many.",
+    verdictLost: "{lost} sold [unit is|units are] still counted: {final} in stock after {sold} of {initial} were sold (lost updates).",
+    verdictLeak: "Stock lost. {leaked} [unit is|units are] gone without an order.",
+    verdictDouble: "Charged twice. {doubles} [order|orders] beyond the first for the same key.",
+    verdictAck: "Orders lost. {ack} acknowledged [order is|orders are] not there.",
+    verdictStuck: "Stuck. {final} [unit is|units are] left, and nobody can buy [it|them].",
+    verdictBroken: "Broken.", verdictNothing: "Nothing can be said.", verdictBaseline: "A baseline: {n} [answer|answers], and no stock to judge.",
     confirmed: "As claimed.", contradicted: "Against its claim!", inconclusive: "The claim is neither confirmed nor refuted.", unclaimed: "",
-    tries: "It took {n} runs to show it.", speed: "{rate} accepted per second, p50 {p50}, p99 {p99}.", noisy: "Speeds are not to be trusted: {why}.",
-    evidence: "Evidence", unitTimes: "Unit {unit} was sold {times} times", unitBeyond: "Unit {unit} of {of} was sold", order: "order {id}", andMore: "and {n} more",
+    tries: "It took {n} [run|runs] to show it.", speed: "{rate} accepted per second, p50 {p50}, p99 {p99}.", noisy: "Speeds are not to be trusted: {why}.",
+    evidence: "Evidence", unitTimes: "Unit {unit} was sold {times} [time|times]", unitBeyond: "Unit {unit} of {of} was sold", order: "order {id}", andMore: "and {n} more",
     failed: "The run failed: {why}", stopped: "Stopped before the end.", attempt: "attempt {n}",
     phase_reset: "setting the stock", phase_warmup: "warming up", phase_run: "selling", phase_settle: "waiting for late answers", phase_judge: "judging",
     stack: "What it runs on",
-    modes: "Modes", someModes: "A few", allModes: "All", noModes: "None", startSeveral: "Run {n} modes", compareTitle: "One load, many modes",
+    modes: "Modes", someModes: "A few", allModes: "All", noModes: "None", startSeveral: "Run {n} [mode|modes]", compareTitle: "One load, many modes",
     compareText: "Choose the modes and press Run. Each gets the same load on fresh stock, one after the other, and the same judge; a speed without its verdict says nothing.",
-    compared: "{n} of {of} modes judged: {exact} exact, {broken} broken.", verdictColumn: "verdict", rateColumn: "accepted per second", p50: "p50", p99: "p99", soldOf: "{sold} of {initial}",
+    compared: "{n} of {of} [mode|modes] judged: {exact} exact, {broken} broken.", verdictColumn: "verdict", rateColumn: "accepted per second", p50: "p50", p99: "p99", soldOf: "{sold} of {initial}",
   },
   zh: {
     skip: "跳到正文", run: "运行", compare: "对比", matrix: "矩阵", read: "阅读",
@@ -106,10 +106,16 @@ export function setLanguage(lang) {
 
 export const lang = () => current;
 
-// t returns the words for a key, with {names} filled in.
+// t returns the words for a key, with {names} filled in; "[unit|units]" becomes its first form if the number before it is 1, else its second.
 export function t(key, values = {}) {
   const text = words[current][key] ?? key;
-  return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+  let one = false;
+  return text.replace(/\{(\w+)\}|\[([^\][|{]*)\|([^\][|{]*)\]/g, (_, name, first, second) => {
+    if (name === undefined) return one ? first : second;
+    const value = String(values[name] ?? "");
+    if (/^[\d.,]+$/.test(value)) one = value === "1";
+    return value;
+  });
 }
 
 // both picks the language of a text that the server gives in both.

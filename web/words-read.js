@@ -1,7 +1,7 @@
 // The words of the pages to read.
 export const words = {
   en: {
-    pages: "Pages", search: "Search", searchAll: "Search all pages", g_: "Guides", g_modes: "Modes", g_decisions: "Decisions", hits: "{n} places for “{q}”", mostHits: "The first {n} places for “{q}”",
+    pages: "Pages", search: "Search", searchAll: "Search all pages", g_: "Guides", g_modes: "Modes", g_decisions: "Decisions", hits: "{n} [place|places] for “{q}”", mostHits: "The first {n} places for “{q}”",
     noHits: "Nothing for “{q}”.", runThis: "Run {mode}", inMatrix: "What breaks it", onlyEnglish: "This page is in English only.", diagramSource: "Source of the diagram", notDrawn: "This diagram has not been drawn; here is its source.",
     noPage: "There is no such page.", diagram: "Diagram", contents: "On this page",
   },

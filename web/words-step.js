@@ -14,7 +14,7 @@ export const words = {
     did_waits: "waits in the server", did_deleted: "that was the other's lock!", did_renewed: "its holder is alive, and has renewed it in time",
     told: "the client is told:", ans_ok: "sold", ans_refused: "refused", ans_declined: "turned away", ans_unknown: "no answer: unknown",
     storesFirst: "Before the first move", storesAt: "Before and after move {n}", before: "before", after: "after", now: "now", changed: "changed", nothing: "–", hasTTL: "TTL",
-    wonIn: "Done, in {n} moves.", cannotWin: "Right: it cannot be done.", canWin: "It can be done.", showWay: "Show me a way", nextLesson: "Next: {title}",
+    wonIn: "Done, in {n} [move|moves].", cannotWin: "Right: it cannot be done.", canWin: "It can be done.", showWay: "Show me a way", nextLesson: "Next: {title}",
   },
   zh: {
     step: "单步", stepTitle: "你就是调度器", stepLocal: "仅限本地环境。这里没有能拦下命令的代理：请在自己的机器上运行 shop play。",

@@ -63,7 +63,7 @@ func TestCompare(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{base, same}, exitOK, "No difference is shown in any of 3 figures."},
+		{[]string{base, same}, exitOK, "No difference is shown (figures: 3)."},
 		{[]string{base, slower}, exitOK, "B is worse"},
 		{[]string{slower, base}, exitOK, "B is better"},
 		{[]string{base, slower, "--worse", "5"}, exitThreshold, "B is worse"},

@@ -89,7 +89,7 @@ func (f consoleFlags) driver(token string) (*playDriver, error) {
 		return nil, err
 	}
 	d := &playDriver{url: strings.TrimSuffix(f.url, "/"), token: token}
-	d.said = []string{fmt.Sprintf(both("stack: %s, as given, with %d replicas", "服务：%s（由你指定），%d 个副本").In(f.lang), d.url, len(f.replicas))}
+	d.said = []string{api.Sprintf(both("stack: %s, as given, with %d [replica|replicas]", "服务：%s（由你指定），%d 个副本").In(f.lang), d.url, len(f.replicas))}
 	for _, r := range f.replicas {
 		u, err := plainURL("replica", r)
 		if err != nil {

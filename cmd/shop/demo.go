@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
 	"lastitem/loadtest"
@@ -152,7 +153,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	}
 	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	if f.url != "" {
-		what.Stack = []string{fmt.Sprintf(givenStack.In(f.lang), f.url, f.replicas)}
+		what.Stack = []string{api.Sprintf(givenStack.In(f.lang), f.url, f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}, what)
 	}
@@ -167,7 +168,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 }
 
 // givenStack is the note on a stack that is running already.
-var givenStack = both("stack: %s, as given, taken to have %d replicas", "服务：%s（由你指定），按 %d 个副本计")
+var givenStack = both("stack: %s, as given, taken to have %d [replica|replicas]", "服务：%s（由你指定），按 %d 个副本计")
 
 // private runs the comparison on a stack of its own.
 func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest, what loadtest.Comparing) error {

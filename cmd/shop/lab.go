@@ -134,9 +134,9 @@ func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 	}
 	switch n := res.Wrong(); {
 	case res.Schedules == 0:
-		return &exitError{code: exitInconclusive, err: both("none of %d cells could be judged", "%d 个格子没有一个能够判定").Errorf(len(res.Cells))}
+		return &exitError{code: exitInconclusive, err: both("none of %d [cell|cells] could be judged", "%d 个格子没有一个能够判定").Errorf(len(res.Cells))}
 	case n > 0:
-		return &exitError{code: exitFailed, err: both("%d of %d cells are not as they must be", "%d 个格子不符合要求（共 %d 个）").Errorf(n, len(res.Cells))}
+		return &exitError{code: exitFailed, err: both("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be", "%d 个格子不符合要求（共 %d 个）").Errorf(n, len(res.Cells))}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/faultlab"
+	"lastitem/internal/api"
 	"lastitem/internal/stock"
 )
 
@@ -49,8 +50,8 @@ var randomTexts = map[string]struct{ seed, found, sum, right string }{
 	"en": {
 		"seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again",
 		"%s: %s: %s",
-		"seed %d: %d schedules of %d cells in %v, %d of them with the rival held too, %d with a third request held as well: %s",
-		"Everything that must be exact held. That is no proof: 'shop lab --all' plays every schedule.",
+		"seed %d: %d [schedule|schedules] of %d [cell|cells] in %v, %d of them with the rival held too, %d with a third request held as well: %s",
+		"Every cell that must be exact was exact. That is no proof: 'shop lab --all' plays every schedule.",
 	},
 	"zh": {
 		"种子 %d，时长 %v：'shop lab --random --seed %[1]d' 会抽出同样的调度",
@@ -94,14 +95,14 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	for _, outcome := range slices.Sorted(maps.Keys(d.Outcomes)) {
 		outcomes = append(outcomes, fmt.Sprintf("%s %d", outcome, d.Outcomes[outcome]))
 	}
-	fmt.Fprintf(notes, text.sum+"\n", d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, d.Thirds, strings.Join(outcomes, ", "))
+	fmt.Fprint(notes, api.Sprintf(text.sum+"\n", d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, d.Thirds, strings.Join(outcomes, ", ")))
 	switch {
 	case err != nil:
 		return err
 	case len(d.Broken) > 0:
-		return &exitError{code: exitFailed, err: both("%d of %d schedules broke what must be exact", "%d 个调度打破了必须精确的格子（共 %d 个）").Errorf(len(d.Broken), d.Schedules)}
+		return &exitError{code: exitFailed, err: both("%d of %d [schedule|schedules] broke a cell that must be exact", "%d 个调度打破了必须精确的格子（共 %d 个）").Errorf(len(d.Broken), d.Schedules)}
 	case d.Outcomes["."] == 0:
-		return &exitError{code: exitInconclusive, err: both("none of %d schedules could be judged", "%d 个调度没有一个能够判定").Errorf(d.Schedules)}
+		return &exitError{code: exitInconclusive, err: both("none of %d [schedule|schedules] could be judged", "%d 个调度没有一个能够判定").Errorf(d.Schedules)}
 	}
 	fmt.Fprintln(notes, text.right)
 	return nil

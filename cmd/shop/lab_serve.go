@@ -162,7 +162,7 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 		} else {
 			fmt.Fprintln(line, serveAgain[f.lang].unsaved)
 		}
-		return &exitError{code: exitFailed, err: both("%d of %d faults break the service", "%d 种故障打破了这个服务（共 %d 种）").Errorf(n, len(res.Cells))}
+		return &exitError{code: exitFailed, err: both("of %[2]d [fault|faults], %[1]d [breaks|break] the service", "%d 种故障打破了这个服务（共 %d 种）").Errorf(n, len(res.Cells))}
 	case !res.Exact():
 		return &exitError{code: exitInconclusive, err: both("some schedules proved nothing: see above", "有些调度什么都没证明，见上").Errorf()}
 	}

@@ -45,7 +45,7 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err := faultlab.WriteTales(f.tell, all); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), both("%d of %d witnesses have a story\n", "%d 个见证有故事（共 %d 个）\n").In(f.lang), len(all), len(matrix.Witnesses()))
+	fmt.Fprintf(cmd.OutOrStdout(), both("witnesses with a story: %d of %d\n", "%d 个见证有故事（共 %d 个）\n").In(f.lang), len(all), len(matrix.Witnesses()))
 	return failed
 }
 

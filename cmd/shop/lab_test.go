@@ -78,7 +78,7 @@ func testLab(t *testing.T, shop string) {
 		t.Errorf("replay: exit %d, want %d and O 5/5:\n%s", code, exitOK, out)
 	}
 	out, code = runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--expiry", "forced", "--lanes", "4", "-o", "json")
-	if code != exitOK || !strings.Contains(out, `"found": "O"`) || !strings.Contains(out, "the locks expire at once (1 keys and sessions)") {
+	if code != exitOK || !strings.Contains(out, `"found": "O"`) || !strings.Contains(out, "the locks expire at once (keys and sessions: 1)") {
 		t.Errorf("lua-lock under pause, forced: exit %d, want %d, O and one lock that expires:\n%s", code, exitOK, out)
 	}
 	testThird(t, shop, out)

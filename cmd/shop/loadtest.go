@@ -43,15 +43,15 @@ func newLoadtest(lang string) *cobra.Command {
 	f := loadtestFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "loadtest",
-		Short: both("Put load on one or several modes, and have the result judged", "压测一个或几个模式，并判定结果").In(lang),
+		Short: both("Put load on one or several modes, and judge the result", "压测一个或几个模式，并判定结果").In(lang),
 		Long: both(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
 stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
 
 With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each replica and each server
 delays every message by half the round trip.
 
-The closed model (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; the
-open model (--rate, --stages) sends when a request is due, whether answers come or not, and counts the wait from then.
+A closed loop (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; an open
+loop (--rate, --stages) sends each request when it is due, whether answers come or not, and counts its latency from then.
 
 The stock is set before each run, which deletes the orders of those products, and needs the admin token.
 
@@ -59,7 +59,7 @@ With --request it can be pointed at a service that is not lastitem: '{{product}}
 in, and the verdict comes from the clients' history and the stock before and after (--stock-url).
 
 With --repeat, a claim to be exact needs every run to be exact; a claim to break needs one broken run. The verdict column counts
-the runs, as in BROKEN O 27/30. If an open model drops more than 1% of its arrivals, the load was not the planned one and the
+the runs, as in BROKEN O 27/30. If an open loop drops more than 1% of its arrivals, the load was not the planned one and the
 run does not count: the verdict on the stock holds, and the exit code is 3.
 
 Named plans, which the other flags override:
@@ -68,13 +68,13 @@ Named plans, which the other flags override:
 
 加 --rtt 则改为压测一套私有环境，像 'shop demo' 那样为这次运行启动；每个副本和每个服务器之间有一个代理，每条消息延迟半个往返。
 
-闭环模型（--vus 加 --loops、--requests 或 --duration）：客户端收到上一个应答才发下一个请求。开环模型（--rate、--stages）：请求到点就发，不管应答有没有回来，等待时间从计划时刻算起。
+闭环（--vus 加 --loops、--requests 或 --duration）：客户端收到上一个应答才发下一个请求。开环（--rate、--stages）：请求到点就发，不管应答有没有回来，等待时间从计划时刻算起。
 
 每次运行之前会重设库存，这会删除这些商品的订单，并且需要管理员令牌。
 
 加 --request 可以压测不是 lastitem 的服务：'{{product}}'、'{{quantity}}' 和 '{{key}}' 会被填好，判定依据是客户端的请求历史和前后的库存（--stock-url）。
 
-加 --repeat 时，声明精确要求每次运行都精确；声明会出错只要有一次出错。判定一栏给出次数，如 BROKEN O 27/30。开环模型丢弃的到达超过 1% 时，负载就不是计划中的负载，这次运行不作数：对库存的判定仍然成立，退出码为 3。
+加 --repeat 时，声明精确要求每次运行都精确；声明会出错只要有一次出错。判定一栏给出次数，如 BROKEN O 27/30。开环压测丢弃的到达超过 1% 时，负载就不是计划中的负载，这次运行不作数：对库存的判定仍然成立，退出码为 3。
 
 命名的方案，其他选项可以覆盖其中的值：
 `).In(lang) + planList(lang),

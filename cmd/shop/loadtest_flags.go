@@ -22,8 +22,8 @@ type planFlags struct {
 	set    *pflag.FlagSet
 }
 
-// lengths are the flags that say how long a plan lasts: giving one of them replaces what a named plan says. models are the ones among them that
-// belong to the open model.
+// lengths are the flags that set how long a plan lasts: giving one of them replaces the length of a named plan. models are those of them that
+// belong to an open loop.
 var (
 	lengths = []string{"loops", "requests", "duration", "rate", "stages"}
 	models  = []string{"rate", "stages"}
@@ -38,10 +38,10 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		set.StringVar(&p.Engine, "engine", "", both("HTTP client: raw, nethttp or resty (default raw)", "HTTP 客户端：raw、nethttp 或 resty（默认 raw）").In(lang))
 		set.DurationVar(&p.Warmup, "warmup", 0, both("load that is not counted, before each run", "每次运行前的预热时长，不计入结果").In(lang))
 		set.IntVar(&p.Repeat, "repeat", 0, both("repetitions, interleaved over the modes (default 1)", "重复几轮，各模式交替进行（默认 1）").In(lang))
-		set.IntVar(&p.Insist, "insist", 0, both("repeat a mode that claims to break at most so often until it breaks (default 0; plan demo 4, five 19)", "声明会出错的模式最多再跑几次，直到测出错（默认 0；方案 demo 为 4，five 为 19）").In(lang))
+		set.IntVar(&p.Insist, "insist", 0, both("extra runs for a mode that claims to break, at most so many, until it breaks (default 0; plan demo 4, five 19)", "声明会出错的模式最多再跑几次，直到测出错（默认 0；方案 demo 为 4，five 为 19）").In(lang))
 		set.Uint64Var(&p.Seed, "seed", 0, both("seed of all randomness (default 1)", "所有随机数的种子（默认 1）").In(lang))
 	})
-	section(set, both("Closed model: the next request after the last answer", "闭环模型（收到上一个应答才发下一个请求）").In(lang), func() {
+	section(set, both("Closed loop: the next request after the last answer", "闭环（收到上一个应答才发下一个请求）").In(lang), func() {
 		set.IntVar(&p.VUs, "vus", 0, both("clients, each waiting for its answer (default 40)", "并发客户端数，各自等到应答再发下一个（默认 40）").In(lang))
 		set.IntVar(&p.Loops, "loops", 0, both("requests per client", "每个客户端发几个请求").In(lang))
 		set.IntVar(&p.Requests, "requests", 0, both("requests in all (default half as many again as there is stock)", "请求总数（默认为库存的 1.5 倍）").In(lang))
@@ -49,7 +49,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		set.BoolVar(&p.Burst, "burst", false, both("all clients send their first request at the same moment", "所有客户端在同一时刻发出第一个请求").In(lang))
 		set.DurationVar(&p.SellOut, "sell-out", 0, both("with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)", "配合 --requests：请求发完而库存未售罄时，最多再跑多久（--requests 为默认值时默认 1m，否则 0）").In(lang))
 	})
-	section(set, both("Open model: a request when it is due", "开环模型（请求到点就发）").In(lang), func() {
+	section(set, both("Open loop: each request when it is due", "开环（请求到点就发）").In(lang), func() {
 		set.Float64Var(&p.Rate, "rate", 0, both("arrivals per second, whether answers come or not", "每秒到达数，不管应答有没有回来").In(lang))
 		set.StringVar(&f.stages, "stages", "", both("ramped arrivals per second, as in 10s:100,30s:2000", "阶梯式的每秒到达数，如 10s:100,30s:2000").In(lang))
 		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, both("arrivals beyond it are dropped and counted (default 512)", "在途请求的上限，超出的到达会被丢弃并计数（默认 512）").In(lang))
@@ -173,8 +173,8 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 	return plans, nil
 }
 
-// override copies the flags that were given onto p. One that says how long replaces every other that does; one of the
-// open model ends what belongs to the closed one.
+// override copies the flags that were given onto p. A length replaces every other length, and a flag of an
+// open loop resets those of a closed loop.
 func (f *planFlags) override(p *loadtest.Plan) {
 	if f.given(lengths...) {
 		p.Loops, p.Requests, p.Duration, p.Rate, p.Stages, p.SellOut = 0, 0, 0, 0, nil, 0

@@ -168,7 +168,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"}, exitOK, ""},
 		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold, "threshold crossed: unsafe: oversold==0"},
 		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive, "VACUOUS"},
-		{"open model", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK, "schedule lag"},
+		{"open loop", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK, "schedule lag"},
 
 		{"no mode", nil, exitUsage, "--mode wants a mode"},
 		{"unknown mode", []string{"--mode", "lualock"}, exitUsage, `did you mean "lua-lock"?`},
@@ -298,7 +298,7 @@ func TestPlanFlags(t *testing.T) {
 		{"another stock is another plan", []string{"--plan", "five", "--stock", "10"}, func(p *loadtest.Plan) { p.Stock, p.MustEnd = 10, nil }, five[0]},
 		{"a length replaces the length", []string{"--plan", "jmeter", "--duration", "2s"},
 			func(p *loadtest.Plan) { p.Loops, p.Duration = 0, 2*time.Second }, jmeter[0]},
-		{"the open model replaces the closed", []string{"--plan", "five", "--rate", "10"},
+		{"the open loop replaces the closed", []string{"--plan", "five", "--rate", "10"},
 			func(p *loadtest.Plan) { p.VUs, p.Loops, p.Burst, p.Rate, p.MustEnd = 0, 0, false, 10, nil }, five[0]},
 		{"stages", []string{"--stages", "1s:10,2s:20"}, func(p *loadtest.Plan) {
 			p.Stages = []plan.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}

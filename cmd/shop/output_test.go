@@ -142,7 +142,7 @@ func TestOldFlags(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for command, sections := range map[string][]string{
-		"loadtest": {"Target:", "Plan:", "Closed model", "Open model", "Data:", "Requests:", "Output:", "Foreign service"},
+		"loadtest": {"Target:", "Plan:", "Closed loop", "Open loop", "Data:", "Requests:", "Output:", "Foreign service"},
 		"demo":     {"Modes:", "Stack:", "Running stack:", "Load:", "Output:"},
 		"lab":      {"Cells:", "Schedules:", "Random schedules:", "Output:", "Your own service:"},
 		"serve":    {"Replica:", "Backends:", "Times:", "Retention:", "Logs:"},

@@ -264,7 +264,7 @@ func allAvailable(what loadtest.Comparing) error {
 	if lacks == nil {
 		return nil
 	}
-	return both("--strict: %d of %d modes are not available:\n  %s", "--strict：%d 个模式不可用（共 %d 个）：\n  %s").Errorf(len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
+	return both("--strict: of %[2]d [mode|modes], %[1]d [is|are] not available:\n  %[3]s", "--strict：%d 个模式不可用（共 %d 个）：\n  %s").Errorf(len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
 }
 
 // stackLog keeps what the stack says about itself, for the JSON, and passes it on.

@@ -16,7 +16,7 @@ func (p *Play) expire(ctx context.Context) error {
 	}
 	n, err := p.Lane.Expire(ctx, services(p.Mode)...)
 	if err == nil {
-		p.Note(p.Lane.A, rig.Struck, fmt.Sprintf("the locks expire at once (%d keys and sessions)", n))
+		p.Note(p.Lane.A, rig.Struck, fmt.Sprintf("the locks expire at once (keys and sessions: %d)", n))
 	}
 	return err
 }

@@ -24,9 +24,9 @@ func (t Text) In(lang string) string {
 func (t Text) String() string { return t.En }
 
 // Errorf returns an error that users read in their language: [ErrorIn] tells it. Its method Error tells it in English, as logs are. The texts
-// are formats as of [fmt.Errorf], both with the same arguments; an argument that is a Text, or an error of this kind, follows the language.
+// are formats as of [fmt.Errorf], with plurals as of [Sprintf], both with the same arguments; an argument that is a Text, or an error of this kind, follows the language.
 func (t Text) Errorf(args ...any) error {
-	return &textError{error: fmt.Errorf(t.En, args...), text: t, args: args}
+	return &textError{error: fmt.Errorf(numbered(t.En, args), args...), text: t, args: args}
 }
 
 // textError is an error with a text in both languages; the one in it is the English one.
@@ -52,7 +52,7 @@ func (e *textError) in(lang string) string {
 			args[i] = arg
 		}
 	}
-	return fmt.Errorf(e.text.In(lang), args...).Error()
+	return fmt.Errorf(numbered(e.text.In(lang), args), args...).Error()
 }
 
 // ErrorIn tells an error in the language lang, as far as it was made by [Text.Errorf]; the errors of libraries and servers stay as they are.

@@ -80,11 +80,11 @@ func TestConsequences(t *testing.T) {
 		{"stored answer of a lost order", func(_ *Input, l *api.Ledger) {
 			l.Orders = slices.Delete(l.Orders, 3, 4)
 			l.Stock[api.SQL]++
-		}, "A", "promise an order"},
+		}, "A", "an order that is not there"},
 		{"replay of the other of two charges", func(in *Input, l *api.Ledger) {
 			l.Orders[6].Key, in.History[lastOK].Key = "k4", "k4"
 			in.History[theReplay].OrderID = "o7"
-		}, "D", "replayed answers differ"},
+		}, "D", "from the first answer for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

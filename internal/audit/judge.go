@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -278,5 +277,5 @@ func say(lang string, t api.Text, args ...any) string {
 	if len(args) == 0 {
 		return t.In(lang)
 	}
-	return fmt.Sprintf(t.In(lang), args...)
+	return api.Sprintf(t.In(lang), args...)
 }

@@ -65,7 +65,7 @@ func TestPurged(t *testing.T) {
 			purgeKey(l, "k6")
 			l.Purged[api.SQL] = api.Purged{}
 			l.Keys = slices.DeleteFunc(l.Keys, func(k api.KeyRow) bool { return k.Key == "k4" })
-		}, Broken, "", "have no stored answer"},
+		}, Broken, "", "no stored answer"},
 		{"the sums are another store's", func(_ *Input, l *api.Ledger) {
 			purge(l, "o1")
 			l.Purged = map[api.Store]api.Purged{api.Redis: l.Purged[api.SQL]}

@@ -66,7 +66,7 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 // small request may be refused although there is stock for it.
 func (r redisDecrDeductor) putBack(ctx context.Context, item Item, below int64) error {
 	if _, err := r.add(ctx, item.ProductID, item.Quantity); err != nil {
-		return fmt.Errorf("%w: %d units not put back: %w", ErrUnknown, item.Quantity, err)
+		return fmt.Errorf("%w: units not put back: %d: %w", ErrUnknown, item.Quantity, err)
 	}
 	return soldOut(item, max(below+item.Quantity, 0))
 }

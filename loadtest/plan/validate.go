@@ -68,11 +68,11 @@ func (p Plan) modelFaults() []error {
 	}
 	// A setting of the other kind of loop would be ignored silently.
 	if p.Open() {
-		check(p.VUs == 0, api.Text{En: "--vus belongs to the closed model: the open one takes --max-in-flight", Zh: "--vus 属于闭环模型；开环模型用 --max-in-flight"})
-		check(!p.Burst, api.Text{En: "--burst belongs to the closed model", Zh: "--burst 属于闭环模型"})
+		check(p.VUs == 0, api.Text{En: "--vus belongs to a closed loop; an open loop takes --max-in-flight", Zh: "--vus 只用于闭环；开环用 --max-in-flight"})
+		check(!p.Burst, api.Text{En: "--burst belongs to a closed loop", Zh: "--burst 只用于闭环"})
 		check(len(p.Stages) == 0 || arrivals > 0, api.Text{En: "--stages has no arrivals: give it a rate and a length", Zh: "--stages 没有到达：请给出到达数和时长"})
 	} else {
-		check(p.MaxInFlight == 0, api.Text{En: "--max-in-flight belongs to the open model (--rate or --stages)", Zh: "--max-in-flight 属于开环模型（--rate 或 --stages）"})
+		check(p.MaxInFlight == 0, api.Text{En: "--max-in-flight belongs to an open loop (--rate or --stages)", Zh: "--max-in-flight 只用于开环（--rate 或 --stages）"})
 	}
 	return errs
 }

@@ -74,7 +74,7 @@ func TestDeltaSaysItPlainly(t *testing.T) {
 			t.Errorf("%q is not above the table:\n%s", above, b.String())
 		}
 	}
-	for _, below := range []string{"\nNo difference is shown in any of 1 figures.\n", "too narrow", "no difference shown  +2.0% (-10.0 to +15.0)", "too few samples  "} {
+	for _, below := range []string{"\nNo difference is shown (figures: 1).\n", "too narrow", "no difference shown  +2.0% (-10.0 to +15.0)", "too few samples  "} {
 		if !strings.Contains(b.String(), below) {
 			t.Errorf("no %q:\n%s", below, b.String())
 		}

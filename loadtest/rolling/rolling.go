@@ -33,7 +33,7 @@ type Mode struct {
 	Error   string         `json:"error,omitempty"` // the run broke off
 }
 
-// expected are the answers that a deploy may cause: nothing happened, and nothing is wrong.
+// expected are the answers that a deploy may cause: nothing happened, and no request was lost.
 var expected = []string{"ok", string(api.LockBusy), string(api.Contended)}
 
 // Judge judges the run of one mode; err is the error that it broke off with.
@@ -54,7 +54,7 @@ func Judge(mode string, r loadtest.Result, err error) Mode {
 	m.Audit = audit.Inconclusive
 	for _, v := range r.Verdicts {
 		m.Audit = v.Verdict
-		// A run that never met an empty stock is VACUOUS to the judge, but its orders are the answers all the same.
+		// The judge calls a run VACUOUS if the stock never ran out, but its orders must still match the answers.
 		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
 			m.Lost = append(m.Lost, fmt.Sprintf("the audit says %s", v.Verdict))
 		}
@@ -63,7 +63,7 @@ func Judge(mode string, r loadtest.Result, err error) Mode {
 	return m
 }
 
-// Lost is an error that names what was lost, in both languages; nil = nothing.
+// Lost returns an error with the lost requests, in both languages; nil = none.
 func (r Result) Lost() error {
 	var errs []error
 	for _, m := range r.Modes {
@@ -80,7 +80,7 @@ func (r Result) Lost() error {
 // Servers lists the replicas with their answers, as in "replica 1 30, replica 2 28".
 func (r Result) Servers() string { return counts(r.Served) }
 
-// counts writes "a 1, b 2".
+// counts returns "a 1, b 2".
 func counts(of map[string]int) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -91,7 +91,7 @@ func counts(of map[string]int) string {
 
 // texts are the lines of the text, by language.
 var texts = map[string]struct{ mode, exact string }{
-	"en": {"%s: %d requests, %d sold, answers: %s; audit %s\n", "EXACT: nothing was lost; served by %s\n"},
+	"en": {"%s: %d [request|requests], %d sold, answers: %s; audit %s\n", "EXACT: nothing was lost; served by %s\n"},
 	"zh": {"%s：%d 个请求，卖出 %d 件，应答：%s；审计 %s\n", "EXACT：什么都没丢；各副本的应答数：%s\n"},
 }
 
@@ -103,7 +103,7 @@ func (r Result) WriteText(w io.Writer, lang string) error {
 			fmt.Fprintf(w, "%s: %s\n", m.Mode, m.Error)
 			continue
 		}
-		fmt.Fprintf(w, words.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit)
+		fmt.Fprint(w, api.Sprintf(words.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit))
 	}
 	if !r.Exact {
 		return nil

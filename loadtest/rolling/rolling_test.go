@@ -9,7 +9,7 @@ import (
 	"lastitem/loadtest/rolling"
 )
 
-// What a deploy may cause is told from a loss.
+// Judge tells the answers that a deploy may cause from a lost request.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

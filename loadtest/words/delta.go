@@ -20,10 +20,10 @@ var deltaEn = map[string]string{
 	"delta rounds":  "A sample is one run: its rate, or its percentile.",
 	"delta windows": "If a side has fewer than %d runs, or with --samples windows, a sample is one window within a run. Windows of one run resemble each other, so the intervals are too narrow, and two runs of the same program may differ as much: repeat with --repeat 6 for samples that are runs.",
 	"delta range":   "A range in square brackets is no 95% interval: fewer than 6 samples have none for their median.",
-	"delta many":    "%d figures were compared. If nothing differed at all, about %d of them would show a difference by chance.",
+	"delta many":    "%d [figure was|figures were] compared. If nothing differed at all, about %d of them would show a difference by chance.",
 	"delta nothing": "No figure has enough samples on both sides: each needs %d.", "delta none": "There is no mode, plan and store that both have.",
-	"delta alike": "No difference is shown in any of %d figures.",
-	"delta shown": "%d of %d figures are shown to differ: %d better, %d worse in B.",
+	"delta alike": "No difference is shown (figures: %d).",
+	"delta shown": "%d of %d [figure|figures] shown to differ: %d better, %d worse in B.",
 }
 
 var deltaZh = map[string]string{

@@ -24,7 +24,7 @@ var pageEn = map[string]string{
 	"page answers": "Answers over the run", "page answers unit": "Answers per second, in windows of %s. Across: seconds since the start.",
 	"page answers desc": "At most %s accepted per second, and %s refused.",
 	"page second":       "second", "page percentile": "percentile", "page shown": "Shown is repetition %d of %d, the one that decides the verdict.",
-	"page time": "time", "page version": "lastitem", "page go": "Go", "page machine": "machine", "page cores": "%d cores, GOMAXPROCS %d", "page servers": "servers",
+	"page time": "time", "page version": "lastitem", "page go": "Go", "page machine": "machine", "page cores": "%d [core|cores], GOMAXPROCS %d", "page servers": "servers",
 	"page replicas": "replicas", "page plan": "plan", "page seed": "seed", "page plan json": "the whole plan as JSON",
 	"page commit": "git checkout %s", "page dirty": "The binary was built from %s with changes that are not committed.",
 	"page unversioned": "The binary does not know the commit that it was built from.", "page token": "The admin token is read from SHOP_ADMIN_TOKEN; passwords are written ***.",

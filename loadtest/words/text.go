@@ -2,8 +2,6 @@
 package words
 
 import (
-	"fmt"
-
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 )
@@ -30,7 +28,7 @@ func Say(lang, key string, args ...any) string {
 	if len(args) == 0 {
 		return format
 	}
-	return fmt.Sprintf(format, args...)
+	return api.Sprintf(format, args...)
 }
 
 // ClaimText describes a claim: exact, or the letters of its outcomes.
@@ -88,34 +86,34 @@ var messages = map[string]map[string]string{
 		"col latency": "p50/p95/p99\naccepted, ms", "col replicas": "served by\neach replica",
 
 		"evidence sep":   "; ",
-		"evidence units": "+%d more such units in the JSON",
-		"tries":          "this is run %d; the runs before it were exact",
+		"evidence units": "+%d more such [unit|units] in the JSON",
+		"tries":          "this is run %d; the earlier ones were exact",
 		"violation":      "violation: %s", "missing": "missing: %s", "other codes": "other answers: %s", "more lines": "+%d more", "noise busy": "other programs used %.2f cores just before the load", "noise stolen": "other virtual machines took %.2f cores away during it (steal)",
-		"noise dropped": "%d arrivals were dropped: %d requests were in flight", "noise late": "the load generator sent late: 1%% of the requests more than %v after their time",
-		"discounted drops": "%d of %d arrivals (%.1f%%) were dropped, more than %.0f%%: %d requests were in flight, so the load was not the plan's and the latencies are those of what was sent; lower --rate, or raise --max-in-flight",
+		"noise dropped": "%d [arrival was|arrivals were] dropped: %d [request was|requests were] in flight", "noise late": "the load generator sent late: 1%% of the requests more than %v after their time",
+		"discounted drops": "%d of %d arrivals (%.1f%%) were dropped, more than %.0f%%: %d [request was|requests were] in flight, so the load was not the planned one, and the latencies are those of the sent requests; lower --rate, or raise --max-in-flight",
 		"discounted":       "does not count: %s, repetition %d: %s",
-		"extra":            "%d requests more than planned were sent, because nobody had been told that the stock is out",
+		"extra":            "%d [request|requests] more than planned were sent, because none had been refused as sold out",
 		"noisy":            "noisy: %s", "noisy rows": "noisy: %d of %d rows: %s",
 
-		"all confirmed":  "confirmed: %d of %d claims %s",
+		"all confirmed":  "confirmed: %d of %d [claim|claims] %s",
 		"on one":         "on one replica (hazard: threads)",
 		"on several":     "over %d replicas (hazard: replicas)",
 		"contradiction":  "contradicted: %s claims %s, seen: %s",
 		"undecided":      "undecided: %s: %s",
-		"baseline":       "baseline: %s claims nothing; it answered %d of %d requests",
+		"baseline":       "baseline: %s claims nothing; it answered %d of %d [request|requests]",
 		"unclaimed mode": "no claim: %s, seen: %s",
 		"skipped":        "skipped: %s: %s",
 		"run failed":     "failed: %s, repetition %d: %s",
 		"crossed":        "threshold crossed: %s: %s is %s",
 		"interrupted":    "interrupted: the figures are partial",
-		"no claims":      "nothing was held against a claim",
+		"no claims":      "no claim was checked",
 		"runs":           "k/n beside a verdict: k of n runs ended so, and the counts of the row are those of one of them",
-		"repetitions":    "speeds are medians of %d repetitions",
+		"repetitions":    "speeds are medians of %d [repetition|repetitions]",
 
-		"plan each": "%d clients × %d requests", "plan total": "%d clients, %d requests in all", "plan for": "%d clients for %s",
+		"plan each": "%d [client|clients] × %d [request|requests]", "plan total": "%d [client|clients], %d [request|requests] in all", "plan for": "%d [client|clients] for %s",
 		"plan rate": "%s arrivals/s for %s", "plan stages": "arrivals/s in stages %s", "plan empty": "no load",
-		"plan stock": "stock %d", "plan quantity": "quantity %d", "plan products": "%d products", "plan segments": "%d segments",
-		"plan wait": "wait %s", "plan engine": "engine %s", "plan replica": "1 replica", "plan replicas": "%d replicas", "plan rtt": "round trip %s", "plan retry": "up to %d retries", "list sep": ", ",
+		"plan stock": "stock %d", "plan quantity": "quantity %d", "plan products": "%d [product|products]", "plan segments": "%d [segment|segments]",
+		"plan wait": "wait %s", "plan engine": "engine %s", "plan replica": "1 replica", "plan replicas": "%d replicas", "plan rtt": "round trip %s", "plan retry": "up to %d [retry|retries]", "list sep": ", ",
 
 		"col label": "label", "col samples": "samples", "col mean": "mean", "col median": "p50", "col p90": "p90", "col p95": "p95",
 		"col p99": "p99", "col p99.9": "p99.9", "col min": "min", "col max": "max", "col error": "error %", "col throughput": "per second",
@@ -123,14 +121,14 @@ var messages = map[string]map[string]string{
 		"row accepted": "accepted", "row refused": "refused", "row failed": "failed", "row total": "total",
 		"response time": "response time, ms (from the intended start to the last byte)",
 		"service time":  "service time, ms (from the send to the last byte)",
-		"lag":           "schedule lag, ms (open model: send minus intended start)", "row lag": "lag",
+		"lag":           "schedule lag, ms (open loop: send minus intended start)", "row lag": "lag",
 		"report title":    "%s on %s, repetition %d: %s",
-		"report requests": "requests: %d sent, %d of them retries, %d dropped, in %s: %s/s",
+		"report requests": "requests: %d sent, %d of them [a retry|retries], %d dropped, in %s: %s/s",
 		"report accepted": "accepted: %s/s to the last acceptance, after %s",
 		"report codes":    "codes: %s", "report served": "served by: %s",
 		"report series":  "accepted per second, over the run: %s (peak %d)",
-		"report verdict": "verdict: %s", "report product": "verdict on product %d: %s", "report products": "+%d more products, none of them worse", "report claim": "claim: %s: %s", "report partial": "partial: interrupted before the end",
-		"report counts":      "stock %d to %d, sold %d in %d orders, oversold %d, lost updates %d, leaked %d",
+		"report verdict": "verdict: %s", "report product": "verdict on product %d: %s", "report products": "+%d more [product|products], none of them worse", "report claim": "claim: %s: %s", "report partial": "partial: interrupted before the end",
+		"report counts":      "stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d",
 		"report environment": "%s, %s/%s, %s × %d, GOMAXPROCS %d, lastitem %s",
 	},
 	"zh": {
@@ -183,7 +181,7 @@ var messages = map[string]map[string]string{
 		"row accepted": "成交", "row refused": "拒绝", "row failed": "失败", "row total": "总体",
 		"response time": "响应时间，毫秒（从计划发送时刻到最后一个字节）",
 		"service time":  "服务时间，毫秒（从实际发送到最后一个字节）",
-		"lag":           "发送延迟，毫秒（开环模型：实际发送减去计划时刻）", "row lag": "延迟",
+		"lag":           "发送延迟，毫秒（开环压测：实际发送减去计划时刻）", "row lag": "延迟",
 		"report title":    "%s，库存在 %s，第 %d 轮：%s",
 		"report requests": "请求：发出 %d 个，其中重试 %d 个，丢弃 %d 个，用时 %s：%s/秒",
 		"report accepted": "成交：%s/秒，计到最后一次成交，用时 %s",

@@ -26,13 +26,13 @@ var pageWords = map[string]struct {
 		hazards: "## The hazards and the letters", defined: "[What the columns and letters mean](#the-hazards-and-the-letters)",
 		all: "All modes", other: "中文",
 		claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
-		diagrams: "## In pictures", good: "### The run that goes well", survives: "### A run in which something goes wrong, and it holds", broken: "### The run that breaks it",
+		diagrams: "## In pictures", good: "### The run that goes well", survives: "### A run in which something goes wrong, and the mode survives it", broken: "### The run that breaks it",
 		nothing: "None of the hazards above breaks it, so there is no second picture.",
 		trace:   "## On the wire",
-		traced: "The commands of one deduction, one replica and nobody else, as they passed between the replica and its servers;\n" +
-			"indented, what a script did inside Redis, by its MONITOR. Words in angle brackets differ from run to run. Without\n" +
+		traced: "The commands of one deduction, on one replica without other requests, as they passed between the replica and its servers;\n" +
+			"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run to run. Without\n" +
 			"`--stable` the same command shows the times on both sides of the wire.",
-		beside: "A `Fetch` waits in the broker until there is a record, and stands where its answer came. `OffsetCommit` stands last\n" +
+		beside: "A `Fetch` waits in the broker until there is a record, and is listed at the time of its answer. `OffsetCommit` is last\n" +
 			"because nobody waits for it: it follows the `COMMIT` on the database, and passes before, between or after the rest.\n" +
 			"The broker is the embedded one.",
 		held: "The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. `TTLs` is when a command was\n" +
@@ -60,7 +60,7 @@ var pageWords = map[string]struct {
 	},
 }
 
-// Name returns the file of a mode's page, or of the index, which lies beside the directory of the pages.
+// Name returns the file of a mode's page, or of the index, which is beside the directory of the pages.
 func Name(name, lang string) string {
 	if lang == "zh" {
 		return name + ".zh.md"
@@ -145,14 +145,14 @@ func page(modes []stock.Mode, i int, lang string) (string, error) {
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }
 
-// holdWords say what each field of an experiment does, by language.
+// holdWords describe the fields of an experiment with the lock, by language.
 var holdWords = map[stock.HoldField]map[string]string{
 	stock.LeaseField: {"en": "`lease_ms` ends it after that time, and nothing renews it", "zh": "`lease_ms` 到时锁就结束，没人续期"},
-	stock.DepthField: {"en": "`depth` enters it again so often", "zh": "`depth` 再重入这么多次"},
-	stock.WorkField:  {"en": "`hold_ms` makes the work between the read and the write take so long", "zh": "`hold_ms` 让读与写之间的业务耗时这么久"},
+	stock.DepthField: {"en": "`depth` re-enters it that many times", "zh": "`depth` 再重入这么多次"},
+	stock.WorkField:  {"en": "`hold_ms` makes the work between the read and the write take that long", "zh": "`hold_ms` 让读与写之间的业务耗时这么久"},
 }
 
-// holdsLine says what a request may set about the lock of a mode.
+// holdsLine describes the fields that a request may set for the lock of a mode.
 func holdsLine(m stock.Mode, lang string) string {
 	var parts []string
 	for _, f := range m.Holds {
@@ -196,7 +196,7 @@ func claimsTable(m stock.Mode, lang string) string {
 	return strings.Join(append(rows, "", legend(lang)+" "+pageWords[lang].defined), "\n")
 }
 
-// Write writes the pages of [All] below dir, and removes those of modes that are no more.
+// Write writes the pages of [All] below dir, and removes the pages of deleted modes.
 func Write(dir string) error {
 	pages, err := All()
 	if err != nil {

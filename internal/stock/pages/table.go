@@ -64,7 +64,7 @@ func Table(lang string) string {
 	return fmt.Sprintf("%s\n%s\n", b.String(), legend(lang))
 }
 
-// firstBroken is the place of the first hazard that breaks a mode, and how; behind the last one where none does.
+// firstBroken returns the index of the first hazard that breaks a mode, and the outcome; the index after the last if none does.
 func firstBroken(c stock.Claims) (at int, letters string) {
 	for i, outcomes := range c.Row() {
 		if strings.Trim(outcomes, ".–") != "" {
@@ -74,7 +74,7 @@ func firstBroken(c stock.Claims) (at int, letters string) {
 	return len(stock.Hazards), ""
 }
 
-// modesMarkdown is the table of the modes, each linked to what link says of its name.
+// modesMarkdown returns the table of the modes, each linked to the address that link returns for its name.
 func modesMarkdown(lang string, link func(name string) string) string {
 	words := tableWords[lang]
 	var b, baselines strings.Builder
@@ -96,7 +96,7 @@ func modesMarkdown(lang string, link func(name string) string) string {
 	return fmt.Sprintf("%s\n%s%s\n%s", b.String(), legend(lang), words.stores, baselines.String())
 }
 
-// claimCells are the claims of a mode, a cell per hazard: one for all stores where they agree, else one each.
+// claimCells returns the claims of a mode, a cell per hazard: one outcome if all stores have the same, else one per store.
 func claimCells(m stock.Mode) []string {
 	cells := make([]string, len(stock.Hazards))
 	for i := range cells {
