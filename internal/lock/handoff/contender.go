@@ -30,7 +30,7 @@ type attempt struct {
 	confirmedAt time.Duration // when the last request that was answered was sent,
 	serverTime  int64         // and the server's clock then, in ms
 
-	acquire *redisbatch.Call // the last acquire that the batcher got
+	acquire *redisbatch.Call // while asking: the last acquire that the batcher got
 	asked   bool             // another request was made before that acquire
 
 	hold        *hold         // the present one; nil unless granted

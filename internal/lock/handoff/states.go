@@ -47,7 +47,9 @@ func (c *contender) setState(to state, because event) {
 		onTransition(c, to, because)
 	}
 	c.state = to
-	c.acquireAgain = c.acquireAgain && to == asking
+	if to != asking {
+		c.acquire, c.acquireAgain = nil, false // a held lock must not keep its request in memory
+	}
 }
 
 // setState changes the state of h. The engine's mutex is held.
