@@ -167,11 +167,7 @@ func (b *Batcher) take() []*Call {
 		}
 	}
 	clear(b.waiting[:n])
-	if rest := b.waiting[n:]; len(rest) > 0 {
-		b.waiting = rest
-	} else {
-		b.waiting = b.waiting[:0]
-	}
+	b.waiting = b.waiting[n:]
 	b.gathering = false
 	b.busy++
 	if b.claim() {

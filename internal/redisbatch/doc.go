@@ -13,21 +13,19 @@
 //   - The size of its batches is a target and not a bound, and its interface is marked as experimental.
 //
 // BenchmarkEvalSHA compares both with a client that sends no batches: one EVALSHA from each goroutine, Redis 7.0 on loopback, two cores
-// that other programs used too. The numbers are medians of ten alternating rounds, relative to that client:
+// that other programs used too. The numbers are medians of forty alternating rounds, relative to that client in the same round:
 //
 //	goroutines                      1      16      64     256
-//	CPU of the client: AutoPipeline 3.03   1.28    0.39   0.34
-//	                   this package 1.34   0.59    0.24   0.37
-//	CPU of Redis:      AutoPipeline 1.29   0.58    0.37   0.39
-//	                   this package 1.07   0.58    0.37   0.42
-//	time:              AutoPipeline 2.03   1.47    0.45   0.97
-//	                   this package 1.08   0.90    0.30   0.69
+//	CPU of the client: AutoPipeline 1.73   0.50    0.20   0.14
+//	                   this package 1.07   0.37    0.15   0.15
+//	CPU of Redis:      AutoPipeline 1.17   0.34    0.22   0.15
+//	                   this package 1.24   0.34    0.23   0.18
+//	time:              AutoPipeline 1.44   0.48    0.25   0.12
+//	                   this package 1.06   0.34    0.18   0.14
 //
-// The machine was so busy that the times are rough. An earlier series has the same ranking, except that AutoPipeline was faster with 256
-// goroutines. With a round trip of 5 ms and 256 goroutines both take a tenth of the time of the client without batches, and they differ by
-// less than the noise.
+// The two do not differ in time by more than the noise from 64 goroutines on.
 //
-// There is one more optimization: a goroutine that gathers a batch lets others run first. Without it the client takes 1.9 times as much CPU
-// with 16 or 64 goroutines, and 0.8 times as much with one. More batches in flight (16 instead of 4) are not faster; they are for
-// connections that are stuck.
+// There is one more optimization: a goroutine that gathers a batch lets others run first. Without it ("hasty" in the benchmark) the client
+// takes 2.8 times as much CPU time with 16 goroutines, 2.3 times with 64, 1.5 times with 256, and 0.93 times with one. More batches in
+// flight (16 instead of 4) are not faster; they are for connections that are stuck.
 package redisbatch

@@ -158,7 +158,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 	if ctx.Err() != nil {
 		return nil, lock.GaveUp(ctx)
 	}
-	w := &waiter{ctx: ctx, ready: make(chan struct{}), prepared: newHold(ctx, e), began: e.now()}
+	w := &waiter{ctx: ctx, ready: make(chan struct{}), began: e.now()}
 	w.place.member = w
 	var limit time.Duration
 	until, bounded := lock.WaitUntil(ctx)

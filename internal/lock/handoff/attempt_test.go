@@ -55,7 +55,7 @@ func unansweredWriter(t *testing.T) (*Engine, *contender) {
 		_ = e.Close(context.Background())
 		_ = client.Close()
 	})
-	w := &waiter{ctx: t.Context(), ready: make(chan struct{}), prepared: newHold(t.Context(), e)}
+	w := &waiter{ctx: t.Context(), ready: make(chan struct{})}
 	w.place.member = w
 	c, err := e.enqueue(w, "k", writing, 0)
 	if err != nil {

@@ -30,7 +30,7 @@ type attempt struct {
 	confirmedAt time.Duration // when the last request that was answered was sent,
 	serverTime  int64         // and the server's clock then, in ms
 
-	acquire *redisbatch.Call // the last acquire that the batcher got
+	acquire *redisbatch.Call // while asking: the last acquire that the batcher got
 	asked   bool             // another request was made before that acquire
 
 	hold        *hold         // the present one; nil unless granted
@@ -52,8 +52,7 @@ type attempt struct {
 type waiter struct {
 	ctx       context.Context
 	ready     chan struct{}
-	prepared  *hold // made in advance
-	hold      *hold // the same, when it is held
+	hold      *hold
 	err       error
 	began     time.Duration
 	overdue   bool // its wait has run out: it waits only for the reply to the attempt that is in flight
@@ -130,9 +129,8 @@ func (e *Engine) grant(c *contender, because event, fence uint64, sent, ttl time
 func (e *Engine) serve(c *contender, since time.Duration) {
 	w := c.waiters.pop()
 	now := e.now()
-	c.hold = w.prepared
-	c.hold.c, c.hold.token, c.hold.fence, c.hold.since = c, c.token, c.fence, now
-	c.hold.setState(holdActive)
+	c.hold = &hold{e: e, c: c, token: c.token, parent: w.ctx, fence: c.fence, since: now, entries: 1}
+	c.hold.first.h = c.hold
 	c.hold.endsAt.Store(int64(c.leaseEnd()))
 	c.fence++
 	add(e.m.Acquired, 1)

@@ -41,9 +41,9 @@
 // # Leases
 //
 // A grant gives the lock to one waiter as a hold. The hold has one lease for the caller and one for each re-entry; it is released with the
-// last of them. Within one grant the lock may be passed on to further waiters, at most [Options.Cohort] in all; each has a hold of its own.
+// last of them. Within one grant the lock may be passed on to further waiters, at most [Options.Cohort] in all; each has a hold of its own,
+// which is active from then on.
 //
-//	prepared -> active  the lock is granted to its waiter, or passed on
 //	active   -> ended   its last entry is released and a waiter is served
 //	active   -> ended   its last entry is released: release
 //	active   -> ended   the engine is closed: release

@@ -44,14 +44,9 @@ func (e *Engine) keyName(key string) string {
 
 // scriptKeys returns the [Keys] that every script gets, and the tombstone of a token.
 func scriptKeys(key, token string) [5]string {
-	const queue, fence, last, ended = "queue", "fence", "last", "ended:"
 	tag, dot := lease.KeyTag(key)
-	all := tag + dot + queue + tag + dot + fence + tag + dot + last + tag + dot + ended + token // in one allocation
-	n := len(tag) + len(dot)
-	a := n + len(queue)
-	b := a + n + len(fence)
-	c := b + n + len(last)
-	return [5]string{key, all[:a], all[a:b], all[b:c], all[c:]}
+	beside := tag + dot
+	return [5]string{key, beside + "queue", beside + "fence", beside + "last", beside + "ended:" + token}
 }
 
 func readersKey(key string) string {
@@ -69,11 +64,7 @@ func hashed(key string) string {
 // token names one attempt of this process: the process to notify (see processID), a number that is never used twice, how many fencing tokens a grant
 // reserves, and how many milliseconds a grant by message may stay unanswered.
 func (e *Engine) token(number uint64, fences int) string {
-	b := make([]byte, 0, 160)
-	b = append(append(b, e.id...), '.')
-	b = append(strconv.AppendUint(b, number, 36), '.')
-	b = append(strconv.AppendInt(b, int64(fences), 10), '.')
-	return string(strconv.AppendInt(b, e.grantTimeout.Milliseconds(), 10))
+	return e.id + "." + strconv.FormatUint(number, 36) + "." + decimal(fences) + "." + decimal(e.grantTimeout.Milliseconds())
 }
 
 // find returns the contender whose attempt has this token, nil if the attempt has ended or is another process's. The mutex is held.

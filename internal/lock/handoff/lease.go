@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,7 @@ type hold struct {
 	token          string
 	parent         context.Context
 	ctxMu          sync.Mutex      // guards the next three; locked after the engine's mutex, never before it
-	ctx            context.Context // made at the first call of Context
+	ctx            context.Context // made at the first call of Context: see BenchmarkPassingOn
 	cancel         context.CancelCauseFunc
 	cause          error // why the hold has ended, unless its caller's context had before
 	fence          uint64
@@ -37,32 +36,12 @@ type hold struct {
 	cancelled      bool // lost, and its attempt was cancelled then
 }
 
-// carrier is the context between a caller's and its hold's: it carries the hold without an allocation of its own.
-type carrier hold
-
-func (c *carrier) Deadline() (time.Time, bool) { return c.parent.Deadline() }
-func (c *carrier) Done() <-chan struct{}       { return c.parent.Done() }
-func (c *carrier) Err() error                  { return c.parent.Err() }
-func (c *carrier) Value(key any) any {
-	if k, ok := key.(engineKey); ok && k.e == c.e && k.key == c.c.key {
-		return (*hold)(c)
-	}
-	return c.parent.Value(key)
-}
-
-// newHold prepares the hold of a waiter, so that passing the lock on allocates nothing.
-func newHold(ctx context.Context, e *Engine) *hold {
-	h := &hold{e: e, parent: ctx, entries: 1}
-	h.first.h = h
-	return h
-}
-
 // context is that of the hold.
 func (h *hold) context() context.Context {
 	h.ctxMu.Lock()
 	defer h.ctxMu.Unlock()
 	if h.ctx == nil {
-		parent := context.Context((*carrier)(h))
+		parent := context.WithValue(h.parent, engineKey{h.e, h.c.key}, h)
 		if h.cause != nil {
 			parent = context.WithoutCancel(parent) // whose end came later, or not at all
 		}
@@ -188,7 +167,6 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	if passed {
-		runtime.Gosched() // lets the next holder run first: the rest here can wait
 		e.o.Steps.At(ctx, step.Released, c.key)
 		return nil
 	}

@@ -128,7 +128,7 @@ func (b *bundle) begin(ctx context.Context, names []string, d time.Duration) err
 		return ErrClosed
 	}
 	for _, name := range names {
-		w := &waiter{ctx: ctx, ready: make(chan struct{}), prepared: newHold(ctx, e), began: e.now()}
+		w := &waiter{ctx: ctx, ready: make(chan struct{}), began: e.now()}
 		w.place.member = w
 		c := &contender{e: e, key: name, mode: exclusive, lease: d}
 		c.alarm.contender, c.place.member = c, c

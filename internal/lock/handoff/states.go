@@ -29,10 +29,9 @@ const (
 type holdState uint8
 
 const (
-	holdPrepared holdState = iota // for a waiter
-	holdActive
-	holdEnded // by a release, which may not have been answered yet; its context has ended
-	holdLost  // it expired, or its lock had another owner; its context has ended
+	holdActive holdState = iota // since it was granted, or passed on
+	holdEnded                   // by a release, which may not have been answered yet; its context has ended
+	holdLost                    // it expired, or its lock had another owner; its context has ended
 )
 
 // The tests check every transition against the tables, and the fields that depend on the state.
@@ -47,7 +46,9 @@ func (c *contender) setState(to state, because event) {
 		onTransition(c, to, because)
 	}
 	c.state = to
-	c.acquireAgain = c.acquireAgain && to == asking
+	if to != asking {
+		c.acquire, c.acquireAgain = nil, false // a held lock must not keep its request in memory
+	}
 }
 
 // setState changes the state of h. The engine's mutex is held.

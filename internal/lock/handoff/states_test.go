@@ -48,7 +48,6 @@ type holdTransition struct {
 }
 
 var holdTransitions = []holdTransition{
-	{holdPrepared, holdActive, "the lock is granted to its waiter, or passed on", ""},
 	{holdActive, holdEnded, "its last entry is released and a waiter is served", ""},
 	{holdActive, holdEnded, "its last entry is released", "release"},
 	{holdActive, holdEnded, "the engine is closed", "release"},
@@ -60,7 +59,7 @@ var (
 	stateNames = [...]string{idle: "idle", asking: "asking", queued: "queued", draining: "draining", granted: "granted"}
 	eventNames = [...]string{byStart: "start", byReply: "reply", byMessage: "message", byPoll: "poll", byTimer: "timer", byGivingUp: "giving up",
 		byRelease: "release", byLoss: "loss"}
-	holdStateNames = [...]string{holdPrepared: "prepared", holdActive: "active", holdEnded: "ended", holdLost: "lost"}
+	holdStateNames = [...]string{holdActive: "active", holdEnded: "ended", holdLost: "lost"}
 )
 
 // TestMain has every test of the package check the transitions.
