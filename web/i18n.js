@@ -106,6 +106,9 @@ export function setLanguage(lang) {
 
 export const lang = () => current;
 
+// space is what separates a word from the text after it: Chinese has no spaces.
+export const space = () => (current === "zh" ? "" : " ");
+
 // t returns the words for a key, with {names} filled in.
 export function t(key, values = {}) {
   const text = words[current][key] ?? key;
