@@ -1,5 +1,5 @@
 import { el, replace } from "./dom.js";
-import { t } from "./i18n.js";
+import { space, t } from "./i18n.js";
 import { command, waited } from "./witness.js";
 
 const lanes = ["A", "B", "C"];
@@ -136,7 +136,14 @@ function rails(state) {
 function says({ event, text }) {
   if (event === "") return command(text);
   if (event === "busy") return t("e_busy", { n: text });
-  return el("span", {}, t(`e_${event}`), text && " ", text && (/^(before|after|on the way of) /.test(text) ? place(text) : el("span", { class: "plain" }, text)));
+  if (event === "answered") return el("span", {}, t("e_answered"), space(), answer(text));
+  return el("span", {}, t(`e_${event}`), text && space(), text && (/^(before|after|on the way of) /.test(text) ? place(text) : el("span", { class: "plain" }, text)));
+}
+
+// answer words an answer: "declined lock_busy" is an outcome and a code.
+function answer(text) {
+  const [outcome, code] = text.split(" ");
+  return el("span", { class: "plain" }, t(`o_${outcome}`), code && ` ${code}`);
 }
 
 // place words a position that a story names: "before redis: GET stock:{#}".

@@ -73,7 +73,7 @@ export class RunView {
     this.figures = { left: figure("left"), sold: figure("sold"), refused: figure("refused"), overlaps: figure("overlaps") };
     const chart = (name, legend) => {
       const box = el("div", { class: "plot", role: "img", "aria-label": t(name) });
-      return { box, section: el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, t(name)), legend), box) };
+      return { box, section: el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, t(name)), legend && el("span", { class: "keys" }, legend)), box) };
     };
     const key = (name, cls) => el("span", { class: `key ${cls}` }, t(name));
     const stock = chart("chartStock"), orders = chart("chartOrders", [key("soldSeries", "k-ink"), key("thereWas", "k-dash"), key("over", "k-bad")]),

@@ -173,7 +173,7 @@ export class Timeline {
 
   grid(g, width, height) {
     const span = this.to - this.from;
-    const step = niceStep(span / Math.max(2, this.plotWidth() / 110));
+    const step = niceStep(span / Math.max(3, this.plotWidth() / 110));
     g.strokeStyle = css("--line");
     g.fillStyle = css("--ink-soft");
     g.lineWidth = 1;

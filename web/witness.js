@@ -1,5 +1,5 @@
 import { el, replace } from "./dom.js";
-import { both, duration, lang, number, t } from "./i18n.js";
+import { both, duration, lang, number, space, t } from "./i18n.js";
 import { hazardName, outcomeWords } from "./matrix.js";
 import { Player } from "./player.js";
 import { get } from "./stream.js";
@@ -62,7 +62,7 @@ export class WitnessView {
     const held = ["a", "b", "c"].filter((x) => s[x]);
     return el("section", { class: "cut" }, el("h2", {}, t("wCutA")),
       held.length === 0 && el("p", {}, t("wAtEnd")),
-      held.map((x) => el("p", {}, el("span", { class: `lane-name is-${x}` }, x.toUpperCase()), t("wHeldAt"), " ", t(`cut_${s[x].cut}`), " ",
+      held.map((x) => el("p", {}, el("span", { class: `lane-name is-${x}` }, x.toUpperCase()), t("wHeldAt"), space(), t(`cut_${s[x].cut}`), " ",
         command(`${s[x].server}: ${s[x].pattern}`), s[x].nth > 1 && ` ${t("wNth", { n: s[x].nth })}`)),
       s.variant && el("p", { class: "soft" }, t("wVariant", { name: s.variant })), s.expiry === "forced" && el("p", { class: "soft" }, t("wForced")));
   }

@@ -26,8 +26,8 @@ var axeSteps = map[string]string{
 	"#/step/fencing/aaxbbaaaabbbb": `.verdict`, "#/step/charge-twice/aaaalarah": `.phase-executed`,
 }
 
-// testPlayAxe lets axe-core look at pages in both themes and languages, wide and narrow. It finds nothing.
-func testPlayAxe(t *testing.T, b *tab, pages map[string]string) {
+// axeScript returns a script that defines axe.
+func axeScript(t *testing.T) string {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
 	if err != nil {
@@ -36,7 +36,26 @@ func testPlayAxe(t *testing.T, b *tab, pages map[string]string) {
 	if sum := sha256.Sum256(script); hex.EncodeToString(sum[:]) != axeSum {
 		t.Fatal("axe.min.js is not the one that was vendored")
 	}
-	eval[bool](b, string(script)+"\ntrue")
+	return string(script) + "\ntrue"
+}
+
+// axe returns what axe-core finds wrong with the document as it is, a line for each rule. The document has run the script.
+func (b *tab) axe() []string {
+	b.t.Helper()
+	eval[bool](b, `(() => {
+		window.axeFound = null;
+		axe.run(document, { resultTypes: ['violations'] }).then((r) => { window.axeFound =
+			r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 4).map((n) => n.target.join(' ') + ' ' + n.failureSummary.split('\n')[1]).join(' | ')).join('\n'); });
+		return true;
+	})()`)
+	b.wait(`window.axeFound !== null`)
+	return strings.FieldsFunc(eval[string](b, `window.axeFound`), func(r rune) bool { return r == '\n' })
+}
+
+// testPlayAxe lets axe-core look at pages in both themes and languages, wide and narrow. It finds nothing.
+func testPlayAxe(t *testing.T, b *tab, pages map[string]string) {
+	t.Helper()
+	eval[bool](b, axeScript(t))
 	for i, theme := range []string{"light", "dark"} {
 		b.look([]int64{1440, 390}[i], theme)
 		eval[bool](b, `document.getElementById('lang').click() ?? true`)
@@ -48,15 +67,7 @@ func testPlayAxe(t *testing.T, b *tab, pages map[string]string) {
 				return true;
 			})()`)
 			b.wait(`document.querySelector('` + sign + `') !== null`)
-			eval[bool](b, `(() => {
-				window.axeFound = null;
-				axe.run(document, { resultTypes: ['violations'] }).then((r) => { window.axeFound =
-					r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 4).map((n) => n.target.join(' ') + ' ' + n.failureSummary.split('\n')[1]).join(' | ')).join('\n'); });
-				return true;
-			})()`)
-			b.wait(`window.axeFound !== null`)
-			found := eval[string](b, `window.axeFound`)
-			for _, line := range strings.FieldsFunc(found, func(r rune) bool { return r == '\n' }) {
+			for _, line := range b.axe() {
 				t.Errorf("%s, %s: %s", page, theme, line)
 			}
 		}

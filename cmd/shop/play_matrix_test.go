@@ -41,6 +41,9 @@ func testPlayMatrix(t *testing.T, b *tab) {
 		t.Errorf("the ledger says %s, want 10 at first, 8 left, 3 ordered", got)
 	}
 	b.do("end", chromedp.KeyEvent(kb.End))
+	if got := eval[string](b, `document.querySelector('.story').textContent`); !strings.Contains(got, "应答：成功") {
+		t.Errorf("the story in Chinese says %q, want an answer in Chinese", got)
+	}
 	b.shot("witness-zh-light")
 	b.look(390, "dark")
 	b.wait(`document.documentElement.scrollWidth <= 390`)

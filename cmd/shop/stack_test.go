@@ -34,6 +34,7 @@ func TestStackCommands(t *testing.T) {
 	t.Run("console", func(t *testing.T) { testConsole(t, shop) })
 	t.Run("up without console", func(t *testing.T) { testUpWithoutConsole(t, shop) })
 	t.Run("play step", func(t *testing.T) { testPlayStep(t, shop) })
+	t.Run("reports", func(t *testing.T) { testReports(t, shop) })
 	t.Run("rolling", func(t *testing.T) { testRolling(t, shop) })
 	t.Run("up restarts", func(t *testing.T) { testUpRestarts(t, shop) })
 	t.Run("up without restarts", func(t *testing.T) { testUpNoRestart(t, shop) })

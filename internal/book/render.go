@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -30,7 +31,30 @@ const (
 func parse(source []byte) (goldmark.Markdown, ast.Node) {
 	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(diagrams{}, 100), util.Prioritized(anchors{}, 100))))
-	return md, md.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(ids{}))))
+	doc := md.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(ids{}))))
+	joinLines(source, doc)
+	return md, doc
+}
+
+// joinLines removes the line breaks between two Chinese characters. A browser would show them as spaces.
+func joinLines(source []byte, doc ast.Node) {
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		line, ok := n.(*ast.Text)
+		if !ok || !entering || !line.SoftLineBreak() {
+			return ast.WalkContinue, nil
+		}
+		if next, ok := line.NextSibling().(*ast.Text); ok {
+			last, _ := utf8.DecodeLastRune(line.Segment.Value(source))
+			first, _ := utf8.DecodeRune(next.Segment.Value(source))
+			line.SetSoftLineBreak(!chinese(last) || !chinese(first))
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// chinese reports whether r is a Chinese character or a full-width punctuation mark.
+func chinese(r rune) bool {
+	return unicode.Is(unicode.Han, r) || r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xffef
 }
 
 // render makes HTML of a page. Raw HTML in it is left out, except [anchors].

@@ -155,6 +155,10 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	refused := section("3-a", "", 0, 0)
 	refused.Code, refused.Section, refused.At = api.SoldOut, nil, start+30_000
 	p.add(events("3", refused))
+	p.add(api.Events{Replica: "3", Answers: []api.Answers{
+		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 7}, {Mode: "m", ProductID: 101, At: start + 20_000, Code: api.OutcomeUnknown, Count: 2},
+		{Mode: "m", ProductID: 101, At: start + 20_000, Code: api.LockBusy, Count: 3},
+	}})
 	f, ok := p.frame()
 	if !ok || f.Sections != 1 || f.LeftOut != 3 || len(f.Lanes) != 3 || len(f.Bars) != 1 || f.Bars[0].lane != 1 {
 		t.Errorf("frame = %+v, want one section on the lane of replica 2, three left out, three lanes", f)
@@ -163,7 +167,7 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[0,1,0,null,null,null,null]],` +
+	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[7,4,2,null,null,null,null]],` +
 		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3}`
 	if string(text) != want {
 		t.Errorf("frame\n%s, want\n%s", text, want)

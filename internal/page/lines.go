@@ -100,7 +100,7 @@ var chart = template.Must(template.New("chart").Parse(`<figure>
 {{end}}</svg>
 <div aria-hidden="true">{{range .Y}}<span class="y" style="top:{{.Percent}}%">{{.Label}}</span>{{end}}{{range .X}}<span class="x" style="left:{{.Percent}}%">{{.Label}}</span>{{end}}</div>
 </div>
-{{with .Table}}{{if .Rows}}<details><summary>{{$.Show}}</summary><div class="wide" tabindex="0" role="region" aria-label="{{$.Title}}"><table><thead><tr>{{range $i, $h := .Heads}}<th scope="col"{{if $i}} class="number"{{end}}>{{$h}}</th>{{end}}</tr></thead><tbody>
+{{with .Table}}{{if .Rows}}<details><summary>{{$.Show}}</summary><div class="wide" tabindex="0" role="group" aria-label="{{$.Title}}"><table><thead><tr>{{range $i, $h := .Heads}}<th scope="col"{{if $i}} class="number"{{end}}>{{$h}}</th>{{end}}</tr></thead><tbody>
 {{range .Rows}}<tr>{{range $i, $c := .}}<td{{if $i}} class="number"{{end}}>{{$c}}</td>{{end}}</tr>
 {{end}}</tbody></table></div></details>{{end}}{{end}}
 </figure>

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"regexp"
 	"strings"
 
 	"lastitem/internal/columns"
@@ -169,7 +170,10 @@ func (g grid) markdown(b *strings.Builder) {
 	}
 }
 
-// oneLine joins the lines of a column's head, and removes the hyphen of a divided word.
+// divided matches where a line break divides a word: after a hyphen, or between two Chinese characters.
+var divided = regexp.MustCompile(`-\n|(\p{Han})\n(\p{Han})`)
+
+// oneLine joins the lines of a column's head.
 func oneLine(head string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(head, "-\n", ""), "\n", " ")
+	return strings.ReplaceAll(divided.ReplaceAllString(head, "$1$2"), "\n", " ")
 }

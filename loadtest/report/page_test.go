@@ -223,3 +223,12 @@ func TestPageOfManyAndNone(t *testing.T) {
 		t.Error("a page without runs does not say that it was interrupted")
 	}
 }
+
+func TestHeadsOnOneLine(t *testing.T) {
+	t.Parallel()
+	for head, want := range map[string]string{"over-\nsold": "oversold", "丢失\n更新": "丢失更新", "成交\n(订单)": "成交 (订单)", "sold\nout": "sold out"} {
+		if got := oneLine(head); got != want {
+			t.Errorf("oneLine(%q) = %q, want %q", head, got, want)
+		}
+	}
+}

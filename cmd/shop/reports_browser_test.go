@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// testReports opens the HTML reports of each command in a browser: axe-core finds nothing, and nothing is wider than the window.
+func testReports(t *testing.T, shop string) {
+	balancer := strings.Fields(startUntil(t, "  balancer ", shop, "up", "--port", "0", "--backend", "embedded", "--no-console"))[0]
+	dir := t.TempDir()
+	b := openTab(t, "file://"+dir)
+	script := axeScript(t)
+	for i, lang := range []string{"en", "zh"} {
+		file := func(name string) string { return filepath.Join(dir, name+"-"+lang) }
+		report := func(codes []int, name string, args ...string) {
+			t.Helper()
+			cmd := exec.CommandContext(t.Context(), shop, append(args, "--html", file(name)+".html", "--lang", lang)...)
+			cmd.Env = append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
+			out, err := cmd.CombinedOutput()
+			if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || !slices.Contains(codes, cmd.ProcessState.ExitCode()) {
+				t.Fatalf("shop %s: exit %d, %v, want one of %v\n%s", args[0], cmd.ProcessState.ExitCode(), err, codes, out)
+			}
+		}
+		for _, out := range []string{"before", "after"} {
+			report([]int{exitOK}, "demo", "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--backend", "embedded", "--out", file(out)+".json")
+		}
+		report([]int{exitOK, exitInconclusive}, "compare", "compare", file("before")+".json", file("after")+".json")
+		report([]int{exitThreshold}, "loadtest", "loadtest", "--url", balancer, "--mode", "lua-lock,redis-lua", "--stock", "200",
+			"--threshold", "oversold==0", "--threshold", "p(50)<1us")
+		report([]int{exitOK}, "lab", "lab", "--mode", "unsafe", "--fault", "threads")
+		for _, name := range []string{"demo", "compare", "loadtest", "lab"} {
+			b.do("open", chromedp.Navigate("file://"+file(name)+".html"))
+			eval[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }) ?? true`)
+			eval[bool](b, script)
+			for j, width := range []int64{1280, 390} {
+				theme := []string{"light", "dark"}[(i+j)%2]
+				b.look(width, theme)
+				for _, line := range b.axe() {
+					t.Errorf("%s, %s, %s, %d px: %s", name, lang, theme, width, line)
+				}
+				if w := eval[int64](b, `document.documentElement.scrollWidth`); w > width {
+					t.Errorf("%s, %s: %d px wide in a window of %d", name, lang, w, width)
+				}
+				b.shot(strings.Join([]string{"report", name, lang, theme}, "-"))
+			}
+		}
+	}
+	b.clean()
+}
