@@ -17,6 +17,7 @@ func TestSprintf(t *testing.T) {
 		{"%d [order is|orders are] left", []any{0}, "0 orders are left"},
 		{"%d [order|orders] for %d [unit|units]", []any{int64(2), uint8(1)}, "2 orders for 1 unit"},
 		{"%d%% of %s: %d [unit|units]", []any{1, "x", 3}, "1% of x: 3 units"},
+		{"%d%%: %d [unit|units], %d [order|orders]", []any{5, 1, 2}, "5%: 1 unit, 2 orders"},
 		{"%d of %d [claim|claims] in %v", []any{2, 1, time.Minute}, "2 of 1 claim in 1m0s"},
 		{"only %[2]d [row|rows] of %[1]d [row|rows]", []any{2, 1}, "only 1 row of 2 rows"},
 		{"%d file[|s], %5.1f [a|b]", []any{1, 2.0}, "1 file,   2.0 a"},
