@@ -246,16 +246,7 @@ func TestRedisRefuses(t *testing.T) {
 			t.Parallel()
 			addr := testenv.Miniredis(t).Client.Options().Addr
 			p := newProxy(t, addr, wire.Redis)
-			conn, err := net.Dial("tcp", p.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if _, err := conn.Write([]byte(c.send)); err != nil {
-				t.Fatal(err)
-			}
-			_ = conn.SetReadDeadline(time.Now().Add(enough))
-			if b, err := io.ReadAll(conn); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			if b, err := sent(t, p, c.send); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection reads %q, %v; want its end", b, err)
 			}
 			if err := p.Err(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "wire: server: ") {
@@ -271,23 +262,28 @@ func TestRedisRefuses(t *testing.T) {
 // A replica that looks for its master at the proxy's address is turned away, and is no error: it is no client, and holds nothing.
 func TestRedisTurnsReplicasAway(t *testing.T) {
 	t.Parallel()
-	addr := testenv.Miniredis(t).Client.Options().Addr
-	p := newProxy(t, addr, wire.Redis)
 	for _, send := range []string{"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n", "REPLCONF listening-port 6379\r\n", "SYNC\r\n"} {
-		conn, err := net.Dial("tcp", p.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := conn.Write([]byte(send)); err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(enough))
-		if b, err := io.ReadAll(conn); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
+		if b, err := sent(t, p, send); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%q: the connection reads %q, %v; want its end", send, b, err)
 		}
 		if err := p.Err(); err != nil {
 			t.Errorf("%q: Err() = %v", send, err)
 		}
 	}
+}
+
+// sent sends text to a proxy, and returns what the connection reads until its end.
+func sent(t *testing.T, p *wire.Proxy, text string) ([]byte, error) {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(enough))
+	return io.ReadAll(conn)
 }

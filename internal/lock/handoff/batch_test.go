@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -61,8 +63,7 @@ func (w *link) process(t *testing.T, o handoff.Options) *handoff.Engine {
 	return w.processOn(t, w.client(), o)
 }
 
-// processOn is process with the client c. The link is healed before the engine is closed: the client reconnects with a mutex locked, and a
-// goroutine that waits for a mutex stops the clock of the bubble, so that the client would never connect.
+// processOn is process with the client c. The link is healed before the engine is closed, which has its requests answered.
 func (w *link) processOn(t *testing.T, c *redis.Client, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	t.Cleanup(func() { _ = c.Close() })
@@ -242,7 +243,9 @@ func (s *stream) close() {
 	s.changed.Broadcast()
 }
 
-// socket is one end of a connection that loses what its link says.
+// socket is one end of a connection that loses what its link says, once the client has introduced itself. Until then nothing is lost or slow:
+// go-redis makes a subscriber's connection with a mutex locked, and as long as another goroutine waits for a mutex, a bubble's clock stands
+// still, so that no deadline and no delay would ever pass.
 type socket struct {
 	link          *link
 	in, out       *stream
@@ -251,13 +254,22 @@ type socket struct {
 	dropsMessages atomic.Bool // messages are lost here
 	poweredOff    atomic.Bool // the peer does not learn that it was closed
 	subscribed    atomic.Bool // a client's that has subscribed
+	introduced    atomic.Bool // the server's end: the client has sent its first command
 }
+
+// introduction is the beginning of the commands with which a client makes a connection.
+var introduction = regexp.MustCompile(`^\*\d+\r\n\$\d+\r\n(hello|client)\r\n`)
 
 func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
 
 func (c *socket) Write(p []byte) (int, error) {
+	introduced := c.introduced.Load()
 	if !c.server {
 		c.link.writes.Add(1)
+		introduced = !introduction.Match(p)
+		if introduced {
+			c.peer.introduced.Store(true)
+		}
 		if strings.Contains(string(p), "\r\nsubscribe") {
 			c.subscribed.Store(true)
 		}
@@ -273,10 +285,14 @@ func (c *socket) Write(p []byte) (int, error) {
 		c.link.kept = append(c.link.kept, bytes.Clone(p))
 		return len(p), nil
 	}
-	if lost {
+	switch {
+	case !introduced:
+		return len(p), c.out.write(p, 0)
+	case lost:
 		return len(p), nil
+	default:
+		return len(p), c.out.write(p, slow)
 	}
-	return len(p), c.out.write(p, slow)
 }
 
 func (c *socket) Close() error {
@@ -301,3 +317,26 @@ func (c *socket) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 func (c *socket) LocalAddr() net.Addr  { return &net.TCPAddr{} }
 func (c *socket) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
+// A subscriber that reconnects while answers are lost holds its mutex until the server has answered. Whoever waits for that mutex meanwhile
+// would stop the clock of the bubble for good, if the introduction could get lost. See socket.
+func TestBubbleSurvivesASubscriberThatReconnects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		w := links[0]
+		c := w.client()
+		defer c.Close()
+		sub := c.Subscribe(t.Context(), "a")
+		defer sub.Close()
+		w.replies.Store(true)
+		w.cut()
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = sub.ReceiveTimeout(t.Context(), 50*time.Millisecond) })
+		for range 4 {
+			wg.Go(func() { _ = sub.Subscribe(t.Context(), "b") })
+		}
+		wg.Wait()
+		w.heal()
+	})
+}

@@ -102,7 +102,7 @@ func randomCuts(t *testing.T, name string, cuts, seed uint64) int {
 		c.AddHook(twice)
 		ls = append(ls, pick(w.processOn(t, c, handoff.Options{TTL: cutTTL}), name))
 	}
-	for i, l := range ls { // while the network is whole, see processOn
+	for i, l := range ls { // while the network is whole
 		subscribe(t, l, ls[(i+1)%len(ls)])
 	}
 	if name == "among many" {

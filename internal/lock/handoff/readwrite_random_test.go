@@ -77,7 +77,7 @@ func rwRandomCuts(t *testing.T, cuts, seed uint64) int {
 	for _, w := range links {
 		es = append(es, w.process(t, handoff.Options{TTL: leaseTTL}))
 	}
-	for i, e := range es { // while the network is whole, see processOn
+	for i, e := range es { // while the network is whole
 		subscribe(t, e.Fair(), es[(i+1)%len(es)].Fair())
 	}
 	var wg sync.WaitGroup
