@@ -188,7 +188,8 @@ func locked(mode string) (*step.Trace, []step.Span) {
 		step.Note(e)
 		step.Record(e)
 	}
-	return trace, trace.Spans()
+	spans := trace.Spans()
+	return trace, spans
 }
 
 // A watcher that does not read keeps a bounded buffer: what is beyond it is counted, and the answers are counted all the same. Others are

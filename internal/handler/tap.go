@@ -135,7 +135,7 @@ func (w *watcher) answers(f finished) *api.Answers {
 	if len(all) >= maxAnswers {
 		return nil
 	}
-	w.next.Answers = append(all, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code, At: f.at})
+	w.next.Answers = append(w.next.Answers, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code, At: f.at})
 	return &w.next.Answers[len(all)]
 }
 
