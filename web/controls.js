@@ -1,5 +1,5 @@
 import { el, replace } from "./dom.js";
-import { both, t } from "./i18n.js";
+import { both, colon, t } from "./i18n.js";
 
 // The hazards, as the ladder of the claims has them.
 export const ladder = ["threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write"];
@@ -22,7 +22,7 @@ export function picker(modes, { several, chosen, change, more }) {
   const rows = modes.map((m) => {
     const input = el("input", { type: several ? "checkbox" : "radio", name: "mode", value: m.name, checked: chosen.includes(m.name), disabled: !m.available,
       change: () => change(m.name, input.checked) });
-    const row = el("label", { class: `mode ${m.available ? "" : "off"}`, title: m.available ? both(m.title) : `${t("unavailable")}: ${m.why ?? ""}` },
+    const row = el("label", { class: `mode ${m.available ? "" : "off"}`, title: m.available ? both(m.title) : t("unavailable") + colon() + (m.why ?? "") },
       input, el("span", { class: several ? "check" : `dot ${standing(m)}`, "aria-hidden": "true" }), el("span", { class: "mode-name" }, m.name),
       several && el("span", { class: `dot ${standing(m)}`, "aria-hidden": "true" }));
     row.words = `${m.name} ${m.title.en} ${m.title.zh}`.toLowerCase();

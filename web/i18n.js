@@ -109,6 +109,10 @@ export const lang = () => current;
 // space is what separates a word from the text after it: Chinese has no spaces.
 export const space = () => (current === "zh" ? "" : " ");
 
+// colon and bracketed punctuate as the language does.
+export const colon = () => (current === "zh" ? "：" : ": ");
+export const bracketed = (text) => (current === "zh" ? `（${text}）` : ` (${text})`);
+
 // t returns the words for a key, with {names} filled in; "[unit|units]" becomes its first form if the number before it is 1, else its second.
 export function t(key, values = {}) {
   const text = words[current][key] ?? key;

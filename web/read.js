@@ -1,5 +1,5 @@
 import { el, replace } from "./dom.js";
-import { addWords, lang, number, t } from "./i18n.js";
+import { addWords, colon, lang, number, t } from "./i18n.js";
 import { get } from "./stream.js";
 import { words } from "./words-read.js";
 
@@ -135,7 +135,7 @@ function mend(article) {
   for (const th of article.querySelectorAll("th")) if (!th.textContent.trim()) th.replaceWith(el("td"));
   for (const figure of article.querySelectorAll(".diagram")) {
     const heading = before(figure);
-    figure.querySelector("img")?.setAttribute("alt", `${t("diagram")}: ${heading}`);
+    figure.querySelector("img")?.setAttribute("alt", t("diagram") + colon() + heading);
     figure.querySelector("details")?.prepend(el("summary", {}, t("diagramSource")));
     if (figure.classList.contains("is-source")) figure.prepend(el("p", { class: "note" }, t("notDrawn")));
   }

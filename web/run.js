@@ -1,7 +1,7 @@
 import { lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
 import { keep, kept, ladder, numbers, picker } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { both, lang, number, t } from "./i18n.js";
+import { both, bracketed, colon, lang, number, t } from "./i18n.js";
 import { post, remove } from "./stream.js";
 import { Timeline, timeLabel } from "./timeline.js";
 import { details, sentences, tone } from "./verdict.js";
@@ -56,9 +56,9 @@ export class RunView {
       el("h2", { class: "mode-title" }, both(m.title)),
       m.baseline ? el("p", { class: "soft" }, t("baseline")) : [
         el("ul", { class: "claims", "aria-label": t("claims") }, ladder.map((h) => claim(h, m.claims?.[store]?.[h] ?? ""))),
-        el("p", { class: "breaks" }, el("span", { class: "soft" }, `${t("breaks")}: `),
+        el("p", { class: "breaks" }, el("span", { class: "soft" }, t("breaks") + colon()),
           broken.size === 0 ? t("nothingBreaks")
-            : [...broken].map(([h, o]) => `${t(`h_${h}`)} (${[...o].map((l) => t(l)).join(lang() === "zh" ? "、" : ", ")})`).join(lang() === "zh" ? "；" : "; ")),
+            : [...broken].map(([h, o]) => t(`h_${h}`) + bracketed([...o].map((l) => t(l)).join(lang() === "zh" ? "、" : ", "))).join(lang() === "zh" ? "；" : "; ")),
       ],
       el("p", { class: "breaks" }, el("a", { href: `#/read/modes/${m.name}` }, t("essay"))));
     if (!this.app.model.run) this.update();
@@ -158,7 +158,7 @@ export class RunView {
 
   // say tells those who cannot see a curve where it ends.
   say(chart, value) {
-    this.plots[chart].setAttribute("aria-label", `${t(chart)}: ${number(value)}`);
+    this.plots[chart].setAttribute("aria-label", t(chart) + colon() + number(value));
   }
 
   drawFigures(model) {
@@ -200,7 +200,7 @@ export class RunView {
     if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("guarded"));
     if (model.leftOut > 0) says.push(t("leftOut", { n: number(model.leftOut) }));
     this.lanesNote.textContent = says.join(lang() === "zh" ? "" : " ");
-    canvas.setAttribute("aria-label", `${t("timeline")}: ${number(model.overlaps)} ${t("overlaps")}, ${t("sections", { n: number(model.sections) })}. ${t("timelineKeys")}`);
+    canvas.setAttribute("aria-label", `${t("timeline")}${colon()}${number(model.overlaps)} ${t("overlaps")}, ${t("sections", { n: number(model.sections) })}. ${t("timelineKeys")}`);
     this.timeline.draw();
     const seen = `${model.loads}/${model.pairs.length}/${model.sections > 0}`;
     if (this.pairsSeen === seen) return;

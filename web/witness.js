@@ -1,5 +1,5 @@
 import { el, replace } from "./dom.js";
-import { both, duration, lang, number, space, t } from "./i18n.js";
+import { both, colon, duration, lang, number, space, t } from "./i18n.js";
 import { hazardName, outcomeWords } from "./matrix.js";
 import { Player } from "./player.js";
 import { get } from "./stream.js";
@@ -74,7 +74,7 @@ export class WitnessView {
     return el("section", { class: "ledger" }, el("h2", {}, t("ledger")),
       el("div", { class: "figures is-three" }, figure("ledgerInitial", tale.initial), figure("ledgerLeft", tale.left), figure("ledgerOrdered", tale.ordered)),
       el("p", { class: tale.ordered === taken ? "soft" : "sum-wrong" }, sum),
-      tale.why && el("p", { class: "soft" }, `${t("judgeSays")}: `, el("span", { lang: "en" }, tale.why)));
+      tale.why && el("p", { class: "soft" }, t("judgeSays") + colon(), el("span", { lang: "en" }, tale.why)));
   }
 
   // replay gives the command that plays it again.
