@@ -51,7 +51,7 @@ export const words = {
     e_broken: "连接断开", e_lost: "应答丢失", e_failover: "主从切换", e_terminated: "收到 SIGTERM", e_ended: "进程已退出", "e_session-ended": "会话被强行结束：",
     "e_database-killed": "数据库被杀（SIGKILL）", "e_database-back": "数据库重启完成", "e_rows-locked": "别的事务锁住了行：", "e_rows-free": "行锁释放",
     "e_read-only": "数据库变为只读", "e_writable-again": "数据库恢复可写", e_server: "服务器：", e_busy: "问了 {n} 次，每次都被拒绝：lock_busy",
-    o_ok: "成功", o_refused: "拒绝", o_declined: "拒绝", o_unknown: "未知",
+    o_ok: "成功", o_refused: "拒绝", o_declined: "未受理", o_unknown: "未知",
     r_idle: "空闲", r_busy: "有请求在执行", r_held: "停住", r_paused: "进程停住", r_dead: "已死",
     ledger: "账本", ledgerInitial: "起初", ledgerLeft: "剩余", ledgerOrdered: "已下单", ledgerOver: "下单比扣掉的库存多 {n} 件", ledgerLeak: "有 {n} 件库存已扣，却没有订单",
     ledgerBalanced: "数目对得上；错在订单或应答本身。", judgeSays: "裁判",
