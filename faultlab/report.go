@@ -3,6 +3,7 @@ package faultlab
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,21 +92,26 @@ func (r *Result) Write(w io.Writer, lang string) error {
 // column is the width of a fault's column.
 func column(name api.Hazard) int { return max(10, len(name)) + 1 }
 
+// tableWidth is the widest that a table of outcomes may be, in columns: the hazards of the ladder fit.
+const tableWidth = 130
+
+// writeTable writes the outcomes, mode by hazard. Hazards that do not fit into tableWidth follow in tables of their own.
 func (r *Result) writeTable(b *strings.Builder, t words) {
-	var shown []api.Hazard
-	for _, f := range fault.All() {
-		for _, c := range r.Cells {
-			if c.Fault == f.Name {
-				shown = append(shown, f.Name)
-				break
-			}
+	for i, shown := range bands(r.hazards()) {
+		if i > 0 {
+			b.WriteString("\n")
 		}
+		b.WriteString(columns.Left(t.mode, 18) + columns.Left(t.store, 6))
+		for _, name := range shown {
+			b.WriteString(columns.Left(string(name), column(name)))
+		}
+		b.WriteString("\n")
+		r.writeRows(b, shown)
 	}
-	b.WriteString(columns.Left(t.mode, 18) + columns.Left(t.store, 6))
-	for _, name := range shown {
-		b.WriteString(columns.Left(string(name), column(name)))
-	}
-	b.WriteString("\n")
+}
+
+// writeRows writes a row for each mode and store that has a cell under one of the hazards.
+func (r *Result) writeRows(b *strings.Builder, shown []api.Hazard) {
 	for i := 0; i < len(r.Cells); {
 		first := r.Cells[i]
 		row := map[api.Hazard]string{}
@@ -115,12 +121,38 @@ func (r *Result) writeTable(b *strings.Builder, t words) {
 				row[r.Cells[i].Fault] += " (!)"
 			}
 		}
-		b.WriteString(columns.Left(first.Mode, 18) + columns.Left(string(first.Store), 6))
+		var cells strings.Builder
 		for _, name := range shown {
-			b.WriteString(columns.Left(row[name], column(name)))
+			cells.WriteString(columns.Left(row[name], column(name)))
 		}
-		b.WriteString("\n")
+		if strings.TrimSpace(cells.String()) != "" {
+			b.WriteString(columns.Left(first.Mode, 18) + columns.Left(string(first.Store), 6) + cells.String() + "\n")
+		}
 	}
+}
+
+// hazards returns those of the cells, in the order of fault.All.
+func (r *Result) hazards() []api.Hazard {
+	var all []api.Hazard
+	for _, f := range fault.All() {
+		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Fault == f.Name }) {
+			all = append(all, f.Name)
+		}
+	}
+	return all
+}
+
+// bands divides hazards into tables that are at most tableWidth wide.
+func bands(names []api.Hazard) [][]api.Hazard {
+	var all [][]api.Hazard
+	width := tableWidth
+	for _, name := range names {
+		if width += column(name); width > tableWidth {
+			all, width = append(all, nil), 24+column(name)
+		}
+		all[len(all)-1] = append(all[len(all)-1], name)
+	}
+	return all
 }
 
 // writeBlocked lists how long others were kept out while A was stopped.
