@@ -160,7 +160,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 		code int
 		want string // in what was printed
 	}{
-		{"exact", []string{"--mode", "lua-lock"}, exitOK, "confirmed: 1 of 1 claims"},
+		{"exact", []string{"--mode", "lua-lock"}, exitOK, "confirmed: 1 of 1 claim "},
 		{"broken as claimed", []string{"--mode", "unsafe"}, exitOK, "BROKEN O"},
 		{"contradicted", []string{"--mode", "proud,lua-lock"}, exitFailed, "contradicted: proud claims exact"},
 		{"all", []string{"--mode", "unsafe,lua-lock,noop,mutex-in-tx"}, exitOK, "skipped: mutex-in-tx: needs mysql"},
