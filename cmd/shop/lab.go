@@ -26,9 +26,9 @@ the judge reads stock and orders. The shop contains no code for the lab. The lab
 modes: a letter that is not claimed fails, and so does a claimed letter that is not found.
 
 A cell is one mode, store and fault; a schedule is one position at which the fault is injected. By default the lab plays the
-committed witnesses of a cell that is known to be broken, and every schedule of one that must be exact; --all plays every
-schedule of both. If one mode and one fault are selected, the lab prints the worst schedule command by command; the JSON of such
-a cell is what --replay reads.
+committed witnesses of a cell that is known to be broken, and every schedule of one that must be exact, or six of them if the
+mode needs ZooKeeper, etcd or Consul; --all plays every schedule of both. If one mode and one fault are selected, the lab prints
+the worst schedule command by command; the JSON of such a cell is what --replay reads.
 
 --random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
 schedules. With threads, replicas, slow and pause some of them also hold a rival and a third request, and the three go on in a
@@ -50,7 +50,7 @@ The lab exits with 1 if a finding is not as claimed, if something broke your ser
 3 if no schedule at all could be judged.`,
 			`在私有服务器上逐个演练每种故障的调度：三个副本，每个副本与每个服务器之间各有一个代理。把请求依次停在它的每一条命令上，就在这里注入故障，让第二个请求（对手）得到处理，再由裁判读库存和订单。服务里没有任何为实验室准备的代码。实验室把所见与模式的声明对照：出现没有声明的字母算失败，声明了却没有出现的也算失败。
 
-一个格子是一个模式、一种存储、一种故障；一个调度是注入故障的一个位置。默认情况下，已知会出错的格子只跑仓库里记录的见证，必须精确的格子跑全部调度；--all 两者都跑全部调度。只选一个模式和一种故障时，逐条命令打印最坏的调度；这种格子的 JSON 就是 --replay 要读的文件。
+一个格子是一个模式、一种存储、一种故障；一个调度是注入故障的一个位置。默认情况下，已知会出错的格子只跑仓库里记录的见证，必须精确的格子跑全部调度（要用 ZooKeeper、etcd 或 Consul 的模式只抽六个）；--all 两者都跑全部调度。只选一个模式和一种故障时，逐条命令打印最坏的调度；这种格子的 JSON 就是 --replay 要读的文件。
 
 --random 在必须精确的格子里随机抽调度，时长由 --for 指定；--seed 相同，抽到的调度就相同。在 threads、replicas、slow 和 pause 中，有些调度还会拦住对手和第三个请求，三者按随机顺序继续。打破了什么的调度写入 out/random-SEED-N.json，供 --replay 用。
 
