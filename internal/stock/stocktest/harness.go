@@ -53,7 +53,8 @@ type Env struct {
 	Work   time.Duration
 	Health backend.Health
 
-	// Patience is how long the clients wait for the servers; zero = the defaults.
+	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait longer than by
+	// default: on a busy machine a server, and an embedded one most of all, may wait seconds for a processor.
 	Patience backend.Patience
 }
 
@@ -125,8 +126,16 @@ func (r *Replica) AwaitMode(t testing.TB, name string) {
 	}
 }
 
+// calm is how long Redis may take to answer in tests that are not about time-outs.
+const calm = 15 * time.Second
+
 func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	t.Helper()
+	steps := &step.Stream{}
+	locks := handoff.Options{TTL: lockTTL, Steps: steps}
+	if env.Patience.Redis == 0 {
+		env.Patience.Redis, locks.AttemptLimit, locks.CallTimeout = calm, calm, calm
+	}
 	set, err := backend.Open(backend.Config{
 		Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16, Session: sessionTTL, Patience: env.Patience,
 		Redlock: env.Redlock, ZooKeeper: env.ZooKeeper, Etcd: env.Etcd, Consul: env.Consul, Kafka: env.Kafka,
@@ -138,8 +147,8 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
-	steps, wakeups := &step.Stream{}, textbook.NewWakeups(set.Client)
-	engine, err := handoff.New(set.Client, handoff.Options{TTL: lockTTL, Steps: steps})
+	wakeups := textbook.NewWakeups(set.Client)
+	engine, err := handoff.New(set.Client, locks)
 	if err != nil {
 		t.Fatalf("NewEngine: %v", err)
 	}
