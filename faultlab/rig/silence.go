@@ -1,31 +1,39 @@
 package rig
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
 
-// Silence is the longest time for which a process that was held, and not stopped, sent nothing that could be a renewal: nothing to any
-// server but the database, apart from health checks. While a process renews a lock, that is about a third of the TTL. If it is most of a
-// TTL, the lock expired because the process got no processor time, which proves nothing about the mode.
+// Silence bounds the time for which a lock of a process that was held, and not stopped, may have gone without a renewal: the longest time from
+// one request that could be a renewal to the answer of the next. Such requests are all that go to other servers than the database, apart from
+// health checks; the last one before the hold counts, since it may have acquired the lock. While a process renews a lock, that is about a third
+// of the TTL. If it is most of a TTL, the lock expired because a process got no processor time, which proves nothing about the mode.
 //
 // A process that sent nothing while it was held has no watchdog, or does not know yet that it has the lock. Such a hold of A is not counted,
 // unless renews says that A must have renewed its lock. That of a rival is: no fault holds a rival until its lock expires.
 func (s *Scene) Silence(renews bool) time.Duration {
-	sent := map[string][]time.Duration{}
+	asked := map[string][]span{}
 	for _, a := range s.Lane.actors() {
 		for _, c := range a.Calls(s.since) {
 			if !c.Sent.IsZero() && !c.Setup && c.Name == "" && c.Server != Database {
-				sent[a.Name] = append(sent[a.Name], c.Sent.Sub(s.began))
+				answered := c.Answered
+				if answered.IsZero() {
+					answered = c.Sent
+				}
+				asked[a.Name] = append(asked[a.Name], span{c.Sent.Sub(s.began), answered.Sub(s.began)})
 			}
 		}
 	}
-	return silence(s.Events(), sent, renews)
+	return silence(s.Events(), asked, renews)
 }
 
-// silence is [Scene.Silence] of a scene in which these things happened, and the actors sent at these times.
-func silence(events []Event, sent map[string][]time.Duration, renews bool) (longest time.Duration) {
-	type span struct{ from, to time.Duration }
+// span is a time in a scene: that of a hold, or of a request until its answer.
+type span struct{ from, to time.Duration }
+
+// silence is [Scene.Silence] of a scene in which these things happened, with the requests of each actor.
+func silence(events []Event, asked map[string][]span, renews bool) (longest time.Duration) {
 	held := map[string][]span{}
 	for _, e := range events {
 		switch e.What {
@@ -39,19 +47,27 @@ func silence(events []Event, sent map[string][]time.Duration, renews bool) (long
 			delete(held, e.Actor) // a stopped or dead process is not expected to renew
 		}
 	}
-	for actor, spans := range held {
-		at := slices.Sorted(slices.Values(sent[actor]))
-		for _, h := range spans {
-			last := h.from
-			if actor == "A" && !renews && !slices.ContainsFunc(at, func(t time.Duration) bool { return t > h.from && t < h.to }) {
-				continue
-			}
-			for _, t := range append(slices.Clone(at), h.to) {
-				if t > last && t <= h.to {
-					longest, last = max(longest, t-last), t
-				}
+	for actor, holds := range held {
+		requests := slices.SortedFunc(slices.Values(asked[actor]), func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		for _, h := range holds {
+			if gap, renewed := h.silence(requests); renewed || renews || actor != "A" {
+				longest = max(longest, gap)
 			}
 		}
 	}
 	return longest
+}
+
+// silence returns the longest time from a request to the answer of the next one while h lasted, and whether there was a request at all.
+func (h span) silence(requests []span) (longest time.Duration, renewed bool) {
+	last := h.from
+	for _, r := range requests {
+		switch {
+		case r.from <= h.from:
+			last = r.from
+		case r.from < h.to:
+			longest, last, renewed = max(longest, min(r.to, h.to)-last), r.from, true
+		}
+	}
+	return max(longest, h.to-last), renewed
 }

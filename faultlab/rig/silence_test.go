@@ -13,12 +13,13 @@ func TestSilence(t *testing.T) {
 	rival := []Event{{At: 100 * ms, Actor: "B", What: Held}, {At: 900 * ms, Actor: "B", What: Passed}}
 	for name, test := range map[string]struct {
 		events []Event
-		sent   map[string][]time.Duration
+		sent   map[string][]time.Duration // answered at once
 		want   time.Duration
 		renews bool
 	}{
 		"nobody is held":           {nil, map[string][]time.Duration{"A": {0, 5000 * ms}}, 0, false},
-		"it renews":                {held, map[string][]time.Duration{"A": {50 * ms, 300 * ms, 500 * ms, 700 * ms, 950 * ms}}, 200 * ms, false},
+		"it renews":                {held, map[string][]time.Duration{"A": {50 * ms, 300 * ms, 500 * ms, 700 * ms, 950 * ms}}, 250 * ms, false},
+		"it was slow before":       {held, map[string][]time.Duration{"A": {0, 500 * ms, 700 * ms}}, 500 * ms, false},
 		"over two connections":     {held, map[string][]time.Duration{"A": {700 * ms, 300 * ms, 500 * ms}}, 200 * ms, false},
 		"the middle renewal fails": {held, map[string][]time.Duration{"A": {300 * ms, 850 * ms}}, 550 * ms, false},
 		"it never renews":          {held, nil, 0, false},
@@ -30,8 +31,30 @@ func TestSilence(t *testing.T) {
 		"a rival renews":           {rival, map[string][]time.Duration{"B": {300 * ms, 500 * ms, 700 * ms}}, 200 * ms, false},
 		"a stopped one cannot":     {paused, nil, 0, true},
 	} {
-		if got := silence(test.events, test.sent, test.renews); got != test.want {
+		if got := silence(test.events, requests(test.sent), test.renews); got != test.want {
 			t.Errorf("%s: silence() = %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+// requests are answered as soon as they are sent.
+func requests(sent map[string][]time.Duration) map[string][]span {
+	all := map[string][]span{}
+	for actor, times := range sent {
+		for _, at := range times {
+			all[actor] = append(all[actor], span{at, at})
+		}
+	}
+	return all
+}
+
+// A renewal may have been executed as late as its answer came.
+func TestSilenceUntilTheAnswer(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
+	late := map[string][]span{"A": {{50 * ms, 60 * ms}, {250 * ms, 700 * ms}, {450 * ms, 710 * ms}, {750 * ms, 760 * ms}}}
+	if got := silence(held, late, false); got != 650*ms {
+		t.Errorf("silence() = %v, want 650ms, from the acquire to the answer of the first renewal", got)
 	}
 }
