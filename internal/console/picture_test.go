@@ -216,7 +216,7 @@ func TestFrameIsShared(t *testing.T) {
 	for i := range all {
 		all[i] = section("1-"+strconv.FormatInt(int64(i), 36), "k", int64(i)*10, int64(i)*10+5)
 	}
-	for range 2 { // the shares begin anew with each frame
+	for range 2 { // each frame starts its shares from zero
 		p.add(events("1", all...))
 		p.add(events("2", section("2-a", "k", 20, 25)))
 		f, _ := p.frame()

@@ -192,8 +192,8 @@ func locked(mode string) (*step.Trace, []step.Span) {
 	return trace, spans
 }
 
-// A watcher that does not read keeps a bounded buffer: what is beyond it is counted, and the answers are counted all the same. Others are
-// not touched.
+// The buffer of a watcher that does not read is bounded. The tap counts the sections that do not fit, still counts every answer, and serves
+// the other watchers as before.
 func TestTapIsBounded(t *testing.T) {
 	t.Parallel()
 	tap := &tap{replica: "2", steps: &step.Stream{}}

@@ -1,7 +1,6 @@
 package localstack
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -18,14 +17,7 @@ func TestRTT(t *testing.T) {
 	s := startStack(t, Options{Replicas: 2, Backend: Embedded, Only: []string{Kafka}, RTT: rtt})
 	addresses := map[string]bool{s.Redis.Addr: true}
 	for _, r := range s.Replicas {
-		body, err := get(t.Context(), r.Addr, "/env")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var env map[string]string
-		if err := json.Unmarshal(body, &env); err != nil {
-			t.Fatal(err)
-		}
+		env := envOf(t, r.Addr)
 		if env["SHOP_KAFKA"] != s.Kafka.URL || env["SHOP_SQL"] != s.SQL.URL {
 			t.Errorf("%s: Kafka at %q and SQL at %q, want the servers themselves", r.Name, env["SHOP_KAFKA"], env["SHOP_SQL"])
 		}

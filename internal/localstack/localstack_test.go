@@ -93,6 +93,20 @@ func askEnv(t *testing.T, url string) map[string]string {
 	return env
 }
 
+// envOf returns the environment of the replica at an address.
+func envOf(t *testing.T, addr string) map[string]string {
+	t.Helper()
+	body, err := get(t.Context(), addr, "/env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var env map[string]string
+	if err := json.Unmarshal(body, &env); err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
 // TestParentKilled: a kill -9 of whoever started the stack leaves nothing.
 func TestParentKilled(t *testing.T) {
 	t.Parallel()

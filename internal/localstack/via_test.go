@@ -1,7 +1,6 @@
 package localstack
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,14 +14,7 @@ func TestVia(t *testing.T) {
 		return fmt.Sprintf("%s-%d.example:1", x.Name, replica), nil
 	}})
 	for i, r := range s.Replicas {
-		body, err := get(t.Context(), r.Addr, "/env")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var env map[string]string
-		if err := json.Unmarshal(body, &env); err != nil {
-			t.Fatal(err)
-		}
+		env := envOf(t, r.Addr)
 		want := map[string]string{
 			"SHOP_REDIS": fmt.Sprintf("redis://redis-%d.example:1/0", i+1),
 			"SHOP_KAFKA": fmt.Sprintf("kafka-%d.example:1", i+1),

@@ -133,7 +133,8 @@ func (s *kafkaSession) read(o *kafkaOpen, body []byte, m *message) {
 	}
 }
 
-// kafkaRequest reads the number of a request and, of the kinds that we show, what is in it; nil where it cannot be read.
+// kafkaRequest reads the number of a request. It also decodes the request if its kind is shown; request is nil for other kinds, and if the
+// message is malformed.
 func kafkaRequest(message []byte) (number int32, request kmsg.Request) {
 	b := kbin.Reader{Src: message}
 	key, version := b.Int16(), b.Int16()

@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Kafka's flexible versions end each structure with tagged fields, and kmsg believes their number: a wrong one makes it loop up to 2^32 times.
-// So a message is held against its shape before kmsg gets it.
+// In Kafka's flexible versions, each structure ends with tagged fields. kmsg does not check how many a message announces: a wrong number makes
+// it loop up to 2^32 times. Therefore a message is checked against its shape before kmsg decodes it.
 //
 // A shape is the fields in their order: h, i, q are integers of 2, 4 and 8 bytes, b is one byte, u an id of 16, s a string or bytes with the
 // length before them, [...] an array with the number of its elements before them, and t are tagged fields. After t, the shapes of the fields
