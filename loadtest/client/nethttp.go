@@ -42,7 +42,7 @@ func newNetHTTP(t Target) *netHTTP {
 
 // worker returns the engine of one worker.
 func (n *netHTTP) worker() Engine {
-	return &netHTTPWorker{shared: n, reader: reader{opaque: n.opaque, names: interned{}}}
+	return &netHTTPWorker{shared: n, reader: reader{opaque: n.opaque}}
 }
 
 // Connect does nothing: the pool opens connections when they are needed.
@@ -104,7 +104,6 @@ func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 type reader struct {
 	opaque bool
 	buf    bytes.Buffer
-	names  interned
 }
 
 // answer reads the body to its end, so that the connection can be used again, and takes the wanted fields.
@@ -123,7 +122,7 @@ func (r *reader) answer(status int, header http.Header, body io.Reader) Answer {
 		err = badAnswer("more than %d bytes", maxBody)
 	}
 	if err == nil && !r.opaque {
-		err = readFields(r.buf.Bytes(), &a, r.names)
+		err = readFields(r.buf.Bytes(), &a)
 	}
 	if err != nil {
 		a.Err = transportError(err)

@@ -8,6 +8,22 @@ import (
 	"lastitem/internal/api"
 )
 
+// interned keeps one string for each of a few recurring values, so that reading one costs no allocation. It stops adding values when
+// there are many.
+type interned map[string]string
+
+// of returns b as a string.
+func (in interned) of(b []byte) string {
+	if s, ok := in[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(in) < 64 {
+		in[s] = s
+	}
+	return s
+}
+
 // parser reads HTTP/1.1 answers (RFC 9112) for the raw engine, and reuses its buffer. An answer that it does not understand is a bad
 // answer; it never guesses.
 type parser struct {
@@ -52,7 +68,7 @@ func (p *parser) read(in *bufio.Reader) (a Answer, reusable bool, err error) {
 	// HTTP/1.1 connections stay open unless a header says otherwise; HTTP/1.0 ones close unless a header says otherwise.
 	reusable = !h.close && !untilClose && (h.minor == 1 || h.keep)
 	if !p.opaque {
-		err = readFields(p.body, &a, p.names)
+		err = readFields(p.body, &a)
 	}
 	return a, reusable, err
 }

@@ -39,7 +39,7 @@ func newResty(t Target) *restyEngine {
 
 // worker returns the engine of one worker.
 func (r *restyEngine) worker() Engine {
-	return &restyWorker{shared: r, reader: reader{opaque: r.opaque, names: interned{}}}
+	return &restyWorker{shared: r, reader: reader{opaque: r.opaque}}
 }
 
 // Connect does nothing: the pool opens connections when they are needed.
