@@ -23,9 +23,10 @@ type Cell struct {
 	Left  int `json:"left,omitempty"`
 	// Sampled says that only a sample of the schedules was played, so a letter may be missing.
 	Sampled bool `json:"sampled,omitempty"`
-	// witnessed says that only the committed witnesses are played.
-	witnessed bool
-	// Witnesses are schedules that show the letters, one each: the first in the order of the request that is the same in every run.
+	// committed are the witnesses of the committed matrix if nothing else is played.
+	committed map[string]Schedule
+	// Witnesses are schedules that show the letters, one each: the committed one, or else the first in the order of the request that is the
+	// same in every run.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
 	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a holder.
 	Blocked Blocked `json:"blocked,omitempty"`
@@ -63,7 +64,7 @@ func sum(c Cell, played []Played) Cell {
 			c.Wrong = append(c.Wrong, string(p.Outcome)+": "+p.Schedule.String()+": "+p.Why)
 		default:
 			for _, letter := range string(p.Outcome) {
-				if w, there := c.Witnesses[string(letter)]; !there || !steady(w) && steady(p.Schedule) {
+				if c.prefers(p.Schedule, string(letter)) {
 					c.Witnesses[string(letter)] = p.Schedule
 					if letter == '!' && c.Claim != Unclaimed {
 						c.Wrong = append(c.Wrong, p.Schedule.String()+": "+p.Why)
@@ -77,6 +78,13 @@ func sum(c Cell, played []Played) Cell {
 	}
 	c.hold()
 	return c
+}
+
+// prefers reports whether a schedule that shows a letter is a better witness of it than the one that the cell has.
+func (c *Cell) prefers(s Schedule, letter string) bool {
+	w, there := c.Witnesses[letter]
+	committed, known := c.committed[letter]
+	return !there || known && s.String() == committed.String() || !steady(w) && steady(s)
 }
 
 // steady reports whether a schedule is the same in every run. The lab does not control which node of a Redlock answers first.

@@ -64,6 +64,18 @@ func TestCellKeepsTheFirstWitness(t *testing.T) {
 	}
 }
 
+// A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own letters.
+func TestCellKeepsTheCommittedWitness(t *testing.T) {
+	t.Parallel()
+	committed := map[string]Schedule{"O": at("SET"), "X": at("RPUSH")}
+	for _, first := range []api.Outcomes{"O", "OX"} { // the order of two events that the lab does not control
+		c := sum(Cell{Claim: "OX", committed: committed}, []Played{played("SET", first), played("RPUSH", "X")})
+		if diff := cmp.Diff(committed, c.Witnesses); diff != "" {
+			t.Errorf("witnesses if the first schedule shows %s (-want +got):\n%s", first, diff)
+		}
+	}
+}
+
 // A verdict becomes letters; letters that belong to another fault are left out.
 func TestOutcomeOfAVerdict(t *testing.T) {
 	t.Parallel()

@@ -120,7 +120,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
 			return func() error { done(c, nil); return nil }, nil //nolint:nilerr // the cell carries it
 		}
-		wait, err := l.start(ctx, g, plans, c.witnessed)
+		wait, err := l.start(ctx, g, plans, c.committed != nil)
 		return func() error {
 			played, err := wait()
 			if err == nil {

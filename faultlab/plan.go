@@ -70,8 +70,9 @@ const sample = 6
 
 // choose lists the schedules of a cell that are to be played, and counts those that are left out.
 func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule, err error) {
+	known, there := l.matrix.Cell(c.Mode, c.Store, c.Fault)
 	if l.o.Witness != nil {
-		c.witnessed = true
+		c.committed = known.Witnesses
 		return l.witnessesOf(*c), nil
 	}
 	all, err := l.plan(ctx, g, *c)
@@ -82,10 +83,9 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 	case l.o.All:
 		chosen = all
 	default:
-		known, there := l.matrix.Cell(c.Mode, c.Store, c.Fault)
 		switch {
 		case there && len(known.Witnesses) > 0:
-			chosen, c.witnessed = known.witnesses(), true
+			chosen, c.committed = known.witnesses(), known.Witnesses
 		case there && hasSession(m):
 			chosen, c.Sampled = sampled(all), true
 		default:

@@ -50,5 +50,6 @@ func (l *lab) replay(ctx context.Context, s Schedule, times int) ([]Played, erro
 	for i := range all {
 		all[i] = s
 	}
+	l.tally.begin(0, times)
 	return l.play(ctx, l.groups[0], all)
 }

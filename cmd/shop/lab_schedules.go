@@ -132,6 +132,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if told.TTL > 0 {
 		o.TTL = told.TTL
 	}
+	fmt.Fprintf(cmd.ErrOrStderr(), both("playing it %d times: %s\n", "重放 %d 次：%s\n").In(f.lang), f.times, told.Worst.Schedule)
 	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
 	if err != nil {
 		return err
