@@ -84,7 +84,7 @@ func sum(c Cell, played []Played) Cell {
 func (c *Cell) prefers(s Schedule, letter string) bool {
 	w, there := c.Witnesses[letter]
 	committed, known := c.committed[letter]
-	return !there || known && s.String() == committed.String() || !steady(w) && steady(s)
+	return !there || known && s.String() == committed.expiring(s.Expiry).String() || !steady(w) && steady(s)
 }
 
 // steady reports whether a schedule is the same in every run. The lab does not control which node of a Redlock answers first.

@@ -120,7 +120,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
 			return func() error { done(c, nil); return nil }, nil //nolint:nilerr // the cell carries it
 		}
-		wait, err := l.start(ctx, g, plans, c.committed != nil)
+		wait, err := l.start(ctx, g, plans, c.committed)
 		return func() error {
 			played, err := wait()
 			if err == nil {
@@ -209,14 +209,14 @@ func each(ctx context.Context, n int, begin func(ctx context.Context, i int) (fu
 
 // play plays schedules side by side, and returns them in their order.
 func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, error) {
-	wait, err := l.start(ctx, g, all, false)
+	wait, err := l.start(ctx, g, all, nil)
 	played, failed := wait()
 	return played, cmp.Or(failed, err)
 }
 
-// start begins to play schedules, which may be the committed witnesses of a cell, and returns when the last of them has a lane. wait returns
-// when all have been played.
-func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool) (wait func() ([]Played, error), err error) {
+// start begins to play schedules and returns when the last of them has a lane. committed are the witnesses of their cell if they are these.
+// wait returns when all have been played.
+func (l *lab) start(ctx context.Context, g *group, all []Schedule, committed map[string]Schedule) (wait func() ([]Played, error), err error) {
 	played, errs := make([]Played, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, s := range all {
@@ -225,7 +225,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 			break
 		}
 		running.Go(func() {
-			played[i], errs[i] = l.steadily(ctx, lane, s, witness)
+			played[i], errs[i] = l.steadily(ctx, lane, s, shownBy(s, committed))
 			if !l.told {
 				played[i].Story = nil // thousands of stories need much memory
 			}
@@ -245,18 +245,18 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, witness bool)
 const tries = 4
 
 // steadily plays a schedule, and repeats it if it proved nothing: the lab could not play it to its end, the victim was refused before its
-// position, a committed witness did not show its letter, or a lock may have expired because the machine stood still.
-func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness bool) (Played, error) {
+// position, a lock may have expired because the machine stood still, or the schedule did not show all of the letters: those that it is a
+// committed witness of.
+func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters string) (Played, error) {
 	for try := 1; ; try++ {
 		began := time.Now()
 		p, err := Play(ctx, lane, l.mode(s.Mode), s)
 		if ctx.Err() != nil {
 			return p, context.Cause(ctx)
 		}
-		stall := l.stalled(lane, p, l.stalls.longest(began), witness)
-		unshown := witness && (p.Outcome == api.Exact || p.Outcome == Idle)
+		stall := l.stalled(lane, p, l.stalls.longest(began), letters != "")
 		switch {
-		case err == nil && p.Outcome != Diverged && stall == 0 && !unshown:
+		case err == nil && p.Outcome != Diverged && stall == 0 && p.shows(letters):
 			return p, nil
 		case try < tries:
 			l.again.Add(1)
@@ -271,6 +271,26 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, witness 
 			return p, nil
 		}
 	}
+}
+
+// shownBy returns the letters of which a schedule is a committed witness.
+func shownBy(s Schedule, committed map[string]Schedule) string {
+	var shown string
+	for letter, w := range committed {
+		if w.expiring(s.Expiry).String() == s.String() {
+			shown += letter
+		}
+	}
+	return shown
+}
+
+// shows reports whether the schedule showed all these letters.
+func (p Played) shows(letters string) bool {
+	switch p.Outcome {
+	case Idle, Diverged, Vacuous, Failed: // words, not letters
+		return letters == ""
+	}
+	return strings.Trim(letters, string(p.Outcome)) == ""
 }
 
 // stalled returns for how long the machine kept a process waiting, if the schedule broke something and a lock may have expired for that

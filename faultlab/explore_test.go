@@ -31,13 +31,34 @@ func TestUnclaimed(t *testing.T) {
 	}
 }
 
+// A witness is played again until it shows the letters that it is committed for; another letter does not do.
+func TestWitnessShowsItsLetters(t *testing.T) {
+	t.Parallel()
+	committed := map[string]Schedule{"O": at("SET"), "X": at("SET"), "L": at("RPUSH")}
+	for pattern, of := range map[string]map[api.Outcomes]bool{
+		"SET":   {"OX": true, "OLX": true, "O": false, "L": false, ".": false, Idle: false, Vacuous: false},
+		"RPUSH": {"L": true, "OL": true, "O": false, ".": false, Idle: false, Diverged: false},
+		"GET":   {"O": true, ".": true, Idle: true}, // no witness
+	} {
+		for outcome, want := range of {
+			if got := played(pattern, outcome).shows(shownBy(at(pattern), committed)); got != want {
+				t.Errorf("the schedule at %s with outcome %s shows its letters: %t, want %t", pattern, outcome, got, want)
+			}
+		}
+	}
+	forced := at("SET").expiring(Forced)
+	if letters := shownBy(forced, committed); len(letters) != 2 {
+		t.Errorf("shownBy(a forced expiry) = %q, want O and X", letters)
+	}
+}
+
 // Schedules that found no lane because the exploration was interrupted were not played: nothing may be concluded from them.
 func TestInterruptedSchedulesAreNoFinding(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupted := errors.New("interrupted")
 	cancel(interrupted)
-	wait, err := new(lab).start(ctx, &group{free: make(chan *rig.Lane)}, []Schedule{{Mode: "m"}}, false)
+	wait, err := new(lab).start(ctx, &group{free: make(chan *rig.Lane)}, []Schedule{{Mode: "m"}}, nil)
 	played, failed := wait()
 	if !errors.Is(err, interrupted) || !errors.Is(failed, interrupted) {
 		t.Errorf("start: %v, wait: %v with %d schedules; want %v from both", err, failed, len(played), interrupted)
