@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lastitem/internal/testenv/need"
 )
 
 // terminalFor opens a terminal of 100 columns: the side of the user, and that of the program.
@@ -22,7 +24,7 @@ func terminalFor(t *testing.T) (user, program *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no terminals here: %v", err)
+		need.Missing(t, "terminal", err)
 	}
 	t.Cleanup(func() { _ = user.Close() })
 	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)

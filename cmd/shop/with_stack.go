@@ -38,7 +38,7 @@ func newWithStack() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows COMMAND is COMMAND's
 	cmd.Flags().StringSliceVar(&require, "require", splitList(os.Getenv(envTestRequire)),
-		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul,kafka,promtool,chromium; others are left out where they are not installed")
+		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul,kafka,promtool,chromium,terminal; others are left out where they are not installed")
 	return cmd
 }
 
@@ -80,9 +80,9 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 // installed lists the backends to start: the ones given or found. A required one that is neither is an error.
 func installed(require []string, o localstack.Options, say func(string, ...any)) ([]string, error) {
 	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Etcd, localstack.ZooKeeper, localstack.Consul, localstack.Kafka}
-	programs := []string{"promtool", "chromium"} // that tests ask for by themselves; see testenv.Program
+	looked := []string{"promtool", "chromium", "terminal"} // tests look for these by themselves
 	for _, name := range require {
-		if all := slices.Concat(known, programs); !slices.Contains(all, name) {
+		if all := slices.Concat(known, looked); !slices.Contains(all, name) {
 			return nil, usage(both("--require %s: want some of %s", "--require %s：可选的有 %s"), name, strings.Join(all, ","))
 		}
 	}
