@@ -198,7 +198,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 	return out
 }
 
-// rolled is the result of the load, and what it was made of.
+// rolled is the result of the load, with what only the command checks.
 type rolled struct {
 	rolling.Result
 	everyReplica bool  // all replicas must have served

@@ -27,6 +27,9 @@ func TestChineseLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range call.FindAllStringSubmatch(string(text), -1) {
+			if m[1] == "%s" { // the argument is in the user's language already
+				continue
+			}
 			logged[m[1]] = true
 			if got := chinese[m[1]]; !slices.Equal(verb.FindAllString(got, -1), verb.FindAllString(m[1], -1)) {
 				t.Errorf("%s logs %q, whose Chinese is %q: want the same arguments", file, m[1], got)

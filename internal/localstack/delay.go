@@ -69,8 +69,7 @@ func (s *Stack) logDelays() {
 	if len(near) > 0 {
 		line += fmt.Sprintf(texts.near, strings.Join(near, ", "))
 	}
-	log := s.opts.Log
-	log("%s", line)
+	s.opts.Log("%s", line)
 }
 
 // close closes the proxies. It may be called again.

@@ -111,7 +111,8 @@ type Options struct {
 	// ends the error or, where the stack does without, the reason that the replicas give. nil or "" = nothing.
 	Advice func(backend string) string
 	// Via returns the address, host:port, that a replica (from 1) must use for a server that has an address; nil = the server's own. It is
-	// called before each start of a replica, by several goroutines. Its error ends the start.
+	// called once for each pair of replica and server, by several goroutines: a replica that is started again keeps its addresses. Its
+	// error ends the start.
 	Via func(server Service, replica int) (addr string, err error)
 	// RTT is a round trip to add between the replicas and their servers, by a Via of our own, so that it excludes Via; 0 = none. Kafka and
 	// SQLite, which have no address to put a proxy before, stay as near as they are: the log says so.

@@ -95,7 +95,7 @@ func Other(lang string) string {
 	return "zh"
 }
 
-// modePage is the page of one mode: its essay, with the claims before its sections, and then the pictures and the commands.
+// page returns the page of one mode: its essay, with the claims before its sections, and then the pictures and the commands.
 func page(modes []stock.Mode, i int, lang string) (string, error) {
 	m, words := modes[i], pageWords[lang]
 	doc, err := m.Doc()
