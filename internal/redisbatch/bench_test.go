@@ -5,8 +5,6 @@ package redisbatch_test
 import (
 	"fmt"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,9 +48,8 @@ func through(b *redisbatch.Batcher) func(string) error {
 	}
 }
 
-// Each operation is one EVALSHA, to a server on loopback (near) or to one with a round trip of 5 ms (far). cpu-ns is the CPU time of this
-// process, which includes the relay's for far; server-ns is the CPU time of Redis. For benchstat, run it several times with -count 1, so
-// that the contenders take turns.
+// Each operation is one EVALSHA, to a server on loopback (near) or to one with a round trip of 5 ms (far), whose cpu-ns includes that of the
+// relay. See [testenv.CPUPerOp].
 func BenchmarkEvalSHA(b *testing.B) {
 	s := testenv.Redis(b)
 	relay, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 2500*time.Microsecond)
@@ -60,6 +57,7 @@ func BenchmarkEvalSHA(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(relay.Close)
+	add.Load(b.Context(), s.Client)
 	for _, to := range []struct{ name, addr string }{{"near", s.Client.Options().Addr}, {"far", relay.Addr}} {
 		for _, goroutines := range []int{1, 16, 64, 256} {
 			for _, with := range contenders {
@@ -68,38 +66,13 @@ func BenchmarkEvalSHA(b *testing.B) {
 					o.Addr, o.PoolSize = to.addr, 20
 					c := redis.NewClient(&o)
 					defer func() { _ = c.Close() }()
-					measure(b, s, goroutines, with.make(b, c))
+					send := with.make(b, c)
+					testenv.CPUPerOp(b, s.Client, goroutines, func(g int) func() error {
+						key := s.Prefix + strconv.Itoa(g)
+						return func() error { return send(key) }
+					})
 				})
 			}
 		}
 	}
-}
-
-func measure(b *testing.B, s *testenv.RedisServer, goroutines int, send func(key string) error) {
-	add.Load(b.Context(), s.Client)
-	work := func(n int) {
-		var left atomic.Int64
-		left.Store(int64(n))
-		var wg sync.WaitGroup
-		for g := range goroutines {
-			key := s.Prefix + strconv.Itoa(g)
-			wg.Go(func() {
-				for left.Add(-1) >= 0 {
-					if err := send(key); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-	}
-	work(20 * goroutines) // connects
-	b.ReportAllocs()
-	server, client := testenv.RedisCPUTime(b, s.Client), testenv.CPUTime(b)
-	b.ResetTimer()
-	work(b.N)
-	b.StopTimer()
-	b.ReportMetric(float64(testenv.CPUTime(b)-client)/float64(b.N), "cpu-ns/op")
-	b.ReportMetric(float64(testenv.RedisCPUTime(b, s.Client)-server)/float64(b.N), "server-ns/op")
 }

@@ -3,6 +3,8 @@ package testenv
 import (
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -35,4 +37,37 @@ func RedisCPUTime(t testing.TB, c *redis.Client) (sum time.Duration) {
 		}
 	}
 	return sum
+}
+
+// CPUPerOp runs b.N operations on so many goroutines, and reports the CPU time of this process (cpu-ns/op) and of a Redis (server-ns/op) for
+// one of them. Unlike the time, they hardly depend on what else the machine does. worker returns the operation of a goroutine, from 0; the
+// first error of an operation ends the goroutine and fails the benchmark. To compare two variants by benchstat, run them alternately:
+// several times with -count 1.
+func CPUPerOp(b *testing.B, c *redis.Client, goroutines int, worker func(g int) (operation func() error)) {
+	b.Helper()
+	work := func(n int) {
+		var left atomic.Int64
+		left.Store(int64(n))
+		var wg sync.WaitGroup
+		for g := range goroutines {
+			operation := worker(g)
+			wg.Go(func() {
+				for left.Add(-1) >= 0 {
+					if err := operation(); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	work(20 * goroutines) // connects
+	b.ReportAllocs()
+	server, own := RedisCPUTime(b, c), CPUTime(b)
+	b.ResetTimer()
+	work(b.N)
+	b.StopTimer()
+	b.ReportMetric(float64(CPUTime(b)-own)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(RedisCPUTime(b, c)-server)/float64(b.N), "server-ns/op")
 }

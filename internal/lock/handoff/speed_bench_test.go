@@ -3,8 +3,6 @@ package handoff
 import (
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -13,9 +11,8 @@ import (
 	"lastitem/internal/testenv"
 )
 
-// cycles has so many goroutines acquire and release, each the key that key returns for it, and reports the CPU time of this process
-// (cpu-ns/op) and of the server (server-ns/op) for one acquisition. Unlike the time, they hardly depend on what else the machine does.
-// To compare two variants by benchstat, run them alternately: several times with -count 1.
+// cycles has so many goroutines acquire and release, each the key that key returns for it, and reports what that costs as
+// [testenv.CPUPerOp] does.
 func cycles(b *testing.B, goroutines int, key func(s *testenv.RedisServer, g int) string, use func(lock.Lease)) {
 	s := testenv.Redis(b)
 	o := *s.Client.Options()
@@ -29,37 +26,17 @@ func cycles(b *testing.B, goroutines int, key func(s *testenv.RedisServer, g int
 		b.Fatal(err)
 	}
 	defer func() { _ = e.Close(b.Context()) }()
-	work := func(n int) {
-		var left atomic.Int64
-		left.Store(int64(n))
-		var wg sync.WaitGroup
-		for g := range goroutines {
-			l, key := e.Handoff(), key(s, g)
-			wg.Go(func() {
-				for left.Add(-1) >= 0 {
-					lease, err := l.Acquire(b.Context(), key)
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					use(lease)
-					if err := lease.Release(b.Context()); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			})
+	testenv.CPUPerOp(b, s.Client, goroutines, func(g int) func() error {
+		l, key := e.Handoff(), key(s, g)
+		return func() error {
+			lease, err := l.Acquire(b.Context(), key)
+			if err != nil {
+				return err
+			}
+			use(lease)
+			return lease.Release(b.Context())
 		}
-		wg.Wait()
-	}
-	work(20 * goroutines) // connects
-	b.ReportAllocs()
-	server, client := testenv.RedisCPUTime(b, s.Client), testenv.CPUTime(b)
-	b.ResetTimer()
-	work(b.N)
-	b.StopTimer()
-	b.ReportMetric(float64(testenv.CPUTime(b)-client)/float64(b.N), "cpu-ns/op")
-	b.ReportMetric(float64(testenv.RedisCPUTime(b, s.Client)-server)/float64(b.N), "server-ns/op")
+	})
 }
 
 // edited is a script of the engine with one text replaced.
