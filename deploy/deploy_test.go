@@ -21,6 +21,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 const (
@@ -248,16 +249,14 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		}
 	})
 	e.url = "http://" + listen
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	wait.NoError(t, "nginx listens", func() error {
 		conn, err := net.Dial("tcp", listen)
 		if err == nil {
 			_ = conn.Close()
-			return e
 		}
-		if time.Since(start) > time.Minute {
-			t.Fatalf("nginx does not listen: %v", err)
-		}
-	}
+		return err
+	})
+	return e
 }
 
 func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
@@ -467,14 +466,10 @@ func TestNginxLeavesOut(t *testing.T) {
 	back.Listener = l
 	back.Start()
 	t.Cleanup(back.Close)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if resp, _ := e.send(t, "GET", "/", nil); resp.Header.Get(api.HeaderReplica) == "3" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("the replica is back and is not asked")
-		}
-	}
+	wait.Until(t, "the replica that is back is asked", func() bool {
+		resp, _ := e.send(t, "GET", "/", nil)
+		return resp.Header.Get(api.HeaderReplica) == "3"
+	})
 }
 
 func wantProblem(t *testing.T, resp *http.Response, body string, status int, code api.Code) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testenv/wait"
 )
 
 // The ledger and the metrics want a token at this edge, and the shop is asked to check it.
@@ -88,22 +89,17 @@ func TestNginxLimitsConnections(t *testing.T) {
 			}
 		})
 	}
-	for end := time.Now().Add(30 * time.Second); e.hits.Load() < 2; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the requests that hang do not reach a replica")
-		}
-	}
+	wait.Until(t, "the requests that hang have reached a replica", func() bool { return e.hits.Load() == 2 })
 	resp, body := e.send(t, "POST", "/", nil)
 	wantProblem(t, resp, body, http.StatusTooManyRequests, api.RateLimited)
 	if resp.Header.Get("Retry-After") == "" || resp.Header.Get("X-Upstream") != "" || e.hits.Load() != 2 {
 		t.Errorf("429 with Retry-After %q, X-Upstream %q, after %d requests passed on", resp.Header.Get("Retry-After"), resp.Header.Get("X-Upstream"), e.hits.Load())
 	}
 	leave()
-	for end := time.Now().Add(30 * time.Second); resp.StatusCode != http.StatusOK; resp, body = e.send(t, "POST", "/", nil) {
-		if time.Now().After(end) {
-			t.Fatalf("the others have left, and the answer is still %d %s", resp.StatusCode, body)
-		}
-	}
+	wait.Until(t, "200, since the others have left", func() bool {
+		resp, _ := e.send(t, "POST", "/", nil)
+		return resp.StatusCode == http.StatusOK
+	})
 }
 
 // A client that sends its header or its body too slowly is cut off.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lastitem/internal/testenv/wait"
 )
 
 // A draining replica accepts, answers and ends each connection, and says that it is not ready; then it refuses.
@@ -38,25 +40,18 @@ func TestDrainingReplica(t *testing.T) {
 		_, err = io.Copy(io.Discard, res.Body)
 		return res.StatusCode, res.Close, err
 	}
-	for {
-		if _, _, err := status("/healthz"); err == nil {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	wait.Until(t, "an answer", func() bool { _, _, err := status("/healthz"); return err == nil })
 	if got, last, err := status("/healthz"); got != http.StatusOK || last || err != nil {
 		t.Errorf("before: %d, closing %t, %v, want 200 on a connection that stays", got, last, err)
 	}
 	stop()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	wait.Until(t, "503 on a connection that ends", func() bool {
 		got, last, err := status("/readyz")
-		if err != nil || time.Now().After(end) {
-			t.Fatalf("GET /readyz of a draining replica: %d, %v, want 503", got, err)
+		if err != nil {
+			t.Fatalf("GET /readyz of a draining replica: %v, want 503", err)
 		}
-		if last && got == http.StatusServiceUnavailable {
-			break
-		}
-	}
+		return last && got == http.StatusServiceUnavailable
+	})
 	if got, last, err := status("/healthz"); got != http.StatusOK || !last || err != nil {
 		t.Errorf("while draining: %d, closing %t, %v, want 200 and Connection: close", got, last, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // startFullRedis opens a replica on SQLite and on a Redis of its own, of which admin is a client.
@@ -103,15 +104,14 @@ func TestRedisAtTheBrim(t *testing.T) {
 	})
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
 	send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable)
-	for begun, seen := probesOf(t, admin); ; time.Sleep(10 * time.Millisecond) { // and it goes on to count so
+	begun, seen := probesOf(t, admin)
+	wait.Until(t, "three more probes, which are refused too", func() bool {
 		answered, refused := probesOf(t, admin)
 		if answered > begun {
-			t.Errorf("a probe was answered by a Redis at the brim")
+			t.Fatal("a probe was answered by a Redis at the brim")
 		}
-		if answered > begun || refused > seen+3 {
-			return
-		}
-	}
+		return refused > seen+3
+	})
 }
 
 // probesOf is how many writes by SET a Redis has answered, and refused; probes are the only ones where nobody sets stock.

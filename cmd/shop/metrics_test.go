@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // /metrics says which build answers, so that a deploy that stopped half-way can be seen, and which backends can be used.
@@ -32,9 +33,5 @@ func TestReplicaMetrics(t *testing.T) {
 		value, _, _ := strings.Cut(rest, "\n")
 		return value
 	}
-	for end := time.Now().Add(20 * time.Second); up() != "1"; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("shop_backend_up of a Redis that answers is %q, want 1", up())
-		}
-	}
+	wait.Until(t, "shop_backend_up of a Redis that answers is 1", func() bool { return up() == "1" })
 }

@@ -23,6 +23,7 @@ import (
 	"lastitem/internal/localstack/guest"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // testReplica is a replica, and what its keys begin with.
@@ -59,11 +60,7 @@ func startReplica(t *testing.T, c config) *replica {
 // waitReady waits until the probes have seen the backends answer.
 func waitReady(t *testing.T, r *replica) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); r.set.Ready() != nil; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not ready: %v", r.set.Ready())
-		}
-	}
+	wait.NoError(t, "ready", func() error { return r.set.Ready() })
 }
 
 // send asks h, and wants the status.
@@ -354,12 +351,12 @@ func modeOf(t *testing.T, r *replica, name string) (m api.Mode) {
 // awaitMode waits until the health of its backends is known to be what good wants.
 func awaitMode(t *testing.T, r *replica, name string, good func(api.Mode) bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !good(modeOf(t, r, name)); {
-		if time.Now().After(end) {
-			t.Fatalf("mode %s stays %+v", name, modeOf(t, r, name))
+	wait.NoError(t, "another mode "+name, func() error {
+		if m := modeOf(t, r, name); !good(m) {
+			return fmt.Errorf("it stays %+v", m)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func TestModesOnServices(t *testing.T) {

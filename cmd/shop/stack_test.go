@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/wait"
 	"lastitem/loadtest"
 )
 
@@ -105,11 +106,12 @@ func wantGone(t *testing.T, s stackJSON) {
 		}
 		return left
 	}
-	for end := time.Now().Add(30 * time.Second); left() != nil; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("left behind after 30 s: %v", left())
+	wait.NoError(t, "nothing is left", func() error {
+		if left := left(); left != nil {
+			return fmt.Errorf("there is %v", left)
 		}
-	}
+		return nil
+	})
 }
 
 func testUp(t *testing.T, shop string) {
@@ -178,16 +180,13 @@ func testUpRestarts(t *testing.T, shop string) {
 		if err := syscall.Kill(part.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		wait.NoError(t, part.Name+" is back", func() error {
 			res, err := http.Get(part.URL + "/healthz")
 			if err == nil {
 				_ = res.Body.Close()
-				break
 			}
-			if time.Now().After(end) {
-				t.Fatalf("%s does not come back: %v", part.Name, err)
-			}
-		}
+			return err
+		})
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,11 +13,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/wait"
 )
 
 // terminalFor opens a terminal of 100 columns: the side of the user, and that of the program.
@@ -114,11 +115,12 @@ func (p *tty) start(t *testing.T, program *os.File) {
 func (p *tty) await(t *testing.T, pattern string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for end := time.Now().Add(60 * time.Second); !re.MatchString(p.written()); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %s after a minute:\n%q", pattern, p.written())
+	wait.NoError(t, pattern, func() error {
+		if said := p.written(); !re.MatchString(said) {
+			return fmt.Errorf("the terminal shows\n%q", said)
 		}
-	}
+		return nil
+	})
 }
 
 // TestTerminal runs the commands that show their progress on a terminal.
@@ -225,17 +227,14 @@ func testDemoTerminal(t *testing.T, shop string) {
 // wantNothingLeft waits until no process of the program and no file in the directory of temporary files is left.
 func wantNothingLeft(t *testing.T, program, dir string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	wait.NoError(t, "nothing is left", func() error {
 		left, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		processes := processesOf(program)
-		if len(left)+len(processes) == 0 {
-			return
+		if processes := processesOf(program); len(left)+len(processes) > 0 {
+			return fmt.Errorf("there are the files %v and processes %v", left, processes)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("left behind after 30 s: files %v, processes %v", left, processes)
-		}
-	}
+		return nil
+	})
 }

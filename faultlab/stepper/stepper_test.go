@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // opened returns a stepper on the shop of this module.
@@ -222,11 +223,7 @@ func TestIdle(t *testing.T) {
 		defer func() { <-s.busy }()
 		return s.servers == nil
 	}
-	for end := time.Now().Add(20 * time.Second); !ended(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the servers run after a second without a move")
-		}
-	}
+	wait.Until(t, "the servers have ended after a second without a move", ended)
 	if again := played(t, s, "sell-twice", "aba"); len(again.Steps) != 3 {
 		t.Errorf("after the pause %d moves were played, want 3", len(again.Steps))
 	}

@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/wait"
 )
 
 // dialects are the databases that the tests run on.
@@ -175,16 +176,18 @@ func TestMigrateWaitsForAnEarlierBinary(t *testing.T) {
 		done <- err
 	}()
 	const waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state = 'User lock'"
-	for begin, n := time.Now(), 0; n == 0; time.Sleep(10 * time.Millisecond) {
+	wait.Until(t, "a session that waits for the lock", func() bool {
 		select {
 		case err := <-done:
 			t.Fatalf("Migrate() = %v beside an earlier binary, want it to wait", err)
 		default:
 		}
-		if err := earlier.QueryRowContext(t.Context(), waiting).Scan(&n); err != nil || time.Since(begin) > 30*time.Second {
-			t.Fatalf("sessions that wait for the lock: %d, %v, want 1", n, err)
+		var n int
+		if err := earlier.QueryRowContext(t.Context(), waiting).Scan(&n); err != nil {
+			t.Fatal(err)
 		}
-	}
+		return n > 0
+	})
 	if _, err := earlier.ExecContext(t.Context(), "DO RELEASE_LOCK("+name+")"); err != nil {
 		t.Fatal(err)
 	}
@@ -271,11 +274,7 @@ func TestNotReadyBeforeTheLastMigration(t *testing.T) {
 		t.Cleanup(func() { set.Close() })
 		until := func(want string) {
 			t.Helper()
-			for begin := time.Now(); !strings.Contains(fmt.Sprint(set.Check("sql")), want); time.Sleep(5 * time.Millisecond) {
-				if time.Since(begin) > 30*time.Second {
-					t.Fatalf("Check(sql) = %v, want %q in it", set.Check("sql"), want)
-				}
-			}
+			wait.Until(t, want+" in Check(sql)", func() bool { return strings.Contains(fmt.Sprint(set.Check("sql")), want) })
 		}
 		until("not all been applied")
 		exec(t, db, "UPDATE lastitem_migrations SET number = number - 1000 WHERE number > 1000")
@@ -382,11 +381,7 @@ func TestPoolsAndChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { set.Close() })
-	for begin := time.Now(); set.Check("redis") != nil; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("Check(redis) = %v, want nil within a second or so", set.Check("redis"))
-		}
-	}
+	wait.NoError(t, "Redis is up", func() error { return set.Check("redis") })
 	if err := set.Client.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -396,11 +391,7 @@ func TestPoolsAndChecks(t *testing.T) {
 	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); set.Check("sql") != nil; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("Check(sql) after the migrations = %v, want nil within a second or so", set.Check("sql"))
-		}
-	}
+	wait.NoError(t, "SQL is up, after the migrations", func() error { return set.Check("sql") })
 	var names []string
 	for _, p := range set.Pools() {
 		names = append(names, p.Name)

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 func TestOpenRedis(t *testing.T) {
@@ -215,11 +215,7 @@ func TestOpenServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"redlock", "zookeeper", "etcd", "consul"} {
-		for end := time.Now().Add(30 * time.Second); set.Check(name) != nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("Check(%s) = %v, want nil", name, set.Check(name))
-			}
-		}
+		wait.NoError(t, name+" is up", func() error { return set.Check(name) })
 	}
 	if err := set.Close(); err != nil {
 		t.Errorf("Close() = %v", err)

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // probing is a set that is closed with the test, and well.
@@ -37,15 +38,13 @@ func probing(t *testing.T, cfg backend.Config) *backend.Set {
 // becomes waits until a backend is up, or refuses.
 func becomes(t *testing.T, s *backend.Set, name string, refuses bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	wait.NoError(t, fmt.Sprintf("%s refuses: %t", name, refuses), func() error {
 		err := s.Down(name)
 		if checked := s.Check(name); refuses && errors.Is(err, store.ErrRefused) || !refuses && err == nil && checked == nil {
-			return
+			return nil
 		}
-		if time.Now().After(end) {
-			t.Fatalf("Down(%s) = %v, want it to refuse: %t", name, err, refuses)
-		}
-	}
+		return fmt.Errorf("Down() = %s", fmt.Sprint(err))
+	})
 }
 
 func client(t *testing.T, address string) *redis.Client {
@@ -176,11 +175,7 @@ func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 		t.Errorf("Check() with one of three full = %v", err)
 	}
 	set(t, client(t, addresses[1]), "maxmemory", "1")
-	for end := time.Now().Add(30 * time.Second); s.Check("redlock") == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("Check() with two of three full = nil")
-		}
-	}
+	wait.Until(t, "Check() sees that two of three are full", func() bool { return s.Check("redlock") != nil })
 	set(t, client(t, addresses[0]), "maxmemory", "0")
 	becomes(t, s, "redlock", false)
 }
@@ -264,18 +259,13 @@ func TestServicesAreProbedByAWrite(t *testing.T) {
 	} {
 		becomes(t, s, name, false)
 		before, _ := log()
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		wait.Until(t, fmt.Sprintf("%d entries in the log of %s, which the probes write", entries, name), func() bool {
 			after, kept := log()
 			if kept {
 				t.Fatalf("%s: a probe left something behind", name)
 			}
-			if after >= before+entries {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: %d entries in the log, want %d: the probes write nothing", name, after-before, entries)
-			}
-		}
+			return after >= before+entries
+		})
 	}
 }
 

@@ -1,6 +1,8 @@
 package backend_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // Two replicas purge their stores by themselves, on connections of their own, and what goes is counted once.
@@ -49,16 +52,14 @@ func TestPurges(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := store.Purged{Orders: 1, Units: 2}
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		wait.NoError(t, "both are purged", func() error {
 			r, errR := s.Redis.Facts(ctx, 1, true)
 			q, errQ := s.SQL.Facts(ctx, 1, true)
 			if errR == nil && errQ == nil && r.Purged == want && q.Purged == want && len(r.Orders)+len(q.Orders) == 0 {
-				break
+				return nil
 			}
-			if time.Now().After(end) {
-				t.Fatalf("after 30 s Redis holds %+v, %v, and SQL %+v, %v, want %+v purged", r, errR, q, errQ, want)
-			}
-		}
+			return fmt.Errorf("Redis holds %+v, SQL %+v (%s), want %+v purged", r, q, fmt.Sprint(errors.Join(errR, errQ)), want)
+		})
 		if clients := s.Client.ClientList(ctx).Val(); !strings.Contains(clients, "name=lastitem-purge") {
 			t.Errorf("no connection is named after the purge:\n%s", clients)
 		}

@@ -22,6 +22,7 @@ import (
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // onEachKafka runs a test on every set of backends, with three replicas, and on each kind of broker.
@@ -483,13 +484,11 @@ func wantUnusable(t *testing.T, r *stocktest.Replica, product int64, why string)
 	if !errors.Is(err, stock.ErrUnavailable) || !errors.As(err, &notReady) || notReady.Why == "" {
 		t.Errorf("Deduct() = %v, want ErrUnavailable, and why", err)
 	}
-	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+	wait.NoError(t, why+" in the error of the mode", func() error {
 		s, err := r.Mode("kafka")
 		if err == nil && s.Err != nil && strings.Contains(s.Err.Error(), why) {
-			return
+			return nil
 		}
-		if time.Since(begun) > stocktest.Patience {
-			t.Fatalf("Mode() = %v, %v, want an error with %q", s.Err, err, why)
-		}
-	}
+		return fmt.Errorf("Mode() = %s, %s", fmt.Sprint(s.Err), fmt.Sprint(err))
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/wait"
 )
 
 // deadOnSecond is a server whose connections answer one request, take a second, and close without a word: to an HTTP
@@ -291,11 +292,7 @@ func TestFailingReplicaIsLeftOut(t *testing.T) {
 		}
 		back := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 		go func() { _ = back.Serve(l) }()
-		for end := time.Now().Add(30 * time.Second); ask() != down; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: the replica is back and is not asked", edge)
-			}
-		}
+		wait.Until(t, edge+" asks the replica that is back", func() bool { return ask() == down })
 		_ = back.Close()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/wait"
 )
 
 // backendsToTry is what the stack tests run on: always the embedded ones, and the real ones where all are installed or,
@@ -149,15 +151,12 @@ func TestParentKilledWhileStarting(t *testing.T) {
 		_ = parent.Process.Kill()
 		_ = parent.Wait()
 	}
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		left, _ := filepath.Glob(filepath.Join(tmp, "*"))
-		if len(left) == 0 {
-			return
+	wait.NoError(t, "nothing is left", func() error {
+		if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
+			return fmt.Errorf("there is %v", left)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("left behind after 30 s: %v", left)
-		}
-	}
+		return nil
+	})
 }
 
 // TestKeeperKilled: the keeper ignores what a terminal sends, and a kill -9 of it ends the stack and leaves nothing.

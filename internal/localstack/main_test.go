@@ -12,9 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
+
+	"lastitem/internal/testenv/wait"
 )
 
 // TestMain lets a copy of the test binary play every part of the shop that a stack consists of.
@@ -153,13 +154,12 @@ func wantNothingLeft(t *testing.T, tr traces) {
 	if tr.Dir == "" || len(tr.PIDs) == 0 {
 		t.Fatalf("a stack without directory or processes: %+v", tr)
 	}
-	var left []string
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if left = tr.left(); left == nil {
-			return
+	wait.NoError(t, "nothing is left", func() error {
+		if left := tr.left(); left != nil {
+			return fmt.Errorf("there is %s", strings.Join(left, ", "))
 		}
-	}
-	t.Errorf("left behind after 30 s: %s", strings.Join(left, ", "))
+		return nil
+	})
 }
 
 // startStack starts one and closes it with the test.

@@ -3,6 +3,7 @@ package shop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // The deadline of the requests below, and the tolerance for a busy machine. Without a deadline the drivers' time-outs decide: 10 to 30 s.
@@ -82,15 +84,7 @@ func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
 // set sets the stock of a product, which on a busy machine may take more than one request.
 func (f *frozen) set(t *testing.T, product int64, segments int) {
 	t.Helper()
-	for end := time.Now().Add(stocktest.Patience); ; {
-		err := f.shop().SetStock(t.Context(), product, 9, segments)
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	wait.NoError(t, "stock is set", func() error { return f.shop().SetStock(t.Context(), product, 9, segments) })
 }
 
 // deduct requests one unit by a use.
@@ -196,11 +190,7 @@ func unavailable(err error) bool {
 func (f *frozen) health(t *testing.T, needs []stock.Backend, down bool) {
 	t.Helper()
 	for _, b := range needs {
-		for end := time.Now().Add(stocktest.Patience); (f.shop().Backends.Down(b) != nil) != down; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("Down(%s) = %v, want down: %t", b, f.shop().Backends.Down(b), down)
-			}
-		}
+		wait.Until(t, fmt.Sprintf("%s is down: %t", b, down), func() bool { return (f.shop().Backends.Down(b) != nil) == down })
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,6 +16,7 @@ import (
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/store"
+	"lastitem/internal/testenv/wait"
 )
 
 // aQueue is the queue of one replica, whose writer is held in its first batch, the order of one unit.
@@ -46,15 +46,12 @@ func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
 // until waits until the given numbers of requests wait and of products have a writer.
 func (q *aQueue) until(writers, waiting int) {
 	q.t.Helper()
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		w, n := stock.QueueState(q.Deductor, q.product)
-		if w == writers && n == waiting {
-			return
+	wait.NoError(q.t, fmt.Sprintf("%d writers, %d waiting", writers, waiting), func() error {
+		if w, n := stock.QueueState(q.Deductor, q.product); w != writers || n != waiting {
+			return fmt.Errorf("%d and %d", w, n)
 		}
-		if time.Since(begin) > stocktest.Patience {
-			q.t.Fatalf("%d writers, %d waiting, want %d and %d", w, n, writers, waiting)
-		}
-	}
+		return nil
+	})
 }
 
 // join sends a request and returns when it waits, at place n of the queue.

@@ -3,11 +3,11 @@ package wire_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -54,11 +54,7 @@ func TestAbandonedCommandArrivesLater(t *testing.T) {
 		t.Fatal("the command has arrived before it was let pass")
 	}
 	hold.Pass()
-	for end := time.Now().Add(30 * time.Second); past.Get(t.Context(), "stock").Val() != "9"; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the command has not arrived")
-		}
-	}
+	wait.Until(t, "the command has arrived", func() bool { return past.Get(t.Context(), "stock").Val() == "9" })
 }
 
 // A connection that was turned to another server ends with the answer that was held on it: its client does not use it once more.

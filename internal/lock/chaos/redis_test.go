@@ -3,7 +3,6 @@
 package chaos_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -19,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/wait"
 )
 
 // server is a redis-server of this test. It keeps nothing on disk, and can be stopped, killed and restarted on its address.
@@ -91,16 +91,7 @@ func (s *server) start() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.until("answers", func(ctx context.Context) bool { return s.c.Ping(ctx).Err() == nil })
-}
-
-func (s *server) until(what string, is func(ctx context.Context) bool) {
-	s.t.Helper()
-	for end := time.Now().Add(patience); !is(s.t.Context()); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("%s: not after %v: %s", s.addr, patience, what)
-		}
-	}
+	wait.NoError(s.t, s.addr+" answers", func() error { return s.c.Ping(s.t.Context()).Err() })
 }
 
 // kill ends the server by SIGKILL. It may be repeated.
@@ -133,8 +124,8 @@ func (s *server) follow(master *server) {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(master.addr)
 	s.do("REPLICAOF", host, port)
-	s.until("has its master's data", func(ctx context.Context) bool {
-		return strings.Contains(s.c.Info(ctx, "replication").Val(), "master_link_status:up")
+	wait.Until(s.t, s.addr+" has its master's data", func() bool {
+		return strings.Contains(s.c.Info(s.t.Context(), "replication").Val(), "master_link_status:up")
 	})
 }
 
@@ -153,8 +144,8 @@ func newCluster(t *testing.T) []*server {
 		all = append(all, s)
 	}
 	for _, s := range all {
-		s.until("a cluster of three", func(ctx context.Context) bool {
-			info := s.c.ClusterInfo(ctx).Val()
+		wait.Until(t, s.addr+" sees a cluster of three", func() bool {
+			info := s.c.ClusterInfo(t.Context()).Val()
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_known_nodes:", n))
 		})
 	}

@@ -21,8 +21,9 @@ type hung struct {
 	counted  *spy
 	metrics  metrics
 	inFlight atomic.Int64
-	lose     chan struct{} // closed: the first write, which Redis has executed, fails
-	answer   chan struct{} // closed: Redis answers
+	lose     chan struct{}   // closed: the first write, which Redis has executed, fails
+	silent   context.Context // until it ends, Redis does not answer
+	answer   func()          // ends it
 	holders  sync.WaitGroup
 }
 
@@ -30,22 +31,24 @@ func (h *hung) send(_ context.Context, send func() error) error {
 	if h.inFlight.Add(1) == 1 {
 		err := send()
 		select {
-		case <-h.answer:
+		case <-h.silent.Done():
 			return err
 		case <-h.lose:
 			return io.ErrUnexpectedEOF
 		}
 	}
-	<-h.answer
+	<-h.silent.Done()
 	return send()
 }
 
 func newHung(t *testing.T, s *testenv.RedisServer) *hung {
 	t.Helper()
 	c := locktest.RedisClient(t, s)
-	h, o := &hung{counted: &spy{}, lose: make(chan struct{}), answer: make(chan struct{})}, handoff.Options{TTL: time.Hour, CallTimeout: time.Hour}
+	h, o := &hung{counted: &spy{}, lose: make(chan struct{})}, handoff.Options{TTL: time.Hour, CallTimeout: time.Hour}
 	h.metrics, o.Metrics = newMetrics()
 	h.Engine = engine(t, c, o)
+	h.silent, h.answer = context.WithCancel(context.Background())
+	t.Cleanup(h.answer)                                               // before the engine is closed, where a test has failed
 	for _, name := range []string{"handoff", "rw-read", "rw-write"} { // the server knows the scripts then
 		locktest.Warm(t, pick(h.Engine, name), s.Prefix+"{"+name+"}")
 	}
@@ -85,7 +88,7 @@ func (h *hung) hold(t *testing.T, key string) {
 
 // end has Redis answer again, and returns when the engine has sent all that it will send.
 func (h *hung) end(t *testing.T) {
-	close(h.answer)
+	h.answer()
 	h.holders.Wait()
 	if err := h.Close(context.Background()); err != nil {
 		t.Error(err)

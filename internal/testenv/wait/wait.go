@@ -21,3 +21,17 @@ func Until(t testing.TB, what string, ok func() bool) {
 		}
 	}
 }
+
+// NoError polls until try returns nil, and fails the test with the last error after [Most]; what is as for [Until].
+func NoError(t testing.TB, what string, try func() error) {
+	t.Helper()
+	for end := time.Now().Add(Most); ; time.Sleep(every) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s: %v", Most, what, err)
+		}
+	}
+}

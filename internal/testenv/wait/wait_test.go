@@ -38,3 +38,29 @@ func TestUntil(t *testing.T) {
 		wait.Until(f, "never", func() bool { return false })
 	})
 }
+
+// The failure has the last error.
+func TestNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, f := time.Now(), &failing{}
+		since := func() error {
+			if d := time.Since(began); d < 2*time.Minute {
+				return fmt.Errorf("%s have passed", d)
+			}
+			return nil
+		}
+		func() {
+			defer func() {
+				if recover() != f || f.said != "not within 1m0s: two minutes: 1m0.002s have passed" {
+					t.Errorf("said %q, want the last error", f.said)
+				}
+			}()
+			wait.NoError(f, "two minutes", since)
+		}()
+		f.said = ""
+		wait.NoError(f, "two minutes", since)
+		if took := time.Since(began); f.said != "" || took < 2*time.Minute || took > 121*time.Second {
+			t.Errorf("said %q after %s, want nothing after two minutes", f.said, took)
+		}
+	})
+}
