@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/redisbatch"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 var (
@@ -25,11 +26,10 @@ var (
 
 // trips is a client hook that notes the scripts of each round trip.
 type trips struct {
+	testenv.Hook
 	mu  sync.Mutex
 	all [][]string
 }
-
-func (h *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -205,14 +205,9 @@ func TestLimitWhileThePoolIsEmpty(t *testing.T) {
 
 // gate is a client hook that holds up single commands until it is open.
 type gate struct {
+	testenv.Hook
 	atomic.Int64 // commands that have arrived
 	open         chan struct{}
-}
-
-func (g *gate) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -236,9 +231,7 @@ func TestWithdraw(t *testing.T) {
 	for i := range redisbatch.Slots {
 		sent = append(sent, &redisbatch.Call{Script: double, Args: []any{i}})
 		b.Go(sent[i], func() {})
-		for closed.Load() <= int64(i) { // or the test binary's own time-out ends it
-			time.Sleep(time.Millisecond)
-		}
+		wait.Until(t, "a command in flight", func() bool { return closed.Load() > int64(i) })
 	}
 	var told atomic.Int64
 	const calls, keep = 3 * redisbatch.Size, 2*redisbatch.Size + 1

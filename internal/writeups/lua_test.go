@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv/wait"
 )
 
 // In Lua only false and nil are false. 0 is true, and so is what HEXISTS and EXISTS answer, whatever they answer.
@@ -146,7 +148,7 @@ func TestWaitInsideMulti(t *testing.T) {
 	a.do("OK", "SET stock 5")
 	a.do("1", "WAIT 1 20000")
 	acknowledged := regexp.MustCompile(`(?s)offset=(\d+),.*master_repl_offset:(\d+)`)
-	s.eventually("the replica has acknowledged all, also what WAIT itself sent", func() bool {
+	wait.Until(s, "the replica has acknowledged all, also what WAIT itself sent", func() bool {
 		m := acknowledged.FindStringSubmatch(master.quietly("INFO replication"))
 		return len(m) == 3 && m[1] == m[2]
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // wire carries bytes from replicas to their master until it is cut; then it swallows them, as a network that drops packets does.
@@ -103,7 +104,7 @@ func replicas(s *story, n int, conf ...string) (master client, all []client, wir
 		r.follow(w.Addr().String(), o.Password)
 		all, wires = append(all, r), append(wires, w)
 	}
-	s.eventually("the master counts its replicas", func() bool {
+	wait.Until(s, "the master counts its replicas", func() bool {
 		return strings.Count(master.quietly("INFO replication"), "state=online") == n
 	})
 	return master, all, wires
@@ -118,7 +119,7 @@ func (c client) follow(addr, password string) {
 			c.s.Fatalf("%s: %s", command, got)
 		}
 	}
-	c.s.eventually("a replica in step", func() bool {
+	wait.Until(c.s, "a replica in step", func() bool {
 		return strings.Contains(c.quietly("INFO replication"), "master_link_status:up")
 	})
 }
@@ -152,7 +153,7 @@ func TestMinReplicasToWriteNarrows(t *testing.T) {
 	replica[0].do("OK", "SET lock b NX PX 30000")
 	s.note("A and B both hold the lock")
 	master.do("OK", "CONFIG SET min-replicas-max-lag 1")
-	s.eventually("the master refuses", func() bool {
+	wait.Until(s, "the master refuses", func() bool {
 		return strings.HasPrefix(master.quietly("SET other a NX"), "(error) NOREPLICAS")
 	})
 	master.do("(error) NOREPLICAS Not enough good replicas to write.", "SET more a NX PX 30000")
@@ -188,7 +189,7 @@ func TestEvictionTakesTheLock(t *testing.T) {
 	a.do("OK", "SET lock a NX PX 600000")
 	page := strings.Repeat("x", 10_000)
 	n := 0
-	s.eventually("the lock is evicted", func() bool {
+	wait.Until(s, "the lock is evicted", func() bool {
 		n++
 		b.quietly("SET page:" + strings.Repeat("i", n%2_000) + " " + page)
 		return b.quietly("EXISTS lock") == "0"

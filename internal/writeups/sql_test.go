@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"lastitem/internal/testenv/wait"
 )
 
 // one is a product of which one is left.
@@ -185,7 +187,7 @@ func TestReaperOfTheLockTable(t *testing.T) {
 	b.exec("error 1062", insert)
 	s.note("if A had been killed, nobody could enter again, so a job deletes rows older than 0.1 s. But A is only slow")
 	var reaped string
-	s.eventually("the job deletes the row", func() bool {
+	wait.Until(s, "the job deletes the row", func() bool {
 		reaped = job.run(t.Context(), reap)
 		return reaped != "0 affected"
 	})

@@ -3,7 +3,6 @@ package writeups_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,13 +12,13 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // sends counts the commands that a client sends.
-type sends struct{ atomic.Int64 }
-
-func (n *sends) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+type sends struct {
+	testenv.Hook
+	atomic.Int64
 }
 
 func (n *sends) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -93,7 +92,7 @@ func TestBusyLoop(t *testing.T) {
 		}()
 	}
 	busy := kinds[0]
-	s.eventually("the busy loop has sent 2000 commands in 400 ms or more", func() bool { return busy.sent.Load() >= 2000 && time.Since(began) > 400*time.Millisecond })
+	wait.Until(s, "the busy loop has sent 2000 commands in 400 ms or more", func() bool { return busy.sent.Load() >= 2000 && time.Since(began) > 400*time.Millisecond })
 	took := time.Since(began)
 	for _, w := range kinds {
 		sent := w.sent.Load()

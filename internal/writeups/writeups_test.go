@@ -71,16 +71,6 @@ func (s *story) is(who, what, got, want string) {
 	}
 }
 
-// eventually polls until ok.
-func (s *story) eventually(what string, ok func() bool) {
-	s.Helper()
-	for end := time.Now().Add(soon); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.Fatalf("not within %s: %s", soon, what)
-		}
-	}
-}
-
 // documents show stories. One test at a time reads or writes them.
 var documents = struct {
 	sync.Mutex

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // naive is the ZooKeeper lock as it is often written down.
@@ -134,7 +135,7 @@ func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 	s.says("B", "zkLock()", fmt.Sprintf("%d in front", len(b.queue(s))))
 	s.is("C", "zkLock(): getChildren; B's session ends; getData(waitPath)", c.lock(s, func() {
 		b.Close()
-		s.eventually("B's node is gone", func() bool {
+		wait.Until(s, "B's node is gone", func() bool {
 			there, _, err := admin.Exists(server.Prefix + "/" + b.own)
 			return err == nil && !there
 		})

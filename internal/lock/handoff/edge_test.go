@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // A message is delayed until another process has the lock and the waiter has queued again.
@@ -33,12 +34,10 @@ func TestEngineStaleMessage(t *testing.T) {
 		got <- lease
 	}()
 	var token string
-	for start := time.Now(); token == ""; time.Sleep(time.Millisecond) {
+	wait.Until(t, "a waiter", func() bool {
 		token = strings.Join(s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, -1).Val(), " ")
-		if time.Since(start) > testenv.Still {
-			t.Fatal("nobody queued")
-		}
-	}
+		return token != ""
+	})
 	process, _, _ := strings.Cut(token, ".")
 	old := s.Client.Time(t.Context()).Val().Add(-4 * time.Second).UnixMilli()
 	s.Client.Publish(t.Context(), "lock:engine:"+process, fmt.Sprintf("%s 1 %d %s", token, old, key))
@@ -142,12 +141,9 @@ func TestEngineFailedReleaseIsSentAgain(t *testing.T) {
 }
 
 // refuse is a client hook that fails every command while it is down.
-type refuse struct{ down atomic.Bool }
-
-func (r *refuse) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (r *refuse) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+type refuse struct {
+	testenv.Hook
+	down atomic.Bool
 }
 
 func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

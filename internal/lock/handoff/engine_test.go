@@ -3,6 +3,7 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // engine returns an engine that is closed with the test, before its client.
@@ -72,11 +74,10 @@ func pick(e *handoff.Engine, name string) lock.Locker {
 
 // spy is a client hook that counts scripts as they are sent, and sends them twice if resend is set.
 type spy struct {
+	testenv.Hook
 	scripts atomic.Int64
 	resend  atomic.Bool
 }
-
-func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -183,12 +184,13 @@ func contendAndCheck(t *testing.T, s *testenv.RedisServer, name string, c func()
 func nothingLeftOn(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	keys := handoff.KeysOf(key)
-	for start := time.Now(); s.Client.Exists(t.Context(), keys.Lock, keys.Queue, keys.Readers).Val() != 0; time.Sleep(5 * time.Millisecond) {
-		if time.Since(start) > testenv.Still {
-			t.Fatalf("left behind: owner %q, queue %v, readers %v", s.Client.Get(t.Context(), keys.Lock).Val(),
-				s.Client.ZRange(t.Context(), keys.Queue, 0, -1).Val(), s.Client.ZRange(t.Context(), keys.Readers, 0, -1).Val())
+	wait.NoError(t, "nothing left", func() error {
+		if s.Client.Exists(t.Context(), keys.Lock, keys.Queue, keys.Readers).Val() == 0 {
+			return nil
 		}
-	}
+		return fmt.Errorf("owner %q, queue %v, readers %v", s.Client.Get(t.Context(), keys.Lock).Val(),
+			s.Client.ZRange(t.Context(), keys.Queue, 0, -1).Val(), s.Client.ZRange(t.Context(), keys.Readers, 0, -1).Val())
+	})
 }
 
 func TestEngineContendedCommands(t *testing.T) {

@@ -172,9 +172,10 @@ func calls(t *testing.T, c *redis.Client) (n int) {
 var absolute = regexp.MustCompile(`^\d{12,}$`)
 
 // timeless is a client hook that fails where an absolute time is sent: server time comes from PX and TIME (invariant 11).
-type timeless struct{ t *testing.T }
-
-func (h timeless) DialHook(next redis.DialHook) redis.DialHook { return next }
+type timeless struct {
+	testenv.Hook
+	t *testing.T
+}
 
 func (h timeless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -206,7 +207,7 @@ func TestEngineSendsNoTimeOfDay(t *testing.T) {
 			s := testenv.Redis(t)
 			contendAndCheck(t, s, name, func() *redis.Client {
 				c := locktest.RedisClient(t, s)
-				c.AddHook(timeless{t})
+				c.AddHook(timeless{t: t})
 				return c
 			}, handoff.Options{})
 		})

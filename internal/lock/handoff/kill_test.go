@@ -191,9 +191,10 @@ func (f *killScene) stopped(pid int) {
 }
 
 // killItself kills its process when the first acquire has been answered, before the engine gets the reply.
-type killItself struct{ armed bool }
-
-func (s *killItself) DialHook(next redis.DialHook) redis.DialHook { return next }
+type killItself struct {
+	testenv.Hook
+	armed bool
+}
 
 func (s *killItself) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {

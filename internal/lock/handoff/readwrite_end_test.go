@@ -18,12 +18,9 @@ import (
 )
 
 // cutOff is a client hook that cuts a process off: nothing that the process sends arrives.
-type cutOff struct{ down atomic.Bool }
-
-func (g *cutOff) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (g *cutOff) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+type cutOff struct {
+	testenv.Hook
+	down atomic.Bool
 }
 
 func (g *cutOff) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

@@ -56,14 +56,9 @@ func TestReadWriteLostAnswers(t *testing.T) {
 
 // recorder is a client hook that records the scripts sent, so that a test can deliver one of them late.
 type recorder struct {
+	testenv.Hook
 	mu   sync.Mutex
 	sent [][]any
-}
-
-func (p *recorder) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (p *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (p *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -101,15 +96,10 @@ func TestReadWriteLateAcquire(t *testing.T) {
 
 // delayedReply is a client hook that keeps back the reply to one script until deliver is closed.
 type delayedReply struct {
+	testenv.Hook
 	next    atomic.Bool // the next one
 	arrived chan struct{}
 	deliver chan struct{}
-}
-
-func (h *delayedReply) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *delayedReply) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (h *delayedReply) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

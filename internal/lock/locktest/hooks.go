@@ -8,10 +8,13 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv"
 )
 
 // LostAnswers is a client hook that lets commands of one name reach the server and loses the next n answers.
 type LostAnswers struct {
+	testenv.Hook
 	Name string
 	Left atomic.Int64
 }
@@ -19,14 +22,6 @@ type LostAnswers struct {
 // Take says whether the answer to this command is to be lost.
 func (s *LostAnswers) Take(name string) bool {
 	return strings.EqualFold(name, s.Name) && s.Left.Add(-1) >= 0
-}
-
-// DialHook implements redis.Hook.
-func (s *LostAnswers) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (s *LostAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // ProcessHook implements redis.Hook.
@@ -45,16 +40,9 @@ func (s *LostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // SendHook is a client hook that decides how commands with the name Name are sent; "" stands for every command. A command that is sent
 // always arrives, though perhaps late.
 type SendHook struct {
+	testenv.Hook
 	Name string
 	Send func(ctx context.Context, send func() error) error
-}
-
-// DialHook implements redis.Hook.
-func (a SendHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (a SendHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // ProcessHook implements redis.Hook.
