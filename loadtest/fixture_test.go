@@ -1,15 +1,12 @@
 package loadtest
 
 import (
-	"fmt"
 	"time"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest/client"
 )
-
-var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var demoPlan = Plan{
 	Name: "demo", VUs: 40, Requests: 750, Stock: 500, Product: 101, Products: 1, Quantity: 1,
@@ -26,12 +23,10 @@ func latency(count int64, p50 time.Duration) Latency {
 // exactRun is a run that sold 500 of 500.
 func exactRun(mode string, p50 time.Duration) Result {
 	return Result{
-		Mode: mode, Store: api.Redis, Repetition: 1, Engine: "raw", Plan: demoPlan, Started: noon,
+		Mode: mode, Store: api.Redis, Repetition: 1, Engine: "raw", Plan: demoPlan,
 		Elapsed: 900 * time.Millisecond, ToLastAccepted: 800 * time.Millisecond, AcceptedPerSecond: 625, RequestsPerSecond: 833.3,
 		Sent: 750, Codes: map[string]int{"ok": 500, "sold_out": 240, "lock_busy": 10}, Served: map[string]int{"1": 250, "2": 250, "3": 250},
 		Latency: map[client.Kind]Latency{client.Accepted: latency(500, p50), client.Refused: latency(250, p50/2)},
-		Service: map[client.Kind]Latency{client.Accepted: latency(500, p50-p50/10), client.Refused: latency(250, p50/3)},
-		Series:  []Window{{For: time.Second, Accepted: 500, Refused: 250}},
 		Verdicts: []audit.Report{{
 			Mode: mode, Store: api.Redis, Verdict: audit.Exact, Initial: 500, Orders: 500, Sold: 500,
 		}},
@@ -42,19 +37,6 @@ func exactRun(mode string, p50 time.Duration) Result {
 // brokenRun is a run that sold 713 of 500.
 func brokenRun(mode string, claim api.Outcomes) Result {
 	r := exactRun(mode, 700*time.Microsecond)
-	order := func(unit, n int) api.Order {
-		return api.Order{
-			OrderID: fmt.Sprintf("01990a2b-4f%02d-7000-8000-0000000000%02d", unit, n), Replica: fmt.Sprint(n%3 + 1),
-			CreatedAt: noon.Add(time.Duration(unit*100+n) * time.Millisecond),
-		}
-	}
-	for unit := 3; unit > 0; unit-- {
-		e := audit.Evidence{Unit: int64(16 + unit)}
-		for n := range 3 + unit {
-			e.Orders = append(e.Orders, order(unit, n))
-		}
-		r.Verdicts[0].Evidence = append(r.Verdicts[0].Evidence, e)
-	}
 	v := &r.Verdicts[0]
 	v.Verdict, v.Found, v.Final, v.Orders, v.Sold, v.Oversold, v.LostUpdates = audit.Broken, "O", 12, 713, 713, 213, 225
 	r.Codes = map[string]int{"ok": 713, "sold_out": 30, "timeout": 4, "backend_unavailable": 3}
@@ -86,15 +68,7 @@ func baselineRun() Result {
 	return r
 }
 
-// comparisonOf puts runs together on a machine that never changes.
+// comparisonOf combines runs into a comparison.
 func comparisonOf(runs ...Result) Comparison {
-	c := Comparison{
-		Environment: Environment{
-			Time: noon, Go: "go1.26.8", OS: "linux", Arch: "amd64", CPU: "Example CPU", CPUs: 2, GOMAXPROCS: 2,
-			Version: "v0.1.0", Engine: "raw", Replicas: 3,
-		},
-		Plans: []Plan{demoPlan}, Results: runs,
-	}
-	c.Summaries = Summarize(runs)
-	return c
+	return Comparison{Plans: []Plan{demoPlan}, Results: runs, Summaries: Summarize(runs)}
 }
