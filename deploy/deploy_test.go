@@ -21,6 +21,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/port"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -211,8 +212,8 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		t.Cleanup(s.Close)
 		return s.Listener.Addr().String()
 	}
-	dir, listen := t.TempDir(), free(t)
-	e.down = free(t)
+	dir, listen := t.TempDir(), port.Free(t)
+	e.down = port.Free(t)
 	conf := read(t, composeConf)
 	for from, to := range map[string]string{
 		"shop-1:8080":            replica("1"),
@@ -280,16 +281,6 @@ func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
 	default:
 		_, _ = io.WriteString(w, r.Header.Get(api.HeaderKey))
 	}
-}
-
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // send makes one request on a connection of its own, so that the client cannot repeat it.

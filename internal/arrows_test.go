@@ -83,6 +83,7 @@ var arrows = map[string][]string{
 	"internal/stock/stocktest": {"internal/stock", "internal/shop", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack"},
 	"internal/testenv/need":    {},
+	"internal/testenv/port":    {},
 	"internal/testenv/wait":    {},
 	"internal/lock/chaos":      {"internal/lock", "internal/lock/handoff"},                           // a test only: the engine in several processes
 	"internal/writeups":        {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"}, // tests of listings from other people's write-ups
@@ -93,7 +94,7 @@ var arrows = map[string][]string{
 // testOnly packages are imported by tests, and by each other. testAids are what both may import besides: what opens a store, the judge
 // with its vocabulary, and proxies that hold back what passes.
 var (
-	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/wait", "internal/lock/locktest", "internal/stock/stocktest"}
+	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/port", "internal/testenv/wait", "internal/lock/locktest", "internal/stock/stocktest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
 

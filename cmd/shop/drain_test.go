@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"syscall"
 	"testing"
 	"time"
 
+	"lastitem/internal/testenv/port"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -17,14 +17,7 @@ import (
 func TestDrainingReplica(t *testing.T) {
 	t.Parallel()
 	r := openReplica(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := port.Free(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -27,6 +26,7 @@ import (
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/port"
 	"lastitem/loadtest"
 )
 
@@ -102,12 +102,7 @@ func startServe(t *testing.T, env ...string) (base string, pid int) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := port.Free(t)
 	var said bytes.Buffer
 	cmd := exec.Command(shop, "serve", "--listen", addr)
 	cmd.Env = append(append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken"), env...)

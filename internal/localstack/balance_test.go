@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/port"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -227,14 +228,9 @@ func counting(t *testing.T) (addr string, got *atomic.Int64) {
 // sent do not.
 func TestOnlyUnsentMovesOn(t *testing.T) {
 	t.Parallel()
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = dead.Close()
 	one, gotOne := counting(t)
 	two, gotTwo := counting(t)
-	down := dead.Addr().String()
+	down := port.Free(t)
 	for edge, url := range keepingEdges(t, one, down, two) {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodGet} {
 			for _, path := range []string{"/", "/dies"} {
@@ -265,12 +261,7 @@ func TestOnlyUnsentMovesOn(t *testing.T) {
 // TestFailingReplicaIsLeftOut, and serves again once it is back.
 func TestFailingReplicaIsLeftOut(t *testing.T) {
 	t.Parallel()
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	down := dead.Addr().String()
-	_ = dead.Close()
+	down := port.Free(t)
 	addr, _ := counting(t)
 	for edge, url := range edges(t, addr, down) {
 		ask := func() string {
@@ -300,12 +291,7 @@ func TestFailingReplicaIsLeftOut(t *testing.T) {
 // TestEdgeErrors: a balancer's own errors have the shape of the shop's and say what is known.
 func TestEdgeErrors(t *testing.T) {
 	t.Parallel()
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := dead.Addr().String()
-	_ = dead.Close()
+	addr := port.Free(t)
 	for edge, url := range edges(t, addr) {
 		status, code := http.StatusServiceUnavailable, api.BackendUnavailable // nothing was sent
 		res, p := send(t, http.MethodPost, url+"/deduct_stock", "k", "")

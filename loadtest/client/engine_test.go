@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testenv/port"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -208,12 +209,7 @@ func TestEngineGivesUpAStalledServer(t *testing.T) {
 func TestEngineNotConnected(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, name string) {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		u := &url.URL{Scheme: "http", Host: listener.Addr().String()}
-		listener.Close()
+		u := &url.URL{Scheme: "http", Host: port.Free(t)}
 		got := engine(t, name, u, patience).Do(buy())
 		if read := Classify(&got); got.Sent || read.Outcome != audit.Declined || read.Code != "refused_connection" || read.Kind != Failed {
 			t.Errorf("Do() = %+v, read as %+v, want declined by refused_connection", got, read)

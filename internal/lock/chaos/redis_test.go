@@ -4,7 +4,6 @@ package chaos_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv/port"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -47,9 +47,9 @@ func program(t *testing.T) string {
 
 func newServer(t *testing.T, args ...string) *server {
 	t.Helper()
-	port := freePort(t)
-	s := &server{t: t, addr: "127.0.0.1:" + port, dir: t.TempDir()}
-	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, args...)
+	s := &server{t: t, addr: port.Free(t), dir: t.TempDir()}
+	_, number, _ := net.SplitHostPort(s.addr)
+	s.args = append([]string{"--port", number, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, args...)
 	s.c = redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	t.Cleanup(func() {
 		_ = s.c.Close()
@@ -57,29 +57,6 @@ func newServer(t *testing.T, args ...string) *server {
 	})
 	s.start()
 	return s
-}
-
-// freePort returns a free loopback port, whose port for the cluster bus (10,000 higher) is free too. Both are below the range from which the
-// system takes the ports of outgoing connections: a server that restarts must find them free again.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		port := 10_000 + rand.IntN(10_000) //nolint:gosec // any
-		if listenable(port) && listenable(port+10_000) {
-			return strconv.Itoa(port)
-		}
-	}
-	t.Fatal("no free port between 10000 and 20000")
-	return ""
-}
-
-func listenable(port int) bool {
-	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-	if err != nil {
-		return false
-	}
-	_ = l.Close()
-	return true
 }
 
 // start starts the server, empty, and waits until it answers.
