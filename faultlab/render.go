@@ -43,8 +43,8 @@ request is stopped at each of its commands in turn, once before the server has i
 fault strikes there, a rival is served, and the judge reads the ledger. "Exact" means that no schedule of the table below
 broke it; it is no proof beyond them.
 
-` + "`make lab`" + ` plays the witnesses of a broken cell and every schedule of an exact one; of an exact cell that needs etcd, ZooKeeper, Consul or
-Redlock's nodes it plays a sample. ` + "`make lab ALL=1`" + ` plays every schedule of every cell.
+` + "`make lab`" + ` plays the witnesses of a broken cell and every schedule of an exact one; of an exact cell that needs etcd, ZooKeeper or Consul it plays
+a sample. ` + "`make lab ALL=1`" + ` plays every schedule of every cell.
 ` + "`shop lab --serve`" + ` tests [your own service](lab-anybody.md), in any language.
 `,
 		meanings: "## What the columns and letters mean", table: "mode | store", schedules: "%d [schedule|schedules].",
@@ -59,7 +59,7 @@ No mode makes a claim about these hazards. The table holds what the lab found; a
 two concurrent requests break without any fault are left out.
 `,
 		beyondHead:  "hazard | what happens | broken | exact",
-		witnesses:   "## Witnesses\n\nThe first schedule that showed each outcome. `shop lab --mode MODE --store STORE --fault FAULT` plays them again and tells the worst as a story. A command is shown with its first key, a script with the first line of its comment; `lane#` and `{#}` stand for the prefix of a run and for the product.\n",
+		witnesses:   "## Witnesses\n\nThe first schedule that showed each outcome. `shop lab --mode MODE --store STORE --fault FAULT` plays them again and tells the worst as a story. A command is shown with its first key, a script with the first line of its comment; `lane#` and `{#}` stand for the prefix of a lane (one of the stacks that run side by side) and for the product.\n",
 		witnessHead: "mode | store | fault | outcome | where A was held | where B was held",
 		wire:        "## Not on the wire\n\nA proxy cannot bring about the following cases, so Go tests cover them.\n",
 	},
@@ -72,7 +72,7 @@ two concurrent requests break without any fault are left out.
 它的每一条命令上（一次停在服务器收到之前，一次停在应答返回之前），故障就在这一点发生，对手办完业务，再由裁判读账本。
 “精确”是说下表所有调度都没能打破它，表外的情形不作保证。
 
-` + "`make lab`" + ` 重放坏格子的坏例，并跑完精确格子的全部调度；要用 etcd、ZooKeeper、Consul 或红锁节点的精确格子只抽几个来跑。` + "`make lab ALL=1`" + ` 把每一格的全部调度都跑完。
+` + "`make lab`" + ` 重放坏格子的坏例，并跑完精确格子的全部调度；要用 etcd、ZooKeeper 或 Consul 的精确格子只抽几个来跑。` + "`make lab ALL=1`" + ` 把每一格的全部调度都跑完。
 ` + "`shop lab --serve`" + ` 检验[你自己的服务](lab-anybody.zh.md)，不限语言。
 `,
 		meanings: "## 各列与字母的含义", table: "模式 | 存储", schedules: "共 %d 个调度。",
@@ -86,7 +86,7 @@ two concurrent requests break without any fault are left out.
 各模式对下列故障没有声明。表中是实验室测出的结果，再跑时多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会跑这些故障；没有故障、仅凭两个并发请求就能打破的模式不在其中。
 `,
 		beyondHead:  "故障 | 发生了什么 | 出错的模式 | 精确的模式",
-		witnesses:   "## 坏例\n\n每种结果第一个出现的调度。`shop lab --mode 模式 --store 存储 --fault 故障` 会重放它们，并把最坏的一个讲成故事。命令只写到第一个键，脚本用它注释的第一行表示；`lane#` 和 `{#}` 分别代表这一次运行的前缀和商品编号。\n",
+		witnesses:   "## 坏例\n\n每种结果第一个出现的调度。`shop lab --mode 模式 --store 存储 --fault 故障` 会重放它们，并把最坏的一个讲成故事。命令只写到第一个键，脚本用它注释的第一行表示；`lane#` 和 `{#}` 分别代表某一道（lane，并行运行的一组服务）的前缀和商品编号。\n",
 		witnessHead: "模式 | 存储 | 故障 | 结果 | A 停在哪里 | B 停在哪里",
 		wire:        "## 代理做不到的\n\n下列情形没有命令可拦，由 Go 测试覆盖。\n",
 	},
