@@ -66,6 +66,9 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		defer mu.Unlock()
 		res.add(l.o, sum(l.expect(c, played), played), played)
 		l.tally.done()
+		if !l.told {
+			res.Unclaimed = append(res.Unclaimed, slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Story == nil })...)
+		}
 		if alone {
 			worsts = append(worsts, worst(played))
 		}
@@ -226,7 +229,7 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, committed map
 		}
 		running.Go(func() {
 			played[i], errs[i] = l.steadily(ctx, lane, s, shownBy(s, committed))
-			if !l.told {
+			if !l.told && !unclaimed(l.mode(s.Mode), played[i]) {
 				played[i].Story = nil // thousands of stories need much memory
 			}
 			if errs[i] == nil {

@@ -61,6 +61,8 @@ type Result struct {
 	Worst *Played `json:"worst,omitempty"`
 	// Played has the schedules with their stories, if Options.Stories is set.
 	Played []Played `json:"played,omitempty"`
+	// Unclaimed has the schedules that showed a letter which the mode does not claim, with their stories, if these stand nowhere else here.
+	Unclaimed []Played `json:"unclaimed,omitempty"`
 	// Told has the witnesses of the broken cells with their stories, if Options.Tell is set.
 	Told []Played `json:"-"`
 	// Servers are the versions that the lab ran on, by name: "redis-server 7.0.15". TTL is that of the locks in faults where leases expire.

@@ -77,6 +77,9 @@ func (r *Result) Write(w io.Writer, lang string) error {
 			}
 		}
 	}
+	for _, p := range r.Unclaimed {
+		b.WriteString(p.text(lang))
+	}
 	for _, why := range r.LeftOut {
 		fmt.Fprintf(&b, t.leftOut, why)
 	}

@@ -82,6 +82,11 @@ var storyTexts = map[string]storyWords{
 
 // Write writes the outcome of the schedule, and its story in three columns.
 func (p Played) Write(w io.Writer, lang string) error {
+	_, err := io.WriteString(w, p.text(lang))
+	return err
+}
+
+func (p Played) text(lang string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s: %s\n", p.Schedule, p.Outcome)
 	if p.Why != "" {
@@ -90,8 +95,7 @@ func (p Played) Write(w io.Writer, lang string) error {
 	if p.Story != nil {
 		p.Story.write(&b, storyTexts[lang])
 	}
-	_, err := io.WriteString(w, b.String()+"\n")
-	return err
+	return b.String() + "\n"
 }
 
 // laneWidth is the width of a column of the story.
