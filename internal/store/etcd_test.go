@@ -112,7 +112,7 @@ func TestEtcdWriteErrors(t *testing.T) {
 	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
 		t.Fatalf("Reset() = %v", err)
 	}
-	p := newCutProxy(t, s.Addr, s.Prefix+"orders/1/lost")
+	p := (&cutProxy{pattern: []byte(s.Prefix + "orders/1/lost"), http2: true}).listen(t, s.Addr)
 	far := store.NewEtcd((&testenv.Coordination{Addr: p.addr}).EtcdClient(t), s.Prefix)
 	lost := someOrder("lost", 1)
 	p.armed.Store(true)
