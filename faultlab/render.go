@@ -48,7 +48,7 @@ a sample. ` + "`make lab ALL=1`" + ` plays every schedule of every cell.
 ` + "`shop lab --serve`" + ` tests [your own service](lab-anybody.md), in any language.
 `,
 		meanings: "## What the columns and letters mean", table: "mode | store", schedules: "%d [schedule|schedules].",
-		blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands. With the stock in SQL the worst command is inside the transaction, which keeps the row locked even after the lease has ended.\n",
+		blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands. With the stock in SQL the worst command is inside the transaction, which keeps the row locked even after the lease has ended. Modes that `threads` or `replicas` breaks are left out, and so is `kafka`, which the lab does not play.\n",
 		kept: map[Blocked]string{
 			NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends", UntilHolder: "until the holder runs again",
 		},
@@ -76,7 +76,7 @@ two concurrent requests break without any fault are left out.
 ` + "`shop lab --serve`" + ` 检验[你自己的服务](lab-anybody.zh.md)，不限语言。
 `,
 		meanings: "## 各列与字母的含义", table: "模式 | 存储", schedules: "共 %d 个调度。",
-		blocked: "## 持有者停住期间\n\n持有者进程停（SIGSTOP）在最糟的那条命令上时，其他人多久买不了这件商品。库存在 SQL 时，最糟的是停在事务里：租约到期了，行锁还没放。\n",
+		blocked: "## 持有者停住期间\n\n持有者进程停（SIGSTOP）在最糟的那条命令上时，其他人多久买不了这件商品。库存在 SQL 时，最糟的是停在事务里：租约到期了，行锁还没放。已被 `threads` 或 `replicas` 打破的模式不列；`kafka` 不在实验室里跑，也不列。\n",
 		kept: map[Blocked]string{
 			NotBlocked: "不阻塞", UntilLease: "到持有者的租约或会话结束", UntilHolder: "到持有者恢复运行",
 		},

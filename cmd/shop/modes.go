@@ -29,7 +29,7 @@ under each hazard. A name prints the essay on that mode: what it does step by st
 
   .  exact      O  oversold or lost update      L  leaked: stock gone without an order
   X  stuck      A  acknowledged order lost      D  double charge
-  –  cannot happen                              blank: broken at an earlier hazard already
+  –  cannot happen                              blank: an earlier hazard has broken it already
 
 Nothing is started: GET /modes of a running shop says which modes it can serve. The JSON is in both languages; the Markdown is the
 table of the README.`,

@@ -38,7 +38,7 @@ var Hazards = []Meaning{
 		string(Late), Text{"the holder releases after a rival has acquired the lock", "锁已被别人拿到，原持有者才来释放（锁误删）"},
 		Text{
 			"The holder has finished and its lease has expired; it releases only after a rival has acquired the lock. No mode is broken here first: " +
-				"whatever is, was broken by `slow` already.",
+				"every mode that this breaks was already broken by `slow`.",
 			"持有者干完了，租约已过期，锁到了别人手里，这时它才来释放（误删）。没有模式首先栽在这里：会误删的，在 `slow` 就已经坏了。",
 		},
 		Text{"A's late DEL deletes B's lock, and C enters while B works.", "A 迟到的 DEL 删掉了 B 的锁，B 还没干完 C 就进来了。"},
@@ -94,7 +94,7 @@ var Letters = []Meaning{
 	{"X", Text{"stuck", "卡死"}, Text{"Nobody can buy any more, also when everything that expires has expired.", "该过期的都过期之后，仍然谁也买不了。"}, Text{"A lock without a TTL, whose holder was killed.", "没有 TTL 的锁，持有者被 kill 了。"}},
 	{"A", Text{"acknowledged order lost", "已确认的订单丢失"}, Text{"A buyer was told “sold”, and there is no such order.", "已经告诉买家“买到了”，订单却不存在。"}, Text{"Redis failed over, and the last orders went with the old master.", "Redis 主从切换，最后几单随旧主一起没了。"}},
 	{"–", Text{"cannot happen", "不会发生"}, Text{"The hazard does not exist for this mode.", "这个场景对该模式不存在。"}, Text{"A mode without a lock has none that expires.", "没有锁的模式，也就没有锁会过期。"}},
-	{"", Text{"blank: broken at an earlier hazard already", "空白：在更早的场景已经出错"}, Text{"An earlier column has broken the mode; later ones are not tried.", "前面的列已经打破了这个模式，后面的不再试。"}, Text{"What two concurrent requests break needs no failover.", "两个并发请求就能打破的，用不着等主从切换。"}},
+	{"", Text{"blank: an earlier hazard has broken it already", "空白：在更早的场景已经出错"}, Text{"An earlier column has broken the mode; later ones are not tried.", "前面的列已经打破了这个模式，后面的不再试。"}, Text{"What two concurrent requests break needs no failover.", "两个并发请求就能打破的，用不着等主从切换。"}},
 }
 
 // Legend is the line below a claims table, Markdown, without the full stop at its end.
