@@ -61,7 +61,8 @@ export class CompareView {
   async submit(e) {
     e.preventDefault();
     this.message.textContent = "";
-    this.button.disabled = true;
+    this.sending = true;
+    this.update();
     try {
       if (this.app.model.running) await remove("runs");
       else await post("runs", { ...this.form, lang: lang() });
@@ -69,13 +70,14 @@ export class CompareView {
     } catch (err) {
       this.message.textContent = err.message;
     }
+    this.sending = false;
     this.update();
   }
 
   update() {
     const { model } = this.app, { run } = model;
     this.button.textContent = model.running ? t("stop") : t("startSeveral", { n: number(this.form.modes.length) });
-    this.button.disabled = !model.running && this.form.modes.length === 0;
+    this.button.disabled = this.sending || !model.known || !model.running && this.form.modes.length === 0;
     this.button.classList.toggle("stop", model.running);
     const mine = run && (run.spec.modes.length > 1 || run.results.length > 0);
     const state = mine ? `${run.id}/${run.state}/${run.results.length}/${run.step.mode}/${run.step.phase}/${Math.round(run.step.done * 20)}/${this.sort.key}${this.sort.up}` : "none";

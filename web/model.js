@@ -2,6 +2,7 @@
 
 export class Model {
   run = null;
+  known = false; // the console has said whether something runs
   lanes = [];
   width = 20; // of a bin, in milliseconds
   bins = []; // [accepted, refused, failed, remaining, mean wait, mean hold, longest wait]
@@ -16,6 +17,7 @@ export class Model {
   // on takes in an event of the stream.
   on(kind, data) {
     this.version++;
+    this.known = true;
     switch (kind) {
       case "snapshot":
       case "begin":

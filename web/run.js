@@ -114,7 +114,8 @@ export class RunView {
   async submit(e) {
     e.preventDefault();
     this.message.textContent = "";
-    this.button.disabled = true;
+    this.sending = true;
+    this.update();
     try {
       if (this.app.model.running) await remove("runs");
       else {
@@ -124,7 +125,7 @@ export class RunView {
     } catch (err) {
       this.message.textContent = err.message;
     }
-    this.button.disabled = false;
+    this.sending = false;
     this.update();
   }
 
@@ -133,6 +134,7 @@ export class RunView {
     const { model } = this.app;
     this.button.textContent = t(model.running ? "stop" : "start");
     this.button.classList.toggle("stop", model.running);
+    this.button.disabled = this.sending || !model.known;
     const mine = model.run && model.run.spec.modes.length === 1;
     const wanted = mine ? this.content : this.empty;
     if (this.stage.firstChild !== wanted) replace(this.stage, wanted);

@@ -155,6 +155,7 @@ func (b *tab) shot(name string) {
 // run presses the button for a mode, and waits for the verdict.
 func (b *tab) run(mode string) (verdict string) {
 	b.t.Helper()
+	b.wait(`!document.querySelector('.go').disabled`) // the page knows the last run, and shows it
 	before := eval[string](b, `document.querySelector('.verdict')?.dataset.run ?? ""`)
 	eval[bool](b, fmt.Sprintf(`(() => {
 		document.querySelector('input[value=%q]').click();
