@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"lastitem/internal/wire"
 )
 
 // Silence bounds the time for which a lock of a process that was held, and not stopped, may have gone without a renewal: the longest time from
-// one request that could be a renewal to the answer of the next. Such requests are all that go to other servers than the database, apart from
+// one request that could be a renewal to the answer of the next. Such requests are all that other servers than the database answered, apart from
 // health checks; the last one before the hold counts, since it may have acquired the lock. While a process renews a lock, that is about a third
 // of the TTL. If it is most of a TTL, the lock expired because a process got no processor time, which proves nothing about the mode.
 //
@@ -17,16 +19,23 @@ func (s *Scene) Silence(renews bool) time.Duration {
 	asked := map[string][]span{}
 	for _, a := range s.Lane.actors() {
 		for _, c := range a.Calls(s.since) {
-			if !c.Sent.IsZero() && !c.Setup && c.Name == "" && c.Server != Database {
-				answered := c.Answered
-				if answered.IsZero() {
-					answered = c.Sent
-				}
-				asked[a.Name] = append(asked[a.Name], span{c.Sent.Sub(s.began), answered.Sub(s.began)})
+			if r, may := mayRenew(c, s.began); may {
+				asked[a.Name] = append(asked[a.Name], r)
 			}
 		}
 	}
 	return silence(s.Events(), asked, renews)
+}
+
+// mayRenew reports whether a call may have renewed a lock, and when in the scene it did. A command without an answer has not, as far as its
+// holder knows: the holder gives the lock up. What keeps a session alive may be a stream, which has no answer to each message.
+func mayRenew(c wire.Call, began time.Time) (at span, may bool) {
+	answered := c.Answered
+	if c.Poll && answered.IsZero() {
+		answered = c.Sent
+	}
+	may = !c.Sent.IsZero() && !answered.IsZero() && !c.Setup && c.Name == "" && c.Server != Database
+	return span{c.Sent.Sub(began), answered.Sub(began)}, may
 }
 
 // span is a time in a scene: that of a hold, or of a request until its answer.

@@ -3,6 +3,8 @@ package rig
 import (
 	"testing"
 	"time"
+
+	"lastitem/internal/wire"
 )
 
 func TestSilence(t *testing.T) {
@@ -56,5 +58,28 @@ func TestSilenceUntilTheAnswer(t *testing.T) {
 	late := map[string][]span{"A": {{50 * ms, 60 * ms}, {250 * ms, 700 * ms}, {450 * ms, 710 * ms}, {750 * ms, 760 * ms}}}
 	if got := silence(held, late, false); got != 650*ms {
 		t.Errorf("silence() = %v, want 650ms, from the acquire to the answer of the first renewal", got)
+	}
+}
+
+// A renewal that is never answered renews nothing: the silence goes on until the next answer.
+func TestUnansweredIsNoRenewal(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	at := began.Add
+	const ms = time.Millisecond
+	for name, test := range map[string]struct {
+		call wire.Call
+		want bool
+	}{
+		"answered":                  {wire.Call{Server: "redis", Sent: at(ms), Answered: at(2 * ms)}, true},
+		"not answered":              {wire.Call{Server: "redis", Sent: at(ms)}, false},
+		"not sent":                  {wire.Call{Server: "redis"}, false},
+		"a message of a keep-alive": {wire.Call{Server: "etcd", Sent: at(ms), Poll: true}, true},
+		"of the database":           {wire.Call{Server: Database, Sent: at(ms), Answered: at(2 * ms)}, false},
+		"a health check":            {wire.Call{Server: "redis", Name: "health", Sent: at(ms), Answered: at(2 * ms)}, false},
+	} {
+		if _, may := mayRenew(test.call, began); may != test.want {
+			t.Errorf("%s: mayRenew() = %t, want %t", name, may, test.want)
+		}
 	}
 }
