@@ -43,3 +43,15 @@ func TestOutcomesFit(t *testing.T) {
 		t.Errorf("mode n has %d rows, want one, with O (!):\n%s", n, b.String())
 	}
 }
+
+// The report tells a schedule that showed an unclaimed letter, with its commands.
+func TestUnclaimedIsTold(t *testing.T) {
+	t.Parallel()
+	odd := played("SET", "O")
+	odd.Story = &Story{Lines: []Line{{Actor: "A", Text: "redis: SET stock 4"}}}
+	r := &Result{Unclaimed: []Played{odd}, Cells: []Cell{sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: api.Exact}, []Played{odd})}}
+	var b strings.Builder
+	if err := r.Write(&b, "en"); err != nil || !strings.Contains(b.String(), odd.Schedule.String()+": O\n") || !strings.Contains(b.String(), "SET stock 4") {
+		t.Errorf("Write() = %v, want the schedule and its commands:\n%s", err, b.String())
+	}
+}

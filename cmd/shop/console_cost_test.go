@@ -23,6 +23,7 @@ import (
 
 	"lastitem/internal/console"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/need"
 	"lastitem/loadtest"
 )
 
@@ -36,9 +37,9 @@ const (
 
 // TestConsoleCost measures what the page costs the browser, and what being watched costs a run: make console-cost.
 func TestConsoleCost(t *testing.T) {
-	rounds, _ := strconv.Atoi(os.Getenv(envConsoleCost))
-	if rounds < 1 {
-		t.Skip("make console-cost measures it")
+	rounds, err := strconv.Atoi(need.Asked(t, envConsoleCost, "make console-cost"))
+	if err != nil || rounds < 1 {
+		t.Fatalf("%s is %q, want a number of rounds", envConsoleCost, os.Getenv(envConsoleCost))
 	}
 	shop := filepath.Join(t.TempDir(), "shop")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {

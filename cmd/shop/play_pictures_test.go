@@ -10,6 +10,8 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"lastitem/internal/testenv/need"
 )
 
 // envPictures names the directory of the documentation's pictures, which TestPictures writes: make pictures.
@@ -20,10 +22,7 @@ const maxPicture = 300 << 10
 
 // TestPictures takes the pictures that the documentation shows, from the page in a browser, in both languages.
 func TestPictures(t *testing.T) {
-	dir := os.Getenv(envPictures)
-	if dir == "" {
-		t.Skip("make pictures takes them")
-	}
+	dir := need.Asked(t, envPictures, "make pictures")
 	shop := filepath.Join(t.TempDir(), "shop")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -196,8 +196,8 @@ func stateMachine(t *testing.T) (runs int) {
 	return runs
 }
 
-// onlyIf rejects a step that is not possible now, before the step has done anything. In an action of rapid, SkipNow skips no test: it makes
-// rapid draw another action, and rapid fails the test if every action it draws is rejected.
+// onlyIf rejects a step that is not possible now, before the step has done anything. SkipNow of a [rapid.T] skips no test: rapid draws another
+// action, and it fails the test if it has to reject every action.
 func onlyIf(t *rapid.T, possible bool) {
 	if !possible {
 		t.SkipNow()

@@ -19,6 +19,16 @@ func Missing(t testing.TB, name string, why error) {
 	t.Skipf("needs %s: %v", name, why)
 }
 
+// Asked returns the value of an environment variable that asks for the test, or skips the test if nobody asks; how says who or what sets it.
+func Asked(t testing.TB, variable, how string) string {
+	t.Helper()
+	value := os.Getenv(variable)
+	if value == "" {
+		t.Skipf("runs only if %s is set: %s", variable, how)
+	}
+	return value
+}
+
 // Without notes that a test goes on without name, or fails it where name is required.
 func Without(t testing.TB, name string, why error) {
 	t.Helper()

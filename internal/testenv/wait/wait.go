@@ -22,7 +22,7 @@ func Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// NoError polls until try returns nil, and fails the test with the last error after [Most]; what is as for [Until].
+// NoError polls until try returns nil. After [Most] it fails the test with the last error and with what was waited for, as [Until] does.
 func NoError(t testing.TB, what string, try func() error) {
 	t.Helper()
 	for end := time.Now().Add(Most); ; time.Sleep(every) {
