@@ -79,24 +79,32 @@ func (h *health) run(ctx context.Context, n news) {
 		if ctx.Err() != nil { // it is we who end
 			return
 		}
-		was, wait := h.check(), h.probing.Every
+		again := err != nil && !errors.Is(err, store.ErrRefused) && !silent && !h.down()
+		silent = err != nil
+		wait := h.probing.Every
 		switch {
-		case err == nil:
-			silent = false
-		case was == nil && !silent && !errors.Is(err, store.ErrRefused):
-			silent, err, wait = true, nil, probeAgain
-		default:
-			silent, wait = true, min(first, h.probing.Every)
+		case again:
+			wait = probeAgain
+		case err != nil:
+			wait = min(first, h.probing.Every)
 			first = min(2*first, probeDown)
 		}
-		h.last.Store(&err)
-		n.hear(err)
+		if !again {
+			h.last.Store(&err)
+			n.hear(err)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// down says whether the backend is known not to answer; before the first answer, or the second silence, nothing is known.
+func (h *health) down() bool {
+	err := h.check()
+	return err != nil && !errors.Is(err, errNotAsked)
 }
 
 // ask probes once.

@@ -156,6 +156,33 @@ func TestHealthTakesTwoSilencesAndOneRefusal(t *testing.T) {
 	}
 }
 
+// A process whose first probe is not answered in time does not know yet whether the backend is down: requests go there, as they do before
+// any probe has ended. The second silence decides.
+func TestHealthFirstSilence(t *testing.T) {
+	t.Parallel()
+	for _, silences := range []int64{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var probes atomic.Int64
+			h := watch(news{log: slog.New(slog.DiscardHandler)}, Health{}, probe{ask: func(ctx context.Context) error {
+				if probes.Add(1) <= silences {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}})
+			defer h.close()
+			begin, down := time.Now(), false
+			for h.check() != nil && time.Since(begin) < 10*time.Second {
+				time.Sleep(10 * time.Millisecond)
+				synctest.Wait()
+				down = down || h.check() != nil && !errors.Is(h.check(), errNotAsked)
+			}
+			if want := silences > 1; down != want || h.check() != nil {
+				t.Errorf("after %d silences it was down: %t, want %t; at the end: %v", silences, down, want, h.check())
+			}
+		})
+	}
+}
+
 // Without probes everything counts as healthy.
 func TestHealthOff(t *testing.T) {
 	t.Parallel()
