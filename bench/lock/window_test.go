@@ -45,13 +45,16 @@ func newBench(t *testing.T, window time.Duration) *bench {
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 100*time.Millisecond)
+	there := b.contenders
 	for _, s := range []scenario{
 		{name: "free", kind: kindFree, processes: 1, goroutines: 2},
 		{name: "hot", kind: kindHot, processes: 2, goroutines: 4, think: time.Millisecond},
 		{name: "far", kind: kindHot, processes: 1, goroutines: 4, delay: time.Millisecond},
+		{name: "thinking", kind: kindHot, processes: 1, goroutines: 2, think: 50 * time.Millisecond}, // as all do when the window ends
 	} {
-		if s.delay > 0 {
-			b.contenders, _ = command.Pick(contenders, "raw fair mutex", func(c contender) (string, bool) { return c.name, true })
+		b.contenders = there
+		if names := map[string]string{"far": "raw fair mutex", "thinking": "raw redisson mutex"}[s.name]; names != "" {
+			b.contenders, _ = command.Pick(there, names, func(c contender) (string, bool) { return c.name, true })
 		}
 		o := measureSome(t, b, s)
 		if err := broken([]*outcome{o}); err != nil {

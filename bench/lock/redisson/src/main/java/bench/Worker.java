@@ -235,15 +235,25 @@ public final class Worker {
         sections.add(s);
         done += s.Counts ? 1 : 0;
       }
-      if (job.Think > 0 && !over) {
-        Thread.sleep(job.Think / 1_000_000, (int) (job.Think % 1_000_000));
-      }
+      think();
     }
     synchronized (report) {
       report.Sections.addAll(sections);
       report.Pairs.addAll(pairs);
       report.Cut.addAll(cut);
       report.Done.add(done);
+    }
+  }
+
+  /** Waits before the next acquire, at most until the window is over: then the thread is interrupted. */
+  private void think() {
+    if (job.Think == 0 || over) {
+      return;
+    }
+    try {
+      Thread.sleep(job.Think / 1_000_000, (int) (job.Think % 1_000_000));
+    } catch (InterruptedException e) {
+      // over is set, so the loop ends, and what the thread has counted is reported
     }
   }
 
