@@ -127,29 +127,12 @@ func wantOnlyMark(t *testing.T, c *redis.Client) {
 // Of a cluster each master is asked; of a Redlock most nodes must write.
 func TestEachMasterIsProbed(t *testing.T) {
 	t.Parallel()
-	nodes := testenv.RedisNodes(t, 3, "cluster-enabled yes")
+	o := testenv.RedisCluster(t, 3)
 	var all []*redis.Client
 	var addresses []string
-	password := ""
-	for i, n := range nodes {
-		c := client(t, n.URL)
-		u, _ := url.Parse(n.URL)
-		if i == 0 {
-			password, _ = u.User.Password()
-		} else if host, port, err := net.SplitHostPort(all[0].Options().Addr); err != nil || c.ClusterMeet(t.Context(), host, port).Err() != nil {
-			t.Fatal("no cluster")
-		}
-		if err := c.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 16384*i/3, 16384*(i+1)/3-1).Err(); err != nil {
-			t.Fatal(err)
-		}
-		set(t, c, "requirepass", password) // a client of a cluster has one for all
-		u.User = url.UserPassword("", password)
+	for _, addr := range o.Addrs {
+		u := url.URL{Scheme: "redis", User: url.UserPassword("", o.Password), Host: addr}
 		all, addresses = append(all, client(t, u.String())), append(addresses, u.String())
-	}
-	for _, c := range all {
-		for !strings.Contains(c.ClusterInfo(t.Context()).Val(), "cluster_state:ok") {
-			time.Sleep(10 * time.Millisecond)
-		}
 	}
 	s := probing(t, backend.Config{Redis: strings.Join(addresses, ",")})
 	becomes(t, s, "redis", false)

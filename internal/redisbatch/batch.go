@@ -3,60 +3,60 @@ package redisbatch
 import (
 	"cmp"
 	"context"
-	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// slots is how many batches may be in flight, so that some get through while others are stuck on their connections. size is how many calls
-// a batch may have; that many scripts occupy the server for about 0.3 ms.
-const (
-	slots = 16
-	size  = 64
-)
-
-// Batcher sends calls; those that are made at the same time share one write. Make it with [New].
+// Batcher sends calls; those that are made at the same time to the same server share one write. Make it with [New].
 type Batcher struct {
-	c      redis.UniversalClient
-	limit  time.Duration
-	direct bool // every call is sent by itself
-	hasty  bool // a batch is sent without letting other callers run first; for the benchmark
+	c     redis.UniversalClient
+	limit time.Duration
+	hasty bool // a batch is sent without letting other callers run first; for the benchmark
 
-	mu        sync.Mutex
-	idle      sync.Cond // signalled when nothing is in flight
-	waiting   []*Call   // and calls that were withdrawn
-	gathering bool      // a goroutine is about to take the waiting calls
-	busy      int       // batches in flight
-	alone     int       // calls of Go in flight that share no write
+	server  *lane                // the lane of the only server; nil in a cluster
+	cluster *redis.ClusterClient // nil where there is one server
+	mapped  atomic.Bool          // the client of the cluster knows the slots of the nodes, so asking it does not block
+	nodes   sync.Map             // *redis.Client of a master -> its *lane
+
+	mu    sync.Mutex
+	idle  sync.Cond // signalled when alone is 0
+	alone int       // calls of Go, and calls that were sent to the wrong node, in flight that share no write
 }
 
 // New returns a batcher on c. limit bounds the time from sending a call to its answer, including the wait for a connection; 0 leaves that
 // to the time-outs of the client.
 //
-// Only calls to a single server share writes. In a cluster each call is sent by itself, and the connection pool of its node bounds how many
-// are in flight. A batch would be as slow as its slowest node, and calls that wait for a slot would wait for a node that hangs.
+// In a cluster each master has batches of its own: a batch with calls for several nodes would be as slow as the slowest, and a node that hangs
+// holds up its own calls only. The clients of the nodes send them, so hooks of the cluster's client do not see them. A call that a node refuses
+// because another one has the slot has not run; the cluster's client sends it again, by itself.
 func New(c redis.UniversalClient, limit time.Duration) *Batcher {
 	b := &Batcher{c: c, limit: limit}
 	b.idle.L = &b.mu
-	_, single := c.(*redis.Client)
-	b.direct = !single
+	switch c := c.(type) {
+	case *redis.Client:
+		b.server = newLane(b, c)
+	case *redis.ClusterClient:
+		b.cluster = c
+	}
 	return b
 }
 
 // Do sends a call and returns when it is answered. The caller's goroutine may send other calls in the same batch, and then waits for their
 // answers too.
 func (b *Batcher) Do(c *Call) {
-	if b.direct || c.Limit > 0 {
+	l := b.lane(c)
+	if l == nil {
 		b.single(c)
 		return
 	}
 	c.ready.Add(1)
-	if b.add(c) {
-		b.round()
-		if b.more() {
-			go b.run()
+	if l.add(c) {
+		l.round()
+		if l.more() {
+			go l.run()
 		}
 	}
 	c.ready.Wait()
@@ -64,138 +64,89 @@ func (b *Batcher) Do(c *Call) {
 
 // Go sends a call and returns at once. When the call is answered, then runs on a goroutine that other calls need, so it must not block.
 func (b *Batcher) Go(c *Call, then func()) {
-	if b.direct || c.Limit > 0 {
-		b.count(1)
-		go func() {
-			b.single(c)
-			then()
-			b.count(-1)
-		}()
+	c.then = then
+	l := b.lane(c)
+	if l == nil {
+		b.goSingle(c)
 		return
 	}
-	c.then = then
-	if b.add(c) {
-		go b.run()
+	if l.add(c) {
+		go l.run()
 	}
 }
 
 // Withdraw takes back a call of Go, so that it is never sent, and returns true. It returns false if the call may have been sent; then the
 // call goes on as if nothing had happened.
-func (b *Batcher) Withdraw(c *Call) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was := c.waiting
-	c.waiting = false
-	return was
-}
+func (b *Batcher) Withdraw(c *Call) bool { return c.lane != nil && c.lane.withdraw(c) }
 
 // Wait returns when every call that was sent by Go, or in a batch, has been answered. Calls may be sent after that.
 func (b *Batcher) Wait() {
+	if b.server != nil {
+		b.server.wait()
+	}
+	b.nodes.Range(func(_, l any) bool { l.(*lane).wait(); return true })
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for !b.resting() {
+	for b.alone > 0 { // last, since a lane may have left calls to goSingle
 		b.idle.Wait()
 	}
 }
 
-// resting says that nothing is in flight or waiting. The mutex is held.
-func (b *Batcher) resting() bool {
-	return b.busy == 0 && b.alone == 0 && !b.gathering && len(b.waiting) == 0
-}
-
-// add queues a call; true means that the caller must gather a batch.
-func (b *Batcher) add(c *Call) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c.waiting = true
-	b.waiting = append(b.waiting, c)
-	return b.claim()
-}
-
-// more says whether the caller must gather another batch.
-func (b *Batcher) more() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.claim()
-}
-
-// claim makes the caller gather the next batch, if calls wait, a slot is free and no other goroutine gathers. The mutex is held.
-func (b *Batcher) claim() bool {
-	if len(b.waiting) == 0 || b.gathering || b.busy == slots {
-		return false
+// lane returns the lane of the server that c is for; nil = c is sent by itself.
+func (b *Batcher) lane(c *Call) *lane {
+	switch {
+	case c.Limit > 0:
+		return nil
+	case b.server != nil:
+		return b.server
+	case !b.mapped.Load() || len(c.Keys) == 0:
+		return nil
 	}
-	b.gathering = true
-	return true
+	node, err := b.cluster.MasterForKey(context.Background(), c.Keys[0])
+	if err != nil {
+		return nil
+	}
+	if l, ok := b.nodes.Load(node); ok {
+		return l.(*lane)
+	}
+	l, _ := b.nodes.LoadOrStore(node, newLane(b, node))
+	return l.(*lane)
 }
 
-// run sends batches for as long as calls wait.
-func (b *Batcher) run() {
-	for again := true; again; again = b.more() {
-		b.round()
-	}
-}
-
-// round gathers a batch, sends it, and tells the callers that they are answered.
-func (b *Batcher) round() {
-	if !b.hasty {
-		runtime.Gosched() // an answer wakes several callers at once: their next calls join this batch
-	}
-	batch := b.take()
-	if len(batch) > 0 {
-		b.exec(batch, b.limit)
-	}
-	for _, c := range batch {
+// goSingle sends a call by itself on a goroutine of its own, and tells its caller.
+func (b *Batcher) goSingle(c *Call) {
+	b.count(1)
+	go func() {
+		b.single(c)
 		c.answered()
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.busy--
-	b.rest()
+		b.count(-1)
+	}()
 }
 
-// take takes the batch that was gathered, without the calls that were withdrawn. If it leaves calls waiting and a slot is free, another
-// goroutine gathers those.
-func (b *Batcher) take() []*Call {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := 0
-	batch := make([]*Call, 0, min(len(b.waiting), size))
-	for ; n < len(b.waiting) && len(batch) < size; n++ {
-		if c := b.waiting[n]; c.waiting {
-			c.waiting = false
-			batch = append(batch, c)
-		}
-	}
-	clear(b.waiting[:n])
-	b.waiting = b.waiting[n:]
-	b.gathering = false
-	b.busy++
-	if b.claim() {
-		go b.run()
-	}
-	return batch
-}
-
-// count adds n to the calls of Go that share no write.
+// count adds n to the calls that share no write.
 func (b *Batcher) count(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.alone += n
-	b.rest()
-}
-
-// rest wakes the callers of Wait if nothing is in flight any more. The mutex is held.
-func (b *Batcher) rest() {
-	if b.resting() {
+	if b.alone += n; b.alone == 0 {
 		b.idle.Broadcast()
 	}
 }
 
 // single sends a call by itself.
-func (b *Batcher) single(c *Call) { b.exec([]*Call{c}, cmp.Or(c.Limit, b.limit)) }
+func (b *Batcher) single(c *Call) {
+	exec(b.c, []*Call{c}, cmp.Or(c.Limit, b.limit))
+	if b.cluster != nil && c.Err == nil {
+		b.mapped.Store(true)
+	}
+}
+
+// elsewhere reports whether a node has refused a call because another one has its slot. Then the script has not run.
+func elsewhere(err error) bool {
+	return err != nil && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
+}
 
 // exec sends a batch and reads its answers, in at most three round trips.
-func (b *Batcher) exec(batch []*Call, limit time.Duration) {
+func exec(to redis.UniversalClient, batch []*Call, limit time.Duration) {
 	ctx := context.Background()
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -203,7 +154,7 @@ func (b *Batcher) exec(batch []*Call, limit time.Duration) {
 		defer cancel()
 	}
 	for _, how := range []text{noText, firstText, everyText} {
-		b.send(ctx, batch, how)
+		send(ctx, to, batch, how)
 		if batch = unknown(batch); len(batch) == 0 {
 			return
 		}

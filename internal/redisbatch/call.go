@@ -22,7 +22,8 @@ type Call struct {
 
 	then    func()
 	ready   sync.WaitGroup
-	waiting bool // for a batch; the batcher's mutex guards it
+	lane    *lane // nil = the call is sent by itself
+	waiting bool  // for a batch; the lane's mutex guards it
 }
 
 func (c *Call) answered() {
@@ -43,13 +44,13 @@ const (
 )
 
 // send sends a batch once, in one write, and reads its answers.
-func (b *Batcher) send(ctx context.Context, batch []*Call, how text) {
+func send(ctx context.Context, to redis.UniversalClient, batch []*Call, how text) {
 	sent := time.Now()
 	if len(batch) == 1 {
-		batch[0].take(batch[0].command(ctx, b.c, how != noText), sent)
+		batch[0].take(batch[0].command(ctx, to, how != noText), sent)
 		return
 	}
-	pipe := b.c.Pipeline()
+	pipe := to.Pipeline()
 	cmds := make([]*redis.Cmd, len(batch))
 	loaded := map[*redis.Script]bool{}
 	for i, c := range batch {

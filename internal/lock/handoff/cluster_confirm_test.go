@@ -11,6 +11,7 @@ import (
 
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -18,7 +19,7 @@ import (
 // does not depend on how many there are.
 func TestEngineClusterWaitersCostTheSame(t *testing.T) {
 	t.Parallel()
-	o := cluster(t)
+	o := testenv.RedisCluster(t, 3)
 	process := func(counted redis.Hook) *handoff.Engine {
 		own := *o
 		c := redis.NewClusterClient(&own)

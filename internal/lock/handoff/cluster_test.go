@@ -20,44 +20,10 @@ import (
 	"lastitem/internal/testenv/wait"
 )
 
-// cluster makes a Redis Cluster of three masters without replicas.
-func cluster(t *testing.T) *redis.ClusterOptions {
-	t.Helper()
-	nodes := testenv.RedisNodes(t, 3, "cluster-enabled yes")
-	const slots = 16384
-	all := &redis.ClusterOptions{ContextTimeoutEnabled: true}
-	for i, n := range nodes {
-		o, ctx := options(t, n), t.Context()
-		if i == 0 {
-			all.Username, all.Password = o.Username, o.Password
-		}
-		c := connect(t, o)
-		p := c.Pipeline()
-		p.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/len(nodes), slots*(i+1)/len(nodes)-1)
-		if i > 0 {
-			host, port, _ := net.SplitHostPort(all.Addrs[0])
-			p.ClusterMeet(ctx, host, port)
-		}
-		p.ConfigSet(ctx, "requirepass", all.Password) // a client of a cluster has one for all
-		if _, err := p.Exec(ctx); err != nil {
-			t.Fatalf("node %d: %v", i, err)
-		}
-		all.Addrs = append(all.Addrs, o.Addr)
-	}
-	for _, addr := range all.Addrs {
-		c := connect(t, &redis.Options{Addr: addr, Username: all.Username, Password: all.Password})
-		wait.Until(t, "a cluster", func() bool {
-			info := c.ClusterInfo(t.Context()).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
-		})
-	}
-	return all
-}
-
 // In a cluster messages go through the shard of their key: hand-offs, contention and renewals over keys of all masters.
 func TestEngineCluster(t *testing.T) {
 	t.Parallel()
-	o := cluster(t)
+	o := testenv.RedisCluster(t, 3)
 	process := func(t *testing.T, e handoff.Options) *handoff.Engine {
 		own := *o
 		c := redis.NewClusterClient(&own)
@@ -293,7 +259,7 @@ func (p clusterPair) handOff(t *testing.T, n int, keys ...string) {
 // A subscriber's connection with channels of several slots is lost and replaced, with all its channels.
 func TestEngineClusterListenerReconnects(t *testing.T) {
 	t.Parallel()
-	p := newClusterPair(t, cluster(t))
+	p := newClusterPair(t, testenv.RedisCluster(t, 3))
 	p.handOff(t, 0, p.keys...)
 	if err := p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
 		t.Fatal(err)
@@ -307,7 +273,7 @@ func TestEngineClusterListenerReconnects(t *testing.T) {
 // not disturbed, although the old node refuses the moved channel.
 func TestEngineClusterSlotMoves(t *testing.T) {
 	t.Parallel()
-	o := cluster(t)
+	o := testenv.RedisCluster(t, 3)
 	p := newClusterPair(t, o)
 	p.handOff(t, 0, p.keys...)
 	moved := p.keys[0]

@@ -167,7 +167,7 @@ func TestForceReleaseOnServers(t *testing.T) {
 		forceOn(t, s.Prefix+"{1}", func() redis.UniversalClient { return locktest.RedisClient(t, s) })
 	})
 	t.Run("cluster", func(t *testing.T) {
-		o := cluster(t)
+		o := testenv.RedisCluster(t, 3)
 		forceOn(t, "k", func() redis.UniversalClient {
 			own := *o
 			c := redis.NewClusterClient(&own)

@@ -40,7 +40,7 @@ func TestAcquireAllCostsTwoCommands(t *testing.T) {
 		twoCommands(t, c, []string{s.Prefix + "x", s.Prefix + "{y}", s.Prefix + "z{z}"}) // one server has one slot
 	})
 	t.Run("cluster", func(t *testing.T) {
-		c := redis.NewClusterClient(cluster(t))
+		c := redis.NewClusterClient(testenv.RedisCluster(t, 3))
 		t.Cleanup(func() { _ = c.Close() })
 		twoCommands(t, c, cart(""))
 		m := acquireAll(t, engine(t, c, handoff.Options{}), "x", "y", "z") // of several slots

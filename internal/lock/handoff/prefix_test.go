@@ -98,7 +98,7 @@ func TestPrefixIsNotTheResources(t *testing.T) {
 
 // In a cluster a prefix may have a hash tag, which puts all locks into one slot, or none.
 func TestPrefixInACluster(t *testing.T) {
-	o := cluster(t)
+	o := testenv.RedisCluster(t, 3)
 	for _, prefix := range []string{"shop:", "{shop}:"} {
 		process := func() lock.Locker {
 			own := *o
