@@ -64,11 +64,8 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	done := func(c Cell, played []Played) {
 		mu.Lock()
 		defer mu.Unlock()
-		res.add(l.o, sum(l.expect(c, played), played), played)
+		res.add(l, sum(l.expect(c, played), played), played)
 		l.tally.done()
-		if !l.told {
-			res.Unclaimed = append(res.Unclaimed, slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Story == nil })...)
-		}
 		if alone {
 			worsts = append(worsts, worst(played))
 		}
@@ -162,17 +159,20 @@ func (l *lab) expect(c Cell, played []Played) Cell {
 }
 
 // add adds a cell to the result.
-func (r *Result) add(o Options, c Cell, played []Played) {
+func (r *Result) add(l *lab, c Cell, played []Played) {
 	r.Cells = append(r.Cells, c)
 	r.Schedules += c.Tried
-	if o.Stories {
+	if l.o.Stories {
 		r.Played = append(r.Played, played...)
 	}
-	if o.Tell {
+	if l.o.Tell {
 		r.Told = append(r.Told, witnesses(c, played)...)
 	}
-	if o.Progress != nil {
-		o.Progress(c)
+	if !l.told {
+		r.Unclaimed = append(r.Unclaimed, slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Story == nil })...)
+	}
+	if l.o.Progress != nil {
+		l.o.Progress(c)
 	}
 }
 

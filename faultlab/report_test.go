@@ -49,7 +49,16 @@ func TestUnclaimedIsTold(t *testing.T) {
 	t.Parallel()
 	odd := played("SET", "O")
 	odd.Story = &Story{Lines: []Line{{Actor: "A", Text: "redis: SET stock 4"}}}
-	r := &Result{Unclaimed: []Played{odd}, Cells: []Cell{sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: api.Exact}, []Played{odd})}}
+	all := []Played{played("GET", "."), odd}
+	r, cell := &Result{}, sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: api.Exact}, all)
+	r.add(&lab{}, cell, all)
+	if len(r.Unclaimed) != 1 || r.Unclaimed[0].Outcome != "O" {
+		t.Errorf("unclaimed are %+v, want the schedule with a story", r.Unclaimed)
+	}
+	var told Result
+	if told.add(&lab{told: true}, cell, all); len(told.Unclaimed) > 0 {
+		t.Errorf("unclaimed are %+v, want none where every story stands elsewhere", told.Unclaimed)
+	}
 	var b strings.Builder
 	if err := r.Write(&b, "en"); err != nil || !strings.Contains(b.String(), odd.Schedule.String()+": O\n") || !strings.Contains(b.String(), "SET stock 4") {
 		t.Errorf("Write() = %v, want the schedule and its commands:\n%s", err, b.String())
