@@ -32,13 +32,19 @@ export class Chart {
 
 const font = () => `12px ${getComputedStyle(document.body).fontFamily}`;
 
+// labels writes ticks with the decimals of the distance between them: two ticks never have the same label.
+const labels = (unit) => (_, ticks, axis, space, distance) => {
+  const decimals = String(Number(distance.toPrecision(3))).split(".")[1]?.length ?? 0;
+  return ticks.map((v) => number(v, decimals) + unit);
+};
+
 function axes(unit = "") {
   const axis = {
     stroke: css("--ink-soft"), font: font(), ticks: { show: false }, grid: { stroke: css("--line"), width: 1 },
   };
   return [
-    { ...axis, grid: { show: false }, space: 64, size: 28, values: (_, ticks) => ticks.map((v) => `${number(v, 2)} s`) },
-    { ...axis, size: 52, space: 34, values: (_, ticks) => ticks.map((v) => number(v, 2) + unit) },
+    { ...axis, grid: { show: false }, space: 64, size: 28, values: labels(" s") },
+    { ...axis, size: 52, space: 34, values: labels(unit) },
   ];
 }
 

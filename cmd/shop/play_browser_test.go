@@ -265,7 +265,7 @@ func testPlayCompare(t *testing.T, b *tab) {
 		document.querySelector('.go').click();
 		return true;
 	})()`)
-	b.wait(fmt.Sprintf(`document.querySelector('.verdict')?.dataset.run > %q && document.querySelectorAll('.compare tbody tr').length === 2`, before))
+	b.wait(fmt.Sprintf(`(document.querySelector('.verdict')?.dataset.run ?? %[1]q) !== %[1]q && document.querySelectorAll('.compare tbody tr').length === 2`, before))
 	first := func(column string) string {
 		eval[bool](b, fmt.Sprintf(`document.querySelector('[data-sort=%s]').click() ?? true`, column))
 		return eval[string](b, `document.querySelector('.compare tbody code').textContent`)
