@@ -33,7 +33,10 @@ var arrows = map[string][]string{
 	"internal/lock":             {"internal/step"},
 	"internal/lock/lease":       {"internal/lock", "internal/step"},
 	"internal/redisbatch":       {},
-	"internal/server":           {"internal/api"},
+	"internal/replica": {"internal/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/kafkalog", "internal/lock/coord",
+		"internal/lock/handoff", "internal/lock/textbook", "internal/server", "internal/shop", "internal/spans", "internal/step", "internal/stock",
+		"internal/store", "internal/localstack"}, // the last one in tests only
+	"internal/server": {"internal/api"},
 	"internal/shop": {"internal/stock", "internal/kafkalog", "internal/lock", "internal/lock/handoff", "internal/store", "internal/idempotency",
 		"internal/step"},
 	"internal/spans":  {"internal/step"},

@@ -12,8 +12,7 @@ import (
 // compares, and the clients by which tests look at servers behind the back of a package.
 var modules = map[string][]string{
 	"cmd/shop": {
-		"github.com/caarlos0/env/v11", "github.com/prometheus/client_golang", "github.com/redis/go-redis/v9", "github.com/spf13/cobra",
-		"github.com/spf13/pflag",
+		"github.com/redis/go-redis/v9", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
@@ -34,6 +33,7 @@ var modules = map[string][]string{
 		"github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3",
 	},
 	"internal/redisbatch": {"github.com/redis/go-redis/v9"},
+	"internal/replica":    {"github.com/caarlos0/env/v11", "github.com/prometheus/client_golang"},
 	"internal/shop":       {"github.com/twmb/franz-go"},
 	"internal/spans": { // OTLP as messages without services: with them comes a newer gRPC, which the client of etcd would use
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/proto/slim/otlp",

@@ -2,52 +2,52 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
+
+	"lastitem/internal/replica"
 )
 
 // twoValues are two valid values for a setting, neither of which is the default.
-func twoValues(t *testing.T, s setting, f reflect.StructField) (one, other string) {
+func twoValues(t *testing.T, s replica.Setting) (one, other string) {
 	t.Helper()
-	switch reflect.Zero(f.Type).Interface().(type) {
-	case string:
+	switch s.Kind {
+	case "string":
 		return "one", "other"
-	case int:
+	case "int":
 		return "7", "8"
-	case bool:
+	case "bool":
 		return "true", "false"
-	case time.Duration:
+	case "duration":
 		return "7m0s", "8m0s"
-	case hostNames:
+	case "names":
 		return "one.example", "other.example"
-	case reasons:
+	case "JSON":
 		return `{"etcd":"one"}`, `{"etcd":"other"}`
-	case slog.Level:
+	case "level":
 		return "debug", "warn"
-	case logFormat:
+	case "format":
 		return "json", "text"
 	}
-	t.Fatalf("%s: no values for a %s", s.Name, f.Type)
+	t.Fatalf("%s: no values for a %s", s.Name, s.Kind)
 	return "", ""
 }
 
 // Every setting of a replica is a flag of serve and a variable: the flag comes before the variable, and the variable before the default.
 func TestSettingsPrecedence(t *testing.T) {
-	settings := replicaSettings()
+	settings := replica.Settings()
 	at := 0
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[replica.Config]()) {
 		if f.Tag.Get("env") == "" {
 			continue
 		}
 		s := settings[at]
 		at++
 		t.Run(s.Name, func(t *testing.T) {
-			one, other := twoValues(t, s, f)
+			one, other := twoValues(t, s)
 			read := func(args ...string) string {
 				given := givenSettings{}
 				set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -55,7 +55,7 @@ func TestSettingsPrecedence(t *testing.T) {
 				if err := set.Parse(args); err != nil {
 					t.Fatal(err)
 				}
-				c, err := readConfig(given)
+				c, err := replica.Read(given)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func TestSettingsPrecedence(t *testing.T) {
 			}
 			want := func(value string) string {
 				given := givenSettings{s.Name: value}
-				c, err := readConfig(given)
+				c, err := replica.Read(given)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,8 +77,8 @@ func TestSettingsPrecedence(t *testing.T) {
 			if got := read(); got != want(one) || got == want(s.Default) && s.Default != one {
 				t.Errorf("%s=%s gives %s", s.Name, one, got)
 			}
-			if got := read("--" + s.flag() + "=" + other); got != want(other) || got == want(one) {
-				t.Errorf("%s=%s and --%s=%s give %s, want the flag's", s.Name, one, s.flag(), other, got)
+			if got := read("--" + s.Flag() + "=" + other); got != want(other) || got == want(one) {
+				t.Errorf("%s=%s and --%s=%s give %s, want the flag's", s.Name, one, s.Flag(), other, got)
 			}
 		})
 	}
@@ -108,6 +108,24 @@ func TestSettingsAreNamedAsGiven(t *testing.T) {
 			code, _, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"serve", "--redis", "redis://127.0.0.1:1"}, tt.args...)...)
 			if code != exitUsage || !strings.Contains(errOut, tt.want) {
 				t.Errorf("exit %d, %q; want %d and %q", code, errOut, exitUsage, tt.want)
+			}
+		})
+	}
+}
+
+// A setting that cannot be read is named as it is set, with what it should be.
+func TestConfigUnreadable(t *testing.T) {
+	for setting, want := range map[string]string{
+		"SHOP_LOCK_TTL=10": "such as 10s", "SHOP_DRAIN=x": "such as 10s", "SHOP_CONNS=many": "a whole number", "SHOP_LOG_LEVEL=loud": "debug, info",
+		"SHOP_CONNS=99999999999999999999": "64 bits", "SHOP_MISSING=etcd": "JSON", "SHOP_LOG_FORMAT=xml": "text or json", "SHOP_HOSTS=http://a": "without a port",
+	} {
+		name, value, _ := strings.Cut(setting, "=")
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			t.Setenv("SHOP_REDIS", "redis://127.0.0.1:1")
+			code, _, errOut := commandLine(t.Context(), newServe("en"))
+			if code != exitUsage || !strings.Contains(errOut, fmt.Sprintf("%s is %q, want ", name, value)) || !strings.Contains(errOut, want) {
+				t.Errorf("%s: exit %d, %s; want exit %d, and %q", setting, code, errOut, exitUsage, want)
 			}
 		})
 	}

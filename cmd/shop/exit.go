@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/replica"
 )
 
 // Exit codes of every subcommand; exitCodes says what each means. 'with-stack' ends with the code of its COMMAND.
@@ -95,7 +96,7 @@ func legible(err error) error {
 	var bad *pflag.InvalidSyntaxError
 	switch {
 	case errors.As(err, &value):
-		return both("--%s %q: want %s", "--%s %q：应为%s").Errorf(value.GetFlag().Name, value.GetValue(), wanted(value.GetFlag().Value.Type(), err))
+		return both("--%s %q: want %s", "--%s %q：应为%s").Errorf(value.GetFlag().Name, value.GetValue(), replica.Wanted(value.GetFlag().Value.Type(), err))
 	case errors.As(err, &none) && none.GetSpecifiedShortnames() != "":
 		return both("unknown flag: -%s", "没有这个选项：-%s").Errorf(none.GetSpecifiedName()[:1])
 	case errors.As(err, &none):
@@ -118,7 +119,8 @@ func legible(err error) error {
 	return err
 }
 
-// run adapts a command body to cobra: an error that carries no exit code becomes exitFailed or, after Ctrl-C, exitInterrupted.
+// run adapts a command body to cobra: an error that carries no exit code becomes exitUsage if it is about the settings of a replica, else
+// exitFailed or, after Ctrl-C, exitInterrupted.
 func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := checkLang(cmd.Flags()); err != nil {
@@ -128,6 +130,10 @@ func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command
 		var e *exitError
 		if err == nil || errors.As(err, &e) {
 			return err
+		}
+		var settings *replica.SettingsError
+		if errors.As(err, &settings) {
+			return misuse(settings.Err)
 		}
 		if cmd.Context().Err() != nil {
 			return &exitError{code: exitInterrupted, err: both("interrupted: %w", "已中断：%w").Errorf(err)}

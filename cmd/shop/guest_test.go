@@ -64,7 +64,7 @@ func (u userServers) hold(prefix string) {
 	for _, n := range set.Redlock {
 		o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 	}
-	etcd, zookeeper := coord.NewEtcd(set.Etcd, guestTTL, nil), coord.NewZooKeeper(set.ZooKeeper, zooKeeperRoot, guestTTL, nil)
+	etcd, zookeeper := coord.NewEtcd(set.Etcd, guestTTL, nil), coord.NewZooKeeper(set.ZooKeeper, backend.ZooKeeperRoot, guestTTL, nil)
 	consul := coord.NewConsul(set.Consul, coord.ConsulOptions{TTL: guestTTL}, nil)
 	u.t.Cleanup(func() {
 		_ = errors.Join(etcd.Close(), zookeeper.Close(), consul.Close())
@@ -101,7 +101,7 @@ func (u userServers) holds(prefix string) map[string]int {
 	note("etcd", int(res.Count), err)
 	names, _, err := u.consul.ConsulClient(u.t).KV().Keys(prefix, "", (&api.QueryOptions{}).WithContext(u.t.Context()))
 	note("consul", len(names), err)
-	locks, _, err := u.zookeeper.ZooKeeperConn(u.t, guestTTL).Children(zooKeeperRoot)
+	locks, _, err := u.zookeeper.ZooKeeperConn(u.t, guestTTL).Children(backend.ZooKeeperRoot)
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil
 	}
@@ -157,8 +157,8 @@ func TestGuestLeavesNothing(t *testing.T) {
 	if err := other.Leave(t.Context()); err != nil {
 		t.Errorf("leave again: %v", err)
 	}
-	if there, _, err := zookeeper.Exists(zooKeeperRoot); there || err != nil {
-		t.Errorf("%s in ZooKeeper is still there (%v)", zooKeeperRoot, err)
+	if there, _, err := zookeeper.Exists(backend.ZooKeeperRoot); there || err != nil {
+		t.Errorf("%s in ZooKeeper is still there (%v)", backend.ZooKeeperRoot, err)
 	}
 }
 
@@ -166,23 +166,23 @@ func TestGuestLeavesNothing(t *testing.T) {
 func TestGuestLeavesTheRoot(t *testing.T) {
 	z := testenv.ZooKeeper(t)
 	c := z.ZooKeeperConn(t, guestTTL)
-	if _, err := c.Create(zooKeeperRoot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if _, err := c.Create(backend.ZooKeeperRoot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Delete(zooKeeperRoot, -1) })
+	t.Cleanup(func() { _ = c.Delete(backend.ZooKeeperRoot, -1) })
 	g, err := newGuest(t.Context(), guest.Servers{ZooKeeper: z.Addr})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Create(path.Join(zooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := c.Create(path.Join(backend.ZooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
-	left, _, err := c.Children(zooKeeperRoot)
+	left, _, err := c.Children(backend.ZooKeeperRoot)
 	if err != nil || len(left) > 0 {
-		t.Errorf("below %s there is %q, %v, want it empty and there", zooKeeperRoot, left, err)
+		t.Errorf("below %s there is %q, %v, want it empty and there", backend.ZooKeeperRoot, left, err)
 	}
 }
 
@@ -251,6 +251,16 @@ func TestGuestRefuses(t *testing.T) {
 		var e *exitError
 		if !errors.As(err, &e) || e.code != exitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("newGuest(%+v) = %v, want a usage error with %q", own, err, want)
+		}
+	}
+	// An address that cannot be read is named by its flag.
+	for backend, own := range map[string]guest.Servers{
+		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"}, "zookeeper": {ZooKeeper: "x"},
+		"etcd": {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
+	} {
+		var e *exitError
+		if _, err := newGuest(t.Context(), own); !errors.As(err, &e) || e.code != exitUsage || !strings.HasPrefix(err.Error(), "--"+backend+": ") {
+			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)
 		}
 	}
 	for want, own := range map[string]guest.Servers{

@@ -256,7 +256,8 @@ func TestTextsInBothLanguages(t *testing.T) {
 	pairs := texts(t, ".", filepath.Join(root, "loadtest"), filepath.Join(root, "loadtest", "plan"), filepath.Join(root, "loadtest", "client"),
 		filepath.Join(root, "loadtest", "rolling"),
 		filepath.Join(root, "internal", "localstack"), filepath.Join(root, "faultlab"), filepath.Join(root, "faultlab", "rig"),
-		filepath.Join(root, "internal", "backend"), filepath.Join(root, "internal", "localstack", "guest"))
+		filepath.Join(root, "internal", "backend"), filepath.Join(root, "internal", "localstack", "guest"),
+		filepath.Join(root, "internal", "replica"))
 	if len(pairs) < 300 {
 		t.Errorf("%d texts found, want hundreds", len(pairs))
 	}
@@ -275,19 +276,23 @@ func TestTextsInBothLanguages(t *testing.T) {
 	}
 }
 
-// onlyEnglish are the errors of this package that no user reads as they are, with the reason.
+// onlyEnglish are the errors of this package and of internal/replica that no user reads as they are, with the reason.
 var onlyEnglish = map[string]string{
 	"not a name":     "parsing a setting: the error names the wanted form instead",
 	"unknown format": "parsing a setting: the error names the wanted form instead",
 	"serve: %w":      "beside the log of a replica",
 }
 
-// An error of this package is in both languages, unless it has no words or is listed.
+// An error of these packages is in both languages, unless it has no words or is listed.
 func TestErrorsInBothLanguages(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, dir := range []string{".", filepath.Join("..", "..", "internal", "replica")} {
+		found, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no sources in %s: %v", dir, err)
+		}
+		files = append(files, found...)
 	}
 	used := map[string]bool{}
 	plain := regexp.MustCompile(`(?:fmt\.Errorf|errors\.New)\(("(?:[^"\\]|\\.)*"|` + "`[^`]*`" + `)`)

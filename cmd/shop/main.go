@@ -31,6 +31,14 @@ func shop() int {
 	return finish(cmd, err, lang)
 }
 
+// redisLog takes what go-redis says by itself, such as each failed dial; what matters of it comes back as an error too.
+type redisLog struct{ log *slog.Logger }
+
+// Printf logs at level debug.
+func (r redisLog) Printf(ctx context.Context, format string, args ...any) {
+	r.log.DebugContext(ctx, "go-redis", "said", fmt.Sprintf(format, args...))
+}
+
 // newRoot returns the tree of commands, with its texts in the language lang.
 func newRoot(lang string) *cobra.Command {
 	root := &cobra.Command{

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/replica"
 )
 
 func newMigrate(lang string) *cobra.Command {
@@ -28,13 +29,13 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 		if *list {
 			return listMigrations(cmd, &out)
 		}
-		c, err := readConfig(nil)
+		c, err := replica.Read(nil)
 		if err != nil {
 			return err
 		}
 		name := "--sql"
 		if *dsn == "" {
-			*dsn, name = c.SQL, variable("sql")
+			*dsn, name = c.SQL, "SHOP_SQL"
 		}
 		if *dsn == "" {
 			return usage(both("no database: set SHOP_SQL or --sql", "没有数据库：请设置 SHOP_SQL 或 --sql"))

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/columns"
+	"lastitem/internal/replica"
 	"lastitem/internal/stock/pages"
 	"lastitem/loadtest/report"
 )
@@ -21,21 +20,12 @@ import (
 // 'shop settings --docs' writes docs/settings.md and docs/settings.zh.md.
 //go:generate go run . settings --docs ../../docs
 
-// setting is one environment variable that a program or script of this repository reads.
-type setting struct {
-	Name    string   `json:"name"`
-	Default string   `json:"default"` // "" = none
-	Help    api.Text `json:"help"`
-	group   string   // of settingGroups
-	kind    string   // placeholder of a value
-}
-
 type settingGroup struct {
 	name string
 	text api.Text
 }
 
-// settingGroups are the headings of the settings, in their order. In config, the tag group marks the first field of a group.
+// settingGroups are the headings of the settings, in their order. In [replica.Config], the tag group marks the first field of a group.
 var settingGroups = []settingGroup{
 	{"replica", both("Replica", "副本")},
 	{"backends", both("Backends", "后端")},
@@ -48,67 +38,48 @@ var settingGroups = []settingGroup{
 }
 
 // otherSettings are the settings that a replica does not read: those of scripts, docker-compose.yml, tests and other subcommands.
-var otherSettings = []setting{
-	{"SHOP_PORT", "8080", both("port of nginx on 127.0.0.1", "nginx 在 127.0.0.1 上的端口"), "compose", ""},
-	{"SHOP_SQL_PASSWORD", "", both("password of the database user, set when the volume is made; `make up` generates it", "数据库用户的密码，在建卷时写入；`make up` 会生成"), "compose", ""},
-	{"SHOP_REDIS_PASSWORD", "", both("password of Redis; `make up` generates it", "Redis 的密码；`make up` 会生成"), "compose", ""},
-	{"SHOP_EDGE_MAX_FAILS", "1", both("failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"), "compose", ""},
-	{"SHOP_NET", "10.213.77", both("first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", "nginx 与副本之间网络的前三段地址，由 `make up` 选定"), "compose", ""},
-	{"SHOP_IMAGE", "lastitem:dev", both("image of the replicas; if it is set, make up runs it and builds none", "副本的镜像；设置后 make up 直接用它，不再构建"), "compose", ""},
-	{"SHOP_CPUS", "2", both("CPUs that each container may use", "每个容器可用的 CPU 数"), "compose", ""},
-	{"COMPOSE_PROFILES", "", both("additional services to start; `make up PROFILES=...` writes it", "额外启动哪些服务，由 `make up PROFILES=...` 写入"), "compose", ""},
-	{"COMPOSE_PROJECT_NAME", "lastitem", both("prefix of the names of containers and volumes", "容器和卷的名称前缀"), "compose", ""},
-	{"SHOP_BINARY", "", both("program to start as a replica, instead of the running one", "作为副本启动的程序，默认为当前程序"), "tests", ""},
-	{"SHOP_TEST_REDIS", "", both("URL of a Redis to test against; `shop with-stack` sets it", "测试用 Redis 的地址，由 `shop with-stack` 设置"), "tests", ""},
-	{"SHOP_TEST_SQL", "", both("DSN of a MySQL account that may create databases; `shop with-stack` sets it", "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"), "tests", ""},
-	{"SHOP_TEST_ETCD", "", both("URL of an etcd to test against", "测试用 etcd 的地址"), "tests", ""},
-	{"SHOP_TEST_ZOOKEEPER", "", both("host:port of a ZooKeeper to test against", "测试用 ZooKeeper 的 主机:端口"), "tests", ""},
-	{"SHOP_TEST_CONSUL", "", both("URL of a Consul to test against", "测试用 Consul 的地址"), "tests", ""},
-	{"SHOP_TEST_KAFKA", "", both("host:port of a Kafka broker to test against", "测试用 Kafka broker 的 主机:端口"), "tests", ""},
-	{"SHOP_TEST_REQUIRE", "", both("servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."), "tests", ""},
-	{"SHOP_PROGRAM_REDIS", "", both("Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"), "tests", ""},
-	{"SHOP_PROGRAM_MYSQL", "", both("MySQL or MariaDB server program to start; by default the one found on PATH", "要启动的 MySQL 或 MariaDB 程序，默认自动查找"), "tests", ""},
-	{"SHOP_TEST_SCREENSHOTS", "", both("directory in which the browser tests leave pictures of the console's page", "浏览器测试存放控制台页面截图的目录"), "tests", ""},
-	{"SHOP_TEST_CONSOLE", "", both("address of a running console, with its token, that the browser test looks at", "浏览器测试要检查的、已在运行的控制台地址（带令牌）"), "tests", ""},
-	{"SHOP_TEST_CONSOLE_COST", "", both("rounds of the measurement of the console's costs; `make console-cost` sets it", "测量控制台开销的轮数，由 `make console-cost` 设置"), "tests", ""},
-	{"SHOP_TEST_PICTURES", "", both("directory of the documentation's pictures, which are taken again; `make pictures` sets it", "存放文档截图的目录，截图会重新生成；由 `make pictures` 设置"), "tests", ""},
-	{"SHOP_TEST_RACE", "yes", both("no: the tests run without the race detector", "设为 no 时测试不带竞态检测"), "tests", ""},
-	{"SHOP_TEST_TRACK_RECORD", "", both("all: the tests run every command of docs/track-record.md, not only a few", "设为 all 时，测试会运行 docs/track-record.zh.md 的全部命令，而不是抽几条"), "tests", ""},
-	{"SHOP_TEST_INSTALL", "yes", both("no: `make test` installs nothing", "设为 no 时 `make test` 不安装任何东西"), "tests", ""},
+var otherSettings = []replica.Setting{
+	{Name: "SHOP_PORT", Default: "8080", Help: both("port of nginx on 127.0.0.1", "nginx 在 127.0.0.1 上的端口"), Group: "compose"},
+	{Name: "SHOP_SQL_PASSWORD", Help: both("password of the database user, set when the volume is made; `make up` generates it", "数据库用户的密码，在建卷时写入；`make up` 会生成"), Group: "compose"},
+	{Name: "SHOP_REDIS_PASSWORD", Help: both("password of Redis; `make up` generates it", "Redis 的密码；`make up` 会生成"), Group: "compose"},
+	{Name: "SHOP_EDGE_MAX_FAILS", Default: "1", Help: both("failures after which nginx takes a replica out for 2 s; 0: never, for fault tests", "失败几次后 nginx 将副本摘除 2 秒；0 表示从不摘除，用于故障测试"), Group: "compose"},
+	{Name: "SHOP_NET", Default: "10.213.77", Help: both("first three numbers of the IPv4 network between nginx and the replicas; `make up` chooses them", "nginx 与副本之间网络的前三段地址，由 `make up` 选定"), Group: "compose"},
+	{Name: "SHOP_IMAGE", Default: "lastitem:dev", Help: both("image of the replicas; if it is set, make up runs it and builds none", "副本的镜像；设置后 make up 直接用它，不再构建"), Group: "compose"},
+	{Name: "SHOP_CPUS", Default: "2", Help: both("CPUs that each container may use", "每个容器可用的 CPU 数"), Group: "compose"},
+	{Name: "COMPOSE_PROFILES", Help: both("additional services to start; `make up PROFILES=...` writes it", "额外启动哪些服务，由 `make up PROFILES=...` 写入"), Group: "compose"},
+	{Name: "COMPOSE_PROJECT_NAME", Default: "lastitem", Help: both("prefix of the names of containers and volumes", "容器和卷的名称前缀"), Group: "compose"},
+	{Name: "SHOP_BINARY", Help: both("program to start as a replica, instead of the running one", "作为副本启动的程序，默认为当前程序"), Group: "tests"},
+	{Name: "SHOP_TEST_REDIS", Help: both("URL of a Redis to test against; `shop with-stack` sets it", "测试用 Redis 的地址，由 `shop with-stack` 设置"), Group: "tests"},
+	{Name: "SHOP_TEST_SQL", Help: both("DSN of a MySQL account that may create databases; `shop with-stack` sets it", "测试用 MySQL 的 DSN，账号须能建库，由 `shop with-stack` 设置"), Group: "tests"},
+	{Name: "SHOP_TEST_ETCD", Help: both("URL of an etcd to test against", "测试用 etcd 的地址"), Group: "tests"},
+	{Name: "SHOP_TEST_ZOOKEEPER", Help: both("host:port of a ZooKeeper to test against", "测试用 ZooKeeper 的 主机:端口"), Group: "tests"},
+	{Name: "SHOP_TEST_CONSUL", Help: both("URL of a Consul to test against", "测试用 Consul 的地址"), Group: "tests"},
+	{Name: "SHOP_TEST_KAFKA", Help: both("host:port of a Kafka broker to test against", "测试用 Kafka broker 的 主机:端口"), Group: "tests"},
+	{Name: "SHOP_TEST_REQUIRE", Help: both("servers that the tests require (they fail instead of skipping): redis,mysql,nginx,...", "缺少时测试失败而不是跳过的服务：redis,mysql,nginx,..."), Group: "tests"},
+	{Name: "SHOP_PROGRAM_REDIS", Help: both("Redis server program to start, also for Redlock's nodes; by default the one found on PATH; likewise for the other backends", "要启动的 Redis 程序（红锁节点也用它），默认自动查找；其他后端同理"), Group: "tests"},
+	{Name: "SHOP_PROGRAM_MYSQL", Help: both("MySQL or MariaDB server program to start; by default the one found on PATH", "要启动的 MySQL 或 MariaDB 程序，默认自动查找"), Group: "tests"},
+	{Name: "SHOP_TEST_SCREENSHOTS", Help: both("directory in which the browser tests leave pictures of the console's page", "浏览器测试存放控制台页面截图的目录"), Group: "tests"},
+	{Name: "SHOP_TEST_CONSOLE", Help: both("address of a running console, with its token, that the browser test looks at", "浏览器测试要检查的、已在运行的控制台地址（带令牌）"), Group: "tests"},
+	{Name: "SHOP_TEST_CONSOLE_COST", Help: both("rounds of the measurement of the console's costs; `make console-cost` sets it", "测量控制台开销的轮数，由 `make console-cost` 设置"), Group: "tests"},
+	{Name: "SHOP_TEST_PICTURES", Help: both("directory of the documentation's pictures, which are taken again; `make pictures` sets it", "存放文档截图的目录，截图会重新生成；由 `make pictures` 设置"), Group: "tests"},
+	{Name: "SHOP_TEST_RACE", Default: "yes", Help: both("no: the tests run without the race detector", "设为 no 时测试不带竞态检测"), Group: "tests"},
+	{Name: "SHOP_TEST_TRACK_RECORD", Help: both("all: the tests run every command of docs/track-record.md, not only a few", "设为 all 时，测试会运行 docs/track-record.zh.md 的全部命令，而不是抽几条"), Group: "tests"},
+	{Name: "SHOP_TEST_INSTALL", Default: "yes", Help: both("no: `make test` installs nothing", "设为 no 时 `make test` 不安装任何东西"), Group: "tests"},
 }
 
-// replicaSettings are the settings that 'shop serve' reads, from the tags of config.
-func replicaSettings() []setting {
-	var all []setting
-	group := ""
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
-		name := f.Tag.Get("env")
-		if name == "" {
-			continue
-		}
-		if g := f.Tag.Get("group"); g != "" {
-			group = g
-		}
-		all = append(all, setting{name, f.Tag.Get("envDefault"), both(f.Tag.Get("help"), f.Tag.Get("zh")), group, cmp.Or(kinds[f.Type.String()], "string")})
-	}
-	return all
-}
-
-// flag is the flag of 'shop serve' for a setting of a replica: SHOP_LOCK_TTL is --lock-ttl.
-func (s setting) flag() string {
-	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s.Name, "SHOP_")), "_", "-")
-}
+// givenSettings are the values of settings that flags gave, by the name of the variable that each replaces.
+type givenSettings map[string]string
 
 // add declares a flag for every setting of a replica, in the sections of the settings.
 func (g givenSettings) add(set *pflag.FlagSet, lang string) {
 	set.SortFlags = false
 	for _, group := range settingGroups {
 		section(set, group.text.In(lang), func() {
-			for _, s := range replicaSettings() {
-				if s.group == group.name {
-					f := set.VarPF(&settingFlag{given: g, setting: s}, s.flag(), "", s.Help.In(lang)+" [$"+s.Name+"]")
+			for _, s := range replica.Settings() {
+				if s.Group == group.name {
+					f := set.VarPF(&settingFlag{given: g, setting: s}, s.Flag(), "", s.Help.In(lang)+" [$"+s.Name+"]")
 					f.DefValue = s.Default
-					if s.kind == "bool" {
+					if s.Kind == "bool" {
 						f.NoOptDefVal = "true"
 					}
 				}
@@ -120,7 +91,7 @@ func (g givenSettings) add(set *pflag.FlagSet, lang string) {
 // settingFlag notes the value of a setting; it is parsed with those of the variables.
 type settingFlag struct {
 	given   givenSettings
-	setting setting
+	setting replica.Setting
 }
 
 func (f *settingFlag) String() string { return f.given[f.setting.Name] }
@@ -131,13 +102,7 @@ func (f *settingFlag) Set(value string) error {
 }
 
 // Type is the placeholder of the value in the help.
-func (f *settingFlag) Type() string { return f.setting.kind }
-
-// kinds are the placeholders of values by the type of the field; those of other types are strings.
-var kinds = map[string]string{
-	"time.Duration": "duration", "int": "int", "bool": "bool", "slog.Level": "level", "main.hostNames": "names", "main.reasons": "JSON",
-	"main.logFormat": "format",
-}
+func (f *settingFlag) Type() string { return f.setting.Kind }
 
 // writeSettings lists the settings for a terminal of wide columns; 0 = unknown.
 func writeSettings(w io.Writer, lang string, wide int) error {
@@ -150,8 +115,8 @@ func writeSettings(w io.Writer, lang string, wide int) error {
 			b.WriteString("\n")
 		}
 		b.WriteString(strings.ReplaceAll(g.text.In(lang), "`", "") + "\n")
-		for _, s := range append(replicaSettings(), otherSettings...) {
-			if s.group != g.name {
+		for _, s := range append(replica.Settings(), otherSettings...) {
+			if s.Group != g.name {
 				continue
 			}
 			b.WriteString("  " + s.Name)
@@ -186,7 +151,7 @@ func newSettings(lang string) *cobra.Command {
 			return out.write(cmd, func(w io.Writer, form string) error {
 				switch form {
 				case formJSON:
-					return writeIndented(w, map[string]any{"settings": append(replicaSettings(), otherSettings...)})
+					return writeIndented(w, map[string]any{"settings": append(replica.Settings(), otherSettings...)})
 				case formMarkdown:
 					_, err := io.WriteString(w, settingsTable(lang))
 					return err
@@ -232,8 +197,8 @@ func settingsTable(lang string) string {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "## %s\n\n| %s | %s | %s |\n| --- | --- | --- |\n", g.text.In(lang), words.setting, words.standard, words.help)
-		for _, s := range append(replicaSettings(), otherSettings...) {
-			if s.group != g.name {
+		for _, s := range append(replica.Settings(), otherSettings...) {
+			if s.Group != g.name {
 				continue
 			}
 			standard := ""

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lastitem/internal/replica"
 )
 
 // Every variable that the repository names is in the list, and has a text in both languages; every one in the list is read somewhere.
@@ -43,8 +45,7 @@ func TestSettingsAreComplete(t *testing.T) {
 	}
 	internal := []string{"SHOP_GUEST"} // between the processes of one local stack
 	listed := map[string]bool{}
-	replica := replicaSettings()
-	for _, s := range append(slices.Clone(replica), otherSettings...) {
+	for _, s := range append(replica.Settings(), otherSettings...) {
 		if listed[s.Name] {
 			t.Errorf("%s is listed twice", s.Name)
 		}
@@ -52,8 +53,8 @@ func TestSettingsAreComplete(t *testing.T) {
 		if s.Help.En == "" || s.Help.Zh == "" {
 			t.Errorf("%s has no text in English or in Chinese", s.Name)
 		}
-		if !slices.ContainsFunc(settingGroups, func(g settingGroup) bool { return g.name == s.group }) {
-			t.Errorf("%s is in group %q, which is not in settingGroups", s.Name, s.group)
+		if !slices.ContainsFunc(settingGroups, func(g settingGroup) bool { return g.name == s.Group }) {
+			t.Errorf("%s is in group %q, which is not in settingGroups", s.Name, s.Group)
 		}
 	}
 	for found, path := range seen {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"net"
 	"net/http/httptest"
 	"slices"
@@ -12,8 +13,11 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
+	"lastitem/internal/replica"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/loadtest"
 )
 
@@ -65,8 +69,19 @@ func TestRunOnASlowDurableMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Addr = slowly(t, cfg.Addr, 3*time.Millisecond)
-	r := startReplica(t, config{Redis: testenv.Miniredis(t).URL, SQL: cfg.FormatDSN(), Conns: 32})
-	waitReady(t, r)
+	c := replica.Config{
+		Replica: "1", Token: "t0ken", DefaultMode: "lease-seq", LockTTL: 10 * time.Second, Prefix: "shop:",
+		Redis: testenv.Miniredis(t).URL, SQL: cfg.FormatDSN(), Conns: 32,
+	}
+	r, err := replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	if _, err := backend.Migrate(t.Context(), r.Backends.DB); err != nil {
+		t.Fatal(err)
+	}
+	wait.NoError(t, "ready", func() error { return r.Backends.Ready() })
 	srv := httptest.NewServer(r)
 	t.Cleanup(srv.Close)
 	control, err := loadtest.NewControl(srv.URL, "t0ken")
@@ -78,20 +93,20 @@ func TestRunOnASlowDurableMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		mode    string
 		sellOut time.Duration
 		want    audit.Verdict
 	}{{"sql-unique", 0, audit.Vacuous}, {"sql-unique", time.Minute, audit.Exact}, {"sql-version", time.Minute, audit.Exact}} {
-		mode := modes[slices.IndexFunc(modes, func(m api.Mode) bool { return m.Name == c.mode })]
-		plan := loadtest.Plan{VUs: 32, Requests: 45, Stock: 30, Wait: 20 * time.Millisecond, SellOut: c.sellOut}
+		mode := modes[slices.IndexFunc(modes, func(m api.Mode) bool { return m.Name == tt.mode })]
+		plan := loadtest.Plan{VUs: 32, Requests: 45, Stock: 30, Wait: 20 * time.Millisecond, SellOut: tt.sellOut}
 		res, err := loadtest.Run(t.Context(), control, mode, plan, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := res.Verdicts[0]; v.Verdict != c.want || (res.Finding == audit.Confirmed) != (c.want == audit.Exact) {
+		if v := res.Verdicts[0]; v.Verdict != tt.want || (res.Finding == audit.Confirmed) != (tt.want == audit.Exact) {
 			t.Errorf("%s, may go on for %s: %s, %s, %d sent, %d of them extra; want %s\n%s",
-				c.mode, c.sellOut, v.Verdict, res.Finding, res.Sent, res.Extra, c.want, v.Text("en"))
+				tt.mode, tt.sellOut, v.Verdict, res.Finding, res.Sent, res.Extra, tt.want, v.Text("en"))
 		}
 	}
 }

@@ -20,9 +20,6 @@ import (
 	"lastitem/loadtest"
 )
 
-// zooKeeperRoot is the node below which the locks of a shop have theirs.
-const zooKeeperRoot = guest.ZooKeeperRoot
-
 // ownFlags names the flags of guest.Servers.
 var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
 

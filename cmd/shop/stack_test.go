@@ -137,6 +137,7 @@ func testUp(t *testing.T, shop string) {
 	if res.StatusCode != http.StatusOK || res.Header.Get("X-Replica") == "" {
 		t.Errorf("PUT stock by the balancer = %s %s", res.Status, body)
 	}
+	testUpVersion(t, shop, s)
 	testUpConsole(t, s)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -169,6 +170,25 @@ func testRolling(t *testing.T, shop string) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "EXACT: nothing was lost") {
 		t.Errorf("shop rolling: %v\n%s", err, out)
+	}
+}
+
+// testUpVersion: a replica is of the version that the program prints.
+func testUpVersion(t *testing.T, shop string, s stackJSON) {
+	t.Helper()
+	said, err := exec.CommandContext(t.Context(), shop, "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get(s.Replicas[0].URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	want := `version="` + strings.TrimSpace(strings.TrimPrefix(string(said), "shop version ")) + `"} 1`
+	if !strings.Contains(string(page), want) {
+		t.Errorf("no shop_build_info with %s in\n%s", want, page)
 	}
 }
 

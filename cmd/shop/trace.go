@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/replica"
 	"lastitem/internal/stock"
 	"lastitem/internal/trace"
 )
@@ -147,7 +148,7 @@ func traceOnce(cmd *cobra.Command, f *traceFlags, d trace.Deduction) error {
 
 // tracing are the options of a tracer of modes, whose replica is composed as that of 'shop serve'.
 func tracing(lang string, modes []stock.Mode, backendKind string, log func(string, ...any), ttl time.Duration) trace.Options {
-	usual, err := defaults()
+	usual, err := replica.Defaults()
 	if err == nil && ttl == 0 {
 		ttl = usual.LockTTL
 	}
@@ -155,17 +156,17 @@ func tracing(lang string, modes []stock.Mode, backendKind string, log func(strin
 }
 
 func startTraced(s trace.Servers) (*trace.Replica, error) {
-	usual, err := defaults()
+	usual, err := replica.Defaults()
 	if err != nil {
 		return nil, err
 	}
-	r, err := newReplica(config{
+	r, err := replica.New(replica.Config{
 		Replica: usual.Replica, Token: s.Token, DefaultMode: usual.DefaultMode, Prefix: usual.Prefix, LockTTL: s.TTL, Conns: 16,
 		Redis: s.Redis, SQL: s.SQL, Redlock: s.Redlock, Etcd: s.Etcd, ZooKeeper: s.ZooKeeper, Consul: s.Consul, Kafka: s.Kafka,
-		kafkaDial: s.KafkaDial, Missing: s.Missing,
-	}, slog.New(slog.DiscardHandler))
+		Missing: s.Missing,
+	}, replica.Options{Log: slog.New(slog.DiscardHandler), Version: version(), KafkaDial: s.KafkaDial})
 	if err != nil {
 		return nil, err
 	}
-	return &trace.Replica{Handler: r, Backends: r.set, Shop: r.shop, Close: r.close}, nil
+	return &trace.Replica{Handler: r, Backends: r.Backends, Shop: r.Shop, Close: r.Close}, nil
 }

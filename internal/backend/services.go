@@ -43,6 +43,9 @@ func (s *Set) openRedlock(cfg Config) error {
 	return s.probeRedlock(cfg, addresses)
 }
 
+// ZooKeeperRoot is the node below which the locks of a shop have theirs.
+const ZooKeeperRoot = "/lastitem"
+
 // openZooKeeper begins to connect; the client goes on by itself until it succeeds.
 func (s *Set) openZooKeeper(cfg Config) error {
 	if cfg.ZooKeeper == "" {

@@ -17,9 +17,6 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// ZooKeeperRoot is the node below which the locks of a shop have theirs.
-const ZooKeeperRoot = "/lastitem"
-
 // extrasPatience is how long a guest waits for the user's servers to answer.
 const extrasPatience = 5 * time.Second
 
@@ -60,7 +57,7 @@ func (g *Guest) lookAtExtras(ctx context.Context) error {
 	}
 	if set.ZooKeeper != nil {
 		var there bool
-		there, _, err = set.ZooKeeper.Exists(ZooKeeperRoot)
+		there, _, err = set.ZooKeeper.Exists(backend.ZooKeeperRoot)
 		g.Root = !there
 	}
 	return errors.Join(err, set.Close())
@@ -95,14 +92,14 @@ func (g *Guest) leaveExtras(ctx context.Context) error {
 
 // dropNodes deletes the locks of the prefix, and their root if it was made for them and no other shop has locks there now.
 func (g *Guest) dropNodes(c *zk.Conn) error {
-	locks, _, err := c.Children(ZooKeeperRoot)
+	locks, _, err := c.Children(backend.ZooKeeperRoot)
 	for _, name := range locks {
 		if strings.HasPrefix(name, g.Prefix) {
-			err = errors.Join(err, deleteTree(c, path.Join(ZooKeeperRoot, name)))
+			err = errors.Join(err, deleteTree(c, path.Join(backend.ZooKeeperRoot, name)))
 		}
 	}
 	if err == nil && g.Root {
-		err = c.Delete(ZooKeeperRoot, -1)
+		err = c.Delete(backend.ZooKeeperRoot, -1)
 	}
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNotEmpty) {
 		return nil

@@ -50,7 +50,7 @@ type Guest struct {
 	Prefix string
 	Own    Servers // SQL is "" too where the tables were there before
 	File   string  // SQLite file that was not there before
-	Root   bool    // ZooKeeper's ZooKeeperRoot was not there before
+	Root   bool    // ZooKeeper's [backend.ZooKeeperRoot] was not there before
 }
 
 // New looks at the user's servers before anything is started on them.

@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"encoding/json"

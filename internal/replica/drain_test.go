@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func TestDrainingReplica(t *testing.T) {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- r.listenAndServe(ctx, config{Listen: addr, Drain: 4 * time.Second})
+		ended <- r.listenAndServe(ctx, Config{Listen: addr, Drain: 4 * time.Second})
 	}()
 	status := func(path string) (int, bool, error) {
 		res, err := http.Get("http://" + addr + path)

@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // startFullRedis opens a replica on SQLite and on a Redis of its own, of which admin is a client.
-func startFullRedis(t *testing.T) (r *replica, admin *redis.Client) {
+func startFullRedis(t *testing.T) (r *Replica, admin *redis.Client) {
 	t.Helper()
 	node := testenv.RedisNodes(t, 1)[0]
 	o, err := redis.ParseURL(node.URL)
@@ -27,7 +27,7 @@ func startFullRedis(t *testing.T) (r *replica, admin *redis.Client) {
 	}
 	admin = redis.NewClient(o)
 	t.Cleanup(func() { _ = admin.Close() })
-	r = startReplica(t, config{Redis: node.URL, SQL: testenv.SQLite(t)})
+	r = startReplica(t, Config{Redis: node.URL, SQL: testenv.SQLite(t)})
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available })
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
 	return r, admin

@@ -1,34 +1,15 @@
-package main
+package replica
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"runtime"
-	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
 	"lastitem/internal/handler"
-	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/textbook"
-	"lastitem/internal/spans"
-	"lastitem/internal/step"
-	"lastitem/internal/stock"
 )
-
-// newEngine makes the lock engine of this process as c says, its metrics registered in r.
-func newEngine(client redis.UniversalClient, c config, steps *step.Stream, r prometheus.Registerer, log *slog.Logger) (*handoff.Engine, error) {
-	m, err := engineMetrics(r)
-	if err != nil {
-		return nil, err
-	}
-	return handoff.New(client, handoff.Options{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m, Logger: log})
-}
 
 // engineBuckets, in seconds, reach from a lock that is passed on within the process to the longest wait for one.
 var engineBuckets = []float64{
@@ -81,43 +62,6 @@ func engineMetrics(r prometheus.Registerer) (handoff.Metrics, error) {
 	return m, errors.Join(errs...)
 }
 
-// settleGrace bounds the closing of the modes. A write in progress is completed even if its request has been answered; package stock
-// allows it ten seconds.
-const settleGrace = 12 * time.Second
-
-// engineGrace bounds the closing of the engine: what it cannot release by then expires.
-const engineGrace = 3 * time.Second
-
-func closeEngine(e *handoff.Engine) error {
-	ctx, cancel := context.WithTimeout(context.Background(), engineGrace)
-	defer cancel()
-	return e.Close(ctx)
-}
-
-// serviceLocks makes the locks on what is configured besides Redis and SQL, and adds them to l.
-func (r *replica) serviceLocks(c config, l *stock.Lockers, steps *step.Stream) {
-	closing := func(what string, f func() error) { r.closing = append(r.closing, closer{what, f}) }
-	if len(r.set.Redlock) > 0 {
-		o := textbook.RedlockOptions{TTL: c.LockTTL, RestartGuard: c.RedlockGuard}
-		for _, n := range r.set.Redlock {
-			o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
-		}
-		l.Redlock = textbook.NewRedlock(o, steps)
-	}
-	if r.set.ZooKeeper != nil {
-		l.ZooKeeper = coord.NewZooKeeper(r.set.ZooKeeper, zooKeeperRoot, c.LockTTL, steps)
-		closing("ZooKeeper locks", l.ZooKeeper.Close)
-	}
-	if r.set.Etcd != nil {
-		l.Etcd = coord.NewEtcd(r.set.Etcd, c.LockTTL, steps)
-		closing("etcd locks", l.Etcd.Close)
-	}
-	if r.set.Consul != nil {
-		l.Consul = coord.NewConsul(r.set.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, steps)
-		closing("Consul locks", l.Consul.Close)
-	}
-}
-
 // poolStats passes the statistics of the connection pools to the metrics.
 func poolStats(set *backend.Set) func() []handler.Pool {
 	return func() []handler.Pool {
@@ -149,10 +93,10 @@ func (b backendsUp) Collect(ch chan<- prometheus.Metric) {
 }
 
 // buildInfo is the metric shop_build_info, always 1, with the running version as a label: a half-finished deploy shows two versions.
-func buildInfo(c config) prometheus.Collector {
+func buildInfo(replica, version string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "shop_build_info", Help: "What is running: version of the shop (its commit), of Go, and the name of the replica. Always 1.",
-		ConstLabels: prometheus.Labels{"version": version(), "go": runtime.Version(), "replica": c.Replica},
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version(), "replica": replica},
 	})
 	info.Set(1)
 	return info
@@ -162,50 +106,5 @@ func buildInfo(c config) prometheus.Collector {
 func gauges(registry *prometheus.Registry) func(name, help string, read func() float64) {
 	return func(name, help string, read func() float64) {
 		_ = registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
-	}
-}
-
-// spansGrace is how long the end of a replica waits for the collector to take the last traces.
-const spansGrace = 3 * time.Second
-
-// newSpans starts the export of traces; nil where no collector was named.
-func newSpans(c config, steps *step.Stream, registry prometheus.Registerer, log *slog.Logger) (*spans.Exporter, error) {
-	if c.OTLP == "" {
-		return nil, nil //nolint:nilnil // there is none, and that is no error
-	}
-	lost := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "shop_spans_lost_total", Help: "Deductions and spans that did not reach the OpenTelemetry collector.",
-	})
-	if err := registry.Register(lost); err != nil {
-		return nil, err
-	}
-	e, err := spans.New(steps, spans.Options{
-		Endpoint: c.OTLP, Headers: c.OTLPHeaders, Replica: c.Replica, Version: version(), System: dbSystem(c), Log: log,
-		Lost: func(n int) { lost.Add(float64(n)) },
-	})
-	if err != nil {
-		return nil, usage(both("%s: %w", "%s：%w"), c.name("OTEL_EXPORTER_OTLP_ENDPOINT"), err)
-	}
-	return e, nil
-}
-
-// dbSystem returns the db.system.name of a mode's store, as OpenTelemetry's conventions write it.
-func dbSystem(c config) func(mode, store string) string {
-	sql := "mysql"
-	if strings.HasPrefix(c.SQL, "sqlite:") {
-		sql = "sqlite"
-	}
-	usual := map[string]string{}
-	for _, m := range stock.Modes() {
-		if len(m.Stores) > 0 {
-			usual[m.Name] = string(m.Stores[0])
-		}
-	}
-	systems := map[string]string{string(stock.Redis): "redis", string(stock.SQL): sql, string(stock.Etcd): "etcd"}
-	return func(mode, store string) string {
-		if store == "" {
-			store = usual[mode]
-		}
-		return systems[store]
 	}
 }

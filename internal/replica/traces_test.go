@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"io"
@@ -42,7 +42,7 @@ func TestReplicaSendsTraces(t *testing.T) {
 	}))
 	t.Cleanup(c.Close)
 	redis := testenv.Miniredis(t)
-	r := startReplica(t, config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, OTLP: c.URL})
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, OTLP: c.URL})
 	waitReady(t, r)
 	send(t, r, "PUT", "/products/101/stock", `{"stock":5}`, http.StatusOK)
 	for _, target := range []string{"/deduct_stock/lua-lock", "/deduct_stock/unsafe-sql"} {
@@ -54,7 +54,7 @@ func TestReplicaSendsTraces(t *testing.T) {
 			t.Fatalf("POST %s = %d %s", target, rec.Code, rec.Body)
 		}
 	}
-	r.close()
+	r.Close()
 	mu.Lock()
 	defer mu.Unlock()
 	var all []string

@@ -1,10 +1,9 @@
-package main
+package replica
 
 import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,13 +53,13 @@ func serveRaw(t *testing.T, h http.Handler, replica string) (addr string, send f
 // Whatever arrives, every refusal is a problem that says that nothing happened, and nothing is sold; directly and behind the balancer.
 func TestBrokenRequestsAreProblems(t *testing.T) {
 	t.Parallel()
-	c := config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "lua-lock", LockTTL: time.Second, Conns: 4}
-	r, err := newReplica(c, slog.New(slog.DiscardHandler))
+	c := Config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "lua-lock", LockTTL: time.Second, Conns: 4}
+	r, err := New(c, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.close)
-	if err := r.shop.SetStock(t.Context(), 101, 100, 0); err != nil {
+	t.Cleanup(r.Close)
+	if err := r.Shop.SetStock(t.Context(), 101, 100, 0); err != nil {
 		t.Fatal(err)
 	}
 	addr, direct := serveRaw(t, r, "1")
@@ -102,7 +101,7 @@ func TestBrokenRequestsAreProblems(t *testing.T) {
 			})
 		}
 	}
-	if p, err := r.shop.Product(t.Context(), 101); err != nil || p.Stock["redis"] != 100 {
+	if p, err := r.Shop.Product(t.Context(), 101); err != nil || p.Stock["redis"] != 100 {
 		t.Errorf("stock %v, %v, want 100 left in redis", p.Stock, err)
 	}
 }
@@ -121,17 +120,17 @@ func TestHostNames(t *testing.T) {
 		{"0.0.0.0:8080", "localhost", []string{"10.1.2.3", "nginx"}, []string{"evil.example"}},
 		{"127.0.0.1:8080", "*", []string{"evil.example"}, nil},
 	} {
-		c := config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1, Listen: tt.listen}
+		c := Config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1, Listen: tt.listen}
 		if tt.hosts != "" {
 			if err := c.Hosts.UnmarshalText([]byte(tt.hosts)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r, err := newReplica(c, slog.New(slog.DiscardHandler))
+		r, err := New(c, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(r.close)
+		t.Cleanup(r.Close)
 		status := func(host string) int {
 			req := httptest.NewRequest(http.MethodPost, "/deduct_stock/noop", nil)
 			req.Host = host

@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 func TestFullEtcd(t *testing.T) {
 	t.Parallel()
 	etcd := testenv.OwnWith(t, localstack.Options{EtcdArgs: []string{"--quota-backend-bytes=4194304"}}, localstack.Etcd).Etcd
-	r := openWithServices(t, config{Etcd: etcd.URL})
+	r := openWithServices(t, Config{Etcd: etcd.URL})
 	modes := []string{"etcd", "etcd-txn"}
 	for _, mode := range modes {
 		awaitMode(t, r, mode, func(m api.Mode) bool { return m.Available })

@@ -1,32 +1,24 @@
-package main
+package replica
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
-	"maps"
 	"net"
-	"os"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/caarlos0/env/v11"
-
-	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )
 
-// config is the settings of a replica. It is read (readConfig), defaulted by its tags, and validated (validate); flags of the
-// command may override single fields in between. The tags help and zh are the setting's line in 'shop serve --help' and in
-// docs/settings.md; group begins a new group there (see settingGroups).
-type config struct {
+// Config is the settings of a replica. [Read] reads it, with the defaults of its tags, and [Config.Validate] checks it. The tags help and zh
+// are the setting's line in 'shop serve --help' and in docs/settings.md; group begins a new group there (see [Settings]).
+type Config struct {
 	Listen       string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
 	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
 	Token        string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
@@ -78,28 +70,26 @@ type config struct {
 	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
 	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, one line per record" zh:"text（logfmt）或 json，每条一行"`
 
-	given     givenSettings
-	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error) // of 'shop trace'; see backend.Config
+	given map[string]string // the values that flags gave, by the variable that each replaces
 }
 
-// hostNames are host names in lower case; nil = not given.
-type hostNames []string
-
-// UnmarshalText reads names separated by commas.
-func (h *hostNames) UnmarshalText(text []byte) error {
-	*h = hostNames{}
-	for _, name := range splitList(strings.ToLower(string(text))) {
-		if name != "*" && strings.ContainsAny(name, ":/*") {
-			return errors.New("not a name")
-		}
-		*h = append(*h, name)
+// backends is where the backends are, and how they are waited for.
+func (c Config) backends(o Options) backend.Config {
+	return backend.Config{
+		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
+		Kafka: c.Kafka, KafkaDial: o.KafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
+		Patience: backend.Patience{
+			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
+		},
+		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Log: o.Log,
+		Name:  func(backend string) string { return c.name("SHOP_" + strings.ToUpper(backend)) },
+		Purge: backend.Purge{Every: c.PurgeEvery, Keep: store.Retention{Orders: c.KeepOrders, Keys: c.KeepKeys}},
 	}
-	return nil
 }
 
 // servedHosts are the host names that the handler accepts; nil = any. The default is strict on loopback, since a page of any site can
 // make the browser send requests to a local service (DNS rebinding).
-func (c config) servedHosts() []string {
+func (c Config) servedHosts() []string {
 	switch {
 	case slices.Contains(c.Hosts, "*"):
 		return nil
@@ -118,109 +108,8 @@ func onLoopback(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// reasons says why backends are missing: a JSON object by name of the backend. The program that started this process knows why.
-type reasons map[stock.Backend]string
-
-// UnmarshalText reads JSON.
-func (r *reasons) UnmarshalText(text []byte) error {
-	return json.Unmarshal(text, (*map[stock.Backend]string)(r))
-}
-
-// givenSettings are the values of settings that flags gave, by the name of the variable that each replaces.
-type givenSettings map[string]string
-
-// readConfig reads the settings: a flag comes before the environment variable, and the variable before the default. An empty value is
-// the default.
-func readConfig(given givenSettings) (config, error) {
-	c := config{given: given}
-	environment := env.ToMap(os.Environ())
-	maps.Copy(environment, given)
-	err := env.ParseWithOptions(&c, env.Options{Environment: environment})
-	if c.HealthEvery == 0 {
-		c.HealthEvery = noProbes
-	}
-	var all env.AggregateError
-	if !errors.As(err, &all) {
-		return c, err
-	}
-	errs := make([]error, len(all.Errors))
-	for i, err := range all.Errors {
-		errs[i] = c.unreadable(err, environment)
-	}
-	return c, misuse(errors.Join(errs...))
-}
-
-// defaults are the settings that no flag and no variable gives.
-func defaults() (config, error) {
-	var c config
-	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{}})
-	return c, err
-}
-
-// unreadable names a setting that cannot be parsed, its value, and the form it should have. The error of package env names only the field.
-func (c config) unreadable(err error, environment map[string]string) error {
-	var e env.ParseError
-	if !errors.As(err, &e) {
-		return err
-	}
-	field, _ := reflect.TypeFor[config]().FieldByName(e.Name)
-	name := field.Tag.Get("env")
-	return both("%s is %q, want %s", "%s 为 %q，应为%s").Errorf(c.name(name), environment[name], wanted(e.Type.String(), e.Err))
-}
-
-// wanted describes a valid value of a type. kind is the type's name in Go or among the flags; err is the error of parsing.
-func wanted(kind string, err error) api.Text {
-	if errors.Is(err, strconv.ErrRange) {
-		return both("a number that fits into 64 bits", "64 位以内的数")
-	}
-	switch kind {
-	case "time.Duration", "duration":
-		return both("a duration with its unit, such as 10s or 500ms", "带单位的时长，如 10s 或 500ms")
-	case "int", "int64", "uint64":
-		return both("a whole number", "整数")
-	case "float64":
-		return both("a number", "数字")
-	case "bool":
-		return both("true or false", " true 或 false")
-	case "intSlice":
-		return both("whole numbers, separated by commas", "逗号分隔的整数")
-	case "slog.Level":
-		return both("debug, info, warn or error", " debug、info、warn 或 error")
-	case "main.hostNames":
-		return both("host names without a port, separated by commas, or *", "不带端口的主机名，逗号分隔，或 *")
-	case "main.logFormat":
-		return both("text or json", " text 或 json")
-	}
-	return both(`JSON, such as {"etcd":"start one"}`, ` JSON，如 {"etcd":"start one"}`)
-}
-
-// name is how the user gave a setting: by its flag, else by its variable, which is also the name of one that was not given.
-func (c config) name(variable string) string {
-	if _, ok := c.given[variable]; ok {
-		return "--" + setting{Name: variable}.flag()
-	}
-	return variable
-}
-
-// variable names the setting that holds the address of a backend.
-func variable(backend string) string { return "SHOP_" + strings.ToUpper(backend) }
-
-// backends is where the backends are, and how they are waited for.
-func (c config) backends(log *slog.Logger) backend.Config {
-	return backend.Config{
-		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
-		Kafka: c.Kafka, KafkaDial: c.kafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
-		Patience: backend.Patience{
-			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
-		},
-		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Log: log,
-		Name:  func(backend string) string { return c.name(variable(backend)) },
-		Purge: backend.Purge{Every: c.PurgeEvery, Keep: store.Retention{Orders: c.KeepOrders, Keys: c.KeepKeys}},
-	}
-}
-
 // log prints the configuration once, secrets masked.
-func (c config) log(l *slog.Logger) {
+func (c Config) log(o Options) {
 	token := "unset: stock cannot be set over HTTP" // #nosec G101 -- says that there is none
 	if c.Token != "" {
 		token = "set"
@@ -234,7 +123,39 @@ func (c config) log(l *slog.Logger) {
 			all = append(all, x[0], x[1])
 		}
 	}
-	l.Info("shop", append(all, "default_mode", c.DefaultMode, "lock_ttl", c.LockTTL, "admin_token", token, "version", version())...)
+	o.Log.Info("shop", append(all, "default_mode", c.DefaultMode, "lock_ttl", c.LockTTL, "admin_token", token, "version", o.Version)...)
+}
+
+// Logger writes logs to w, in the format and from the level that the settings say.
+func (c Config) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(step.LogHandler(slog.NewJSONHandler(w, options)))
+	}
+	return slog.New(step.LogHandler(slog.NewTextHandler(w, options)))
+}
+
+// hostNames are host names in lower case; nil = not given.
+type hostNames []string
+
+// UnmarshalText reads names separated by commas.
+func (h *hostNames) UnmarshalText(text []byte) error {
+	*h = hostNames{}
+	for _, name := range strings.FieldsFunc(strings.ToLower(string(text)), func(r rune) bool { return r == ',' || r == ' ' }) {
+		if name != "*" && strings.ContainsAny(name, ":/*") {
+			return errors.New("not a name")
+		}
+		*h = append(*h, name)
+	}
+	return nil
+}
+
+// reasons says why backends are missing: a JSON object by name of the backend. The program that started this process knows why.
+type reasons map[stock.Backend]string
+
+// UnmarshalText reads JSON.
+func (r *reasons) UnmarshalText(text []byte) error {
+	return json.Unmarshal(text, (*map[stock.Backend]string)(r))
 }
 
 // logFormat is how log lines are written: text (logfmt) or json.
@@ -246,12 +167,4 @@ func (f *logFormat) UnmarshalText(text []byte) error {
 		return errors.New("unknown format")
 	}
 	return nil
-}
-
-func newLogger(c config) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.LogLevel}
-	if c.LogFormat == "json" {
-		return slog.New(step.LogHandler(slog.NewJSONHandler(os.Stderr, options)))
-	}
-	return slog.New(step.LogHandler(slog.NewTextHandler(os.Stderr, options)))
 }

@@ -1,30 +1,32 @@
-package main
+package replica
 
 import (
 	"errors"
 	"net"
 	"time"
+
+	"lastitem/internal/api"
 )
 
-// validate refuses settings that cannot work; the error names each, by the flag or the variable that gave it.
-func (c config) validate() error {
+// Validate refuses settings that cannot work; the error names each, by the flag or the variable that gave it.
+func (c Config) Validate() error {
 	var errs []error
 	if c.Redis == "" && c.SQL == "" {
-		errs = append(errs, both("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)", "没有后端：请设置 SHOP_REDIS 或 SHOP_SQL（或运行 'shop up'，一次起好所有服务）").Errorf())
+		errs = append(errs, api.Text{En: "no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)", Zh: "没有后端：请设置 SHOP_REDIS 或 SHOP_SQL（或运行 'shop up'，一次起好所有服务）"}.Errorf())
 	}
 	if !listenable(c.Listen) {
-		errs = append(errs, both("%s is %q, want host:port, such as 127.0.0.1:8080 or :8080", "%s 为 %q，应为 主机:端口，如 127.0.0.1:8080 或 :8080").Errorf(c.name("SHOP_LISTEN"), c.Listen))
+		errs = append(errs, api.Text{En: "%s is %q, want host:port, such as 127.0.0.1:8080 or :8080", Zh: "%s 为 %q，应为 主机:端口，如 127.0.0.1:8080 或 :8080"}.Errorf(c.name("SHOP_LISTEN"), c.Listen))
 	}
 	if c.Conns < 1 {
-		errs = append(errs, both("%s is %d, want at least 1", "%s 为 %d，应至少为 1").Errorf(c.name("SHOP_CONNS"), c.Conns))
+		errs = append(errs, api.Text{En: "%s is %d, want at least 1", Zh: "%s 为 %d，应至少为 1"}.Errorf(c.name("SHOP_CONNS"), c.Conns))
 	}
 	if c.LockReplicas < 0 {
-		errs = append(errs, both("%s is %d, want at least 0", "%s 为 %d，应至少为 0").Errorf(c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas))
+		errs = append(errs, api.Text{En: "%s is %d, want at least 0", Zh: "%s 为 %d，应至少为 0"}.Errorf(c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas))
 	}
 	errs = append(errs, c.validateTimes()...)
 	errs = append(errs, c.validateRetention()...)
 	if err := errors.Join(errs...); err != nil {
-		return misuse(err)
+		return &SettingsError{err}
 	}
 	return nil
 }
@@ -40,7 +42,7 @@ const (
 )
 
 // validateTimes refuses times that are too short for anything to succeed, and those that a server would refuse or shorten later.
-func (c config) validateTimes() (errs []error) {
+func (c Config) validateTimes() (errs []error) {
 	for _, x := range []struct {
 		name               string
 		value, least, most time.Duration
@@ -63,35 +65,35 @@ func (c config) validateTimes() (errs []error) {
 	} {
 		switch {
 		case x.value < x.least:
-			errs = append(errs, both("%s is %s, want at least %s", "%s 为 %s，应至少为 %s").Errorf(c.name(x.name), x.value, x.least))
+			errs = append(errs, api.Text{En: "%s is %s, want at least %s", Zh: "%s 为 %s，应至少为 %s"}.Errorf(c.name(x.name), x.value, x.least))
 		case x.value > x.most:
-			errs = append(errs, both("%s is %s, want at most %s", "%s 为 %s，应至多为 %s").Errorf(c.name(x.name), x.value, x.most))
+			errs = append(errs, api.Text{En: "%s is %s, want at most %s", Zh: "%s 为 %s，应至多为 %s"}.Errorf(c.name(x.name), x.value, x.most))
 		}
 	}
 	if c.RedlockGuard != 0 && (c.RedlockGuard < c.LockTTL || c.RedlockGuard > mostTime) {
-		errs = append(errs, both("%s is %s, want 0, or %s (%s) to %s", "%s 为 %s，应为 0，或在 %s（%s）与 %s 之间").Errorf(c.name("SHOP_REDLOCK_GUARD"), c.RedlockGuard, c.name("SHOP_LOCK_TTL"), c.LockTTL, mostTime))
+		errs = append(errs, api.Text{En: "%s is %s, want 0, or %s (%s) to %s", Zh: "%s 为 %s，应为 0，或在 %s（%s）与 %s 之间"}.Errorf(c.name("SHOP_REDLOCK_GUARD"), c.RedlockGuard, c.name("SHOP_LOCK_TTL"), c.LockTTL, mostTime))
 	}
 	if c.HealthEvery != noProbes && (c.HealthEvery < time.Millisecond || c.HealthEvery > mostTime) {
-		errs = append(errs, both("%s is %s, want 0, or 1ms to %s", "%s 为 %s，应为 0，或在 1ms 与 %s 之间").Errorf(c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime))
+		errs = append(errs, api.Text{En: "%s is %s, want 0, or 1ms to %s", Zh: "%s 为 %s，应为 0，或在 1ms 与 %s 之间"}.Errorf(c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime))
 	}
 	if c.KafkaHeartbeat >= c.KafkaSession {
-		errs = append(errs, both("%s is %s, want less than %s, %s", "%s 为 %s，应小于 %s，即 %s").Errorf(c.name("SHOP_KAFKA_HEARTBEAT"), c.KafkaHeartbeat, c.name("SHOP_KAFKA_SESSION"), c.KafkaSession))
+		errs = append(errs, api.Text{En: "%s is %s, want less than %s, %s", Zh: "%s 为 %s，应小于 %s，即 %s"}.Errorf(c.name("SHOP_KAFKA_HEARTBEAT"), c.KafkaHeartbeat, c.name("SHOP_KAFKA_SESSION"), c.KafkaSession))
 	}
 	return errs
 }
 
 // validateRetention refuses to keep what cannot be kept so. A key that outlives its order would promise one that nobody finds.
-func (c config) validateRetention() (errs []error) {
+func (c Config) validateRetention() (errs []error) {
 	for _, x := range []struct {
 		name  string
 		value time.Duration
 	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_KEEP_ORDERS", c.KeepOrders}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
 		if x.value < 0 || x.value > 0 && x.value < time.Millisecond {
-			errs = append(errs, both("%s is %s, want 0 or at least 1ms", "%s 为 %s，应为 0 或至少 1ms").Errorf(c.name(x.name), x.value))
+			errs = append(errs, api.Text{En: "%s is %s, want 0 or at least 1ms", Zh: "%s 为 %s，应为 0 或至少 1ms"}.Errorf(c.name(x.name), x.value))
 		}
 	}
 	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
-		errs = append(errs, both("%s is %s and %s is %s, want orders kept at least as long as keys (0 = forever)", "%s 为 %s，%s 为 %s：订单的保留时间不得短于幂等键（0 表示永久）").Errorf(
+		errs = append(errs, api.Text{En: "%s is %s and %s is %s, want orders kept at least as long as keys (0 = forever)", Zh: "%s 为 %s，%s 为 %s：订单的保留时间不得短于幂等键（0 表示永久）"}.Errorf(
 			c.name("SHOP_KEEP_ORDERS"), c.KeepOrders, c.name("SHOP_KEEP_KEYS"), c.KeepKeys))
 	}
 	return errs

@@ -1,0 +1,84 @@
+package replica
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/testenv"
+)
+
+func TestConfigValidate(t *testing.T) {
+	t.Parallel()
+	good, err := Defaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good.Redis, good.LockTTL = "redis://localhost:6379/0", 50*time.Millisecond
+	if err := good.Validate(); err != nil {
+		t.Errorf("Validate(%+v) = %v, want nil", good, err)
+	}
+	for want, change := range map[string]func(*Config){
+		"no backend":                            func(c *Config) { c.Redis = "" },
+		`SHOP_LISTEN is "8080", want host:port`: func(c *Config) { c.Listen = "8080" },
+		`is ":99999", want host`:                func(c *Config) { c.Listen = ":99999" },
+		"want at least 50ms":                    func(c *Config) { c.LockTTL = 49 * time.Millisecond },
+		"SHOP_CONNS is 0":                       func(c *Config) { c.Conns = 0 },
+		"SHOP_DRAIN is -1ns, want":              func(c *Config) { c.Drain = -1 },
+		"SHOP_LOCK_REPLICAS is -1":              func(c *Config) { c.LockReplicas = -1 },
+		"SHOP_REDLOCK_GUARD is 49ms, want 0, or SHOP_LOCK_TTL (50ms)": func(c *Config) { c.RedlockGuard = 49 * time.Millisecond },
+		"SHOP_SQL_TIMEOUT is 1s":  func(c *Config) { c.SQLTimeout = time.Second },
+		"SHOP_DIAL_TIMEOUT is 0s": func(c *Config) { c.DialTimeout = 0 },
+		"SHOP_KAFKA_HEARTBEAT is 7s, want less than SHOP_KAFKA_SESSION, 6s": func(c *Config) { c.KafkaHeartbeat = 7 * time.Second },
+		"SHOP_HEALTH_INTERVAL is -":                                         func(c *Config) { c.HealthEvery = -time.Second },
+		"SHOP_CONSUL_LOCK_DELAY is 1m1s, want at most 1m0s":                 func(c *Config) { c.ConsulDelay = time.Minute + time.Second },
+		"SHOP_CONSUL_SESSION is 24h0m1s, want at most 24h0m0s":              func(c *Config) { c.ConsulSession = 24*time.Hour + time.Second },
+		"SHOP_KAFKA_SESSION is 31m0s, want at most 30m0s":                   func(c *Config) { c.KafkaSession = 31 * time.Minute },
+		"SHOP_KAFKA_REBALANCE is 720h0m0s, want at most":                    func(c *Config) { c.KafkaRebalance = 30 * 24 * time.Hour },
+		"SHOP_LOCK_TTL is 600h0m0s, want at most":                           func(c *Config) { c.LockTTL = 25 * 24 * time.Hour }, // ZooKeeper's sessions: 32 bits of milliseconds
+		"SHOP_SQL_TIMEOUT is 300000h0m0s, want at most":                     func(c *Config) { c.SQLTimeout = 300000 * time.Hour },
+		"SHOP_HEALTH_INTERVAL is 300000h0m0s, want":                         func(c *Config) { c.HealthEvery = 300000 * time.Hour },
+	} {
+		c := good
+		change(&c)
+		var settings *SettingsError
+		if err := c.Validate(); !errors.As(err, &settings) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate(%+v) = %v, want a SettingsError with %q", c, err, want)
+		}
+	}
+	// The engine and the configuration agree on the least TTL.
+	redis := testenv.Miniredis(t)
+	c := Config{Replica: "1", Redis: redis.URL, DefaultMode: "noop", LockTTL: 50 * time.Millisecond, Conns: 1}
+	r, err := New(c, quiet)
+	if err != nil {
+		t.Fatalf("New() with the least TTL = %v", err)
+	}
+	r.Close()
+}
+
+// A wrong setting that shows only when it is read, or when the replica is made, is told as one too.
+func TestSettingsErrors(t *testing.T) {
+	t.Parallel()
+	good := Config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1}
+	for want, try := range map[string]func() error{
+		`--conns is "many", want a whole number`: func() error { _, err := Read(map[string]string{"SHOP_CONNS": "many"}); return err },
+		`SHOP_DEFAULT_MODE is "none", want a mode`: func() error {
+			c := good
+			c.DefaultMode = "none"
+			_, err := New(c, quiet)
+			return err
+		},
+		"OTEL_EXPORTER_OTLP_ENDPOINT: ": func() error {
+			c := good
+			c.OTLP = "localhost"
+			_, err := New(c, quiet)
+			return err
+		},
+	} {
+		var settings *SettingsError
+		if err := try(); !errors.As(err, &settings) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want a SettingsError with %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package replica
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lastitem/internal/stock"
+	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
+)
+
+// /metrics says which build answers, so that a deploy that stopped half-way can be seen, and which backends can be used.
+func TestReplicaMetrics(t *testing.T) {
+	t.Parallel()
+	c := Config{Replica: "7", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1}
+	r, err := New(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	page := httptest.NewRecorder()
+	r.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if want := `version="a1b2c3"} 1`; !strings.Contains(page.Body.String(), "shop_build_info{go=\"go1.") || !strings.Contains(page.Body.String(), want) {
+		t.Errorf("no shop_build_info with %s in\n%s", want, page.Body.String())
+	}
+	up := func() string {
+		page := httptest.NewRecorder()
+		r.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		_, rest, _ := strings.Cut(page.Body.String(), "shop_backend_up{backend=\"redis\"} ")
+		value, _, _ := strings.Cut(rest, "\n")
+		return value
+	}
+	wait.Until(t, "shop_backend_up of a Redis that answers is 1", func() bool { return up() == "1" })
+}
+
+// engineNumbers reads what the page of metrics says about the lock engine, without the buckets.
+func engineNumbers(t *testing.T, h http.Handler) map[string]float64 {
+	t.Helper()
+	got := map[string]float64{}
+	for line := range strings.Lines(send(t, h, http.MethodGet, "/metrics", "", http.StatusOK)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, ours := strings.CutPrefix(name, "shop_lock_engine_")
+		if !ours || strings.Contains(name, "_bucket") {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || strings.Contains(name, "{") {
+			t.Errorf("metric %q, want a number and no label", line)
+		}
+		got[name] = n
+	}
+	return got
+}
+
+func TestEngineMetrics(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	for name, n := range engineNumbers(t, r) {
+		if n != 0 {
+			t.Errorf("%s = %v before the first request, want 0", name, n)
+		}
+	}
+	const requests = 40
+	send(t, r, http.MethodPut, "/products/101/stock", fmt.Sprintf(`{"stock":%d}`, requests), http.StatusOK)
+	var wg sync.WaitGroup
+	for range requests {
+		wg.Go(func() { send(t, r, http.MethodPost, "/deduct_stock/handoff", "", http.StatusOK) })
+	}
+	wg.Wait()
+	got := engineNumbers(t, r)
+	wantNumbers(t, fmt.Sprintf("after %d requests", requests), got, map[string]float64{
+		"acquired_total": requests, "wait_seconds_count": requests, "hold_seconds_count": requests, "waiting": 0, "held": 0,
+		"timed_out_total": 0, "lost_total": 0, "renew_failed_total": 0, "skipped_total": 0, "handoff_seconds_count": got["contended_total"],
+	})
+	for _, name := range []string{"wait_seconds_sum", "hold_seconds_sum"} {
+		if got[name] <= 0 {
+			t.Errorf("shop_lock_engine_%s = %v, want more than 0", name, got[name])
+		}
+	}
+}
+
+func TestEngineMetricsOfABusyLock(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":5}`, http.StatusOK)
+	lease, err := r.engine.Handoff().Acquire(t.Context(), r.prefix+"lock:handoff:{101}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, r, http.MethodPost, "/deduct_stock/handoff?wait_ms=0", "", http.StatusServiceUnavailable)
+	var waiter sync.WaitGroup
+	waiter.Go(func() { send(t, r, http.MethodPost, "/deduct_stock/handoff?wait_ms=30000", "", http.StatusOK) })
+	want := map[string]float64{"acquired_total": 1, "timed_out_total": 1, "held": 1, "waiting": 1, "contended_total": 0}
+	got := engineNumbers(t, r)
+	for end := time.Now().Add(30 * time.Second); got["waiting"] != 1 && time.Now().Before(end); got = engineNumbers(t, r) {
+		time.Sleep(time.Millisecond)
+	}
+	wantNumbers(t, "while it is held", got, want)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release() = %v, want nil", err)
+	}
+	waiter.Wait()
+	want = map[string]float64{"acquired_total": 2, "timed_out_total": 1, "held": 0, "waiting": 0, "contended_total": 1, "handoff_seconds_count": 1}
+	wantNumbers(t, "after it", engineNumbers(t, r), want)
+}
+
+func wantNumbers(t *testing.T, when string, got, want map[string]float64) {
+	t.Helper()
+	for name, want := range want {
+		if n, ok := got[name]; !ok || n != want {
+			t.Errorf("%s: shop_lock_engine_%s = %v (there: %t), want %v", when, name, n, ok, want)
+		}
+	}
+}
+
+// Every mode that says it is served by the engine is: each deduction takes a lock of it, the others take none.
+func TestModesOfTheEngine(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	want := map[string]bool{
+		"handoff": true, "fair": true, "rwlock": true, "global-lock": true, "segmented": true, "multi-lock": true, "lease-seq": true,
+		"idempotent": true,
+	}
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":100}`, http.StatusOK)
+	for _, m := range stock.Modes() {
+		if status, err := r.Shop.Mode(m.Name); err != nil || status.Err != nil {
+			continue // it needs what this replica does not have
+		}
+		before := engineNumbers(t, r)["acquired_total"]
+		send(t, r, http.MethodPost, "/deduct_stock/"+m.Name, "", http.StatusOK)
+		if took := engineNumbers(t, r)["acquired_total"] - before; (took == 1) != want[m.Name] || took > 1 {
+			t.Errorf("%s took %v locks of the engine, want one: %t", m.Name, took, want[m.Name])
+		}
+	}
+}

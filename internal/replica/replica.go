@@ -1,0 +1,206 @@
+// Package replica is one process of the shop: its settings ([Config]), and the replica that they describe ([Replica]), which stands on
+// the backends, the lock engine, the modes and the HTTP contract, one of each.
+//
+// Read the settings with [Read], check them with [Config.Validate], and serve with [Run]. [New] alone makes a replica that somebody else
+// serves, as 'shop trace' does. In the sources, start with [New]: it is the list of the parts.
+package replica
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"lastitem/internal/api"
+	"lastitem/internal/backend"
+	"lastitem/internal/handler"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/kafkalog"
+	"lastitem/internal/lock/coord"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/textbook"
+	"lastitem/internal/shop"
+	"lastitem/internal/spans"
+	"lastitem/internal/step"
+	"lastitem/internal/stock"
+)
+
+// Options is what a replica is made of besides its settings.
+type Options struct {
+	// Log receives what the replica says. Required.
+	Log *slog.Logger
+	// Version is that of the program, in the log, in shop_build_info and in traces.
+	Version string
+	// KafkaDial connects to a broker, at the address that the broker gives of itself; nil = there.
+	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Replica is what one process of the shop consists of: the handler, and what it stands on, of which there is one each.
+type Replica struct {
+	*handler.Handler
+	Backends *backend.Set
+	Shop     *shop.Shop
+
+	log     *slog.Logger
+	wakeups *textbook.Wakeups // nil if there is no Redis, as engine is
+	engine  *handoff.Engine
+	spans   *spans.Exporter // nil without a collector
+	closing []closer        // the locks on other services
+}
+
+type closer struct {
+	what  string
+	close func() error
+}
+
+// New opens everything. It does not wait for the backends: until they have answered, the replica is not ready. The error of a setting
+// that cannot be right, such as an unknown mode, is a [*SettingsError]. Call Close when no request is left.
+func New(c Config, o Options) (*Replica, error) {
+	set, err := backend.Open(c.backends(o))
+	if err != nil {
+		return nil, err
+	}
+	r := &Replica{Backends: set, log: o.Log}
+	if err := r.build(c, o); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Replica) build(c Config, o Options) (err error) {
+	registry, steps := prometheus.NewRegistry(), &step.Stream{}
+	if err := errors.Join(registry.Register(buildInfo(c.Replica, o.Version)), registry.Register(backendsUp{r.Backends})); err != nil {
+		return err
+	}
+	if r.Backends.Client != nil {
+		r.wakeups = textbook.NewWakeups(r.Backends.Client)
+		if r.engine, err = r.newEngine(c, steps, registry); err != nil {
+			return err
+		}
+	}
+	on := shop.Backends{
+		Redis: r.Backends.Redis, SQL: r.Backends.SQL, Etcd: r.Backends.EtcdStore,
+		Lockers:    stock.Lockers{Client: r.Backends.Client, Prefix: c.Prefix, TTL: c.LockTTL, Wakeups: r.wakeups, Engine: r.engine},
+		Kafka:      r.Backends.Kafka,
+		KafkaGroup: kafkalog.Group{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
+		Missing:    c.Missing, Check: named(r.Backends.Check), Down: named(r.Backends.Down),
+	}
+	r.serviceLocks(c, &on.Lockers, steps)
+	r.Shop, err = shop.New(on, shop.Options{
+		Replica: c.Replica, Steps: steps, Log: r.log, Work: c.WorkTimeout, Settle: c.SettleTimeout,
+		KeepKeys: idempotency.Retention(c.KeepKeys), Gauge: gauges(registry),
+	}, stock.Modes())
+	if err != nil {
+		return err
+	}
+	if _, err := r.Shop.Mode(c.DefaultMode); err != nil {
+		return &SettingsError{api.Text{
+			En: "%s is %q, want a mode that 'shop modes' lists", Zh: "%s 为 %q，应为 'shop modes' 列出的模式",
+		}.Errorf(c.name("SHOP_DEFAULT_MODE"), c.DefaultMode)}
+	}
+	var answered func(step.Answered) // nil: a typed nil would be called
+	if r.spans, err = newSpans(c, o, steps, registry); err != nil {
+		return err
+	}
+	if r.spans != nil {
+		answered = r.spans.Answered
+	}
+	r.Handler, err = handler.New(handler.Options{
+		Answered: answered,
+		Shop:     r.Shop, Steps: steps, Replica: c.Replica, DefaultMode: c.DefaultMode, Registry: registry,
+		AdminToken: c.Token, ProtectReads: c.ProtectReads, Events: c.Events, Hosts: c.servedHosts(),
+		Ready: func(exclude []string) error { return r.Backends.Ready(exclude...) }, PoolStats: poolStats(r.Backends), Log: r.log,
+	})
+	return err
+}
+
+// newEngine makes the lock engine of this process, its metrics registered in registry.
+func (r *Replica) newEngine(c Config, steps *step.Stream, registry prometheus.Registerer) (*handoff.Engine, error) {
+	m, err := engineMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	return handoff.New(r.Backends.Client, handoff.Options{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m, Logger: r.log})
+}
+
+// serviceLocks makes the locks on what is configured besides Redis and SQL, and adds them to l.
+func (r *Replica) serviceLocks(c Config, l *stock.Lockers, steps *step.Stream) {
+	closing := func(what string, f func() error) { r.closing = append(r.closing, closer{what, f}) }
+	if len(r.Backends.Redlock) > 0 {
+		o := textbook.RedlockOptions{TTL: c.LockTTL, RestartGuard: c.RedlockGuard}
+		for _, n := range r.Backends.Redlock {
+			o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
+		}
+		l.Redlock = textbook.NewRedlock(o, steps)
+	}
+	if r.Backends.ZooKeeper != nil {
+		l.ZooKeeper = coord.NewZooKeeper(r.Backends.ZooKeeper, backend.ZooKeeperRoot, c.LockTTL, steps)
+		closing("ZooKeeper locks", l.ZooKeeper.Close)
+	}
+	if r.Backends.Etcd != nil {
+		l.Etcd = coord.NewEtcd(r.Backends.Etcd, c.LockTTL, steps)
+		closing("etcd locks", l.Etcd.Close)
+	}
+	if r.Backends.Consul != nil {
+		l.Consul = coord.NewConsul(r.Backends.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, steps)
+		closing("Consul locks", l.Consul.Close)
+	}
+}
+
+// named asks about a backend by the name that the set has for it.
+func named(ask func(string) error) func(stock.Backend) error {
+	return func(b stock.Backend) error {
+		if b == stock.NeedMySQL {
+			b = stock.NeedSQL
+		}
+		return ask(string(b))
+	}
+}
+
+const (
+	// settleGrace bounds the closing of the modes. A write in progress is completed even if its request has been answered; package stock
+	// allows it ten seconds.
+	settleGrace = 12 * time.Second
+	// engineGrace bounds the closing of the engine: what it cannot release by then expires.
+	engineGrace = 3 * time.Second
+	// spansGrace is how long the end of a replica waits for the collector to take the last traces.
+	spansGrace = 3 * time.Second
+)
+
+// Close closes what was opened, the locks before the clients under them. It logs what goes wrong.
+func (r *Replica) Close() {
+	r.end("traces", within(spansGrace, r.spans.Close))
+	if r.Shop != nil {
+		r.end("modes", within(settleGrace, r.Shop.Close))
+	}
+	for _, c := range r.closing {
+		r.end(c.what, c.close)
+	}
+	if r.engine != nil {
+		r.end("lock engine", within(engineGrace, r.engine.Close))
+	}
+	if r.wakeups != nil {
+		r.end("wakeups", r.wakeups.Close)
+	}
+	r.end("backends", r.Backends.Close)
+}
+
+// within bounds the time of a closing.
+func within(grace time.Duration, closing func(context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		return closing(ctx)
+	}
+}
+
+// end closes a part, and logs the error.
+func (r *Replica) end(what string, closing func() error) {
+	if err := closing(); err != nil {
+		r.log.Warn("close", "what", what, "err", err)
+	}
+}

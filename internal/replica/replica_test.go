@@ -1,0 +1,256 @@
+package replica
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/backend"
+	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
+)
+
+// quiet are options without a log.
+var quiet = Options{Log: slog.New(slog.DiscardHandler), Version: "a1b2c3"}
+
+// testReplica is a replica, and what its keys begin with.
+type testReplica struct {
+	*Replica
+	prefix string
+}
+
+// openReplica is a replica on embedded backends, with its tables.
+func openReplica(t *testing.T) testReplica {
+	t.Helper()
+	redis := testenv.Miniredis(t)
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16})
+	waitReady(t, r)
+	return testReplica{r, redis.Prefix}
+}
+
+// startReplica is a replica with the tables of its database, until the test ends. Its backends may not have been met yet.
+func startReplica(t *testing.T, c Config) *Replica {
+	t.Helper()
+	c.Replica, c.Token, c.DefaultMode, c.LockTTL = "1", "t0ken", "lease-seq", 10*time.Second
+	c.Conns, c.Prefix = cmp.Or(c.Conns, 4), cmp.Or(c.Prefix, "shop:")
+	r, err := New(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	if _, err := backend.Migrate(t.Context(), r.Backends.DB); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// waitReady waits until the probes have seen the backends answer.
+func waitReady(t *testing.T, r *Replica) {
+	t.Helper()
+	wait.NoError(t, "ready", func() error { return r.Backends.Ready() })
+}
+
+// send asks h, and wants the status.
+func send(t *testing.T, h http.Handler, method, target, body string, want int) string {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	req.Header.Set("Authorization", "Bearer t0ken")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", target)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	if rec.Code != want {
+		t.Errorf("%s %s = %d %s, want %d", method, target, rec.Code, rec.Body, want)
+	}
+	return rec.Body.String()
+}
+
+func TestEngineClosedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	r := openReplica(t)
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":5}`, http.StatusOK)
+	if err := within(engineGrace, r.engine.Close)(); err != nil {
+		t.Fatal(err)
+	}
+	body := send(t, r, http.MethodPost, "/deduct_stock/handoff", "", http.StatusServiceUnavailable)
+	if !strings.Contains(body, "backend_unavailable") || !strings.Contains(body, "shutting down") {
+		t.Errorf("answer of a closed engine = %s, want backend_unavailable, shutting down", body)
+	}
+}
+
+// An address that cannot be read is named by the variable that it was given by.
+func TestAddressesAreNamed(t *testing.T) {
+	t.Parallel()
+	for backend, c := range map[string]Config{
+		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"}, "zookeeper": {ZooKeeper: "x"},
+		"etcd": {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
+	} {
+		c.Conns = 1
+		_, err := New(c, quiet)
+		if want := "SHOP_" + strings.ToUpper(backend) + ": "; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("New(%+v) = %v, want %s", c, err, want)
+		}
+	}
+}
+
+// A replica whose Redis is away says so by itself.
+func TestDeadBackendIsLogged(t *testing.T) {
+	t.Parallel()
+	lines := make(chan string, 100)
+	log := slog.New(slog.NewTextHandler(lineWriter(lines), nil))
+	r, err := New(Config{Replica: "1", Redis: "redis://127.0.0.1:1", DefaultMode: "noop", LockTTL: time.Second, Conns: 1}, Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	for end := time.After(30 * time.Second); ; {
+		select {
+		case line := <-lines:
+			if strings.Contains(line, "level=WARN") && strings.Contains(line, `"backend does not answer" backend=redis`) {
+				return
+			}
+		case <-end:
+			t.Fatal("no warning in 30 s")
+		}
+	}
+}
+
+// lineWriter sends what is written; a write is a line.
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	select {
+	case w <- string(p):
+	default: // nobody reads any more
+	}
+	return len(p), nil
+}
+
+// A database that is away is not told of every second.
+func TestMigrateSaysItOnce(t *testing.T) {
+	t.Parallel()
+	set, err := backend.Open(backend.Config{SQL: "shop:x@tcp(127.0.0.1:1)/shop", Conns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set.Close() }()
+	var log bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // three tries
+	defer cancel()
+	migrateUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), set)
+	if n := strings.Count(log.String(), "connection refused"); n != 1 {
+		t.Errorf("%d lines, want one:\n%s", n, &log)
+	}
+}
+
+// serviceModes are the modes that need more than Redis and SQL.
+var serviceModes = []string{"redlock", "zookeeper", "etcd", "etcd-txn", "consul"}
+
+// openWithServices is a replica on embedded backends and the services of c.
+func openWithServices(t *testing.T, c Config) *Replica {
+	t.Helper()
+	c.Redis, c.SQL = testenv.Miniredis(t).URL, testenv.SQLite(t)
+	r := startReplica(t, c)
+	waitReady(t, r)
+	return r
+}
+
+// modeOf asks the replica for one mode.
+func modeOf(t *testing.T, r *Replica, name string) (m api.Mode) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/modes/"+name, "", http.StatusOK)), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// awaitMode waits until the health of its backends is known to be what good wants.
+func awaitMode(t *testing.T, r *Replica, name string, good func(api.Mode) bool) {
+	t.Helper()
+	wait.NoError(t, "another mode "+name, func() error {
+		if m := modeOf(t, r, name); !good(m) {
+			return fmt.Errorf("it stays %+v", m)
+		}
+		return nil
+	})
+}
+
+func TestModesOnServices(t *testing.T) {
+	t.Parallel()
+	var nodes []string
+	for _, n := range testenv.RedisNodes(t, 5) {
+		nodes = append(nodes, n.URL)
+	}
+	etcd := testenv.Etcd(t)
+	r := openWithServices(t, Config{
+		Redlock: strings.Join(nodes, ","), ZooKeeper: testenv.ZooKeeper(t).Addr,
+		Etcd: "http://" + etcd.Addr, Consul: "http://" + testenv.Consul(t).Addr, Prefix: etcd.Prefix,
+	})
+	for _, name := range serviceModes {
+		awaitMode(t, r, name, func(m api.Mode) bool { return m.Available })
+	}
+	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
+	for _, name := range serviceModes {
+		send(t, r, http.MethodPost, "/deduct_stock/"+name, "", http.StatusOK)
+	}
+	send(t, r, http.MethodPost, "/deduct_stock/etcd-txn?store=etcd&quantity=9", "", http.StatusConflict)
+	send(t, r, http.MethodPost, "/deduct_stock/etcd-txn?store=sql", "", http.StatusBadRequest)
+	if got, want := send(t, r, http.MethodGet, "/products/101", "", http.StatusOK), `"stock":{"etcd":8,"redis":5,"sql":9}`; !strings.Contains(got, want) {
+		t.Errorf("product = %s, want %s", got, want)
+	}
+	var l api.Ledger
+	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/101/ledger", "", http.StatusOK)), &l); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(l.Orders); n != 5 || l.Initial[api.Etcd] != 9 || l.Stock[api.Etcd] != 8 {
+		t.Errorf("ledger has %d orders, initial %v, stock %v, want 5, and 9 and 8 in etcd", n, l.Initial, l.Stock)
+	}
+	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got, `"store":"etcd"`) {
+		t.Errorf("audit = %s, want a report on etcd", got)
+	}
+}
+
+// Who started the replica may know better than it what to do about a backend that is missing.
+func TestModesSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	var missing reasons
+	if err := missing.UnmarshalText([]byte(`{"etcd":"ask your administrator","mysql":"buy one"}`)); err != nil {
+		t.Fatal(err)
+	}
+	r := openWithServices(t, Config{Missing: missing})
+	for name, want := range map[string]string{
+		"etcd": "no etcd configured: ask your administrator", "mutex-in-tx": "its lesson needs InnoDB: buy one",
+		"consul": "no Consul configured: set SHOP_CONSUL",
+	} {
+		if got := modeOf(t, r, name).Why; got != want {
+			t.Errorf("%s is not available: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A service that cannot be reached costs its own modes, which say so, and no other.
+func TestModesOnServicesOutOfReach(t *testing.T) {
+	t.Parallel()
+	const nowhere = "127.0.0.1:1"
+	redis := "redis://" + nowhere
+	r := openWithServices(t, Config{
+		Redlock: strings.Join([]string{redis, redis, redis}, ","), ZooKeeper: nowhere, Etcd: "http://" + nowhere, Consul: "http://" + nowhere,
+	})
+	for name, why := range map[string]string{
+		"redlock": "0 of 3 nodes answer", "zookeeper": "zookeeper: ", "etcd": "etcd: ", "etcd-txn": "etcd: ", "consul": "connection refused",
+	} {
+		awaitMode(t, r, name, func(m api.Mode) bool {
+			return !m.Available && strings.Contains(m.Why, why) && !strings.Contains(m.Why, "not asked")
+		})
+	}
+	awaitMode(t, r, "handoff", func(m api.Mode) bool { return m.Available })
+}

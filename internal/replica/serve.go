@@ -1,0 +1,106 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/backend"
+	"lastitem/internal/server"
+)
+
+// Run logs the settings, and runs a replica until ctx ends. Then it lets the requests in flight finish, and returns nil.
+func Run(ctx context.Context, c Config, o Options) error {
+	c.log(o)
+	r, err := New(c, o)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return r.listenAndServe(ctx, c)
+}
+
+// writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer: wait_ms may be
+// 30 s, and what has begun to write goes on for ten. A reader that does not take its answer is cut off by the handler well before.
+const writeTimeout = 90 * time.Second
+
+func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
+	r.migrateFirst(ctx)
+	l, err := server.Listen(c.Listen)
+	if err != nil {
+		return api.Text{
+			En: "listen on %s: %w (choose another with --listen or SHOP_LISTEN)", Zh: "监听 %s：%w（用 --listen 或 SHOP_LISTEN 换一个地址）",
+		}.Errorf(c.Listen, err)
+	}
+	r.log.Info("listening", "on", l.Addr().String())
+	go migrateUntilDone(ctx, r.log, r.Backends)
+	base, cut := context.WithCancel(context.Background())
+	defer cut()
+	srv := &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return base },
+		Handler:           r,
+		ConnState:         l.State,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       120 * time.Second,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(server.Problems(l, c.Replica)) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	r.Drain()
+	return server.Drainer{Server: srv, Listener: l, Cut: cut, Log: r.log}.Drain(c.Drain)
+}
+
+// firstMigration is how long a replica waits for its tables before it listens.
+const firstMigration = 20 * time.Second
+
+// migrateFirst brings the tables up to date before the replica listens: a balancer without health checks sends it requests from then
+// on, and in a rolling deploy they would meet the tables of the version before. A database that is away is waited for by
+// migrateUntilDone, which also says what is wrong.
+func (r *Replica) migrateFirst(ctx context.Context) {
+	if r.Backends.DB == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstMigration)
+	defer cancel()
+	_, _ = backend.Migrate(ctx, r.Backends.DB)
+}
+
+// migrateUntilDone brings the tables up to date, however long the database takes to come up; until then the replica is
+// not ready.
+func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set) {
+	if set.DB == nil {
+		return
+	}
+	var last string
+	for {
+		applied, err := backend.Migrate(ctx, set.DB)
+		switch {
+		case err == nil:
+			log.Info("tables up to date", "applied", applied)
+			return
+		case errors.Is(err, backend.ErrForeignTables):
+			log.Error("migrate", "err", err)
+			return
+		}
+		if why := err.Error(); why != last {
+			log.Warn("migrate: trying again every second", "err", err)
+			last = why
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}

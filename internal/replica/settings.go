@@ -1,0 +1,137 @@
+package replica
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"lastitem/internal/api"
+)
+
+// SettingsError is the error of settings that cannot be read, or cannot be right: nothing was started.
+type SettingsError struct{ Err error }
+
+func (e *SettingsError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *SettingsError) Unwrap() error { return e.Err }
+
+// Read reads the settings: a flag comes before the environment variable, and the variable before the default. An empty value is the
+// default. given are the values of the flags, by the name of the variable that each replaces. If values cannot be read, the error is a
+// [*SettingsError] that names each of them as it was given, and says what it should be.
+func Read(given map[string]string) (Config, error) {
+	c := Config{given: given}
+	environment := env.ToMap(os.Environ())
+	maps.Copy(environment, given)
+	err := env.ParseWithOptions(&c, env.Options{Environment: environment})
+	if c.HealthEvery == 0 {
+		c.HealthEvery = noProbes
+	}
+	var all env.AggregateError
+	if !errors.As(err, &all) {
+		return c, err
+	}
+	errs := make([]error, len(all.Errors))
+	for i, err := range all.Errors {
+		errs[i] = c.unreadable(err, environment)
+	}
+	return c, &SettingsError{errors.Join(errs...)}
+}
+
+// Defaults returns the settings that no flag and no variable gives.
+func Defaults() (Config, error) {
+	var c Config
+	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{}})
+	return c, err
+}
+
+// Setting describes a field of [Config] to a user.
+type Setting struct {
+	Name    string   `json:"name"`    // of the environment variable
+	Default string   `json:"default"` // "" = none
+	Help    api.Text `json:"help"`
+	Group   string   `json:"-"` // its group in lists
+	Kind    string   `json:"-"` // of its value, as the placeholder in the help: duration, int, bool, level, names, JSON, format or string
+}
+
+// Settings lists the settings of a replica in the order of [Config], a group after the other.
+func Settings() []Setting {
+	var all []Setting
+	group := ""
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		name := f.Tag.Get("env")
+		if name == "" {
+			continue
+		}
+		group = cmp.Or(f.Tag.Get("group"), group)
+		all = append(all, Setting{name, f.Tag.Get("envDefault"), api.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group, kind(f.Type)})
+	}
+	return all
+}
+
+// Flag returns the flag of a setting, without dashes: of SHOP_LOCK_TTL it is lock-ttl.
+func (s Setting) Flag() string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s.Name, "SHOP_")), "_", "-")
+}
+
+// name is how the user gave a setting: by its flag, else by its variable, which is also the name of one that was not given.
+func (c Config) name(variable string) string {
+	if _, ok := c.given[variable]; ok {
+		return "--" + Setting{Name: variable}.Flag()
+	}
+	return variable
+}
+
+// kinds are the values of [Setting.Kind] that are not Go's names of types.
+var kinds = map[reflect.Type]string{
+	reflect.TypeFor[time.Duration](): "duration", reflect.TypeFor[slog.Level](): "level",
+	reflect.TypeFor[hostNames](): "names", reflect.TypeFor[reasons](): "JSON", reflect.TypeFor[logFormat](): "format",
+}
+
+func kind(t reflect.Type) string { return cmp.Or(kinds[t], t.String()) }
+
+// unreadable names a setting that cannot be parsed, its value, and the form it should have. The error of package env names only the field.
+func (c Config) unreadable(err error, environment map[string]string) error {
+	var e env.ParseError
+	if !errors.As(err, &e) {
+		return err
+	}
+	field, _ := reflect.TypeFor[Config]().FieldByName(e.Name)
+	name := field.Tag.Get("env")
+	return api.Text{En: "%s is %q, want %s", Zh: "%s 为 %q，应为%s"}.Errorf(c.name(name), environment[name], Wanted(kind(e.Type), e.Err))
+}
+
+// Wanted describes a valid value, for an error about one that cannot be parsed. kind is a [Setting.Kind], or the type of a flag as package
+// pflag names it; err is the error of parsing, which tells a number that is too large.
+func Wanted(kind string, err error) api.Text {
+	if errors.Is(err, strconv.ErrRange) {
+		return api.Text{En: "a number that fits into 64 bits", Zh: "64 位以内的数"}
+	}
+	switch kind {
+	case "duration":
+		return api.Text{En: "a duration with its unit, such as 10s or 500ms", Zh: "带单位的时长，如 10s 或 500ms"}
+	case "int", "int64", "uint64":
+		return api.Text{En: "a whole number", Zh: "整数"}
+	case "float64":
+		return api.Text{En: "a number", Zh: "数字"}
+	case "bool":
+		return api.Text{En: "true or false", Zh: " true 或 false"}
+	case "intSlice":
+		return api.Text{En: "whole numbers, separated by commas", Zh: "逗号分隔的整数"}
+	case "level":
+		return api.Text{En: "debug, info, warn or error", Zh: " debug、info、warn 或 error"}
+	case "names":
+		return api.Text{En: "host names without a port, separated by commas, or *", Zh: "不带端口的主机名，逗号分隔，或 *"}
+	case "format":
+		return api.Text{En: "text or json", Zh: " text 或 json"}
+	}
+	return api.Text{En: `JSON, such as {"etcd":"start one"}`, Zh: ` JSON，如 {"etcd":"start one"}`}
+}
