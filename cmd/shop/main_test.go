@@ -16,6 +16,10 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("shop %s after Ctrl-C: exit %d, %s; want %d", line, code, errOut, exitInterrupted)
 		}
 	}
+	// A setting that is wrong is still told as such.
+	if code, _, errOut := commandLine(ctx, newRoot("en"), "serve", "--conns", "many"); code != exitUsage {
+		t.Errorf("shop serve with a wrong setting after Ctrl-C: exit %d, %s; want %d", code, errOut, exitUsage)
+	}
 }
 
 // Whether the results can be written is asked before there are any.
