@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 
 	"internal/columns": {},
 	"internal/page":    {},
-	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/shop", "internal/stock", "internal/wire"},
+	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/replica", "internal/stock", "internal/wire"},
 
 	// The kinds of locks. None of them imports another.
 	"internal/lock/coord":    {"internal/lock", "internal/lock/lease", "internal/step"},

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/replica"
 	"lastitem/internal/stock"
 	"lastitem/internal/trace"
 )
@@ -146,27 +144,7 @@ func traceOnce(cmd *cobra.Command, f *traceFlags, d trace.Deduction) error {
 	})
 }
 
-// tracing are the options of a tracer of modes, whose replica is composed as that of 'shop serve'.
+// tracing are the options of a tracer of modes; ttl is of the locks, 0 = the default.
 func tracing(lang string, modes []stock.Mode, backendKind string, log func(string, ...any), ttl time.Duration) trace.Options {
-	usual, err := replica.Defaults()
-	if err == nil && ttl == 0 {
-		ttl = usual.LockTTL
-	}
-	return trace.Options{Modes: modes, Backend: backendKind, Log: log, TTL: ttl, Lang: lang, Advice: adviser(lang, "trace", backendKind, false), Start: startTraced}
-}
-
-func startTraced(s trace.Servers) (*trace.Replica, error) {
-	usual, err := replica.Defaults()
-	if err != nil {
-		return nil, err
-	}
-	r, err := replica.New(replica.Config{
-		Replica: usual.Replica, Token: s.Token, DefaultMode: usual.DefaultMode, Prefix: usual.Prefix, LockTTL: s.TTL, Conns: 16,
-		Redis: s.Redis, SQL: s.SQL, Redlock: s.Redlock, Etcd: s.Etcd, ZooKeeper: s.ZooKeeper, Consul: s.Consul, Kafka: s.Kafka,
-		Missing: s.Missing,
-	}, replica.Options{Log: slog.New(slog.DiscardHandler), Version: version(), KafkaDial: s.KafkaDial})
-	if err != nil {
-		return nil, err
-	}
-	return &trace.Replica{Handler: r, Backends: r.Backends, Shop: r.Shop, Close: r.Close}, nil
+	return trace.Options{Modes: modes, Backend: backendKind, Log: log, TTL: ttl, Lang: lang, Advice: adviser(lang, "trace", backendKind, false)}
 }

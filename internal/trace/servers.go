@@ -1,9 +1,11 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,7 +17,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
-	"lastitem/internal/shop"
+	"lastitem/internal/replica"
 	"lastitem/internal/stock"
 	"lastitem/internal/wire"
 )
@@ -27,25 +29,7 @@ type Options struct {
 	Log     func(string, ...any)        // is told which servers are started
 	Advice  func(backend string) string // says what to do about a missing backend
 	Lang    string                      // of what the servers are said to be, and of Advice: "en" or "zh"
-	Start   func(Servers) (*Replica, error)
-	TTL     time.Duration // of the locks
-}
-
-// Servers are the addresses that the traced replica must use: the taps before its servers. "" = there is no such server.
-type Servers struct {
-	TTL                                                 time.Duration // of the locks
-	Token                                               string        // of the administrator
-	Redis, SQL, Redlock, Etcd, ZooKeeper, Consul, Kafka string
-	KafkaDial                                           func(ctx context.Context, network, address string) (net.Conn, error)
-	Missing                                             map[stock.Backend]string // why there is no such server
-}
-
-// Replica is the traced replica. It runs in this process, so that it has the same clock as the taps.
-type Replica struct {
-	Handler  http.Handler
-	Backends *backend.Set
-	Shop     *shop.Shop
-	Close    func()
+	TTL     time.Duration               // of the locks; 0 = that of a replica without settings
 }
 
 // Tracer is one replica on private servers, with a tap before each server and a log of what the servers themselves see.
@@ -57,12 +41,15 @@ type Tracer struct {
 	mysql      *sqlObserver // nil where the database is SQLite
 	notes      []note
 	kinds      map[string]string // what each server is, by its name
-	replica    *Replica
+	replica    *replica.Replica  // in this process, so that it has the same clock as the taps
 	server     *http.Server
 	serving    sync.WaitGroup
 	client     http.Client
 	url, token string
 	ttl        time.Duration // of the locks
+
+	// kafkaDial connects the replica to the tap before the broker; nil without Kafka.
+	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // note is something that the reader of a trace should know.
@@ -79,7 +66,7 @@ func nodeName(i int) string { return fmt.Sprint(nodePrefix, i+1) }
 
 // New starts the servers that the modes need, and the replica. The caller closes it.
 func New(ctx context.Context, o Options) (*Tracer, error) {
-	t := &Tracer{ttl: o.TTL, kinds: map[string]string{}, client: http.Client{Transport: &http.Transport{}}}
+	t := &Tracer{kinds: map[string]string{}, client: http.Client{Transport: &http.Transport{}}}
 	err := t.start(ctx, o)
 	if err != nil {
 		t.Close()
@@ -107,25 +94,38 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	t.token = stack.Token
-	s := Servers{TTL: o.TTL, Token: stack.Token, Missing: map[stock.Backend]string{}}
-	for name, why := range stack.Missing() {
-		s.Missing[stock.Backend(name)] = why
+	c, err := settings(stack, o.TTL)
+	if err != nil {
+		return err
 	}
+	t.token, t.ttl = c.Token, c.LockTTL
 	if err := errors.Join(
-		t.tapRedis(ctx, &s, stack), t.tapSQL(ctx, &s, stack), t.tapCoordination(&s, stack), t.tapKafka(ctx, &s, servers, needs[stock.NeedKafka]),
+		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack), t.tapKafka(ctx, &c, servers, needs[stock.NeedKafka]),
 	); err != nil {
 		return err
 	}
 	if needs[stock.NeedRedlock] {
-		if err := t.tapRedlock(ctx, &s, servers); err != nil {
+		if err := t.tapRedlock(ctx, &c, servers); err != nil {
 			return err
 		}
 	}
-	if t.replica, err = o.Start(s); err != nil {
+	if t.replica, err = replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler), KafkaDial: t.kafkaDial}); err != nil {
 		return err
 	}
 	return t.serve(ctx)
+}
+
+// settings are those of the traced replica, but for the addresses of its servers: the taps add theirs. ttl is of the locks; 0 = the default.
+func settings(s *localstack.Stack, ttl time.Duration) (replica.Config, error) {
+	usual, err := replica.Defaults()
+	missing := map[stock.Backend]string{}
+	for name, why := range s.Missing() {
+		missing[stock.Backend(name)] = why
+	}
+	return replica.Config{
+		Replica: usual.Replica, Token: s.Token, DefaultMode: usual.DefaultMode, Prefix: usual.Prefix, LockTTL: cmp.Or(ttl, usual.LockTTL),
+		Conns: 16, Missing: missing,
+	}, err
 }
 
 // stack starts servers, which end with the tracer.
@@ -148,7 +148,7 @@ func (t *Tracer) tap(name, kind, addr string, codec wire.Codec) (string, error) 
 	return tap.Addr, nil
 }
 
-func (t *Tracer) tapRedis(ctx context.Context, c *Servers, s *localstack.Stack) (err error) {
+func (t *Tracer) tapRedis(ctx context.Context, c *replica.Config, s *localstack.Stack) (err error) {
 	c.Redis, err = t.tapOneRedis(ctx, "redis", s)
 	return err
 }
@@ -174,7 +174,7 @@ func (t *Tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Sta
 	return strings.Replace(s.Redis.URL, s.Redis.Addr, addr, 1), nil
 }
 
-func (t *Tracer) tapRedlock(ctx context.Context, c *Servers, o localstack.Options) error {
+func (t *Tracer) tapRedlock(ctx context.Context, c *replica.Config, o localstack.Options) error {
 	o.Only = []string{localstack.Redis}
 	var urls []string
 	for i := range redlockNodes {
@@ -192,7 +192,7 @@ func (t *Tracer) tapRedlock(ctx context.Context, c *Servers, o localstack.Option
 	return nil
 }
 
-func (t *Tracer) tapSQL(ctx context.Context, c *Servers, s *localstack.Stack) error {
+func (t *Tracer) tapSQL(ctx context.Context, c *replica.Config, s *localstack.Stack) error {
 	if strings.HasPrefix(s.SQL.URL, "sqlite:") {
 		c.SQL = s.SQL.URL
 		t.kinds["sql"] = s.SQL.Kind
@@ -212,7 +212,7 @@ func (t *Tracer) tapSQL(ctx context.Context, c *Servers, s *localstack.Stack) er
 	return err
 }
 
-func (t *Tracer) tapCoordination(c *Servers, s *localstack.Stack) error {
+func (t *Tracer) tapCoordination(c *replica.Config, s *localstack.Stack) error {
 	for _, one := range []struct {
 		service localstack.Service
 		codec   wire.Codec
@@ -232,7 +232,7 @@ func (t *Tracer) tapCoordination(c *Servers, s *localstack.Stack) error {
 
 // tapKafka makes the replica dial the tap, whatever address the broker advertises, because a Kafka client connects to the advertised
 // address. The broker is the embedded one, so that a trace is the same everywhere.
-func (t *Tracer) tapKafka(ctx context.Context, c *Servers, o localstack.Options, needed bool) error {
+func (t *Tracer) tapKafka(ctx context.Context, c *replica.Config, o localstack.Options, needed bool) error {
 	if !needed {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (t *Tracer) tapKafka(ctx context.Context, c *Servers, o localstack.Options,
 			"没有谁在等 OffsetCommit：它可能晚于返回给客户端的应答。未列出：心跳、元数据，以及没有取到消息的 Fetch。",
 	})
 	c.Kafka = s.Kafka.URL
-	c.KafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+	t.kafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)
 	}
 	return nil
@@ -272,7 +272,7 @@ func (t *Tracer) serve(ctx context.Context) error {
 		return err
 	}
 	t.url = (&url.URL{Scheme: "http", Host: l.Addr().String()}).String()
-	t.server = &http.Server{Handler: t.replica.Handler, ReadHeaderTimeout: 5 * time.Second}
+	t.server = &http.Server{Handler: t.replica, ReadHeaderTimeout: 5 * time.Second}
 	t.serving.Go(func() { _ = t.server.Serve(l) })
 	return nil
 }
