@@ -23,21 +23,20 @@ type Batcher struct {
 
 	mu    sync.Mutex
 	idle  sync.Cond // signalled when alone is 0
-	alone int       // calls of Go, and calls that were sent to the wrong node, in flight that share no write
+	alone int       // calls of Go in flight that share no write
 }
 
 // New returns a batcher on c. limit bounds the time from sending a call to its answer, including the wait for a connection; 0 leaves that
 // to the time-outs of the client.
 //
 // In a cluster each master has batches of its own: a batch with calls for several nodes would be as slow as the slowest, and a node that hangs
-// holds up its own calls only. The clients of the nodes send them, so hooks of the cluster's client do not see them. A call that a node refuses
-// because another one has the slot has not run; the cluster's client sends it again, by itself.
+// holds up its own calls only.
 func New(c redis.UniversalClient, limit time.Duration) *Batcher {
 	b := &Batcher{c: c, limit: limit}
 	b.idle.L = &b.mu
 	switch c := c.(type) {
 	case *redis.Client:
-		b.server = newLane(b, c)
+		b.server = newLane(b)
 	case *redis.ClusterClient:
 		b.cluster = c
 	}
@@ -64,12 +63,17 @@ func (b *Batcher) Do(c *Call) {
 
 // Go sends a call and returns at once. When the call is answered, then runs on a goroutine that other calls need, so it must not block.
 func (b *Batcher) Go(c *Call, then func()) {
-	c.then = then
 	l := b.lane(c)
 	if l == nil {
-		b.goSingle(c)
+		b.count(1)
+		go func() {
+			b.single(c)
+			then()
+			b.count(-1)
+		}()
 		return
 	}
+	c.then = then
 	if l.add(c) {
 		go l.run()
 	}
@@ -87,7 +91,7 @@ func (b *Batcher) Wait() {
 	b.nodes.Range(func(_, l any) bool { l.(*lane).wait(); return true })
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.alone > 0 { // last, since a lane may have left calls to goSingle
+	for b.alone > 0 {
 		b.idle.Wait()
 	}
 }
@@ -109,18 +113,8 @@ func (b *Batcher) lane(c *Call) *lane {
 	if l, ok := b.nodes.Load(node); ok {
 		return l.(*lane)
 	}
-	l, _ := b.nodes.LoadOrStore(node, newLane(b, node))
+	l, _ := b.nodes.LoadOrStore(node, newLane(b))
 	return l.(*lane)
-}
-
-// goSingle sends a call by itself on a goroutine of its own, and tells its caller.
-func (b *Batcher) goSingle(c *Call) {
-	b.count(1)
-	go func() {
-		b.single(c)
-		c.answered()
-		b.count(-1)
-	}()
 }
 
 // count adds n to the calls that share no write.
@@ -134,19 +128,14 @@ func (b *Batcher) count(n int) {
 
 // single sends a call by itself.
 func (b *Batcher) single(c *Call) {
-	exec(b.c, []*Call{c}, cmp.Or(c.Limit, b.limit))
+	b.exec([]*Call{c}, cmp.Or(c.Limit, b.limit))
 	if b.cluster != nil && c.Err == nil {
 		b.mapped.Store(true)
 	}
 }
 
-// elsewhere reports whether a node has refused a call because another one has its slot. Then the script has not run.
-func elsewhere(err error) bool {
-	return err != nil && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
-}
-
 // exec sends a batch and reads its answers, in at most three round trips.
-func exec(to redis.UniversalClient, batch []*Call, limit time.Duration) {
+func (b *Batcher) exec(batch []*Call, limit time.Duration) {
 	ctx := context.Background()
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -154,7 +143,7 @@ func exec(to redis.UniversalClient, batch []*Call, limit time.Duration) {
 		defer cancel()
 	}
 	for _, how := range []text{noText, firstText, everyText} {
-		send(ctx, to, batch, how)
+		b.send(ctx, batch, how)
 		if batch = unknown(batch); len(batch) == 0 {
 			return
 		}

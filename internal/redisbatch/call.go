@@ -44,13 +44,13 @@ const (
 )
 
 // send sends a batch once, in one write, and reads its answers.
-func send(ctx context.Context, to redis.UniversalClient, batch []*Call, how text) {
+func (b *Batcher) send(ctx context.Context, batch []*Call, how text) {
 	sent := time.Now()
 	if len(batch) == 1 {
-		batch[0].take(batch[0].command(ctx, to, how != noText), sent)
+		batch[0].take(batch[0].command(ctx, b.c, how != noText), sent)
 		return
 	}
-	pipe := to.Pipeline()
+	pipe := b.c.Pipeline()
 	cmds := make([]*redis.Cmd, len(batch))
 	loaded := map[*redis.Script]bool{}
 	for i, c := range batch {

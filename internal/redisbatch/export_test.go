@@ -4,7 +4,7 @@ package redisbatch
 const Size, Slots = size, slots
 
 // Exec sends one batch.
-func (b *Batcher) Exec(batch ...*Call) { exec(b.c, batch, b.limit) }
+func (b *Batcher) Exec(batch ...*Call) { b.exec(batch, b.limit) }
 
 // Hasty makes a batcher that does not let other callers run first.
 func (b *Batcher) Hasty() *Batcher {

@@ -3,8 +3,6 @@ package redisbatch
 import (
 	"runtime"
 	"sync"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // slots is how many batches of a server may be in flight, so that some get through while others are stuck on their connections. size is how
@@ -17,7 +15,6 @@ const (
 // lane sends the calls for one server.
 type lane struct {
 	b *Batcher
-	c *redis.Client
 
 	mu        sync.Mutex
 	idle      sync.Cond // signalled when nothing is in flight
@@ -26,8 +23,8 @@ type lane struct {
 	busy      int       // batches in flight
 }
 
-func newLane(b *Batcher, c *redis.Client) *lane {
-	l := &lane{b: b, c: c}
+func newLane(b *Batcher) *lane {
+	l := &lane{b: b}
 	l.idle.L = &l.mu
 	return l
 }
@@ -89,14 +86,10 @@ func (l *lane) round() {
 	}
 	batch := l.take()
 	if len(batch) > 0 {
-		exec(l.c, batch, l.b.limit)
+		l.b.exec(batch, l.b.limit)
 	}
 	for _, c := range batch {
-		if l.b.cluster != nil && elsewhere(c.Err) {
-			l.b.goSingle(c)
-		} else {
-			c.answered()
-		}
+		c.answered()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
