@@ -101,17 +101,24 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 	}
 }
 
-// The operator may be the holder's own process. Its other waiters go on.
+// The operator may be the holder's own process, which knows at once, also without a subscription. Its waiters go on.
 func TestForceReleaseInTheHoldersProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, links := network(t, 1)
-		e := links[0].process(t, handoff.Options{})
-		lease := locktest.Obtain(t, e.Handoff(), "k{1}")
-		got, _ := waits(t.Context(), e.Handoff(), "k{1}")
-		force(t, e, "k{1}", 1)
-		wantEvicted(t, lease)
-		locktest.Release(t, <-got)
-	})
+	for _, waiters := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			_, links := network(t, 1)
+			e := links[0].process(t, handoff.Options{})
+			lease := locktest.Obtain(t, e.Handoff(), "k{1}")
+			var got <-chan lock.Lease
+			if waiters > 0 {
+				got, _ = waits(t.Context(), e.Handoff(), "k{1}")
+			}
+			force(t, e, "k{1}", 1)
+			wantEvicted(t, lease)
+			if waiters > 0 {
+				locktest.Release(t, <-got)
+			}
+		})
+	}
 }
 
 // Readers are evicted with the writer that waits for them, or before one queues. Those that queue are let in.
