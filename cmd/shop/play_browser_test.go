@@ -120,7 +120,10 @@ func (b *tab) wait(expression string) {
 	for end := time.Now().Add(2 * time.Minute); !eval[bool](b, expression); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			b.shot("failed")
-			b.t.Fatalf("waited two minutes for %s; the page says %s", expression, eval[string](b, "document.body.innerText"))
+			loaded := eval[string](b, `document.readyState + ': ' + performance.getEntriesByType('resource').map((r) => r.name + ' ' + r.responseStatus).join(', ')`)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.t.Fatalf("waited two minutes for %s; the page says %s; it has loaded %s; what must not be: %q", expression, eval[string](b, "document.body.innerText"), loaded, b.wrong)
 		}
 	}
 }
