@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,9 +122,11 @@ func (b *tab) wait(expression string) {
 		if time.Now().After(end) {
 			b.shot("failed")
 			loaded := eval[string](b, `document.readyState + ': ' + performance.getEntriesByType('resource').map((r) => r.name + ' ' + r.responseStatus).join(', ')`)
+			says := eval[string](b, "document.body.innerText")
 			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.t.Fatalf("waited two minutes for %s; the page says %s; it has loaded %s; what must not be: %q", expression, eval[string](b, "document.body.innerText"), loaded, b.wrong)
+			wrong := slices.Clone(b.wrong)
+			b.mu.Unlock()
+			b.t.Fatalf("waited two minutes for %s; the page says %s; it has loaded %s; what must not be: %q", expression, says, loaded, wrong)
 		}
 	}
 }
