@@ -20,6 +20,7 @@ type Batcher struct {
 	cluster *redis.ClusterClient // nil where there is one server
 	mapped  atomic.Bool          // the client of the cluster knows the slots of the nodes, so asking it does not block
 	nodes   sync.Map             // *redis.Client of a master -> its *lane
+	sent    atomic.Int64         // calls of Go
 
 	mu    sync.Mutex
 	idle  sync.Cond // signalled when alone is 0
@@ -63,6 +64,7 @@ func (b *Batcher) Do(c *Call) {
 
 // Go sends a call and returns at once. When the call is answered, then runs on a goroutine that other calls need, so it must not block.
 func (b *Batcher) Go(c *Call, then func()) {
+	b.sent.Add(1)
 	l := b.lane(c)
 	if l == nil {
 		b.count(1)
@@ -83,12 +85,20 @@ func (b *Batcher) Go(c *Call, then func()) {
 // call goes on as if nothing had happened.
 func (b *Batcher) Withdraw(c *Call) bool { return c.lane != nil && c.lane.withdraw(c) }
 
-// Wait returns when every call that was sent by Go, or in a batch, has been answered. Calls may be sent after that.
+// Wait returns when every call that was sent by Go, or in a batch, has been answered, as well as the calls of Go that their answers have led to.
+// Calls may be sent after that.
 func (b *Batcher) Wait() {
-	if b.server != nil {
-		b.server.wait()
+	for sent := int64(-1); sent != b.sent.Load(); { // a call of Go may have come behind what was waited for already
+		sent = b.sent.Load()
+		if b.server != nil {
+			b.server.wait()
+		}
+		b.nodes.Range(func(_, l any) bool { l.(*lane).wait(); return true })
+		b.waitAlone()
 	}
-	b.nodes.Range(func(_, l any) bool { l.(*lane).wait(); return true })
+}
+
+func (b *Batcher) waitAlone() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.alone > 0 {

@@ -203,6 +203,31 @@ func TestLimitWhileThePoolIsEmpty(t *testing.T) {
 	}
 }
 
+// slow is a client hook that sends each command 100 ms late.
+type slow struct{ testenv.Hook }
+
+func (slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		time.Sleep(100 * time.Millisecond)
+		return next(ctx, cmd)
+	}
+}
+
+// Wait also waits for a call that the answer to another one has led to.
+func TestWaitForCallsOfAnswers(t *testing.T) {
+	t.Parallel()
+	c, _ := client(t, nil)
+	c.AddHook(slow{})
+	b := redisbatch.New(c, time.Minute)
+	second := &redisbatch.Call{Script: double, Args: []any{2}}
+	var told atomic.Bool
+	b.Go(&redisbatch.Call{Script: double, Args: []any{1}, Limit: time.Minute}, func() { b.Go(second, func() { told.Store(true) }) })
+	b.Wait()
+	if !told.Load() {
+		t.Error("Wait returned before the second call was answered")
+	}
+}
+
 // gate is a client hook that holds up single commands until it is open.
 type gate struct {
 	testenv.Hook
