@@ -64,7 +64,7 @@ func (b *Batcher) Do(c *Call) {
 
 // Go sends a call and returns at once. When the call is answered, then runs on a goroutine that other calls need, so it must not block.
 func (b *Batcher) Go(c *Call, then func()) {
-	b.sent.Add(1)
+	defer b.sent.Add(1) // last: Wait must not count the call before it can see it
 	l := b.lane(c)
 	if l == nil {
 		b.count(1)
