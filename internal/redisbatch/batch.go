@@ -19,7 +19,7 @@ type Batcher struct {
 	server  *lane                // the lane of the only server; nil in a cluster
 	cluster *redis.ClusterClient // nil where there is one server
 	mapped  atomic.Bool          // the client of the cluster knows the slots of the nodes, so asking it does not block
-	nodes   sync.Map             // *redis.Client of a master -> its *lane
+	nodes   sync.Map             // address of a master -> its *lane
 	sent    atomic.Int64         // calls of Go
 
 	mu    sync.Mutex
@@ -120,10 +120,11 @@ func (b *Batcher) lane(c *Call) *lane {
 	if err != nil {
 		return nil
 	}
-	if l, ok := b.nodes.Load(node); ok {
+	addr := node.Options().Addr
+	if l, ok := b.nodes.Load(addr); ok {
 		return l.(*lane)
 	}
-	l, _ := b.nodes.LoadOrStore(node, newLane(b))
+	l, _ := b.nodes.LoadOrStore(addr, newLane(b))
 	return l.(*lane)
 }
 

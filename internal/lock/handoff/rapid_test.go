@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -75,27 +76,25 @@ func (s *model) next(t *rapid.T) {
 	}
 }
 
-func (s *model) actions() map[string]func(*rapid.T) {
+func (s *model) actions() map[string]action {
 	one := func(t *rapid.T) lock.Locker { return rapid.SampledFrom(s.lockers).Draw(t, "locker") }
-	return map[string]func(*rapid.T){
-		"try": func(t *rapid.T) {
+	return map[string]action{
+		"try": {nil, func(t *rapid.T) {
 			l, err := one(t).Acquire(lock.WithWait(context.Background(), 0), s.key)
 			if s.holder == nil && err == nil {
 				s.hold(t, l)
 			} else if s.holder == nil || !errors.Is(err, lock.ErrBusy) {
 				t.Fatalf("Acquire = %v, held %t", err, s.holder != nil)
 			}
-		},
-		"wait": func(t *rapid.T) {
-			onlyIf(t, s.holder != nil && len(s.queue) <= 5)
+		}},
+		"wait": {func() bool { return s.holder != nil && len(s.queue) <= 5 }, func(t *rapid.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			l := s.lockers[rapid.SampledFrom([]int{1, 3}).Draw(t, "fair")]
 			w := &modelWaiter{make(chan lock.Lease, 1), make(chan error, 1), cancel}
 			w.got, w.failed = waits(ctx, l, s.key)
 			s.queue = append(s.queue, w)
-		},
-		"cancel": func(t *rapid.T) {
-			onlyIf(t, len(s.queue) > 0)
+		}},
+		"cancel": {func() bool { return len(s.queue) > 0 }, func(t *rapid.T) {
 			i := rapid.IntRange(0, len(s.queue)-1).Draw(t, "waiter")
 			s.queue[i].cancel()
 			if err := <-s.queue[i].failed; !errors.Is(err, context.Canceled) {
@@ -103,9 +102,8 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			}
 			synctest.Wait()
 			s.queue = slices.Delete(s.queue, i, i+1)
-		},
-		"release": func(t *rapid.T) {
-			onlyIf(t, s.holder != nil)
+		}},
+		"release": {func() bool { return s.holder != nil }, func(t *rapid.T) {
 			if err := s.holder.Release(context.Background()); err != nil {
 				t.Fatalf("Release = %v", err)
 			}
@@ -113,16 +111,14 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			s.holder = nil
 			synctest.Wait()
 			s.next(t)
-		},
-		"release again": func(t *rapid.T) {
-			onlyIf(t, len(s.past) > 0)
+		}},
+		"release again": {func() bool { return len(s.past) > 0 }, func(t *rapid.T) {
 			l := rapid.SampledFrom(s.past).Draw(t, "lease")
 			if err := l.Release(context.Background()); errors.Is(err, lock.ErrLost) != l.lost || !l.lost && err != nil {
 				t.Fatalf("Release again = %v, lost %t", err, l.lost)
 			}
-		},
-		"re-enter": func(t *rapid.T) {
-			onlyIf(t, s.holder != nil)
+		}},
+		"re-enter": {func() bool { return s.holder != nil }, func(t *rapid.T) {
 			ls := s.lockers[2*rapid.IntRange(0, 1).Draw(t, "process"):][:2]
 			for _, l := range ls {
 				inner, err := l.Acquire(lock.WithWait(s.holder.Context(), 0), s.key)
@@ -133,15 +129,14 @@ func (s *model) actions() map[string]func(*rapid.T) {
 					t.Fatal("re-entry disturbed the hold")
 				}
 			}
-		},
-		"time": func(t *rapid.T) {
+		}},
+		"time": {nil, func(t *rapid.T) {
 			time.Sleep(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second)
 			if s.holder != nil && s.holder.Context().Err() != nil {
 				t.Fatal("a hold was not renewed")
 			}
-		},
-		"lose": func(t *rapid.T) { // somebody deletes the key
-			onlyIf(t, s.holder != nil)
+		}},
+		"lose": {func() bool { return s.holder != nil }, func(t *rapid.T) { // somebody deletes the key
 			s.m.Del(s.key)
 			time.Sleep(locktest.TTL)
 			if !errors.Is(context.Cause(s.holder.Context()), lock.ErrLost) {
@@ -154,7 +149,7 @@ func (s *model) actions() map[string]func(*rapid.T) {
 			s.past = append(s.past, s.holder)
 			s.holder = nil
 			s.next(t)
-		},
+		}},
 	}
 }
 
@@ -177,7 +172,7 @@ func stateMachine(t *testing.T) (runs int) {
 	rapid.Check(bubbled{t}, func(t *rapid.T) {
 		runs++
 		s := &model{m: m, lockers: lockers, key: fmt.Sprintf("k{%d}", runs)}
-		t.Repeat(s.actions())
+		repeat(t, s.actions())
 		for _, w := range s.queue {
 			w.cancel()
 			<-w.failed
@@ -196,10 +191,20 @@ func stateMachine(t *testing.T) (runs int) {
 	return runs
 }
 
-// onlyIf rejects a step that is not possible now, before the step has done anything. SkipNow of a [rapid.T] skips no test: rapid draws another
-// action, and it fails the test if it has to reject every action.
-func onlyIf(t *rapid.T, possible bool) {
-	if !possible {
-		t.SkipNow()
+// action is what a state machine may do. It is drawn only if it is possible now; nil = it always is.
+type action struct {
+	possible func() bool
+	do       func(*rapid.T)
+}
+
+// mostActions is how many actions a sequence has at most.
+const mostActions = 150
+
+// repeat draws a sequence of actions, and does each.
+func repeat(t *rapid.T, all map[string]action) {
+	names := slices.Sorted(maps.Keys(all))
+	for range rapid.IntRange(1, mostActions).Draw(t, "actions") {
+		now := slices.DeleteFunc(slices.Clone(names), func(name string) bool { can := all[name].possible; return can != nil && !can() })
+		all[rapid.SampledFrom(now).Draw(t, "action")].do(t)
 	}
 }

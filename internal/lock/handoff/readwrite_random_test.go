@@ -217,14 +217,16 @@ func (s *rwModel) locker(t *rapid.T) (l lock.Locker, write bool) {
 	return rw.Read(), false
 }
 
+// held reports whether anybody has the lock.
+func (s *rwModel) held() bool { return len(s.in) > 0 }
+
 func (s *rwModel) one(t *rapid.T) (i int) {
-	onlyIf(t, len(s.in) > 0)
 	return rapid.IntRange(0, len(s.in)-1).Draw(t, "lease")
 }
 
-func (s *rwModel) actions() map[string]func(*rapid.T) {
-	return map[string]func(*rapid.T){
-		"try": func(t *rapid.T) {
+func (s *rwModel) actions() map[string]action {
+	return map[string]action{
+		"try": {nil, func(t *rapid.T) {
 			l, write := s.locker(t)
 			lease, err := l.Acquire(lock.WithWait(context.Background(), 0), s.key)
 			if free := len(s.queue) == 0 && s.admits(write); free && err == nil {
@@ -232,18 +234,16 @@ func (s *rwModel) actions() map[string]func(*rapid.T) {
 			} else if free || !errors.Is(err, lock.ErrBusy) {
 				t.Fatalf("Acquire (write %t) = %v, free %t", write, err, free)
 			}
-		},
-		"wait": func(t *rapid.T) {
-			onlyIf(t, len(s.queue) <= 6)
+		}},
+		"wait": {func() bool { return len(s.queue) <= 6 }, func(t *rapid.T) {
 			l, write := s.locker(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			w := &rwWaiter{write: write, cancel: cancel}
 			w.got, w.failed = waits(ctx, l, s.key)
 			s.queue = append(s.queue, w)
 			s.settle(t)
-		},
-		"cancel": func(t *rapid.T) {
-			onlyIf(t, len(s.queue) > 0)
+		}},
+		"cancel": {func() bool { return len(s.queue) > 0 }, func(t *rapid.T) {
 			i := rapid.IntRange(0, len(s.queue)-1).Draw(t, "waiter")
 			s.queue[i].cancel()
 			if err := <-s.queue[i].failed; !errors.Is(err, context.Canceled) {
@@ -251,8 +251,8 @@ func (s *rwModel) actions() map[string]func(*rapid.T) {
 			}
 			s.queue = slices.Delete(s.queue, i, i+1)
 			s.settle(t)
-		},
-		"release": func(t *rapid.T) {
+		}},
+		"release": {s.held, func(t *rapid.T) {
 			i := s.one(t)
 			l := s.in[i]
 			if err := l.Release(context.Background()); err != nil {
@@ -260,18 +260,17 @@ func (s *rwModel) actions() map[string]func(*rapid.T) {
 			}
 			s.in, s.past = slices.Delete(s.in, i, i+1), append(s.past, l)
 			s.settle(t)
-		},
-		"release again": func(t *rapid.T) {
-			onlyIf(t, len(s.past) > 0)
+		}},
+		"release again": {func() bool { return len(s.past) > 0 }, func(t *rapid.T) {
 			l := rapid.SampledFrom(s.past).Draw(t, "lease")
 			if err := l.Release(context.Background()); errors.Is(err, lock.ErrLost) != l.lost || !l.lost && err != nil {
 				t.Fatalf("Release again = %v, lost %t", err, l.lost)
 			}
-		},
-		"re-enter":  s.reenter,
-		"time":      s.time,
-		"lose":      s.lose,
-		"lose some": s.lose,
+		}},
+		"re-enter":  {s.held, s.reenter},
+		"time":      {nil, s.time},
+		"lose":      {s.held, s.lose},
+		"lose some": {s.held, s.lose},
 	}
 }
 
@@ -342,7 +341,7 @@ func rwStateMachine(t *testing.T) (runs int) {
 	rapid.Check(bubbled{t}, func(t *rapid.T) {
 		runs++
 		s := &rwModel{m: m, rw: rw, key: fmt.Sprintf("k{%d}", runs)}
-		t.Repeat(s.actions())
+		repeat(t, s.actions())
 		for _, w := range s.queue { // a writer that leaves may admit the readers after it, before they leave too
 			w.cancel()
 			select {
