@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
 )
 
 // clustered returns a store on a Redis Cluster of one node, which refuses scripts across slots like any other cluster.
@@ -27,20 +25,13 @@ func clustered(t *testing.T) *store.Redis {
 // it for a plain server.
 func onClusterNode(t *testing.T, addresses int) *store.Redis {
 	t.Helper()
-	node := testenv.RedisNodes(t, 1, "cluster-enabled yes", "cluster-config-file nodes.conf")[0]
-	open := func(n int) redis.UniversalClient {
-		c, err := backend.OpenRedis(strings.Join(slices.Repeat([]string{node.URL}, n), ","), 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	if err := open(1).Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
+	o := testenv.RedisCluster(t, 1)
+	node := url.URL{Scheme: "redis", User: url.UserPassword("", o.Password), Host: o.Addrs[0]}
+	c, err := backend.OpenRedis(strings.Join(slices.Repeat([]string{node.String()}, addresses), ","), 4)
+	if err != nil {
 		t.Fatal(err)
 	}
-	c := open(addresses)
-	wait.Until(t, "a cluster", func() bool { return c.Set(t.Context(), "up", 1, 0).Err() == nil })
+	t.Cleanup(func() { c.Close() })
 	return store.NewRedis(c, "")
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/testenv/port"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -15,24 +16,26 @@ import (
 // Each master has a range of slots, in the order of the addresses.
 func RedisCluster(t testing.TB, masters int) *redis.ClusterOptions {
 	t.Helper()
-	nodes := RedisNodes(t, masters, "cluster-enabled yes")
 	const slots = 16384
 	all := &redis.ClusterOptions{ContextTimeoutEnabled: true}
-	for i, n := range nodes {
-		o, err := redis.ParseURL(n.URL)
+	first := "" // the port of the first node's bus
+	for i := range masters {
+		// By default the bus has the port 10,000 above the server's, which an outgoing connection may have.
+		_, bus, _ := net.SplitHostPort(port.Free(t))
+		o, err := redis.ParseURL(RedisNodes(t, 1, "cluster-enabled yes", "cluster-port "+bus)[0].URL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			all.Username, all.Password = o.Username, o.Password
+			all.Username, all.Password, first = o.Username, o.Password, bus
 		}
 		ctx, c := t.Context(), redis.NewClient(o)
 		t.Cleanup(func() { _ = c.Close() })
 		p := c.Pipeline()
 		p.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/masters, slots*(i+1)/masters-1)
 		if i > 0 {
-			host, port, _ := net.SplitHostPort(all.Addrs[0])
-			p.ClusterMeet(ctx, host, port)
+			host, number, _ := net.SplitHostPort(all.Addrs[0])
+			p.Do(ctx, "CLUSTER", "MEET", host, number, first)
 		}
 		p.ConfigSet(ctx, "requirepass", all.Password) // a client of a cluster has one for all
 		if _, err := p.Exec(ctx); err != nil {
