@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // A broker that comes back without its topics: every replica makes them again, and sells.
@@ -27,59 +28,57 @@ func TestKafkaTopicsLost(t *testing.T) {
 	broker := testenv.EmbeddedKafka(t)
 	env := stocktest.Embedded(t)
 	env.Kafka = broker.Seeds
-	h := stocktest.Open(t, env, 3, stock.Modes())
-	product := h.Product(t, 9, 0)
-	sellOnEach(t, h, product)
-	broker.Restart(t)
-	for _, r := range h.Replicas {
-		awaitSale(t, r, product)
-	}
-	sellOnEach(t, h, product)
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 3}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	sellsAfterLoss(t, env, func(*stocktest.Harness) { broker.Restart(t) })
 }
 
 // Topics that somebody deletes on a real broker, in the middle of a sale: every replica makes them again, and sells.
 func TestKafkaTopicsDeleted(t *testing.T) {
 	t.Parallel()
-	env := kafkaEnv(t)
-	h := stocktest.Open(t, env, 3, stock.Modes())
-	product := h.Product(t, 9, 0)
-	sellOnEach(t, h, product)
-	c, err := h.Replicas[0].Set.Kafka()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"), topicOf(h.Replicas[0], "answers"))
-	if err = errors.Join(err, gone.Error()); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range h.Replicas {
-		awaitSale(t, r, product)
-	}
-	sellOnEach(t, h, product)
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 3}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	sellsAfterLoss(t, kafkaEnv(t), func(h *stocktest.Harness) {
+		c, err := h.Replicas[0].Set.Kafka()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"), topicOf(h.Replicas[0], "answers"))
+		if err = errors.Join(err, gone.Error()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
-// sellOnEach takes a unit from each replica.
-func sellOnEach(t *testing.T, h *stocktest.Harness, product int64) {
+// sellsAfterLoss sells on each of three replicas, before the topics are lost and after each replica has noticed.
+func sellsAfterLoss(t *testing.T, env stocktest.Env, lose func(*stocktest.Harness)) {
 	t.Helper()
+	var log lockedLog
+	env.Log = slog.New(slog.NewTextHandler(&log, nil))
+	h := stocktest.Open(t, env, 3, stock.Modes())
+	product := h.Product(t, 9, 0)
 	for i, r := range h.Replicas {
 		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
 			t.Fatalf("Deduct() on %d = %v, want nil", i, err)
 		}
 	}
+	lose(h)
+	for _, r := range h.Replicas { // one that has not noticed may sell on topics that another has made
+		awaitSale(t, r, product, "soon")
+	}
+	wait.Until(t, "every replica notices", func() bool {
+		return strings.Count(log.String(), `"starting over"`) >= len(h.Replicas)
+	})
+	for _, r := range h.Replicas {
+		awaitSale(t, r, product, "later")
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 6}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
 }
 
-// awaitSale asks until a unit is sold.
-func awaitSale(t *testing.T, r *stocktest.Replica, product int64) {
+// awaitSale asks, with one key, until a unit is sold: what is lost on the way is asked for again.
+func awaitSale(t *testing.T, r *stocktest.Replica, product int64, name string) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		_, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, fmt.Sprintf("%s-%d", r.Options.Replica, product))
+		_, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, fmt.Sprintf("%s-%s-%d", r.Options.Replica, name, product))
 		if err == nil {
 			return
 		}

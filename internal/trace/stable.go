@@ -78,11 +78,11 @@ func (s stabilizer) text(text string) string {
 		pattern *regexp.Regexp
 		by      string
 	}{
+		{runWord, "$1<run>"}, {runName, "<run>"}, // before nowWord: one run in a thousand has 16 digits, too
 		{holdWord, "$1"}, {uuidWord, "<owner>"}, {latchWord, "$1<request>"}, {tokenWord, "<token>"}, {shaWord, "<script>"}, {nowWord, "<now>"}, {clockWord, "<then>"},
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
 		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},
-		{runWord, "$1<run>"}, {runName, "<run>"},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}

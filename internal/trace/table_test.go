@@ -228,6 +228,8 @@ func TestStabilizer(t *testing.T) {
 		"SET lock v2-2JEQ4YPVWCW36PIL-18376-db%2Edc-1.2.16.2500 PX 10000":                "SET lock <token> PX 10000",
 		"SET lock AH4DTUWMQ3LB6ID4.a.16.2500 PX 10000":                                   "SET lock <token> PX 10000",
 		"KV.Put key:\"a\" lease:7587 mod_revision:16 create_revision:0":                  "KV.Put key:\"a\" lease:<lease> mod_revision:<revision> create_revision:0",
+		"WHERE id = 101 AND run = 1795195653436145":                                      "WHERE id = 101 AND run = <run>",
+		`{"run":1795195653436145,"reply_to":3}`:                                          `{"run":<run>,"reply_to":<partition>}`,
 		"delete /lock/n-0000000003":                                                      "delete /lock/n-<rank>",
 		"/v3/Some (17 bytes)":                                                            "/v3/Some",
 		"Fetch lastitem-answers/12: offset 2":                                            "Fetch lastitem-answers/<partition>: offset <offset>",
