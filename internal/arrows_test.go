@@ -82,6 +82,7 @@ var arrows = map[string][]string{
 
 	// For tests only; see testOnly.
 	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
+	"loadtest/resulttest":      {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
 	"internal/stock/newmode":   {"internal/stock"}, // a command for whoever adds a mode
 	"internal/stock/stocktest": {"internal/stock", "internal/shop", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack"},
@@ -97,7 +98,7 @@ var arrows = map[string][]string{
 // testOnly packages are imported by tests, and by each other. testAids are what both may import besides: what opens a store, the judge
 // with its vocabulary, and proxies that hold back what passes.
 var (
-	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/port", "internal/testenv/wait", "internal/lock/locktest", "internal/stock/stocktest"}
+	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/port", "internal/testenv/wait", "internal/lock/locktest", "internal/stock/stocktest", "loadtest/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
 

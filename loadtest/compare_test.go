@@ -1,11 +1,9 @@
-package loadtest
+package loadtest_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest"
+	"lastitem/loadtest/resulttest"
 )
 
 var threeModes = []api.Mode{
@@ -29,13 +29,13 @@ type runner struct {
 	then func(ran int) error // called after each run
 }
 
-func (r *runner) run(_ context.Context, mode api.Mode, plan Plan, progress func(Progress)) (Result, error) {
-	progress(Progress{})
+func (r *runner) run(_ context.Context, mode api.Mode, plan loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
+	progress(loadtest.Progress{})
 	r.ran = append(r.ran, mode.Name+"/"+plan.Name)
 	if mode.Name == r.fail {
-		return Result{Mode: mode.Name, Plan: plan}, errors.New("loadtest: set stock: connection refused")
+		return loadtest.Result{Mode: mode.Name, Plan: plan}, errors.New("loadtest: set stock: connection refused")
 	}
-	result := exactRun(mode.Name, time.Millisecond)
+	result := resulttest.Exact(mode.Name, time.Millisecond)
 	result.Plan, result.History = plan, []audit.Op{{Client: 1}}
 	if r.then != nil {
 		return result, r.then(len(r.ran))
@@ -47,14 +47,14 @@ func TestCompareInterleaves(t *testing.T) {
 	var r runner
 	var steps []string
 	histories := 0
-	c, err := Compare(t.Context(), Comparing{
-		Modes: threeModes, Plans: []Plan{{Name: "segments", Repeat: 2}, {Name: "segments"}}, Run: r.run,
-		Progress: func(s Step) {
+	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+		Modes: threeModes, Plans: []loadtest.Plan{{Name: "segments", Repeat: 2}, {Name: "segments"}}, Run: r.run,
+		Progress: func(s loadtest.Step) {
 			if s.Done {
 				steps = append(steps, fmt.Sprintf("%d/%d %s %s %d", s.Index, s.Total, s.Mode, s.Plan, s.Repetition))
 			}
 		},
-		Each: func(r Result) error { histories += len(r.History); return nil },
+		Each: func(r loadtest.Result) error { histories += len(r.History); return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestCompareInterleaves(t *testing.T) {
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}}, c.Skipped); diff != "" {
+	if diff := cmp.Diff([]loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}}, c.Skipped); diff != "" {
 		t.Errorf("Skipped (-want +got):\n%s", diff)
 	}
 	if len(c.Summaries) != 4 || c.Summaries[0].Repetitions != 2 || len(c.Results) != 6 || histories != 6 {
@@ -82,11 +82,11 @@ func TestCompareInterleaves(t *testing.T) {
 
 func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 	var r runner
-	c, err := Compare(t.Context(), Comparing{
-		Modes: threeModes, Plans: []Plan{{Name: "segments"}, {Name: "segments"}}, Run: r.run,
-		Fits: func(m api.Mode, p Plan) error {
+	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+		Modes: threeModes, Plans: []loadtest.Plan{{Name: "segments"}, {Name: "segments"}}, Run: r.run,
+		Fits: func(m api.Mode, p loadtest.Plan) error {
 			if m.Name == "unsafe" {
-				return fault(api.Text{En: "mode unsafe knows no segments"})
+				return errors.New("mode unsafe knows no segments")
 			}
 			return nil
 		},
@@ -94,7 +94,7 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}, {Mode: "unsafe", Why: "mode unsafe knows no segments"}}
+	want := []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}, {Mode: "unsafe", Why: "mode unsafe knows no segments"}}
 	if diff := cmp.Diff(want, c.Skipped); diff != "" {
 		t.Errorf("Skipped (-want +got):\n%s", diff)
 	}
@@ -105,89 +105,82 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 
 func TestCompareGoesOnAfterAFailure(t *testing.T) {
 	r := runner{fail: "unsafe"}
-	c, err := Compare(t.Context(), Comparing{Modes: threeModes, Plans: []Plan{{Name: "demo"}}, Run: r.run, Replicas: 3})
+	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []FailedRun{{Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
+	want := []loadtest.FailedRun{{Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
 	if diff := cmp.Diff(want, c.Failed); diff != "" {
 		t.Errorf("Failed (-want +got):\n%s", diff)
 	}
-	if len(c.Results) != 1 || c.ExitCode() != ExitUndecided || c.Partial {
-		t.Errorf("%d results, exit code %d, want 1 and %d", len(c.Results), c.ExitCode(), ExitUndecided)
+	if len(c.Results) != 1 || c.ExitCode() != loadtest.ExitUndecided || c.Partial {
+		t.Errorf("%d results, exit code %d, want 1 and %d", len(c.Results), c.ExitCode(), loadtest.ExitUndecided)
 	}
 }
 
 func TestCompareInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := runner{then: func(int) error { cancel(); return ctx.Err() }}
-	c, err := Compare(ctx, Comparing{Modes: threeModes, Plans: []Plan{{Repeat: 3}}, Run: r.run})
+	c, err := loadtest.Compare(ctx, loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Repeat: 3}}, Run: r.run})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Results) != 1 || len(c.Failed) != 0 || !c.Partial || c.ExitCode() != ExitInterrupted {
+	if len(c.Results) != 1 || len(c.Failed) != 0 || !c.Partial || c.ExitCode() != loadtest.ExitInterrupted {
 		t.Errorf("interrupted: %d results, failed %v, partial %t, exit %d; want 1, none, true, %d",
-			len(c.Results), c.Failed, c.Partial, c.ExitCode(), ExitInterrupted)
+			len(c.Results), c.Failed, c.Partial, c.ExitCode(), loadtest.ExitInterrupted)
 	}
 }
 
 func TestCompareStopsWhereEachFails(t *testing.T) {
 	var r runner
 	full := errors.New("disk full")
-	_, err := Compare(t.Context(), Comparing{
-		Modes: threeModes, Plans: []Plan{{Repeat: 3}}, Run: r.run, Each: func(Result) error { return full },
+	_, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+		Modes: threeModes, Plans: []loadtest.Plan{{Repeat: 3}}, Run: r.run, Each: func(loadtest.Result) error { return full },
 	})
 	if !errors.Is(err, full) || len(r.ran) != 1 {
 		t.Errorf("Compare = %v after %d runs, want %v after 1", err, len(r.ran), full)
 	}
 }
 
-// nothingSeen is an exact run of a mode that claims to break.
-func nothingSeen(mode string) Result {
-	r := exactRun(mode, time.Millisecond)
-	r.Claim, r.Finding, r.Why = "O", audit.Contradicted, []string{"claimed O, but did not break"}
-	return r
-}
-
 func TestCompareInsists(t *testing.T) {
-	nothing, broken := nothingSeen("setnx-finally"), brokenRun("setnx-finally", "O")
-	outside := brokenRun("setnx-finally", "L")
+	nothing, broken := resulttest.NothingSeen("setnx-finally"), resulttest.Broken("setnx-finally", "O")
+	outside := resulttest.Broken("setnx-finally", "L")
 	outside.Finding = audit.Contradicted
-	vacuous, inconclusive := vacuousRun("setnx-finally"), vacuousRun("setnx-finally")
+	vacuous, inconclusive := resulttest.Vacuous("setnx-finally"), resulttest.Vacuous("setnx-finally")
 	vacuous.Claim, inconclusive.Claim = "O", "O"
 	inconclusive.Verdicts = []audit.Report{{Verdict: audit.Inconclusive}}
-	unmet, end := exactRun("setnx-finally", time.Millisecond), int64(7)
+	unmet, end := resulttest.Exact("setnx-finally", time.Millisecond), int64(7)
 	unmet.Plan.MustEnd, unmet.Finding = &end, audit.Contradicted
 	refused := errors.New("loadtest: set stock: connection refused")
 	tests := []struct {
 		name   string
 		insist int
-		runs   []Result // the last is repeated; one that sent nothing fails
+		runs   []loadtest.Result // the last is repeated; one that sent nothing fails
 		ran    int
 		tries  int
 		code   int
 	}{
-		{"breaks on the third try", 4, []Result{nothing, nothing, broken}, 3, 3, ExitConfirmed},
-		{"breaks on the last try", 2, []Result{nothing, nothing, broken}, 3, 3, ExitConfirmed},
-		{"breaks at once", 4, []Result{broken, nothing}, 1, 0, ExitConfirmed},
-		{"never breaks", 4, []Result{nothing}, 5, 5, ExitContradicted},
-		{"does not insist", 0, []Result{nothing, broken}, 1, 0, ExitContradicted},
-		{"claims exact and breaks", 4, []Result{brokenRun("setnx-finally", api.Exact), broken}, 1, 0, ExitContradicted},
-		{"claims exact and ends elsewhere", 4, []Result{unmet, broken}, 1, 0, ExitContradicted},
-		{"claims nothing", 4, []Result{baselineRun(), broken}, 1, 0, ExitConfirmed},
-		{"breaks outside its claim", 4, []Result{outside, broken}, 1, 0, ExitContradicted},
-		{"breaks outside its claim later", 4, []Result{nothing, outside, broken}, 2, 2, ExitContradicted},
-		{"vacuous", 4, []Result{vacuous, broken}, 1, 0, ExitUndecided},
-		{"inconclusive", 4, []Result{inconclusive, broken}, 1, 0, ExitUndecided},
-		{"fails", 4, []Result{{}, broken}, 1, 0, ExitUndecided},
-		{"fails later", 4, []Result{nothing, nothing, {}, broken}, 3, 2, ExitContradicted},
+		{"breaks on the third try", 4, []loadtest.Result{nothing, nothing, broken}, 3, 3, loadtest.ExitConfirmed},
+		{"breaks on the last try", 2, []loadtest.Result{nothing, nothing, broken}, 3, 3, loadtest.ExitConfirmed},
+		{"breaks at once", 4, []loadtest.Result{broken, nothing}, 1, 0, loadtest.ExitConfirmed},
+		{"never breaks", 4, []loadtest.Result{nothing}, 5, 5, loadtest.ExitContradicted},
+		{"does not insist", 0, []loadtest.Result{nothing, broken}, 1, 0, loadtest.ExitContradicted},
+		{"claims exact and breaks", 4, []loadtest.Result{resulttest.Broken("setnx-finally", api.Exact), broken}, 1, 0, loadtest.ExitContradicted},
+		{"claims exact and ends elsewhere", 4, []loadtest.Result{unmet, broken}, 1, 0, loadtest.ExitContradicted},
+		{"claims nothing", 4, []loadtest.Result{resulttest.Baseline(), broken}, 1, 0, loadtest.ExitConfirmed},
+		{"breaks outside its claim", 4, []loadtest.Result{outside, broken}, 1, 0, loadtest.ExitContradicted},
+		{"breaks outside its claim later", 4, []loadtest.Result{nothing, outside, broken}, 2, 2, loadtest.ExitContradicted},
+		{"vacuous", 4, []loadtest.Result{vacuous, broken}, 1, 0, loadtest.ExitUndecided},
+		{"inconclusive", 4, []loadtest.Result{inconclusive, broken}, 1, 0, loadtest.ExitUndecided},
+		{"fails", 4, []loadtest.Result{{}, broken}, 1, 0, loadtest.ExitUndecided},
+		{"fails later", 4, []loadtest.Result{nothing, nothing, {}, broken}, 3, 2, loadtest.ExitContradicted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ran, done, histories := 0, 0, 0
-			c, err := Compare(t.Context(), Comparing{
-				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []Plan{{Name: "demo", Insist: tt.insist}},
-				Run: func(context.Context, api.Mode, Plan, func(Progress)) (Result, error) {
+			c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []loadtest.Plan{{Name: "demo", Insist: tt.insist}},
+				Run: func(context.Context, api.Mode, loadtest.Plan, func(loadtest.Progress)) (loadtest.Result, error) {
 					r := tt.runs[min(ran, len(tt.runs)-1)]
 					ran++
 					if r.Sent == 0 {
@@ -195,7 +188,7 @@ func TestCompareInsists(t *testing.T) {
 					}
 					return r, nil
 				},
-				Progress: func(s Step) {
+				Progress: func(s loadtest.Step) {
 					if s.Index != 1 || s.Total != 1 {
 						t.Errorf("step %d/%d, want 1/1", s.Index, s.Total)
 					}
@@ -203,7 +196,7 @@ func TestCompareInsists(t *testing.T) {
 						done++
 					}
 				},
-				Each: func(Result) error { histories++; return nil },
+				Each: func(loadtest.Result) error { histories++; return nil },
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -224,13 +217,13 @@ func TestCompareInsists(t *testing.T) {
 func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := 0
-	c, err := Compare(ctx, Comparing{
-		Modes: threeModes, Plans: []Plan{{Name: "demo", Insist: 4}},
-		Run: func(_ context.Context, mode api.Mode, _ Plan, _ func(Progress)) (Result, error) {
+	c, err := loadtest.Compare(ctx, loadtest.Comparing{
+		Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo", Insist: 4}},
+		Run: func(_ context.Context, mode api.Mode, _ loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
 			if ran++; ran == 2 {
 				cancel()
 			}
-			return nothingSeen(mode.Name), nil
+			return resulttest.NothingSeen(mode.Name), nil
 		},
 	})
 	if err != nil {
@@ -245,12 +238,12 @@ func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
 func TestCompareInsistsAfterTheRepetitions(t *testing.T) {
 	for _, tt := range []struct{ breaks, ran, runs int }{{2, 3, 3}, {3, 3, 3}, {5, 5, 5}, {9, 7, 7}} {
 		ran := 0
-		c, err := Compare(t.Context(), Comparing{
-			Modes: []api.Mode{{Name: "unsafe", Available: true}}, Plans: []Plan{{Name: "five", Repeat: 3, Insist: 4}},
-			Run: func(_ context.Context, m api.Mode, p Plan, _ func(Progress)) (Result, error) {
-				r := nothingSeen(m.Name)
+		c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+			Modes: []api.Mode{{Name: "unsafe", Available: true}}, Plans: []loadtest.Plan{{Name: "five", Repeat: 3, Insist: 4}},
+			Run: func(_ context.Context, m api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
+				r := resulttest.NothingSeen(m.Name)
 				if ran++; ran == tt.breaks {
-					r = brokenRun(m.Name, "O")
+					r = resulttest.Broken(m.Name, "O")
 				}
 				r.Plan = p
 				return r, nil
@@ -262,6 +255,28 @@ func TestCompareInsistsAfterTheRepetitions(t *testing.T) {
 		if s := c.Summaries[0]; ran != tt.ran || s.Runs != tt.runs || s.Repetitions != 3 || len(c.Results) != 3 {
 			t.Errorf("broken in run %d: %d runs, the summary says %d in %d repetitions, want %d, %d and 3", tt.breaks, ran, s.Runs, s.Repetitions, tt.ran, tt.runs)
 		}
+	}
+}
+
+// The replicas' log lines during a run that failed or was not confirmed are kept.
+func TestLogOfAFailedRow(t *testing.T) {
+	t.Parallel()
+	logged := 0
+	r := runner{fail: "unsafe"}
+	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+		Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run,
+		MarkLogs: func() func(int) []string {
+			logged++
+			return func(n int) []string {
+				return []string{"replica 2: redis: OOM command not allowed", "and no more"}[:min(n, 1)]
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if logged != 2 || len(c.Failed) != 1 || len(c.Failed[0].Log) != 1 || c.Results[0].Log != nil {
+		t.Errorf("marked %d times, failed %+v, log of the good run %q; want 2, one line, none", logged, c.Failed, c.Results[0].Log)
 	}
 }
 
@@ -288,7 +303,7 @@ func TestSelect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.pattern, func(t *testing.T) {
-			modes, err := Select(all, tt.pattern)
+			modes, err := loadtest.Select(all, tt.pattern)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("Select(%q) error = %v, want %q", tt.pattern, err, tt.err)
@@ -298,26 +313,13 @@ func TestSelect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.ReplaceAll(modeNames(modes), ", ", ","); got != tt.want {
+			var names []string
+			for _, m := range modes {
+				names = append(names, m.Name)
+			}
+			if got := strings.Join(names, ","); got != tt.want {
 				t.Errorf("Select(%q) = %s, want %s", tt.pattern, got, tt.want)
 			}
 		})
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	e := ThisEnvironment()
-	if e.Go == "" || e.CPUs < 1 || e.GOMAXPROCS < 1 || e.Time.IsZero() {
-		t.Errorf("ThisEnvironment() = %+v, want every field of the machine known", e)
-	}
-	path := filepath.Join(t.TempDir(), "cpuinfo")
-	if err := os.WriteFile(path, []byte("processor\t: 0\nmodel name\t: Example CPU @ 2GHz\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := cpuModel(path); got != "Example CPU @ 2GHz" {
-		t.Errorf("cpuModel = %q, want the model name", got)
-	}
-	if got := cpuModel(path + ".none"); got != "" {
-		t.Errorf("cpuModel of no file = %q, want nothing", got)
 	}
 }

@@ -74,7 +74,7 @@ func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	if res.Dropped == 0 || !strings.Contains(res.Discounted, "were dropped, more than 1%") || res.Finding != audit.Confirmed {
 		t.Fatalf("%d dropped, discounted %q, finding %s; want drops, the reason, confirmed", res.Dropped, res.Discounted, res.Finding)
 	}
-	c := comparisonOf(res)
+	c := Comparison{Results: []Result{res}, Summaries: Summarize([]Result{res})}
 	if code := c.ExitCode(); code != ExitUndecided {
 		t.Errorf("exit code %d, want %d", code, ExitUndecided)
 	}
@@ -85,27 +85,5 @@ func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	res.Dropped = 11
 	if why := discounted(&res, "zh"); why == "" || strings.Contains(why, "%!") {
 		t.Errorf("11 of 1001 dropped: %q, want a reason", why)
-	}
-}
-
-// The replicas' log lines during a run that failed or was not confirmed are kept.
-func TestLogOfAFailedRow(t *testing.T) {
-	t.Parallel()
-	logged := 0
-	r := runner{fail: "unsafe"}
-	c, err := Compare(t.Context(), Comparing{
-		Modes: threeModes, Plans: []Plan{{Name: "demo"}}, Run: r.run,
-		MarkLogs: func() func(int) []string {
-			logged++
-			return func(n int) []string {
-				return []string{"replica 2: redis: OOM command not allowed", "and no more"}[:min(n, 1)]
-			}
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if logged != 2 || len(c.Failed) != 1 || len(c.Failed[0].Log) != 1 || c.Results[0].Log != nil {
-		t.Errorf("marked %d times, failed %+v, log of the good run %q; want 2, one line, none", logged, c.Failed, c.Results[0].Log)
 	}
 }

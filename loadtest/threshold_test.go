@@ -1,4 +1,4 @@
-package loadtest
+package loadtest_test
 
 import (
 	"errors"
@@ -10,7 +10,9 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/resulttest"
 )
 
 func TestParseThreshold(t *testing.T) {
@@ -39,7 +41,7 @@ func TestParseThreshold(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
-			got, err := ParseThreshold(tt.text)
+			got, err := loadtest.ParseThreshold(tt.text)
 			if tt.err == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -49,7 +51,7 @@ func TestParseThreshold(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, ErrThreshold) || !strings.Contains(err.Error(), tt.err) {
+			if !errors.Is(err, loadtest.ErrThreshold) || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("error = %v, want ErrThreshold with %q", err, tt.err)
 			}
 		})
@@ -57,51 +59,51 @@ func TestParseThreshold(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	slow := exactRun("lua-lock", 12*time.Millisecond)
-	fast := exactRun("lua-lock", 4*time.Millisecond)
+	slow := resulttest.Exact("lua-lock", 12*time.Millisecond)
+	fast := resulttest.Exact("lua-lock", 4*time.Millisecond)
 	fast.Repetition, fast.AcceptedPerSecond, fast.Dropped = 2, 1000, 3
-	none := exactRun("down", time.Millisecond)
-	none.Latency = map[client.Kind]Latency{client.Failed: latency(750, time.Second)}
+	none := resulttest.Exact("down", time.Millisecond)
+	none.Latency = map[client.Kind]loadtest.Latency{client.Failed: resulttest.Latency(750, time.Second)}
 	none.Verdicts = []audit.Report{{Verdict: audit.Inconclusive}}
 	none.Finding, none.Codes = audit.Undecided, map[string]int{"timeout": 740, client.CodeNotConnected: 10}
 	tests := []struct {
 		name      string
-		runs      []Result
+		runs      []loadtest.Result
 		threshold string
 		value     string // "" = kept
 	}{
-		{"latency kept", []Result{slow}, "p(99)<61ms", ""},
-		{"latency crossed", []Result{slow}, "p(99)<60ms", "60ms"},
-		{"at the limit", []Result{slow}, "p(99)<=60ms", ""},
-		{"mean", []Result{slow}, "avg<15ms", "15ms"},
-		{"slowest", []Result{slow}, "max<119ms", "120ms"},
-		{"median of two", []Result{slow, fast}, "p(50)<8ms", "8ms"},
-		{"rate kept", []Result{slow}, "accepted/s>100", ""},
-		{"rate is the median", []Result{slow, fast}, "accepted/s>=812.5", ""},
-		{"rate crossed", []Result{slow}, "accepted/s>1000", "625"},
-		{"count in one repetition", []Result{slow, fast}, "dropped==0", "3"},
-		{"exact", []Result{slow}, "oversold==0", ""},
-		{"broken", []Result{brokenRun("unsafe", "O")}, "oversold==0", "213"},
-		{"lost updates", []Result{brokenRun("unsafe", "O")}, "lost_updates<=225", ""},
-		{"unknown", []Result{none}, "unknown==0", "740"},
-		{"no accepted request", []Result{none}, "p(99)<1h", "no accepted request"},
-		{"no verdict passes nothing", []Result{none}, "oversold==0", "INCONCLUSIVE"},
-		{"the baseline has no stock", []Result{baselineRun()}, "oversold==0", ""},
-		{"a service without verdict", []Result{{Mode: "x", Finding: audit.Undecided}}, "leaked==0", "no verdict"},
+		{"latency kept", []loadtest.Result{slow}, "p(99)<61ms", ""},
+		{"latency crossed", []loadtest.Result{slow}, "p(99)<60ms", "60ms"},
+		{"at the limit", []loadtest.Result{slow}, "p(99)<=60ms", ""},
+		{"mean", []loadtest.Result{slow}, "avg<15ms", "15ms"},
+		{"slowest", []loadtest.Result{slow}, "max<119ms", "120ms"},
+		{"median of two", []loadtest.Result{slow, fast}, "p(50)<8ms", "8ms"},
+		{"rate kept", []loadtest.Result{slow}, "accepted/s>100", ""},
+		{"rate is the median", []loadtest.Result{slow, fast}, "accepted/s>=812.5", ""},
+		{"rate crossed", []loadtest.Result{slow}, "accepted/s>1000", "625"},
+		{"count in one repetition", []loadtest.Result{slow, fast}, "dropped==0", "3"},
+		{"exact", []loadtest.Result{slow}, "oversold==0", ""},
+		{"broken", []loadtest.Result{resulttest.Broken("unsafe", "O")}, "oversold==0", "213"},
+		{"lost updates", []loadtest.Result{resulttest.Broken("unsafe", "O")}, "lost_updates<=225", ""},
+		{"unknown", []loadtest.Result{none}, "unknown==0", "740"},
+		{"no accepted request", []loadtest.Result{none}, "p(99)<1h", "no accepted request"},
+		{"no verdict passes nothing", []loadtest.Result{none}, "oversold==0", "INCONCLUSIVE"},
+		{"the baseline has no stock", []loadtest.Result{resulttest.Baseline()}, "oversold==0", ""},
+		{"a service without verdict", []loadtest.Result{{Mode: "x", Finding: audit.Undecided}}, "leaked==0", "no verdict"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			threshold, err := ParseThreshold(tt.threshold)
+			threshold, err := loadtest.ParseThreshold(tt.threshold)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := comparisonOf(tt.runs...)
-			c.Check([]Threshold{threshold})
+			c := resulttest.Comparison(tt.runs...)
+			c.Check([]loadtest.Threshold{threshold})
 			got := c.Crossed
-			var want []Crossing
+			var want []loadtest.Crossing
 			if tt.value != "" {
 				s := c.Summaries[0]
-				want = []Crossing{{Mode: s.Mode, Plan: s.Plan, Threshold: tt.threshold, Value: tt.value}}
+				want = []loadtest.Crossing{{Mode: s.Mode, Plan: s.Plan, Threshold: tt.threshold, Value: tt.value}}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("Check (-want +got):\n%s", diff)
@@ -115,45 +117,45 @@ func TestCheck(t *testing.T) {
 }
 
 func TestExitCode(t *testing.T) {
-	exact, broken, contradicted, vacuous := exactRun("a", time.Millisecond), brokenRun("b", "O"), brokenRun("c", api.Exact), vacuousRun("d")
-	silent := baselineRun()
-	silent.Latency = map[client.Kind]Latency{}
-	failing := baselineRun()
-	failing.Latency[client.Failed] = latency(1, time.Second)
-	foreign := exactRun("foreign", time.Millisecond)
+	exact, broken, contradicted, vacuous := resulttest.Exact("a", time.Millisecond), resulttest.Broken("b", "O"), resulttest.Broken("c", api.Exact), resulttest.Vacuous("d")
+	silent := resulttest.Baseline()
+	silent.Latency = map[client.Kind]loadtest.Latency{}
+	failing := resulttest.Baseline()
+	failing.Latency[client.Failed] = resulttest.Latency(1, time.Second)
+	foreign := resulttest.Exact("foreign", time.Millisecond)
 	foreign.Claim, foreign.Finding = "", audit.Unclaimed
-	foreignBroken := brokenRun("foreign", "")
+	foreignBroken := resulttest.Broken("foreign", "")
 	foreignBroken.Finding = audit.Unclaimed
-	mustEnd := exactRun("five", time.Millisecond)
+	mustEnd := resulttest.Exact("five", time.Millisecond)
 	mustEnd.Plan.MustEnd = new(int64(95))
-	crossed := []Crossing{{Mode: "a"}}
+	crossed := []loadtest.Crossing{{Mode: "a"}}
 	tests := []struct {
 		name string
-		with func(*Comparison)
-		runs []Result
+		with func(*loadtest.Comparison)
+		runs []loadtest.Result
 		want int
 	}{
-		{"all confirmed", nil, []Result{baselineRun(), exact, broken}, ExitConfirmed},
-		{"contradicted", nil, []Result{exact, contradicted}, ExitContradicted},
-		{"contradicted wins over undecided", nil, []Result{vacuous, contradicted, exact}, ExitContradicted},
-		{"vacuous", nil, []Result{exact, vacuous}, ExitUndecided},
-		{"nothing ran", nil, nil, ExitUndecided},
-		{"only the baseline", nil, []Result{baselineRun()}, ExitConfirmed},
-		{"silent baseline", nil, []Result{exact, silent}, ExitUndecided},
-		{"baseline with failures", nil, []Result{exact, failing}, ExitUndecided},
-		{"a foreign service that is exact", nil, []Result{foreign}, ExitConfirmed},
-		{"a foreign service that is not", nil, []Result{foreignBroken}, ExitContradicted},
-		{"stock ended elsewhere", nil, []Result{mustEnd}, ExitContradicted},
-		{"a run failed", func(c *Comparison) { c.Failed = []FailedRun{{}} }, []Result{exact}, ExitUndecided},
-		{"a mode was skipped", func(c *Comparison) { c.Skipped = []SkippedMode{{}} }, []Result{exact}, ExitConfirmed},
-		{"threshold", func(c *Comparison) { c.Crossed = crossed }, []Result{exact}, ExitThreshold},
-		{"threshold and undecided", func(c *Comparison) { c.Crossed = crossed }, []Result{vacuous}, ExitThreshold},
-		{"threshold and contradicted", func(c *Comparison) { c.Crossed = crossed }, []Result{contradicted}, ExitContradicted},
-		{"interrupted", func(c *Comparison) { c.Partial = true }, []Result{contradicted}, ExitInterrupted},
+		{"all confirmed", nil, []loadtest.Result{resulttest.Baseline(), exact, broken}, loadtest.ExitConfirmed},
+		{"contradicted", nil, []loadtest.Result{exact, contradicted}, loadtest.ExitContradicted},
+		{"contradicted wins over undecided", nil, []loadtest.Result{vacuous, contradicted, exact}, loadtest.ExitContradicted},
+		{"vacuous", nil, []loadtest.Result{exact, vacuous}, loadtest.ExitUndecided},
+		{"nothing ran", nil, nil, loadtest.ExitUndecided},
+		{"only the baseline", nil, []loadtest.Result{resulttest.Baseline()}, loadtest.ExitConfirmed},
+		{"silent baseline", nil, []loadtest.Result{exact, silent}, loadtest.ExitUndecided},
+		{"baseline with failures", nil, []loadtest.Result{exact, failing}, loadtest.ExitUndecided},
+		{"a foreign service that is exact", nil, []loadtest.Result{foreign}, loadtest.ExitConfirmed},
+		{"a foreign service that is not", nil, []loadtest.Result{foreignBroken}, loadtest.ExitContradicted},
+		{"stock ended elsewhere", nil, []loadtest.Result{mustEnd}, loadtest.ExitContradicted},
+		{"a run failed", func(c *loadtest.Comparison) { c.Failed = []loadtest.FailedRun{{}} }, []loadtest.Result{exact}, loadtest.ExitUndecided},
+		{"a mode was skipped", func(c *loadtest.Comparison) { c.Skipped = []loadtest.SkippedMode{{}} }, []loadtest.Result{exact}, loadtest.ExitConfirmed},
+		{"threshold", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{exact}, loadtest.ExitThreshold},
+		{"threshold and undecided", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{vacuous}, loadtest.ExitThreshold},
+		{"threshold and contradicted", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{contradicted}, loadtest.ExitContradicted},
+		{"interrupted", func(c *loadtest.Comparison) { c.Partial = true }, []loadtest.Result{contradicted}, loadtest.ExitInterrupted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := comparisonOf(tt.runs...)
+			c := resulttest.Comparison(tt.runs...)
 			if tt.with != nil {
 				tt.with(&c)
 			}

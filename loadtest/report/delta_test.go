@@ -10,13 +10,14 @@ import (
 
 	"lastitem/internal/audit"
 	"lastitem/loadtest/delta"
+	"lastitem/loadtest/resulttest"
 	"lastitem/loadtest/words"
 )
 
 // deltaReport has a row for every outcome, and every kind of line that may appear above or below the table.
 func deltaReport() delta.Report {
 	ms := float64(time.Millisecond)
-	c := comparisonOf()
+	c := resulttest.Comparison()
 	side := func(name string) delta.Side {
 		return delta.Side{Name: name, Environment: c.Environment, Command: "bin/shop demo --repeat 6"}
 	}

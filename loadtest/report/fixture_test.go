@@ -2,7 +2,6 @@ package report
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
-	"lastitem/internal/audit"
 	"lastitem/loadtest"
-	"lastitem/loadtest/client"
+	"lastitem/loadtest/resulttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -37,112 +35,15 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-var demoPlan = loadtest.Plan{
-	Name: "demo", VUs: 40, Requests: 750, Stock: 500, Product: 101, Products: 1, Quantity: 1,
-	Wait: 3 * time.Second, Seed: 1, Engine: "raw", Repeat: 1,
-}
-
-// latency returns a histogram around p50.
-func latency(count int64, p50 time.Duration) loadtest.Latency {
-	return loadtest.Latency{
-		Count: count, Min: p50 / 4, Mean: p50 * 5 / 4, P50: p50, P90: p50 * 2, P95: p50 * 3, P99: p50 * 5, P999: p50 * 8, Max: p50 * 10,
-	}
-}
-
-// exactRun is a run that sold 500 of 500.
-func exactRun(mode string, p50 time.Duration) loadtest.Result {
-	return loadtest.Result{
-		Mode: mode, Store: api.Redis, Repetition: 1, Engine: "raw", Plan: demoPlan, Started: noon,
-		Elapsed: 900 * time.Millisecond, ToLastAccepted: 800 * time.Millisecond, AcceptedPerSecond: 625, RequestsPerSecond: 833.3,
-		Sent: 750, Codes: map[string]int{"ok": 500, "sold_out": 240, "lock_busy": 10}, Served: map[string]int{"1": 250, "2": 250, "3": 250},
-		Latency: map[client.Kind]loadtest.Latency{client.Accepted: latency(500, p50), client.Refused: latency(250, p50/2)},
-		Service: map[client.Kind]loadtest.Latency{client.Accepted: latency(500, p50-p50/10), client.Refused: latency(250, p50/3)},
-		Series:  []loadtest.Window{{For: time.Second, Accepted: 500, Refused: 250}},
-		Verdicts: []audit.Report{{
-			Mode: mode, Store: api.Redis, Verdict: audit.Exact, Initial: 500, Orders: 500, Sold: 500,
-		}},
-		Claim: api.Exact, Finding: audit.Confirmed,
-	}
-}
-
-// brokenRun is a run that sold 713 of 500.
-func brokenRun(mode string, claim api.Outcomes) loadtest.Result {
-	r := exactRun(mode, 700*time.Microsecond)
-	order := func(unit, n int) api.Order {
-		return api.Order{
-			OrderID: fmt.Sprintf("01990a2b-4f%02d-7000-8000-0000000000%02d", unit, n), Replica: fmt.Sprint(n%3 + 1),
-			CreatedAt: noon.Add(time.Duration(unit*100+n) * time.Millisecond),
-		}
-	}
-	for unit := 3; unit > 0; unit-- {
-		e := audit.Evidence{Unit: int64(16 + unit)}
-		for n := range 3 + unit {
-			e.Orders = append(e.Orders, order(unit, n))
-		}
-		r.Verdicts[0].Evidence = append(r.Verdicts[0].Evidence, e)
-	}
-	v := &r.Verdicts[0]
-	v.Verdict, v.Found, v.Final, v.Orders, v.Sold, v.Oversold, v.LostUpdates = audit.Broken, "O", 12, 713, 713, 213, 225
-	r.Codes = map[string]int{"ok": 713, "sold_out": 30, "timeout": 4, "backend_unavailable": 3}
-	r.Latency[client.Accepted] = latency(713, 700*time.Microsecond)
-	r.Latency[client.Failed] = latency(4, 3*time.Second)
-	r.Claim, r.Finding = claim, audit.Confirmed
-	if claim == api.Exact {
-		r.Finding, r.Why = audit.Contradicted, []string{"claims exact and showed O"}
-	}
-	return r
-}
-
-// vacuousRun is a run that proves nothing, because one replica served all requests.
-func vacuousRun(mode string) loadtest.Result {
-	r := exactRun(mode, 22*time.Millisecond)
-	r.Served = map[string]int{"1": 750}
-	r.Verdicts[0].Verdict, r.Verdicts[0].Missing = audit.Vacuous, []string{"one of 3 replicas served everything"}
-	r.Finding, r.Why = audit.Undecided, []string{"one of 3 replicas served everything"}
-	return r
-}
-
-// baselineRun is the mode that touches no store.
-func baselineRun() loadtest.Result {
-	r := exactRun("noop", 90*time.Microsecond)
-	r.Store, r.Verdicts, r.Claim, r.Finding = "", nil, "", audit.Unclaimed
-	r.Codes = map[string]int{"ok": 750}
-	r.Latency = map[client.Kind]loadtest.Latency{client.Accepted: latency(750, 90*time.Microsecond)}
-	r.AcceptedPerSecond, r.RequestsPerSecond = 41234.5, 41234.5
-	return r
-}
-
-// comparisonOf combines runs into a comparison, on a machine that is the same in every test.
-func comparisonOf(runs ...loadtest.Result) loadtest.Comparison {
-	c := loadtest.Comparison{
-		Environment: loadtest.Environment{
-			Time: noon, Go: "go1.26.8", OS: "linux", Arch: "amd64", CPU: "Example CPU", CPUs: 2, GOMAXPROCS: 2,
-			Version: "v0.1.0", Engine: "raw", Replicas: 3,
-		},
-		Plans: []loadtest.Plan{demoPlan}, Results: runs,
-	}
-	c.Summaries = loadtest.Summarize(runs)
-	return c
-}
-
 // fullComparison has every kind of row and note that a table can show.
 func fullComparison() loadtest.Comparison {
-	noisy := exactRun("lua-lock", 12*time.Millisecond)
+	noisy := resulttest.Exact("lua-lock", 12*time.Millisecond)
 	noisy.Noisy = []string{"the machine was busy before the load: 0.85 cores", "the hypervisor took 0.03 cores away"}
-	vacuous := vacuousRun("watchdog")
+	vacuous := resulttest.Vacuous("watchdog")
 	vacuous.Noisy = []string{"the hypervisor took 0.11 cores away"}
-	c := comparisonOf(baselineRun(), brokenRun("unsafe", "O"), brokenRun("mutex", api.Exact), noisy, vacuous)
+	c := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"), resulttest.Broken("mutex", api.Exact), noisy, vacuous)
 	c.Skipped = []loadtest.SkippedMode{{Mode: "segmented", Why: "needs redis, which is down"}}
 	c.Failed = []loadtest.FailedRun{{Mode: "setnx", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
 	c.Crossed = []loadtest.Crossing{{Mode: "lua-lock", Threshold: "p(99)<50ms", Value: "60ms"}}
 	return c
-}
-
-// nothingSeen is a run of a mode that claims to break but did not.
-func nothingSeen(mode string) loadtest.Result {
-	r := exactRun(mode, time.Millisecond)
-	r.Claim, r.Finding, r.Why = "O", audit.Contradicted, []string{"claimed O, but did not break"}
-	return r
 }

@@ -14,15 +14,16 @@ import (
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
+	"lastitem/loadtest/resulttest"
 	"lastitem/loadtest/words"
 )
 
 // openRun is an open-loop run that lasts several seconds, with lag and dropped arrivals.
 func openRun() loadtest.Result {
-	r := exactRun("sql-atomic", 3*time.Millisecond)
+	r := resulttest.Exact("sql-atomic", 3*time.Millisecond)
 	r.Plan.VUs, r.Plan.Requests, r.Plan.Name = 0, 0, ""
 	r.Plan.Stages = []plan.Stage{{For: 2 * time.Second, Rate: 100}, {For: 3 * time.Second, Rate: 400.5}}
-	r.Dropped, r.Retried, r.Lag, r.Noisy, r.Partial = 7, 5, latency(750, 200*time.Microsecond), []string{"7 arrivals were dropped"}, true
+	r.Dropped, r.Retried, r.Lag, r.Noisy, r.Partial = 7, 5, resulttest.Latency(750, 200*time.Microsecond), []string{"7 arrivals were dropped"}, true
 	r.Elapsed = 5 * time.Second
 	r.Series = nil
 	for i, n := range []int64{20, 80, 160, 0, 240} {
@@ -32,7 +33,7 @@ func openRun() loadtest.Result {
 }
 
 func TestWriteText(t *testing.T) {
-	tests := map[string]loadtest.Result{"broken": brokenRun("unsafe", "O"), "open": openRun(), "baseline": baselineRun()}
+	tests := map[string]loadtest.Result{"broken": resulttest.Broken("unsafe", "O"), "open": openRun(), "baseline": resulttest.Baseline()}
 	for name, r := range tests {
 		for _, lang := range words.Languages {
 			t.Run(name+"_"+lang, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestWriteText(t *testing.T) {
 // The Chinese report has the column names of JMeter's aggregate report.
 func TestJMeterColumns(t *testing.T) {
 	var b strings.Builder
-	if err := WriteText(&b, exactRun("lua-lock", time.Millisecond), Style{Lang: "zh"}); err != nil {
+	if err := WriteText(&b, resulttest.Exact("lua-lock", time.Millisecond), Style{Lang: "zh"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"标签", "样本", "平均值", "中位数", "90%", "95%", "99%", "百分位", "最小值", "最大值", "异常 %", "吞吐量"} {
@@ -61,7 +62,7 @@ func TestJMeterColumns(t *testing.T) {
 
 func TestWriteCSV(t *testing.T) {
 	var b strings.Builder
-	if err := WriteCSV(&b, comparisonOf(baselineRun(), brokenRun("unsafe", "O"))); err != nil {
+	if err := WriteCSV(&b, resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"))); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.csv", b.String())
@@ -75,10 +76,10 @@ func TestWriteCSV(t *testing.T) {
 }
 
 func TestWriteBench(t *testing.T) {
-	silent := exactRun("silent", time.Millisecond)
+	silent := resulttest.Exact("silent", time.Millisecond)
 	silent.Latency = map[client.Kind]loadtest.Latency{}
 	var b strings.Builder
-	if err := WriteBench(&b, comparisonOf(exactRun("lua-lock", time.Millisecond), brokenRun("unsafe", "O"), silent)); err != nil {
+	if err := WriteBench(&b, resulttest.Comparison(resulttest.Exact("lua-lock", time.Millisecond), resulttest.Broken("unsafe", "O"), silent)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.bench.txt", b.String())
@@ -103,7 +104,7 @@ func TestWriteJSON(t *testing.T) {
 }
 
 func TestWriteHistory(t *testing.T) {
-	r := exactRun("lua-lock", time.Millisecond)
+	r := resulttest.Exact("lua-lock", time.Millisecond)
 	r.History = []audit.Op{
 		{Client: 1, Call: 10, Return: 20, Outcome: audit.OK, ProductID: 101, Quantity: 1, OrderID: "a"},
 		{Client: 2, Call: 11, Outcome: audit.Unknown, ProductID: 101, Quantity: 1},

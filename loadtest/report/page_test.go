@@ -11,6 +11,7 @@ import (
 
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
+	"lastitem/loadtest/resulttest"
 	"lastitem/loadtest/words"
 )
 
@@ -190,7 +191,7 @@ func TestPageIsAccessible(t *testing.T) {
 func TestPageLeavesGaps(t *testing.T) {
 	t.Parallel()
 	r := pageComparison().Results[3]
-	r.Latency[client.Failed] = latency(3, time.Second)
+	r.Latency[client.Failed] = resulttest.Latency(3, time.Second)
 	gaps := string(overTime(r, "en"))
 	if got := strings.Count(gaps, "M"); got < 6 {
 		t.Errorf("the lines begin %d times, want each of three to begin again after the gap:\n%s", got, gaps)
@@ -216,7 +217,7 @@ func TestPageOfManyAndNone(t *testing.T) {
 	if got := allCurves(c, "en"); got != "" {
 		t.Errorf("9 modes share a chart")
 	}
-	none := comparisonOf()
+	none := resulttest.Comparison()
 	none.Partial = true
 	text, _ := written(t, none, "en")
 	if !strings.Contains(text, words.Say("en", "page interrupted")) {

@@ -11,13 +11,14 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest"
+	"lastitem/loadtest/resulttest"
 )
 
 func TestSummaryShowsTheWorst(t *testing.T) {
-	second, third := brokenRun("lua-lock", api.Exact), exactRun("lua-lock", 6*time.Millisecond)
+	second, third := resulttest.Broken("lua-lock", api.Exact), resulttest.Exact("lua-lock", 6*time.Millisecond)
 	second.Repetition, second.AcceptedPerSecond = 2, 100
 	third.Repetition, third.AcceptedPerSecond = 3, 1000
-	got := loadtest.Summarize([]loadtest.Result{exactRun("lua-lock", 2*time.Millisecond), second, third})
+	got := loadtest.Summarize([]loadtest.Result{resulttest.Exact("lua-lock", 2*time.Millisecond), second, third})
 	if len(got) != 1 {
 		t.Fatalf("%d summaries, want 1", len(got))
 	}
@@ -36,14 +37,14 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 // A mode that claims to break confirms its claim if one run of thirty breaks, and the report says how many did. A mode that claims to be exact
 // must be exact in every run. A break outside the claim contradicts it, however many runs broke as claimed.
 func TestRepetitionsAgainstTheClaim(t *testing.T) {
-	broken, outside := brokenRun("unsafe", "O"), brokenRun("unsafe", "O")
+	broken, outside := resulttest.Broken("unsafe", "O"), resulttest.Broken("unsafe", "O")
 	outside.Verdicts[0].Found, outside.Finding = "OL", audit.Contradicted
-	never, vacuous := nothingSeen("unsafe"), vacuousRun("unsafe")
+	never, vacuous := resulttest.NothingSeen("unsafe"), resulttest.Vacuous("unsafe")
 	vacuous.Claim = "O"
-	again := brokenRun("unsafe", "O")
+	again := resulttest.Broken("unsafe", "O")
 	again.Tries = 4
-	exact, wrong := exactRun("unsafe", time.Millisecond), brokenRun("unsafe", api.Exact)
-	blind := vacuousRun("unsafe")
+	exact, wrong := resulttest.Exact("unsafe", time.Millisecond), resulttest.Broken("unsafe", api.Exact)
+	blind := resulttest.Vacuous("unsafe")
 	tests := []struct {
 		name    string
 		runs    []loadtest.Result
@@ -65,7 +66,7 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := comparisonOf(tt.runs...)
+			c := resulttest.Comparison(tt.runs...)
 			s := c.Summaries[0]
 			if s.Finding != tt.finding || c.ExitCode() != tt.code {
 				t.Errorf("finding %s, exit code %d, want %s, %d", s.Finding, c.ExitCode(), tt.finding, tt.code)

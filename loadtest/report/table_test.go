@@ -12,17 +12,18 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/loadtest"
+	"lastitem/loadtest/resulttest"
 )
 
 func TestWriteTable(t *testing.T) {
-	confirmed := comparisonOf(baselineRun(), brokenRun("unsafe", "O"), exactRun("lua-lock", 12*time.Millisecond))
-	two := exactRun("lua-lock", 20*time.Millisecond)
+	confirmed := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"), resulttest.Exact("lua-lock", 12*time.Millisecond))
+	two := resulttest.Exact("lua-lock", 20*time.Millisecond)
 	two.Repetition, two.AcceptedPerSecond = 2, 400
-	repeated := comparisonOf(exactRun("lua-lock", 12*time.Millisecond), brokenRun("unsafe", "O"), two)
+	repeated := resulttest.Comparison(resulttest.Exact("lua-lock", 12*time.Millisecond), resulttest.Broken("unsafe", "O"), two)
 	repeated.Partial = true
-	late, never := brokenRun("setnx-finally", "O"), nothingSeen("unsafe")
+	late, never := resulttest.Broken("setnx-finally", "O"), resulttest.NothingSeen("unsafe")
 	late.Tries, never.Tries = 2, 5
-	blind := vacuousRun("unread")
+	blind := resulttest.Vacuous("unread")
 	blind.Verdicts = []audit.Report{{Verdict: audit.Inconclusive, Missing: []string{"the ledger could not be read"}}}
 	tests := []struct {
 		name  string
@@ -35,9 +36,9 @@ func TestWriteTable(t *testing.T) {
 		{"table_narrow_zh", fullComparison(), Style{Lang: "zh", Width: 100}},
 		{"table_color", confirmed, Style{Lang: "en", Color: true}},
 		{"table_repeated", repeated, Style{Lang: "en"}},
-		{"table_inconclusive", comparisonOf(blind), Style{Lang: "en"}},
-		{"table_tries_en", comparisonOf(late, never), Style{Lang: "en"}},
-		{"table_tries_zh", comparisonOf(late, never), Style{Lang: "zh"}},
+		{"table_inconclusive", resulttest.Comparison(blind), Style{Lang: "en"}},
+		{"table_tries_en", resulttest.Comparison(late, never), Style{Lang: "en"}},
+		{"table_tries_zh", resulttest.Comparison(late, never), Style{Lang: "zh"}},
 		{"table_empty", loadtest.Comparison{Skipped: []loadtest.SkippedMode{{Mode: "x", Why: "needs mysql"}}}, Style{Lang: "en"}},
 	}
 	for _, tt := range tests {
@@ -112,10 +113,10 @@ func TestMillis(t *testing.T) {
 
 // The report names a run that does not count, and says why.
 func TestDiscountedRunIsShown(t *testing.T) {
-	r := exactRun("m", time.Millisecond)
+	r := resulttest.Exact("m", time.Millisecond)
 	r.Discounted = "11 of 1001 were dropped"
 	var b strings.Builder
-	if err := WriteTable(&b, comparisonOf(r), Style{}); err != nil {
+	if err := WriteTable(&b, resulttest.Comparison(r), Style{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "does not count: m, repetition 1: " + r.Discounted; !strings.Contains(b.String(), want) {
@@ -125,9 +126,9 @@ func TestDiscountedRunIsShown(t *testing.T) {
 
 // The log of a run is printed under it if the run failed or its claim was not confirmed.
 func TestLogUnderARow(t *testing.T) {
-	wrong := brokenRun("mutex", api.Exact)
+	wrong := resulttest.Broken("mutex", api.Exact)
 	wrong.Log = []string{"replica 1: panic"}
-	c := comparisonOf(wrong)
+	c := resulttest.Comparison(wrong)
 	c.Failed = []loadtest.FailedRun{{Mode: "unsafe", Repetition: 1, Why: "no", Log: []string{"replica 2: redis: OOM command not allowed"}}}
 	var table, text strings.Builder
 	if err := errors.Join(WriteTable(&table, c, Style{}), WriteJSON(&text, c)); err != nil {
