@@ -52,7 +52,7 @@ func TestForceRelease(t *testing.T) {
 				got, _ := waits(t.Context(), waiter, "k{1}")
 				began := time.Now()
 				forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"]) // the writer that waits for the reader is one
-				next := <-got // a writer that was evicted while it waited for the reader comes back with another token
+				next := <-got                                                                            // a writer that was evicted while it waited for the reader comes back with another token
 				if took := time.Since(began); took > 100*time.Millisecond {
 					t.Errorf("the next holder got in after %s", took)
 				}
