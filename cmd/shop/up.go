@@ -126,6 +126,9 @@ func (f *upFlags) check(cmd *cobra.Command) error {
 	if err := checkRTT(cmd.Flags(), f.rtt, ownFlags...); err != nil {
 		return err
 	}
+	if err := checkEnv(f.env); err != nil {
+		return err
+	}
 	_, err := newGuest(cmd.Context(), f.own) // only to see that they answer
 	return err
 }
@@ -273,7 +276,7 @@ func forAnotherShell(s *localstack.Stack, env string) string {
 // exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own servers, so that
 // their passwords are not printed.
 func exports(s *localstack.Stack) string {
-	line := "export SHOP_ADMIN_TOKEN=" + shellWord(s.Token)
+	line := envBegins + shellWord(s.Token)
 	if s.Redis.PID != 0 {
 		line += " REDIS=" + shellWord(s.Redis.URL)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"lastitem/internal/localstack"
 )
@@ -61,21 +61,61 @@ func (u *upConsole) close() {
 	}
 }
 
+// envBegins is how every file of --env begins, by which a later 'shop up' knows that it may replace it.
+const envBegins = "export SHOP_ADMIN_TOKEN="
+
+// checkEnv refuses a file of --env that cannot be written, or that 'shop up' did not write and must not replace, since it deletes the file
+// at the end: a device such as /dev/null, a link, a directory, a file with other contents. "" is none, and an empty file may be replaced.
+func checkEnv(file string) error {
+	if file == "" {
+		return nil
+	}
+	info, err := os.Lstat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		return usage(foreignEnv, file)
+	}
+	if err == nil && info.Size() > 0 {
+		text, err := os.ReadFile(file) //nolint:gosec // the file that the user named
+		if err != nil {
+			return fmt.Errorf("--env: %w", err)
+		}
+		if !strings.HasPrefix(string(text), envBegins) {
+			return usage(foreignEnv, file)
+		}
+	}
+	if err := writable(file); err != nil {
+		return fmt.Errorf("--env: %w", err)
+	}
+	return nil
+}
+
+// foreignEnv is the error of a file that is not one of ours.
+var foreignEnv = both("--env %s: 'shop up' did not write it, and would delete it at the end; name a new file",
+	"--env %s：它不是 'shop up' 写的，而结束时会删除这个文件；请换一个新文件名")
+
 // writeEnv writes the line of [exports] to a file, for other shells to source while the stack is up. Only the user may read it, since
-// it holds the token. remove deletes it, because a later stack has another token; with file "" both do nothing.
+// it holds the token. remove deletes it, because a later stack has another token, unless another stack has replaced it by now; with
+// file "" both do nothing.
 func writeEnv(file string, s *localstack.Stack) (remove func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // a directory such as out/, which others may read
-		return nil, fmt.Errorf("--env: %w", err)
+	if err := checkEnv(file); err != nil { // again: the stack took a while to start
+		return nil, err
 	}
 	// A file that is there already keeps its mode when it is written, so it goes first.
 	if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("--env: %w", err)
 	}
-	if err := os.WriteFile(file, []byte(exports(s)+"\n"), 0o600); err != nil {
+	text := exports(s) + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("--env: %w", err)
 	}
-	return func() error { return os.Remove(file) }, nil
+	return func() error {
+		now, err := os.ReadFile(file) //nolint:gosec // the file that the user named
+		if os.IsNotExist(err) || err == nil && string(now) != text {
+			return nil
+		}
+		return os.Remove(file)
+	}, nil
 }

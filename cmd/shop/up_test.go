@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"lastitem/internal/localstack"
@@ -81,6 +83,62 @@ func TestUpWritesAFileToSource(t *testing.T) {
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("%v; want the file removed at the end", err)
+	}
+}
+
+// 'shop up --env' neither replaces nor deletes what it did not write: as root, --env /dev/null would cost the machine that device.
+func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(os.Mkdir(path("directory"), 0o755), os.WriteFile(path("notes"), []byte("SHOP_PORT=8080\n"), 0o600),
+		os.Symlink("notes", path("link")), syscall.Mkfifo(path("pipe"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"directory", "notes", "link", "pipe"} {
+		before, err := os.Lstat(path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), "up", "--redis", "redis://127.0.0.1:1", "--env", path(name))
+		if code != exitUsage || !strings.Contains(errOut, "shop: --env "+path(name)+": ") {
+			t.Errorf("shop up --env %s: exit %d, %s%s; want exit %d and why", name, code, out, errOut, exitUsage)
+		}
+		if _, err := writeEnv(path(name), &localstack.Stack{Token: "t"}); err == nil {
+			t.Errorf("writeEnv replaced %s", name)
+		}
+		if after, err := os.Lstat(path(name)); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s is now %v, %v; want it untouched", name, after, err)
+		}
+	}
+	if err := checkEnv("/dev/null/up.env"); err == nil {
+		t.Error("checkEnv takes a file that cannot be written")
+	}
+}
+
+// At the end a stack deletes its own file: not that of a later stack, and it does not miss one that is gone.
+func TestUpDeletesItsOwnFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "up.env")
+	var removes []func() error
+	for _, token := range []string{"first", "second"} {
+		remove, err := writeEnv(file, &localstack.Stack{Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		removes = append(removes, remove)
+	}
+	if err := removes[0](); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "second") {
+		t.Errorf("the file of the second stack is %q, %v", text, err)
+	}
+	for range 2 {
+		if err := removes[1](); err != nil {
+			t.Errorf("remove() = %v", err)
+		}
 	}
 }
 
