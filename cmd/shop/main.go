@@ -19,9 +19,15 @@ import (
 func main() { os.Exit(shop()) }
 
 // shop runs the command line and returns the exit code. The first signal ends the command's context; after it, a second
-// one ends the process, for a command that does not come to its end.
+// one ends the process, for a command that does not come to its end. A second SIGHUP does not: when a terminal is closed, the
+// shell and the kernel both send one.
 func shop() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP)
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest

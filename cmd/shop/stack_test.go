@@ -39,6 +39,7 @@ func TestStackCommands(t *testing.T) {
 	t.Run("rolling", func(t *testing.T) { testRolling(t, shop) })
 	t.Run("up restarts", func(t *testing.T) { testUpRestarts(t, shop) })
 	t.Run("up without restarts", func(t *testing.T) { testUpNoRestart(t, shop) })
+	t.Run("up hung up", func(t *testing.T) { testUpHungUp(t, shop) })
 	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
 	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
 	t.Run("rtt", func(t *testing.T) { testRTT(t, shop) })
@@ -144,6 +145,26 @@ func testUp(t *testing.T, shop string) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("shop up after Ctrl-C: %v, want exit 0", err)
+	}
+	wantGone(t, s)
+}
+
+// testUpHungUp closes the terminal of 'shop up', whose shell and kernel both say so: it ends as after Ctrl-C, with its file of the token.
+func testUpHungUp(t *testing.T, shop string) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "up.env")
+	cmd, s := startUp(t, shop, "--no-console", "--env", file)
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // two signals of a kind that come at once are one
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("shop up after SIGHUP: %v, want exit 0", err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%v; want the file of --env removed at the end", err)
 	}
 	wantGone(t, s)
 }
