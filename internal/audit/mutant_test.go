@@ -245,6 +245,7 @@ var dataMutants = []mutant{
 	{"one after the other", func(in *Input, l *api.Ledger) {
 		drop(in, l, "o4", "o5", "o6")
 		l.Keys, l.Stock[api.SQL] = nil, 5
+		*l.Orders[3].Remaining = 5
 		keep(in, OK)
 		in.WantSoldOut = false
 		for i := range in.History {

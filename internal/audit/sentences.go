@@ -62,6 +62,7 @@ var (
 	sayShared            = t("%d [unit is|units are] in more than one order", "%d 件商品被不止一条订单占有")
 	sayRemainingNegative = t("%d [order has|orders have] a negative remaining count", "%d 条订单声称剩余为负")
 	sayRemainingAbove    = t("%d [order says that it|orders say that they] left more than [it|they] can have found", "%d 条订单声称的剩余多于可能的库存")
+	sayRemainingBelow    = t("%d [order|orders] left less than the %d in stock now, and a deduction never raises the stock", "%d 条订单成交后的剩余少于现在的库存 %d，而扣减不会使库存增加")
 	sayWrongRow          = t("order %s was acknowledged for product %d, quantity %d, and is stored for product %d, quantity %d", "订单 %s 应答为商品 %d 数量 %d，存储为商品 %d 数量 %d")
 	sayWrongRemaining    = t("order %s was acknowledged with %d remaining and is stored with %d", "订单 %s 应答剩余 %d，存储剩余 %d")
 	sayWrongKey          = t("order %s was acknowledged to another idempotency key than the one it is stored with", "订单 %s 的应答与存储的幂等键不同")

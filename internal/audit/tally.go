@@ -27,6 +27,7 @@ type Tally struct {
 	strangers       int
 	unnamed, empty  int
 	negative, above int
+	below           int
 	carried         coverage
 	answers         []uint64 // hashes of the first stored answers, up to maxPrints; the last two bits are the kind of the answer
 	stored          int      // the number of all answers
@@ -148,6 +149,9 @@ func (t *Tally) lay(o api.Order) {
 	if sp.first < 1 {
 		t.above++
 	}
+	if *o.Remaining < t.j.r.Final {
+		t.below++
+	}
 	t.carried.add(sp, t.j.r.Initial)
 }
 
@@ -214,7 +218,7 @@ func (t *Tally) Report() Report {
 		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyRows, j.r.Orders, t.limit))
 	}
 	t.holdKeys()
-	j.blameUnits(t.negative, t.above)
+	j.blameUnits(t.negative, t.above, t.below)
 	if t.carried.left > 0 {
 		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyUnits, t.carried.left))
 	}

@@ -69,6 +69,23 @@ func TestTallyIsTheJudge(t *testing.T) {
 	}
 }
 
+// An order that was removed, and its units put back, leave sums that are right; that later orders found fewer units than are there now
+// does not fit.
+func TestUnitsPutBack(t *testing.T) {
+	t.Parallel()
+	in := good()
+	l := in.Ledger
+	l.Orders, l.Stock[api.SQL] = slices.Delete(l.Orders, 1, 2), 1
+	want := []string{"1 order left less than the 1 in stock now, and a deduction never raises the stock"}
+	for name, r := range map[string]Report{
+		"Judge": Judge(Input{Store: api.SQL, Ledger: l}), "Tally": tallied(l, api.SQL, maxPrints),
+	} {
+		if r.Verdict != Broken || r.Found != "" || !slices.Equal(r.Violations, want) {
+			t.Errorf("%s = %s %q %q, want BROKEN, no letter, and %q", name, r.Verdict, r.Found, r.Violations, want)
+		}
+	}
+}
+
 func withoutLang(r Report) Report {
 	r.Lang = ""
 	return r

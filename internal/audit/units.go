@@ -28,7 +28,7 @@ type span struct {
 func (j *judge) inspectUnits() {
 	s := j.r.Initial
 	spans := make([]span, 0, len(j.rows))
-	negative, above := 0, 0
+	negative, above, below := 0, 0, 0
 	for _, o := range j.rows {
 		if o.Remaining == nil || o.Quantity <= 0 {
 			continue
@@ -41,6 +41,9 @@ func (j *judge) inspectUnits() {
 		if sp.first < 1 {
 			above++
 		}
+		if *o.Remaining < j.r.Final {
+			below++
+		}
 	}
 	j.chained = len(spans) == len(j.rows)
 	layers := overlay(spans, s)
@@ -50,12 +53,13 @@ func (j *judge) inspectUnits() {
 		}
 	}
 	j.collect(layers)
-	j.blameUnits(negative, above)
+	j.blameUnits(negative, above, below)
 }
 
-// blameUnits reports units that belong to several orders, and orders with units that never existed.
-func (j *judge) blameUnits(negative, above int) {
-	// After a failover that rolled the stock back (A), units are sold again, so A implies the first and the last.
+// blameUnits reports units that belong to several orders, orders with units that never existed, and orders that left less than there is
+// now: the count rose, which a deduction never causes. The sums do not show that if an order is missing too.
+func (j *judge) blameUnits(negative, above, below int) {
+	// After a failover that rolled the stock back (A), units are sold again, so A implies all but the second.
 	if j.shared > 0 {
 		j.violate("OA", sayShared, j.shared)
 	}
@@ -64,6 +68,9 @@ func (j *judge) blameUnits(negative, above int) {
 	}
 	if above > 0 {
 		j.violate("OA", sayRemainingAbove, above)
+	}
+	if below > 0 {
+		j.violate("OA", sayRemainingBelow, below, j.r.Final)
 	}
 }
 
