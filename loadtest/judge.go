@@ -32,6 +32,7 @@ func judge(res *Result, with judging) {
 		report := audit.Judge(audit.Input{
 			Mode: res.Mode, Store: res.Store, Replicas: with.replicas, Lang: with.lang,
 			Ledger: book.ledger, History: histories[product],
+			Stock:       &res.Plan.Stock,
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
 		})

@@ -61,6 +61,10 @@ type Input struct {
 	// no run of ours is judged, that is with Replicas 0 and WantSoldOut false.
 	History []Op
 
+	// Stock is the stock that the run set before its first request; nil = not known. If the ledger begins with another, somebody else set
+	// the stock meanwhile, which deleted orders of the run: nothing that it shows is then the mode's doing.
+	Stock *int64
+
 	// WantSoldOut says that the plan asked for more than there was: a run that refused nobody then proves too little.
 	WantSoldOut bool
 	// Partial says that History lacks requests (an interrupted run, other clients): orders that no answer accounts for

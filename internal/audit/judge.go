@@ -35,7 +35,7 @@ import (
 // Report.Unchecked says how many are; more than that are violations.
 //
 // BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
-// the ledger are the exception, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
+// the ledger, and a stock that somebody else set during the run, are the exceptions, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
 func Judge(in Input) Report {
 	j := judge{in: in, r: Report{Mode: in.Mode, Store: in.Store, Lang: in.Lang}}
 	if j.open() {
@@ -102,7 +102,7 @@ type judge struct {
 	broken  []violation
 	missing []string // why it is inconclusive
 	vacuous []string // why it is vacuous
-	tainted bool     // the ledger holds orders of another product or mode
+	tainted bool     // the ledger holds orders of another product or mode, or of a run that somebody else began
 }
 
 // violation is one broken rule, in words. Many rules break together: overselling below zero also leaves a negative
@@ -135,6 +135,10 @@ func (j *judge) open() bool {
 		return j.lack(sayNoStock, j.in.Store)
 	}
 	j.r.Initial, j.r.Final, j.r.Purged = initial, now, l.Purged[j.in.Store]
+	if j.in.Stock != nil && *j.in.Stock != initial {
+		j.tainted = true
+		j.lack(sayStockSet, initial, *j.in.Stock)
+	}
 	if p := j.r.Purged; p != (api.Purged{}) {
 		j.r.Unchecked = append(j.r.Unchecked, j.say(sayPurged, p.Orders, p.Units, p.Keys))
 	}

@@ -211,6 +211,10 @@ var dataMutants = []mutant{
 		l.Keys = nil
 		in.History[theReplay].Key = "other"
 	}, Broken, "", "from the first answer for"},
+	{"somebody else set the stock during the run", func(in *Input, l *api.Ledger) {
+		in.Stock = new(int64(20))
+		l.Orders = l.Orders[1:]
+	}, Inconclusive, "LA", "set to 10 during the run, which had begun with 20"},
 	{"one replica only", func(in *Input, l *api.Ledger) {
 		for i := range in.History {
 			in.History[i].Replica = "10.0.0.2:80"

@@ -17,6 +17,7 @@ var (
 	sayNoStock      = t("the ledger does not say how much stock %s holds now", "账本没有 %s 的当前库存")
 	sayOtherProduct = t("%d order [row in the ledger is|rows in the ledger are] not of product %d", "账本中有 %d 条订单不属于商品 %d")
 	sayOtherMode    = t("%d order [row was|rows were] written by another mode than %s, so the run was not its own", "%d 条订单由 %s 以外的模式写入，这次运行不独立")
+	sayStockSet     = t("the stock was set to %d during the run, which had begun with %d: orders of the run were deleted", "运行期间库存被重新设为 %d，而本次运行开始时是 %d：运行中的订单已被删除")
 	saySegmentSum   = t("the segments add up to %d, the stock says %d", "各分段合计 %d，库存却是 %d")
 	sayNoHistory    = t("a run was to be judged, but its history is not there", "要判定一次运行，却没有请求历史")
 	sayForeignOps   = t("%d [request of the history is|requests of the history are] for another product", "历史中有 %d 个请求属于其他商品")
