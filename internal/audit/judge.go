@@ -15,7 +15,7 @@ import (
 //     segment below zero;
 //   - order ids present and unique, quantities positive; two orders for one idempotency key are D;
 //   - stored first answers and orders agree, both ways;
-//   - no unit is carried by two orders, none lies outside the stock that there was.
+//   - no unit is carried by two orders, none lies outside the stock that there was, and no order left less than there is now.
 //
 // With a history:
 //

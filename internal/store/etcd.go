@@ -133,6 +133,9 @@ func etcdFacts(res *clientv3.TxnResponse, product int64) (f Facts, err error) {
 	for i, dest := range []*int64{&f.Stock, &f.Initial} {
 		kvs := res.Responses[i].GetResponseRange().Kvs
 		if len(kvs) == 0 {
+			if len(res.Responses[1-i].GetResponseRange().Kvs) > 0 {
+				return Facts{}, countLost("etcd", product)
+			}
 			return Facts{}, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 		}
 		if *dest, err = parseCount(strings.TrimPrefix(string(kvs[0].Value), segmentedMark), product); err != nil {

@@ -290,6 +290,9 @@ func (r *Redis) splitInto(ctx context.Context, product int64) (int, error) {
 // Facts reads all that Redis holds on a product; orders says whether to include the orders.
 func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
 	counts, split, err := r.Segments(ctx, product)
+	if errors.Is(err, ErrUnknownProduct) {
+		err = r.missing(ctx, product, err)
+	}
 	if err != nil {
 		return Facts{}, err
 	}
@@ -314,6 +317,18 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, e
 		f.Orders, err = r.orders(ctx, product)
 	}
 	return f, err
+}
+
+// missing returns unknown, the error of a product without a count, unless the count was lost.
+func (r *Redis) missing(ctx context.Context, product int64, unknown error) error {
+	v, err := r.c.MGet(ctx, r.key("stock", product), r.key("initial", product)).Result()
+	switch {
+	case err != nil:
+		return readError(err, product)
+	case v[0] == nil && v[1] != nil:
+		return countLost("redis", product)
+	}
+	return unknown
 }
 
 // purged reads the sums of purged rows since the last reset.

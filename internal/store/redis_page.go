@@ -203,6 +203,9 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 		return v, 0, readError(err, product)
 	}
 	if err := stock.Err(); err != nil {
+		if errors.Is(err, redis.Nil) && (initial.Err() == nil || length.Val() > 0) {
+			return v, 0, countLost("redis", product)
+		}
 		return v, 0, readError(err, product)
 	}
 	if v.Initial, err = initial.Int64(); err != nil {

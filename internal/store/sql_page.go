@@ -78,11 +78,16 @@ func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
 // facts reads a product without its rows, and the positions of its first and last row.
 func (v *sqlView) facts(product int64) (f Facts, p Position, err error) {
 	row := v.conn.QueryRowContext(v.ctx, v.q.facts, product)
-	if err = scanFacts(row, &f); errors.Is(err, sql.ErrNoRows) {
-		return f, p, &ProductError{Err: ErrUnknownProduct, ProductID: product}
-	}
-	if err == nil {
+	err = scanFacts(row, &f)
+	unknown := errors.Is(err, sql.ErrNoRows)
+	if err == nil || unknown {
 		err = v.conn.QueryRowContext(v.ctx, v.q.totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &p.Order, &p.Until)
+	}
+	switch {
+	case err == nil && unknown && f.Totals.Orders > 0:
+		return Facts{}, Position{}, countLost("sql", product)
+	case err == nil && unknown:
+		return f, p, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	p.NoOrders = f.Totals.Orders == 0
 	return f, p, statementError(err)

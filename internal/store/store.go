@@ -45,6 +45,12 @@ func (e *ProductError) Error() string { return fmt.Sprintf("%v: %d", e.Err, e.Pr
 // Unwrap returns which of the two it is.
 func (e *ProductError) Unwrap() error { return e.Err }
 
+// countLost is the error of a product whose count or initial count was deleted or evicted while the other, or its orders, are still
+// there: an audit must not take it for a product that the store never had.
+func countLost(store string, product int64) error {
+	return fmt.Errorf("%w: %s: the counts or orders of product %d are there only in part", ErrUnavailable, store, product)
+}
+
 // Order is one order row.
 type Order struct {
 	ID        string `json:"id"`
