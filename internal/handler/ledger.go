@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -100,11 +101,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 		return outcome{code: h.fail(c, err)}
 	}
 	defer h.audits.leave()
-	reports := map[api.Store]audit.Report{}
-	l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) (err error) {
-		reports[api.Store(store)], err = judge(id, store, snap, q.lang)
-		return err
-	})
+	l, reports, err := h.settled(ctx, id, q.lang)
 	if err == nil {
 		err = h.down(c, l)
 	}
@@ -127,6 +124,36 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	body.Verdict = audit.Overall(body.Reports)
 	h.metrics.audits.WithLabelValues(string(body.Verdict)).Inc()
 	return h.send(c, body)
+}
+
+// Many modes take the units by one command and write the order by another. Between the two, an audit finds the units lost, so it looks again
+// after a pause, for so long in all.
+const (
+	inFlight  = time.Second
+	lookAgain = 20 * time.Millisecond
+)
+
+// settled judges each store, and again while a store shows lost units and nothing else, which may be a sale under way.
+func (h *Handler) settled(ctx context.Context, id int64, lang string) (shop.Ledger, map[api.Store]audit.Report, error) {
+	for began := time.Now(); ; {
+		reports := map[api.Store]audit.Report{}
+		l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) (err error) {
+			reports[api.Store(store)], err = judge(id, store, snap, lang)
+			return err
+		})
+		selling := false
+		for _, r := range reports {
+			selling = selling || r.Verdict == audit.Broken && r.Found == "L"
+		}
+		if err != nil || !selling || time.Since(began) > inFlight {
+			return l, reports, err
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return l, reports, nil
+		}
+	}
 }
 
 // judge judges a store from its snapshot. It reads the rows in batches and keeps none.
