@@ -3,6 +3,7 @@ package writeups_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,4 +137,50 @@ func (w *waiting) queue(t *testing.T, holder *redis.Client, key string) {
 			_ = l.Release(context.Background())
 		}
 	})
+}
+
+// Redlock with a split vote: the clients ask at the same moment, each is first on some nodes, and nobody has a majority. If they all try again
+// at the same moment, it happens again.
+func TestRedlockSplitVote(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	var nodes []client
+	for _, n := range testenv.RedisNodes(t, 5) {
+		nodes = append(nodes, s.node("", n))
+	}
+	set := func(node int, who string) bool { return nodes[node].quietly("SET lock "+who+" NX PX 30000") == "OK" }
+	release := func(who string) {
+		t.Helper()
+		for _, node := range nodes {
+			if err := node.c.Eval(t.Context(), releaseMine, []string{"lock"}, who).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first := []string{"A", "A", "B", "B", "C"} // on each node
+	for range 2 {
+		granted := map[string]int{}
+		for node := range nodes {
+			for _, who := range []string{first[node], "A", "B", "C"} {
+				if set(node, who) {
+					granted[who]++
+				}
+			}
+		}
+		for _, who := range []string{"A", "B", "C"} {
+			s.is(who, "asks five nodes, while the others ask as well", fmt.Sprintf("%d of 5", granted[who]), fmt.Sprintf("%d of 5", strings.Count(strings.Join(first, ""), who)))
+		}
+		s.note("three are needed: all release, and try again after the same delay")
+		for _, who := range []string{"A", "B", "C"} {
+			release(who)
+		}
+	}
+	s.note("now each draws a random delay, and B's is the shortest")
+	granted := 0
+	for node := range nodes {
+		if set(node, "B") {
+			granted++
+		}
+	}
+	s.is("B", "asks five nodes, before the others wake up", fmt.Sprintf("%d of 5", granted), "5 of 5")
 }
