@@ -67,12 +67,29 @@ func TestArticles(t *testing.T) {
 				t.Errorf("%+v: want a verdict and a mode", r)
 			}
 			wantCommand(t, "docs/articles", r.command)
+			wantItsMode(t, r)
+		}
+	}
+	for _, name := range []string{"docs/articles.md", "docs/articles.zh.md"} { // a load sells the product that the curls ask for
+		if !strings.Contains(readDoc(t, name), "curl -X PUT localhost:8080/products/101/stock ") {
+			t.Errorf("%s does not say how to put stock in again, after a load has sold it", name)
 		}
 	}
 	text := readDoc(t, "docs/articles.zh.md")
 	for _, word := range strings.Fields("案例1 案例2 案例3 案例4 案例5 案例6 多例模式 事务模式 集群模式 羊群效应 脑裂 延迟重启 误删 续期 重入 CAP Curator 优惠券 闰秒 乐观锁 悲观锁 QPS") {
 		if !strings.Contains(text, word) {
 			t.Errorf("docs/articles.zh.md: a reader who searches for %s finds nothing", word)
+		}
+	}
+}
+
+// wantItsMode checks that the command of a row runs the row's mode, if it names any.
+func wantItsMode(t *testing.T, r articleRow) {
+	t.Helper()
+	for _, names := range modeIn.FindAllStringSubmatch(r.command, -1) {
+		lacksTTL := r.mode == "setnx-ttl" && names[1] == "setnx" // the same lock without its TTL, to show what the TTL is for
+		if !lacksTTL && !slices.Contains(strings.Split(names[1], ","), r.mode) {
+			t.Errorf("%+v: the command does not run the mode of its row", r)
 		}
 	}
 }
