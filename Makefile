@@ -174,6 +174,10 @@ bench-lock: ## our locks beside other libraries', with Java and Maven also Redis
 	@$(test_path); export PATH; \
 	exec bin/bench-lock -json out/bench-lock.json -svg out/bench-lock.svg -redisson bench/lock/redisson $(bench_flags)
 
+.PHONY: bench-tricks
+bench-tricks: build ## what each optimization of the lock engine and its batcher saves, by benchstat, a minute a round: rounds=10
+	@$(test_path); export PATH; exec bin/shop with-stack -- scripts/bench-tricks $(or $(rounds),10)
+
 .PHONY: bench-modes
 bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'
 	@echo 'building bin/bench-modes (the first time: a minute or two)'

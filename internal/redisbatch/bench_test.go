@@ -17,7 +17,7 @@ import (
 
 var add = redis.NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
 
-// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher, the batcher with a limit for
+// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher as it is, with a limit for
 // each batch, and the batcher that does not let other callers run first.
 var contenders = []struct {
 	name string
@@ -33,7 +33,7 @@ var contenders = []struct {
 		}
 		return func(key string) error { return add.EvalSha(b.Context(), a, []string{key}, 1).Err() }
 	}},
-	{"ours", func(_ *testing.B, c *redis.Client) func(string) error { return through(redisbatch.New(c, 0)) }},
+	{"kept", func(_ *testing.B, c *redis.Client) func(string) error { return through(redisbatch.New(c, 0)) }},
 	{"limit", func(_ *testing.B, c *redis.Client) func(string) error {
 		return through(redisbatch.New(c, 2*time.Second))
 	}},
@@ -61,7 +61,7 @@ func BenchmarkEvalSHA(b *testing.B) {
 	for _, to := range []struct{ name, addr string }{{"near", s.Client.Options().Addr}, {"far", relay.Addr}} {
 		for _, goroutines := range []int{1, 16, 64, 256} {
 			for _, with := range contenders {
-				b.Run(fmt.Sprintf("to=%s/g=%d/%s", to.name, goroutines, with.name), func(b *testing.B) {
+				b.Run(fmt.Sprintf("to=%s/g=%d/variant=%s", to.name, goroutines, with.name), func(b *testing.B) {
 					o := *s.Client.Options()
 					o.Addr, o.PoolSize = to.addr, 20
 					c := redis.NewClient(&o)

@@ -48,8 +48,8 @@ func edited(b *testing.B, source, from, to string) *script {
 }
 
 // BenchmarkFreeLock is sixteen goroutines with a free lock each. It shows what the scripts' order and their short replies are worth:
-// "functions first" defines the functions of pass.lua before the commands for a free lock, which do not need them (1.24 times the CPU time
-// of Redis); "whole replies" answers for a free lock as for any other (1.13 times, and 1.07 times that of the client).
+// functions-first defines the functions of pass.lua before the commands for a free lock, which do not need them (1.24 times the CPU time
+// of Redis); whole-replies answers for a free lock as for any other (1.13 times, and 1.07 times that of the client).
 func BenchmarkFreeLock(b *testing.B) {
 	acquire, release := engineAcquire, engineRelease
 	const part = "-- include pass.lua\n"
@@ -57,13 +57,13 @@ func BenchmarkFreeLock(b *testing.B) {
 		name             string
 		acquire, release *script
 	}{
-		{"as it is", acquire, release},
-		{"functions first", engineScript(part + strings.Replace(engineAcquireSource, part, "", 1)),
+		{"kept", acquire, release},
+		{"functions-first", engineScript(part + strings.Replace(engineAcquireSource, part, "", 1)),
 			engineScript(part + strings.Replace(engineReleaseSource, part, "", 1)).withoutTombstone()},
-		{"whole replies", edited(b, engineAcquireSource, "  return fence\nend", "  return {1, fence, 0, '0', 0}\nend"),
+		{"whole-replies", edited(b, engineAcquireSource, "  return fence\nend", "  return {1, fence, 0, '0', 0}\nend"),
 			edited(b, engineReleaseSource, "  return 1\nend", "  return {1, -1, 0, 0, '0', 0}\nend").withoutTombstone()},
 	} {
-		b.Run(v.name, func(b *testing.B) {
+		b.Run("variant="+v.name, func(b *testing.B) {
 			engineAcquire, engineRelease = v.acquire, v.release
 			defer func() { engineAcquire, engineRelease = acquire, release }()
 			cycles(b, 16, func(s *testenv.RedisServer, g int) string { return s.Prefix + "{" + decimal(g) + "}" }, func(lock.Lease) {})
@@ -72,12 +72,12 @@ func BenchmarkFreeLock(b *testing.B) {
 }
 
 // BenchmarkPassingOn is goroutines that pass one lock on. It shows what it is worth that a lease's context is made at the first call of
-// Context: with "context" it is needed each time. Made under the engine's mutex whenever a lock is granted, it would take 1.14 times the CPU
+// Context: with variant=context it is needed each time. Made under the engine's mutex whenever a lock is granted, it would take 1.14 times the CPU
 // time of this process.
 func BenchmarkPassingOn(b *testing.B) {
 	for _, goroutines := range []int{8, 64} {
-		for name, use := range map[string]func(lock.Lease){"as it is": func(lock.Lease) {}, "context": func(l lock.Lease) { _ = l.Context() }} {
-			b.Run(fmt.Sprintf("g=%d/%s", goroutines, name), func(b *testing.B) {
+		for name, use := range map[string]func(lock.Lease){"kept": func(lock.Lease) {}, "context": func(l lock.Lease) { _ = l.Context() }} {
+			b.Run(fmt.Sprintf("g=%d/variant=%s", goroutines, name), func(b *testing.B) {
 				cycles(b, goroutines, func(s *testenv.RedisServer, _ int) string { return s.Prefix + "{hot}" }, use)
 			})
 		}
