@@ -1,6 +1,6 @@
 // The page of the console: a header, and one view at a time, named by the fragment of the address.
 import { CompareView } from "./compare.js";
-import { el, replace } from "./dom.js";
+import { decoded, el, replace } from "./dom.js";
 import { lang, pickLanguage, setLanguage, t } from "./i18n.js";
 import { MatrixView } from "./matrix.js";
 import { Model } from "./model.js";
@@ -61,7 +61,7 @@ function askForToken(wrong = false) {
 function route() {
   const [, name, ...rest] = location.hash.slice(1).split("/");
   app.view = views[name] ?? views.run;
-  app.view.show(main, decodeURIComponent(rest.join("/")));
+  app.view.show(main, decoded(rest.join("/")));
   header();
 }
 

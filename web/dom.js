@@ -16,6 +16,15 @@ export function replace(parent, ...children) {
   parent.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
 }
 
+// decoded is a part of an address without its percent signs, or as it is if they are malformed.
+export function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 // css reads a colour of the theme.
 export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();

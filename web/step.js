@@ -1,5 +1,5 @@
 import { Board } from "./step-board.js";
-import { el, replace } from "./dom.js";
+import { decoded, el, replace } from "./dom.js";
 import { addWords, both, t } from "./i18n.js";
 import { get, post } from "./stream.js";
 import { words } from "./words-step.js";
@@ -80,7 +80,7 @@ export class StepView {
   }
 
   moves() {
-    return this.wanted?.moves ?? decodeURIComponent(location.hash.split("/")[3] ?? "");
+    return this.wanted?.moves ?? decoded(location.hash.split("/")[3] ?? "");
   }
 
   // claim handles the reader's claim that the aim cannot be reached.

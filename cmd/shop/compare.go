@@ -129,13 +129,25 @@ func (f *compareFlags) report(w io.Writer, form string, r delta.Report, secrets 
 	return report.WriteDelta(w, r, styleFor(w, f.lang, f.noColor))
 }
 
+// only reads one JSON value, after which nothing may follow.
+func only(d *json.Decoder, into any) error {
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON")
+	}
+	return nil
+}
+
 // readComparison reads the JSON of a load test.
 func readComparison(file string) (c loadtest.Comparison, err error) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file) //nolint:gosec // the file that the user named
 	if err != nil {
 		return c, err
 	}
-	if err := json.Unmarshal(text, &c); err != nil {
+	defer func() { _ = f.Close() }()
+	if err := only(json.NewDecoder(f), &c); err != nil { // not all at once: it may be no JSON, and endless
 		return c, usage(both("%s: not the JSON of a load test: %w", "%s：不是压测的 JSON：%w"), file, err)
 	}
 	if c.Results == nil {

@@ -26,6 +26,7 @@ func TestExitCodes(t *testing.T) {
 		exitUsage: {
 			"demo --nope", "up --port x", "up --replicas 0", "modes nobody", "trace", "trace nobody", "loadtest", "loadtest --mode all --plan nobody" + load,
 			"audit --product 0", "audit --lang fr", "lab --mode nobody", "lab --fault nobody", "lab --lanes 0", "serve --lock-ttl soon", "serve --conns 0 --redis x",
+			"serve --redis zz", "migrate --sql zzz",
 			"migrate", "migrate --nope", "stock 0", "rolling --backend docker", "settings more", "version --output xml", "nobody", "demo --output xml",
 			"stock 101 --lang fr", "lab --output csv", "trace unsafe --output csv", "audit --out x.csv",
 		},

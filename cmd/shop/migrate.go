@@ -42,7 +42,7 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 		}
 		db, err := backend.OpenSQL(*dsn, 2)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return misuse(fmt.Errorf("%s: %w", name, err))
 		}
 		applied, err := backend.Migrate(cmd.Context(), db)
 		if err != nil {

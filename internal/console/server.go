@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -158,6 +159,9 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
 		return invalid{err}
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return invalid{errors.New("want one JSON object and nothing after it")}
 	}
 	return nil
 }

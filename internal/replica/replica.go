@@ -59,9 +59,9 @@ type closer struct {
 // New opens everything. It does not wait for the backends: until they have answered, the replica is not ready. The error of a setting
 // that cannot be right, such as an unknown mode, is a [*SettingsError]. Call Close when no request is left.
 func New(c Config, o Options) (*Replica, error) {
-	set, err := backend.Open(c.backends(o))
+	set, err := backend.Open(c.backends(o)) // it connects to nothing yet
 	if err != nil {
-		return nil, err
+		return nil, &SettingsError{err}
 	}
 	r := &Replica{Backends: set, log: o.Log}
 	if err := r.build(c, o); err != nil {
