@@ -3,6 +3,8 @@ package textbook_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,6 +113,54 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 		took = append(took, time.Since(start))
 	}
 	locktest.WantTold(t, took)
+}
+
+// Waiters for many locks share the subscriber of their process: there is no pool of subscriber connections that could run out.
+func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	holder := textbook.NewWatchdog(locktest.RedisClient(t, s), time.Minute, nil, nil)
+	o := *locktest.RedisClient(t, s).Options()
+	o.ClientName = strings.Trim(strings.ReplaceAll(s.Prefix, ":", "-"), "-") + "-waiters"
+	c := redis.NewClient(&o)
+	t.Cleanup(func() { _ = c.Close() })
+	waiter := textbook.NewWatchdog(c, time.Minute, wakeups(t, c), nil)
+	const locks = 8
+	var leases []lock.Lease
+	got := make(chan error, locks)
+	for i := range locks {
+		key := fmt.Sprint(s.Prefix, "many", i)
+		leases = append(leases, locktest.Obtain(t, holder, key))
+		go func() {
+			lease, err := waiter.Acquire(t.Context(), key)
+			if err == nil {
+				err = lease.Release(context.Background())
+			}
+			got <- err
+		}()
+		subscribed(t, s, key)
+	}
+	all, err := s.Client.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := 0
+	for line := range strings.Lines(all) {
+		if strings.Contains(line, " name="+o.ClientName+" ") {
+			connections++
+		}
+	}
+	if connections != 1 {
+		t.Errorf("waiters for %d locks subscribe over %d connections, want 1:\n%s", locks, connections, all)
+	}
+	for _, lease := range leases {
+		locktest.Release(t, lease)
+	}
+	for range locks {
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A lost message must not strand a waiter: it sleeps for the rest of the TTL, and no longer.

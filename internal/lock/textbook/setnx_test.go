@@ -54,6 +54,7 @@ func TestLateRelease(t *testing.T) {
 		"setnx-expire": {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSetNXExpire(c, d, nil) }, true},
 		"setnx-ttl":    {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSetNXTTL(c, d, nil) }, true},
 		"setnx-owner":  {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSetNXOwner(c, d, nil) }, false},
+		"lua-lock":     {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewLua(c, d, nil) }, false},
 		"spin":         {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSpin(c, d, nil) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
