@@ -204,7 +204,7 @@ func wantTwelve(t *testing.T, name string, questions []string) {
 	t.Helper()
 	parts := []string{"\n**In 30 seconds:** ", "\n**Often answered, and wrong:** ", "\n**Then they ask:** "}
 	if strings.Contains(name, ".zh.") {
-		parts = []string{"\n**30 秒回答：**", "\n**常见错误答案：**", "\n**追问：**"}
+		parts = []string{"\n**30 秒回答**：", "\n**常见错误答案**：", "\n**追问**："}
 	}
 	for i, q := range questions {
 		for _, part := range parts {

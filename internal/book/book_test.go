@@ -2,6 +2,7 @@ package book
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -120,6 +121,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// code matches the code of a page.
+var code = regexp.MustCompile(`(?s)<code[^>]*>.*?</code>`)
+
 // Every page of the documentation can be read in both languages, has a title, and leads to no page or heading that is not there.
 func TestManual(t *testing.T) {
 	t.Parallel()
@@ -136,6 +140,11 @@ func TestManual(t *testing.T) {
 			text := html(t, b, p.Name, lang)
 			if p.Title == "" || !strings.Contains(text, "<h1") {
 				t.Errorf("%s (%s) has no title", p.Name, lang)
+			}
+			for line := range strings.Lines(code.ReplaceAllString(text, "")) {
+				if strings.Contains(line, "**") {
+					t.Errorf("%s (%s): asterisks that are no Markdown: %s", p.Name, lang, line)
+				}
 			}
 			for _, link := range strings.Split(text, `href="#/read/`)[1:] {
 				link, _, _ = strings.Cut(link, `"`)
