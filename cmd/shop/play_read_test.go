@@ -32,4 +32,12 @@ func testPlayRead(t *testing.T, b *tab) {
 	b.shot("read-zh-dark-390")
 	eval[string](b, `location.hash = '#/read/locks'`)
 	b.wait(`!!document.querySelector('.prose h1') && document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/locks' && document.documentElement.scrollWidth <= 390`)
+	eval[string](b, `location.hash = '#/read/choose'`)
+	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/choose' && !!document.querySelector('.prose td a code')`)
+	for _, width := range []int64{1280, 390} {
+		b.look(width, "light")
+		if got := eval[string](b, `[...document.querySelectorAll('.prose td a code')].filter((c) => c.getClientRects().length > 1).map((c) => c.textContent).join(' ')`); got != "" {
+			t.Errorf("at %d px, names of modes are broken over several lines: %s", width, got)
+		}
+	}
 }
