@@ -128,6 +128,7 @@ function mend(article) {
     table.replaceWith(box);
     box.append(table);
   }
+  for (const td of article.querySelectorAll("td")) if (td.textContent.length > 24) td.classList.add(td.parentElement.cells.length > 5 ? "is-long" : "may-wrap");
   // The link to the page in the other language is the switch of the language.
   for (const a of article.querySelectorAll("a")) {
     if (/^(中文|English)$/.test(a.textContent)) a.addEventListener("click", (e) => { e.preventDefault(); document.getElementById("lang").click(); });
