@@ -44,14 +44,14 @@ function axes(unit = "") {
   };
   return [
     { ...axis, grid: { show: false }, space: 64, size: 28, values: labels(" s") },
-    { ...axis, size: 52, space: 34, values: labels(unit) },
+    { ...axis, size: 60, space: 34, values: labels(unit) },
   ];
 }
 
 function options(series, more = {}) {
   return {
-    padding: [8, 12, 0, 0], legend: { show: false }, cursor: { show: false }, select: { show: false },
-    scales: { x: { time: false }, y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, max ?? 1) * 1.06] } },
+    padding: [8, 22, 0, 0], legend: { show: false }, cursor: { show: false }, select: { show: false },
+    scales: { x: { time: false, range: (_, __, max) => [0, max || 1] }, y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, max ?? 1) * 1.06] } },
     axes: axes(), series: [{}, ...series], ...more,
   };
 }
@@ -99,6 +99,13 @@ export function series(model, initial) {
   let [total, remaining] = [0, initial];
   xs.push(0); left.push(initial); sold.push(0); was.push(initial); capped.push(0);
   bins.forEach((b, i) => {
+    if (total < initial && total + b[0] > initial) { // the red begins where the curve passes the stock, not at the end of the bin before
+      xs.push(((i + (initial - total) / b[0]) * width) / 1000);
+      left.push(null);
+      sold.push(initial);
+      was.push(initial);
+      capped.push(initial);
+    }
     total += b[0];
     if (b[3] !== null) remaining = b[3];
     xs.push(((i + 1) * width) / 1000);
