@@ -8,7 +8,7 @@ const usual = ["unsafe", "mutex", "setnx-ttl", "lua-lock", "handoff", "redis-lua
 
 // The columns of the table: the words of the head, what to sort by, and which end comes first.
 const columns = [
-  { key: "mode", of: (r) => r.order, up: true },
+  { key: "modeColumn", of: (r) => r.order, up: true },
   { key: "verdictColumn", of: (r) => ["bad", "unsure", "good", "none"].indexOf(r.tone), up: true },
   { key: "sold", of: (r) => r.verdict?.sold ?? -1 },
   { key: "rateColumn", of: (r) => r.result.accepted_per_second },
@@ -21,7 +21,7 @@ export class CompareView {
   constructor(app) {
     this.app = app;
     this.form = { modes: usual, replicas: 0, clients: 40, stock: 500, ...kept("compare") };
-    this.sort = { key: "mode", up: true };
+    this.sort = { key: "modeColumn", up: true };
   }
 
   show(main) {

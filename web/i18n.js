@@ -40,7 +40,7 @@ export const words = {
     stack: "What it runs on",
     modes: "Modes", someModes: "A few", allModes: "All", noModes: "None", startSeveral: "Run {n} [mode|modes]", compareTitle: "One load, many modes",
     compareText: "Choose the modes and press Run. Each gets the same load on fresh stock, one after the other, and the same judge; a speed without its verdict says nothing.",
-    compared: "{n} of {of} [mode|modes] judged: {exact} exact, {broken} broken.", verdictColumn: "verdict", rateColumn: "accepted per second", p50: "p50", p99: "p99", soldOf: "{sold} of {initial}",
+    compared: "{n} of {of} [mode|modes] judged: {exact} exact, {broken} broken.", modeColumn: "mode", verdictColumn: "verdict", rateColumn: "accepted per second", p50: "p50", p99: "p99", soldOf: "{sold} of {initial}",
   },
   zh: {
     skip: "跳到正文", run: "运行", compare: "对比", matrix: "矩阵", read: "阅读",
@@ -82,7 +82,7 @@ export const words = {
     stack: "运行环境",
     modes: "模式", someModes: "几种", allModes: "全部", noModes: "清空", startSeveral: "运行 {n} 个模式", compareTitle: "同样的负载，不同的模式",
     compareText: "勾选模式，点“运行”。各模式依次用全新的库存接受同样的负载，由同一个裁判判定；不看判定，速度毫无意义。",
-    compared: "已判定 {n} / {of} 个模式：{exact} 个精确，{broken} 个出错。", verdictColumn: "判定", rateColumn: "每秒成交", p50: "p50", p99: "p99", soldOf: "{sold} / {initial}",
+    compared: "已判定 {n} / {of} 个模式：{exact} 个精确，{broken} 个出错。", modeColumn: "模式", verdictColumn: "判定", rateColumn: "每秒成交", p50: "p50", p99: "p99", soldOf: "{sold} / {initial}",
   },
 };
 
@@ -128,8 +128,9 @@ export function t(key, values = {}) {
 // both picks the language of a text that the server gives in both.
 export const both = (text) => (text ? text[current] || text.en : "");
 
-export const number = (n, digits = 0) =>
-  new Intl.NumberFormat(current === "zh" ? "zh-CN" : "en", { maximumFractionDigits: digits }).format(n);
+// number writes a number with at most so many decimals; always, of which are always written.
+export const number = (n, digits = 0, always = 0) =>
+  new Intl.NumberFormat(current === "zh" ? "zh-CN" : "en", { maximumFractionDigits: digits, minimumFractionDigits: always }).format(n);
 
 // duration writes nanoseconds for people.
 export function duration(ns) {

@@ -3,7 +3,7 @@ import { keep, kept, ladder, numbers, picker } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { both, bracketed, colon, lang, number, t } from "./i18n.js";
 import { post, remove } from "./stream.js";
-import { Timeline, timeLabel } from "./timeline.js";
+import { Timeline } from "./timeline.js";
 import { details, sentences, tone } from "./verdict.js";
 
 // RunView is the page that runs one mode.
@@ -58,7 +58,7 @@ export class RunView {
         el("ul", { class: "claims", "aria-label": t("claims") }, ladder.map((h) => claim(h, m.claims?.[store]?.[h] ?? ""))),
         el("p", { class: "breaks" }, el("span", { class: "soft" }, t("breaks") + colon()),
           broken.size === 0 ? t("nothingBreaks")
-            : [...broken].map(([h, o]) => t(`h_${h}`) + bracketed([...o].map((l) => t(l)).join(lang() === "zh" ? "、" : ", "))).join(lang() === "zh" ? "；" : "; ")),
+            : ladder.filter((h) => broken.has(h)).map((h) => [h, broken.get(h)]).map(([h, o]) => t(`h_${h}`) + bracketed([...o].map((l) => t(l)).join(lang() === "zh" ? "、" : ", "))).join(lang() === "zh" ? "；" : "; ")),
       ],
       el("p", { class: "breaks" }, el("a", { href: `#/read/modes/${m.name}` }, t("essay"))));
     if (!this.app.model.run) this.update();
@@ -101,7 +101,7 @@ export class RunView {
     const labels = [t("firstOverlap"), t("earlierButton"), t("laterButton"), t("zoomOut"), t("zoomIn"), t("all")];
     [...this.tools.children].forEach((b, i) => b.setAttribute("aria-label", labels[i]));
     this.empty = el("section", { class: "empty" }, el("h2", {}, t("emptyTitle")), el("p", {}, t("emptyText", { clients: number(this.form.clients) })));
-    this.seen = -1;
+    this.loads = null; // a new timeline: it begins where that of a new load does
     this.pairsSeen = "";
     this.verdictSeen = null;
   }
@@ -198,6 +198,7 @@ export class RunView {
     const canvas = this.timeline.canvas;
     canvas.hidden = model.sections === 0;
     this.tools.hidden = canvas.hidden;
+    this.tools.firstChild.disabled = model.pairs.length === 0;
     const says = [model.sections === 0 && model.bins.length > 0 ? t("noBars") : t("timelineHelp")];
     if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("guarded"));
     if (model.leftOut > 0) says.push(t("leftOut", { n: number(model.leftOut) }));
@@ -215,11 +216,12 @@ export class RunView {
       replace(this.table, model.sections > 0 && el("p", { class: "soft" }, t("noOverlaps")));
       return;
     }
-    const cell = (text) => el("td", {}, text);
+    const cell = (text, cls = null) => el("td", { class: cls }, text);
+    const heads = [t("at"), t("first"), t("second"), t("both")];
     replace(this.table, el("details", { open: true }, el("summary", {}, t("overlapTable")),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("overlapTable") }, el("table", {},
-        el("thead", {}, el("tr", {}, [t("at"), t("first"), t("second"), t("both")].map((h) => el("th", { scope: "col" }, h)))),
-        el("tbody", {}, model.pairs.map((p) => el("tr", {}, cell(timeLabel(p.at)), cell(who(p.a)), cell(who(p.b)), cell(timeLabel(p.by))))))),
+        el("thead", {}, el("tr", {}, heads.map((h, i) => el("th", { scope: "col", class: i === 3 ? "right" : null }, h)))),
+        el("tbody", {}, model.pairs.map((p) => el("tr", {}, cell(`${number(p.at / 1e3, 2, 2)} ms`), cell(who(p.a)), cell(who(p.b)), cell(`${number(p.by)} µs`, "right")))))),
       el("p", { class: "soft" }, t("someOf", { n: number(model.pairs.length) }))));
   }
 

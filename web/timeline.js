@@ -245,9 +245,9 @@ function niceStep(wanted) {
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= wanted);
 }
 
-// timeLabel writes a time in microseconds.
-export function timeLabel(us, step = 1) {
+// timeLabel writes a time in microseconds, as finely as the steps between such times are: two ticks never have the same label.
+function timeLabel(us, step) {
   if (step >= 1e5) return `${number(us / 1e6, 1)} s`;
-  if (step >= 100 || us >= 10000) return `${number(us / 1e3, step < 100 ? 2 : 1)} ms`;
+  if (step >= 100 || us >= 10000) return `${number(us / 1e3, step < 10 ? 3 : step < 100 ? 2 : 1)} ms`;
   return `${number(us)} µs`;
 }

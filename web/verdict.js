@@ -60,8 +60,13 @@ function evidence(all) {
     el("ul", {}, all.slice(0, shownEvidence).map((e) => el("li", {},
       el("strong", {}, t(e.unit > e.of ? "unitBeyond" : "unitTimes", { unit: number(e.unit), of: number(e.of), times: number(e.times) })), " ",
       el("ol", {}, (e.orders ?? []).slice(0, shownOrders).map((o) => el("li", {},
-        el("code", {}, o.order_id), " ", t("replica", { n: o.replica }), " ", el("time", {}, clock(o.created_at)))),
+        el("code", { title: o.order_id }, shortened(o.order_id)), " ", t("replica", { n: o.replica }), " ", el("time", {}, clock(o.created_at)))),
       e.times > shownOrders && el("li", { class: "soft" }, t("andMore", { n: number(e.times - shownOrders) })))))));
+}
+
+// shortened leaves out the middle of an order's id, as the command line does: what tells two orders of a moment apart is the end.
+function shortened(id) {
+  return id.length > 12 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id;
 }
 
 // clock writes the time of day to the millisecond.
