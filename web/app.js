@@ -60,7 +60,9 @@ function askForToken(wrong = false) {
 // route shows the view that the address names: #/run/unsafe.
 function route() {
   const [, name, ...rest] = location.hash.slice(1).split("/");
+  const left = app.view;
   app.view = views[name] ?? views.run;
+  if (left && left !== app.view) scrollTo(0, 0); // a link at the end of a page leads to the beginning of another
   app.view.show(main, decoded(rest.join("/")));
   header();
 }

@@ -35,7 +35,7 @@ export class WitnessView {
 
   claim(cell, hazard) {
     const says = hazard.claimed ? t("claimTitle", { mode: cell.mode, claim: outcomeWords(cell, cell.claim) }) : t("claimNone");
-    return el("p", { class: "soft" }, says, cell.blocked && ` ${t(`blocked_${cell.blocked}`)}`);
+    return el("p", { class: "soft" }, says, cell.blocked && space() + t(`blocked_${cell.blocked}`));
   }
 
   // letters leads to the witnesses of the other letters of the cell.
