@@ -106,9 +106,14 @@ export class RunView {
     this.verdictSeen = null;
   }
 
+  // toFirstOverlap shows the first overlap that can still be drawn: of a long run only the newest sections are kept, of all the first pairs.
   toFirstOverlap() {
-    const p = this.app.model.pairs[0];
+    const { pairs, bars } = this.app.model;
+    const kept = bars.reduce((first, b) => Math.min(first, b[2]), Infinity);
+    const p = pairs.find((pair) => pair.at >= kept);
+    const bar = !p && bars.find((b) => b[4]);
     if (p) this.timeline.around(p.at, p.by);
+    else if (bar) this.timeline.around(bar[2], bar[3] - bar[2]);
   }
 
   async submit(e) {
