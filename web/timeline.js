@@ -185,7 +185,8 @@ export class Timeline {
       g.moveTo(x, 0);
       g.lineTo(x, height - bottom + 4);
       g.stroke();
-      if (x > left + 16 && x < width - 20) g.fillText(timeLabel(at, step), x, height - 8);
+      const label = timeLabel(at, step);
+      if (x > left + 16 && x + g.measureText(label).width / 2 < width) g.fillText(label, x, height - 8);
     }
   }
 }
