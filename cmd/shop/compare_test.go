@@ -81,6 +81,7 @@ func TestCompare(t *testing.T) {
 		{[]string{base}, exitUsage, "want shop compare A.json B.json"},
 		{[]string{base, base + ".no"}, exitFailed, "no such file"},
 		{[]string{base, notJSON}, exitUsage, "it has no results"},
+		{[]string{base, "/dev/zero"}, exitUsage, "not the JSON of a load test"},
 	} {
 		code, out, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"compare", "--lang", "en"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(out+errOut, tt.want) {

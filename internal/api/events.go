@@ -16,7 +16,10 @@ type Events struct {
 	LeftOut int64 `json:"left_out,omitempty"`
 }
 
-// Answers counts the deductions of one mode and product that got the same code within 5 ms.
+// AnswersWithin is how long answers of one kind are counted together, in microseconds: a quarter of the finest bin of the console's curves.
+const AnswersWithin = 5000
+
+// Answers counts the deductions of one mode and product that got the same code within [AnswersWithin].
 type Answers struct {
 	Mode      string `json:"mode"`
 	ProductID int64  `json:"product_id"`

@@ -173,6 +173,7 @@ func TestAccess(t *testing.T) {
 		"localhost":                {"GET", "/console/", "", []string{"Host", "localhost:8090"}, 200},
 		"a form":                   {"POST", "/console/api/runs", oneRun, bearer, 400},
 		"no JSON":                  {"POST", "/console/api/runs", "{", asJSON, 400},
+		"something after it":       {"POST", "/console/api/runs", oneRun + " {}", asJSON, 400},
 		"an unknown field":         {"POST", "/console/api/runs", `{"url":"http://elsewhere"}`, asJSON, 400},
 		"no mode":                  {"POST", "/console/api/runs", `{"modes":[],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
 		"an unknown mode":          {"POST", "/console/api/runs", `{"modes":["x"],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},

@@ -21,6 +21,7 @@ const (
 type bin struct {
 	accepted, refused, failed int64
 	remaining                 *int64 // after the last deduction of the slice
+	last                      int64  // when that was, see left
 	locks, wait, hold, worst  int64  // microseconds: summed over the locks, and the longest wait
 }
 
@@ -38,8 +39,21 @@ func (b bin) MarshalJSON() ([]byte, error) {
 func (b *bin) merge(x bin) {
 	b.accepted, b.refused, b.failed = b.accepted+x.accepted, b.refused+x.refused, b.failed+x.failed
 	b.locks, b.wait, b.hold, b.worst = b.locks+x.locks, b.wait+x.wait, b.hold+x.hold, max(b.worst, x.worst)
-	if x.remaining != nil {
-		b.remaining = x.remaining
+	b.left(x.remaining, x.last)
+}
+
+// left notes the stock after deductions that were answered within [api.AnswersWithin] from at on. The replicas report in any order. If two
+// such times overlap, the later is taken to be the one that left less.
+func (b *bin) left(remaining *int64, at int64) {
+	switch {
+	case remaining == nil:
+	case b.remaining == nil || at >= b.last+api.AnswersWithin:
+		b.remaining, b.last = remaining, at
+	case at > b.last-api.AnswersWithin:
+		if *remaining < *b.remaining {
+			b.remaining = remaining
+		}
+		b.last = max(b.last, at)
 	}
 }
 
@@ -155,9 +169,7 @@ func (p *picture) count(a api.Answers) {
 	switch {
 	case a.Code == "":
 		b.accepted += a.Count
-		if a.Remaining != nil {
-			b.remaining = a.Remaining
-		}
+		b.left(a.Remaining, a.At)
 	case api.Codes[a.Code].Happened == api.Unknown:
 		b.failed += a.Count
 	default:

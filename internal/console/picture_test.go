@@ -177,6 +177,37 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	}
 }
 
+// The stock at the end of a bin is what the last deduction left, in whatever order the replicas report.
+func TestStockAtTheEndOfABin(t *testing.T) {
+	t.Parallel()
+	type left struct{ at, stock int64 } // at in microseconds
+	for _, test := range []struct {
+		name  string
+		heard []left
+		want  int64
+	}{
+		{"in order", []left{{0, 9}, {10_000, 4}}, 4},
+		{"the later is heard first", []left{{10_000, 4}, {0, 9}}, 4},
+		{"the stock rises", []left{{0, 4}, {10_000, 9}}, 9},
+		{"the stock rises, the later is heard first", []left{{10_000, 9}, {0, 4}}, 9},
+		{"at about the same time", []left{{1000, 4}, {0, 9}}, 4},
+		{"at about the same time, in another order", []left{{1000, 9}, {0, 4}}, 4},
+	} {
+		for _, offset := range []int64{0, (maxBins + 1) * 20_000} { // beyond the bins that there may be, so that they are merged
+			p := newPicture("m", 101, []string{"1", "2"})
+			p.begin(start)
+			for i, l := range test.heard {
+				p.add(api.Events{Replica: strconv.Itoa(i + 1), Answers: []api.Answers{{Mode: "m", ProductID: 101, At: start + l.at, Count: 1, Remaining: &l.stock}}})
+			}
+			p.add(api.Events{Replica: "1", Answers: []api.Answers{{Mode: "m", ProductID: 101, At: start + offset, Code: api.SoldOut, Count: 1}}})
+			f, _ := p.frame()
+			if got := f.Bins[0].remaining; got == nil || *got != test.want {
+				t.Errorf("%s, %d more: the first bin ends with %v, want %d", test.name, offset, *got, test.want)
+			}
+		}
+	}
+}
+
 // A browser that applies all frames has the same picture as the console: after pauses, with late arrivals, and when the bins grow wider.
 func TestFramesAddUp(t *testing.T) {
 	t.Parallel()

@@ -203,7 +203,7 @@ func TestTapIsBounded(t *testing.T) {
 	answers, rows := int64(0), 0
 	for i := range int64(n) {
 		left := i
-		tap.done(finished{trace: trace, spans: spans, number: i, at: slice * i / 5, remaining: &left})
+		tap.done(finished{trace: trace, spans: spans, number: i, at: api.AnswersWithin * i / 5, remaining: &left})
 		if i%1000 == 999 || i == n-1 {
 			e, _ := quick.take()
 			for _, a := range e.Answers {
@@ -251,7 +251,7 @@ func TestTapCounts(t *testing.T) {
 	a, spans := locked("a")
 	for i, f := range []finished{
 		{trace: a, spans: spans, at: 1000}, {trace: &step.Trace{Mode: "b", ProductID: 7}, at: 1001}, {trace: a, spans: spans, at: 1002, code: api.SoldOut},
-		{trace: a, spans: spans, at: 1000 + slice - 1}, {trace: a, spans: spans, at: 1000 + slice}, {trace: a, spans: spans, at: 999 + slice, code: api.SoldOut},
+		{trace: a, spans: spans, at: 1000 + api.AnswersWithin - 1}, {trace: a, spans: spans, at: 1000 + api.AnswersWithin}, {trace: a, spans: spans, at: 999 + api.AnswersWithin, code: api.SoldOut},
 	} {
 		f.number = int64(i)
 		tap.done(f)

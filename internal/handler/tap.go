@@ -37,8 +37,6 @@ const (
 	maxAnswers  = 4 << 10
 	// maxSample is how many deductions of one event are reported with their steps.
 	maxSample = 4
-	// slice is how long answers of one kind are counted together, in microseconds: a quarter of the finest bin of the console's curves.
-	slice = 5000
 	// lookBack is how many counts, and how many keys, are searched for the matching one. Under load there are few.
 	lookBack = 16
 )
@@ -128,7 +126,7 @@ func (w *watcher) answers(f finished) *api.Answers {
 	all := w.next.Answers
 	for i := len(all) - 1; i >= max(0, len(all)-lookBack); i-- {
 		a := &all[i]
-		if a.Code == f.code && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode && f.at-a.At < slice {
+		if a.Code == f.code && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode && f.at-a.At < api.AnswersWithin {
 			return a
 		}
 	}
