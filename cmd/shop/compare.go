@@ -135,7 +135,7 @@ func only(d *json.Decoder, into any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON")
+		return both("something follows the JSON", "JSON 之后还有内容").Errorf()
 	}
 	return nil
 }
