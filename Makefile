@@ -175,7 +175,7 @@ bench-lock: ## our locks beside other libraries', with Java and Maven also Redis
 	exec bin/bench-lock -json out/bench-lock.json -svg out/bench-lock.svg -redisson bench/lock/redisson $(bench_flags)
 
 .PHONY: bench-tricks
-bench-tricks: build ## what each optimization of the lock engine and its batcher saves, by benchstat, a minute a round: rounds=10
+bench-tricks: build ## what each optimization of the lock engine and its batcher saves, by benchstat, five minutes: rounds=10
 	@$(test_path); export PATH; exec bin/shop with-stack -- scripts/bench-tricks $(or $(rounds),10)
 
 .PHONY: bench-modes
