@@ -76,6 +76,7 @@ func pick(e *handoff.Engine, name string) lock.Locker {
 type spy struct {
 	testenv.Hook
 	scripts atomic.Int64
+	polls   atomic.Int64 // of those
 	resend  atomic.Bool
 }
 
@@ -84,7 +85,7 @@ func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if !isScript(cmd) {
 			return next(ctx, cmd)
 		}
-		s.scripts.Add(1)
+		s.count(cmd)
 		err := next(ctx, cmd)
 		if s.resend.Load() {
 			err = next(ctx, cmd)
@@ -99,14 +100,21 @@ func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 		for _, cmd := range cmds {
 			if isScript(cmd) {
 				scripts++
+				s.count(cmd)
 			}
 		}
-		s.scripts.Add(int64(scripts))
 		err := next(ctx, cmds)
 		if scripts > 0 && s.resend.Load() {
 			err = next(ctx, cmds)
 		}
 		return err
+	}
+}
+
+func (s *spy) count(script redis.Cmder) {
+	s.scripts.Add(1)
+	if handoff.IsPoll(script) {
+		s.polls.Add(1)
 	}
 }
 
