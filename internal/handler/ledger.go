@@ -133,19 +133,23 @@ const (
 	lookAgain = 20 * time.Millisecond
 )
 
-// settled judges each store, and again while a store shows lost units and nothing else, which may be a sale under way.
+// settled judges each store, and again while a store shows lost units and nothing else, which may be a sale under way. If the units stay
+// lost and the product is being sold meanwhile, the verdict on the store is inconclusive.
 func (h *Handler) settled(ctx context.Context, id int64, lang string) (shop.Ledger, map[api.Store]audit.Report, error) {
+	looks := map[api.Store][]audit.Report{}
 	for began := time.Now(); ; {
 		reports := map[api.Store]audit.Report{}
 		l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) (err error) {
 			reports[api.Store(store)], err = judge(id, store, snap, lang)
 			return err
 		})
-		selling := false
-		for _, r := range reports {
-			selling = selling || r.Verdict == audit.Broken && r.Found == "L"
+		again := false
+		for store, r := range reports {
+			looks[store] = append(looks[store], r)
+			reports[store] = audit.Settle(looks[store])
+			again = again || r.Verdict == audit.Broken && r.Found == "L"
 		}
-		if err != nil || !selling || time.Since(began) > inFlight {
+		if err != nil || !again || time.Since(began) > inFlight {
 			return l, reports, err
 		}
 		select {

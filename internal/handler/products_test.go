@@ -266,7 +266,7 @@ func TestAuditOfASaleUnderWay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
-		reads int64 // without the order; the next has it
+		reads int64 // without the order; the next has it; -1: one unit is always without its order
 		sold  int64 // units of the order
 		want  audit.Verdict
 		again bool
@@ -275,13 +275,18 @@ func TestAuditOfASaleUnderWay(t *testing.T) {
 		{"written later", 2, 1, audit.Exact, true},
 		{"never written", math.MaxInt64, 1, audit.Broken, true},
 		{"oversold", 0, 2, audit.Broken, false},
+		{"always another", -1, 1, audit.Inconclusive, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				reads := int64(0)
 				h := newHandler(t, &fakeShop{ledger: func(id int64) (shop.Ledger, error) {
 					f := shop.Facts{Initial: 5, Stock: 4}
-					if reads++; reads > test.reads {
+					switch reads++; {
+					case test.reads < 0: // at each look one more is taken, and an order less written
+						f = shop.Facts{Initial: 1000, Stock: 999 - reads}
+						f.Orders = []shop.Order{{ID: "a", ProductID: id, Quantity: reads, Mode: "lua-lock", Replica: "1"}}
+					case reads > test.reads:
 						left := int64(4)
 						f.Orders = []shop.Order{{ID: "a", ProductID: id, Quantity: test.sold, Remaining: &left, Mode: "lua-lock", Replica: "1"}}
 					}
