@@ -183,6 +183,8 @@ func TestAccess(t *testing.T) {
 		"too many clients":         {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":100000,"stock":1}`, asJSON, 400},
 		"no stock":                 {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":1,"stock":0}`, asJSON, 400},
 		"an unknown route":         {"GET", "/console/api/x", "", bearer, 404},
+		"another path":             {"GET", "/x", "", bearer, 404},
+		"another method":           {"PUT", "/console/api/runs", oneRun, asJSON, 405},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +192,12 @@ func TestAccess(t *testing.T) {
 			status, body, res := ask(t, s, tt.method, tt.path, tt.body, tt.headers...)
 			if status != tt.want {
 				t.Errorf("%s %s = %d %s, want %d", tt.method, tt.path, status, body, tt.want)
+			}
+			if status >= 400 && !strings.HasPrefix(body, `{"error":`) {
+				t.Errorf("%s %s says %q, want JSON", tt.method, tt.path, body)
+			}
+			if allow := res.Header.Get("Allow"); (status == 405) != strings.Contains(allow, "POST") {
+				t.Errorf("%s %s = %d, Allow: %q", tt.method, tt.path, status, allow)
 			}
 			if res.Header.Get("Content-Security-Policy") != policy || res.Header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Errorf("headers %v lack the policy", res.Header)

@@ -57,7 +57,7 @@ type Console struct {
 func New(o Options, driver Driver) *Console {
 	c := &Console{options: o, driver: driver, access: newAccess(o.Token, o.Hosts), hub: newHub(), client: &http.Client{Transport: &http.Transport{}}}
 	c.base, c.cancel = context.WithCancel(context.Background())
-	c.handler = c.access.guard(c.routes())
+	c.handler = c.access.guard(inJSON(c.routes()))
 	return c
 }
 
@@ -78,6 +78,32 @@ func (c *Console) routes() *http.ServeMux {
 	c.bookRoutes(mux)
 	return mux
 }
+
+// inJSON answers what mux has no route for as the other errors are answered; mux itself answers in plain text.
+func inJSON(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refusal := headers{}
+		h.ServeHTTP(refusal, r)
+		err := errNotFound
+		if allow := http.Header(refusal).Get("Allow"); allow != "" {
+			w.Header().Set("Allow", allow)
+			err = errMethod
+		}
+		fail(w, err)
+	})
+}
+
+// headers keeps the headers of an answer and drops the rest.
+type headers http.Header
+
+func (h headers) Header() http.Header         { return http.Header(h) }
+func (h headers) WriteHeader(int)             {}
+func (h headers) Write(b []byte) (int, error) { return len(b), nil }
 
 // ServeHTTP implements http.Handler.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
@@ -195,7 +221,10 @@ func (c *Console) endRun(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-var errNotFound = errors.New("not found")
+var (
+	errNotFound = errors.New("not found")
+	errMethod   = errors.New("this path does not take that method; the header Allow has those that it takes")
+)
 
 // invalid is a mistake in the client's request.
 type invalid struct{ error }
@@ -213,6 +242,8 @@ func fail(w http.ResponseWriter, err error) {
 		status = http.StatusForbidden
 	case errors.Is(err, errNotFound), errors.Is(err, errNoSteps):
 		status = http.StatusNotFound
+	case errors.Is(err, errMethod):
+		status = http.StatusMethodNotAllowed
 	case errors.Is(err, errRunning):
 		status = http.StatusConflict
 	case errors.Is(err, errTooMany):
