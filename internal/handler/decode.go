@@ -88,14 +88,17 @@ func (d *decoder) read(r *http.Request, w http.ResponseWriter) error {
 	return d.json(body)
 }
 
-// readBody reads at most maxBody bytes; no body at all is fine. Beyond that the server closes the connection after the answer
-// rather than read on.
+// readBody reads at most maxBody bytes; no body at all is fine. A body that is announced as longer is refused unread, so that a client that
+// waits for "100 Continue" need not send it. Beyond maxBody the server closes the connection after the answer rather than read on.
 func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
+	if r.ContentLength > maxBody {
+		return nil, errBodyTooLarge
+	}
 	var buf bytes.Buffer
-	if 0 < r.ContentLength && r.ContentLength <= maxBody {
+	if r.ContentLength > 0 {
 		buf.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
 	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))

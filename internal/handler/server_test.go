@@ -52,6 +52,16 @@ func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, stri
 	return res, string(body)
 }
 
+// A client that asks before it sends a body that is too long gets its refusal, not "100 Continue".
+func TestHugeBodyAsksFirst(t *testing.T) {
+	t.Parallel()
+	res, body := raw(t, serve(t, &fakeShop{}), "POST /deduct_stock/lua-lock HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+		"Content-Length: 99999999\r\nExpect: 100-continue\r\n\r\n")
+	if res.StatusCode != http.StatusRequestEntityTooLarge || problem(t, answer{body: body}).Code != api.BodyTooLarge || !res.Close {
+		t.Errorf("status %d %s, Connection: close %t, want 413 and the end", res.StatusCode, body, res.Close)
+	}
+}
+
 func TestHugeBody(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeShop{})
