@@ -53,7 +53,8 @@ delays every message by half the round trip.
 A closed loop (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; an open
 loop (--rate, --stages) sends each request when it is due, whether answers come or not, and counts its latency from then.
 
-The stock is set before each run, which deletes the orders of those products, and needs the admin token.
+The stock is set before each run, which deletes the orders of those products, and needs the admin token. Nobody else may sell these
+products or set their stock meanwhile: what others sell looks like the mode's mistake.
 
 With --request it can be pointed at a service that is not lastitem: '{{product}}', '{{quantity}}' and '{{key}}' are filled
 in, and the verdict comes from the clients' history and the stock before and after (--stock-url).
@@ -70,7 +71,7 @@ Named plans, which the other flags override:
 
 闭环（--vus 加 --loops、--requests 或 --duration）：客户端收到上一个应答才发下一个请求。开环（--rate、--stages）：请求到点就发，不管应答有没有回来，等待时间从计划时刻算起。
 
-每次运行之前会重设库存，这会删除这些商品的订单，并且需要管理员令牌。
+每次运行之前会重设库存，这会删除这些商品的订单，并且需要管理员令牌。运行期间不要让别人卖这些商品或重设库存：别人的成交会被算成该模式的错。
 
 加 --request 可以压测不是 lastitem 的服务：'{{product}}'、'{{quantity}}' 和 '{{key}}' 会被填好，判定依据是客户端的请求历史和前后的库存（--stock-url）。
 
