@@ -17,7 +17,7 @@ type httpSession struct {
 	waiting []*httpCall
 	left    int64 // of the body of the answer that is being read
 	body    httpBody
-	request int64 // of the body of a request whose client waits for leave to send it
+	request int64 // what is left of the body of a request that was sent with Expect
 }
 
 type httpCall struct {
@@ -59,8 +59,10 @@ func (s *httpSession) command(p []byte) (message, error) {
 	}
 	m := message{size: n, call: &call{}}
 	var body []byte
-	size, _ := strconv.ParseInt(headerOf(head, "Content-Length"), 10, 63)
+	size, err := contentLength(head)
 	switch {
+	case err != nil:
+		return message{}, err
 	case chunked(head):
 		var used int
 		if body, used, err = httpChunks(p[n:]); used == 0 || err != nil {
@@ -126,6 +128,19 @@ func headerOf(head []byte, name string) string {
 		}
 	}
 	return ""
+}
+
+// contentLength is the length of the body by its header; 0 = there is no such header.
+func contentLength(head []byte) (int64, error) {
+	text := headerOf(head, "Content-Length")
+	if text == "" {
+		return 0, nil
+	}
+	size, err := strconv.ParseInt(text, 10, 63)
+	if err != nil || size < 0 {
+		return 0, fmt.Errorf("this is not HTTP/1.1: a body of length %q", text)
+	}
+	return size, nil
 }
 
 func chunked(head []byte) bool {
@@ -253,14 +268,15 @@ func (s *httpSession) status(m *message, p []byte) error {
 	if code >= 400 && m.of != nil {
 		s.waiting[0].failed = strconv.Itoa(code)
 	}
-	length := headerOf(head, "Content-Length")
-	s.left, _ = strconv.ParseInt(length, 10, 63)
+	s.left, err = contentLength(head)
 	switch {
+	case err != nil:
+		return err
 	case len(s.waiting) > 0 && s.waiting[0].head, code == 204, code == 304:
 		m.last = true
 	case chunked(head):
 		s.body = chunkedBody
-	case length != "":
+	case headerOf(head, "Content-Length") != "":
 		s.body, m.last = sizedBody, s.left == 0
 	default:
 		s.body = openBody
