@@ -10,8 +10,8 @@ import (
 type lane struct {
 	up      bool // to the server
 	queue   []item
-	writing bool // by whom it was called first
-	broken  bool // nobody reads at its end
+	writing bool // drain is running, and may write without the mutex
+	broken  bool // a write has failed, or the server has closed
 }
 
 // item is a message that has come, or the end of what comes.
@@ -22,7 +22,7 @@ type item struct {
 	due   time.Time // earliest time to forward it; zero = no delay
 }
 
-// come puts messages into a lane, and passes on what may.
+// come puts messages into a lane, and passes on what nothing holds.
 func (c *conn) come(l *lane, items []item) {
 	if c.silent || c.closing || l.up && c.gone {
 		return
@@ -47,7 +47,8 @@ func (c *conn) come(l *lane, items []item) {
 			it.of.arrived, it.of.open = true, it.of.open || it.open
 			it.of.keep(it.data)
 		}
-		// Whoever gives up a stream does so after what is held there: a server that got both at once might do nothing.
+		// A client's cancel is dropped while something of its stream is in the queue: a server that receives both at once may not execute
+		// the command.
 		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) {
 			continue
 		}
@@ -158,7 +159,7 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 	}
 	clear(l.queue[len(kept):])
 	l.queue = kept
-	if dropped != nil {
+	if dropped != nil && len(out) == 0 { // otherwise out is written first, and the next call finds it again
 		c.lose(dropped)
 		if c.closing || c.silent {
 			return nil, false
