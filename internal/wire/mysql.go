@@ -174,7 +174,7 @@ func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err err
 	switch body[0] {
 	case comQuery:
 		query := s.query(body)
-		k.Text, k.Pattern, k.Name = SQLText(query), SQLDigest(query), SQLComment(query)
+		k.Text, k.Pattern, k.Name, k.said = SQLText(query), SQLDigest(query), SQLComment(query), mysqlSaid
 		k.Setup = s.setsUp(k.Text)
 		s.begun = s.begun || !k.Setup
 		return resultAnswer, nil
@@ -197,7 +197,7 @@ func (s *mysqlSession) describe(k *call, body []byte) (kind mysqlAnswer, err err
 
 // describeExecute describes the execution of a statement by the text that it was prepared from.
 func (s *mysqlSession) describeExecute(k *call, argument []byte) {
-	k.Text, k.Pattern = "EXECUTE", "EXECUTE"
+	k.Text, k.Pattern, k.said = "EXECUTE", "EXECUTE", mysqlSaidBinary
 	if len(argument) < 4 {
 		return
 	}
@@ -244,13 +244,13 @@ func (s *mysqlSession) describeSetup(k *call, body []byte) mysqlAnswer {
 	return setup.kind
 }
 
-// query is the text of a COM_QUERY or COM_STMT_PREPARE, behind the attributes that it may have.
+// query is the text of a COM_QUERY or COM_STMT_PREPARE, after the attributes that it may have.
 func (s *mysqlSession) query(body []byte) string {
 	text := string(body[1:])
 	if body[0] != comQuery || s.caps&capQueryAttributes == 0 || len(text) < 2 {
 		return text
 	}
-	if text[0] == 0 { // no attributes, and one set of them
+	if text[0] == 0 { // there are no attributes; the byte after it is the number of sets, always 1
 		return text[2:]
 	}
 	return "query with attributes"

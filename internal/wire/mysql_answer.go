@@ -25,7 +25,7 @@ type mysqlPlace int
 const (
 	atStart   mysqlPlace = iota
 	atColumns            // as many as are left, before rows
-	atEOF                // behind the columns
+	atEOF                // after the columns
 	atRows
 	atPrepared // as many packets as are left
 )
@@ -150,7 +150,7 @@ func (s *mysqlSession) afterColumns() mysqlPlace {
 	return atEOF
 }
 
-// next has another result follow where the server says that there is one.
+// next begins another result if the server says that there is one; otherwise the answer is complete.
 func (s *mysqlSession) next(c *mysqlCall, status uint16) (last bool) {
 	if status&statusMore == 0 || c.kind == rowAnswer {
 		return true
@@ -178,7 +178,7 @@ func (s *mysqlSession) prepared(c *mysqlCall, body []byte) (last bool, err error
 
 // ends reads the status of the server at the end of a result: an OK packet, an EOF packet, or an OK packet that calls itself EOF.
 func (s *mysqlSession) ends(body []byte) uint16 {
-	at := 3 // behind the warnings
+	at := 3 // after the warnings
 	if body[0] == packetOK || s.caps&capDeprecateEOF != 0 {
 		_, affected := lengthOf(body[1:])
 		if len(body) < 1+affected {
@@ -194,7 +194,7 @@ func (s *mysqlSession) ends(body []byte) uint16 {
 	return 0
 }
 
-// lengthOf reads a number of MySQL's variable length; size 0 = there is none.
+// lengthOf reads a number of MySQL's variable length, below 2^63; size 0 = there is none.
 func lengthOf(p []byte) (number, size int) {
 	if len(p) == 0 {
 		return 0, 0
@@ -216,6 +216,9 @@ func lengthOf(p []byte) (number, size int) {
 	}
 	for i := size - 1; i > 0; i-- {
 		number = number<<8 | int(p[i])
+	}
+	if number < 0 {
+		return 0, 0
 	}
 	return number, size
 }

@@ -48,7 +48,7 @@ func (s *redisSession) command(p []byte) (message, error) {
 	}
 	c := &redisCall{call: &call{}, verb: verb}
 	k := c.call
-	k.Words, k.Text, k.Pattern = words, RedisText(words), redisPattern(verb, words)
+	k.Words, k.Text, k.Pattern, k.said = words, RedisText(words), redisPattern(verb, words), respSaid
 	k.Setup, k.Poll = redisSetup[verb], redisPoll(verb, words)
 	if strings.HasSuffix(verb, "SUBSCRIBE") && s.multi == nil {
 		k.Poll, k.quiet, k.listens = true, true, !strings.HasSuffix(verb, "UNSUBSCRIBE")

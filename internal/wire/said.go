@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,25 +13,20 @@ const mostKept = 4 << 10
 
 // keep notes a part of an answer that a rule holds.
 func (k *call) keep(part []byte) {
-	if len(k.holds) > 0 && len(k.raw)+len(part) <= mostKept {
-		k.raw = append(k.raw, part...)
+	if len(k.holds) > 0 {
+		k.raw = append(k.raw, part[:min(len(part), mostKept-len(k.raw))]...)
 	}
 }
 
 // Said returns what the server answered to the command whose answer the rule held, for people: "1", "nil", "1 row". An answer in several
-// parts is whole after it has passed. "" = nothing has been held yet, or nobody reads the protocol here, which is all but Redis and MySQL.
+// parts is whole after it has passed. "" = nothing has been held yet, or the answer cannot be read: only those of Redis and MySQL can.
 func (h *Hold) Said() string {
 	h.proxy.mu.Lock()
 	defer h.proxy.mu.Unlock()
-	switch {
-	case h.held == nil:
+	if h.held == nil || h.held.said == nil {
 		return ""
-	case h.proxy.codec.name == Redis.name:
-		return respSaid(h.held.raw)
-	case h.proxy.codec.name == MySQL.name:
-		return mysqlSaid(h.held.raw)
 	}
-	return ""
+	return h.held.said(h.held.raw)
 }
 
 // respSaid writes a reply that is whole.
@@ -59,8 +55,16 @@ func respSaid(p []byte) string {
 	return ""
 }
 
-// mysqlSaid writes the first row of a result in text, or how many rows a statement has changed, or the number of an error.
+// mysqlSaid writes the first row of a result, or how many rows a statement has changed, or the number of an error.
 func mysqlSaid(p []byte) string {
+	return mysqlResult(p, func(_ [][]byte, row []byte) string { return mysqlRow(row) })
+}
+
+// mysqlSaidBinary does the same for a prepared statement, whose rows have the binary form.
+func mysqlSaidBinary(p []byte) string { return mysqlResult(p, mysqlBinaryRow) }
+
+// mysqlResult writes the beginning of an answer; row writes a row, for which it gets the definitions of the columns.
+func mysqlResult(p []byte, row func(columns [][]byte, row []byte) string) string {
 	var packets [][]byte
 	for {
 		body, n := mysqlPacket(p)
@@ -77,19 +81,32 @@ func mysqlSaid(p []byte) string {
 	case first[0] == packetOK:
 		rows, _ := lengthOf(first[1:])
 		return counted(rows)
-	case first[0] == packetERR && len(first) >= 3:
-		return "ERROR " + strconv.Itoa(int(first[1])|int(first[2])<<8)
+	case first[0] == packetERR:
+		return mysqlError(first)
 	}
 	columns, size := lengthOf(first)
-	if size == 0 || len(packets) < 1+columns {
+	if size == 0 || len(packets) <= columns || len(first) > size && first[size] == 0 { // MariaDB: the client knows the columns from before
 		return ""
 	}
-	for _, row := range packets[1+columns:] {
-		if row[0] != packetEOF || len(row) >= 9 {
-			return mysqlRow(row)
+	for _, next := range packets[1+columns:] {
+		switch {
+		case next[0] == packetERR:
+			return mysqlError(next)
+		case next[0] != packetEOF || len(next) >= 9:
+			return row(packets[1:1+columns], next)
 		}
 	}
+	if len(p) > 0 { // a row that was not kept whole
+		return ""
+	}
 	return counted(0)
+}
+
+func mysqlError(packet []byte) string {
+	if len(packet) < 3 {
+		return ""
+	}
+	return "ERROR " + strconv.Itoa(int(packet[1])|int(packet[2])<<8)
 }
 
 func counted(rows int) string {
@@ -114,4 +131,58 @@ func mysqlRow(row []byte) string {
 		values, row = append(values, string(row[size:size+n])), row[size+n:]
 	}
 	return strings.Join(values, ", ")
+}
+
+// mysqlBinaryRow writes the values of a row in the binary form: a zero byte, a bit for each NULL, and the values that are left. "" = it has a
+// value that is neither a whole number nor text.
+func mysqlBinaryRow(columns [][]byte, row []byte) string {
+	const before = 2 // bits that mean nothing
+	bits := (len(columns) + before + 7) / 8
+	if len(row) < 1+bits {
+		return ""
+	}
+	nulls, rest := row[1:1+bits], row[1+bits:]
+	values := make([]string, len(columns))
+	for i, column := range columns {
+		if at := i + before; nulls[at/8]>>(at%8)&1 == 1 {
+			values[i] = "NULL"
+			continue
+		}
+		value, size := mysqlBinaryValue(column, rest)
+		if size == 0 {
+			return ""
+		}
+		values[i], rest = value, rest[size:]
+	}
+	return strings.Join(values, ", ")
+}
+
+// mysqlWhole is how many bytes a whole number has, by the type of its column.
+var mysqlWhole = map[byte]int{1: 1, 2: 2, 3: 4, 8: 8, 9: 4, 13: 2}
+
+// mysqlBinaryValue reads the first value of p, which belongs to a column; size 0 = it cannot be read.
+func mysqlBinaryValue(column, p []byte) (value string, size int) {
+	const end, unsigned = 12, 0x20 // a definition ends with 12 bytes, the seventh of which is the type, and the eighth has flags
+	if len(column) < end {
+		return "", 0
+	}
+	kind, flags := column[len(column)-6], column[len(column)-5]
+	switch size = mysqlWhole[kind]; {
+	case size > len(p) || kind == 4 || kind == 5 || kind == 7 || kind >= 10 && kind <= 12: // fractions and times
+		return "", 0
+	case size == 0:
+		n, head := lengthOf(p)
+		if head == 0 || len(p)-head < n {
+			return "", 0
+		}
+		return string(p[head : head+n]), head + n
+	}
+	var whole [8]byte
+	copy(whole[:], p[:size])
+	n := binary.LittleEndian.Uint64(whole[:])
+	if flags&unsigned != 0 {
+		return strconv.FormatUint(n, 10), size
+	}
+	unused := 64 - 8*size
+	return strconv.FormatInt(int64(n<<unused)>>unused, 10), size //nolint:gosec // two's complement
 }
