@@ -10,17 +10,14 @@ import (
 
 // alarm is a kernel timer. The timers of the Go runtime wake an idle program up to a millisecond late, which would be twice the delay of a
 // round trip of 1 ms.
-type alarm struct {
-	fd   int
-	file *os.File
-}
+type alarm struct{ file *os.File }
 
 func newAlarm() (*alarm, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("wire: a timer: %w", err)
 	}
-	return &alarm{fd: fd, file: os.NewFile(uintptr(fd), "timer")}, nil
+	return &alarm{os.NewFile(uintptr(fd), "timer")}, nil
 }
 
 // wait returns true after d, or false when the alarm is closed. Only one goroutine at a time may call it.

@@ -56,7 +56,7 @@ func (c *conn) start() {
 }
 
 // errTLS is a client that does not speak in the clear.
-var errTLS = errors.New("the client speaks TLS: give it an address without")
+var errTLS = errors.New("the client speaks TLS: have it connect without")
 
 // read reads messages from one side until its end.
 func (c *conn) read(from *net.TCPConn, l *lane, next func([]byte) (message, error)) {
@@ -94,7 +94,7 @@ func (c *conn) unreadable(err error) {
 	c.close()
 }
 
-// take reads the messages at the beginning of p, hands them on, and returns the rest. What is handed on keeps its part of p.
+// take reads the messages at the beginning of p, hands them on, and returns the rest. The items still refer to their parts of p.
 func (c *conn) take(l *lane, p []byte, next func([]byte) (message, error)) (rest []byte, err error) {
 	var few [4]item
 	items := few[:0]
@@ -122,7 +122,7 @@ func (c *conn) take(l *lane, p []byte, next func([]byte) (message, error)) (rest
 	return p, err
 }
 
-// ended notes that one side has closed. What it sent before still goes on.
+// ended notes that one side has closed. What it sent before is still passed on.
 func (c *conn) ended(l *lane) {
 	p := c.proxy
 	p.mu.Lock()
@@ -146,7 +146,7 @@ func (c *conn) ended(l *lane) {
 	c.drain(l)
 }
 
-// finished closes the end of a lane behind all that went on.
+// finished closes the far end of a lane, after all of the lane has been passed on.
 func (c *conn) finished(l *lane) {
 	if l.up {
 		_ = c.server.CloseWrite()

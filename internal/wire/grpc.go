@@ -11,9 +11,9 @@ import (
 )
 
 // GRPC reads gRPC over HTTP/2 without TLS. A message of a client is a call; where it is alone on its stream, the call is answered when the
-// server ends the stream, else with the server's next message. What the server says besides is a push. Streams do not wait for each other:
-// headers are written again without the table that would bind them to their order. A deadline is not passed on: the server would count it
-// from the headers and refuse what was held longer; a client that gives up says so besides.
+// server ends the stream, else with the server's next message. Any other message of the server is a push. Streams do not wait for each other:
+// headers are written again without the compression table, which depends on their order. A deadline is not passed on: the server would count
+// it from the headers and refuse what was held longer; and a client that gives up also cancels its stream.
 var GRPC = Codec{name: "grpc", plain: true, begin: func() func() session {
 	return func() session {
 		s := &grpcSession{streams: map[uint32]*grpcStream{}}

@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// ScriptNames knows what to call the scripts of Redis, by their hash: what differs with every edit is no name for a position.
+// ScriptNames has names for the scripts of Redis, by their hash. The hash itself is no good name: it changes with every edit.
 type ScriptNames struct{ names sync.Map }
 
-// Names are the scripts that the proxies of this process have seen being sent, and those that were taught.
+// Names has the scripts that passed the proxies of this process, and those that Learn was given.
 var Names ScriptNames
 
-// Learn notes a script, and returns its name. That is the first sentence of the comment that it begins with, or the first name there of a
-// file that ends in .lua; where it has no comment, its first words, and some of its hash.
+// Learn notes a script, and returns its name: the first name of a .lua file in the first line of its comment, else the first sentence of that
+// line. A script that begins without a comment is named by its first four words and the beginning of its hash.
 func (n *ScriptNames) Learn(body string) string {
 	sum := sha1.Sum([]byte(body)) // #nosec G401 -- not ours to choose
 	hash := hex.EncodeToString(sum[:])
@@ -111,7 +111,7 @@ func upper(words []string, i int) string {
 	return " " + strings.ToUpper(words[i])
 }
 
-// firstKey is that of a command that says as its second argument how many it has.
+// firstKey is the first key of a command whose second argument is the number of its keys.
 func firstKey(words []string) string {
 	if len(words) < 4 {
 		return ""
@@ -203,8 +203,8 @@ func isHex(piece string) bool {
 	return len(piece) >= 8 && digits > 0 || len(piece) >= 16
 }
 
-// isToken says whether a run of letters, digits, hyphens and underscores is one id: upper and lower case mixed as no people would
-// write it, such as base64. One with a piece in hex has its pieces judged by themselves.
+// isToken says whether a run of letters, digits, hyphens and underscores is one id, such as base64: upper and lower case are mixed as
+// in no words. A run with a piece in hex is not, because its pieces are judged one by one.
 func isToken(run string) bool {
 	if len(run) < 16 {
 		return false
@@ -232,10 +232,10 @@ func isToken(run string) bool {
 		}
 		last = class
 	}
-	return upper > 0 && lower > 0 && !isHex(run[begin:]) && letters*5 < words*13 // words of people are longer than 2.6 letters
+	return upper > 0 && lower > 0 && !isHex(run[begin:]) && letters*5 < words*13 // words are longer than 2.6 letters on average
 }
 
-// isRandom says whether a piece in one case is longer than people's words, or has digits in its midst.
+// isRandom says whether a piece is longer than words are, or is long and has two groups of digits before letters.
 func isRandom(piece string) bool {
 	if len(piece) < 16 {
 		return false

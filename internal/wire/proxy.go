@@ -16,7 +16,7 @@ var ids, conns atomic.Int64
 
 // Proxy stands before one server. It is safe for concurrent use.
 type Proxy struct {
-	// Addr is where the client shall connect to: host:port on loopback.
+	// Addr is the address for the client: host:port on loopback.
 	Addr string
 
 	server   string
@@ -92,8 +92,8 @@ func (p *Proxy) Err() error {
 	return p.err
 }
 
-// Turn has new connections go to another server, and closes those on which nothing is held. The others are closed when what is held there
-// has passed, and its answer too.
+// Turn sends new connections to another server. It closes at once the connections on which nothing is held; the others are closed when what
+// is held there has passed, and its answer too.
 func (p *Proxy) Turn(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *Proxy) Forget(id int64) {
 	p.calls = slices.DeleteFunc(p.calls, func(k *call) bool { return k.ID <= id })
 }
 
-// Unanswered returns the calls that are held, or sent and not answered, in order. Polls and what makes a connection are not counted,
-// and neither is what will never be answered: what was dropped, or whose server has closed its connection.
+// Unanswered returns the calls that are held, or sent and not answered, in order. It leaves out polls, Setup, and commands that will never
+// be answered because they were dropped or their server has closed the connection.
 func (p *Proxy) Unanswered() []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,8 +156,8 @@ func (p *Proxy) Sessions() [][]byte {
 	return all
 }
 
-// Sever parts the client from the server: while it is on, nothing passes either way, and new connections are accepted and hear nothing.
-// When it is off again, all of these connections are closed with a reset.
+// Sever cuts the client off from the server: while it is on, nothing passes in either direction, and new connections are accepted but get
+// no answer. When it is turned off, all of these connections are closed with a reset.
 func (p *Proxy) Sever(on bool) {
 	p.acceptAll()
 	p.mu.Lock()
@@ -170,8 +170,8 @@ func (p *Proxy) Sever(on bool) {
 	p.severed = on
 }
 
-// Discard is for after the client's process was killed. It drops all that is not delivered, commands that are held too, of the
-// connections whose client has closed them, closes them towards the server, and returns when the server has closed them too.
+// Discard cleans up after a client whose process was killed. On each connection that its client has closed, it drops all that is not
+// delivered, held commands too, and closes the connection to the server. It returns when the server has closed these connections too.
 func (p *Proxy) Discard(ctx context.Context) error {
 	p.acceptAll()
 	p.mu.Lock()
@@ -193,7 +193,8 @@ func (p *Proxy) Discard(ctx context.Context) error {
 	return nil
 }
 
-// acceptAll returns when every connection is accepted that was made before: one of its own comes behind them.
+// acceptAll returns when all connections that were made before have been accepted: it makes one more, and waits until the proxy has closed
+// that one.
 func (p *Proxy) acceptAll() {
 	p.mu.Lock()
 	mark, err := net.DialTimeout("tcp", p.Addr, time.Second)
@@ -262,8 +263,8 @@ func (p *Proxy) enter(c *conn, k *call) (holds []*Hold) {
 	return p.meant(k, false)
 }
 
-// meant asks the rules about a command, or about what a server sent by itself, and returns those that hold it. Those of its answer are
-// kept with it.
+// meant asks the rules about a command, or about what a server sent by itself, and returns those that hold it. Rules that hold the answer
+// are kept in the call.
 func (p *Proxy) meant(k *call, push bool) (holds []*Hold) {
 	p.rules = slices.DeleteFunc(p.rules, func(h *Hold) bool {
 		if h.rule.Push != push || !h.rule.Match(k.Call) {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Recorder keeps the calls of its proxies: those that do something. What makes connections, keeps them alive or waits in vain is left
-// out, and the commands of a transaction are calls of their own. The beginning of a Redis subscription and its messages
-// stand among them. The zero value is ready. It is safe for concurrent use.
+// Recorder keeps the calls of its proxies. It leaves out commands that make connections or keep them alive, and polls that brought nothing.
+// The commands of a transaction are calls of their own. The beginning of a Redis subscription and its messages are kept too. The zero value
+// is ready. It is safe for concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
 	calls []*Call
@@ -19,7 +19,7 @@ func (r *Recorder) Tap(server, target string, codec Codec) (*Proxy, error) {
 	return newProxy(server, target, codec, extra{recorder: r})
 }
 
-// Between returns the calls from one time until another, each where it stands by [Call.At], in that order.
+// Between returns the calls whose [Call.At] lies between two times, both included, in that order.
 func (r *Recorder) Between(from, to time.Time) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *Recorder) Forget() {
 	r.calls = nil
 }
 
-// Add notes a call that passed no proxy: one to a database without a wire.
+// Add notes a call that passed no proxy, as to a database in a file.
 func (r *Recorder) Add(c Call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

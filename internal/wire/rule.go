@@ -9,8 +9,8 @@ type Rule struct {
 	Match func(Call) bool
 	// Answer holds the answer to the command; else the command is held before it reaches the server.
 	Answer bool
-	// Push asks about what the server sends by itself instead: messages of a subscription, events of a watch. Words and Text of the Call
-	// are the message.
+	// Push asks Match about what the server sends by itself instead: messages of a subscription, events of a watch. Words and Text of the
+	// Call are the message.
 	Push bool
 	// Every holds all that Match accepts, until Pass or Drop.
 	Every bool
@@ -30,7 +30,7 @@ type Hold struct {
 	resets bool // with lost
 }
 
-// Add makes a rule. All rules see all commands; what several hold passes when the last of them lets it.
+// Add makes a rule. Every rule is asked about every command; a message that several hold passes when the last of them lets it.
 func (p *Proxy) Add(r Rule) *Hold {
 	if r.Match == nil {
 		r.Match = func(Call) bool { return true }
@@ -71,10 +71,10 @@ func (h *Hold) From() string {
 // Pass lets what is held go on, also when its client has gone meanwhile, and ends the rule. It may be repeated.
 func (h *Hold) Pass() { h.end(func() { h.passed = true }) }
 
-// Drop never delivers what is held, and ends the rule; where only the command has passed whose answer it was to hold, the answer is
-// dropped when it comes. With reset, the client's connection is closed with a reset, and the server's. Without, it stays open and nothing
-// passes on it any more, in either direction; on a connection of gRPC that is the stream. A push that is dropped without reset is lost
-// alone.
+// Drop ends the rule, and what it holds is never delivered; an answer that it was to hold and that has not come yet is dropped when it comes.
+// With reset, the client's connection is closed with a reset, and the server's is closed too. Without reset it stays open, and nothing
+// passes on it any more in either direction; with gRPC that goes for the stream, not for the connection. If a push is dropped without reset,
+// only the push is lost.
 func (h *Hold) Drop(reset bool) { h.end(func() { h.lost, h.resets = true, reset }) }
 
 // Abandon closes the client's connection with a reset and keeps the held command for a later [Hold.Pass]: its client has given it up, the
@@ -95,10 +95,10 @@ func (h *Hold) Abandon() {
 	}
 }
 
-// Cancel takes the rule back where nothing is held yet, and is [Hold.Pass] where something is.
+// Cancel removes the rule if nothing is held yet; otherwise it is [Hold.Pass].
 func (h *Hold) Cancel() { h.Pass() }
 
-// end ends the rule, once, and has what it held go where it goes now.
+// end ends the rule, once, and passes on or drops what it held.
 func (h *Hold) end(how func()) {
 	p := h.proxy
 	p.mu.Lock()
