@@ -13,8 +13,8 @@ type Passed struct {
 	At    time.Time
 }
 
-// Note is the [Reader] that keeps each event in its trace, in the order of arrival. It is subscribed only while somebody watches: a
-// trace that began before has only its later points.
+// Note keeps an event in its trace, in the order of arrival. [Stream.Keep] calls it for each event, but only while somebody watches: a trace
+// that began before has only its later points.
 func Note(e Event) {
 	if e.Trace == nil {
 		return
@@ -30,7 +30,8 @@ func Note(e Event) {
 	}
 }
 
-// Keep makes [Note] read the stream until the returned function is called. Several may ask for it at once: a step is noted once.
+// Keep passes each event of the stream to [Note] until the returned function is called. It may be called by several at once: each step is
+// noted once.
 func (s *Stream) Keep() (stop func()) {
 	s.keepMu.Lock()
 	defer s.keepMu.Unlock()

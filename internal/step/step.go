@@ -1,8 +1,8 @@
 // Package step is the stream of named points that a deduction passes.
 //
-// Every deductor and locker reports through one function, [Stream.At]. Who wants to know, reads the stream: metrics
-// (lock wait and hold), the live timeline, and the pause points of the fault lab, which stop a deduction by blocking in
-// their reader. A [Trace] in the context says whose step it is. Start with [Stream].
+// Every deductor and locker reports through one function, [Stream.At]. The readers of the stream are the metrics (lock wait and hold), the
+// live timeline and the trace spans; in tests also functions that stop a deduction by blocking. A [Trace] in the context says whose step it
+// is. Start with [Stream].
 package step
 
 import (
@@ -43,7 +43,7 @@ type Event struct {
 	Trace *Trace
 }
 
-// A Reader is called on the deduction's own goroutine: it is fast, or it blocks on purpose.
+// A Reader is called on the deduction's own goroutine: it is fast, or, in a test, it blocks on purpose.
 type Reader func(ctx context.Context, e Event)
 
 // Stream carries steps to its readers. The zero value, and a nil *Stream, have none: a step then costs a nanosecond or two.

@@ -164,7 +164,7 @@ func BenchmarkAtOn(b *testing.B) {
 	}
 }
 
-// Two who want the points of traces get each point once, and the last one to leave ends it.
+// With two callers of Keep each point is noted once, and the last one to stop ends it.
 func TestKeepNotesOnce(t *testing.T) {
 	t.Parallel()
 	var s step.Stream

@@ -54,8 +54,8 @@ func FromContext(ctx context.Context) *Trace {
 	return t
 }
 
-// Record is the [Reader] that fills the spans of each event's trace. It returns, for [Locked] and [Released], the span
-// that the event completed; ok is false otherwise.
+// Record enters an event into the spans of its trace. For [Locked] and [Released] it returns the span of that lock so far; ok is false for
+// other points, and where no span waits for the event.
 func Record(e Event) (s Span, ok bool) {
 	if e.Trace == nil || e.Key == "" {
 		return Span{}, false
