@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal says whether w is a terminal, and how many columns it has: those of the variable COLUMNS if w is none and COLUMNS is set, 0 where
-// nobody knows.
+// Terminal says whether w is a terminal, and how many columns it has. If w is not a terminal, wide is the value of the variable COLUMNS. 0 =
+// unknown.
 func Terminal(w io.Writer) (is bool, wide int) {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		if wide, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -24,8 +24,8 @@ func Terminal(w io.Writer) (is bool, wide int) {
 	return false, max(0, wide)
 }
 
-// Rewritable says whether the last line of w can be rewritten, as on a terminal other than TERM=dumb, and how many columns it has; 0 where
-// nobody knows.
+// Rewritable says whether the last line of w can be rewritten, as on a terminal other than TERM=dumb, and how many columns it has; 0 =
+// unknown.
 func Rewritable(w io.Writer) (is bool, wide int) {
 	is, wide = Terminal(w)
 	return is && os.Getenv("TERM") != "dumb", wide
