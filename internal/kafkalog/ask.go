@@ -79,7 +79,7 @@ func (l *link) ask(ctx context.Context, partition int32, m request) (answer, err
 	}
 }
 
-// headers are the names of the request, for who follows it through the log: traceparent where it has one, as Kafka clients write it.
+// headers identify the request to readers of the log: its id and, if it has one, its traceparent, as Kafka clients write it.
 func headers(ctx context.Context) []kgo.RecordHeader {
 	t := step.FromContext(ctx)
 	if t == nil {

@@ -86,8 +86,8 @@ func (l *link) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	return ctx.Err() == nil
 }
 
-// execute commits a batch and sends its answers. What has no final result is tried again: it happens once. "No, for now" is none:
-// the record may have been executed by somebody who died then, or be delivered again, and be executed after all.
+// execute commits a batch and sends its answers. A request without a final result is tried again; its effect happens once. "No, for now" is
+// not final: the record may have been executed by a consumer that died then, or be delivered again, and be executed after all.
 func (l *link) execute(ctx context.Context, product int64, batch []request) {
 	for len(batch) > 0 {
 		tickets := make([]*stock.Ticket, len(batch))
@@ -114,7 +114,7 @@ func (l *link) execute(ctx context.Context, product int64, batch []request) {
 	}
 }
 
-// errTooOld is a record whose rows may have been purged; see lifetime. Nothing says whether it was executed. It will not be now.
+// errTooOld is a record whose rows may have been purged; see lifetime. Whether it was executed cannot be known. It is not executed now.
 var errTooOld = fmt.Errorf("%w: the record is older than %s", stock.ErrUnknown, lifetime)
 
 // final says that a request has a result that another delivery of it would not change.
@@ -122,7 +122,7 @@ func final(err error) bool {
 	return err == nil || errors.Is(err, stock.ErrOtherRun) || errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrKeyReused) || errors.Is(err, stock.ErrUnknownProduct) || errors.Is(err, stock.ErrSegmented)
 }
 
-// ticket is the request on its way through the group commit. Its steps are nobody's in this process.
+// ticket is the request on its way through the group commit. It has no trace: the trace is in the process that asked.
 func (m request) ticket() *stock.Ticket {
 	return &stock.Ticket{
 		Ctx: context.Background(), Order: m.Order, Fingerprint: m.Fingerprint, Run: m.Run,
@@ -154,7 +154,7 @@ func (l *link) reply(m request, t *stock.Ticket) {
 	l.send(m.ReplyTo, a)
 }
 
-// send produces an answer. Where that fails, its request hears nothing, and is answered "unknown".
+// send produces an answer. If that fails, the asking replica gets no answer, and reports "unknown".
 func (l *link) send(to int32, a answer) {
 	value, err := json.Marshal(a)
 	if err != nil {

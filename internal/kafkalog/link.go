@@ -34,7 +34,7 @@ type link struct {
 	listens           int32 // partition of answers
 
 	id     string // of this link's probes
-	served []bool // partitions of requests that a consumer answers from; under the deductor's mutex, like round
+	served []bool // by partition of requests: its consumer answers. Under the Log's mutex, like round
 	round  int    // of doubts
 }
 
@@ -55,7 +55,7 @@ func (k *Log) work(ctx context.Context) {
 	}
 }
 
-// set replaces the link. Whoever waits for an answer over the one before gets none.
+// set replaces the link. Requests that wait for an answer over the old one are answered "unknown".
 func (k *Log) set(l *link, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,8 +66,8 @@ func (k *Log) set(l *link, why string) {
 	}
 }
 
-// open finds or makes the topics, and makes the clients. The end of the partition of answers it finds by writing there: from that on
-// this replica misses nothing that it asks for.
+// open finds or makes the topics, and makes the clients. It writes a record to the partition of answers, and reads the partition from that
+// record on: so it misses no answer to a request that it sends later.
 func (k *Log) open(ctx context.Context) (l *link, err error) {
 	l = &link{k: k, id: uuid.NewString()}
 	defer func() {
@@ -76,8 +76,8 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 			k.failing(err)
 		}
 	}()
-	// A record may be in the log twice, since its request has one effect anyway. So the producer need not be idempotent: one that is
-	// keeps a record whose request has given up, and sends it when the broker is back.
+	// A record may be in the log twice, since its request has one effect anyway. So the producer need not be idempotent. An idempotent one
+	// would keep a record whose request has given up, and send it when the broker is back.
 	if l.client, err = k.o.Client(
 		kgo.ProducerLinger(linger), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DisableIdempotentWrite(),
 		kgo.RecordDeliveryTimeout(stock.SettleTimeout), kgo.ProducerBatchCompression(kgo.NoCompression()),
@@ -103,9 +103,9 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 	return l, err
 }
 
-// linger is how long a record waits for company. Requests and answers come in bursts, since each batch answers many at once; sent
-// as they come, they make twice as many requests to the broker and fetches from it, and those are what a busy shop spends its time on.
-// 5 ms makes even fewer requests and fewer sales: requests and answers both wait.
+// linger is how long a record waits for others to be sent with. Requests and answers come in bursts, since each batch answers many at once;
+// sent one by one, they make twice as many requests to the broker and fetches from it, and a busy shop spends its time on those. 5 ms makes
+// even fewer requests, and fewer sales, because requests and answers both wait.
 const linger = 2 * time.Millisecond
 
 // commitEvery is how often offsets are committed. What is delivered again because they were not has no effect.
@@ -171,8 +171,8 @@ func lost(err error) bool {
 	return errors.As(err, &data)
 }
 
-// watch looks at the topics every second, and returns an error when they are not those that the link was made on. Partitions that are
-// not served it probes: with a request for nothing, which whoever consumes the partition answers.
+// watch looks at the topics every second, and returns an error when they are not those that the link was made on. It probes the partitions
+// that are not served, with a request for nothing, which the consumer of the partition answers.
 func (l *link) watch(ctx context.Context) error {
 	ticks := time.NewTicker(beatEvery)
 	defer ticks.Stop()

@@ -30,8 +30,8 @@ type Group struct {
 	Session time.Duration
 	// Heartbeat is how often a consumer says that it is alive; 0 = a sixth of Session.
 	Heartbeat time.Duration
-	// Rebalance is how long the others wait for a consumer when partitions are dealt out again; 0 = Session. Kafka's own default of a
-	// minute is also how long a group stands still that waits for a consumer which it lost with a broker.
+	// Rebalance is how long the others wait for a consumer when partitions are assigned anew; 0 = Session. With Kafka's own default of a
+	// minute, a group that has lost a consumer together with a broker stands still for a minute.
 	Rebalance time.Duration
 }
 
@@ -69,13 +69,13 @@ type Log struct {
 	o      Options
 	prefix string // of topics and group
 	runs   *runReader
-	oldest atomic.Int64 // when the oldest request was made that this replica is executing, Unix microseconds; 0 = it executes none
+	oldest atomic.Int64 // time of the oldest request that this replica is executing, in Unix microseconds; 0 = it executes none
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when nothing of it runs any more
 
 	mu      sync.Mutex
 	link    *link                  // nil while there is none
-	why     string                 // there is none, or no partition of it is usable
+	why     string                 // why there is none, or why a partition of it is not usable
 	waiting map[string]chan answer // by id of the request
 }
 

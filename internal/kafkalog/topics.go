@@ -132,7 +132,7 @@ func (l *link) look(ctx context.Context) error {
 	return nil
 }
 
-// byKey is how Kafka's own producers choose the partition of a key, so that others may produce requests too.
+// byKey chooses the partition of a key as Kafka's own producers do, so that others may produce requests too.
 var byKey = kgo.StickyKeyPartitioner(nil)
 
 func productKey(product int64) []byte { return strconv.AppendInt(nil, product, 10) }

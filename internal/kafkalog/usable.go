@@ -13,9 +13,9 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Which partitions are usable. One is when its consumer, in whichever replica, has answered a probe since it was last in doubt:
-// from then on a request that is produced there is executed soon. Before, it is declined, since it would be sold at some time when
-// its client has long gone.
+// Which partitions are usable. A partition is usable once its consumer, in whichever replica, has answered a probe that was sent after the
+// last doubt: a request that is produced there is then executed soon. Until then requests are declined, since they would be executed at some
+// time when their clients have long gone.
 
 // route returns the link and the partition for a product, or why there is none to be used.
 func (k *Log) route(product int64) (*link, int32, error) {
@@ -89,7 +89,7 @@ func (l *link) probeID(partition int) string {
 	return fmt.Sprintf("probe/%s/%d/%d", l.id, l.round, partition)
 }
 
-// deliver gives an answer to whoever waits for it.
+// deliver gives an answer to the request that waits for it.
 func (k *Log) deliver(l *link, a answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -117,19 +117,19 @@ func (k *Log) forget(id string) {
 	delete(k.waiting, id)
 }
 
-// rest logs an error, and waits before what had it is tried again. Without one it does nothing.
+// rest logs an error and waits before the next try. Without an error it does nothing.
 func (k *Log) rest(ctx context.Context, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	k.debug("trying again", err) // that the brokers are down, the health check says
+	k.debug("trying again", err) // the health check reports brokers that are down
 	select {
 	case <-ctx.Done():
 	case <-time.After(retryAfter):
 	}
 }
 
-// failing says why there is no link, and at warn where a broker is the one that says so: that none answers, the health check logs.
+// failing notes why there is no link. It logs the reason at level warn if a broker gave it; the health check logs that no broker answers.
 func (k *Log) failing(err error) {
 	why := err.Error()
 	k.mu.Lock()
