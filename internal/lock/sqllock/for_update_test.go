@@ -136,7 +136,7 @@ func TestSQLForUpdateWaits(t *testing.T) {
 func TestSQLForUpdateNeedsRowLocks(t *testing.T) {
 	t.Parallel()
 	if _, err := sqllock.NewForUpdate(openSQL(t, testenv.SQLite(t), 1), time.Minute, nil); err == nil {
-		t.Error("NewSQLForUpdate on SQLite = nil, want an error")
+		t.Error("NewForUpdate on SQLite = nil, want an error")
 	}
 }
 
