@@ -61,12 +61,15 @@ func (e *Engine) onAcquireReply(r *request) {
 			e.sendAcquire(c)
 		})
 	}
-	if c.unanswered++; !permanent(r.err) && c.unanswered < maxTries {
+	c.unanswered++
+	if !permanent(r.err) && c.unanswered < maxTries {
 		c.mayArriveLate = true
 		rest := retryPause(int(c.unanswered))
 		resend(func() error { return lease.Pause(context.Background(), rest, nil) })
-	} else if !e.handleReply(c, e.parse(r.reply, r.sent, r.err), r.queue) {
-		c.unanswered = 0
+		return
+	}
+	c.unanswered = 0
+	if !e.handleReply(c, e.parse(r.reply, r.sent, r.err), r.queue) {
 		resend(func() error {
 			ctx, cancel := lease.Detached(context.Background())
 			defer cancel()

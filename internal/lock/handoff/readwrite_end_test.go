@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -148,7 +149,7 @@ func TestReadWriteClose(t *testing.T) {
 	rw := e.ReadWrite()
 	lease := locktest.Obtain(t, rw.Read(), key)
 	draining, drained := async(context.Background(), rw.Write(), key)
-	wait.Until(t, "the writer has the gate", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
+	wait.Until(t, "the writer owns the write lock", func() bool { return s.Client.Exists(t.Context(), key).Val() == 1 })
 	waiting, waited := async(context.Background(), rw.Read(), key)
 	wait.Until(t, "a reader queues", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 	if err := e.Close(t.Context()); err != nil {
@@ -173,6 +174,32 @@ func TestReadWriteClose(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
+// A writer that has asked often whether the readers have left asks once more if an answer is lost, as at the beginning.
+func TestReadWriteLostAnswerAfterALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 2)
+		c, lost := links[1].client(), &locktest.LostAnswers{Name: "evalsha"}
+		c.AddHook(lost)
+		held := locktest.Obtain(t, links[0].process(t, handoff.Options{}).ReadWrite().Read(), "k{1}")
+		got, failed := waits(t.Context(), links[1].processOn(t, c, handoff.Options{}).ReadWrite().Write(), "k{1}")
+		time.Sleep(20 * time.Second)
+		lost.Left.Store(1)
+		time.Sleep(5 * time.Second)
+		if lost.Left.Load() > 0 {
+			t.Error("no answer was lost")
+		}
+		released(t, held)
+		select {
+		case lease := <-got:
+			released(t, lease)
+		case err := <-failed:
+			t.Errorf("Acquire = %v after one lost answer", err)
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
 // A writer whose wait runs out while readers are in gives up its ownership.
 func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 	s := testenv.Redis(t)
@@ -182,7 +209,7 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 		if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), key); !errors.Is(err, lock.ErrBusy) {
 			t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", most, err)
 		}
-		wait.Until(t, "the gate is open", func() bool {
+		wait.Until(t, "the write lock is free", func() bool {
 			lease, err := locktest.TryOnce(rw.Read(), key)
 			if err == nil {
 				released(t, lease)
