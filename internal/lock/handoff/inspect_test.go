@@ -97,15 +97,12 @@ func TestEngineInspectReadWrite(t *testing.T) {
 			got <- err
 		}()
 		var found handoff.Inspection
-		wait.Until(t, "a writer and two readers", func() bool {
+		wait.Until(t, "a writer, which waits, and two readers", func() bool {
 			found = inspect(t, e, key)
-			return len(found.Holders) == 3
+			return len(found.Holders) == 3 && found.Waiting == 1
 		})
 		for i, h := range found.Holders {
 			wantHere(t, h, i > 0)
-		}
-		if found.Waiting != 1 {
-			t.Errorf("%d waiting, want 1", found.Waiting)
 		}
 		locktest.Release(t, first)
 		locktest.Release(t, second)
