@@ -3,8 +3,12 @@ package handoff
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 )
@@ -18,7 +22,8 @@ var (
 
 // Forced says what a [Engine.ForceRelease] has done.
 type Forced struct {
-	// Evicted are the holders that have lost the lock; none if nobody held it.
+	// Evicted are the holders that have lost the lock; none if nobody held it. A holder that another ForceRelease has evicted since the call
+	// has begun is among them.
 	Evicted []Holder
 	// Fence is above every fencing token that the evicted may have, and below that of every later holder; 0 if nobody was evicted.
 	Fence uint64
@@ -32,7 +37,8 @@ const forceSize = 100
 // and it refuses them from that moment, even if nobody acquires the lock again.
 //
 // The evicted get [lock.ErrLost]: at once if their process has a subscription, that is, if it has waited for a lock before, else with their
-// next renewal, at most 0.4 of a TTL later; and in any case from Release. A holder that comes after the call has begun is not evicted.
+// next renewal, at most 0.4 of a TTL later ([lock.WithLease]: at the end of the lease time); and in any case from Release. A holder that comes
+// after the call has begun is not evicted.
 // ForceRelease takes two commands. After [lock.ErrUnavailable] it is unknown whether somebody was evicted; the call may be repeated. If ctx
 // ends, the call goes on in the background.
 func (e *Engine) ForceRelease(ctx context.Context, key string) (Forced, error) {
@@ -86,6 +92,17 @@ func (e *Engine) force(key string, holders []Holder, all *Forced) error {
 		}
 	}
 	return nil
+}
+
+// wasEvicted asks Redis whether the holder that had token was evicted. The tombstone says so for a minute.
+func (e *Engine) wasEvicted(key, token string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.o.CallTimeout)
+	defer cancel()
+	tombstone, err := e.c.Get(ctx, scriptKeys(key, token)[4]).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return strings.HasPrefix(tombstone, "evicted"), err
 }
 
 // onEvicted handles the news that the owner of token was evicted.

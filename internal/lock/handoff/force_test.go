@@ -3,6 +3,8 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +35,11 @@ func wantEvicted(t *testing.T, lease lock.Lease) {
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("cause of the evicted = %v, want ErrLost", cause)
 	}
+	wantReleaseLost(t, lease)
+}
+
+func wantReleaseLost(t *testing.T, lease lock.Lease) {
+	t.Helper()
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release of the evicted = %v, want ErrLost", err)
 	}
@@ -95,6 +102,62 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 	}
 }
 
+// The lock was passed on and released again before the evicted holder releases. Redis remembers the last releaser only, and the release may
+// be one that was sent twice: still the holder learns that it was evicted.
+func TestForceReleaseBeforeTheNextHolder(t *testing.T) {
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		for how, retries := range map[string]int{"client that repeats": 3, "answer lost": -1} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					_, links := network(t, 2)
+					c, lost := links[0].retrying(retries), &locktest.LostAnswers{Name: "evalsha"}
+					l, operator := pick(links[0].processOn(t, c, handoff.Options{}), name), links[1].process(t, handoff.Options{})
+					locktest.Warm(t, l, "k{1}")
+					lease := locktest.Obtain(t, l, "k{1}")
+					force(t, operator, "k{1}", 1)
+					locktest.Warm(t, pick(operator, name), "k{1}")
+					if retries < 0 {
+						c.AddHook(lost)
+						lost.Left.Store(1)
+					}
+					wantReleaseLost(t, lease)
+				})
+			})
+		}
+	}
+}
+
+// The answer to a force release is lost, and the next holder gets in before the command is sent again. The operator learns all the same whom
+// it has evicted, and the fence that refuses them and not the next holder.
+func TestForceReleaseWithoutAnAnswer(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		for _, name := range []string{"handoff", "rw-write", "rw-read"} {
+			key, c := s.Prefix+name+"{1}", locktest.RedisClient(t, s)
+			holder, rival, operator := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, c, handoff.Options{})
+			first := locktest.Obtain(t, pick(holder, name), key+"first")
+			force(t, operator, key+"first", 1) // loads the scripts
+			wantReleaseLost(t, first)
+			var sent atomic.Int64
+			var next lock.Lease
+			c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+				err := send()
+				if sent.Add(1) == 2 { // after the inspection
+					next = locktest.Obtain(t, rival.Handoff(), key)
+					err = io.ErrUnexpectedEOF
+				}
+				return err
+			}})
+			lease := locktest.Obtain(t, pick(holder, name), key)
+			forced := force(t, operator, key, 1)
+			if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
+				t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
+			}
+			wantReleaseLost(t, lease)
+			locktest.Release(t, next)
+		}
+	})
+}
+
 // The operator may be the holder's own process, which knows at once, also without a subscription. Its waiters go on.
 func TestForceReleaseInTheHoldersProcess(t *testing.T) {
 	for _, waiters := range []int{0, 1} {
@@ -127,10 +190,13 @@ func TestForceReleaseOfReaders(t *testing.T) {
 			for range readers {
 				leases = append(leases, locktest.Obtain(t, l.Read(), "k{1}"))
 			}
-			force(t, operator, "k{1}", readers)
+			forced := force(t, operator, "k{1}", readers)
 			synctest.Wait()
 			for _, lease := range leases {
 				wantEvicted(t, lease)
+				if lease.Fence() >= forced.Fence {
+					t.Errorf("fence %d of an evicted reader, the raised one is %d", lease.Fence(), forced.Fence)
+				}
 			}
 			write := locktest.Obtain(t, l.Write(), "k{1}")
 			got, _ := waits(t.Context(), l.Read(), "k{1}")

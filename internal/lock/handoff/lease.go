@@ -241,7 +241,16 @@ func (e *Engine) onReleaseReply(c *contender, next string, a answer) {
 // unless the holder was evicted.
 func (h *hold) notOwner(retried, evicted bool) error {
 	e, wasLost := h.e, h.state == holdLost
-	switch sent := !evicted && (h.releaseUnknown || retried && !wasLost); {
+	sent := !evicted && (h.releaseUnknown || retried && !wasLost)
+	if sent { // the reply says evicted only if nobody has released the lock since
+		was, err := e.wasEvicted(h.c.key, h.token)
+		if err != nil {
+			h.releaseUnknown = true
+			return fmt.Errorf("lock: engine: release unknown: %w", err)
+		}
+		sent = !was
+	}
+	switch {
 	case sent && !wasLost && e.now() < h.validUntil: // only this release can have ended it
 		return nil
 	case sent:

@@ -5,7 +5,7 @@
 local removed, owner = redis.call('ZREM', KEYS[#KEYS], ARGV[1]), redis.call('GET', KEYS[1])
 if removed == 1 and not owner and ARGV[4] == '' then return 1 end
 -- include rw_admit.lua
-if removed == 0 and redis.call('GET', KEYS[5]) == 'evicted' then return {-1, -1, 0, 0, '0', 0} end
+if removed == 0 and string.sub(redis.call('GET', KEYS[5]) or '', 1, 7) == 'evicted' then return {-1, -1, 0, 0, '0', 0} end
 if ARGV[4] ~= '' then
   redis.call('SET', KEYS[5], 1, 'PX', ARGV[4])
   redis.call('ZREM', KEYS[2], ARGV[1])
