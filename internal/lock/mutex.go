@@ -73,7 +73,8 @@ func (m *Mutex) leave(key string) *turnstile {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.held[key]
-	if t.users--; t.users == 0 {
+	t.users--
+	if t.users == 0 {
 		delete(m.held, key)
 	}
 	return t

@@ -97,7 +97,8 @@ func (e *Engine) handleReply(c *contender, a answer, queue bool) bool {
 	case queue:
 		c.setState(queued, byReply)
 		c.confirmedAt, c.serverTime = a.sent, a.time
-		if e.rejectOverdue(c, true); c.waiters.size > 0 {
+		e.rejectOverdue(c, true)
+		if c.waiters.size > 0 {
 			e.watch(c, a.ttl)
 		}
 	default:
@@ -129,7 +130,8 @@ func (e *Engine) sendAnotherAcquire(c *contender) {
 // After the third such reply the waiters get ErrUnavailable. The mutex is held.
 func (e *Engine) onLateGrant(c *contender, took time.Duration) {
 	e.report(grantLate, c.key, nil)
-	if c.lateGrants++; c.lateGrants == maxTries {
+	c.lateGrants++
+	if c.lateGrants == maxTries {
 		e.failWaiters(c, fmt.Errorf("%w: engine: the TTL of %s is shorter than the way to Redis: an answer took %s", lock.ErrUnavailable, c.ttl(), took), true)
 		return
 	}

@@ -72,7 +72,8 @@ func (e *Engine) cleanAll() {
 	sending.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.cleaningUp = false; len(e.cleanups) > 0 {
+	e.cleaningUp = false
+	if len(e.cleanups) > 0 {
 		e.schedule(&e.cleanupAlarm, e.now()+cleanupInterval)
 	}
 }

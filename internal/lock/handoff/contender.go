@@ -73,7 +73,8 @@ func (e *Engine) enqueue(w *waiter, key string, m mode, d time.Duration) (*conte
 		return nil, ErrClosed
 	}
 	if c := e.contenders[key]; m == handingOff && c != nil {
-		if w.contended = true; w.overdue && c.state != asking {
+		w.contended = true
+		if w.overdue && c.state != asking {
 			return nil, lock.ErrBusy
 		}
 		c.waiters.push(&w.place)
@@ -135,7 +136,8 @@ func (e *Engine) serve(c *contender, since time.Duration) {
 	c.fence++
 	add(e.m.Acquired, 1)
 	add(e.m.Held, 1)
-	if observe(e.m.Wait, now-w.began); w.contended {
+	observe(e.m.Wait, now-w.began)
+	if w.contended {
 		add(e.m.Contended, 1)
 		observe(e.m.Handoff, now-since)
 	}
@@ -198,7 +200,8 @@ func (e *Engine) leave(c *contender, w *waiter) *hold {
 // rejectOverdue fails the overdue waiters. If none is left, it ends the attempt as failWaiters does.
 func (e *Engine) rejectOverdue(c *contender, cancel bool) {
 	for w := range c.waiters.all() {
-		if w.contended = true; w.overdue {
+		w.contended = true
+		if w.overdue {
 			c.waiters.remove(&w.place)
 			w.resolve(nil, lock.ErrBusy)
 		}

@@ -107,7 +107,8 @@ func (e *Engine) leaseLost(c *contender) {
 	} else {
 		e.report(leaseEnded, c.key, nil)
 	}
-	if h.cancelled = h.mayArriveLate || c.lease > 0; h.cancelled { // a lease that has ended frees the lock at once
+	h.cancelled = h.mayArriveLate || c.lease > 0
+	if h.cancelled { // a lease that has ended frees the lock at once
 		e.spawn(func() { e.sendCancel(c.key, h.token) })
 	}
 	e.endAttempt(c, byLoss)
@@ -156,7 +157,8 @@ func (h *hold) release(ctx context.Context) error {
 	next, passed, cancelAfter := "", false, false
 	if c.hold == h { // else it was lost, or this is a repeated call
 		now := e.now()
-		if passed = c.mayPass(now); passed {
+		passed = c.mayPass(now)
+		if passed {
 			e.serve(c, now) // first of all: the rest can wait
 		}
 		h.end(holdEnded, c.validUntil, context.Canceled)

@@ -90,7 +90,8 @@ func (e *Engine) unwatch(c *contender) {
 		e.unschedule(&p.alarm)
 		delete(e.pollers, c.key)
 		q := e.byChannel[p.suffix]
-		if q.remove(&p.place); q.size == 0 {
+		q.remove(&p.place)
+		if q.size == 0 {
 			delete(e.byChannel, p.suffix)
 		}
 	}
@@ -133,7 +134,8 @@ func (e *Engine) poll(p *poller) {
 	var contenders []*contender
 	var tokens []string
 	for c := range p.contenders.all() {
-		if contenders, tokens = append(contenders, c), append(tokens, c.token); len(contenders) == pollSize {
+		contenders, tokens = append(contenders, c), append(tokens, c.token)
+		if len(contenders) == pollSize {
 			break
 		}
 	}
@@ -202,7 +204,8 @@ func unqueued(contenders []*contender, tokens []string) (n uint64) {
 // noteOutcome counts the polls of p that failed one after the other.
 func (p *poller) noteOutcome(err error) {
 	p.inFlight = false
-	if p.failures++; err == nil {
+	p.failures++
+	if err == nil {
 		p.failures = 0
 	}
 }

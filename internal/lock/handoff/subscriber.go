@@ -80,7 +80,8 @@ func (s *subscriber) sweep(n *nodeSubscriber) (left bool) {
 		}
 	}
 	ps := n.ps
-	if left = len(n.channels) == 0; left {
+	left = len(n.channels) == 0
+	if left {
 		delete(s.byNode, n.addr)
 	}
 	s.mu.Unlock()

@@ -54,7 +54,8 @@ func (e *Engine) schedule(a *alarm, at time.Duration) {
 	if a.in != to {
 		e.unschedule(a)
 	}
-	if a.at = at; a.in == to {
+	a.at = at
+	if a.in == to {
 		heap.Fix(to, a.index-1)
 	} else {
 		a.in = to
@@ -72,7 +73,8 @@ func (e *Engine) unschedule(a *alarm) {
 
 // next returns when the timer must fire; ok is false if there is nothing to do.
 func (e *Engine) next() (at time.Duration, ok bool) {
-	if ok = len(e.polls) > 0; ok {
+	ok = len(e.polls) > 0
+	if ok {
 		at = max(e.polls[0].at, e.polledAt+e.pollGap())
 	}
 	if len(e.renewals) > 0 && (!ok || e.renewals[0].at < at) {
