@@ -28,7 +28,7 @@ type Batcher struct {
 }
 
 // New returns a batcher on c. limit bounds the time from sending a call to its answer, including the wait for a connection; 0 leaves that
-// to the time-outs of the client.
+// to the time-outs of the client. A client without ContextTimeoutEnabled waits for an answer for as long as its own time-outs, whatever limit is.
 //
 // In a cluster each master has batches of its own: a batch with calls for several nodes would be as slow as the slowest, and a node that hangs
 // holds up its own calls only.
@@ -88,7 +88,7 @@ func (b *Batcher) Withdraw(c *Call) bool { return c.lane != nil && c.lane.withdr
 // Wait returns when every call that was sent by Go, or in a batch, has been answered, as well as the calls of Go that their answers have led to.
 // Calls may be sent after that.
 func (b *Batcher) Wait() {
-	for sent := int64(-1); sent != b.sent.Load(); { // a call of Go may have come behind what was waited for already
+	for sent := int64(-1); sent != b.sent.Load(); { // a call of Go may have come to a lane after the wait for that lane
 		sent = b.sent.Load()
 		if b.server != nil {
 			b.server.wait()
@@ -132,7 +132,8 @@ func (b *Batcher) lane(c *Call) *lane {
 func (b *Batcher) count(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.alone += n; b.alone == 0 {
+	b.alone += n
+	if b.alone == 0 {
 		b.idle.Broadcast()
 	}
 }

@@ -50,9 +50,9 @@ type Options struct {
 	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
-	// FenceTTL is how long, at most, the fencing counter of a key outlives the last use of the lock, and half of it at least; default 1 h, at
-	// least a minute. If the counter
-	// is missing, the next fence comes from the clock of Redis: see [Keys].
+	// FenceTTL is how long, at most, the fencing counter of a key outlives the last grant of the lock and the last wait for it; it outlives
+	// them by half of FenceTTL at least. A read that gets in at once does not count. Default 1 h, at least a minute. If the counter is missing,
+	// the next fence comes from the clock of Redis: see [Keys].
 	FenceTTL time.Duration
 	// Prefix begins the names of all keys and channels of the engine: engines with different prefixes have nothing in common. A key without
 	// a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf]. If the prefix has braces, it must contain
@@ -76,9 +76,9 @@ type Options struct {
 // so every process polls the keys that it waits for, by default within two seconds: one command per key, or one for hundreds of keys if
 // there are many.
 //
-// What it rests on: the clocks of this process and of the Redis server run at the same speed within 1 %. What it does not
-// give: protection from a holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data;
-// fences go back only with their Redis, and those of [Engine.Fenced] not even then.
+// The engine assumes that the clocks of this process and of the Redis server run at the same speed within 1 %. It does not protect from a
+// holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back only with their
+// Redis, and those of [Engine.Fenced] not even then.
 type Engine struct {
 	c             redis.UniversalClient
 	o             Options
@@ -182,7 +182,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
 	case o.Cohort < 1 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond ||
 		min(o.CohortTime, o.AttemptLimit, o.CallTimeout, o.MaxHold) < 0:
-		return errors.New("lock: engine: a bound is negative")
+		return errors.New("lock: engine: a bound is negative, or ReplicasTimeout is less than 1ms")
 	case strings.ContainsAny(o.Prefix, "{}") && lease.HashTag(o.Prefix) == "":
 		return fmt.Errorf("lock: engine: Prefix %q has braces but no whole hash tag", o.Prefix)
 	case o.GrantTimeout < minTTL:

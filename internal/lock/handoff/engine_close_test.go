@@ -3,7 +3,6 @@ package handoff_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 func TestEngineClose(t *testing.T) {
@@ -32,9 +32,7 @@ func TestEngineClose(t *testing.T) {
 			failed <- err
 		}()
 	}
-	for s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 0 {
-		runtime.Gosched()
-	}
+	wait.Until(t, "a waiter in the queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() > 0 })
 	if err := e.Close(t.Context()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -55,7 +53,7 @@ func TestEngineClose(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
-// Who closes an engine whose server does not answer has holds that end nevertheless, before others could have the lock.
+// The server does not answer when the engine is closed. The holds end nevertheless, before others could have the lock.
 func TestEngineCloseWithoutServer(t *testing.T) {
 	t.Parallel()
 	c := connect(t, options(t, testenv.RedisNodes(t, 1)[0]))

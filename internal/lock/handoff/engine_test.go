@@ -36,7 +36,7 @@ func engine(t testing.TB, c redis.UniversalClient, o handoff.Options) *handoff.E
 	return e
 }
 
-func TestNewEngineRefuses(t *testing.T) {
+func TestNewRefuses(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer c.Close()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
@@ -53,7 +53,7 @@ func TestNewEngineRefuses(t *testing.T) {
 		"hash tag":      {c: c, o: handoff.Options{Prefix: "a{b"}},
 	} {
 		if _, err := handoff.New(test.c, test.o); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("NewEngine = %v, want an error that says %q", err, why)
+			t.Errorf("New = %v, want an error that says %q", err, why)
 		}
 	}
 }

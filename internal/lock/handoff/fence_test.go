@@ -55,7 +55,7 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 			next := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
 			s.Client.HDel(t.Context(), handoff.KeysOf(key).Fence, "fence")
 			released(t, held)
-			lease := served(t, "who waited", next)
+			lease := served(t, "the waiter", next)
 			if lease.Fence() <= held.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}
@@ -117,12 +117,12 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 			})
 			second := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key, 2)
 			released(t, held)
-			lease := served(t, "who came first", first)
+			lease := served(t, "the first waiter", first)
 			if lease.Fence() <= held.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}
 			released(t, lease)
-			released(t, served(t, "who came second", second))
+			released(t, served(t, "the second waiter", second))
 		})
 	}
 }

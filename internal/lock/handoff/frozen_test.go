@@ -58,7 +58,7 @@ func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
 						released(t, <-got)
 					}
 					if took := time.Since(start); took > silentProcessCost {
-						t.Errorf("the rivals waited %s for a silent process, want one claim of 2.5 s", took)
+						t.Errorf("the rivals waited %s for a silent process, want one grant timeout of 2.5 s", took)
 					}
 				})
 			})

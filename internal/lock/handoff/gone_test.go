@@ -63,8 +63,8 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 	})
 }
 
-// Who is granted the lock after it has gone, and whose cancel was lost, passes the grant on as soon as it hears of it
-// (invariant 5).
+// A waiter has gone and its cancel was lost. If it is granted the lock after that, its process passes the grant on as soon as the message
+// arrives (invariant 5).
 func TestEngineGrantToAnEndedWaiter(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 3)
@@ -241,7 +241,7 @@ func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 	})
 }
 
-// Who listens to all channels, to look what happens, does not stand in for a waiter whose process has gone.
+// A client that subscribes to all channels, for example to watch them, does not count as the process of a waiter, which has gone.
 func TestEngineSkipsDeadProcesses(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 4)
@@ -328,7 +328,7 @@ func TestEngineReplacesAHalfOpenConnection(t *testing.T) {
 	})
 }
 
-// What a poll finds gone from the queue because it was served meanwhile is no message that was missed.
+// A waiter that was served while its poll was in flight is no longer in the queue. The poll does not take that for a lost message.
 func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 2)

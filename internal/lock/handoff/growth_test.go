@@ -110,7 +110,7 @@ func TestEngineKeysExpireInUse(t *testing.T) {
 	wantExpiries(t, s)
 }
 
-// What the server does for a hand-off does not depend on how many wait (invariant 9).
+// The work of the server for a hand-off does not depend on how many wait (invariant 9).
 func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]

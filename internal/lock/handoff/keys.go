@@ -18,7 +18,7 @@ import (
 type Keys struct {
 	Lock         string // the owner's token, for as long as the lock is held
 	Queue        string // the waiters' tokens; expires FenceTTL after a waiter last joined or was polled
-	Fence        string // the fencing counter, the last ticket and the last grantee; expires FenceTTL/2 to FenceTTL after the last use
+	Fence        string // the fencing counter, the last ticket and the last grantee; expires FenceTTL/2 to FenceTTL after the last grant or wait
 	LastReleaser string // the token of the last release; lasts a TTL or a minute at most
 	Readers      string // the readers' tokens; lasts no longer than the last of them, or ten seconds longer if a writer waits
 }

@@ -45,7 +45,7 @@ func TestEngineProcessKilled(t *testing.T) {
 					t.Fatalf("the next waiter is not in after %s", testenv.Still)
 				}
 				if got := f.skipped.value(); skips > 0 && got != skips {
-					t.Errorf("%v waiters were passed over by a release, want %v", got, skips)
+					t.Errorf("%v waiters were skipped by a release, want %v", got, skips)
 				}
 				nothingLeftOn(t, s, f.key)
 			})

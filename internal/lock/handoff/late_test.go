@@ -309,7 +309,7 @@ func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
 	})
 }
 
-// What became of a lost lease after its attempt was cancelled is not what its holder released.
+// A lease was lost and its attempt cancelled, which Redis remembers like a release. The holder's release reports the loss all the same.
 func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)

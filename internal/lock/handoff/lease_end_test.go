@@ -58,7 +58,7 @@ func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 		"asked again with the release": func(t *testing.T, w []*link, name string) lock.Lease {
 			l := pick(w[1].process(t, handoff.Options{TTL: shortTTL, Cohort: 1}), name)
 			elsewhere := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{2}")
-			subscribed, _ := waits(t.Context(), l, "k{2}") // so that nothing is connected while the wire is slow
+			subscribed, _ := waits(t.Context(), l, "k{2}") // so that nothing is connected while the network is slow
 			_ = elsewhere.Release(t.Context())
 			_ = (<-subscribed).Release(t.Context())
 			held := locktest.Obtain(t, l, "k{1}")

@@ -8,8 +8,8 @@ type Adder interface{ Add(float64) }
 // An Observer is a histogram of seconds.
 type Observer interface{ Observe(float64) }
 
-// Metrics count and measure what an engine does; each field may be nil. They are per engine and not per key, because keys are many. The
-// engine calls them with its mutex held, so they must not call the engine.
+// Metrics count and measure what an engine does; each field may be nil. They are per engine and not per key, because keys are many. Several
+// goroutines may call them at once, also with the engine's mutex held, so they must not call the engine.
 type Metrics struct {
 	// Waiting and Held are gauges: callers waiting in Acquire, and leases held.
 	Waiting, Held Adder
@@ -21,7 +21,7 @@ type Metrics struct {
 	Acquired, Contended, TimedOut, Lost, RenewFailed, Skipped Adder
 	// GrantLate counts grants that came so late that they had to be asked for again; Missed messages that were lost, and whose grant a poll
 	// found; Resubscribed subscriptions that were lost and are back; CleanupFailed cancels without an answer, which are repeated;
-	// CleanupDropped cancels that were given up. These five may be called by several goroutines at once.
+	// CleanupDropped cancels that were given up.
 	GrantLate, Missed, Resubscribed, CleanupFailed, CleanupDropped Adder
 }
 

@@ -27,7 +27,8 @@ var (
 const togetherSize = 100
 
 // AcquireAll acquires the locks of all keys, or none of them, like [lock.AcquireAll] over [Engine.Handoff]; they are the same locks. If all
-// are free, one command acquires them, and one releases them. Else they are acquired one after the other, in sorted order, and released so.
+// are free, one command acquires them, and one releases them. Else they are acquired one after the other, in sorted order, and released in the reverse
+// order.
 //
 // In a cluster one command is enough only for keys with the same hash tag. It never is with [Options.Replicas], for more than a hundred
 // keys, and for a re-entry.

@@ -204,7 +204,8 @@ func TestAcquireAllWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// What else an Acquire knows: a lease time, a context that has ended, an engine that is closed, no keys, a full reply to one key.
+// A lease time, a context that has ended and a closed engine mean the same to AcquireAll as to Acquire. Without keys it fails; one key that is
+// named twice is one key.
 func TestAcquireAllIsAnAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 2)

@@ -22,8 +22,8 @@ var (
 // time, and at least a pollGap apart. One command occupies the server for about half a millisecond. A peek changes nothing. It says which of its keys must
 // be polled one by one.
 //
-// A peek looks at the lock of every key: its owner may have died, or may be the waiter, whose message was lost. Whether the waiter is still in
-// the queue, it asks only for one key in queueTurns, because the tokens are most of the bytes. A waiter leaves the queue unnoticed if somebody
+// A peek looks at the lock of every key: its owner may have died, or may be the waiter, whose message was lost. For one key in
+// queueTurns it also checks whether the waiter is still in the queue; not for all, because the tokens are most of the bytes. A waiter leaves the queue unnoticed if somebody
 // deletes the queue, or if its process was not subscribed when its turn came. In the latter case [Engine.pollAll] asks for all keys as soon as the
 // process is subscribed.
 const (
@@ -186,7 +186,8 @@ func (e *Engine) onPeek(g *group, all, checked []*poller, r *request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	first := time.Duration(0)
-	if g.failures++; r.err == nil {
+	g.failures++
+	if r.err == nil {
 		g.failures, g.sentAt, g.serverTime = 0, r.sent, number(v[0])
 		first = e.pollFound(g, all, v[1:])
 	}
@@ -196,7 +197,8 @@ func (e *Engine) onPeek(g *group, all, checked []*poller, r *request) {
 		}
 	}
 	e.regroup(g, checked)
-	if g.inFlight = false; len(g.pollers) == 0 {
+	g.inFlight = false
+	if len(g.pollers) == 0 {
 		e.removeGroup(g)
 		return
 	}

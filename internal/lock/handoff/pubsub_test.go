@@ -48,7 +48,7 @@ func TestSubscriptionOutlivesAnOutage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := e.subscriber.awaitSubscribed(ctx, "k"); err != nil {
-		t.Errorf("join = %v, want nil", err)
+		t.Errorf("awaitSubscribed = %v, want nil", err)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestSubscriberMissesAtTwoNodes(t *testing.T) {
 	for _, key := range keys {
 		e.subscriber.missed(key, e.now())
 		if !e.subscriber.byNode[key].suspect {
-			t.Errorf("the connection for %s is not doubted", key)
+			t.Errorf("the connection for %s is not suspect", key)
 		}
 	}
 	clear(e.subscriber.byNode)

@@ -115,7 +115,7 @@ func (h *delayedReply) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // The message that grants a read overtakes the reply to its acquire, which says that it is queued.
 func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
-	for name, holder := range map[string]string{"let in": "rw-write", "given the gate": "fair"} {
+	for name, holder := range map[string]string{"let in": "rw-write", "granted the write lock": "fair"} {
 		t.Run(name, func(t *testing.T) {
 			s := testenv.Redis(t)
 			key := s.Prefix + t.Name() + "{1}"
@@ -137,8 +137,8 @@ func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
 			<-h.arrived
 			released(t, held)
 			released(t, other)
-			later := served(t, "who gets the next message", after) // so that the first one has been read
-			if holder == "rw-write" {                              // all is said: it is in, and out again, before the answer
+			later := served(t, "the waiter that gets the next message", after) // so that the first one has been read
+			if holder == "rw-write" {                                          // all is said: it is in, and out again, before the answer
 				released(t, served(t, "the reader", got))
 				if err := s.Client.Do(t.Context(), sent.sent[0]...).Err(); err != nil { // it was sent twice, for all one knows
 					t.Fatal(err)

@@ -92,7 +92,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 				t.Errorf("the holder has lost it: %v, or somebody else has it", held.Context().Err())
 			}
 			locktest.Release(t, held)
-			lease := served(t, "who waited", got)
+			lease := served(t, "the waiter", got)
 			if lease.Fence() <= held.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}

@@ -149,7 +149,7 @@ func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
 	held := locktest.Obtain(t, process(), "before")
 	got := queue(stays, "before", 1)
 	locktest.Release(t, held)
-	locktest.Release(t, served(t, "who waited", got))
+	locktest.Release(t, served(t, "the waiter", got))
 	if err := servers[1].ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,14 +158,14 @@ func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
 	held = locktest.Obtain(t, process(), "after")
 	first, second := queue(stays, "after", 1), queue(process(), "after", 2)
 	locktest.Release(t, held)
-	held = served(t, "who listens", second)
+	held = served(t, "the waiter that is subscribed", second)
 	select {
 	case lease := <-first:
 		t.Fatalf("fence %d was let in beside %d", lease.Fence(), held.Fence())
 	case <-time.After(300 * time.Millisecond): // what must not happen
 	}
 	locktest.Release(t, held)
-	locktest.Release(t, served(t, "who listens again", first))
+	locktest.Release(t, served(t, "the waiter that is subscribed again", first))
 }
 
 // The server's scripts are flushed again and again, also between two requests of one batch.

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrVersion says that a process whose engine is of another version holds the lock, or waits for it alone. Two versions exclude each other, but
-// do not wake each other. The error names both versions, and comes with [lock.ErrUnavailable]; nothing is held. Another [Options.Prefix] is
+// ErrVersion says that a process whose engine is of another version holds the lock, or is the first to wait for it. Two versions exclude each
+// other, but do not wake each other. The error names both versions, and comes with [lock.ErrUnavailable]; nothing is held. Another [Options.Prefix] is
 // no remedy if both versions lock the same things: with two prefixes they do not exclude each other.
 //
 // A reader also gets it if something that is no engine has written the key of the lock meanwhile. The error says so. If it comes from

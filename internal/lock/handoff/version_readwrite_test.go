@@ -97,7 +97,7 @@ func TestVersionOneWrites(t *testing.T) {
 	})
 }
 
-// A writer of version 1 that is queued behind version 2 is passed over by the release, and gets in when it polls.
+// A release of version 2 skips a queued writer of version 1, which gets in with its next poll.
 func TestVersionOneWriterWaits(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
 		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
