@@ -15,7 +15,7 @@ import (
 // stock was set, is its index plus the number of purged orders. A purge changes no number, and orders below a number never change.
 
 // view is what one MULTI reads of a product: a snapshot, and rows from one number on. On a cluster the segments are in other slots,
-// and are read in separate transactions.
+// and are read after it.
 type view struct {
 	Facts
 	first int64 // the number of the first row
@@ -173,7 +173,7 @@ func (r *Redis) chunk(ctx context.Context, product, from, to, purged int64) (v v
 	return v, fmt.Errorf("%w: orders of product %d are purged faster than they are read", ErrUnavailable, product)
 }
 
-// view reads a product and its first n orders in one transaction.
+// view reads a product and its first n orders in one transaction, except for segments in other slots.
 func (r *Redis) view(ctx context.Context, product int64, n int) (view, error) {
 	for segments, try := 0, 0; ; try++ {
 		v, split, err := r.tryView(ctx, product, segments, n)
@@ -195,11 +195,14 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	if n > 0 {
 		rows = pipe.LRange(ctx, r.key("orders", product), 0, int64(n)-1)
 	}
-	counts := make([]*redis.StringCmd, segments)
-	for i := range counts {
-		counts[i] = pipe.Get(ctx, r.segmentKey(product, i))
+	counts := func() ([]int64, error) { return r.readSegments(ctx, product, segments) }
+	if !r.spread.Load() {
+		counts = r.askSegments(ctx, pipe, product, segments)
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if _, err := pipe.Exec(ctx); redis.HasErrorPrefix(err, "CROSSSLOT") {
+		r.spread.Store(true)
+		return v, 0, nil // that is not the number of segments: it is tried again
+	} else if err != nil && !errors.Is(err, redis.Nil) {
 		return v, 0, readError(err, product)
 	}
 	if err := stock.Err(); err != nil {
@@ -229,12 +232,11 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	if split != segments {
 		return v, split, nil
 	}
-	v.Segments = make([]int64, segments)
-	for i, c := range counts {
-		if v.Segments[i], err = c.Int64(); err != nil {
-			return v, 0, fmt.Errorf("%w: segment %d of product %d: %w", ErrUnavailable, i, product, err)
-		}
-		v.Stock += v.Segments[i]
+	if v.Segments, err = counts(); err != nil {
+		return v, 0, err
+	}
+	for _, n := range v.Segments {
+		v.Stock += n
 	}
 	return v, split, nil
 }
