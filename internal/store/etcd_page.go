@@ -17,8 +17,7 @@ func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts,
 		return f, p, err
 	}
 	// The remaining orders are only summed.
-	at := p
-	err = e.walk(ctx, product, at, func(batch []Order) error {
+	err = e.walk(ctx, product, p, func(batch []Order) error {
 		for _, o := range batch {
 			f.Totals.Units += o.Quantity
 		}
@@ -29,7 +28,7 @@ func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts,
 
 // first is Snapshot, except that it sums only the first orders.
 func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
-	short, cancel := context.WithTimeout(ctx, etcdTimeout)
+	short, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	all := append(e.askFacts(product), e.askOrders(product, Position{}, max(want.Orders, 1)))
 	res, err := e.c.Txn(short).Then(all...).Commit()
@@ -60,7 +59,7 @@ func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (
 	if p.NoOrders || want.Orders <= 0 {
 		return f, next, nil
 	}
-	short, cancel := context.WithTimeout(ctx, etcdTimeout)
+	short, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	rows, err := e.c.Do(short, e.askOrders(product, p, want.Orders))
 	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev) {

@@ -1,10 +1,12 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -151,4 +153,25 @@ func TestEtcdOutOfReach(t *testing.T) {
 		}
 	})
 	all.Wait()
+}
+
+// Every request ends within the time limit that was set.
+func TestEtcdAnswersWithin(t *testing.T) {
+	t.Parallel()
+	e, _, _ := openEtcd(t)
+	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
+		t.Fatalf("Reset() = %v", err)
+	}
+	e.AnswersWithin(time.Nanosecond)
+	want := store.Want{Orders: 1}
+	for name, request := range map[string]func() error{
+		"Read":     func() error { _, err := e.Read(t.Context(), 1); return err },
+		"Snapshot": func() error { _, _, err := e.Snapshot(t.Context(), 1, want); return err },
+		"Page":     func() error { _, _, err := e.Page(t.Context(), 1, store.Position{}, want); return err },
+		"Purge":    func() error { _, err := e.Purge(t.Context(), store.Retention{Orders: time.Hour}); return err },
+	} {
+		if err := request(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s() = %v, want that the time limit has passed", name, err)
+		}
+	}
 }

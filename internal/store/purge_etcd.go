@@ -21,7 +21,7 @@ func (e *Etcd) Purge(ctx context.Context, keep Retention) (sum Purged, err error
 	if keep.Orders == 0 {
 		return sum, nil
 	}
-	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
+	asked, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	head := e.prefix + "initial/"
 	products, err := e.c.Get(asked, head, clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -44,7 +44,7 @@ func (e *Etcd) Purge(ctx context.Context, keep Retention) (sum Purged, err error
 // purge removes one batch. Order ids begin with their time, so the first keys are the oldest. The transaction succeeds only if nobody
 // has purged, or set the stock, since the orders were read.
 func (e *Etcd) purge(ctx context.Context, product, before int64) (gone Purged, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	read, err := e.c.Txn(ctx).Then(
 		clientv3.OpGet(e.key("initial", product)), clientv3.OpGet(e.key("purged", product)),
