@@ -95,7 +95,7 @@ func (s *SQL) Answers(ctx context.Context, keys [][]byte) (map[string]idempotenc
 	for i, k := range keys {
 		args[i] = k
 	}
-	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, strings.Replace(s.q.readAnswers, "?", "?"+strings.Repeat(", ?", len(keys)-1), 1), args...)
+	rows, err := s.db.Statement.ConnPool.QueryContext(ctx, list(s.q.readAnswers, len(keys)), args...)
 	if err != nil {
 		return nil, statementError(err)
 	}
@@ -146,7 +146,7 @@ func ofOrders(query string, product int64, ids []string) (filled string, args []
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	return strings.Replace(query, "(?)", "(?"+strings.Repeat(", ?", len(ids)-1)+")", 1), args
+	return list(query, len(ids)), args
 }
 
 // tuples repeats the tuple of an INSERT, the line that begins with VALUES, n times.

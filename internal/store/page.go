@@ -12,8 +12,8 @@ type Want struct{ Orders, Keys int }
 // Position is a reader's position in a product's rows in one store; the zero value is before the first row. A purge removes the oldest
 // rows and leaves positions valid: a row that is purged before it was read is skipped, and counted as purged.
 type Position struct {
-	// Order is the last order that was read; Until is the last order of the reader's first snapshot. Both are numbers in Redis and
-	// SQLite, which only append, and ids elsewhere.
+	// Order is the last order that was read; Until is the last order of the reader's first snapshot. Both are numbers in SQLite, which
+	// only appends, and ids elsewhere. In Redis they are the number of the next order, and the number after the last one.
 	Order string `json:"o,omitempty"`
 	Until string `json:"u,omitempty"`
 	// Key is the last idempotency key that was read.

@@ -26,7 +26,7 @@ func (r *Redis) Purge(ctx context.Context, keep Retention) (sum Purged, err erro
 	if !ok {
 		return r.purgeAll(ctx, r.c, keep)
 	}
-	var sums = make(chan Purged, 1) // the masters are scanned at the same time
+	sums := make(chan Purged, 1) // the masters are scanned at the same time
 	sums <- Purged{}
 	err = cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		one, err := r.purgeAll(ctx, master, keep)
@@ -43,7 +43,7 @@ func (r *Redis) purgeAll(ctx context.Context, server redis.Cmdable, keep Retenti
 	var errs []error
 	var cursor uint64
 	head := r.prefix + "initial:{"
-	var glob = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+	glob := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 	found, err := batches(ctx, func() (all Purged, more bool, err error) {
 		var keys []string
 		if keys, cursor, err = server.Scan(ctx, cursor, glob.Replace(head)+"*}", scanCount).Result(); err != nil {

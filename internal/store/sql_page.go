@@ -75,7 +75,7 @@ func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
 	return body(&sqlView{ctx: ctx, conn: tx, q: &s.q})
 }
 
-// facts reads a product without its rows, and the positions of its first and last row.
+// facts reads a product without its rows, the position before its first row, and that of its last.
 func (v *sqlView) facts(product int64) (f Facts, p Position, err error) {
 	row := v.conn.QueryRowContext(v.ctx, v.q.facts, product)
 	err = scanFacts(row, &f)
