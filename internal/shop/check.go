@@ -3,7 +3,6 @@ package shop
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -25,10 +24,7 @@ func check(m stock.Mode, req *stock.Request) error {
 		return err
 	}
 	if m.Cart && len(req.Items) > 1 {
-		var err error
-		if req.Items, err = merged(req.Items); err != nil {
-			return err
-		}
+		req.Items = merged(req.Items)
 	}
 	return chooseStore(m, req)
 }
@@ -70,7 +66,7 @@ func oneOf(stores []stock.Store) string {
 //	B  {1,2}   row 1: waits ············ row 1 ── row 2 ── order        and not  A: 2 ── 1?   B: 1 ── 2?
 
 // merged returns the items sorted by product, each product once, without changing its argument.
-func merged(items []stock.Item) ([]stock.Item, error) {
+func merged(items []stock.Item) []stock.Item {
 	sorted := slices.SortedFunc(slices.Values(items), func(a, b stock.Item) int { return cmp.Compare(a.ProductID, b.ProductID) })
 	all := sorted[:0]
 	for _, item := range sorted {
@@ -79,10 +75,7 @@ func merged(items []stock.Item) ([]stock.Item, error) {
 			all = append(all, item)
 			continue
 		}
-		if all[last].Quantity > math.MaxInt64-item.Quantity {
-			return nil, invalid("items", fmt.Sprintf("ask for more of product %d than can be counted", item.ProductID))
-		}
 		all[last].Quantity += item.Quantity
 	}
-	return all, nil
+	return all
 }

@@ -3,7 +3,7 @@
 //
 // [New] builds a [Shop] from [Backends] and [Options]. A request passes [Shop.Deduct]:
 //
-//	check.go (whole? which store?) ── backends.go (up?) ── deadline.go (in time) ── the mode ── group_commit.go, where it is queued
+//	check.go (valid? which store?) ── backends.go (up?) ── deadline.go (in time) ── the mode ── group_commit.go, where it is queued
 //
 // Products are set and read in product.go, page by page in page.go.
 package shop
