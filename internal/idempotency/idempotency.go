@@ -4,10 +4,10 @@
 //	claim the key ── first? ── yes: the effect ── keep the answer ── COMMIT
 //	                    └─ no: the same payload? ── yes: replay the answer · no: refused
 //
-// [Claim] is one request's claim, and [Claim.Once] the protocol above on a [Table]. Who decides for several requests at once uses its
-// parts: [Claim.Replay] and [Claim.Record]. A [Lock] on the key answers "in flight" to most rivals; where it is lost, the unique index of
-// the table still decides. [Retention] says for how long a key protects its request. A [Template] is for those who cannot render the
-// answer where the effect happens.
+// [Claim] is one request's claim, and [Claim.Once] the protocol above on a [Table]. Code that decides for several requests at once
+// uses its parts: [Claim.Replay] and [Claim.Record]. A [Lock] on the key answers "in flight" to most rivals; where it is lost, the unique index of
+// the table still decides. [Retention] says for how long a key protects its request. A [Template] is an answer that is rendered
+// before the effect happens.
 package idempotency
 
 import (

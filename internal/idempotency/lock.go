@@ -98,8 +98,11 @@ func (e *InFlightError) Again() time.Duration {
 	return max(min(e.Held, e.Left), soonest)
 }
 
-// Error says when the key is free at the latest.
+// Error says when the key is free at the latest, if that is known.
 func (e *InFlightError) Error() string {
+	if e.Left == 0 {
+		return fmt.Sprintf("%v: %v", ErrInFlight, e.Cause)
+	}
 	return fmt.Sprintf("%v, its key is free in %s at the latest: %v", ErrInFlight, e.Left, e.Cause)
 }
 

@@ -3,6 +3,7 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,5 +101,16 @@ func TestLostLock(t *testing.T) {
 	lose(lock.ErrLost)
 	if err := lease.Release(t.Context()); err != nil || !server.Exists(name+":fence") {
 		t.Errorf("Release() of a lost lock = %v, the counter is there: %t, want that it is", err, server.Exists(name+":fence"))
+	}
+}
+
+// An error without a known end of the lock does not name one.
+func TestInFlightErrorNamesWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]bool{0: false, 2 * time.Second: true} {
+		busy := &idempotency.InFlightError{Left: left, Cause: lock.ErrBusy}
+		if got := busy.Error(); strings.Contains(got, "at the latest") != want {
+			t.Errorf("Error() with %s left = %q, says when the key is free: want %t", left, got, want)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Template is an answer with gaps for one number that is only known where the effect happens: the count that is left. It is
-// for those who cannot render the answer there, because they are a script in Redis or another process.
+// for effects that happen where no answer can be rendered: in a script in Redis, or in another process.
 type Template struct {
 	Status int
 	// Pieces are the body's; the number goes between each two.
