@@ -23,8 +23,8 @@ import (
 //	data after the JSON value            refused
 //	no body at all                       fine: everything has a default
 //
-// The way of a field: read takes the bytes apart into names and values, set finds the name in the target and refuses the
-// second of a kind, take (fields.go) checks the value.
+// What happens to a field: read splits the bytes into names and values, set finds the name in the target and refuses a
+// field that was given before, take (fields.go) checks the value.
 
 // maxBody is the largest body in bytes: a cart of a hundred lines fits ten times.
 const maxBody = 64 << 10
@@ -114,8 +114,8 @@ func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// isForm tells the two kinds of body apart and refuses all others, a body without a type among them: guessing would turn
-// curl's default type, or none, into a question of luck. The common spellings are compared before anything is parsed.
+// isForm tells the two kinds of body apart and refuses all others, a body without a type among them: a guess would
+// read some bodies of curl's default type, or of none, wrongly. The common spellings are compared before anything is parsed.
 func isForm(header http.Header) (bool, error) {
 	if !knownCoding(header) {
 		return false, errMediaType

@@ -153,7 +153,7 @@ func TestRefusedInput(t *testing.T) {
 		{"", `{"items":[{"product_id":1,"price":2}]}`, "items[0].price", "unknown field"},
 		{"", `{"items":[{"product_id":1}],"quantity":1}`, "items", "excludes"},
 		{"?product_id=1", `{"items":[{"product_id":1}]}`, "items", "excludes"},
-		{"", `{"items":[` + strings.Repeat(`{"product_id":1},`, 0) + cartOf(101) + `]}`, "items", "at most 100"},
+		{"", `{"items":[` + cartOf(101) + `]}`, "items", "at most 100"},
 		{"", `{"quantity":1}x`, "body", "after top-level value"},
 		{"", `{"quantity":1}{"quantity":1}`, "body", "after top-level value"},
 		{"", `{"quantity":1`, "body", "unexpected end"},

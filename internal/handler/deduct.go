@@ -18,7 +18,7 @@ import (
 
 // deduct serves POST /deduct_stock/{mode}, and without a mode the default one:
 //
-//	mode known? ── input whole? ── Deduct ── stored under a key? ── yes: those bytes
+//	mode known? ── input valid? ── Deduct ── stored under a key? ── yes: those bytes
 //	     404            400                            └─ no: the order, or the problem of the error
 //
 // The mode gets the request's own context, which ends when the client hangs up; what must not stop half-way then is for the

@@ -218,7 +218,7 @@ func BenchmarkDeduct(b *testing.B) {
 	}
 }
 
-// Who wants to know is told of each deduction with its answer, a refusal included, and of nothing else.
+// The function that was registered is told of each deduction with its answer, a refusal included, and of nothing else.
 func TestAnswered(t *testing.T) {
 	t.Parallel()
 	var told []step.Answered

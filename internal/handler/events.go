@@ -15,7 +15,7 @@ var errTooManyWatchers = errors.New("handler: GET /events has as many readers as
 const (
 	// eventsEvery is how often a watcher is sent what has finished since.
 	eventsEvery = 100 * time.Millisecond
-	// eventsAlive is how often a quiet stream says that it lives.
+	// eventsAlive is how often a stream without news sends a sign of life.
 	eventsAlive = 5 * time.Second
 	// eventsPatience is how long one event may take to be written. A reader that is slower is cut off.
 	eventsPatience = 2 * time.Second

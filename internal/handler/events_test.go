@@ -152,7 +152,7 @@ func TestEventsAreOffUnlessSwitchedOn(t *testing.T) {
 	}
 }
 
-// With nobody watching a trace keeps no steps, and the last who leaves ends the keeping.
+// With nobody watching a trace keeps no steps, and when the last watcher leaves, it keeps none any more.
 func TestTapKeepsNothingForNobody(t *testing.T) {
 	t.Parallel()
 	steps := &step.Stream{}

@@ -88,7 +88,7 @@ var explanations = map[api.Code]api.Text{
 		Zh: "发生了未预料的错误；服务端已记录原因"},
 }
 
-// explain serves GET /problems/{code}, in both languages at once: who follows the link sent no Accept-Language.
+// explain serves GET /problems/{code}, in both languages at once: a link says nothing about the reader's language.
 func (h *Handler) explain(c *gin.Context) outcome {
 	code := api.Code(c.Param("code"))
 	text, ok := explanations[code]

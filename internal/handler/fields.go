@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Defaults of a deduction, and how long its client may have it wait. Its other limits are in package stock, see [stock.Request.Check].
+// Defaults of a deduction, and the longest wait that its client may ask for. Its other limits are in package stock, see [stock.Request.Check].
 const (
 	defaultProduct = 101
 	maxProduct     = math.MaxInt64
@@ -52,7 +52,7 @@ var deductionNames = []string{
 // names lists the fields a client may send.
 func (d *deduction) names() []string { return deductionNames }
 
-// take reads and keeps one field. Whether the mode can do with it, its own store for one, package shop will say.
+// take reads and keeps one field. Package shop checks what depends on the mode, such as the store.
 func (d *deduction) take(i int, v value) (err error) {
 	name := deductionNames[i]
 	switch i {
@@ -107,7 +107,7 @@ func (d *deduction) takeStore(name string, v value) error {
 // cart reports that the products were given as items.
 func (d *deduction) cart() bool { return d.fromItems }
 
-// readDeduction reads the input of a deduction. Whether its quantities are within their limits, package shop will say.
+// readDeduction reads the input of a deduction. Package shop checks whether its quantities are within their limits.
 func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
 	d := &deduction{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS}
 	in := decoder{target: d}

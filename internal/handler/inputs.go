@@ -130,7 +130,7 @@ var lookNames = []string{"mode", "wait_ms"}
 // names lists the fields a client may send.
 func (l *look) names() []string { return lookNames }
 
-// take checks and keeps one field. Whether there is such a mode, and whether it can read, package shop will say.
+// take checks and keeps one field. Package shop checks whether there is such a mode, and whether it has a lock for readers.
 func (l *look) take(i int, v value) (err error) {
 	if i == fieldLookWait {
 		l.waitMS, err = v.integer(lookNames[i], 0, maxWaitMS)

@@ -55,7 +55,7 @@ func (r *reader) start(body []byte) {
 	r.dec.Reset(&r.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// stop lets go of the body.
+// stop drops the references to the body.
 func (r *reader) stop() {
 	r.text, r.src = "", bytes.Buffer{}
 	r.dec.Reset(&r.src)

@@ -127,7 +127,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 }
 
 // Many modes take the units by one command and write the order by another. Between the two, an audit finds the units lost, so it looks again
-// after a pause, for so long in all.
+// after a pause of lookAgain, until inFlight has passed.
 const (
 	inFlight  = time.Second
 	lookAgain = 20 * time.Millisecond

@@ -115,8 +115,8 @@ func register(r *prometheus.Registry, all ...prometheus.Collector) error {
 	return nil
 }
 
-// read is the reader of the step stream: it fills the traces, and counts each lock as it is had and given back. It runs on
-// the deduction's own goroutine. A lock that was never had has no wait here; lock_busy is counted among the requests.
+// read is the reader of the step stream: it fills the traces, and counts each lock as it is acquired and released. It runs on
+// the deduction's own goroutine. A lock that was not acquired has no wait here; lock_busy is counted among the requests.
 func (m *metrics) read(_ context.Context, e step.Event) {
 	span, ok := step.Record(e)
 	switch {

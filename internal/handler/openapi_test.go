@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
 )
@@ -29,6 +31,9 @@ func TestOpenAPIIsValid(t *testing.T) {
 	}
 	if document.OpenAPI != "3.1.0" {
 		t.Errorf("version %s", document.OpenAPI)
+	}
+	if !jsontext.Value(openAPIDocument).IsValid() {
+		t.Error("it is not JSON, or an object has two members of one name")
 	}
 }
 

@@ -83,7 +83,7 @@ func TestPageRefusesItsQuery(t *testing.T) {
 	}
 }
 
-// Who reads beyond the bound is told to come again, and nothing is read for it; a place that is left is taken.
+// A read beyond the limit is told to come again, and nothing is read for it; when a read ends, the next one may begin.
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{})

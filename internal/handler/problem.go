@@ -27,14 +27,14 @@ var (
 	errNotReady         = errors.New("handler: not ready")
 )
 
-// problems maps each error to its code; the first row that errors.Is finds wins. Nobody-knows stands above everything
+// problems maps each error to its code; the first row that errors.Is finds wins. An unknown outcome stands above everything
 // that says no, because an error that wraps both has lost an answer. A row's detail replaces the code's own text.
 var problems = []struct {
 	err    error
 	code   api.Code
 	detail string
 }{
-	// Nobody knows.
+	// It is not known whether stock was deducted.
 	{err: stock.ErrUnknown, code: api.OutcomeUnknown},
 
 	// No, and a repetition will not change that.

@@ -183,7 +183,7 @@ func TestARefusedCartNamesTheProduct(t *testing.T) {
 	}
 }
 
-// A refusal for want of a backend, or of the product in one store, says which and what to do: nobody has to ask again.
+// A refusal because a backend, or the product in one store, is missing says which one and what to do.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	lacks := errors.New("no etcd configured: make up PROFILES=etcd")

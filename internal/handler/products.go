@@ -74,7 +74,7 @@ func (h *Handler) sendProduct(c *gin.Context, id int64) outcome {
 }
 
 // setStock serves PUT /products/{id}/stock and answers with the product as it is read back. When it fails, some stores may
-// have been set: it can be repeated as it is. Who it is comes before what it asks for.
+// have been set: it can be repeated as it is. The token is checked before the fields.
 func (h *Handler) setStock(c *gin.Context) outcome {
 	if err := h.authorize(c.Request); err != nil {
 		return outcome{code: h.fail(c, err)}
@@ -93,8 +93,8 @@ func (h *Handler) setStock(c *gin.Context) outcome {
 	return h.sendProduct(c, id)
 }
 
-// authorize compares the bearer token with the admin token, in a time that tells nothing about either: of equal length
-// as hashes, and byte by byte to the end. Without a token configured nobody is let in.
+// authorize compares the bearer token with the admin token, in a time that does not depend on either: it compares
+// hashes, which are of equal length, to the last byte. Without a token configured nobody is let in.
 func (h *Handler) authorize(r *http.Request) error {
 	if h.AdminToken == "" {
 		return errNoAdminToken

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// levels says how loudly the cause of a code is logged; the others are the client's, or the lesson's, daily bread.
+// levels says how loudly the cause of a code is logged; the others are normal: the client's mistakes, and what the lab shows.
 var levels = map[api.Code]slog.Level{
 	api.Internal:           slog.LevelError,
 	api.OutcomeUnknown:     slog.LevelWarn,
@@ -18,7 +18,7 @@ var levels = map[api.Code]slog.Level{
 }
 
 // report logs the cause of a problem: at most one line per second and code, so that a dead backend under load does not
-// become a dead disk. A client that went away is no error of ours.
+// fill the disk. A client that went away is no error of the service.
 func (h *Handler) report(c *gin.Context, code api.Code, err error) {
 	r := c.Request
 	ctx := r.Context()

@@ -81,7 +81,7 @@ func (h *Handler) guarded(serve endpoint) endpoint {
 	}
 }
 
-// bare refuses a query for an endpoint that has no fields: a client that sends limit=2 shall not take all rows for the first two.
+// bare refuses a query for an endpoint that has no fields: otherwise a client that sends limit=2 might take all rows for the first two.
 func (h *Handler) bare(serve endpoint) endpoint {
 	return func(c *gin.Context) outcome {
 		if err := readQuery(c.Request, nothing{}); err != nil {
@@ -159,7 +159,7 @@ func (h *Handler) methodNotAllowed(c *gin.Context) outcome {
 	return outcome{code: h.fail(c, errMethodNotAllowed)}
 }
 
-// index names the endpoints, for whoever opens the address in a browser.
+// index names the endpoints, for people who open the address in a browser.
 func (h *Handler) index(c *gin.Context) outcome {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lastitem, replica %s\n\n", h.Replica)

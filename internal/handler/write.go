@@ -28,7 +28,7 @@ const (
 )
 
 // write sends one complete answer; all answers but /metrics go out through it. contentType is one of the slices above.
-// An error of the connection is the client's to notice: it will see no answer.
+// An error of the connection is ignored: the client notices it, since it sees no answer.
 func write(c *gin.Context, status int, contentType []string, body []byte) {
 	c.Writer.Header()["Content-Type"] = contentType
 	c.Status(status)
