@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Shutting down loses no request, in this order. While SHOP_DRAIN lasts the replica accepts and answers as always, but says
+// A shutdown loses no request. It has four steps. While SHOP_DRAIN lasts the replica accepts and answers as always, but says
 // that it is not ready and ends each connection with "Connection: close", so that a balancer is left without connections to
 // reuse. Then it stops listening: it lets no new connection begin, serves those that it has, and refuses the rest, so that the balancer
 // knows that nothing was sent. Then, for drainGrace, requests in flight go on. Then waits for locks end, with lock_busy; a deduction
@@ -35,7 +35,7 @@ type Drainer struct {
 	Log      *slog.Logger
 }
 
-// Drain goes on for as long as wait says, or until Ctrl-C: whoever sits at a terminal has no balancer to inform.
+// Drain goes on for as long as wait says, or until Ctrl-C: a replica that was started at a terminal has no balancer to inform.
 func (d Drainer) Drain(wait time.Duration) error {
 	d.Log.Info("draining", "for", wait)
 	interrupted := make(chan os.Signal, 1)

@@ -13,7 +13,7 @@ import (
 const handshakes = 250 * time.Millisecond
 
 // turnAway lets no new connection begin at a listener, while those that the kernel is making or has made reach Accept: the kernel drops
-// what asks for one (a segment with SYN and without ACK) before it looks at it. The client asks again after a second, and then
+// each request for one (a segment with SYN and without ACK) unread. The client asks again after a second, and then
 // nobody listens: it is refused. Closing alone would reset the connections that nobody has accepted yet, and their clients
 // may have sent a request.
 func turnAway(l *net.TCPListener) error {
