@@ -12,9 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
 	"lastitem/internal/api"
+	"lastitem/internal/sqlite"
 	"lastitem/migrations"
 )
 
@@ -124,9 +126,16 @@ func applyMissing(ctx context.Context, conn *sql.Conn, all []Migration) (applied
 
 // appliedNumbers reads the table of applied migrations, and makes it when the database is empty of our tables.
 func appliedNumbers(ctx context.Context, conn *sql.Conn) (map[int]bool, error) {
+	there, err := has(ctx, conn, "lastitem_migrations")
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return map[int]bool{}, createMigrationsTable(ctx, conn)
+	}
 	rows, err := conn.QueryContext(ctx, "SELECT number FROM lastitem_migrations")
 	if err != nil {
-		return map[int]bool{}, createMigrationsTable(ctx, conn)
+		return nil, fmt.Errorf("backend: migrate: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	done := map[int]bool{}
@@ -151,8 +160,8 @@ func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// Migrated says whether the database holds lastitem's tables. An error means that the database does not answer, or
-// [ErrForeignTables].
+// Migrated says whether the database holds lastitem's tables. An error means that this could not be found out, for instance because the
+// database does not answer, or [ErrForeignTables].
 func Migrated(ctx context.Context, db *gorm.DB) (bool, error) {
 	pool, err := db.DB()
 	if err != nil {
@@ -163,13 +172,13 @@ func Migrated(ctx context.Context, db *gorm.DB) (bool, error) {
 		return false, fmt.Errorf("backend: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	if has(ctx, conn, "lastitem_migrations") {
-		return true, nil
+	if there, err := has(ctx, conn, "lastitem_migrations"); there || err != nil {
+		return there, err
 	}
 	return false, foreign(ctx, conn)
 }
 
-// errNotMigrated is what a database says of itself while its migrations run.
+// errNotMigrated is the error of a database whose migrations have not all run.
 var errNotMigrated = errors.New("backend: the migrations have not all been applied yet")
 
 // upToDate is nil when the last migration of this binary has been applied.
@@ -186,17 +195,32 @@ func upToDate(ctx context.Context, db *gorm.DB) error {
 	return err
 }
 
-// has says whether a table can be read.
-func has(ctx context.Context, conn *sql.Conn, table string) bool {
+// erNoSuchTable is MySQL's error number for a table that does not exist.
+const erNoSuchTable = 1146
+
+// has says whether there is a table. An error, such as a time-out or a lack of rights, says neither that there is one nor that there is none:
+// a caller that took it for the latter might drop the tables later, as if it had made them.
+func has(ctx context.Context, conn *sql.Conn, table string) (bool, error) {
 	var one int
 	err := conn.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1").Scan(&one)
-	return err == nil || errors.Is(err, sql.ErrNoRows)
+	var my *mysql.MySQLError
+	switch {
+	case err == nil, errors.Is(err, sql.ErrNoRows):
+		return true, nil
+	case errors.As(err, &my) && my.Number == erNoSuchTable, sqlite.NoTable(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("backend: look for the table %s: %w", table, err)
 }
 
 // foreign returns ErrForeignTables when a table of ours is there that no migration made.
 func foreign(ctx context.Context, conn *sql.Conn) error {
 	for _, table := range Tables {
-		if has(ctx, conn, table) {
+		there, err := has(ctx, conn, table)
+		if err != nil {
+			return err
+		}
+		if there {
 			return fmt.Errorf("%w: %s", ErrForeignTables, table)
 		}
 	}

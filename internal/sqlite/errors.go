@@ -8,6 +8,7 @@ import (
 
 // Result codes of SQLite. The lower eight bits are the kind of an error, the bits above them say more: SQLITE_BUSY_SNAPSHOT is 5 + 2<<8.
 const (
+	sqlError   = 1
 	busy       = 5
 	locked     = 6
 	cannotOpen = 14
@@ -23,6 +24,10 @@ func Busy(err error) bool {
 
 // CannotOpen says that the file cannot be opened, or be made. SQLite's own words are "out of memory (14)".
 func CannotOpen(err error) bool { return code(err)&0xff == cannotOpen }
+
+// NoTable says that a statement names a table that does not exist. SQLite has no code of its own for that: it must be the only mistake that
+// the statement can have.
+func NoTable(err error) bool { return code(err) == sqlError }
 
 // Duplicate says that a row has the primary key of another.
 func Duplicate(err error) bool { return code(err) == primaryKey }
