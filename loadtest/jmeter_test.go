@@ -53,7 +53,7 @@ func TestJMeterPlanIsOurs(t *testing.T) {
 	properties := jmxProperties(t, "jmeter/deduct_stock.jmx")
 	plans, ok := plan.Named("jmeter")
 	if !ok || len(plans) != 1 {
-		t.Fatalf("PlanNamed(jmeter) = %v, %t, want one plan", plans, ok)
+		t.Fatalf("Named(jmeter) = %v, %t, want one plan", plans, ok)
 	}
 	p := plans[0].WithDefaults()
 	want := map[string]string{

@@ -83,8 +83,9 @@ const (
 // Open reports whether the plan is an open loop.
 func (p Plan) Open() bool { return p.Rate > 0 || len(p.Stages) > 0 }
 
-// WithDefaults returns the plan with its zero values filled in: 40 VUs that share one and a half times as many requests as the stock, of
-// 1 unit each, and up to a minute more until it is sold out, on product 101 with a stock of 500; for an open loop 10 s and at most 512
+// WithDefaults returns the plan with its zero values filled in: 40 VUs whose requests, of 1 unit each, ask for one and a half times the
+// stock, but for at least one request more than the stock satisfies, and up to a minute more until it is sold out, on product 101 with a
+// stock of 500; for an open loop 10 s and at most 512
 // requests in flight; a timeout of 7 s beyond Wait; engine raw, seed 1, one repetition.
 func (p Plan) WithDefaults() Plan {
 	p.Product = orDefault(p.Product, defaultProduct)
@@ -103,12 +104,10 @@ func (p Plan) WithDefaults() Plan {
 		return p
 	}
 	p.VUs = orDefault(p.VUs, defaultVUs)
-	if p.Loops == 0 && p.Duration == 0 && p.Quantity > 0 {
-		// More than the stock is requested, so that a mode has something to refuse.
-		if p.Requests == 0 {
-			p.Requests = int(max(1, p.Stock*3/2/p.Quantity)) * p.Products
-			p.SellOut = orDefault(p.SellOut, defaultSellOut)
-		}
+	if p.Loops == 0 && p.Duration == 0 && p.Requests == 0 && p.Quantity > 0 {
+		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse.
+		p.Requests = int(max(p.Stock*3/2/p.Quantity, p.Stock/p.Quantity+1)) * p.Products
+		p.SellOut = orDefault(p.SellOut, defaultSellOut)
 	}
 	return p
 }

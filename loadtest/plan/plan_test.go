@@ -20,6 +20,8 @@ func TestValidate(t *testing.T) {
 		{"loops", Plan{VUs: 5, Loops: 10, Burst: true}, ""},
 		{"rate for a duration", Plan{Rate: 100, Duration: time.Minute}, ""},
 		{"stages", Plan{Stages: stages, MaxInFlight: 9}, ""},
+		{"a jump, then a ramp down to nothing", Plan{Stages: []Stage{{For: 0, Rate: 10}, {For: 10 * time.Second, Rate: 0}}}, ""},
+		{"a jump alone", Plan{Stages: []Stage{{For: 0, Rate: 10}}}, "--stages has no arrivals"},
 		{"several products", Plan{Products: 9, Zipf: 1.2}, ""},
 		{"loops and duration", Plan{Loops: 1, Duration: 1}, "--loops and --duration exclude each other"},
 		{"requests and loops", Plan{Loops: 1, Requests: 1}, "--loops and --requests exclude each other"},
@@ -107,6 +109,19 @@ func TestWithDefaults(t *testing.T) {
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, tt.plan.WithDefaults()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// By default more is requested than there is, so that a mode that oversells can show it.
+func TestDefaultRequestsExceedTheStock(t *testing.T) {
+	t.Parallel()
+	for stock := int64(1); stock <= 30; stock++ {
+		for quantity := int64(1); quantity <= 35; quantity++ {
+			p := Plan{Stock: stock, Quantity: quantity}.WithDefaults()
+			if asked := int64(p.Requests) * quantity; asked <= stock {
+				t.Errorf("stock %d, quantity %d: %d requests ask for %d units, want more than the stock", stock, quantity, p.Requests, asked)
+			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestSchedule(t *testing.T) {
 			t.Parallel()
 			s := NewSchedule(tt.plan.WithDefaults())
 			if got := s.Len(); got != tt.want {
-				t.Errorf("length() = %d, want %d", got, tt.want)
+				t.Errorf("Len() = %d, want %d", got, tt.want)
 			}
 			last, n := time.Duration(0), 0
 			for due, ok := s.Next(); ok; due, ok = s.Next() {

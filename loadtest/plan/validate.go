@@ -60,17 +60,15 @@ func (p Plan) modelFaults() []error {
 	check(p.Duration >= 0, api.Text{En: "--duration must not be negative", Zh: "--duration 不能为负"})
 	check(p.Rate >= 0 && p.Rate <= maxRate && !math.IsNaN(p.Rate), api.Text{En: "--rate must be 0 to %d per second", Zh: "--rate 应为每秒 0 到 %d"}, maxRate)
 	check(p.MaxInFlight >= 0 && p.MaxInFlight <= maxWorkers, api.Text{En: "--max-in-flight must be 1 to %d, not %d", Zh: "--max-in-flight 应为 1 到 %d，不能是 %d"}, maxWorkers, p.MaxInFlight)
-	var arrivals float64
 	for i, s := range p.Stages {
 		check(s.For >= 0 && s.Rate >= 0 && s.Rate <= maxRate && !math.IsNaN(s.Rate),
 			api.Text{En: "--stages: stage %d must have a length and a rate of 0 to %d per second", Zh: "--stages：第 %d 段要有时长，以及每秒 0 到 %d 的到达数"}, i+1, maxRate)
-		arrivals += s.Rate * s.For.Seconds()
 	}
 	// A setting of the other kind of loop would be ignored silently.
 	if p.Open() {
 		check(p.VUs == 0, api.Text{En: "--vus belongs to a closed loop; an open loop takes --max-in-flight", Zh: "--vus 只用于闭环；开环用 --max-in-flight"})
 		check(!p.Burst, api.Text{En: "--burst belongs to a closed loop", Zh: "--burst 只用于闭环"})
-		check(len(p.Stages) == 0 || arrivals > 0, api.Text{En: "--stages has no arrivals: give it a rate and a length", Zh: "--stages 没有到达：请给出到达数和时长"})
+		check(len(p.Stages) == 0 || NewSchedule(Plan{Stages: p.Stages}).total > 0, api.Text{En: "--stages has no arrivals: give it a rate and a length", Zh: "--stages 没有到达：请给出到达数和时长"})
 	} else {
 		check(p.MaxInFlight == 0, api.Text{En: "--max-in-flight belongs to an open loop (--rate or --stages)", Zh: "--max-in-flight 只用于开环（--rate 或 --stages）"})
 	}
