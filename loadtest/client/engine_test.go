@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -284,6 +285,22 @@ func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
 	}
 	if n := server.requests.Load(); n != 5 {
 		t.Errorf("the server saw %d requests, want 5", n)
+	}
+}
+
+// Bytes beyond an answer are not the answer to the next request.
+func TestRawDropsWhatFollowsAnAnswer(t *testing.T) {
+	t.Parallel()
+	server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
+		return says(strings.ReplaceAll(okAnswer, "o-1", "o-"+r.Header.Get(api.HeaderKey))+okAnswer)(conn, n, r)
+	})
+	e := engine(t, EngineRaw, server.url, patience)
+	for _, key := range []string{"2", "3", "4"} {
+		call := buy()
+		call.Key = key
+		if got := e.Do(call); got.OrderID != "o-"+key || got.Err != "" {
+			t.Errorf("Do() = %+v, want order o-%s", got, key)
+		}
 	}
 }
 

@@ -92,8 +92,8 @@ func (r *raw) Do(call *Call) Answer {
 	if err != nil {
 		a.Err = transportError(err)
 	}
-	if err != nil || !reusable {
-		r.Close() // the rest of a late answer must not be read as the next one
+	if err != nil || !reusable || r.in.Buffered() > 0 {
+		r.Close() // neither the rest of a late answer nor unrequested bytes may be read as the next answer
 	}
 	r.lastUse = time.Now()
 	return a
