@@ -59,8 +59,8 @@ type Summary struct {
 	P95               time.Duration `json:"p95_ns"`
 	P99               time.Duration `json:"p99_ns"`
 
-	// For reports in words, and not in the JSON: of the worst repetition its verdicts, the service's log and the number of runs beyond the
-	// planned; the notes on a busy machine, and the accepted requests, of all repetitions.
+	// For reports in words, and not in the JSON, all of the worst repetition: its verdicts, the service's log, the number of requests beyond
+	// the planned, the notes on a busy machine, and the number of accepted requests.
 	Reports  []audit.Report `json:"-"`
 	Log      []string       `json:"-"`
 	Extra    int            `json:"-"`
@@ -102,7 +102,8 @@ func SummarizeRuns(runs []Result) Summary {
 	worst := slices.MaxFunc(runs, func(a, b Result) int {
 		verdictA, _ := verdictOf(a)
 		verdictB, _ := verdictOf(b)
-		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(VerdictRank(verdictA), VerdictRank(verdictB)))
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(VerdictRank(verdictA), VerdictRank(verdictB)),
+			cmp.Compare(unanswered(a), unanswered(b)))
 	})
 	s := Summary{
 		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
@@ -261,6 +262,15 @@ func weight(r Result) int {
 		return undecided
 	}
 	return nothing
+}
+
+// unanswered returns 1 for a run that was not judged and did not answer every request, else 0. Among the repetitions of a baseline such a
+// run is the worst.
+func unanswered(r Result) int {
+	if len(r.Verdicts) == 0 && (r.Latency[client.Accepted].Count == 0 || r.Latency[client.Failed].Count > 0) {
+		return 1
+	}
+	return 0
 }
 
 // FindingRank orders findings from good to bad.

@@ -143,6 +143,8 @@ func TestExitCode(t *testing.T) {
 		{"only the baseline", nil, []loadtest.Result{resulttest.Baseline()}, loadtest.ExitConfirmed},
 		{"silent baseline", nil, []loadtest.Result{exact, silent}, loadtest.ExitUndecided},
 		{"baseline with failures", nil, []loadtest.Result{exact, failing}, loadtest.ExitUndecided},
+		{"baseline with failures in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), failing}, loadtest.ExitUndecided},
+		{"baseline, silent in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), silent}, loadtest.ExitUndecided},
 		{"a foreign service that is exact", nil, []loadtest.Result{foreign}, loadtest.ExitConfirmed},
 		{"a foreign service that is not", nil, []loadtest.Result{foreignBroken}, loadtest.ExitContradicted},
 		{"stock ended elsewhere", nil, []loadtest.Result{mustEnd}, loadtest.ExitContradicted},
