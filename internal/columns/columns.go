@@ -39,8 +39,26 @@ func Right(s string, n int) string { return blanks(s, n) + s }
 
 func blanks(s string, n int) string { return strings.Repeat(" ", max(0, n-Width(s))) }
 
-// Unbroken returns s with blanks at which [Wrap] does not break the line.
-func Unbroken(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
+// marks is the Chinese punctuation after which a line may end.
+const marks = "，；：。）"
+
+// joiner after a mark says that the line must not end there (U+2060, which takes no column).
+const joiner = '\u2060'
+
+// Unbroken returns s with blanks and punctuation at which [Wrap] does not break the line.
+func Unbroken(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(s, " ", "\u00a0") {
+		b.WriteRune(r)
+		if strings.ContainsRune(marks, r) {
+			b.WriteRune(joiner)
+		}
+	}
+	return b.String()
+}
+
+// broken undoes Unbroken.
+var broken = strings.NewReplacer("\u00a0", " ", string(joiner), "")
 
 // Wrap breaks s at blanks, and after the punctuation of Chinese, into lines of at most n columns; a longer word stays whole,
 // so that an id can be copied.
@@ -53,7 +71,7 @@ func Wrap(s string, n int) []string {
 			lines = append(lines, strings.TrimRight(line, " "))
 			line, used = "", 0
 		}
-		line, used = line+strings.ReplaceAll(word, "\u00a0", " "), used+w
+		line, used = line+broken.Replace(word), used+w
 	}
 	if line != "" {
 		lines = append(lines, strings.TrimRight(line, " "))
@@ -66,8 +84,8 @@ func words(s string) []string {
 	var words []string
 	start := 0
 	for i, r := range s {
-		if strings.ContainsRune(" ，；：。）", r) {
-			end := i + utf8.RuneLen(r)
+		end := i + utf8.RuneLen(r)
+		if strings.ContainsRune(" "+marks, r) && !strings.HasPrefix(s[end:], string(joiner)) {
 			words, start = append(words, s[start:end]), end
 		}
 	}

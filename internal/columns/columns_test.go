@@ -19,6 +19,7 @@ func TestWrap(t *testing.T) {
 		{"muchlongerthaneight is whole", []string{"muchlongerthaneight", "is whole"}},
 		{"超卖，丢失；a b", []string{"超卖，", "丢失；a", "b"}},
 		{columns.Unbroken("a b c d e") + "; f", []string{"a b c d e;", "f"}},
+		{columns.Unbroken("甲，乙：丙") + "；丁，戊", []string{"甲，乙：丙；", "丁，戊"}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, columns.Wrap(tt.text, 8)); diff != "" {

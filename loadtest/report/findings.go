@@ -297,9 +297,13 @@ func capped(sentences []string, key, lang string) []string {
 
 // kept prevents line breaks within the parts of a sentence between semicolons, so that each order stays on one line.
 func kept(sentence string) string {
-	parts := strings.Split(sentence, "; ")
+	semicolon := "; "
+	if strings.Contains(sentence, "；") { // in Chinese
+		semicolon = "；"
+	}
+	parts := strings.Split(sentence, semicolon)
 	for i, p := range parts {
 		parts[i] = columns.Unbroken(p)
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, semicolon)
 }
