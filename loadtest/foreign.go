@@ -235,17 +235,14 @@ func (s *shelf) readAll(ctx context.Context, p Plan) map[int64]level {
 
 // settleAll reads the stock of every product of the history; if outcomes are unknown, it waits until the stock has stopped changing.
 func (s *shelf) settleAll(ctx context.Context, history []audit.Op) map[int64]level {
-	levels := map[int64]level{}
-	for product, last := range asked(history) {
+	return each(asked(history), func(product, last int64) level {
 		read := func(ctx context.Context) (int64, error) { return s.read(ctx, product) }
-		var stock int64
-		var err error
+		now := level{read: true}
 		if last >= 0 {
-			stock, err = settle(ctx, read, func(a, b int64) bool { return a == b }, time.Time{})
+			now.stock, now.err = settle(ctx, read, func(a, b int64) bool { return a == b }, time.Time{})
 		} else {
-			stock, err = read(ctx)
+			now.stock, now.err = read(ctx)
 		}
-		levels[product] = level{stock: stock, err: err, read: true}
-	}
-	return levels
+		return now
+	})
 }

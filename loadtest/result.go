@@ -18,7 +18,7 @@ type Result struct {
 	Engine     string    `json:"engine"`
 	Replicas   int       `json:"replicas,omitempty"` // processes behind the address; 0 = not known
 	Plan       Plan      `json:"plan"`
-	Started    time.Time `json:"started"`
+	Started    time.Time `json:"started"` // when the first request could be sent; the history counts from here
 
 	// Elapsed is the time from the first call to the last return; ToLastAccepted ends at the return of the last 200. AcceptedPerSecond
 	// divides by it, so that a tail of refusals does not dilute the rate.

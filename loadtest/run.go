@@ -81,10 +81,10 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	if err := ctx.Err(); err != nil {
 		return fault(api.Text{En: "interrupted before the load: %w", Zh: "开始加压之前被中断：%w"}, err)
 	}
-	res.Started = time.Now()
 	stop := d.watch(base, progress)
 	before := readCPU()
-	d.drive(ctx) // returns when the last answer is there, also after an interruption
+	d.drive(ctx)              // returns when the last answer is there, also after an interruption
+	res.Started = d.rec.start // after the connections of a burst were opened: the times of the history count from here
 	during := readCPU().since(before)
 	stop()
 	d.rec.fill(res)

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"lastitem/internal/api"
@@ -14,9 +15,11 @@ const (
 	settleEvery  = 150 * time.Millisecond
 	settleReads  = 4
 	settleAtMost = 8 * time.Second
-	// settleServer is the longest time that a service may go on with a request after its client has given up: the service's own limit,
-	// plus some slack.
+	// settleServer is the longest time that a service may go on with a request after the request's wait for a lock, whether its client is
+	// still there or not: the service's own limit, plus some slack.
 	settleServer = 11 * time.Second
+	// settleAtOnce is how many products are settled at the same time: one after the other, a hundred of them would take a minute.
+	settleAtOnce = 16
 )
 
 // bookkeeping is the ledger of one product after the run, or why it could not be read.
@@ -27,19 +30,35 @@ type bookkeeping struct {
 
 // settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
-	books := map[int64]bookkeeping{}
-	for product, last := range asked(res.History) {
+	return each(asked(res.History), func(product, last int64) (b bookkeeping) {
 		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
-		var b bookkeeping
 		if last >= 0 {
 			quiet := res.Started.Add(time.Duration(last) + res.Plan.Wait + settleServer)
 			b.ledger, b.err = settle(ctx, read, sameLedger, quiet)
 		} else {
 			b.ledger, b.err = read(ctx)
 		}
-		books[product] = b
+		return b
+	})
+}
+
+// each calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the results by product.
+func each[T any](asked map[int64]int64, settled func(product, last int64) T) map[int64]T {
+	var mu sync.Mutex
+	var done sync.WaitGroup
+	results, room := map[int64]T{}, make(chan struct{}, settleAtOnce)
+	for product, last := range asked {
+		room <- struct{}{}
+		done.Go(func() {
+			defer func() { <-room }()
+			result := settled(product, last)
+			mu.Lock()
+			defer mu.Unlock()
+			results[product] = result
+		})
 	}
-	return books
+	done.Wait()
+	return results
 }
 
 // asked returns the products of a history, and for each the time of the last call with an unknown outcome, -1 if there is none.
