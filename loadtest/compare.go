@@ -100,7 +100,7 @@ func (c *Comparison) fitting(what Comparing) []job {
 			}
 			if what.Fits != nil {
 				if err := what.Fits(m, p); err != nil {
-					c.skip(m.Name, strings.TrimPrefix(err.Error(), "loadtest: "))
+					c.skip(m.Name, strings.TrimPrefix(api.ErrorIn(what.Lang, err), "loadtest: "))
 					continue
 				}
 			}
@@ -143,7 +143,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
-		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: err.Error(), Log: logged(logLines)})
+		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: api.ErrorIn(what.Lang, err), Log: logged(logLines)})
 	}
 	if err != nil && result.Sent == 0 {
 		tell(step)

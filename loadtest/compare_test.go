@@ -24,16 +24,20 @@ var threeModes = []api.Mode{
 
 // runner returns exact runs and records the calls.
 type runner struct {
-	ran  []string
-	fail string              // this run fails
-	then func(ran int) error // called after each run
+	ran   []string
+	fail  string              // this run fails
+	wrong error               // its error; nil = one in English
+	then  func(ran int) error // called after each run
 }
 
 func (r *runner) run(_ context.Context, mode api.Mode, plan loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
 	progress(loadtest.Progress{})
 	r.ran = append(r.ran, mode.Name+"/"+plan.Name)
 	if mode.Name == r.fail {
-		return loadtest.Result{Mode: mode.Name, Plan: plan}, errors.New("loadtest: set stock: connection refused")
+		if r.wrong == nil {
+			r.wrong = errors.New("loadtest: set stock: connection refused")
+		}
+		return loadtest.Result{Mode: mode.Name, Plan: plan}, r.wrong
 	}
 	result := resulttest.Exact(mode.Name, time.Millisecond)
 	result.Plan, result.History = plan, []audit.Op{{Client: 1}}
@@ -112,6 +116,11 @@ func TestCompareGoesOnAfterAFailure(t *testing.T) {
 	want := []loadtest.FailedRun{{Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
 	if diff := cmp.Diff(want, c.Failed); diff != "" {
 		t.Errorf("Failed (-want +got):\n%s", diff)
+	}
+	r.wrong = api.Text{En: "no stock", Zh: "没有库存"}.Errorf()
+	c, err = loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Lang: "zh", Replicas: 3})
+	if err != nil || len(c.Failed) != 1 || c.Failed[0].Why != "没有库存" {
+		t.Errorf("Failed = %+v, %v, want the reason in Chinese", c.Failed, err)
 	}
 	if len(c.Results) != 1 || c.ExitCode() != loadtest.ExitUndecided || c.Partial {
 		t.Errorf("%d results, exit code %d, want 1 and %d", len(c.Results), c.ExitCode(), loadtest.ExitUndecided)

@@ -75,6 +75,8 @@ type Comparing struct {
 	Fits func(api.Mode, Plan) error
 	// Replicas is how many processes are behind the address; 0 = as many as X-Replica shows.
 	Replicas int
+	// Lang is the language of the reasons why a mode was skipped or a run failed: "zh", else English.
+	Lang string
 	// RTT is the round trip added between the replicas and their servers, for the report only; 0 = none.
 	RTT   time.Duration
 	Stack []string

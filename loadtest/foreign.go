@@ -33,6 +33,8 @@ type Foreign struct {
 	StockURL string
 	// StockJSONPath leads to the number, as in "data.items[0].stock"; "" = the whole answer is the number.
 	StockJSONPath string
+	// Lang is the language of the judge's sentences: "zh", else English.
+	Lang string
 }
 
 // Placeholders of a foreign request.
@@ -60,6 +62,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	if err != nil {
 		return Result{}, err
 	}
+	d.lang = f.Lang
 	defer d.close()
 	shelf := newShelf(f, base)
 	defer shelf.close()
@@ -75,7 +78,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	phase(Settling)
 	now := shelf.settleAll(after, res.History)
 	phase(Judging)
-	judgeForeign(&res, before, now)
+	judgeForeign(&res, before, now, f.Lang)
 	return res, nil
 }
 
@@ -142,7 +145,7 @@ func (f Foreign) script(p Plan) (script, error) {
 }
 
 // judgeForeign judges each product, and compares the reports with the claim to be exact, which every such service makes implicitly.
-func judgeForeign(res *Result, before, after map[int64]level) {
+func judgeForeign(res *Result, before, after map[int64]level, lang string) {
 	histories := map[int64][]audit.Op{}
 	for _, op := range res.History {
 		histories[op.ProductID] = append(histories[op.ProductID], op)
@@ -152,12 +155,13 @@ func judgeForeign(res *Result, before, after map[int64]level) {
 		if histories[product] == nil && res.Plan.Products > 1 {
 			continue // not requested
 		}
-		report := audit.Report{Verdict: audit.Inconclusive}
+		report := audit.Report{Verdict: audit.Inconclusive, Lang: lang}
 		was, is := before[product], after[product]
-		if missing := slices.Concat(was.missing("before"), is.missing("after")); len(missing) > 0 {
+		missing := slices.Concat(was.missing(api.Text{En: "before", Zh: "前"}, lang), is.missing(api.Text{En: "after", Zh: "后"}, lang))
+		if len(missing) > 0 {
 			report.Missing = missing
 		} else {
-			report = audit.JudgeForeign(was.stock, is.stock, histories[product])
+			report = audit.JudgeForeign(was.stock, is.stock, histories[product], lang)
 		}
 		report.Mode, report.ProductID = res.Mode, product
 		res.Verdicts = append(res.Verdicts, report)
@@ -178,14 +182,17 @@ type level struct {
 }
 
 // missing returns why there is no reading; nil if there is one.
-func (l level) missing(when string) []string {
+func (l level) missing(when api.Text, lang string) []string {
+	var why error
 	switch {
 	case l.err != nil:
-		return []string{fmt.Sprintf("the stock %s the run could not be read: %v", when, l.err)}
+		why = api.Text{En: "the stock %s the run could not be read: %w", Zh: "运行%s的库存读取失败：%w"}.Errorf(when, l.err)
 	case !l.read:
-		return []string{fmt.Sprintf("the stock %s the run was not read", when)}
+		why = api.Text{En: "the stock %s the run was not read", Zh: "运行%s的库存没有读取"}.Errorf(when)
+	default:
+		return nil
 	}
-	return nil
+	return []string{api.ErrorIn(lang, why)}
 }
 
 // shelf reads the stock of a foreign service.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +65,7 @@ func TestRunForeign(t *testing.T) {
 		}
 		return stock - 1, true
 	}
-	var calls int
+	var calls, losable int
 	tests := []struct {
 		name    string
 		shop    *foreignShop
@@ -71,6 +73,10 @@ func TestRunForeign(t *testing.T) {
 		found   string
 		finding audit.Finding
 	}{
+		{"loses answers after the sale", &foreignShop{take: right, lose: func() bool {
+			losable++
+			return losable%10 == 0
+		}}, audit.Inconclusive, "", audit.Undecided},
 		{"exact", &foreignShop{take: right}, audit.Exact, "", audit.Confirmed},
 		{"oversells", &foreignShop{take: func(s int64) (int64, bool) { return max(0, s-1), true }}, audit.Broken, "O", audit.Contradicted},
 		{"loses updates", &foreignShop{take: func(s int64) (int64, bool) {
@@ -108,8 +114,9 @@ func TestRunForeign(t *testing.T) {
 			if len(tt.shop.keys) != 80 {
 				t.Errorf("%d distinct keys, want 80", len(tt.shop.keys))
 			}
-			if res.Sent != 80 || res.Codes["ok"]+res.Codes["refused"] != 80 {
-				t.Errorf("sent %d, codes %v, want 80 read by their status", res.Sent, res.Codes)
+			lost := res.Codes["eof"] + res.Codes["reset"]
+			if res.Sent != 80 || res.Codes["ok"]+res.Codes["refused"]+lost != 80 || (lost == 8) != (tt.shop.lose != nil) {
+				t.Errorf("sent %d, codes %v, want 80 read by their status, or lost", res.Sent, res.Codes)
 			}
 		})
 	}
@@ -144,9 +151,32 @@ func TestRunForeignRefuses(t *testing.T) {
 func TestJudgeForeignWithoutStock(t *testing.T) {
 	t.Parallel()
 	res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1}}}
-	judgeForeign(&res, map[int64]level{1: {stock: 5, read: true}}, map[int64]level{})
+	judgeForeign(&res, map[int64]level{1: {stock: 5, read: true}}, map[int64]level{}, "en")
 	if res.Finding != audit.Undecided || res.Claim != api.Exact || len(res.Verdicts) != 1 || len(res.Verdicts[0].Missing) != 1 {
 		t.Errorf("finding %s, verdicts %+v, want inconclusive for one reason", res.Finding, res.Verdicts)
+	}
+}
+
+// The judge speaks the language of the user about a foreign service too.
+func TestForeignInChinese(t *testing.T) {
+	t.Parallel()
+	han := regexp.MustCompile(`\p{Han}`)
+	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1}, {Outcome: audit.Unknown, ProductID: 1, Quantity: 1}}
+	for name, after := range map[string]map[int64]level{
+		"oversold": {1: {stock: 5, read: true}}, "undecided": {1: {stock: 3, read: true}}, "unread": {}, "unreadable": {1: {err: errTorn}},
+	} {
+		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history}
+		judgeForeign(&res, map[int64]level{1: {stock: 5, read: true}}, after, "zh")
+		v := res.Verdicts[0]
+		said := slices.Concat(res.Why, v.Missing, v.Violations, v.Unchecked)
+		if len(said) == 0 {
+			t.Errorf("%s: the judge says nothing about %+v", name, v)
+		}
+		for _, sentence := range said {
+			if !han.MatchString(sentence) || strings.Contains(sentence, "the ") {
+				t.Errorf("%s: %q is not Chinese", name, sentence)
+			}
+		}
 	}
 }
 

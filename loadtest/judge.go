@@ -37,7 +37,7 @@ func judge(res *Result, with judging) {
 			Partial:     res.Partial,
 		})
 		if book.err != nil {
-			report.Missing = append(report.Missing, book.err.Error())
+			report.Missing = append(report.Missing, api.ErrorIn(with.lang, book.err))
 		}
 		res.Verdicts = append(res.Verdicts, report)
 	}

@@ -60,15 +60,16 @@ type Result struct {
 	History []audit.Op `json:"-"`
 }
 
-// Unmet returns a sentence if the run missed the stock that its plan must end at, else "". It applies only to a mode that claims to be
-// exact.
+// Unmet returns a sentence, in the language of the verdicts, if the run missed the stock that its plan must end at, else "". It applies
+// only to a mode that claims to be exact.
 func (r Result) Unmet() string {
 	if r.Plan.MustEnd == nil || r.Claim != api.Exact {
 		return ""
 	}
 	for _, v := range r.Verdicts {
 		if v.Verdict != audit.Inconclusive && v.Final != *r.Plan.MustEnd {
-			return fmt.Sprintf("stock ended at %d, plan %q wants %d", v.Final, r.Plan.Name, *r.Plan.MustEnd)
+			wrong := api.Text{En: "stock ended at %d, plan %q wants %d", Zh: "最终库存为 %d，而计划 %q 要求 %d"}
+			return fmt.Sprintf(wrong.In(v.Lang), v.Final, r.Plan.Name, *r.Plan.MustEnd)
 		}
 	}
 	return ""

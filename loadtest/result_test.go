@@ -20,6 +20,11 @@ func TestUnmet(t *testing.T) {
 	if got, want := run(api.Exact, 96).Unmet(), `stock ended at 96, plan "five" wants 95`; got != want {
 		t.Errorf("Unmet() = %q, want %q", got, want)
 	}
+	chinese := run(api.Exact, 96)
+	chinese.Verdicts[0].Lang = "zh"
+	if got, want := chinese.Unmet(), `最终库存为 96，而计划 "five" 要求 95`; got != want {
+		t.Errorf("Unmet() = %q, want %q", got, want)
+	}
 	if got := run("O", 99).Unmet(); got != "" {
 		t.Errorf("Unmet() = %q, want none for a mode that claims to break", got)
 	}

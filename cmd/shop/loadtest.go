@@ -133,7 +133,7 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 		return what, err
 	}
 	if f.foreign.Request != "" {
-		f.foreign.URL = f.url
+		f.foreign.URL, f.foreign.Lang, what.Lang = f.url, f.lang, f.lang
 		for _, p := range what.Plans {
 			if err := f.foreign.Validate(p); err != nil {
 				return what, misuse(err)
@@ -165,7 +165,7 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 	if err != nil {
 		return misuse(err)
 	}
-	control.Replicas, control.Lang = s.replicas, s.lang
+	control.Replicas, control.Lang, what.Lang = s.replicas, s.lang, s.lang
 	all, err := control.Modes(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

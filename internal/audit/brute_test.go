@@ -55,7 +55,7 @@ func (s small) sold() (sum int64) {
 // linear tries every order of the requests, every choice of which unknown ones happened, and tells whether a counter
 // that starts at stock can have given these answers and accept the end.
 func linear(ops []Op, done uint, stock int64, took []int64, accept func(stock int64, took []int64) bool) bool {
-	earliest := int64(1 << 60) // nobody may take effect who was called after another's return
+	earliest := int64(1 << 60) // a request that was called after another's return takes effect after it
 	pending := false
 	for i, o := range ops {
 		if done&(1<<i) == 0 && (o.Outcome == OK || o.Outcome == Refused) {
@@ -166,7 +166,7 @@ func TestForeignIsSound(t *testing.T) {
 		s := randomSmall(r)
 		after := s.initial - s.sold() + int64(max(0, r.IntN(8)-5)) - int64(max(0, r.IntN(8)-5))
 		want := linear(s.ops, 0, s.initial, nil, func(stock int64, _ []int64) bool { return stock == after })
-		got := JudgeForeign(s.initial, after, s.ops)
+		got := JudgeForeign(s.initial, after, s.ops, "")
 		seen[got.Verdict]++
 		if got.Answers[Unknown] == 0 && unsafe(got) == want || unsafe(got) && want || got.Verdict == Exact && !want {
 			t.Fatalf("JudgeForeign = %s, search says %v\ninitial %d after %d\nops %+v\n%s", got.Verdict, want, s.initial, after, s.ops, got.Text("en"))

@@ -16,10 +16,10 @@ import (
 //     without an acknowledgement, as early as possible.
 //
 // Where such units exist the verdict is INCONCLUSIVE, since a sale cannot be told from a leak; where there are none, the
-// unanswered requests took nothing. Two equal answers for one key are a replay, marked or not.
-func JudgeForeign(before, after int64, history []Op) Report {
+// unanswered requests took nothing. Two equal answers for one key are a replay, marked or not. lang is the language of the sentences.
+func JudgeForeign(before, after int64, history []Op, lang string) Report {
 	j := judge{
-		in: Input{History: history}, r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}},
+		in: Input{History: history, Lang: lang}, r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}, Lang: lang},
 		rows: []api.Order{}, orderOf: map[string]string{}, ops: history,
 	}
 	// The rules about rows have nothing to work on; those about answers, order in time and concurrency apply unchanged.

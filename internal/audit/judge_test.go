@@ -195,7 +195,7 @@ func TestForeign(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if r := JudgeForeign(c.before, c.after, c.history); r.Verdict != c.verdict || r.Found != c.found {
+			if r := JudgeForeign(c.before, c.after, c.history, ""); r.Verdict != c.verdict || r.Found != c.found {
 				t.Errorf("JudgeForeign = %s %q, want %s %q\n%s", r.Verdict, r.Found, c.verdict, c.found, r.Text("en"))
 			}
 		})
@@ -207,7 +207,7 @@ func TestForeignUnknownAfterLostUpdate(t *testing.T) {
 	t.Parallel()
 	r := JudgeForeign(2, 1, []Op{
 		op(OK, 0, 9, 1, "", ""), op(Unknown, 1, 0, 1, "", ""), op(Refused, 2, 5, 1, "", ""), op(OK, 20, 22, 1, "", ""),
-	})
+	}, "")
 	if r.Found != "O" || len(r.Violations) > 0 {
 		t.Errorf("JudgeForeign found %q and %q, want O alone", r.Found, r.Violations)
 	}

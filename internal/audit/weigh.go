@@ -81,7 +81,7 @@ func replicas(ops []Op) int {
 	return len(names)
 }
 
-// turnedAway says, for the end of a sentence, why requests got nothing: "; refused 3, lock_busy 40".
+// turnedAway lists, for the end of a sentence, what requests got instead of units: "; refused 3, lock_busy 40".
 func (j *judge) turnedAway() string {
 	count := map[string]int{}
 	for _, op := range j.ops {
@@ -101,6 +101,9 @@ func (j *judge) turnedAway() string {
 	})
 	for i, n := range names {
 		names[i] = fmt.Sprintf("%s %d", n, count[n])
+	}
+	if j.in.Lang == "zh" {
+		return "；" + strings.Join(names, "，")
 	}
 	return "; " + strings.Join(names, ", ")
 }

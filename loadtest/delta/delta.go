@@ -3,6 +3,7 @@ package delta
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -114,12 +115,16 @@ type PlansError struct {
 	Differs []Differing
 }
 
-func (e *PlansError) Error() string {
-	text := "the plans differ"
+// Error lists the differing settings, as in "vus 40 / 50"; [api.ErrorIn] does so in Chinese.
+func (e *PlansError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap returns the same error as one in both languages.
+func (e *PlansError) Unwrap() error {
+	parts := make([]string, len(e.Differs))
 	for i, d := range e.Differs {
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + fmt.Sprintf("%s %s / %s", d.What, d.A, d.B)
+		parts[i] = fmt.Sprintf("%s %s / %s", d.What, d.A, d.B)
 	}
-	return text
+	return api.Text{En: "the plans differ: %s", Zh: "计划不同：%s"}.Errorf(strings.Join(parts, ", "))
 }
 
 // Of compares two load tests, each with its name. The error is a [PlansError] if the plans are not the same.
