@@ -277,10 +277,10 @@ func checkedMySQL(cfg *driver.Config, want api.Text) (*driver.Config, error) {
 }
 
 // reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a password.
-func reason(err error) string {
+func reason(err error) error {
 	var quoting *url.Error
 	if errors.As(err, &quoting) {
-		return "not a URL"
+		return api.Text{En: "not a URL", Zh: "不是 URL"}.Errorf()
 	}
-	return err.Error()
+	return err
 }
