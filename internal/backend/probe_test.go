@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -152,8 +153,13 @@ func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 	}
 	s := probing(t, backend.Config{Redlock: strings.Join(addresses, ",")})
 	becomes(t, s, "redlock", false)
-	set(t, client(t, addresses[0]), "maxmemory", "1")
-	time.Sleep(300 * time.Millisecond) // a few probes: one of three changes nothing
+	full := client(t, addresses[0])
+	set(t, full, "maxmemory", "1")
+	refused := regexp.MustCompile(`errorstat_OOM:count=([0-9]+)`)
+	wait.Until(t, "the full node has refused three probes", func() bool {
+		m := refused.FindStringSubmatch(full.Info(t.Context(), "errorstats").Val())
+		return m != nil && (len(m[1]) > 1 || m[1] >= "3")
+	})
 	if err := s.Check("redlock"); err != nil {
 		t.Errorf("Check() with one of three full = %v", err)
 	}
