@@ -49,8 +49,8 @@ func Judge(in Input) Report {
 	return j.close()
 }
 
-// JudgeLedger judges every store of a product that has a stock or could not be read, from the ledger alone: what a
-// client did not see cannot be held against anybody, so Report.Unchecked says what that leaves out. A ledger that is nil, or
+// JudgeLedger judges every store of a product that has a stock or could not be read, from the ledger alone. It skips the
+// checks that need the clients' answers, and Report.Unchecked lists them. A ledger that is nil, or
 // knows no store, gives one INCONCLUSIVE report. lang is the language of the sentences.
 func JudgeLedger(l *api.Ledger, lang string) []Report {
 	if l == nil {

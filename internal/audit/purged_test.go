@@ -30,7 +30,7 @@ func purgeKey(l *api.Ledger, key string) {
 	l.Purged = map[api.Store]api.Purged{api.SQL: p}
 }
 
-// What was purged is counted as sold, and nobody is blamed for what is no longer there. Anything beyond that is found as ever.
+// Purged orders count as sold, and are not reported as missing. Any other missing order is still found.
 func TestPurged(t *testing.T) {
 	t.Parallel()
 	for _, c := range []mutant{

@@ -93,8 +93,8 @@ func (s *shop) advance(b *buyer, exclusive bool) (done bool) {
 	return false
 }
 
-// TestSimulated judges toy services: one that is exact, one that is unsafe, one whose holder dies before the order. What
-// is found must be what each can do, and never more than its claim covers.
+// TestSimulated judges toy services: one that is exact, one that is unsafe, one whose holder dies before the order. The judge
+// must find the defect of each, and nothing that its claim does not cover.
 func TestSimulated(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

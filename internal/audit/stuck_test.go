@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// A holder is stopped from 1 s to 3 s, and its lock may live for 2 s after that: only who is turned away after 5 s is
-// turned away for good. How long the others were blocked is said in any case.
+// A holder is stopped from 1 s to 3 s, and its lock may live for 2 s after that: only requests that are refused as busy after 5 s show that
+// the product is stuck. The report says in any case how long others were blocked.
 func TestStuckAfterTheResume(t *testing.T) {
 	t.Parallel()
 	at := func(seconds float64) int64 { return int64(seconds * float64(time.Second)) }

@@ -35,7 +35,7 @@ type Config struct {
 	Etcd      string // http://host:port, several comma-separated
 	Consul    string // http://host:port
 	Kafka     string // host:port, several comma-separated
-	// KafkaDial connects to the brokers at the addresses that they give of themselves; nil = there.
+	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain TCP connection to that address.
 	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Session is the time-out of the ZooKeeper session, which the server may round; 0 = 10 s.
 	Session time.Duration
@@ -47,18 +47,18 @@ type Config struct {
 	// Patience bounds the waiting for servers, and Health says how they are probed.
 	Patience Patience
 	Health   Health
-	// Purge is what is removed when. Redis keeps an answer for Purge.Keep.Keys at least.
+	// Purge says what is removed, and when. Redis keeps an answer for Purge.Keep.Keys at least.
 	Purge Purge
-	// Name says what the address of a backend was given by, "SHOP_ETCD", to begin an error about it; nil leaves that out.
+	// Name returns the setting that gave a backend's address, such as "SHOP_ETCD"; an error about the address begins with it. nil = it does not.
 	Name func(backend string) string
-	// Log is told when a backend does not answer, or refuses, and when it does again; nil = nobody.
+	// Log gets a line when a backend stops answering or refuses, and when it answers again; nil = nothing is logged.
 	Log *slog.Logger
 }
 
-// pool is the link of the requests.
+// pool returns the link that requests use.
 func (cfg Config) pool() link { return link{conns: cfg.Conns, patience: cfg.Patience} }
 
-// about begins an error about an address with what it was given by.
+// about begins an error about an address with the setting that gave the address.
 func (cfg Config) about(backend string, err error) error {
 	if err == nil || cfg.Name == nil {
 		return err
@@ -76,11 +76,11 @@ type Set struct {
 	// EtcdStore is the stock in etcd.
 	EtcdStore *store.Etcd
 
-	Redlock   []Node // the nodes
+	Redlock   []Node
 	ZooKeeper *zk.Conn
 	Etcd      *clientv3.Client
 	Consul    *consul.Client
-	Kafka     func(...kgo.Opt) (*kgo.Client, error) // a client of its own for whoever asks, who closes it
+	Kafka     func(...kgo.Opt) (*kgo.Client, error) // makes a client, which its caller closes
 
 	log     *slog.Logger
 	groups  *sql.DB // of group commits
@@ -95,7 +95,7 @@ type Node struct {
 	Client redis.UniversalClient
 }
 
-// Open makes the clients and starts to probe. Only an address that cannot be read is an error.
+// Open makes the clients and starts the probes. Only an address that cannot be read is an error.
 func Open(cfg Config) (*Set, error) {
 	s := &Set{log: cfg.Log, healths: map[string]*health{}}
 	if s.log == nil {
@@ -157,7 +157,7 @@ func (s *Set) openSQL(cfg Config) error {
 // backend but Kafka is asked to write: each master of a cluster, and the nodes of a Redlock, of which a majority must.
 func (s *Set) Check(name string) error { return s.healths[name].check() }
 
-// Down is [Set.Check] for who would send something there: nil also while no probe has ended yet, where nobody knows.
+// Down is [Set.Check] for a caller that is about to send a request: it is nil also until the first probe has ended.
 func (s *Set) Down(name string) error {
 	if err := s.Check(name); !errors.Is(err, errNotAsked) {
 		return err
@@ -168,7 +168,7 @@ func (s *Set) Down(name string) error {
 // Backends names the backends that are configured, sorted.
 func (s *Set) Backends() []string { return slices.Sorted(maps.Keys(s.healths)) }
 
-// Ready says what cannot be used of what every replica needs, but for the backends that are left out. Without one of the others
+// Ready returns why Redis or SQL, which every replica needs, cannot be used; it ignores the backends in without. If another backend is down,
 // only its modes are unavailable.
 func (s *Set) Ready(without ...string) error {
 	var errs []error
@@ -180,7 +180,7 @@ func (s *Set) Ready(without ...string) error {
 	return errors.Join(errs...)
 }
 
-// StopProbes ends the probes, and what they write. What the last ones found stays.
+// StopProbes ends the probes, and so their writes. [Set.Check] goes on returning what the last ones found.
 func (s *Set) StopProbes() {
 	for _, h := range s.healths {
 		h.close()

@@ -29,18 +29,18 @@ func (h Health) orDefault() Health {
 }
 
 const (
-	probeFirst = 20 * time.Millisecond  // and twice as long after each failure: who starts is soon told of what has just come up
-	probeAgain = 100 * time.Millisecond // before the second opinion
+	probeFirst = 20 * time.Millisecond  // and twice as long after each failure: a process that starts soon sees a server that has just come up
+	probeAgain = 100 * time.Millisecond // before the second probe, which decides
 	probeDown  = 250 * time.Millisecond // while a backend is down: it is used again soon after its return
 )
 
 var errNotAsked = errors.New("not asked yet")
 
-// health probes a backend, over a connection of its own: a pool that is busy deducting says nothing about the server behind it.
+// health probes a backend, over a connection of its own: a pool that is busy deducting says nothing about its server.
 //
 // A server that refuses is down at once: that is an answer. One that does not answer, or that there is no connection to, is asked
 // again at once over another connection, and is down when that fails too: a packet that was lost, a connection that was cut, or a
-// moment in which a machine was busy must not switch off what works.
+// moment in which a machine was busy must not take a healthy backend out of use.
 type health struct {
 	probing Health
 	probe   probe
@@ -49,7 +49,7 @@ type health struct {
 	done    sync.WaitGroup
 }
 
-// probe asks a backend whether it does what it is needed for.
+// probe asks a backend whether it can do what the modes need.
 type probe struct {
 	ask     func(context.Context) error
 	refused func(error) bool // says that err is an answer of the server; nil = none is
@@ -76,7 +76,7 @@ func (h *health) run(ctx context.Context, n news) {
 	silent := false // the last probe was not answered
 	for first := probeFirst; ; {
 		err := h.ask(ctx)
-		if ctx.Err() != nil { // it is we who end
+		if ctx.Err() != nil { // the set is closing
 			return
 		}
 		again := err != nil && !errors.Is(err, store.ErrRefused) && !silent && !h.down()
@@ -126,7 +126,7 @@ func (h *health) ask(ctx context.Context) error {
 // newsAfter is how long a backend may take to answer for the first time, since things that start together do not answer at once.
 const newsAfter = time.Second
 
-// news logs what changes, not what is: that a backend does not answer, and that it does again.
+// news logs changes only: that a backend stops answering, and that it answers again.
 type news struct {
 	log     *slog.Logger
 	backend string

@@ -18,7 +18,7 @@ import (
 )
 
 // OpenKafka returns a client for the brokers at the addresses (host:port, several comma-separated), with further options. It
-// connects to nobody yet.
+// does not connect yet.
 func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	var seeds []string
 	for part := range strings.SplitSeq(addresses, ",") {
@@ -39,23 +39,23 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	return c, nil
 }
 
-// A client tries again within kafkaMostBackoff: so long at most after the brokers are back does it notice.
+// A client tries again within kafkaMostBackoff, and so notices within that time that the brokers are back.
 const (
 	kafkaLeastBackoff = 50 * time.Millisecond
 	kafkaMostBackoff  = 500 * time.Millisecond
 )
 
-// kafkaBackoff is how long to wait after so many failures, give or take a fifth, so that replicas do not come all at once.
+// kafkaBackoff is how long to wait after so many failures, give or take a fifth, so that replicas do not all retry at the same moment.
 func kafkaBackoff(fails int) time.Duration {
 	wait := min(kafkaLeastBackoff<<min(max(fails-1, 0), 10), kafkaMostBackoff)
 	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // any
 }
 
-// KafkaPrefix is how topics and groups begin where Redis keys begin with prefix: Kafka's names have no colon.
+// KafkaPrefix returns the prefix of topics and groups for a prefix of Redis keys: Kafka's names must not contain a colon.
 func KafkaPrefix(prefix string) string { return strings.ReplaceAll(prefix, ":", "-") }
 
-// ForgetKafka deletes the topics and the consumer groups of what has this prefix of Redis keys; those that are gone already are no
-// error. A group that still has members is one.
+// ForgetKafka deletes the topics and the consumer groups that belong to a prefix of Redis keys. One that is gone already is no error; a
+// group that still has members is one.
 func ForgetKafka(ctx context.Context, c *kgo.Client, prefix string) error {
 	admin := kadm.NewClient(c)
 	groups, err := admin.ListGroups(ctx)
@@ -85,8 +85,8 @@ func ForgetKafka(ctx context.Context, c *kgo.Client, prefix string) error {
 	return nil
 }
 
-// openKafka makes the client that asks whether a broker is there, and the function that makes those of the modes: each consumes
-// in a way of its own. They connect when they are first used.
+// openKafka makes the client of the probes, and the function that makes the clients of the modes, each of which consumes with options of
+// its own. A client connects when it is first used.
 func (s *Set) openKafka(cfg Config) error {
 	if cfg.Kafka == "" {
 		return nil

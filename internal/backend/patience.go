@@ -30,7 +30,7 @@ func (p Patience) orDefault() Patience {
 	return p
 }
 
-// link is what a pool of connections is for.
+// link describes a pool of connections.
 type link struct {
 	conns    int
 	name     string // the name that the connections give to the server; "" = none

@@ -87,8 +87,8 @@ func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) er
 	return fmt.Errorf("%d of %d nodes answer: %w", up, len(nodes), errors.Join(errs...))
 }
 
-// room is how much memory a probe of Redis asks for, more than a deduction does. Redis refuses by the memory that it has while a command
-// is there, the command included: one that has been filled to the brim takes a short command for ever, and no sale.
+// room is how much memory a probe of Redis asks for, more than a deduction does. Redis refuses a command by the memory in use, the command
+// included: one that is almost full still takes a short command, and refuses every sale.
 var room = strings.Repeat(" ", 4<<10)
 
 // mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires. A probe that finds it writes nothing, so that neither the

@@ -47,7 +47,7 @@ func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	my, ok := c.(mysqlConn)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("backend: %T lacks what connections to MySQL have", c), c.Close())
+		return nil, errors.Join(fmt.Errorf("backend: %T lacks methods of a connection to MySQL", c), c.Close())
 	}
 	return &refusingConn{mysqlConn: my}, nil
 }

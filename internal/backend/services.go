@@ -82,7 +82,7 @@ func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing
 	}, nil
 }
 
-// silent drops what the client says by itself; what matters of it is returned as an error.
+// silent drops the client's log lines; the errors that matter are returned.
 type silent struct{}
 
 // Printf does nothing.

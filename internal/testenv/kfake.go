@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// EmbeddedBroker is an embedded Kafka of the test's own, which keeps everything in memory. It speaks the protocol of real brokers;
-// what they do with disks and with each other it does not have.
+// EmbeddedBroker is an embedded Kafka of the test's own, which keeps everything in memory. It speaks the protocol of real brokers, without
+// their disks and their replication.
 type EmbeddedBroker struct {
 	Seeds   string         // host:port
 	Cluster *kfake.Cluster // to interfere with requests
@@ -28,7 +28,7 @@ func EmbeddedKafka(t testing.TB) *EmbeddedBroker {
 	return b
 }
 
-// Restart ends the broker, and starts one at the same address, which has nothing of what the first one had.
+// Restart ends the broker, and starts an empty one at the same address.
 func (b *EmbeddedBroker) Restart(t testing.TB) {
 	t.Helper()
 	b.Cluster.Close()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What goes on may take as long as it likes; what stands still is ended.
+// The context lives as long as steps are done, however long the whole takes, and ends when none is done for the given time.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
