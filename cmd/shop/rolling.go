@@ -186,7 +186,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 			}
 			var err error
 			results[i], err = loadtest.Run(ctx, control, m, plan, nil)
-			out.Modes[i] = rolling.Judge(m.Name, results[i], err)
+			out.Modes[i] = rolling.Judge(m.Name, results[i], err, f.lang)
 		})
 	}
 	runs.Wait()

@@ -36,11 +36,12 @@ type Mode struct {
 // expected are the answers that a deploy may cause: nothing happened, and no request was lost.
 var expected = []string{"ok", string(api.LockBusy), string(api.Contended)}
 
-// Judge judges the run of one mode; err is the error that it broke off with.
-func Judge(mode string, r loadtest.Result, err error) Mode {
+// Judge judges the run of one mode; err is the error that it broke off with. lang is the language of Mode.Lost and Mode.Error: "zh", else
+// English.
+func Judge(mode string, r loadtest.Result, err error, lang string) Mode {
 	m := Mode{Mode: mode, Sent: r.Sent, Sold: r.Codes["ok"], Answers: r.Codes}
 	if err != nil {
-		m.Error = err.Error()
+		m.Error = api.ErrorIn(lang, err)
 		return m
 	}
 	for code, n := range r.Codes {
@@ -49,14 +50,14 @@ func Judge(mode string, r loadtest.Result, err error) Mode {
 		}
 	}
 	if m.Sold == 0 {
-		m.Lost = append(m.Lost, "nothing was sold")
+		m.Lost = append(m.Lost, api.Text{En: "nothing was sold", Zh: "什么都没卖出"}.In(lang))
 	}
 	m.Audit = audit.Inconclusive
 	for _, v := range r.Verdicts {
 		m.Audit = v.Verdict
 		// The judge calls a run VACUOUS if the stock never ran out, but its orders must still match the answers.
 		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
-			m.Lost = append(m.Lost, fmt.Sprintf("the audit says %s", v.Verdict))
+			m.Lost = append(m.Lost, fmt.Sprintf(api.Text{En: "the audit says %s", Zh: "审计判定为 %s"}.In(lang), v.Verdict))
 		}
 	}
 	slices.Sort(m.Lost)

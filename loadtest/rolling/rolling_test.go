@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest"
 	"lastitem/loadtest/rolling"
@@ -29,10 +30,24 @@ func TestJudge(t *testing.T) {
 		"nobody can tell":            {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Inconclusive}, "INCONCLUSIVE"},
 	} {
 		r := loadtest.Result{Codes: c.codes, Verdicts: []audit.Report{c.verdict}}
-		m := rolling.Judge("redis-lua", r, nil)
+		m := rolling.Judge("redis-lua", r, nil, "en")
 		err := rolling.Result{Modes: []rolling.Mode{m}}.Lost()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v (%+v), want %q", name, err, m, c.want)
 		}
+	}
+}
+
+// What is lost is said in the language of the user.
+func TestJudgeInChinese(t *testing.T) {
+	t.Parallel()
+	r := loadtest.Result{Verdicts: []audit.Report{{Verdict: audit.Broken}}}
+	m := rolling.Judge("redis-lua", r, nil, "zh")
+	if got, want := strings.Join(m.Lost, "|"), "什么都没卖出|审计判定为 BROKEN"; got != want {
+		t.Errorf("Lost = %q, want %q", got, want)
+	}
+	m = rolling.Judge("redis-lua", r, api.Text{En: "no stock", Zh: "没有库存"}.Errorf(), "zh")
+	if m.Error != "没有库存" {
+		t.Errorf("Error = %q, want it in Chinese", m.Error)
 	}
 }
