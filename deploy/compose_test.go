@@ -98,7 +98,7 @@ func (c composed) faults() []string {
 			fault("%s has no limit of memory, processors or processes: %+v", name, s)
 		}
 		if health := strings.Join(s.Healthcheck.Test, " "); strings.Contains(health, "kafka-") {
-			fault("%s starts a Java machine for each health check: %s", name, health)
+			fault("%s starts a JVM for each health check: %s", name, health)
 		}
 		if (len(s.Ports) > 0) != (name == "nginx") {
 			fault("%s publishes %q: only nginx is published", name, s.Ports)
@@ -232,8 +232,8 @@ func newComposeScript(t *testing.T) composeScript {
 	return s
 }
 
-// writeProgram writes a file that is executed soon. No test may fork meanwhile: its child would hold the file open for a moment, and
-// who is written to is not executed (ETXTBSY, https://go.dev/issue/22315).
+// writeProgram writes a file that is executed soon. No test may fork meanwhile: its child would hold the file open for a moment, and a
+// file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -354,7 +354,7 @@ func TestComposeUnknownProfile(t *testing.T) {
 	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka, or all, or none"
 	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
 		s := newComposeScript(t)
-		if err := os.WriteFile(filepath.Join(s.dir, "bin", "docker"), []byte(docker), 0o755); err != nil {
+		if err := writeProgram(filepath.Join(s.dir, "bin", "docker"), docker); err != nil {
 			t.Fatal(err)
 		}
 		for _, list := range []string{"kafka,cassandra", "cassandra all", "all cassandra", "etcd  cassandra "} {
