@@ -50,7 +50,11 @@ func (f *Foreign) ledger(ctx context.Context, l *Lane) (*api.Ledger, error) {
 		Initial: map[api.Store]int64{theirStore: l.initial}, Stock: map[api.Store]int64{theirStore: units},
 	}
 	for _, row := range rows {
-		ledger.Orders = append(ledger.Orders, row.order(l.Product()))
+		order, err := row.order(l.Product())
+		if err != nil {
+			return nil, fmt.Errorf("faultlab: --orders-...: %w", err)
+		}
+		ledger.Orders = append(ledger.Orders, order)
 	}
 	return ledger, nil
 }

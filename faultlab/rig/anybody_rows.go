@@ -23,17 +23,26 @@ func total(rows []row) (int64, error) {
 	seen := false
 	for _, r := range rows {
 		for _, v := range r {
-			n, err := strconv.ParseFloat(v, 64)
+			n, err := unitsIn(v)
 			if err != nil {
-				return 0, fmt.Errorf("%q is not a number of units", v)
+				return 0, err
 			}
-			sum, seen = sum+int64(n), true
+			sum, seen = sum+n, true
 		}
 	}
 	if !seen {
 		return 0, errors.New("the answer has no number of units")
 	}
 	return sum, nil
+}
+
+// unitsIn reads a number of units. It may be written with decimals, as a column of type DECIMAL is.
+func unitsIn(text string) (int64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number of units", text)
+	}
+	return int64(n), nil
 }
 
 // The names under which the columns or fields of an order are found.
@@ -43,17 +52,18 @@ var (
 	keyNames      = []string{"idempotency_key", "idem_key", "request_id", "key"}
 )
 
-func (r row) order(product int64) api.Order {
-	o := api.Order{ProductID: product, Mode: ServiceName, Store: theirStore, Quantity: 1, OrderID: r.first(idNames), Key: r.first(keyNames)}
+// order makes an order of a row: of one unit, unless a column or field has the quantity.
+func (r row) order(product int64) (o api.Order, err error) {
+	o = api.Order{ProductID: product, Mode: ServiceName, Store: theirStore, Quantity: 1, OrderID: r.first(idNames), Key: r.first(keyNames)}
 	if len(r) == 1 {
 		for _, only := range r {
 			o.OrderID = only
 		}
 	}
 	if q := r.first(quantityNames); q != "" {
-		o.Quantity, _ = strconv.ParseInt(q, 10, 64)
+		o.Quantity, err = unitsIn(q)
 	}
-	return o
+	return o, err
 }
 
 func (r row) first(names []string) string {
@@ -131,7 +141,8 @@ func scalar(v json.RawMessage) string {
 
 // pick returns the value at a JSON pointer (RFC 6901); "" is the whole document. A leading "/" may be missing.
 func pick(body []byte, pointer string) (json.RawMessage, error) {
-	if pointer, _ = url.PathUnescape(pointer); pointer != "" && !strings.HasPrefix(pointer, "/") {
+	pointer, _ = url.PathUnescape(pointer)
+	if pointer != "" && !strings.HasPrefix(pointer, "/") {
 		pointer = "/" + pointer
 	}
 	v := json.RawMessage(body)

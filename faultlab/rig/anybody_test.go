@@ -111,19 +111,23 @@ func TestForeignAnswer(t *testing.T) {
 // Orders are read from JSON objects, from plain texts, and from a part of a JSON document.
 func TestRows(t *testing.T) {
 	t.Parallel()
-	body := `{"data":{"orders":[{"orderId":7,"qty":2,"key":"k","x":null},"plain"],"stock":12}}`
+	body := `{"data":{"orders":[{"orderId":7,"qty":2.00,"key":"k","x":null},"plain"],"stock":12}}`
 	found, err := pick([]byte(body), "/data/orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsIn(found, scalar(found))
-	want := []row{{"orderid": "7", "qty": "2", "key": "k"}, {"": "plain"}}
+	want := []row{{"orderid": "7", "qty": "2.00", "key": "k"}, {"": "plain"}}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	o := rows[0].order(1)
-	if o.OrderID != "7" || o.Quantity != 2 || o.Key != "k" || rows[1].order(1).OrderID != "plain" {
-		t.Errorf("orders = %+v, %+v", o, rows[1].order(1))
+	o, err := rows[0].order(1)
+	plain, plainErr := rows[1].order(1)
+	if err != nil || plainErr != nil || o.OrderID != "7" || o.Quantity != 2 || o.Key != "k" || plain.OrderID != "plain" || plain.Quantity != 1 {
+		t.Errorf("orders = %+v, %v, %+v, %v", o, err, plain, plainErr)
+	}
+	if o, err := (row{"id": "7", "qty": "many"}).order(1); err == nil {
+		t.Errorf("an order of many units = %+v, want an error", o)
 	}
 	stock, err := pick([]byte(body), "data/stock")
 	if err != nil || scalar(stock) != "12" {
