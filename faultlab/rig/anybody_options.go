@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -86,8 +85,12 @@ func (f *Foreign) checkReset() error {
 		}
 	}
 	for _, text := range f.ResetRedis {
-		if words, err := SplitWords(text); err != nil || len(words) == 0 {
-			return api.Text{En: "--reset-redis %q: want a Redis command (%w)", Zh: "--reset-redis %q：应为 Redis 命令（%w）"}.Errorf(text, errors.Join(err))
+		words, err := SplitWords(text)
+		switch {
+		case err != nil:
+			return api.Text{En: "--reset-redis %q: want a Redis command (%w)", Zh: "--reset-redis %q：应为 Redis 命令（%w）"}.Errorf(text, err)
+		case len(words) == 0:
+			return api.Text{En: "--reset-redis %q: want a Redis command", Zh: "--reset-redis %q：应为 Redis 命令"}.Errorf(text)
 		}
 	}
 	return nil

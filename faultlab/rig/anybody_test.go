@@ -41,6 +41,8 @@ func TestForeignCheck(t *testing.T) {
 		"no path":                {func(f *Foreign) { f.Request = "POST buy" }, "METHOD PATH"},
 		"a bad header":           {func(f *Foreign) { f.Headers = []string{"Authorization"} }, "Name: value"},
 		"no reset":               {func(f *Foreign) { f.ResetSQL = nil }, "--reset-sql"},
+		"an empty command":       {func(f *Foreign) { f.ResetRedis = []string{" "} }, "want a Redis command"},
+		"an open quote in Redis": {func(f *Foreign) { f.ResetRedis = []string{"DEL 'a"} }, "not closed"},
 		"stock in a request":     {func(f *Foreign) { f.Request = "POST /buy/{{stock}}" }, "unknown placeholder {{stock}}"},
 		"no stock":               {func(f *Foreign) { f.Stock = Source{} }, "--stock-sql"},
 		"two stocks":             {func(f *Foreign) { f.Stock.URL = "/stock" }, "want one of them"},
@@ -56,7 +58,7 @@ func TestForeignCheck(t *testing.T) {
 			f := theirs()
 			tt.spoil(&f)
 			err := f.Check()
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "%!")) {
 				t.Errorf("Check() = %v, want %q", err, tt.want)
 			}
 		})

@@ -10,8 +10,11 @@ import (
 // log returns the path of a node's append-only file.
 func (n *node) log() (string, error) {
 	files, err := filepath.Glob(filepath.Join(n.dir, "appendonlydir", "*.incr.aof"))
-	if err != nil || len(files) != 1 {
-		return "", fmt.Errorf("faultlab: %d append-only files of %s, want one (%w)", len(files), n.child.Name, err)
+	if err == nil && len(files) != 1 {
+		err = fmt.Errorf("faultlab: %d append-only files of %s, want one", len(files), n.child.Name)
+	}
+	if err != nil {
+		return "", err
 	}
 	return files[0], nil
 }

@@ -74,8 +74,11 @@ func (l *Lane) clockOf(server string) (*localstack.Clock, func(context.Context) 
 // time returns the time of the node's clock.
 func (n *node) time(ctx context.Context) (time.Time, error) {
 	all, err := n.all(ctx, "TIME")
-	if err != nil || len(all) != 2 {
-		return time.Time{}, fmt.Errorf("faultlab: TIME = %q, %w", all, err)
+	if err == nil && len(all) != 2 {
+		err = fmt.Errorf("faultlab: TIME = %q, want two numbers", all)
+	}
+	if err != nil {
+		return time.Time{}, err
 	}
 	seconds, err := strconv.ParseInt(all[0], 10, 64)
 	return time.Unix(seconds, 0), err
