@@ -74,7 +74,10 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 		s.Accuse("D", "two orders were sold for one idempotency key")
 	}
 	if s.accused != "" {
-		r.Found, r.Verdict, r.Violations = strings.TrimSpace(r.Found+" "+s.accused), audit.Broken, append(r.Violations, s.why)
+		if !strings.Contains(r.Found, s.accused) {
+			r.Found = strings.TrimSpace(r.Found + " " + s.accused)
+		}
+		r.Verdict, r.Violations = audit.Broken, append(r.Violations, s.why)
 	}
 	return r, nil
 }

@@ -42,4 +42,11 @@ func TestAccuse(t *testing.T) {
 	if r.Verdict != audit.Broken || r.Found != "X" || !strings.Contains(strings.Join(r.Violations, " "), "nobody woke up") {
 		t.Errorf("accused of X: %s %q %q, want broken, X and the reason", r.Verdict, r.Found, r.Violations)
 	}
+	r = judged(t, func(s *Scene) {
+		s.ops[0].op.OrderID = "lost"
+		s.Accuse("A", "no such order")
+	})
+	if r.Verdict != audit.Broken || strings.Count(r.Found, "A") != 1 {
+		t.Errorf("accused of A, which the judge has found too: %s %q, want broken, and A once", r.Verdict, r.Found)
+	}
 }
