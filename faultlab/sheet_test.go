@@ -98,3 +98,19 @@ func TestSheetWithoutStories(t *testing.T) {
 		t.Errorf("the page of a foreign service:\n%s", text)
 	}
 }
+
+// The banner about a foreign service is green only if every schedule proved something.
+func TestSheetOfUnprovenService(t *testing.T) {
+	t.Parallel()
+	for banner, wrong := range map[string][]string{
+		`class="banner good"><p><strong>Nothing broke it.`:                                    nil,
+		`class="banner warm"><p><strong>Nothing broke it, but some schedules proved nothing.`: {"VACUOUS: no schedule was played"},
+	} {
+		text := sheet(t, "en", func(r *Result) {
+			r.Serve, r.Cells = &rig.Foreign{}, []Cell{{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed, Found: api.Exact, Wrong: wrong}}
+		})
+		if !strings.Contains(text, banner) {
+			t.Errorf("wrong cells %q: the page has no %s:\n%s", wrong, banner, text)
+		}
+	}
+}
