@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"lastitem/internal/api"
@@ -298,7 +299,7 @@ func TestRunIsTold(t *testing.T) {
 	if status, body, _ := ask(t, s, "POST", "/console/api/runs", oneRun, asJSON...); status != http.StatusAccepted {
 		t.Fatalf("POST runs = %d %s", status, body)
 	}
-	until(next, "begin")
+	begin := until(next, "begin")
 	until(next, "load")
 	if status, _, _ := ask(t, s, "POST", "/console/api/runs", oneRun, asJSON...); status != http.StatusConflict {
 		t.Errorf("a second run = %d, want 409", status)
@@ -334,7 +335,7 @@ func TestRunIsTold(t *testing.T) {
 		}
 	})
 	t.Run("a page that comes back", func(t *testing.T) {
-		back, _ := follow(t, s, "1")
+		back, _ := follow(t, s, begin.id)
 		kinds := ""
 		for e := back(); ; e = back() {
 			kinds += e.kind + " "
@@ -343,7 +344,7 @@ func TestRunIsTold(t *testing.T) {
 			}
 		}
 		if strings.Contains(kinds, "snapshot") || !strings.Contains(kinds, "result ") || !strings.HasSuffix(kinds, " end ") {
-			t.Errorf("replayed %s, want what was missed after event 1", kinds)
+			t.Errorf("replayed %s, want what was missed after the begin", kinds)
 		}
 	})
 }
@@ -416,6 +417,25 @@ func TestRing(t *testing.T) {
 		}
 		h.leave(c)
 	}
+}
+
+// A page that has seen events of an earlier console gets a snapshot, however many events the new one has sent.
+func TestEarlierConsole(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		earlier := newHub()
+		for i := range 50 {
+			earlier.publish("frame", i)
+		}
+		time.Sleep(time.Second)
+		h := newHub()
+		for i := range 80 {
+			h.publish("frame", i)
+		}
+		if _, missed, _, ok, err := h.join(earlier.next - 1); ok || len(missed) > 0 || err != nil {
+			t.Errorf("join(the last of an earlier console) = %d events, %t, %v; want a snapshot", len(missed), ok, err)
+		}
+	})
 }
 
 func TestTooManyPages(t *testing.T) {

@@ -31,14 +31,18 @@ type event struct {
 // hub hands events to the browsers. The publisher never waits for a browser.
 type hub struct {
 	mu      sync.Mutex
-	next    uint64 // the id of the next event, from 1
+	next    uint64 // the id of the next event
 	ring    []event
 	clients map[chan event]bool
 	cut     int64 // browsers cut off because they were slow
 	closed  bool
 }
 
-func newHub() *hub { return &hub{next: 1, clients: map[chan event]bool{}} }
+// newHub returns a hub whose first id is the time in milliseconds since 1970. So it is greater than all ids of a console that ran before: a page
+// that has seen these needs a snapshot.
+func newHub() *hub {
+	return &hub{next: uint64(time.Now().UnixMilli()), clients: map[chan event]bool{}} //nolint:gosec // not negative
+}
 
 // publish sends an event to all browsers.
 func (h *hub) publish(kind string, v any) {
