@@ -51,12 +51,13 @@ export class Board {
     const i = this.view.lessons.indexOf(lesson);
     replace(this.head, el("p", { class: "eyebrow" }, t("lessonOf", { n: i + 1, of: this.view.lessons.length }), " · ", el("a", { href: `#/read/modes/${lesson.mode}` }, el("code", {}, lesson.mode))),
       el("h1", {}, both(lesson.title)), el("p", { class: "lead" }, both(lesson.story)), el("p", { class: `aim ${state?.won >= 0 ? "is-reached" : ""}` }, el("span", { class: "aim-sign", "aria-hidden": "true" }), el("span", {}, el("strong", {}, t("aim")), both(lesson.aim))));
-    replace(this.end, this.ending());
+    const failed = error && el("p", { class: "message" }, t("stepFailed", { why: error }));
     this.box.hidden = !state;
     if (!state) {
-      replace(this.end, error ? el("p", { class: "message" }, t("stepFailed", { why: error })) : el("p", { class: "soft starting" }, t("stepStarting")));
+      replace(this.end, failed || el("p", { class: "soft starting" }, t("stepStarting")));
       return;
     }
+    replace(this.end, failed || null, this.ending());
     this.shown = state.steps.length - 1;
     replace(this.clients, state.clients.map((c) => this.client(c)));
     this.drawTools();

@@ -134,6 +134,7 @@ func testStepBrowser(t *testing.T, p playing) {
 	}
 	b.shot("step-won-en-light")
 	testStepKeys(t, b)
+	testStepFails(b)
 	testStepLink(t, b)
 	testStepGivenUp(t, b)
 	testPlayAxe(t, b, axeSteps)
@@ -165,6 +166,15 @@ func testStepKeys(t *testing.T, b *tab) {
 	if focus := eval[bool](b, `document.querySelector('.board').contains(document.activeElement)`); !focus {
 		t.Error("the focus has left the board")
 	}
+}
+
+// testStepFails makes a move that the server does not play: the page says so, beside the moves before it.
+func testStepFails(b *tab) {
+	b.t.Helper()
+	eval[bool](b, `(window.kept = window.fetch, window.fetch = () => Promise.reject(new Error('no server')), document.querySelector('[data-does=b]').click(), true)`)
+	b.wait(`document.querySelector('.message')?.textContent.includes('no server') === true`)
+	b.moved(3)
+	eval[bool](b, `(window.fetch = window.kept, true)`)
 }
 
 // testStepLink opens schedules by their addresses, in another language, dark and narrow.
