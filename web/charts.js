@@ -38,13 +38,13 @@ const labels = (unit) => (_, ticks, axis, space, distance) => {
   return ticks.map((v) => number(v, decimals) + unit);
 };
 
-function axes(unit = "") {
+function axes() {
   const axis = {
     stroke: css("--ink-soft"), font: font(), ticks: { show: false }, grid: { stroke: css("--line"), width: 1 },
   };
   return [
     { ...axis, grid: { show: false }, space: 64, size: 28, values: labels(" s") },
-    { ...axis, size: 60, space: 34, values: labels(unit) },
+    { ...axis, size: 60, space: 34, values: labels("") },
   ];
 }
 
@@ -93,7 +93,7 @@ const maxPoints = 160;
 // series turns the bins into the data of the four charts. Many bins are put together for the rates, which would only flicker.
 export function series(model, initial) {
   const { width } = model;
-  const began = model.bins.findIndex((b) => b[0] + b[1] + b[2] > 0); // before the load its client looks how busy the machine is
+  const began = model.bins.findIndex((b) => b[0] + b[1] + b[2] > 0); // before the load the load generator measures how busy the machine is
   const bins = began > 0 ? model.bins.slice(began) : model.bins;
   const xs = [], left = [], sold = [], was = [], capped = [];
   let [total, remaining] = [0, initial];

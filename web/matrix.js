@@ -1,6 +1,6 @@
 import { ladder } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { addWords, both, lang, number, t } from "./i18n.js";
+import { addWords, both, bracketed, lang, number, t } from "./i18n.js";
 import { get } from "./stream.js";
 import { WitnessView } from "./witness.js";
 import { words } from "./words-matrix.js";
@@ -150,7 +150,7 @@ export function outcomeWords(cell, found) {
   if (found === "") return t("matrixBlank");
   if (found === "–") return t("matrixNa");
   const text = found === "." ? t("exact") : [...found].map((l) => (l === "!" ? l : t(l))).join(lang() === "zh" ? "、" : ", ");
-  return cell ? text : `${text} (${t("matrixUnplayed")})`;
+  return cell ? text : text + bracketed(t("matrixUnplayed"));
 }
 
 // hazardName is the short name of a hazard: in the reader's language for those with claims.

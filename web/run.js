@@ -252,7 +252,7 @@ export class RunView {
     replace(this.verdict, name, el("p", { class: "verdict-line" }, text), bar);
   }
 
-  // again makes what has the theme's colours or the language in it.
+  // again redraws what has the colours of the theme.
   again() {
     for (const c of Object.values(this.charts)) c.again();
     this.timeline.draw();
@@ -267,8 +267,8 @@ function who(request) {
 
 function claim(hazard, outcome) {
   const kind = outcome === "." ? "good" : outcome === "" ? "blank" : outcome === "–" ? "na" : "bad";
-  const says = { good: t("exact"), blank: t("earlier"), na: t("impossible") }[kind] ?? [...outcome].map((l) => t(l)).join(", ");
+  const says = { good: t("exact"), blank: t("earlier"), na: t("impossible") }[kind] ?? [...outcome].map((l) => t(l)).join(lang() === "zh" ? "、" : ", ");
   const sign = { good: "✓", blank: "\u00a0", na: "–" }[kind] ?? outcome;
   return el("li", { class: `claim ${kind}`, title: says }, el("span", { class: "claim-sign", "aria-hidden": "true" }, sign),
-    el("span", { class: "claim-name" }, t(`h_${hazard}`)), el("span", { class: "hidden" }, `: ${says}`));
+    el("span", { class: "claim-name" }, t(`h_${hazard}`)), el("span", { class: "hidden" }, colon() + says));
 }

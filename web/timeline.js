@@ -12,9 +12,8 @@ export class Timeline {
   to = 1000;
   follow = true;
 
-  constructor(canvas, onMove) {
+  constructor(canvas) {
     this.canvas = canvas;
-    this.onMove = onMove;
     new ResizeObserver(() => this.draw()).observe(canvas);
     canvas.addEventListener("keydown", (e) => this.key(e));
     canvas.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
@@ -55,7 +54,6 @@ export class Timeline {
     this.from = Math.max(-span / 4, from);
     this.to = this.from + span;
     this.draw();
-    this.onMove?.();
   }
 
   all() {
@@ -119,7 +117,7 @@ export class Timeline {
     const lanes = this.lanes.map((_, i) => {
       const bars = visible.filter((b) => b[0] === i);
       const rows = this.rows(bars);
-      return { bars, rows, height: (Math.max(1, ...rows.map((r) => r + 1)) + 0) * (rowHeight + rowGap) };
+      return { bars, rows, height: Math.max(1, ...rows.map((r) => r + 1)) * (rowHeight + rowGap) };
     });
     // A lane keeps the height it has had, so that the page does not jump.
     this.heights = lanes.map((l, i) => Math.max(l.height, 3 * (rowHeight + rowGap), this.heights?.[i] ?? 0));
