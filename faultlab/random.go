@@ -159,7 +159,8 @@ func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, err
 		c := g.cells[rng.IntN(len(g.cells))]
 		path, err := l.path(ctx, g, c)
 		if err != nil {
-			if failed++; ctx.Err() != nil || failed == untraced {
+			failed++
+			if ctx.Err() != nil || failed == untraced {
 				return Schedule{}, err
 			}
 			l.o.Log("%v", err)

@@ -150,7 +150,8 @@ func bands(names []api.Hazard) [][]api.Hazard {
 	var all [][]api.Hazard
 	width := tableWidth
 	for _, name := range names {
-		if width += column(name); width > tableWidth {
+		width += column(name)
+		if width > tableWidth {
 			all, width = append(all, nil), 24+column(name)
 		}
 		all[len(all)-1] = append(all[len(all)-1], name)

@@ -56,7 +56,8 @@ func TestUnclaimedIsTold(t *testing.T) {
 		t.Errorf("unclaimed are %+v, want the schedule with a story", r.Unclaimed)
 	}
 	var told Result
-	if told.add(&lab{told: true}, cell, all); len(told.Unclaimed) > 0 {
+	told.add(&lab{told: true}, cell, all)
+	if len(told.Unclaimed) > 0 {
 		t.Errorf("unclaimed are %+v, want none where every story stands elsewhere", told.Unclaimed)
 	}
 	var b strings.Builder

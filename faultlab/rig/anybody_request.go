@@ -38,7 +38,8 @@ func (f *Foreign) toSend(replica, text string, values map[string]string) (*http.
 		return nil, err
 	}
 	var content io.Reader
-	if body = expand(body, values); body != "" {
+	body = expand(body, values)
+	if body != "" {
 		content = strings.NewReader(body)
 	}
 	req, err := http.NewRequest(method, replica+expand(path, values), content)

@@ -164,7 +164,8 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 			return p, nil
 		}
 		if time.Now().After(end) {
-			if after++; p.op.Code == api.BackendUnavailable && s.resumed > 0 && restarts < mostRestarts {
+			after++
+			if p.op.Code == api.BackendUnavailable && s.resumed > 0 && restarts < mostRestarts {
 				after, restarts = 0, restarts+1
 				s.Over(0)
 			}

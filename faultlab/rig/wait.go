@@ -67,7 +67,8 @@ func (s *Scene) progress(a *Actor) [2]int {
 	sent, answered := 0, 0
 	seen := map[string]int{}
 	for _, c := range calls {
-		if seen[c.Pattern]++; s.Lane.Service.Waits && seen[c.Pattern] > spins {
+		seen[c.Pattern]++
+		if s.Lane.Service.Waits && seen[c.Pattern] > spins {
 			continue
 		}
 		sent++

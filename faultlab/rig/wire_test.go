@@ -26,7 +26,8 @@ func TestPart(t *testing.T) {
 		t.Errorf("EXISTS after the cut = %q, want 0: the command is lost", got)
 	}
 	l.A.Part(true, localstack.Redis)
-	if l.A.join(); l.A.parted {
+	l.A.join()
+	if l.A.parted {
 		t.Error("join has left the actor cut off")
 	}
 	if got := dial(t, l.A, localstack.Redis).do("PING"); got != "PONG" {

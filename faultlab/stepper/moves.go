@@ -174,7 +174,8 @@ func (c *client) arrived() bool {
 		}
 		c.at = nil
 	}
-	if c.at = c.gate.Held(); c.at != nil {
+	c.at = c.gate.Held()
+	if c.at != nil {
 		c.phase = Held
 		return true
 	}

@@ -113,8 +113,9 @@ func readHeaders(list string) (http.Header, error) {
 			continue
 		}
 		name, value, ok := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
-		if name = strings.TrimSpace(name); !ok || name == "" || err != nil {
+		if !ok || name == "" || err != nil {
 			return nil, errors.New("spans: headers: want name=value, several comma-separated, the values percent-encoded")
 		}
 		headers.Add(name, decoded)
