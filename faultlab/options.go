@@ -56,8 +56,7 @@ const (
 // Result is the result of an exploration.
 type Result struct {
 	Cells []Cell `json:"cells"`
-	// Worst is the schedule that broke most, with its story; nil if the shop was explored
-	// in more than one mode or fault.
+	// Worst is the schedule that broke most, with its story; nil if the shop was explored in more than one mode or fault.
 	Worst *Played `json:"worst,omitempty"`
 	// Played has the schedules with their stories, if Options.Stories is set.
 	Played []Played `json:"played,omitempty"`
@@ -73,13 +72,13 @@ type Result struct {
 	Leases []rig.Lease  `json:"leases,omitempty"`
 	// LeftOut has the selected faults that cannot be injected on this machine, each with the reason: "clock-jump: cc not found".
 	LeftOut []string `json:"left_out,omitempty"`
-	// Interrupted says that the exploration was stopped: the cells are those that were through.
+	// Interrupted says that the exploration was stopped: Cells has only the cells that were complete by then.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Order has every cell that the modes claim, selected or not, in the order of the modes.
 	Order     []Cell `json:"-"`
 	Schedules int    `json:"schedules"`
-	// Again counts schedules that were played once more, because the machine stood still while a lock could expire, or because the
-	// victim was refused before it reached its position.
+	// Again counts repetitions of schedules that had proved nothing: the machine stood still while a lock could expire, the victim was refused
+	// before it reached its position, a witness did not show its letter, or the lab failed.
 	Again int64         `json:"again,omitempty"`
 	Took  time.Duration `json:"took_ns"`
 	Cost  Cost          `json:"cost"`

@@ -147,7 +147,7 @@ const Idle api.Outcomes = "IDLE"
 // Unexplained stands for a violation that none of the letters names.
 const Unexplained api.Outcomes = "!"
 
-// scheduleLimit bounds one schedule, whatever hangs. The time for which a lock may outlive its holder is added to it.
+// scheduleLimit bounds one schedule, whatever hangs. Three times the time for which a lock may outlive its holder is added to it.
 const scheduleLimit = 30 * time.Second
 
 // Play plays a schedule on a lane and judges it. An error is the lab's own: a process that does not start, a server that is gone.

@@ -21,7 +21,7 @@ type StatusLine struct {
 	length   time.Duration // of random schedules; 0 = the lab ends when all schedules have been played
 
 	mu    sync.Mutex
-	begun time.Time // when the first schedule was through
+	begun time.Time // when the first schedule had been played
 	last  time.Time // when the line was written
 	shown string    // the text of the terminal's last line
 	rates []float64 // schedules per second of late
@@ -30,7 +30,7 @@ type StatusLine struct {
 }
 
 // The sparkline shows lineRates rates, one for each lineStep, since schedules take longer than requests. A terminal's line is rewritten every
-// lineTick at most. lineSlow is how often a line is written where nothing can be rewritten: the cells that are through have lines of their own.
+// lineTick at most. lineSlow is how often a line is written where nothing can be rewritten: complete cells have lines of their own.
 const (
 	lineRates = 16
 	lineStep  = time.Second

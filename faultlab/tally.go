@@ -2,19 +2,19 @@ package faultlab
 
 import "sync"
 
-// Tally is how far an exploration is.
+// Tally is the progress of an exploration.
 type Tally struct {
-	Cells, Done int // the cells that are selected, and those that are through
+	Cells, Done int // the cells that are selected, and those that are complete
 	// Schedules have been played, of Expected: the number is known of the cells that have begun, and estimated for the others from the
 	// committed matrix. 0 = nobody knows, as for random schedules.
 	Schedules, Expected int
-	// Cell is the one of the schedule that was played last.
+	// Cell is the cell of the schedule that was played last.
 	Cell Cell
 }
 
-// tallying keeps the tally of an exploration, and tells it.
+// tallying keeps the tally of an exploration and reports its changes.
 type tallying struct {
-	tell func(Tally) // nil = nobody listens
+	tell func(Tally) // receives every change; nil = not called
 
 	mu      sync.Mutex
 	now     Tally
@@ -24,7 +24,7 @@ type tallying struct {
 	unknown int // the cells that have not begun and are not in the matrix
 }
 
-// change edits the tally and tells it.
+// change edits the tally and reports it.
 func (t *tallying) change(edit func()) {
 	if t.tell == nil {
 		return

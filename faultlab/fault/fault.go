@@ -31,7 +31,7 @@ type Fault struct {
 	Skip func(variant string, at rig.Position) bool
 	// Ignore holds letters that are another fault's affair.
 	Ignore string
-	// AtEnd adds a schedule in which the victim finishes, and only its client does not hear of it.
+	// AtEnd adds a schedule in which the victim is not held: the fault strikes when it has answered, or takes the answer from its client.
 	AtEnd bool
 	// Lane is what a lane must have to play the fault. Faults with equal equipment share lanes.
 	Lane rig.Equipment

@@ -119,7 +119,7 @@ func (g *Gate) Revive(ctx context.Context) error {
 }
 
 // Abandon ends a scene in any state: everything that is held goes on, stopped processes run again, and if a request is not answered
-// before ctx ends, its process is killed.
+// before ctx ends, A and B are killed.
 func (s *Scene) Abandon(ctx context.Context) {
 	for _, a := range s.Lane.actors() {
 		a.release()
