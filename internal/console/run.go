@@ -92,7 +92,7 @@ const (
 )
 
 var (
-	errRunning = errors.New("a run goes on")
+	errRunning = errors.New("a run is in progress")
 	errTooMany = errors.New("too many pages are open")
 )
 

@@ -24,7 +24,7 @@ type schedule struct {
 	Moves  string `json:"moves"`
 }
 
-var errNoSteps = errors.New("here are no servers whose commands can be held: it needs the local stack, 'shop play'")
+var errNoSteps = errors.New("no command can be held here: the Step page needs the local stack, 'shop play'")
 
 // lessons serves GET /console/api/lessons.
 func (c *Console) lessons(w http.ResponseWriter, _ *http.Request) {
