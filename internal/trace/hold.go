@@ -136,8 +136,8 @@ type heldLine struct {
 func (tr Trace) writeHeld(w io.Writer) error {
 	h := &held{tr: tr, steady: stabilize(tr)}
 	rows := [][]string{{"#", "TTLs", "server", "command"}, {"", "0", "client", "POST " + stableTarget(tr.Target)}}
-	var rival *Rival
-	if rival = tr.Against; rival != nil {
+	rival := tr.Against
+	if rival != nil {
 		h.steady.rival = stabilize(Trace{Deduction: tr.Deduction, Answer: rival.Answer}).order
 	}
 	said := rival == nil
@@ -187,7 +187,7 @@ func (h *held) lines() []*heldLine {
 // twelfth is a time in twelfths of the TTL, to the nearest.
 func (h *held) twelfth(d time.Duration) int { return int((d*12 + h.tr.TTL/2) / h.tr.TTL) }
 
-// when says when a command was sent: once; every third of a TTL; or again at times that are chance.
+// when says when a command was sent: once, every third of a TTL, or several times at random.
 func (l *heldLine) when() string {
 	first, last := twelfths(l.at[0]), twelfths(l.at[len(l.at)-1])
 	if len(l.at) == 1 {

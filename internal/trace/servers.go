@@ -22,13 +22,13 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Options are what a [Tracer] is made of.
+// Options configures a [Tracer].
 type Options struct {
 	Modes   []stock.Mode                // the modes that are to be traced: their servers are started
 	Backend string                      // localstack.Auto, Embedded or Local
 	Log     func(string, ...any)        // is told which servers are started
 	Advice  func(backend string) string // says what to do about a missing backend
-	Lang    string                      // of what the servers are said to be, and of Advice: "en" or "zh"
+	Lang    string                      // of the descriptions of the servers, and of Advice: "en" or "zh"
 	TTL     time.Duration               // of the locks; 0 = that of a replica without settings
 }
 
@@ -153,7 +153,7 @@ func (t *Tracer) tapRedis(ctx context.Context, c *replica.Config, s *localstack.
 	return err
 }
 
-// tapOneRedis puts a tap before a stack's Redis, has a look at what it sees, and returns the URL of the tap.
+// tapOneRedis puts a tap before a stack's Redis, observes the Redis itself if it can, and returns the URL of the tap.
 func (t *Tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Stack) (string, error) {
 	addr, err := t.tap(name, s.Redis.Kind, s.Redis.Addr, wire.Redis)
 	if err != nil {

@@ -55,5 +55,5 @@ func sentAll(m stock.Mode, calls []wire.Call) bool {
 	return true
 }
 
-// aside names what a mode sends without waiting for it; the moment at which it is sent is chance.
+// aside names what a mode sends without waiting for it, at a random moment.
 func aside(text string) bool { return strings.HasPrefix(text, "OffsetCommit ") }

@@ -124,7 +124,7 @@ func (tr Trace) WriteStable(w io.Writer) error {
 	return err
 }
 
-// apart parts the steps that the answer waits for from those that it does not; see aside.
+// apart separates the steps that the answer waits for from those that it does not wait for; see aside.
 func apart(steps []Step) (waitedFor, beside []Step) {
 	for _, s := range steps {
 		if aside(s.Text) {
@@ -144,7 +144,7 @@ type stepGroup struct {
 	times  int
 }
 
-// node is the number of a server of which there are several. In which order they are asked is chance.
+// node is the number in the name of one of several servers of a kind. They are asked in a random order.
 var node = regexp.MustCompile(` \d+$`)
 
 // grouped puts together what is the same, by its text: neighbours, and what goes to several nodes.

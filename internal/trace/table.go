@@ -14,7 +14,7 @@ import (
 
 // tableWords are the words of the table, by language.
 var tableWords = map[string]struct {
-	title, rival, nobody                   string
+	title, rival, store                    string
 	sent, took, seen, ran, server, command string
 	legend, logs, leftOut                  string
 }{
@@ -26,7 +26,7 @@ var tableWords = map[string]struct {
 			"and how long it worked. All times count from the beginning of the request; lines without a number are what a script\n" +
 			"does inside Redis.",
 		"Proxies, MONITOR and logs cost time as well: compare the lines with each other, not with another run.",
-		"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections.",
+		"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections and loaded the scripts.",
 	},
 	"zh": {
 		"%s：单副本、无竞争，扣减 %d 件", "%s：单副本，扣减 %d 件，持锁期间来了一个对手", "，库存在 %s",
@@ -71,7 +71,7 @@ func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
 	}
 	fmt.Fprintf(&b, title, tr.Mode.Name, tr.Quantity)
 	if tr.Store != "" {
-		fmt.Fprintf(&b, words.nobody, tr.Store)
+		fmt.Fprintf(&b, words.store, tr.Store)
 	}
 	b.WriteString("\n")
 	for _, name := range t.serversOf(tr) {
@@ -130,7 +130,7 @@ func micros(d time.Duration) string {
 	return strconv.FormatInt(d.Microseconds(), 10)
 }
 
-// stepJSON is a tracedStep as 'shop trace --json' prints it; unknown values are left out.
+// stepJSON is a Step as 'shop trace -o json' prints it; unknown values are left out.
 type stepJSON struct {
 	Server  string     `json:"server"`
 	Command string     `json:"command"`
