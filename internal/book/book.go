@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Langs are the languages of the pages: lock.md is English, lock.zh.md Chinese.
+// Langs are the languages of the pages: locks.md is English, locks.zh.md Chinese.
 var Langs = []string{"en", "zh"}
 
 // Book is the pages of a directory. It is safe for concurrent use.
