@@ -69,35 +69,38 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, Patience)},
 	}
-	if err := l.startRedis(ctx, o.Equipment); err != nil {
-		return nil, err
-	}
-	if o.Equipment.SQL != "" {
-		if err := l.ownSQL(ctx, o.Equipment); err != nil {
-			return nil, err
-		}
-	}
-	if setup := o.Service.Setup; setup != nil {
-		if err := setup(ctx, l); err != nil {
-			l.Close()
-			return nil, err
-		}
-	}
-	if err := l.startOwn(ctx, o.Equipment); err != nil {
-		return nil, err
-	}
-	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
-		var err error
-		if *a, err = newActor(l, name); err != nil {
-			l.Close()
-			return nil, err
-		}
-	}
-	if err := l.startAll(ctx); err != nil {
+	if err := l.start(ctx, o.Equipment); err != nil {
 		l.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// start starts the lane's own servers, the proxies and the replicas.
+func (l *Lane) start(ctx context.Context, e Equipment) error {
+	if err := l.startRedis(ctx, e); err != nil {
+		return err
+	}
+	if e.SQL != "" {
+		if err := l.ownSQL(ctx, e); err != nil {
+			return err
+		}
+	}
+	if setup := l.Service.Setup; setup != nil {
+		if err := setup(ctx, l); err != nil {
+			return err
+		}
+	}
+	if err := l.startOwn(ctx, e); err != nil {
+		return err
+	}
+	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
+		var err error
+		if *a, err = newActor(l, name); err != nil {
+			return err
+		}
+	}
+	return l.startAll(ctx)
 }
 
 // startRedis starts the lane's own Redis servers, except those of [Equipment.Own].
@@ -130,7 +133,7 @@ func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
 // Product returns the product of the lane.
 func (l *Lane) Product() int64 { return firstProduct + int64(l.number) }
 
-// Close ends the replicas and the proxies.
+// Close ends the replicas, the proxies and the lane's own servers.
 func (l *Lane) Close() {
 	if l.db != nil {
 		_ = l.db.Close()
@@ -150,6 +153,9 @@ func (l *Lane) Close() {
 	}
 	if l.pair != nil && l.pair.link != nil {
 		l.pair.link.Close()
+	}
+	for _, n := range l.nodes() {
+		n.run.Kill()
 	}
 }
 

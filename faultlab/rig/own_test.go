@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -83,6 +84,25 @@ func TestOutOfGuard(t *testing.T) {
 		}
 		if err := l.OutOfGuard(t.Context(), redlockNode); err != nil || n.young {
 			t.Errorf("OutOfGuard = %v, young %t, want neither", err, n.young)
+		}
+	}
+}
+
+// A lane that is closed leaves none of its servers behind, stopped ones included: a run has many lanes, and closes each when it is done with it.
+func TestCloseEndsServers(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	if err := errors.Join(l.Forget(t.Context(), redlockNode), l.startPair(t.Context(), Equipment{Pair: localstack.Redis}), l.Freeze(redlockNode)); err != nil {
+		t.Fatal(err)
+	}
+	all := l.nodes()
+	if len(all) != 4 {
+		t.Errorf("%d servers, want two of the lane, a spare and a master", len(all))
+	}
+	l.Close()
+	for _, n := range all {
+		if !n.ended() {
+			t.Errorf("%s is alive after Close", n.child.Name)
 		}
 	}
 }

@@ -29,6 +29,21 @@ type node struct {
 	clock    *localstack.Clock // nil = the machine's
 }
 
+// nodes returns the lane's own Redis servers and its sentinel, whether or not they run.
+func (l *Lane) nodes() []node {
+	all := []node{l.laneRedis, l.spare}
+	for _, n := range l.laneServers {
+		all = append(all, *n)
+	}
+	if p := l.pair; p != nil {
+		all = append(append(all, p.master, p.old), p.replicas...)
+		if p.sentinel != nil {
+			all = append(all, p.sentinel.node)
+		}
+	}
+	return slices.DeleteFunc(all, func(n node) bool { return n.run == nil })
+}
+
 // url returns the node's URL in the form that a replica of the service expects.
 func (n node) url() string {
 	if n.password == "" {
