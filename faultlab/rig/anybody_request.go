@@ -55,7 +55,11 @@ func (f *Foreign) toSend(replica, text string, values map[string]string) (*http.
 	}
 	for _, h := range f.Headers {
 		name, value, _ := strings.Cut(h, ":")
-		req.Header.Set(strings.TrimSpace(name), expand(strings.TrimSpace(value), values))
+		name, value = strings.TrimSpace(name), expand(strings.TrimSpace(value), values)
+		req.Header.Set(name, value)
+		if strings.EqualFold(name, "Host") { // net/http sends this field and leaves the header out
+			req.Host = value
+		}
 	}
 	return req, nil
 }

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,22 @@ func TestForeignArgv(t *testing.T) {
 	want := []string{"app", "--port", "1", "--dsn", "me:secret word@tcp(127.0.0.1:3)/lane_0", "a b", "c d", "", "600", "pw", "127.0.0.1:3/lane_0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("argv (-want +got):\n%s", diff)
+	}
+}
+
+// The headers of the description reach the service, Host included.
+func TestForeignHeaders(t *testing.T) {
+	t.Parallel()
+	got := make(chan *http.Request, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
+	t.Cleanup(s.Close)
+	f := theirs()
+	f.Headers = []string{"host: shop.example", "X-Key: k-{{key}}"}
+	if _, _, err := f.answerOf(t.Context(), s.URL, Ask{Product: 7, Key: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-got; r.Host != "shop.example" || r.Header.Get("X-Key") != "k-a" || r.RequestURI != "/buy?product=7" {
+		t.Errorf("the service was asked %s %s of %q, X-Key %q", r.Method, r.RequestURI, r.Host, r.Header.Get("X-Key"))
 	}
 }
 
