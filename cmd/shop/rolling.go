@@ -48,10 +48,10 @@ func newRolling(lang string) *cobra.Command {
 		Use:   "rolling [flags] [-- COMMAND...]",
 		Short: both("Replace the replicas one after the other under load, and check that no request was lost", "在压力下逐个替换副本，检查有没有丢请求").In(lang),
 		Long: both(`Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the other by --new, over the
-same data. It fails where any request failed or its outcome is unknown, where the audit is not EXACT, or where the load ended
+same data. It fails if a request failed or its outcome is unknown, if the audit finds stock or orders wrong, or if the load ended
 before the last replica was replaced. With --url it sends the load to a stack of three replicas that COMMAND replaces meanwhile; without
 a COMMAND it only sends the load.`,
-			`起一套环境，三个副本都运行 --old，一边压测，一边逐个换成 --new，数据不变。有请求失败或结果未知、判定不是 EXACT，或最后一个副本替换之前压测就结束，都算失败。带 --url 时压测一套三副本的环境，由 COMMAND 替换其中的副本；不给 COMMAND 就只压测。`).In(lang),
+			`起一套环境，三个副本都运行 --old，一边压测，一边逐个换成 --new，数据不变。有请求失败或结果未知、审计发现库存或订单不符，或最后一个副本替换之前压测就结束，都算失败。带 --url 时压测一套三副本的环境，由 COMMAND 替换其中的副本；不给 COMMAND 就只压测。`).In(lang),
 		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- scripts/compose roll",
 		Args:    arguments(0, math.MaxInt),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
@@ -71,8 +71,21 @@ a COMMAND it only sends the load.`,
 	return cmd
 }
 
+// check refuses flags that make no load, or another one than they say: a plan takes 0 for its default.
+func (f *rollingFlags) check() error {
+	switch {
+	case len(f.modes) == 0:
+		return usage(both("--mode names no mode", "--mode 里没有模式"))
+	case !(f.rate > 0):
+		return usage(both("--rate %v: want more than 0", "--rate %v：应大于 0"), f.rate)
+	case f.length <= 0:
+		return usage(both("--duration %v: want more than 0", "--duration %v：应大于 0"), f.length)
+	}
+	return checkBackendFlag(f.backend)
+}
+
 func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
-	if err := checkBackendFlag(f.backend); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	f.lang = f.output.language(cmd, f.lang)
@@ -130,7 +143,8 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 	early := func(wait time.Duration) error {
 		select {
 		case r := <-done:
-			return cmp.Or(f.report(cmd, r), vacuous(both("the load ended before the last replica was replaced; use a longer --duration", "最后一个副本替换之前压测就结束了；请加长 --duration")))
+			r.unreplaced = vacuous(both("the load ended before the last replica was replaced; use a longer --duration", "最后一个副本替换之前压测就结束了；请加长 --duration"))
+			return f.report(cmd, r)
 		case <-time.After(wait):
 			return nil
 		}
@@ -140,7 +154,13 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 	}
 	if err := replace(ctx); err != nil {
 		interrupt()
-		return errors.Join(err, f.report(cmd, <-done))
+		r := <-done
+		r.unreplaced = err
+		reported := f.report(cmd, r)
+		if errors.Is(reported, err) {
+			return reported
+		}
+		return errors.Join(err, reported)
 	}
 	if err := early(around); err != nil {
 		return err
@@ -202,6 +222,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 type rolled struct {
 	rolling.Result
 	everyReplica bool  // all replicas must have served
+	unreplaced   error // why not every replica was replaced under the load
 	err          error // the load did not begin
 }
 
@@ -210,7 +231,7 @@ func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
 	if r.err != nil {
 		return r.err
 	}
-	err := r.Lost()
+	err := cmp.Or(r.Lost(), r.unreplaced)
 	if err == nil && r.everyReplica && len(r.Served) != rolledReplicas {
 		err = vacuous(both("the requests were served by %s, want every replica", "处理请求的副本：%s；应为全部副本"), r.Servers())
 	}

@@ -24,6 +24,10 @@ func TestRollingReport(t *testing.T) {
 		"JSON":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`}, ""},
 		"lost":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`}, "queue lost requests: reset 1"},
 		"broken off": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"}, "queue: no answer"},
+		"ended early": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formText, []string{"lease-seq"},
+			"VACUOUS: too short"},
+		"ended early, JSON": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formJSON, []string{`"exact": false`},
+			"VACUOUS: too short"},
 		"one replica": {rolled{Result: rolling.Result{Served: map[string]int{"r1": 4}, Modes: []rolling.Mode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: the requests were served by r1 4"},
 	} {
