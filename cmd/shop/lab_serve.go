@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,12 +63,7 @@ func (s *serveFlags) register(set *pflag.FlagSet, lang string) {
 // service checks the flags and returns the service that they describe; nil without --serve.
 func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	if s.f.Serve == "" {
-		for _, name := range []string{"request", "reset-sql", "reset-redis", "reset-url", "stock-sql", "stock-redis", "stock-url", "orders-sql", "orders-redis", "orders-url"} {
-			if cmd.Flags().Changed(name) {
-				return nil, usage(both("--%s needs --serve", "--%s 须与 --serve 同用"), name)
-			}
-		}
-		return nil, nil //nolint:nilnil // there is nothing to serve, and that is no error
+		return nil, unserved(cmd.Flags())
 	}
 	f := s.f
 	for _, name := range []string{"mode", "store", "beyond", "update", "random"} {
@@ -92,11 +88,22 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 		f.SetupSQL = append(f.SetupSQL, more...)
 	}
 	if s.lockTTL != "" {
-		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL <= 0 || f.LockTTL > time.Minute {
+		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL < time.Millisecond || f.LockTTL > time.Minute {
 			return nil, usage(both("--lock-ttl %q: want 1ms to 1m", "--lock-ttl %q：应为 1ms 到 1m"), s.lockTTL)
 		}
 	}
 	return equip(&f)
+}
+
+// unserved refuses a flag that describes a service if there is no --serve, which it would say nothing about.
+func unserved(set *pflag.FlagSet) (err error) {
+	ours := set.Lookup("serve").Annotations[sectionAnnotation]
+	set.Visit(func(f *pflag.Flag) {
+		if err == nil && f.Name != "serve" && slices.Equal(f.Annotations[sectionAnnotation], ours) {
+			err = usage(both("--%s needs --serve", "--%s 须与 --serve 同用"), f.Name)
+		}
+	})
+	return err
 }
 
 // equip checks the description of a service and sets its working directory, which a file of --replay does not hold.

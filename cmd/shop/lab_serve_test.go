@@ -93,6 +93,9 @@ func TestLabServeUsage(t *testing.T) {
 		want string
 	}{
 		"no serve":       {[]string{"lab", "--request", "POST /buy"}, "--request needs --serve"},
+		"no serve, TTL":  {[]string{"lab", "--lock-ttl", "1s", "--mode", "nobody"}, "--lock-ttl needs --serve"},
+		"no serve, env":  {[]string{"lab", "--env", "A=b", "--mode", "nobody"}, "--env needs --serve"},
+		"a short TTL":    {ownService("shop", "lua-lock", "--lock-ttl", "1ns"), "--lock-ttl \"1ns\": want 1ms to 1m"},
 		"no request":     {[]string{"lab", "--serve", "app {{port}} {{redis}}"}, "--request"},
 		"a mode":         {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about lastitem's own modes"},
 		"a bad status":   {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
