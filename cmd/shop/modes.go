@@ -44,8 +44,8 @@ table of the README.`,
 		Args:    arguments(0, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			switch {
-			case len(args) == 1 && (out.form == formJSON || docs != ""):
-				return usage(both("a mode's essay is Markdown: --output json and --docs are for the list", "模式的文章是 Markdown：--output json 和 --docs 只用于列表"))
+			case len(args) == 1 && (out.gives(formJSON) || docs != ""):
+				return usage(both("a mode's essay is Markdown: JSON and --docs are for the list", "模式的文章是 Markdown：JSON 和 --docs 只用于列表"))
 			case docs != "":
 				return pages.Write(docs)
 			}

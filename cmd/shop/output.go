@@ -131,7 +131,7 @@ func (o *output) check(cmd *cobra.Command) error {
 // text says whether stdout gets the text for people, so that notes may stand beside it.
 func (o *output) text() bool { return o.stdoutForm == formText }
 
-// language is the language of the result: that of --lang, except that what only a program reads is English unless the flag was given.
+// language is the language of the result: that of --lang, except that output for programs alone is English unless the flag was given.
 func (o *output) language(cmd *cobra.Command, lang string) string {
 	forms := []string{o.stdoutForm, o.fileForm}
 	for _, b := range o.besides {

@@ -83,6 +83,12 @@ func TestOutByEnding(t *testing.T) {
 			t.Errorf("modes --out %s prints %.200q", file, out)
 		}
 	}
+	for _, args := range [][]string{{"-o", "json"}, {"--out", filepath.Join(t.TempDir(), "essay.json")}} { // there is no essay in JSON
+		code, _, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"modes", "lua-lock"}, args...)...)
+		if code != exitUsage || !strings.Contains(errOut, "essay is Markdown") {
+			t.Errorf("modes lua-lock %v: exit %d, %q; want %d", args, code, errOut, exitUsage)
+		}
+	}
 	code, _, errOut := commandLine(t.Context(), newRoot("en"), "modes", "--out", "modes.csv")
 	if want := "--out modes.csv: this command writes text, json or markdown"; code != exitUsage || !strings.Contains(errOut, want) {
 		t.Errorf("modes --out modes.csv: exit %d, %q; want %d and %q", code, errOut, exitUsage, want)
@@ -192,7 +198,7 @@ func TestLanguages(t *testing.T) {
 			t.Errorf("the language of LC_ALL=%s LC_MESSAGES=%s LANG=%s is %s, want %s", tt.all, tt.messages, tt.lang, got, tt.want)
 		}
 	}
-	// What only a program reads does not change with the locale.
+	// Output for programs does not change with the locale.
 	var o output
 	cmd := &cobra.Command{}
 	o.add(cmd, "en", formText, formJSON)
