@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -98,7 +99,8 @@ func legible(err error) error {
 	case errors.As(err, &value):
 		return both("--%s %q: want %s", "--%s %q：应为%s").Errorf(value.GetFlag().Name, value.GetValue(), replica.Wanted(value.GetFlag().Value.Type(), err))
 	case errors.As(err, &none) && none.GetSpecifiedShortnames() != "":
-		return both("unknown flag: -%s", "没有这个选项：-%s").Errorf(none.GetSpecifiedName()[:1])
+		letter, _ := utf8.DecodeRuneInString(none.GetSpecifiedShortnames()) // the group begins with it; the name is its first byte
+		return both("unknown flag: -%c", "没有这个选项：-%c").Errorf(letter)
 	case errors.As(err, &none):
 		return both("unknown flag: --%s", "没有这个选项：--%s").Errorf(none.GetSpecifiedName())
 	case errors.As(err, &lacks):

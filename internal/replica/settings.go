@@ -118,14 +118,18 @@ func Wanted(kind string, err error) api.Text {
 	switch kind {
 	case "duration":
 		return api.Text{En: "a duration with its unit, such as 10s or 500ms", Zh: "带单位的时长，如 10s 或 500ms"}
-	case "int", "int64", "uint64":
+	case "int", "int64":
 		return api.Text{En: "a whole number", Zh: "整数"}
+	case "uint64":
+		return api.Text{En: "a whole number, not negative", Zh: "非负整数"}
 	case "float64":
 		return api.Text{En: "a number", Zh: "数字"}
 	case "bool":
 		return api.Text{En: "true or false", Zh: " true 或 false"}
 	case "intSlice":
 		return api.Text{En: "whole numbers, separated by commas", Zh: "逗号分隔的整数"}
+	case "stringSlice":
+		return api.Text{En: "a list separated by commas, with its quotes closed", Zh: "逗号分隔的列表，引号须成对"}
 	case "level":
 		return api.Text{En: "debug, info, warn or error", Zh: " debug、info、warn 或 error"}
 	case "names":
