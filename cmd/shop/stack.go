@@ -225,12 +225,13 @@ func awaitModes(ctx context.Context, stack *localstack.Stack) {
 	}
 }
 
-// serves says whether all modes of the service are available that need nothing but what there is.
+// serves says whether the service offers every mode whose needs are met.
 func serves(ctx context.Context, url string, has map[string]bool) bool {
 	control, err := loadtest.NewControl(url, "")
 	if err != nil {
 		return false
 	}
+	defer control.Close()
 	modes, err := control.Modes(ctx)
 	for _, m := range modes {
 		if !m.Available && met(m, has) {
@@ -240,7 +241,7 @@ func serves(ctx context.Context, url string, has map[string]bool) bool {
 	return err == nil
 }
 
-// met says whether there is all that the mode needs.
+// met says whether everything that the mode needs is there.
 func met(m api.Mode, has map[string]bool) bool {
 	for _, need := range m.Needs {
 		if !has[need] {

@@ -8,11 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +53,32 @@ func TestStackCommands(t *testing.T) {
 	t.Run("with-stack code", func(t *testing.T) { testWithStackCode(t, shop) })
 	t.Run("with-stack signal", func(t *testing.T) { testWithStackSignal(t, shop) })
 	t.Run("with-stack require", func(t *testing.T) { testWithStackRequire(t, shop) })
+}
+
+// A check of a service leaves no connection open: while a stack starts, each replica is checked every 20 ms.
+func TestServesLeavesNoConnection(t *testing.T) {
+	t.Parallel()
+	var open atomic.Int64
+	service := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"modes":[]}`)
+	}))
+	service.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	service.Start()
+	t.Cleanup(service.Close)
+	for range 3 {
+		if !serves(t.Context(), service.URL, nil) {
+			t.Fatal("a service without modes does not serve them all")
+		}
+	}
+	wait.Until(t, "no connection is left", func() bool { return open.Load() == 0 })
 }
 
 // stackJSON is what 'shop up -o json' prints.
