@@ -44,6 +44,7 @@ how long its answer took, when the server itself saw it and how long it worked o
 	flags.StringVar(&f.key, "key", "trace-1", both("the Idempotency-Key of the request", "请求的 Idempotency-Key").In(lang))
 	flags.DurationVar(&f.hold, "hold", 0, both("how long the work takes under the lock, at most 30s: shows renewals; on modes that list hold_ms", "持锁期间的业务耗时，最多 30s，用来看续期；仅限支持 hold_ms 的模式").In(lang))
 	flags.IntVar(&f.depth, "depth", -1, both("how often the holder enters its lock again (default: once with --hold, where the lock is reentrant)", "持有者再重入几次（默认：带 --hold 且锁可重入时一次）").In(lang))
+	flags.Lookup("depth").DefValue = "0" // -1 means nothing to a user
 	flags.BoolVar(&f.rival, "rival", false, both("with --hold: another request waits for the lock meanwhile, and gets it after the release", "配合 --hold：其间另有一个请求等这把锁，释放后轮到它").In(lang))
 	flags.DurationVar(&f.ttl, "ttl", 0, both("TTL of the locks, at least 50ms (default: SHOP_LOCK_TTL)", "锁的 TTL，至少 50ms（默认取 SHOP_LOCK_TTL）").In(lang))
 	flags.StringVar(&f.backend, "backend", localstack.Auto, both("auto, embedded or local (real servers only, so not for kafka)", "auto、embedded（内嵌）或 local（只用真实服务器，因此不能用于 kafka）").In(lang))
