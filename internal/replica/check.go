@@ -82,7 +82,7 @@ func (c Config) validateTimes() (errs []error) {
 	return errs
 }
 
-// validateRetention refuses to keep what cannot be kept so. A key that outlives its order would promise one that nobody finds.
+// validateRetention refuses retention times that contradict each other: a key that outlives its order would replay an answer whose order is gone.
 func (c Config) validateRetention() (errs []error) {
 	for _, x := range []struct {
 		name  string

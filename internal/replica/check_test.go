@@ -57,7 +57,7 @@ func TestConfigValidate(t *testing.T) {
 	r.Close()
 }
 
-// A wrong setting that shows only when it is read, or when the replica is made, is told as one too.
+// A wrong setting that shows only when it is read, or when the replica is made, is a SettingsError too.
 func TestSettingsErrors(t *testing.T) {
 	t.Parallel()
 	good := Config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1}

@@ -95,7 +95,7 @@ func TestRedisAtTheBrim(t *testing.T) {
 	filling, stop := context.WithCancel(t.Context())
 	var filler sync.WaitGroup
 	t.Cleanup(func() { stop(); filler.Wait() })
-	filler.Go(func() { // as one fills it who uses it: by as much at a time as fits, and again when there is room
+	filler.Go(func() { // as a user fills it: with as much at a time as fits, and again when there is room
 		for size := 256 << 10; filling.Err() == nil; size = max(size/2, 1<<10) {
 			for filling.Err() == nil && admin.RPush(filling, "filling", strings.Repeat("x", size)).Err() == nil {
 			}

@@ -34,7 +34,7 @@ type Options struct {
 	Log *slog.Logger
 	// Version is that of the program, in the log, in shop_build_info and in traces.
 	Version string
-	// KafkaDial connects to a broker, at the address that the broker gives of itself; nil = there.
+	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain connection to that address.
 	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 

@@ -135,7 +135,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A database that is away is not told of every second.
+// An unreachable database is logged once, and not every second.
 func TestMigrateSaysItOnce(t *testing.T) {
 	t.Parallel()
 	set, err := backend.Open(backend.Config{SQL: "shop:x@tcp(127.0.0.1:1)/shop", Conns: 1})
@@ -219,7 +219,7 @@ func TestModesOnServices(t *testing.T) {
 	}
 }
 
-// Who started the replica may know better than it what to do about a backend that is missing.
+// The program that starts a replica may know better what to do about a missing backend, and passes it on in SHOP_MISSING.
 func TestModesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	var missing reasons
