@@ -181,7 +181,7 @@ func consoleFacts() (console.Facts, error) {
 	}}, nil
 }
 
-// consoleAddress is where a browser opens the console that is served below url. It keeps the token behind '#' to itself.
+// consoleAddress is the address for browsers of the console that is served below url. Browsers send the part after '#' to no server.
 func consoleAddress(url, token string) string { return url + "/console/#token=" + token }
 
 // serveConsole serves until ctx ends. The streams to the browsers end first: a shutdown would wait for them.

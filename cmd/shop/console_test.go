@@ -55,7 +55,7 @@ func answered(t *testing.T, method, address string, header ...string) (*http.Res
 	return res, string(body)
 }
 
-// testUpConsole holds the console of 'shop up', which is reached by the balancer: who gets it, who may use it, and a run.
+// testUpConsole holds the console of 'shop up', which is reached by the balancer: which clients get it, which may use it, and a run.
 func testUpConsole(t *testing.T, s stackJSON) {
 	if s.Console != s.URL+"/console/#token=t0ken" {
 		t.Errorf("shop up printed the console %q", s.Console)

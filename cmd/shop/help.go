@@ -184,7 +184,7 @@ func (h helper) flagSections(set *pflag.FlagSet) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// usualValue matches what pflag writes behind the text of a flag that has a default.
+// usualValue matches what pflag writes after the text of a flag that has a default.
 var usualValue = regexp.MustCompile(` \(default (.*)\)$`)
 
 // flags renders flags, a line or more each.

@@ -45,14 +45,14 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		set.IntVar(&p.VUs, "vus", 0, both("clients, each waiting for its answer (default 40)", "并发客户端数，各自等到应答再发下一个（默认 40）").In(lang))
 		set.IntVar(&p.Loops, "loops", 0, both("requests per client", "每个客户端发几个请求").In(lang))
 		set.IntVar(&p.Requests, "requests", 0, both("requests in all (default half as many again as there is stock)", "请求总数（默认为库存的 1.5 倍）").In(lang))
-		set.DurationVar(&p.Duration, "duration", 0, both("for how long; with --rate: for how long (default 10s)", "持续多久；带 --rate 时默认 10s").In(lang))
+		set.DurationVar(&p.Duration, "duration", 0, both("how long the load lasts (with --rate: default 10s)", "持续多久；带 --rate 时默认 10s").In(lang))
 		set.BoolVar(&p.Burst, "burst", false, both("all clients send their first request at the same moment", "所有客户端在同一时刻发出第一个请求").In(lang))
 		set.DurationVar(&p.SellOut, "sell-out", 0, both("with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)", "配合 --requests：请求发完而库存未售罄时，最多再跑多久（--requests 为默认值时默认 1m，否则 0）").In(lang))
 	})
 	section(set, both("Open loop: each request when it is due", "开环（请求到点就发）").In(lang), func() {
 		set.Float64Var(&p.Rate, "rate", 0, both("arrivals per second, whether answers come or not", "每秒到达数，不管应答有没有回来").In(lang))
 		set.StringVar(&f.stages, "stages", "", both("ramped arrivals per second, as in 10s:100,30s:2000", "阶梯式的每秒到达数，如 10s:100,30s:2000").In(lang))
-		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, both("arrivals beyond it are dropped and counted (default 512)", "在途请求的上限，超出的到达会被丢弃并计数（默认 512）").In(lang))
+		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, both("most requests in flight; arrivals beyond that are dropped and counted (default 512)", "在途请求的上限，超出的到达会被丢弃并计数（默认 512）").In(lang))
 	})
 	section(set, both("Data", "数据").In(lang), func() {
 		set.Int64Var(&p.Product, "product", 0, both("first product id (default 101)", "第一个商品的 id（默认 101）").In(lang))
@@ -65,7 +65,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	section(set, both("Requests", "请求").In(lang), func() {
 		set.Int64Var(&p.Quantity, "quantity", 0, both("units per request (default 1)", "每个请求买几件（默认 1）").In(lang))
 		set.DurationVar(&p.Wait, "wait", 3*time.Second, both("how long a request may wait for a lock; 0 fails at once", "请求最多等锁多久；0 表示抢不到立即返回").In(lang))
-		set.DurationVar(&p.Timeout, "timeout", 0, both("per request; a request that it cuts off is unknown, not failed (default --wait and 7s)", "单个请求的超时；超时的请求结果未知，不算失败（默认 --wait 加 7s）").In(lang))
+		set.DurationVar(&p.Timeout, "timeout", 0, both("per request; a request that it cuts off is unknown, not failed (default --wait plus 7s)", "单个请求的超时；超时的请求结果未知，不算失败（默认 --wait 加 7s）").In(lang))
 		set.IntVar(&p.Retry, "retry", 0, both("how often to repeat a request that was declined for now or is unknown, with its key", "被暂时拒绝或结果未知的请求，用同一个幂等键重试几次").In(lang))
 		set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, both("retry even on modes that keep no keys, and see the double charge", "不记幂等键的模式也重试，好看到重复扣减").In(lang))
 	})
@@ -76,7 +76,7 @@ func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(f.lang))
 	set.StringVar(&f.mode, "mode", "", modeHelp.In(f.lang))
 	set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
-	set.IntVar(&f.replicas, "replicas", 0, both("replicas behind the address; 0 is as many as answer, then none can be missing", "该地址后面有几个副本；0 表示有几个应答就算几个，此时看不出缺了谁").In(f.lang))
+	set.IntVar(&f.replicas, "replicas", 0, both("replicas behind the address; 0 is as many as answer, and then a missing one is not noticed", "该地址后面有几个副本；0 表示有几个应答就算几个，此时看不出缺了谁").In(f.lang))
 	addRTT(set, f.lang, &f.rtt)
 	set.Lookup("rtt").Usage += both("; starts a private stack of --replicas replicas, or 3", "；为此另起一套私有环境，副本数取 --replicas，不给则为 3").In(f.lang)
 }
@@ -105,7 +105,7 @@ func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 	set.StringVar(&f.foreign.Request, "request", "", both(`what to send it: 'METHOD /path body'`, `发什么给它：'METHOD /path body'`).In(f.lang))
 	set.IntSliceVar(&f.foreign.OKStatus, "ok-status", nil, both("its statuses that mean deducted (default 200)", "表示扣减成功的状态码（默认 200）").In(f.lang))
 	set.IntSliceVar(&f.foreign.RefusedStatus, "refused-status", nil, both("its statuses that mean sold out (default 409)", "表示售罄的状态码（默认 409）").In(f.lang))
-	set.StringVar(&f.foreign.StockURL, "stock-url", "", both("where it tells the stock of a product, by GET", "用 GET 查询商品库存的地址").In(f.lang))
+	set.StringVar(&f.foreign.StockURL, "stock-url", "", both("address that answers a GET with the stock of a product", "用 GET 查询商品库存的地址").In(f.lang))
 	set.StringVar(&f.foreign.StockJSONPath, "stock-json-path", "", both("where in that answer, as in data.items[0].stock", "库存在该应答中的位置，如 data.items[0].stock").In(f.lang))
 }
 

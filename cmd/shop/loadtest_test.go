@@ -334,7 +334,7 @@ func TestZeroIsNotTheDefault(t *testing.T) {
 		if !slices.Contains([]string{"int", "int64", "uint64", "float64", "duration"}, f.Value.Type()) {
 			return
 		}
-		// With another fault behind it, so that nothing is sent.
+		// With a second mistake after it, so that nothing is sent.
 		code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--mode", "all", "--engine", "steam", "--"+f.Name, "0")
 		refused := strings.Contains(errOut, "--"+f.Name+" 0") && strings.Contains(errOut, ": want more than 0")
 		if want := !slices.Contains(meant, f.Name); code != exitUsage || refused != want || !refused && !strings.Contains(errOut, "--engine") {

@@ -53,8 +53,9 @@ func newRoot(lang string) *cobra.Command {
 		Long: both(`lastitem: a shop whose one endpoint, /deduct_stock, exists in many modes, from the one that oversells at the second
 concurrent request to the ones that hold. Start with 'shop demo'.
 
-Results, help and errors are in English or Chinese: --lang decides, else the locale. In English alone is what programs or searches read: JSON
-(but for texts that it has in both), CSV, benchmark lines, logs, metrics, and the messages of libraries, servers and the operating system.`,
+Results, help and errors are in English or Chinese: --lang decides, else the locale. Output for programs, and text that people search for, is
+in English only: JSON (except the texts that it has in both languages), CSV, benchmark lines, logs, metrics, and the messages of libraries,
+servers and the operating system.`,
 			`lastitem：一个扣库存的服务，唯一的业务接口 /deduct_stock 有许多种模式，从第二个并发请求就超卖的，到真正守得住的。先试试 'shop demo'。
 
 结果、帮助和报错有英文和中文：由 --lang 决定，否则取自 locale。只有英文的，是给程序读或拿去搜索的内容：JSON（其中本来就有两种语言的文本除外）、CSV、基准测试行、日志、指标，以及第三方库、服务器和操作系统的消息。`).In(lang),

@@ -44,7 +44,7 @@ func newPlay(lang string) *cobra.Command {
 falls, the orders rise, every critical section is a bar on the lane of its replica, and in the end the judge of 'shop demo' says
 what was sold. The page comes from this binary, and asks nothing of other hosts.
 
-The address that is printed has the admin token behind its '#', where browsers keep it to themselves. Whoever has it can start
+The printed address has the admin token after its '#', a part that browsers send to no server. Anyone who has the address can start
 runs. The console listens on 127.0.0.1 only. Ctrl-C ends it all.`,
 			`在本机起一套服务（见 'shop up'），旁边是控制台：一个用来运行和观看各模式的网页。库存下降，订单上升，每个临界区是所在副本那一行上的一段，最后由 'shop demo' 的裁判说卖出了什么。网页来自本程序，不访问其他主机。
 

@@ -20,7 +20,7 @@ import (
 
 // playing is a 'shop play' of the tests.
 type playing struct {
-	address string // of the page, with the token behind '#'
+	address string // of the page, with the token after '#'
 	base    string // http://host:port
 	token   string
 
@@ -33,7 +33,7 @@ func startPlay(t *testing.T, shop string) playing {
 	address := startUntil(t, "console: ", shop, "play", "--port", "0", "--backend", "embedded", "--no-open")
 	u, err := url.Parse(address)
 	if err != nil || u.Fragment != "token=t0ken" {
-		t.Fatalf("address %s, want one with the token behind '#'", address)
+		t.Fatalf("address %s, want one with the token after '#'", address)
 	}
 	return playing{address: address, base: "http://" + u.Host, token: "t0ken"}
 }

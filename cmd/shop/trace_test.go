@@ -134,7 +134,7 @@ func wantSamePatterns(t *testing.T, tracer *trace.Tracer, tr trace.Trace) {
 // patternNumber is a number that belongs to the name of a position: of an API, or of a function.
 var patternNumber = regexp.MustCompile(`/v1/|getChildren2`)
 
-// wantBothSides: each command that passed a wire was seen by the server behind it, between being sent and being answered, all of it
+// wantBothSides: each command that passed a wire was seen by the server at its other end, between being sent and being answered, all of it
 // before the answer to the client; but of several nodes a majority is waited for, and of Kafka only what a fetch brings.
 func wantBothSides(t *testing.T, tr trace.Trace) {
 	t.Helper()

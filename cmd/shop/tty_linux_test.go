@@ -157,7 +157,7 @@ func testLabTerminal(t *testing.T, shop string) {
 	p.await(t, `shop: interrupted: .*\r?\n`)
 	lines := shown(p.written())
 	if last := lines[len(lines)-1]; last != "" {
-		t.Errorf("the cursor is left behind %q, want an empty line", last)
+		t.Errorf("the cursor is left after %q, want an empty line", last)
 	}
 	for _, line := range lines {
 		if strings.HasPrefix(line, "[") || strings.Contains(line, "^C") || strings.Contains(line, "/s") && strings.Contains(line, "as claimed") {
@@ -204,7 +204,7 @@ func testDemoTerminal(t *testing.T, shop string) {
 	p.await(t, `html: .*page\.html\r?\n`)
 	lines := shown(p.written())
 	if last := lines[len(lines)-1]; last != "" {
-		t.Errorf("the cursor is left behind %q, want an empty line", last)
+		t.Errorf("the cursor is left after %q, want an empty line", last)
 	}
 	for _, line := range lines {
 		if strings.HasPrefix(line, "[") && strings.Contains(line, "accepted") || strings.Contains(line, "^C") {

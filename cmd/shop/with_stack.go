@@ -17,7 +17,7 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// What a command under 'shop with-stack' finds in its environment. Tests read it by way of package testenv.
+// The environment of a command under 'shop with-stack'. Tests read it by way of package testenv.
 const (
 	envTestRedis   = "SHOP_TEST_REDIS"
 	envTestSQL     = "SHOP_TEST_SQL"

@@ -58,7 +58,7 @@ type measuredNumber struct {
 	Missing string        `json:"missing,omitempty"` // why Ours is empty
 }
 
-// measuredRun is a run behind a number.
+// measuredRun is a run that a number comes from.
 type measuredRun struct {
 	Mode      string  `json:"mode"`
 	Plan      string  `json:"plan"`
