@@ -3,12 +3,8 @@ package handoff
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 )
@@ -16,8 +12,11 @@ import (
 var (
 	//go:embed lua/force.lua
 	engineForceSource string
+	//go:embed lua/evicted.lua
+	engineEvictedSource string
 
-	engineForce = engineRWScript(engineForceSource)
+	engineForce   = engineRWScript(engineForceSource)
+	engineEvicted = newScript(engineEvictedSource)
 )
 
 // Forced says what a [Engine.ForceRelease] has done.
@@ -38,7 +37,7 @@ const forceSize = 100
 //
 // The evicted get [lock.ErrLost]: at once if their process has a subscription, that is, if it has waited for a lock before, else with their
 // next renewal, at most 0.4 of a TTL later ([lock.WithLease]: at the end of the lease time); and in any case from Release. A holder that comes
-// after the call has begun is not evicted.
+// after the call has begun is not evicted. Of more than 1000 readers it evicts a thousand: repeat it for the others.
 // ForceRelease takes two commands. After [lock.ErrUnavailable] it is unknown whether somebody was evicted; the call may be repeated. If ctx
 // ends, the call goes on in the background.
 func (e *Engine) ForceRelease(ctx context.Context, key string) (Forced, error) {
@@ -96,13 +95,9 @@ func (e *Engine) force(key string, holders []Holder, all *Forced) error {
 
 // wasEvicted asks Redis whether the holder that had token was evicted. The tombstone says so for a minute.
 func (e *Engine) wasEvicted(key, token string) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), e.o.CallTimeout)
-	defer cancel()
-	tombstone, err := e.c.Get(ctx, scriptKeys(key, token)[4]).Result()
-	if errors.Is(err, redis.Nil) {
-		return false, nil
-	}
-	return strings.HasPrefix(tombstone, "evicted"), err
+	r := newRequest(engineEvicted, scriptKeys(key, token)[4])
+	e.do(r)
+	return number(r.reply) == 1, r.err
 }
 
 // onEvicted handles the news that the owner of token was evicted.
