@@ -11,7 +11,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// extras are the backends that only a few modes need. But for Kafka they come as real servers only.
+// extras are the backends that only a few modes need. Except for Kafka there are no embedded ones.
 var extras = []string{Redlock, Etcd, ZooKeeper, Consul, Kafka}
 
 // redlockNodes is the number of masters of a Redlock, that of Redis's own description of it.

@@ -113,7 +113,7 @@ func lookUp(name string) string {
 // versionNumber is the first thing in a program's answer that looks like one.
 var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
 
-// version asks a program for its version: the number, and all that it said.
+// version asks a program for its version: the number, and the whole output.
 func version(path, flag string) (number, said string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

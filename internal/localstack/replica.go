@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,34 +84,45 @@ func (s *Stack) urlFor(x Service, replica int) (string, error) {
 const kafkaWithin = 45 * time.Second
 
 // replicaReady makes the function that says whether a replica can serve. One that is ready may still be joining its group of consumers:
-// where the stack has a Kafka it is waited for too, for a time, so that whoever lists the modes then finds them all.
+// where the stack has a Kafka it is waited for too, for a time, so that whoever lists the modes then finds them all. A replica that is started
+// again has that time again.
 func (s *Stack) replicaReady(number string) func(ctx context.Context, addr string) error {
 	var since time.Time
 	return func(ctx context.Context, addr string) error {
-		if err := answers200(ctx, addr, "/readyz"); err != nil || s.Kafka.URL == "" {
+		err := answers200(ctx, addr, "/readyz")
+		if err != nil || s.Kafka.URL == "" {
 			return err
 		}
-		if since.IsZero() {
+		why := kafkaMissing(ctx, addr)
+		switch {
+		case why == "":
+		case since.IsZero():
 			since = time.Now()
-		}
-		body, err := get(ctx, addr, "/modes/kafka")
-		if err != nil {
-			return nil //nolint:nilerr // not a shop that has the mode
-		}
-		var mode struct {
-			Available bool   `json:"available"`
-			Why       string `json:"why"`
-		}
-		switch err := json.Unmarshal(body, &mode); {
-		case err != nil || mode.Available:
-			return nil //nolint:nilerr // likewise
-		case time.Since(since) > kafkaWithin:
-			s.opts.Log("replica %s: goes on without the mode kafka, because: %s", number, mode.Why)
-			return nil
+			return errors.New(why)
+		case time.Since(since) <= kafkaWithin:
+			return errors.New(why)
 		default:
-			return errors.New(mode.Why)
+			s.opts.Log("replica %s: goes on without the mode kafka, because: %s", number, why)
 		}
+		since = time.Time{} // for its next start
+		return nil
 	}
+}
+
+// kafkaMissing says why a replica does not offer the mode kafka yet; "" = it does, or it is not a shop that has the mode.
+func kafkaMissing(ctx context.Context, addr string) string {
+	body, err := get(ctx, addr, "/modes/kafka")
+	if err != nil {
+		return ""
+	}
+	var mode struct {
+		Available bool   `json:"available"`
+		Why       string `json:"why"`
+	}
+	if json.Unmarshal(body, &mode) != nil || mode.Available {
+		return ""
+	}
+	return cmp.Or(mode.Why, "it gives no reason")
 }
 
 // startBalancer fills in s.Balancer and s.URL. It comes last, so that it never meets a replica that is not there yet.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Restarts wait so long before they try again, twice as long each time.
+// A restart that fails is tried again after firstBackoff, and then after twice as long each time, up to lastBackoff.
 const (
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
@@ -63,7 +63,7 @@ func (s *Stack) revive(x part, how string) {
 		if s.keeper.ended() {
 			return
 		}
-		s.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(s.opts.tell(err)), min(2*wait, lastBackoff))
+		s.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(s.opts.tell(err)), wait)
 		select {
 		case <-time.After(wait):
 		case <-s.keeper.gone:

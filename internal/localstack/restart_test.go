@@ -143,3 +143,40 @@ func zooKeeperDoes(t *testing.T, s *Stack, do func(*zk.Conn) error) error {
 	defer c.Close()
 	return do(c)
 }
+
+// A restart that fails says how long it waits, and that is how long.
+func TestRestartSaysWhenItTriesAgain(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, Options{Only: []string{}})
+	type said struct {
+		wait time.Duration
+		at   time.Time
+	}
+	tries, enough := make(chan said, 1), make(chan struct{})
+	s.opts.Log = func(format string, args ...any) {
+		if strings.HasSuffix(format, "trying again in %v") {
+			select {
+			case tries <- said{args[2].(time.Duration), time.Now()}:
+			case <-enough:
+			}
+		}
+	}
+	revived := make(chan struct{})
+	go func() {
+		defer close(revived)
+		s.revive(part{sv: server{name: "x", setup: func(string) ([]string, error) { return nil, errors.New("no") }}}, "killed")
+	}()
+	last := <-tries
+	for range 3 {
+		next := <-tries
+		if took := next.at.Sub(last.at); took < last.wait || next.wait != 2*last.wait {
+			t.Errorf("tried after %v, then again in %v, want %v or more, and twice that", took, next.wait, last.wait)
+		}
+		last = next
+	}
+	close(enough)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-revived
+}

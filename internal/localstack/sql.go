@@ -96,7 +96,7 @@ func (s *Stack) installMySQL(ctx context.Context, path string, maria bool) error
 	return s.keeper.run(ctx, "sql install", append(argv, asRoot()...))
 }
 
-// asRoot is what MySQL wants to hear before it runs as root.
+// asRoot is the option without which MySQL does not run as root.
 func asRoot() []string {
 	if me, err := user.Current(); err == nil && me.Uid == "0" {
 		return []string{"--user=root"}
