@@ -36,9 +36,9 @@ func (s *Stack) delayed(x Service, _ int) (string, error) {
 }
 
 // delayTexts are the parts of the line about the round trip, by language.
-var delayTexts = map[string]struct{ far, near, file, broker string }{
-	"en": {"rtt: %v from each replica to %s", "; none to %s", "SQLite is a file", "its broker advertises its own address"},
-	"zh": {"rtt：各副本到 %[2]s 的往返时间为 %[1]v", "；不含 %s", "SQLite 是本地文件", "broker 通告的是自己的地址"},
+var delayTexts = map[string]struct{ far, near, why, comma, file, broker string }{
+	"en": {"rtt: %v from each replica to %s", "; none to %s", "%s (%s)", ", ", "SQLite is a file", "its broker advertises its own address"},
+	"zh": {"rtt：各副本到 %[2]s 的往返时间为 %[1]v", "；不含 %s", "%s（%s）", "、", "SQLite 是本地文件", "broker 通告的是自己的地址"},
 }
 
 // logDelays logs the round trip, the servers that it applies to, and those that it does not, with the reason.
@@ -57,7 +57,7 @@ func (s *Stack) logDelays() {
 		case d.servers[services[0].Name]:
 			far = append(far, name)
 		default:
-			near = append(near, name+" ("+why+")")
+			near = append(near, fmt.Sprintf(texts.why, name, why))
 		}
 	}
 	sort(Redis, "", s.Redis)
@@ -65,9 +65,9 @@ func (s *Stack) logDelays() {
 	for _, x := range s.Extras() {
 		sort(x.Name, texts.broker, x.Services...)
 	}
-	line := fmt.Sprintf(texts.far, s.opts.RTT, strings.Join(far, ", "))
+	line := fmt.Sprintf(texts.far, s.opts.RTT, strings.Join(far, texts.comma))
 	if len(near) > 0 {
-		line += fmt.Sprintf(texts.near, strings.Join(near, ", "))
+		line += fmt.Sprintf(texts.near, strings.Join(near, texts.comma))
 	}
 	s.opts.Log("%s", line)
 }
