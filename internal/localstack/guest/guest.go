@@ -112,8 +112,12 @@ func (g *Guest) Options(o localstack.Options) (localstack.Options, error) {
 // FromEnvironment is the guest whose time is over, in the process that the keeper starts then.
 func FromEnvironment() (*Guest, error) {
 	var g Guest
-	if err := json.Unmarshal([]byte(os.Getenv(Env)), &g); err != nil || g.Prefix == "" {
-		return nil, &AddressError{fmt.Errorf("%s: not a guest: %w", Env, err)}
+	err := json.Unmarshal([]byte(os.Getenv(Env)), &g)
+	if err == nil && g.Prefix == "" {
+		err = errors.New("it has no prefix")
+	}
+	if err != nil {
+		return nil, badAddress("%s: not a guest: %w", Env, err)
 	}
 	return &g, nil
 }

@@ -1,0 +1,25 @@
+package guest_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"lastitem/internal/localstack/guest"
+)
+
+// What is no guest is refused with the reason.
+func TestFromEnvironmentRefuses(t *testing.T) {
+	for text, want := range map[string]string{"": "unexpected end", "{}": "it has no prefix", `{"Prefix":7}`: "cannot unmarshal"} {
+		t.Setenv(guest.Env, text)
+		_, err := guest.FromEnvironment()
+		var bad *guest.AddressError
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("FromEnvironment() of %q = %v, want %q", text, err, want)
+		}
+	}
+	t.Setenv(guest.Env, `{"Prefix":"p:"}`)
+	if g, err := guest.FromEnvironment(); err != nil || g.Prefix != "p:" {
+		t.Errorf("FromEnvironment() = %+v, %v, want the guest", g, err)
+	}
+}
