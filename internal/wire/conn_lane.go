@@ -126,6 +126,7 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 	now := time.Now()
 	var stopped streams
 	var dropped *Hold
+	ends := false // dropping it ends the connection
 	kept := l.queue[:0]
 	for i := range l.queue {
 		it := &l.queue[i]
@@ -142,7 +143,7 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 		case drop != nil && it.push != nil && !drop.resets:
 			continue // it alone is lost
 		case drop != nil:
-			dropped = drop
+			dropped, ends = drop, ends || drop.resets || it.stream == 0
 			stopped.add(it.stream)
 			kept = append(kept, *it)
 		case holding:
@@ -159,7 +160,7 @@ func (c *conn) passing(l *lane) (out net.Buffers, end bool) {
 	}
 	clear(l.queue[len(kept):])
 	l.queue = kept
-	if dropped != nil && len(out) == 0 { // otherwise out is written first, and the next call finds it again
+	if dropped != nil && (!ends || len(out) == 0) { // else out is written first, and the next call comes back to it
 		c.lose(dropped)
 		if c.closing || c.silent {
 			return nil, false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -385,47 +384,5 @@ func TestTurn(t *testing.T) {
 	}
 	if n := other.Client.Exists(t.Context(), p.prefix+"new").Val(); n != 1 {
 		t.Error("the new connection did not go to the new server")
-	}
-}
-
-// An answer that is dropped takes nothing with it that the server has sent before.
-func TestDropLeavesEarlierAnswers(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	p := newProxy(t, l.Addr().String(), wire.Redis)
-	h := p.Add(wire.Rule{Answer: true, Match: is("GET b")})
-	client, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	const asked = "GET a\r\nGET b\r\n"
-	if _, err := io.WriteString(client, asked); err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	if _, err := io.ReadFull(server, make([]byte, len(asked))); err != nil {
-		t.Fatal(err)
-	}
-	h.Drop(false)
-	if _, err := io.WriteString(server, "+one\r\n+two\r\n"); err != nil { // both at once
-		t.Fatal(err)
-	}
-	got := make([]byte, len("+one\r\n"))
-	_ = client.SetReadDeadline(time.Now().Add(enough))
-	if _, err := io.ReadFull(client, got); err != nil || string(got) != "+one\r\n" {
-		t.Errorf("the client reads %q, %v, want the first answer", got, err)
-	}
-	_ = client.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	if n, err := client.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("after it the client reads %q, %v, want nothing", got[:n], err)
 	}
 }

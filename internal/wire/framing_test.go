@@ -241,11 +241,14 @@ func talks() map[string]struct {
 			server(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n|1\r\n+ttl\r\n:3\r\n$-1\r\n"),
 			server(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$5\r\nhello\r\n*2\r\n$7\r\nmessage\r\n*2\r\n#t\r\n(12\r\n"),
 			client(bulk("HGET", "x", "y")), server("-WRONGTYPE no\r\n"),
+			client(bulk("RESET"), bulk("LRANGE", "y", "0", "1")), server("+RESET\r\n*2\r\n$7\r\nmessage\r\n$1\r\na\r\n"),
+			client(bulk("SUBSCRIBE", "a")), server("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n"),
 		), []string{
 			"setup HELLO 3", `SET stock:{7} "\r\n" | SET stock:{#}`, "setup PING", "MULTI; INCR a:1; EXEC | MULTI; INCR a:#; EXEC", "answer HELLO 3",
 			`answer SET stock:{7} "\r\n"`, "answer PING", "answer MULTI; INCR a:1; EXEC",
 			"poll SUBSCRIBE a b", "GET x | GET x", "LRANGE y 0 1 | LRANGE y", "answer SUBSCRIBE a b", "answer GET x", "push MESSAGE a hello",
-			"answer LRANGE y 0 1", "HGET x y | HGET x", "answer HGET x y WRONGTYPE",
+			"answer LRANGE y 0 1", "HGET x y | HGET x", "answer HGET x y WRONGTYPE", "setup RESET", "LRANGE y 0 1 | LRANGE y", "answer RESET",
+			"answer LRANGE y 0 1", "poll SUBSCRIBE a", "answer SUBSCRIBE a", "push MESSAGE a hi",
 		}},
 		"redis, RESP 2": {Redis, transcript(
 			client(bulk("PSUBSCRIBE", "a*"), bulk("PING"), bulk("PUNSUBSCRIBE")),

@@ -73,7 +73,8 @@ func (m *grpcMessage) take(p []byte) (n int, message []byte) {
 		}
 		part := min(need-len(m.bytes), len(p)-n)
 		m.bytes = append(m.bytes, p[n:n+part]...)
-		if n += part; len(m.bytes) < need {
+		n += part
+		if len(m.bytes) < need {
 			return n, nil
 		}
 		if need > 5 || binary.BigEndian.Uint32(m.bytes[1:]) == 0 {
@@ -123,7 +124,8 @@ func (s *grpcSession) frame(side *grpcSide, p []byte) (message, error) {
 		return s.data(side, f.body, frameHead), nil
 	case frameReset:
 		m.stream = f.stream
-		if m.cancel = side == &s.up; !m.cancel {
+		m.cancel = side == &s.up
+		if !m.cancel {
 			s.ended(side, &m, true)
 			m.failed = "RST_STREAM"
 		}

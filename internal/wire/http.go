@@ -177,7 +177,8 @@ func httpChunk(p []byte) (data []byte, n int, err error) {
 	if size == 0 {
 		return nil, end + 2, nil
 	}
-	if n = end + 2 + int(size) + 2; len(p) < n {
+	n = end + 2 + int(size) + 2
+	if len(p) < n {
 		return nil, 0, nil
 	}
 	return p[end+2 : n-2], n, nil
@@ -191,7 +192,8 @@ func httpChunks(p []byte) (body []byte, n int, err error) {
 			return nil, 0, err
 		}
 		n += size
-		if body = append(body, data...); data != nil {
+		body = append(body, data...)
+		if data != nil {
 			continue
 		}
 		for { // trailers, and an empty line
@@ -199,7 +201,8 @@ func httpChunks(p []byte) (body []byte, n int, err error) {
 			if end < 0 {
 				return nil, 0, nil
 			}
-			if n += end + 2; end == 0 {
+			n += end + 2
+			if end == 0 {
 				return body, n, nil
 			}
 		}
@@ -220,7 +223,8 @@ func (s *httpSession) answer(p []byte) (message, error) {
 		m.size = len(p)
 	case chunkedBody:
 		data, n, err := httpChunk(p)
-		if m.size = n; err != nil {
+		m.size = n
+		if err != nil {
 			return m, err
 		}
 		if n > 0 && data == nil {

@@ -112,7 +112,8 @@ func (s *mysqlSession) command(p []byte) (message, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.call.silent = kind == noAnswer; kind != noAnswer {
+	m.call.silent = kind == noAnswer
+	if kind != noAnswer {
 		c := &mysqlCall{call: m.call, kind: kind}
 		if kind == rowAnswer {
 			c.at = atRows
@@ -163,7 +164,8 @@ func (s *mysqlSession) greeting(body []byte) error {
 	}
 	two := func(at int) uint32 { return uint32(rest[at]) | uint32(rest[at+1])<<8 }
 	s.serverCaps = two(13) | two(18)<<16
-	if s.maria = s.serverCaps&capLongPassword == 0; s.maria {
+	s.maria = s.serverCaps&capLongPassword == 0
+	if s.maria {
 		s.serverMariaCaps = two(27) | two(29)<<16
 	}
 	return nil

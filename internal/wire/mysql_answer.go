@@ -83,7 +83,8 @@ func (s *mysqlSession) step(c *mysqlCall, body []byte) (last bool, err error) {
 	}
 	switch c.at {
 	case atColumns:
-		if c.left--; c.left == 0 {
+		c.left--
+		if c.left == 0 {
 			c.at = s.afterColumns()
 		}
 		return false, nil
@@ -168,7 +169,8 @@ func (s *mysqlSession) prepared(c *mysqlCall, body []byte) (last bool, err error
 	c.at, c.left = atPrepared, 0
 	for _, n := range []uint16{binary.LittleEndian.Uint16(body[5:]), binary.LittleEndian.Uint16(body[7:])} {
 		if n > 0 && (s.caps&capOptionalMetadata == 0 || len(body) < 13 || body[12] != 0) {
-			if c.left += int(n); s.caps&capDeprecateEOF == 0 {
+			c.left += int(n)
+			if s.caps&capDeprecateEOF == 0 {
 				c.left++
 			}
 		}

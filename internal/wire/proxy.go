@@ -99,7 +99,8 @@ func (p *Proxy) Turn(target string) {
 	defer p.mu.Unlock()
 	p.target = target
 	for c := range p.conns {
-		if c.turned = true; !c.holding() {
+		c.turned = true
+		if !c.holding() {
 			c.close()
 		}
 	}

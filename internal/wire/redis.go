@@ -52,7 +52,8 @@ func (s *redisSession) command(p []byte) (message, error) {
 	k.Setup, k.Poll = redisSetup[verb], redisPoll(verb, words)
 	if strings.HasSuffix(verb, "SUBSCRIBE") && s.multi == nil {
 		k.Poll, k.quiet, k.listens = true, true, !strings.HasSuffix(verb, "UNSUBSCRIBE")
-		if c.confirms = len(words) - 1; c.confirms == 0 {
+		c.confirms = len(words) - 1
+		if c.confirms == 0 {
 			c.confirms = -1
 		}
 	}
@@ -92,6 +93,8 @@ func (s *redisSession) transaction(verb string, k *call) {
 // named notes the name that a client gives its connection.
 func (s *redisSession) named(verb string, words []string) {
 	switch {
+	case verb == "RESET":
+		s.name = ""
 	case verb == "CLIENT" && len(words) > 2 && strings.EqualFold(words[1], "SETNAME"):
 		s.name = words[2]
 	case verb == "HELLO":
@@ -163,11 +166,22 @@ func (s *redisSession) answer(p []byte) (message, error) {
 		s.waiting = s.waiting[1:]
 		if p[0] == '-' {
 			m.failed, _, _ = strings.Cut(strings.TrimSpace(string(p[1:n])), " ")
-		} else if c.verb == "HELLO" {
-			s.resp3 = p[0] == '%'
 		}
+		s.learn(c.verb, p[0])
 	}
 	return m, nil
+}
+
+// learn notes what an answer, by its first byte, changes about the connection.
+func (s *redisSession) learn(verb string, first byte) {
+	switch {
+	case first == '-':
+	case verb == "HELLO":
+		s.resp3 = first == '%'
+	case verb == "RESET": // to RESP 2 without subscriptions
+		s.resp3 = false
+		clear(s.channels)
+	}
 }
 
 // subscriber says whether the server may send messages by itself.
@@ -193,7 +207,8 @@ func (s *redisSession) confirmed(m *message, words []string) {
 	names := s.channels[which]
 	var c *redisCall
 	if len(s.waiting) > 0 && strings.EqualFold(s.waiting[0].verb, kind) {
-		if c = s.waiting[0]; c.confirms < 0 {
+		c = s.waiting[0]
+		if c.confirms < 0 {
 			c.confirms = max(1, len(names))
 		}
 	}

@@ -167,7 +167,8 @@ func mysqlBinaryValue(column, p []byte) (value string, size int) {
 		return "", 0
 	}
 	kind, flags := column[len(column)-6], column[len(column)-5]
-	switch size = mysqlWhole[kind]; {
+	size = mysqlWhole[kind]
+	switch {
 	case size > len(p) || kind == 4 || kind == 5 || kind == 7 || kind >= 10 && kind <= 12: // fractions and times
 		return "", 0
 	case size == 0:

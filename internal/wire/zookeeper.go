@@ -127,7 +127,8 @@ func (s *zooKeeperSession) answer(p []byte) (message, error) {
 		if len(body) < 16 {
 			return m, errors.New("this is not ZooKeeper's protocol: an answer without a number")
 		}
-		if number, failed = signed(body), signed(body[12:]); number == zooKeeperEvent {
+		number, failed = signed(body), signed(body[12:])
+		if number == zooKeeperEvent {
 			m.push = zooKeeperPush(body[16:])
 			return m, nil
 		}
