@@ -105,7 +105,8 @@ func (l *link) execute(ctx context.Context, product int64, batch []request) {
 			}
 			l.reply(batch[i], t)
 		}
-		if batch = again; ctx.Err() != nil {
+		batch = again
+		if ctx.Err() != nil {
 			return
 		}
 		if len(batch) > 0 {

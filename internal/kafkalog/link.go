@@ -183,7 +183,8 @@ func (l *link) watch(ctx context.Context) error {
 			if errors.Is(err, errTopicsChanged) {
 				return err
 			}
-			if answers = err == nil; err != nil && ctx.Err() == nil {
+			answers = err == nil
+			if err != nil && ctx.Err() == nil {
 				l.k.doubtAll(l, "no broker answers: "+err.Error())
 			}
 		}

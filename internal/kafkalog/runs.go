@@ -54,7 +54,8 @@ func (r *runReader) readAll(product int64, calls *runCalls) {
 	for {
 		r.mu.Lock()
 		call := calls.next
-		if calls.next = nil; call == nil {
+		calls.next = nil
+		if call == nil {
 			delete(r.calls, product)
 			r.mu.Unlock()
 			return

@@ -149,7 +149,8 @@ func (h *consulHold) enter(ctx context.Context) error {
 		}
 		waited, err := h.wait(ctx, limit)
 		if err == nil {
-			if spread = min(2*spread, consulShut); waited {
+			spread = min(2*spread, consulShut)
+			if waited {
 				spread = consulSpread
 			}
 			err = lease.Pause(ctx, rand.N(spread), h.s.Context().Done())
