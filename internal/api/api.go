@@ -52,7 +52,7 @@ type Mode struct {
 	Title Text   `json:"title"`
 	// Doc is the essay, Markdown; only GET /modes/{mode} carries it.
 	Doc *Text `json:"doc,omitempty"`
-	// Needs lists the backends: "redis", "sql", "mysql", "redlock", "zookeeper", "etcd", "consul".
+	// Needs lists the backends: "redis", "sql", "mysql", "redlock", "zookeeper", "etcd", "consul", "kafka".
 	Needs []string `json:"needs"`
 	// Stores lists where the count may live, the default first; empty for the baseline.
 	Stores []Store `json:"stores"`
