@@ -83,7 +83,7 @@ var arrows = map[string][]string{
 	// For tests only; see testOnly.
 	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
 	"loadtest/resulttest":      {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
-	"internal/stock/newmode":   {"internal/stock"}, // a command for whoever adds a mode
+	"internal/stock/newmode":   {"internal/stock"}, // a command for people who add a mode
 	"internal/stock/stocktest": {"internal/stock", "internal/shop", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
 	"internal/testenv":         {"internal/backend", "internal/localstack"},
 	"internal/testenv/need":    {},
@@ -95,8 +95,8 @@ var arrows = map[string][]string{
 	"deploy":                   {},
 }
 
-// testOnly packages are imported by tests, and by each other. testAids are what both may import besides: what opens a store, the judge
-// with its vocabulary, and proxies that hold back what passes.
+// testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those that open a store, the judge
+// with its vocabulary, and the proxies that delay answers.
 var (
 	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/port", "internal/testenv/wait", "internal/lock/locktest", "internal/stock/stocktest", "loadtest/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
@@ -379,7 +379,7 @@ func TestArrowsCatch(t *testing.T) {
 	}
 }
 
-// An arrow to a package that has no line of its own is a slip of the pen.
+// An arrow to a package that has no line of its own is a mistake.
 func TestArrowsName(t *testing.T) {
 	for dir, allowed := range arrows {
 		for _, to := range allowed {

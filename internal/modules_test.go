@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// modules says which third-party modules each package may import. What is in the line inTests, every test may import besides: what
-// compares, and the clients by which tests look at servers behind the back of a package.
+// modules says which third-party modules each package may import. Every test may also import what the line inTests lists: comparisons,
+// and the clients with which tests look at servers directly.
 var modules = map[string][]string{
 	"cmd/shop": {
 		"github.com/redis/go-redis/v9", "github.com/spf13/cobra", "github.com/spf13/pflag",

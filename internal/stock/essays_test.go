@@ -216,23 +216,11 @@ func TestDiagramsSpeakOneLanguage(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"lease-seq": true, "kafka": true, "fencing-strict": true, "lua-lock": false, "watchdog": false} {
-		if got := modeNamed(t, name).Diagrams("en").Survives; got != want {
+		if got := named(t, name, nil).Diagrams("en").Survives; got != want {
 			t.Errorf("%s: something goes wrong in its first diagram: %t, want %t", name, got, want)
 		}
 	}
 	if survives == 0 || survives > len(stock.Modes())/2 {
 		t.Errorf("%d first diagrams in which something goes wrong: the test does not see what it should", survives)
 	}
-}
-
-// modeNamed is the mode of that name.
-func modeNamed(t *testing.T, name string) stock.Mode {
-	t.Helper()
-	for _, m := range stock.Modes() {
-		if m.Name == name {
-			return m
-		}
-	}
-	t.Fatalf("no mode %s", name)
-	return stock.Mode{}
 }

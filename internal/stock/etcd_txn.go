@@ -27,7 +27,7 @@ var etcdTxn = Mode{
 	},
 	New: func(d Deps) (Deductor, error) {
 		if d.Etcd == nil {
-			return nil, errors.New("no stock in etcd: Deps has no EtcdStore")
+			return nil, errors.New("no stock in etcd: Deps has no Etcd")
 		}
 		return etcdTxnDeductor{d}, nil
 	},

@@ -161,7 +161,7 @@ func TestQueueTurnsAway(t *testing.T) {
 	}
 	q.until(1, stock.QueueLimit)
 	if r, err := q.Deduct(t.Context(), q.request(1, "")); !errors.Is(err, stock.ErrContended) {
-		t.Errorf("Deduct() behind a full queue = %+v, %v, want ErrContended", r, err)
+		t.Errorf("Deduct() with the queue full = %+v, %v, want ErrContended", r, err)
 	}
 	leave()
 	for _, await := range left {

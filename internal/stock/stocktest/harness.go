@@ -150,7 +150,7 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	wakeups := textbook.NewWakeups(set.Client)
 	engine, err := handoff.New(set.Client, locks)
 	if err != nil {
-		t.Fatalf("NewEngine: %v", err)
+		t.Fatalf("handoff.New: %v", err)
 	}
 	b := shop.Backends{
 		Redis: set.Redis, SQL: set.SQL, Etcd: set.EtcdStore, Kafka: set.Kafka,
@@ -210,7 +210,7 @@ const (
 	consulDelay = 100 * time.Millisecond
 )
 
-// services makes the locks on the other configured servers, and returns a function that closes them.
+// services makes the locks on the other configured servers, and returns the functions that close them.
 func services(set *backend.Set, l *stock.Lockers, steps *step.Stream) (closers []func() error) {
 	if len(set.Redlock) > 0 {
 		o := textbook.RedlockOptions{TTL: lockTTL}

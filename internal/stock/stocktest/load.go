@@ -143,7 +143,7 @@ func replayed(t testing.TB, a idempotency.Answer) (audit.Outcome, string) {
 	return audit.OK, d.OrderID
 }
 
-// Ledger writes a product's ledger as the API shows it.
+// Ledger returns a product's ledger as the API shows it.
 func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 	t.Helper()
 	l, err := h.Replicas[0].Ledger(t.Context(), product)
