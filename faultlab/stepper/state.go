@@ -16,7 +16,7 @@ import (
 type State struct {
 	Lesson string `json:"lesson"`
 	Moves  string `json:"moves"`
-	// Cut says that moves were left out because they were not possible.
+	// Cut says that a part of the schedule was left out: moves that were not possible, letters that are no moves, or too many moves.
 	Cut     bool     `json:"cut,omitempty"`
 	Clients []Client `json:"clients"`
 	Start   Stores   `json:"start"`

@@ -95,8 +95,8 @@ func (s *Stepper) Lessons() any {
 }
 
 // Play plays a schedule of a lesson, and returns the state to which it leads. If the previous schedule is a prefix of it, Play plays only the
-// rest. It leaves out the first move that is not possible, and all moves after it. errors.Is(err, fs.ErrNotExist): there is no such lesson.
-// Other errors: the servers could not be started, or a schedule did not end; the next call starts the servers again.
+// rest. It leaves out the first move that is not possible, and all moves after it; State.Cut says so. errors.Is(err, fs.ErrNotExist): there is
+// no such lesson. Other errors: the servers could not be started, or a schedule did not end; the next call starts the servers again.
 func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
 	l, ok := named(lesson)
 	if !ok {
@@ -113,7 +113,7 @@ func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
 	}
 	s.keep()
 	// The schedule is played to its end even if the reader has left.
-	state, err := s.follow(l, parse(moves))
+	state, err := s.follow(l, moves)
 	if err != nil {
 		err = errors.Join(err, s.end())
 	}
@@ -135,13 +135,13 @@ func (s *Stepper) keep() {
 }
 
 // follow plays the new part of a schedule.
-func (s *Stepper) follow(l Lesson, moves []string) (*State, error) {
+func (s *Stepper) follow(l Lesson, schedule string) (*State, error) {
 	if err := s.start(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(s.base, playLimit)
 	defer cancel()
-	wanted := strings.Join(moves, "")
+	moves := parse(schedule)
 	if s.play == nil || s.play.lesson.Name != l.Name || !begins(moves, s.play.moves()) {
 		var err error
 		if s.play, err = begin(ctx, s.lane, s.play, l); err != nil {
@@ -158,7 +158,7 @@ func (s *Stepper) follow(l Lesson, moves []string) (*State, error) {
 		}
 	}
 	state := s.play.state()
-	state.Cut = state.Moves != wanted
+	state.Cut = state.Moves != schedule
 	return state, nil
 }
 
