@@ -29,7 +29,7 @@ type PageOptions struct {
 //go:embed sheet.tmpl
 var sheetText string
 
-var sheetTemplate = template.Must(template.New("lab").Parse(sheetText))
+var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"kept": page.Kept}).Parse(sheetText))
 
 // sheetWords has the texts of the page in one language.
 type sheetWords struct {
@@ -125,7 +125,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
 	r.writeCounts(&counts, reportWords[o.Lang])
-	v.Counts, _, _ = strings.Cut(strings.TrimSpace(counts.String()), "\n")
+	v.Counts, _, _ = strings.Cut(strings.TrimSpace(page.Grouped(counts.String())), "\n")
 	if n := r.Wrong(); n > 0 {
 		v.Tone, v.Sentence = "bad", api.Sprintf(t.Bad, n, len(r.Cells))
 	}

@@ -247,7 +247,7 @@ func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 
 // percent formats a fraction of 1 as a percentage.
 func percent(v float64) string { return strconv.FormatFloat(math.Round(v*10000)/100, 'f', -1, 64) }
 
-// Short formats a number with at most three significant digits: 0.05, 12.5, 340, 12k, 3.4M.
+// Short formats a number with at most three significant digits, or all before the point: 0.05, 12.5, 340, 1,234, 12.3k, 3.4M.
 func Short(v float64) string {
 	for _, u := range []struct {
 		of   float64
@@ -260,7 +260,7 @@ func Short(v float64) string {
 			return short(v/u.of) + u.sign
 		}
 	}
-	return short(v)
+	return Grouped(short(v))
 }
 
 func short(v float64) string {

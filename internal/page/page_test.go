@@ -23,10 +23,34 @@ func TestHide(t *testing.T) {
 	}
 }
 
+// Numbers are grouped, and ids, dates, versions, times and addresses are not.
+func TestGrouped(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"999": "999", "1000": "1,000", "1234567": "1,234,567", "-12345.6": "-12,345.6", "500 (12000)": "500 (12,000)", "20000/-27": "20,000/-27",
+		"已售1234件": "已售1,234件", "sold 1500: 12.3456, 1500.": "sold 1,500: 12.3456, 1,500.", "1000–2000/s": "1,000–2,000/s",
+		"2026-11-25 06:53 UTC": "2026-11-25 06:53 UTC", "127.0.0.1:18190": "127.0.0.1:18190", "0193…201533": "0193…201533", "1a2000": "1a2000", "1.23456s": "1.23456s",
+	} {
+		if got := Grouped(text); got != want {
+			t.Errorf("Grouped(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Ids and options stay on one line, and what is no markup stays none.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	got := string(Kept("order 01a2…9f8e7d, <b> 'shop lab --all' & a--b"))
+	want := `order <span class="keep">01a2…9f8e7d</span>, &lt;b&gt; &#39;shop lab <span class="keep">--all</span>&#39; &amp; a--b`
+	if got != want {
+		t.Errorf("Kept() = %s\nwant %s", got, want)
+	}
+}
+
 func TestShort(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{
-		0: "0", 0.05: "0.05", 0.1234: "0.123", 1: "1", 12.5: "12.5", 12.54: "12.5", 340: "340", 1234: "1234", 12_340: "12.3k", 3.4e6: "3.4M", -7.5: "-7.5",
+		0: "0", 0.05: "0.05", 0.1234: "0.123", 1: "1", 12.5: "12.5", 12.54: "12.5", 340: "340", 1234: "1,234", 12_340: "12.3k", 3.4e6: "3.4M", -7.5: "-7.5",
 	} {
 		if got := Short(v); got != want {
 			t.Errorf("Short(%v) = %s, want %s", v, got, want)
@@ -64,8 +88,8 @@ func TestAxis(t *testing.T) {
 		{false, []float64{0}, "0 0.5 1"},
 		{false, nil, "0 0.5 1"},
 		{false, []float64{math.NaN(), math.Inf(1), 8}, "0 2 4 6 8"},
-		{false, []float64{4100}, "0 2000 4000 6000"},
-		{true, []float64{0.4, 250}, "0.1 1 10 100 1000"},
+		{false, []float64{4100}, "0 2,000 4,000 6,000"},
+		{true, []float64{0.4, 250}, "0.1 1 10 100 1,000"},
 		{true, []float64{0, -1}, "0.1 1"},
 		{true, []float64{10}, "10 100"},
 	} {

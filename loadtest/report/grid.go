@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lastitem/internal/columns"
+	"lastitem/internal/page"
 )
 
 // Style is the language, width and colour of a report.
@@ -164,7 +165,7 @@ func (g grid) markdown(b *strings.Builder) {
 	for _, r := range g.rows {
 		var cells []string
 		for _, cell := range r.cells {
-			cells = append(cells, markdownText(cell.text))
+			cells = append(cells, markdownText(page.Grouped(cell.text)))
 		}
 		row(cells)
 	}

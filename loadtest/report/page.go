@@ -25,7 +25,7 @@ var pageTemplates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, lang := range words.Languages {
 		say := func(key string) string { return strings.ReplaceAll(words.Say(lang, key), "\n", " ") }
-		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say}).Parse(pageText))
+		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say, "kept": page.Kept, "grouped": page.Grouped}).Parse(pageText))
 	}
 	return all
 }()
@@ -86,14 +86,20 @@ func (g grid) view() gridView {
 		v.Heads = append(v.Heads, cellView{Text: oneLine(c.head), Right: c.right})
 	}
 	for _, r := range g.rows {
-		row := rowView{Notes: r.notes}
+		var row rowView
+		for _, note := range r.notes {
+			row.Notes = append(row.Notes, spaced(note))
+		}
 		for i, c := range r.cells {
-			row.Cells = append(row.Cells, cellView{Text: c.text, Tone: tones[c.color], Right: g.columns[i].right})
+			row.Cells = append(row.Cells, cellView{Text: page.Grouped(c.text), Tone: tones[c.color], Right: g.columns[i].right})
 		}
 		v.Rows = append(v.Rows, row)
 	}
 	return v
 }
+
+// spaced undoes [kept]: a page is narrower than a terminal, so its lines break between the parts of an order.
+func spaced(note string) string { return strings.ReplaceAll(note, "\u00a0", " ") }
 
 // WritePage writes the comparison as a single HTML file: verdicts and thresholds, charts, environment, and how to repeat the runs. secrets are
 // tokens and passwords; the page has none of them, even if the output of a run did.
@@ -183,7 +189,7 @@ func environmentFacts(c loadtest.Comparison, lang string) []factView {
 	}
 	var plans, seeds []string
 	for _, p := range c.Plans {
-		plans = append(plans, planLine(p, e, lang))
+		plans = append(plans, page.Grouped(planLine(p, e, lang)))
 		if seed := strconv.FormatUint(p.Seed, 10); !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
 		}

@@ -37,7 +37,7 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	if !found {
 		return v
 	}
-	v.Plan = planLine(withEngine(r), c.Environment, lang)
+	v.Plan = page.Grouped(planLine(withEngine(r), c.Environment, lang))
 	if s.Repetitions > 1 {
 		v.Shown = words.Say(lang, "page shown", s.Worst, s.Repetitions)
 	}
@@ -47,7 +47,7 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	writeLoad(&load, inText, lang)
 	writeVerdict(&load, r, Style{Lang: lang, Width: math.MaxInt})
 	for line := range strings.Lines(load.String()) {
-		v.Facts = append(v.Facts, strings.TrimSpace(line))
+		v.Facts = append(v.Facts, spaced(page.Grouped(strings.TrimSpace(line))))
 	}
 	if len(r.Series) > 0 {
 		v.Charts = append(v.Charts, overTime(r, lang), answersOverTime(r, lang))
@@ -97,7 +97,7 @@ func rateBars(c loadtest.Comparison, lang string) template.HTML {
 			if tone == "good" {
 				tone = ""
 			}
-			chart.Bars = append(chart.Bars, page.Bar{Name: rowName(s, c), To: a.Median, Low: a.Min, High: a.Max, Text: rate(a.Median), Tone: tone})
+			chart.Bars = append(chart.Bars, page.Bar{Name: rowName(s, c), To: a.Median, Low: a.Min, High: a.Max, Text: page.Grouped(rate(a.Median)), Tone: tone})
 		}
 	}
 	if chart.Bars == nil {
@@ -113,7 +113,7 @@ func latencyBars(c loadtest.Comparison, lang string) template.HTML {
 		if s.Accepted > 0 && s.P50 > 0 {
 			chart.Bars = append(chart.Bars, page.Bar{
 				Name: rowName(s, c), From: ms(s.P50), To: ms(s.P99), Mark: ms(s.P95),
-				Text: millis(s.P50) + " / " + millis(s.P95) + " / " + millis(s.P99),
+				Text: page.Grouped(millis(s.P50) + " / " + millis(s.P95) + " / " + millis(s.P99)),
 			})
 		}
 	}
@@ -274,10 +274,10 @@ func answersOverTime(r loadtest.Result, lang string) template.HTML {
 			y := w.PerSecond(n)
 			most[i] = max(most[i], y)
 			chart.Lines[i].Points = append(chart.Lines[i].Points, page.Point{X: middle(w), Y: y})
-			row = append(row, strconv.FormatFloat(y, 'f', 0, 64))
+			row = append(row, page.Grouped(strconv.FormatFloat(y, 'f', 0, 64)))
 		}
 		chart.Table.Rows = append(chart.Table.Rows, row)
 	}
-	chart.Desc = words.Say(lang, "page answers desc", rate(most[0]), rate(most[1]))
+	chart.Desc = page.Grouped(words.Say(lang, "page answers desc", rate(most[0]), rate(most[1])))
 	return chart.HTML()
 }

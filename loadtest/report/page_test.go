@@ -144,6 +144,32 @@ func TestPageOrder(t *testing.T) {
 	}
 }
 
+// A page and Markdown group long numbers; a terminal's table keeps the digits, for the programs that read it. An order is one word in a
+// terminal, and on a page only its id is.
+func TestPageNumbers(t *testing.T) {
+	t.Parallel()
+	g := grid{columns: []column{{head: "mode"}, {head: "sold", right: true}}, rows: []gridRow{{
+		cells: []gridCell{{text: "segments-1000"}, {text: "12000 (1500)"}}, notes: []string{kept("unit 1: order 0193…201533, replica 3; order 2")},
+	}}}
+	v := g.view().Rows[0]
+	if got, want := v.Cells[1].Text, "12,000 (1,500)"; got != want {
+		t.Errorf("the page has %q, want %q", got, want)
+	}
+	if got, want := v.Notes[0], "unit 1: order 0193…201533, replica 3; order 2"; got != want {
+		t.Errorf("the page has %q, want %q", got, want)
+	}
+	var markdown, text strings.Builder
+	g.markdown(&markdown)
+	g.write(&text, Style{})
+	if !strings.Contains(markdown.String(), "| segments-1000 | 12,000 (1,500) |") || !strings.Contains(text.String(), "segments-1000  12000 (1500)") {
+		t.Errorf("%s\n%s", markdown.String(), text.String())
+	}
+	page, _ := written(t, pageComparison(), "en")
+	if want := `order <span class="keep">`; !strings.Contains(page, want) {
+		t.Errorf("the page has no %q", want)
+	}
+}
+
 // Every chart has a title, a description and a table with the same numbers, and every id that a label refers to exists once.
 func TestPageIsAccessible(t *testing.T) {
 	t.Parallel()
