@@ -102,6 +102,34 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// An excerpt begins and ends between words, and leaves out the cells of a claims table, links to other pages, and the sources of diagrams.
+func TestExcerpt(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("lock ", 40)
+	for _, tt := range []struct{ text, before, after string }{
+		{"a hit b", "a ", " b"},
+		{long + "hit " + long, "… " + long[:70], " " + strings.TrimSpace(long[:69]) + " …"},
+		{strings.Repeat("x", 90) + "hit", "… " + strings.Repeat("x", 70), ""},
+		{strings.Repeat("锁", 90) + "hit" + strings.Repeat("锁", 90), "… " + strings.Repeat("锁", 70), strings.Repeat("锁", 70) + " …"},
+	} {
+		before, match, after := excerpt(tt.text, []string{"none", "hit"})
+		if before != tt.before || match != "hit" || after != tt.after {
+			t.Errorf("%q, %q, %q, want %q, %q", before, match, after, tt.before, tt.after)
+		}
+	}
+	if _, match, after := excerpt(long, []string{"none"}); match != "" || after != long[:139]+" …" {
+		t.Errorf("%q, %q", match, after)
+	}
+	b, err := New(fstest.MapFS{"page.md": {Data: []byte("# Page\n\n[All](all.md) · [中文](page.zh.md)\n\n```mermaid\nsequenceDiagram\n```\n\n| mode | store | slow | crash |\n| --- | --- | --- | --- |\n| `lua-lock` | redis | . | OLA |\n| `queue` | sql | – | L / . |\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits, _ := b.Search("lua-lock", "en").([]Hit)
+	if len(hits) != 1 || hits[0].Before+hits[0].Match+hits[0].After != "mode · store · slow · crash · lua-lock · redis · queue · sql" {
+		t.Errorf("%+v", hits)
+	}
+}
+
 // Only pictures are served as pictures, and only pages as pages.
 func TestNames(t *testing.T) {
 	t.Parallel()

@@ -3,10 +3,13 @@ package book
 import (
 	"cmp"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/yuin/goldmark/ast"
+	extast "github.com/yuin/goldmark/extension/ast"
 )
 
 // section is what stands below one heading.
@@ -32,6 +35,7 @@ const (
 	maxHits  = 30
 	maxQuery = 200
 	around   = 70 // runes on either side of a hit
+	longWord = 24 // a longer word is cut in the middle
 )
 
 // sections cuts all pages of a language at their headings.
@@ -44,12 +48,16 @@ func (b *Book) sections(lang string) (all []section) {
 		_, doc := parse(source)
 		now := section{page: name, heading: b.titleIn(name, lang)}
 		flush := func() {
+			now.text = strings.TrimSpace(now.text)
 			now.lower = strings.ToLower(b.titleIn(name, lang) + "\n" + now.heading + "\n" + now.text)
 			all = append(all, now)
 		}
 		for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 			heading, is := n.(*ast.Heading)
 			if !is {
+				if leads(n, source) {
+					continue
+				}
 				now.text += plain(n, source) + " "
 				continue
 			}
@@ -65,6 +73,27 @@ func (b *Book) sections(lang string) (all []section) {
 	return all
 }
 
+// leads reports whether a paragraph only leads to other pages: all modes, the other language, the next page.
+func leads(n ast.Node, source []byte) bool {
+	links := 0
+	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+		switch x := child.(type) {
+		case *ast.Link:
+			links++
+		case *ast.Text:
+			if strings.Trim(string(x.Segment.Value(source)), " ·") != "" {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return links > 0
+}
+
+// outcome matches a cell of a claims table. Without its row and column it says nothing.
+var outcome = regexp.MustCompile(`^[\s()./–OLDXA]*$`)
+
 // plain is the text of a node, without its markup.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder
@@ -78,12 +107,22 @@ func plain(n ast.Node, source []byte) string {
 				}
 			}
 		case *ast.FencedCodeBlock:
-			if entering {
+			if entering && string(x.Language(source)) != "mermaid" {
 				b.Write(x.Lines().Value(source))
 			}
 		case *ast.CodeBlock:
 			if entering {
 				b.Write(x.Lines().Value(source))
+			}
+		case *extast.TableCell:
+			if !entering {
+				return ast.WalkContinue, nil
+			}
+			if outcome.Match(x.Lines().Value(source)) {
+				return ast.WalkSkipChildren, nil
+			}
+			if b.Len() > 0 {
+				b.WriteString(" · ")
 			}
 		default:
 			if !entering && n.Type() == ast.TypeBlock {
@@ -149,7 +188,7 @@ func (b *Book) score(s section, lang string, words []string) int {
 	return total
 }
 
-// excerpt cuts the text around the first of the words that it has.
+// excerpt cuts the text around the first of the words that it has. It begins and ends between words, with a sign where more text follows.
 func excerpt(text string, words []string) (before, match, after string) {
 	runes, lower := []rune(text), []rune(strings.ToLower(text))
 	for _, w := range words {
@@ -159,7 +198,36 @@ func excerpt(text string, words []string) (before, match, after string) {
 		}
 		from := len([]rune(head))
 		to := from + len([]rune(w))
-		return string(runes[max(0, from-around):from]), string(runes[from:to]), string(runes[to:min(len(runes), to+around)])
+		_, before = cut(runes[:from], max(0, from-around), 1)
+		after, _ = cut(runes[to:], min(len(runes)-to, around), -1)
+		return before, string(runes[from:to]), after
 	}
-	return "", "", string(runes[:min(len(runes), 2*around)])
+	after, _ = cut(runes, min(len(runes), 2*around), -1)
+	return "", "", after
+}
+
+// cut divides a text at a place between two words: at, or the next one in the direction of step, unless the word is too long. Each part has
+// a sign where the other one was.
+func cut(runes []rune, at, step int) (head, tail string) {
+	place := at
+	for n := 0; n < longWord && divides(runes, place); n++ {
+		place += step
+	}
+	if divides(runes, place) {
+		place = at
+	}
+	head, tail = string(runes[:place]), string(runes[place:])
+	if head != "" {
+		tail = "… " + strings.TrimLeft(tail, " ")
+	}
+	if place < len(runes) {
+		head = strings.TrimRight(head, " ") + " …"
+	}
+	return head, tail
+}
+
+// divides reports whether a place is inside a word. Chinese has no blanks: it may be cut anywhere.
+func divides(runes []rune, at int) bool {
+	inside := func(r rune) bool { return !unicode.IsSpace(r) && !chinese(r) }
+	return at > 0 && at < len(runes) && inside(runes[at-1]) && inside(runes[at])
 }
