@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lastitem/internal/api"
 )
 
 // read returns a file of the page.
@@ -84,6 +86,22 @@ func TestWords(t *testing.T) {
 			if !slices.Contains(english, m[1]) {
 				t.Errorf("%s uses %q, which is in no list", name, m[1])
 			}
+		}
+	}
+}
+
+// The Chinese page and the Chinese documents call a hazard and an outcome the same.
+func TestNamesOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	_, zh, _ := strings.Cut(read(t, "i18n.js"), "\n  zh: {")
+	for _, h := range api.Hazards {
+		if !regexp.MustCompile(`\bh_` + h.Word + `"?: "` + h.Zh + `"`).MatchString(zh) {
+			t.Errorf("the documents call %s %q, and i18n.js does not", h.Word, h.Zh)
+		}
+	}
+	for _, l := range api.Letters {
+		if m := regexp.MustCompile(`\b` + l.Word + `: "([^"]+)"`).FindStringSubmatch(zh); strings.Contains("OLDX", l.Word) && l.Word != "" && (m == nil || !strings.HasPrefix(l.Short.Zh, m[1])) {
+			t.Errorf("the documents call %s %q, i18n.js %q", l.Word, l.Short.Zh, m)
 		}
 	}
 }
