@@ -14,9 +14,9 @@ import (
 
 // pageText has the texts of the matrix page around its tables.
 type pageText struct {
-	head, table, meanings, blocked, blockedHead, beyond, beyondHead, witnesses, witnessHead, wire string
-	schedules                                                                                     string // a format, of a number
-	kept                                                                                          map[Blocked]string
+	head, table, meanings, blocked, blockedHead, beyond, hazard, broken, exact, witnesses, witnessHead, wire string
+	schedules                                                                                                string // a format, of a number
+	kept                                                                                                     map[Blocked]string
 }
 
 // notOnTheWire lists the hazards that no proxy can bring about, each with the Go test that covers it.
@@ -55,10 +55,10 @@ a sample. ` + "`make lab ALL=1`" + ` plays every schedule of every cell.
 		blockedHead: "others are blocked | modes",
 		beyond: `## Hazards without claims
 
-No mode makes a claim about these hazards. The table holds what the lab found; a run fails if it finds a letter that is not in the table, or misses one that is. ` + "`make lab BEYOND=1`" + ` plays them. Modes that
+No mode makes a claim about these hazards. The list holds what the lab found; a run fails if it finds a letter that is not in the list, or misses one that is. ` + "`make lab BEYOND=1`" + ` plays them. Modes that
 two concurrent requests break without any fault are left out.
 `,
-		beyondHead:  "hazard | what happens | broken | exact",
+		hazard: "* `%s`: %s\n", broken: "broken: %s", exact: "exact: %s",
 		witnesses:   "## Witnesses\n\nThe first schedule that showed each outcome. `shop lab --mode MODE --store STORE --fault FAULT` plays them again and tells the worst as a story. A command is shown with its first key, a script with the first line of its comment; `lane#` and `{#}` stand for the prefix of a lane (one of the stacks that run side by side) and for the product.\n",
 		witnessHead: "mode | store | fault | outcome | where A was held | where B was held",
 		wire:        "## Not on the wire\n\nA proxy cannot bring about the following cases, so Go tests cover them.\n",
@@ -83,9 +83,9 @@ two concurrent requests break without any fault are left out.
 		blockedHead: "其他人阻塞到何时 | 模式",
 		beyond: `## 没有声明的故障
 
-各模式对下列故障没有声明。表中是实验室测出的结果，再跑时多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会跑这些故障；没有故障、仅凭两个并发请求就能打破的模式不在其中。
+各模式对下列故障没有声明。列出的是实验室测出的结果，再跑时多出或缺少一个字母都算失败。` + "`make lab BEYOND=1`" + ` 会跑这些故障；没有故障、仅凭两个并发请求就能打破的模式不在其中。
 `,
-		beyondHead:  "故障 | 发生了什么 | 出错的模式 | 精确的模式",
+		hazard: "* `%s`：%s\n", broken: "出错：%s", exact: "精确：%s",
 		witnesses:   "## 坏例\n\n每种结果第一个出现的调度。`shop lab --mode 模式 --store 存储 --fault 故障` 会重放它们，并把最坏的一个讲成故事。命令只写到第一个键，脚本用它注释的第一行表示；`lane#` 和 `{#}` 分别代表某一道（lane，并行运行的一组服务）的前缀和商品编号。\n",
 		witnessHead: "模式 | 存储 | 故障 | 结果 | A 停在哪里 | B 停在哪里",
 		wire:        "## 代理做不到的\n\n下列情形没有命令可拦，由 Go 测试覆盖。\n",
@@ -172,41 +172,60 @@ func place(p *rig.Position) string {
 
 // writeBeyond lists, for each hazard beyond the ladder, which modes it breaks and which it does not.
 func (m Matrix) writeBeyond(b *strings.Builder, lang string, t pageText) {
-	b.WriteString(t.beyond + "\n| " + t.beyondHead + " |\n" + strings.Repeat("| --- ", 4) + "|\n")
+	b.WriteString(t.beyond + "\n")
 	for _, f := range fault.Beyond {
-		var broken, exact []string
+		var broken, exact groups
 		for _, c := range m.Cells {
-			name := fmt.Sprintf("`%s` %s", c.Mode, c.Store)
 			switch {
 			case c.Fault != f.Name:
 			case c.Found == api.Exact:
-				exact = append(exact, name)
+				exact.add(string(c.Store), c.Mode)
 			default:
-				broken = append(broken, name+" "+string(c.Found))
+				broken.add(string(c.Found)+" "+string(c.Store), c.Mode)
 			}
 		}
-		title := f.Title.En
-		if lang == "zh" {
-			title = f.Title.Zh
-		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", f.Name, title, list(broken), list(exact))
+		fmt.Fprintf(b, t.hazard, f.Name, f.Title.In(lang))
+		fmt.Fprintf(b, "  * "+t.broken+"\n  * "+t.exact+"\n", broken, exact)
 	}
 	b.WriteString("\n")
 }
 
 // writeBlocked lists how long a paused holder keeps others out, for each mode.
 func (m Matrix) writeBlocked(b *strings.Builder, t pageText) {
-	names := map[Blocked][]string{}
+	names := map[Blocked]*groups{NotBlocked: {}, UntilLease: {}, UntilHolder: {}}
 	for _, c := range m.Cells {
-		if c.Fault == api.Pause {
-			names[c.Blocked] = append(names[c.Blocked], fmt.Sprintf("`%s` %s", c.Mode, c.Store))
+		if g := names[c.Blocked]; c.Fault == api.Pause && g != nil {
+			g.add(string(c.Store), c.Mode)
 		}
 	}
 	b.WriteString(t.blocked + "\n| " + t.blockedHead + " |\n| --- | --- |\n")
 	for _, kept := range []Blocked{NotBlocked, UntilLease, UntilHolder} {
-		fmt.Fprintf(b, "| %s | %s |\n", t.kept[kept], list(names[kept]))
+		fmt.Fprintf(b, "| %s | %s |\n", t.kept[kept], names[kept])
 	}
 	b.WriteString("\n")
 }
 
-func list(names []string) string { return cmp.Or(strings.Join(names, ", "), "–") }
+// groups are modes below the words that they have in common, in the order in which the words came.
+type groups struct {
+	words []string
+	modes map[string][]string
+}
+
+func (g *groups) add(words, mode string) {
+	if g.modes == nil {
+		g.modes = map[string][]string{}
+	}
+	if g.modes[words] == nil {
+		g.words = append(g.words, words)
+	}
+	g.modes[words] = append(g.modes[words], "`"+mode+"`")
+}
+
+// String is Markdown, of one line.
+func (g groups) String() string {
+	var parts []string
+	for _, w := range g.words {
+		parts = append(parts, "**"+w+"** "+strings.Join(g.modes[w], ", "))
+	}
+	return cmp.Or(strings.Join(parts, " · "), "–")
+}
