@@ -16,7 +16,7 @@ func small(t *testing.T) *Book {
 	diagram := "sequenceDiagram\n  A->>B: x"
 	b, err := New(fstest.MapFS{
 		"locks.md":           {Data: []byte("# Which `lock`\n\nSee [the mode](modes/lua-lock.md#what-breaks-it), [code](../internal/lock/lock.go), [there](https://example.com/x).\n\n## Fencing tokens\n\nA number that rises.\n\n## Fencing tokens\n\nAgain.\n")},
-		"locks.zh.md":        {Data: []byte("# 哪种锁\n\n[English](locks.md)\n\n## 栅栏令牌\n\n每次加锁都递增的数字，\n写入时校验；SQL\n也一样。\n")},
+		"locks.zh.md":        {Data: []byte("# 哪种锁\n\n[English](locks.md)\n\n## 栅栏令牌\n\n每次加锁都递增的数字，\n写入时校验；SQL\n也一样。\n“引号”和\n“引号”：\n`code`，\n[链接](locks.md)和\n`code`。\n")},
 		"modes/lua-lock.md":  {Data: []byte("# lua-lock\n\n<script>alert(1)</script>\n\n<a id=\"here\"></a><a id=\"x\" onclick=\"x\"></a>A <b onclick=\"x\">bold</b> word; [up](../locks.md), ![chart](../bench.svg), ![away](https://example.com/x.svg), [bad](javascript:alert(1)).\n\n```mermaid\n" + diagram + "\n```\n\n```mermaid\nnot drawn <x>\n```\n\n```text\nA < B\n```\n")},
 		"bench.svg":          {Data: []byte("<svg/>")},
 		PictureName(diagram): {Data: []byte("<svg/>")},
@@ -51,6 +51,8 @@ func TestLinks(t *testing.T) {
 		`<h2 id="fencing-tokens-1">`:             locks,
 		`<h2 id="栅栏令牌">`:                         html(t, b, "locks", "zh"),
 		"数字，写入时校验；SQL\n也一样":                      html(t, b, "locks", "zh"), // a break within Chinese is no space
+		"一样。“引号”和“引号”：<code>code</code>，<a":      html(t, b, "locks", "zh"),
+		"</a>和\n<code>code</code>。":              html(t, b, "locks", "zh"),
 		`<a href="#/read/locks">English</a>`:     html(t, b, "locks", "zh"),
 		`<a href="#/read/locks">up</a>`:          mode,
 		`<img src="api/picture/bench.svg"`:       mode,

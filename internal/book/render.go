@@ -36,18 +36,20 @@ func parse(source []byte) (goldmark.Markdown, ast.Node) {
 	return md, doc
 }
 
-// joinLines removes the line breaks between two Chinese characters. A browser would show them as spaces.
+// joinLines removes the line breaks between two Chinese characters, and after Chinese punctuation. A browser would show them as spaces.
 func joinLines(source []byte, doc ast.Node) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		line, ok := n.(*ast.Text)
 		if !ok || !entering || !line.SoftLineBreak() {
 			return ast.WalkContinue, nil
 		}
-		if next, ok := line.NextSibling().(*ast.Text); ok {
-			last, _ := utf8.DecodeLastRune(line.Segment.Value(source))
+		last, _ := utf8.DecodeLastRune(line.Segment.Value(source))
+		joined := chinese(last) && !unicode.Is(unicode.Han, last)
+		if next, ok := line.NextSibling().(*ast.Text); ok && chinese(last) {
 			first, _ := utf8.DecodeRune(next.Segment.Value(source))
-			line.SetSoftLineBreak(!chinese(last) || !chinese(first))
+			joined = joined || chinese(first) || first == '“'
 		}
+		line.SetSoftLineBreak(!joined)
 		return ast.WalkContinue, nil
 	})
 }
