@@ -192,7 +192,7 @@ func deltaGrid(r delta.Report, lang string) grid {
 	for _, row := range r.Rows {
 		for _, f := range row.Figures {
 			cells := []gridCell{
-				{text: deltaName(r, row)}, {text: f.Name},
+				{text: deltaName(r, row)}, {text: figureName(f, lang)},
 				{text: words.Say(lang, "outcome "+string(f.Outcome)), color: map[delta.Outcome]string{delta.Better: green, delta.Worse: red}[f.Outcome]},
 				{text: "–"}, {text: medianText(f, f.A, f.NA)}, {text: medianText(f, f.B, f.NB)},
 				{text: "–"}, {text: fmt.Sprintf("%d+%d", f.NA, f.NB)},
@@ -203,11 +203,25 @@ func deltaGrid(r delta.Report, lang string) grid {
 					cells[3].text = strings.Replace(cells[3].text, " to ", " 至 ", 1)
 				}
 				cells[6].text = strconv.FormatFloat(f.P, 'f', 3, 64)
+				if f.P < leastP {
+					cells[6].text = "<0.001"
+				}
 			}
 			g.rows = append(g.rows, gridRow{cells: cells})
 		}
 	}
 	return g
+}
+
+// leastP is the smallest p-value that the figures show: an exact 0 does not exist.
+const leastP = 0.001
+
+// figureName names a figure as the other tables do.
+func figureName(f delta.Figure, lang string) string {
+	if f.Latency {
+		return f.Name
+	}
+	return oneLine(words.Say(lang, "col "+f.Name))
 }
 
 // medianText formats a median with its interval, or with the range of the samples in square brackets.

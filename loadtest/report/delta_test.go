@@ -114,3 +114,13 @@ func TestDeltaPage(t *testing.T) {
 		}
 	}
 }
+
+// A p-value is never shown as zero.
+func TestDeltaLeastP(t *testing.T) {
+	t.Parallel()
+	r := deltaReport()
+	r.Rows[0].Figures[0].P = 1e-6
+	if got, want := deltaGrid(r, "en").rows[0].cells[6].text, "<0.001"; got != want {
+		t.Errorf("p is %q, want %q", got, want)
+	}
+}

@@ -171,10 +171,10 @@ func (g grid) markdown(b *strings.Builder) {
 	}
 }
 
-// divided matches where a line break divides a word: after a hyphen, or between two Chinese characters.
-var divided = regexp.MustCompile(`-\n|(\p{Han})\n(\p{Han})`)
+// divided matches where a line break is no space: after a hyphen, between two Chinese characters, before a slash or a full-width bracket.
+var divided = regexp.MustCompile(`-\n|(\p{Han})\n(\p{Han})|\n([/（])`)
 
 // oneLine joins the lines of a column's head.
 func oneLine(head string) string {
-	return strings.ReplaceAll(divided.ReplaceAllString(head, "$1$2"), "\n", " ")
+	return strings.ReplaceAll(divided.ReplaceAllString(head, "$1$2$3"), "\n", " ")
 }
