@@ -128,7 +128,10 @@ function mend(article) {
     table.replaceWith(box);
     box.append(table);
   }
-  for (const td of article.querySelectorAll("td")) if (td.textContent.length > 24) td.classList.add(td.parentElement.cells.length > 5 ? "is-long" : "may-wrap");
+  for (const td of article.querySelectorAll("td")) {
+    if (td.textContent.length > 24) td.classList.add("is-long");
+    else if (td.textContent === td.querySelector("code")?.textContent) td.classList.add("is-name");
+  }
   // The link to the page in the other language is the switch of the language.
   for (const a of article.querySelectorAll("a")) {
     if (/^(中文|English)$/.test(a.textContent)) a.addEventListener("click", (e) => { e.preventDefault(); document.getElementById("lang").click(); });

@@ -39,5 +39,10 @@ func testPlayRead(t *testing.T, b *tab) {
 		if got := eval[string](b, `[...document.querySelectorAll('.prose td a code')].filter((c) => c.getClientRects().length > 1).map((c) => c.textContent).join(' ')`); got != "" {
 			t.Errorf("at %d px, names of modes are broken over several lines: %s", width, got)
 		}
+		if got := eval[string](b, `[...document.querySelectorAll('.prose td')].filter((td) => getComputedStyle(td).whiteSpace === 'nowrap' && td.textContent !== td.querySelector('code')?.textContent).map((td) => td.textContent).join('; ')`); got != "" {
+			t.Errorf("at %d px, sentences do not wrap: %s", width, got)
+		}
 	}
+	eval[string](b, `location.hash = '#/read/articles'`) // has wide code and wide tables
+	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/articles' && !!document.querySelector('.prose pre') && document.documentElement.scrollWidth <= 390`)
 }
