@@ -23,3 +23,9 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+// On a Redis Cluster the products, and the segments of one, lie in several slots.
+func TestConformanceOnACluster(t *testing.T) {
+	t.Parallel()
+	stocktest.Run(t, stocktest.Cluster(t))
+}

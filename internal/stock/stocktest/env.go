@@ -2,6 +2,7 @@ package stocktest
 
 import (
 	"context"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -29,6 +30,18 @@ func Real(t *testing.T) Env { return On(testenv.Redis(t), testenv.MySQL(t)) }
 
 // Embedded returns embedded backends, which need no server.
 func Embedded(t *testing.T) Env { return On(testenv.Miniredis(t), testenv.SQLite(t)) }
+
+// Cluster returns a Redis Cluster of three masters and an embedded database.
+func Cluster(t *testing.T) Env {
+	t.Helper()
+	o := testenv.RedisCluster(t, 3)
+	var urls []string
+	for _, addr := range o.Addrs {
+		node := url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: addr}
+		urls = append(urls, node.String())
+	}
+	return Env{Redis: strings.Join(urls, ","), SQL: testenv.SQLite(t), Prefix: "conformance:", Cluster: true}
+}
 
 // On returns an Env of a Redis and a database.
 func On(r *testenv.RedisServer, dsn string) Env {

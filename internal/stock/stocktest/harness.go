@@ -41,6 +41,8 @@ type Env struct {
 	Redis  string // URL
 	SQL    string // DSN
 	Prefix string // of every Redis key
+	// Cluster says that Redis is a cluster, where no script reaches several products: a mode may refuse a cart.
+	Cluster bool
 
 	// Backends that only some modes need, see backend.Config; "" makes these modes unavailable.
 	Redlock, ZooKeeper, Etcd, Consul, Kafka string
