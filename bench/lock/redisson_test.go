@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"lastitem/bench/figure"
+	"lastitem/internal/testenv"
 )
 
 // Without its worker Redisson is left out, with a message; if it is named, that is an error with advice.
@@ -29,6 +32,45 @@ func TestRedissonIsLeftOut(t *testing.T) {
 	_, err = parse([]string{"-contender", redissonName, "-redisson", t.TempDir()}, &said)
 	if err == nil || !strings.Contains(err.Error(), "apt-get install") && !strings.Contains(err.Error(), "mvn -f") {
 		t.Errorf("asked for by name: %v, want what is missing and how to get it", err)
+	}
+}
+
+// A section that fails costs Redisson neither the lock nor the thread, as it costs our own worker neither: both count on once the counter is a number
+// again.
+func TestRedissonGoesOnAfterAFailure(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 0)
+	if b.leftOut != "" {
+		t.Skip(b.leftOut)
+	}
+	server := testenv.Redis(t)
+	for _, name := range []string{redissonName, "handoff"} {
+		c, err := contenderOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs := b.jobs(scenario{kind: kindHot, processes: 1, goroutines: 2, window: 8 * time.Second}, c, reached{url: b.server.URL})
+		f, _, err := newFleet(t.Context(), jobs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(f.close)
+		spoil := func(ctx context.Context) error {
+			counter := jobs[0].Prefix + "{counter}"
+			err := server.Client.Set(ctx, counter, "no number", 0).Err()
+			for range 200 { // a section that has read the counter before may write it after
+				err = errors.Join(err, pause(ctx, 5*time.Millisecond), server.Client.Set(ctx, counter, "no number", 0).Err())
+			}
+			return errors.Join(err, server.Client.Set(ctx, counter, 1000, 0).Err())
+		}
+		reports, cpu, err := f.run(8*time.Second, &strike{after: time.Second, do: spoil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := slices.ContainsFunc(reports[0].Sections, func(s section) bool { return s.Acquired > cpu.struck })
+		if reports[0].Errors == 0 || !after || len(reports[0].Done) != 2 {
+			t.Errorf("%s: %d errors, counts of %d goroutines, sections after them: %t; want some errors, 2 and more sections", name, reports[0].Errors, len(reports[0].Done), after)
+		}
 	}
 }
 

@@ -214,13 +214,20 @@ public final class Worker {
         if (!over || !interrupted(e)) {
           failed(e);
         }
+        if (!over) { // as worker.go: the waiter asks again, until the window ends
+          pause(1_000_000);
+          continue;
+        }
         if (asked < to) {
           cut.add(to - asked);
         }
         break;
       }
       if (free) {
-        lock.unlock();
+        Exception kept = unlock(lock);
+        if (kept != null) {
+          failed(kept);
+        }
         long ended = now();
         if (from <= asked && ended < to) {
           done++;
@@ -235,7 +242,7 @@ public final class Worker {
         sections.add(s);
         done += s.Counts ? 1 : 0;
       }
-      think();
+      pause(job.Think);
     }
     synchronized (report) {
       report.Sections.addAll(sections);
@@ -245,19 +252,22 @@ public final class Worker {
     }
   }
 
-  /** Waits before the next acquire, at most until the window is over: then the thread is interrupted. */
-  private void think() {
-    if (job.Think == 0 || over) {
+  /** Waits so many nanoseconds before the next acquire, at most until the window is over: then the thread is interrupted. */
+  private void pause(long nanos) {
+    if (nanos == 0 || over) {
       return;
     }
     try {
-      Thread.sleep(job.Think / 1_000_000, (int) (job.Think % 1_000_000));
+      Thread.sleep(nanos / 1_000_000, (int) (nanos % 1_000_000));
     } catch (InterruptedException e) {
       // over is set, so the loop ends, and what the thread has counted is reported
     }
   }
 
-  /** The critical section and the release; null where the window is over. */
+  /**
+   * The critical section and the release; null where the window is over, or the section has failed. The lock is released in any case: its watchdog
+   * would renew it for as long as this process lives.
+   */
   private Section inside(RLock lock, int owner, long asked, List<Long> cut) {
     leaving.readLock().lock();
     try {
@@ -270,19 +280,37 @@ public final class Worker {
         if (asked < to) {
           cut.add(to - asked);
         }
-        lock.unlock();
+        unlock(lock); // a lock that ended with the window is no loss
         return null;
       }
-      RBucket<String> counter = client.getBucket(key("counter"), StringCodec.INSTANCE);
-      String last = counter.get();
-      s.Number = (last == null ? 0 : Long.parseLong(last)) + 1;
-      counter.set(String.valueOf(s.Number));
+      Exception wrong = null;
+      try {
+        RBucket<String> counter = client.getBucket(key("counter"), StringCodec.INSTANCE);
+        String last = counter.get();
+        s.Number = (last == null ? 0 : Long.parseLong(last)) + 1;
+        counter.set(String.valueOf(s.Number));
+      } catch (Exception e) {
+        wrong = e;
+      }
       s.Leaving = now();
       s.Counts = from <= s.Acquired && s.Acquired < to;
-      lock.unlock();
-      return s;
+      Exception kept = unlock(lock);
+      if (wrong != null || kept != null) {
+        failed(wrong != null ? wrong : kept);
+      }
+      return wrong == null ? s : null;
     } finally {
       leaving.readLock().unlock();
+    }
+  }
+
+  /** Releases the lock; what went wrong, or null. */
+  private static Exception unlock(RLock lock) {
+    try {
+      lock.unlock();
+      return null;
+    } catch (Exception e) {
+      return e;
     }
   }
 
