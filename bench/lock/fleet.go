@@ -20,8 +20,8 @@ const patience = 30 * time.Second
 
 // A fleet has the processes of one window.
 type fleet struct {
-	ctx     context.Context // ends the processes
-	end     context.CancelFunc
+	ctx     context.Context         // ends the processes
+	end     context.CancelCauseFunc // the cause is told in place of an answer; nil = it is no longer needed
 	members []*member
 }
 
@@ -36,7 +36,7 @@ type member struct {
 // newFleet starts a process for every job and waits until all are ready. rtt is the median round trip, measured by the first process.
 func newFleet(ctx context.Context, jobs ...job) (f *fleet, rtt time.Duration, err error) {
 	f = &fleet{}
-	f.ctx, f.end = context.WithCancel(ctx)
+	f.ctx, f.end = context.WithCancelCause(ctx)
 	defer func() {
 		if err != nil {
 			f.close()
@@ -83,14 +83,14 @@ func (f *fleet) add(j job) error {
 
 // answers reads the next answer of every member. If one takes longer than limit, the fleet ends.
 func (f *fleet) answers(limit time.Duration) ([]answer, error) {
-	late := time.AfterFunc(limit, f.end)
+	late := time.AfterFunc(limit, func() { f.end(fmt.Errorf("a worker did not answer within %s", limit)) })
 	defer late.Stop()
 	all := make([]answer, len(f.members))
 	for i, m := range f.members {
 		err := m.out.Decode(&all[i])
 		switch {
 		case err != nil && f.ctx.Err() != nil:
-			return nil, fmt.Errorf("a worker did not answer within %s", limit)
+			return nil, context.Cause(f.ctx)
 		case err != nil:
 			f.close() // stderr is complete then
 			return nil, fmt.Errorf("a worker died: %w\n%s", err, bytes.TrimSpace(m.wrote.Bytes()))
@@ -169,7 +169,10 @@ func (f *fleet) strike(from int64, x *strike) <-chan moment {
 	go func() {
 		c := newClock()
 		c.until(from + int64(x.after))
-		err := x.do(f.ctx)
+		err := f.ctx.Err() // the servers may have ended with the window, and their process ids may belong to others by now
+		if err == nil {
+			err = x.do(f.ctx)
+		}
 		over <- moment{at: c.now(), err: err}
 	}()
 	return over
@@ -199,7 +202,7 @@ func (f *fleet) meter(from int64, window time.Duration, workers, servers []int) 
 
 // close ends all processes at once and waits for them.
 func (f *fleet) close() {
-	f.end()
+	f.end(nil)
 	for _, m := range f.members {
 		_ = m.in.Close()
 		_ = m.cmd.Wait()

@@ -40,7 +40,7 @@ func draw(f facts, outcomes []*outcome) []byte {
 			o = candidate
 		}
 	}
-	if o == nil {
+	if o == nil || len(o.Results) == 0 {
 		return nil
 	}
 	p := figure.Picture{

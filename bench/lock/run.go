@@ -83,7 +83,7 @@ func broken(outcomes []*outcome) error {
 	return err
 }
 
-// measure runs the windows of one scenario, round by round.
+// measure runs the windows of one scenario, round by round. The outcome is empty if no requested contender can take part.
 func (b *bench) measure(ctx context.Context, s scenario) (*outcome, error) {
 	o := &outcome{Name: s.name, Title: s.title, scenario: s}
 	var running []contender
@@ -92,6 +92,9 @@ func (b *bench) measure(ctx context.Context, s scenario) (*outcome, error) {
 			running = append(running, c)
 			o.Results = append(o.Results, &result{Contender: c.name})
 		}
+	}
+	if len(running) == 0 {
+		return o, nil
 	}
 	if s.counts() {
 		b.progress(s, 1, 1)

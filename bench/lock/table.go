@@ -64,12 +64,12 @@ var columns = map[string][]column{
 var notes = map[string]string{
 	kindFree: `No critical section. CPU: of all clients, of redis-server. spread: (max - min) / median of acq/s over the rounds. others' CPU: what other programs used of all.`,
 	kindHot: `Critical section: GET and SET of a counter, whose values must be 1, 2, 3, ... (one at a time). hand-off: from the call
-of the release to the return of the next acquire, whoever it is. wait: of every acquire, also where the window's end cut it off.
+of the release to the return of the next acquire, in any goroutine. wait: of every acquire, also where the window's end cut it off.
 The JSON has the ratios of every measure.`,
 	kindCluster: `No critical section. Three masters share the CPUs that are not the clients': on two CPUs the single master and the three have one.
 CPU: of all clients, of all masters. x one master: the same lock, round by round.`,
 	kindFailover: `The master is killed one second into the window, and its replica is promoted half a second later. recovery: from the promotion
-to the next acquisition, whoever it is; 4500 = there was none in the window, and none comes before the TTL (30 s) runs out. Whether two were inside is not
+to the next acquisition, in any process; 4500 = there was none in the window, and none comes before the TTL (30 s) runs out. Whether two were inside is not
 judged: a promoted replica may lack the lock, and the counter's last values. failed operations: acquires, releases and sections that ended with an error.`,
 	kindPark: `All at the same time. Setting connections up and keeping them alive (PING) does not count, here and elsewhere.`,
 	kindHold: `All at the same time, for one TTL; where nothing is renewed, the caller must. bytes: heap and stacks, collected.`,
@@ -77,6 +77,10 @@ judged: a promoted replica may lack the lock, and the counter's last values. fai
 
 func (o *outcome) print(out io.Writer) {
 	fmt.Fprintf(out, "\n== %s: %s ==\n", o.Name, o.Title)
+	if len(o.Results) == 0 {
+		fmt.Fprintln(out, "none of the requested contenders can take part")
+		return
+	}
 	cols := columns[o.scenario.kind]
 	if o.scenario.delay > 0 {
 		cols = append([]column{plain("PING|ms", mRTT), plain("hand-off|PINGs", mHandoffTrips)}, cols...)

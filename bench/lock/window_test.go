@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/url"
 	"os"
@@ -122,8 +124,58 @@ func TestCounting(t *testing.T) {
 			}
 		}
 		if s.kind == kindPark && !(o.of(rawName).Median.Of(mParked) > 0) {
-			t.Error("who polls sends nothing while it waits")
+			t.Error("a lock that polls has sent nothing while it waited")
 		}
+	}
+}
+
+// A scenario in which no requested contender can take part measures nothing: a process mutex is not held by another process, and the picture is of
+// one Redis.
+func TestNobodyTakesPart(t *testing.T) {
+	t.Parallel()
+	for scenario, name := range map[string]string{"park-64": ceilingName, "hold-5000": rawName, drawn: "handoff-cluster"} {
+		b := &bench{options: options{rounds: 1}, errOut: io.Discard}
+		b.only(name)
+		for _, s := range scenarios {
+			if s.name != scenario {
+				continue
+			}
+			o, err := b.measure(t.Context(), s)
+			if err != nil || len(o.Results) != 0 {
+				t.Fatalf("%s: %+v, %v, want nothing", scenario, o, err)
+			}
+			var out bytes.Buffer
+			o.print(&out)
+			if !strings.Contains(out.String(), "none of the requested contenders") || draw(facts{}, []*outcome{o}) != nil {
+				t.Errorf("%s: a picture, or the table says %q", scenario, out.String())
+			}
+		}
+	}
+}
+
+// A window that has ended early does no harm to the servers any more: they are gone, and their process ids may belong to others.
+func TestNoStrikeAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	f := &fleet{}
+	f.ctx, f.end = context.WithCancelCause(t.Context())
+	f.close()
+	struck := <-f.strike(newClock().now(), &strike{do: func(context.Context) error {
+		t.Error("it struck")
+		return nil
+	}})
+	if struck.err == nil {
+		t.Error("no error tells that there was no strike")
+	}
+}
+
+// An interruption is not told as a worker that is late.
+func TestInterruptedFleet(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, interrupt)
+	_, _, err := newFleet(ctx, job{program: []string{"sleep", "60"}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("newFleet = %v, want the interruption", err)
 	}
 }
 
