@@ -176,7 +176,7 @@ func TestBehind(t *testing.T) {
 		t.Errorf("behind = %v, want %v", got, want)
 	}
 	if got := s.behind(api.Mode{}); len(got) > 0 {
-		t.Errorf("behind noop stand %v, want nobody", got)
+		t.Errorf("behind(noop) = %v, want no process", got)
 	}
 }
 

@@ -53,8 +53,8 @@ func (s scenario) columns() []column {
 // legend is printed below the tables.
 const legend = `
 judge: exact; broken, as it claims, and not to be quoted; anything else has no numbers. CPU us: per answer that counts, of all
-replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same round; noop, which
-refuses nobody, accepts among the refusals too. declined: of all answers, those that a lock or a rival was in the way of.
+replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same round; noop never
+refuses, so in the table of refusals its row counts acceptances. declined: share of all answers that a lock or a rival prevented.
 spread: (max - min) / median of the rate over the rounds. others' CPU: what other programs used of all.
 `
 
