@@ -15,7 +15,7 @@ import (
 // notAgain are the flags that say where a result goes and how it looks, and the one that is a secret.
 var notAgain = []string{"output", "out", "html", "markdown", "history", "details", "lang", "quiet", "no-color", "token"}
 
-// again is the command line that makes the same result again, for a shell. Tokens are left out, and passwords are masked.
+// again is the command line that makes the same result again, for a shell. Tokens are left out, and passwords and other credentials are masked.
 func again(command string, set *pflag.FlagSet) string {
 	words := []string{"bin/shop", command}
 	set.Visit(func(f *pflag.Flag) {
@@ -27,10 +27,22 @@ func again(command string, set *pflag.FlagSet) string {
 			return
 		}
 		for _, value := range values(f) {
-			words = append(words, "--"+f.Name, argument(backend.RedactList(value)))
+			words = append(words, "--"+f.Name, argument(masked(f.Name, value)))
 		}
 	})
 	return strings.Join(words, " ")
+}
+
+// credential matches a value of --header or --env that holds one: its name, what follows the name, the credential.
+var credential = regexp.MustCompile(`(?i)^((?:proxy-)?authorization|cookie|[\w-]*(?:token|secret|password|api[_-]?key)[\w-]*)(\s*[:=]\s*)(.+)$`)
+
+// masked is a value of a flag without passwords and other credentials. A placeholder such as {{redis_password}} is none.
+func masked(flag, value string) string {
+	m := credential.FindStringSubmatch(value)
+	if m == nil || flag != "header" && flag != "env" || strings.Contains(m[3], "{{") {
+		return backend.RedactList(value)
+	}
+	return m[1] + m[2] + "***"
 }
 
 // values are the values of a flag: one for each time that it is to be given.

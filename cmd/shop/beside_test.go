@@ -117,3 +117,28 @@ func TestAgain(t *testing.T) {
 		}
 	}
 }
+
+// The command of 'shop lab --serve' keeps what it needs, and no credential.
+func TestAgainMasksCredentials(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"--header=Authorization: Bearer s3cret":      "--header 'Authorization: ***'",
+		"--header=x-api-key:s3cret":                  "--header 'x-api-key:***'",
+		"--header=Cookie: a=s3cret":                  "--header 'Cookie: ***'",
+		"--header=Content-Type: application/json":    "--header 'Content-Type: application/json'",
+		"--env=ADMIN_TOKEN=s3cret":                   "--env 'ADMIN_TOKEN=***'",
+		"--env=REDIS_PASSWORD={{redis_password}}":    "--env 'REDIS_PASSWORD={{redis_password}}'",
+		"--env=URL=redis://:s3cret@127.0.0.1:6379/0": "--env 'URL=redis://:***@127.0.0.1:6379/0'",
+		"--env=LOCK_TTL=700ms":                       "--env LOCK_TTL=700ms",
+	} {
+		set := pflag.NewFlagSet("lab", pflag.ContinueOnError)
+		set.StringArray("env", nil, "")
+		set.StringArray("header", nil, "")
+		if err := set.Parse([]string{value}); err != nil {
+			t.Fatal(err)
+		}
+		if got := again("lab", set); !strings.HasSuffix(got, want) {
+			t.Errorf("again() of %s = %s, want %s at its end", value, got, want)
+		}
+	}
+}
