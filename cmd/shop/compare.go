@@ -81,6 +81,9 @@ func runCompare(cmd *cobra.Command, f *compareFlags, files []string) error {
 	if kind != delta.Auto && kind != delta.Rounds && kind != delta.Windows {
 		return usage(both("--samples %q: want auto, rounds or windows", "--samples %q：应为 auto、rounds 或 windows"), f.samples)
 	}
+	if !(f.worse >= 0) && f.worse != -1 {
+		return usage(both("--worse %v: want 0 or more percent, or -1", "--worse %v：应为 0 以上的百分比，或 -1"), f.worse)
+	}
 	a, err := readComparison(files[0])
 	if err != nil {
 		return err

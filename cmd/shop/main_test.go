@@ -72,6 +72,8 @@ func TestUsage(t *testing.T) {
 		"stock 101 5 6":                         "unexpected argument \"6\": want shop stock",
 		"loadtest --request GET":                "--request must be like",
 		"demos":                                 "Try 'shop --help'.\n",
+		"modes --docs x --out y":                "these flags exclude each other: --docs --out\n",
+		"settings --docs x --out y":             "these flags exclude each other: --docs --out\n",
 		"modes -o json --markdown":              "Try 'shop modes --help'.\n",
 		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",
 	} {

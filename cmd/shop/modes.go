@@ -70,6 +70,7 @@ table of the README.`,
 	addLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", both("write modes.md and a page per mode into this directory, in both languages", "把 modes.md 和每个模式一页写到这个目录，两种语言").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
+	cmd.MarkFlagsMutuallyExclusive("out", "docs")
 	return cmd
 }
 

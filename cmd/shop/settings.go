@@ -167,6 +167,7 @@ func newSettings(lang string) *cobra.Command {
 	addLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", both("write settings.md and settings.zh.md into this directory", "把 settings.md 和 settings.zh.md 写到这个目录").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
+	cmd.MarkFlagsMutuallyExclusive("out", "docs")
 	return cmd
 }
 
