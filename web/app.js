@@ -63,8 +63,18 @@ function route() {
   const left = app.view;
   app.view = views[name] ?? views.run;
   if (left && left !== app.view) scrollTo(0, 0); // a link at the end of a page leads to the beginning of another
-  app.view.show(main, decoded(rest.join("/")));
+  const { view } = app;
+  const shown = view.show(main, decoded(rest.join("/")));
   header();
+  Promise.resolve(shown).catch((err) => {
+    if (app.view === view) failed(err);
+  });
+}
+
+// failed says why a view could not be shown: most likely the console was started again and no longer knows the session.
+function failed(err) {
+  if (err instanceof Unauthorized) askForToken();
+  else replace(main, el("section", { class: "empty" }, el("p", { class: "message", role: "alert" }, err.message)));
 }
 
 const frameEvery = 100; // milliseconds: ten frames a second at most

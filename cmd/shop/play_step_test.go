@@ -168,12 +168,17 @@ func testStepKeys(t *testing.T, b *tab) {
 	}
 }
 
-// testStepFails makes a move that the server does not play: the page says so, beside the moves before it.
+// testStepFails makes a move that the server does not play: the page says so, beside the moves before it. Without a session the page asks for the
+// token, whatever view is opened, and shows the error of a view that cannot be read.
 func testStepFails(b *tab) {
 	b.t.Helper()
 	eval[bool](b, `(window.kept = window.fetch, window.fetch = () => Promise.reject(new Error('no server')), document.querySelector('[data-does=b]').click(), true)`)
 	b.wait(`document.querySelector('.message')?.textContent.includes('no server') === true`)
 	b.moved(3)
+	eval[string](b, `location.hash = '#/matrix'`)
+	b.wait(`document.querySelector('main .message')?.textContent === 'no server'`)
+	eval[string](b, `(window.fetch = () => Promise.resolve(new Response('{}', { status: 401 })), location.hash = '#/read')`)
+	b.wait(`!!document.querySelector('#token')`)
 	eval[bool](b, `(window.fetch = window.kept, true)`)
 }
 
