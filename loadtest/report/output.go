@@ -199,7 +199,7 @@ func WriteMarkdown(w io.Writer, c loadtest.Comparison, lang string) error {
 	var findings strings.Builder
 	writeFindings(&findings, c, Style{Lang: lang, Width: math.MaxInt})
 	for line := range strings.Lines(findings.String()) {
-		b.WriteString("* " + strings.TrimSpace(line) + "\n")
+		b.WriteString("* " + markdownText(strings.TrimSpace(line)) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

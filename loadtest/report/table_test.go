@@ -111,6 +111,19 @@ func TestMillis(t *testing.T) {
 	}
 }
 
+// Text from outside is text in Markdown too: a renderer would drop what looks like HTML.
+func TestMarkdownShowsWhatFailed(t *testing.T) {
+	c := resulttest.Comparison(resulttest.Exact("m", time.Millisecond))
+	c.Failed = []loadtest.FailedRun{{Mode: "m", Repetition: 1, Why: `the answer is not JSON: "<html>|<body>"`}}
+	var b strings.Builder
+	if err := WriteMarkdown(&b, c, "en"); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"&lt;html>\|&lt;body>"`; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
+
 // The report names a run that does not count, and says why.
 func TestDiscountedRunIsShown(t *testing.T) {
 	r := resulttest.Exact("m", time.Millisecond)
