@@ -229,7 +229,8 @@ func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
 	c, err := loadtest.Compare(ctx, loadtest.Comparing{
 		Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo", Insist: 4}},
 		Run: func(_ context.Context, mode api.Mode, _ loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
-			if ran++; ran == 2 {
+			ran++
+			if ran == 2 {
 				cancel()
 			}
 			return resulttest.NothingSeen(mode.Name), nil
@@ -251,7 +252,8 @@ func TestCompareInsistsAfterTheRepetitions(t *testing.T) {
 			Modes: []api.Mode{{Name: "unsafe", Available: true}}, Plans: []loadtest.Plan{{Name: "five", Repeat: 3, Insist: 4}},
 			Run: func(_ context.Context, m api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
 				r := resulttest.NothingSeen(m.Name)
-				if ran++; ran == tt.breaks {
+				ran++
+				if ran == tt.breaks {
 					r = resulttest.Broken(m.Name, "O")
 				}
 				r.Plan = p

@@ -65,7 +65,8 @@ func (t *Tally) Key(k api.KeyRow) {
 	case http.StatusOK:
 		kind = kindOK
 	}
-	if t.stored++; t.stored <= t.limit {
+	t.stored++
+	if t.stored <= t.limit {
 		t.answers = append(t.answers, maphash.String(t.seed, k.Key)&^3|kind)
 	}
 }
@@ -194,9 +195,8 @@ func (t *Tally) Witness(o api.Order) {
 			}
 			return -1 // of two orders with the same time, the first one passed
 		})
-		if e.Orders = slices.Insert(e.Orders, at, o); len(e.Orders) > maxOrders {
-			e.Orders = e.Orders[:maxOrders]
-		}
+		e.Orders = slices.Insert(e.Orders, at, o)
+		e.Orders = e.Orders[:min(len(e.Orders), maxOrders)]
 	}
 }
 
@@ -268,10 +268,11 @@ func (t *Tally) holdKeys() {
 		if m.pending+m.ok+m.other == 0 {
 			continue // the mode stores only the key
 		}
-		if denied += m.other; all {
+		denied += m.other
+		unstored += m.pending
+		if all {
 			unstored += m.none
 		}
-		unstored += m.pending
 	}
 	t.j.blameKeys(promised, unstored, int(denied))
 }

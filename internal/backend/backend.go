@@ -154,7 +154,7 @@ func (s *Set) openSQL(cfg Config) error {
 
 // Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last probe;
 // nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an answer of the server. Every
-// backend but Kafka is asked to write: each master of a cluster, and the nodes of a Redlock, of which a majority must.
+// backend but Kafka and SQLite is asked to write: each master of a cluster, and the nodes of a Redlock, of which a majority must.
 func (s *Set) Check(name string) error { return s.healths[name].check() }
 
 // Down is [Set.Check] for a caller that is about to send a request: it is nil also until the first probe has ended.

@@ -80,7 +80,10 @@ func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) er
 	for range nodes {
 		if err := <-answers; err != nil {
 			errs = append(errs, err)
-		} else if up++; up > len(nodes)/2 {
+			continue
+		}
+		up++
+		if up > len(nodes)/2 {
 			return nil
 		}
 	}

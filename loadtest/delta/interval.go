@@ -74,7 +74,8 @@ func rejected(n, m int) int {
 	}
 	below := 0.0
 	for u, c := range counts {
-		if below += c; below > tail*total {
+		below += c
+		if below > tail*total {
 			return max(0, u-1)
 		}
 	}

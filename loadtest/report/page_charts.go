@@ -246,7 +246,8 @@ func overTime(r loadtest.Result, lang string) template.HTML {
 	if most > 0 {
 		chart.Desc = words.Say(lang, "page over time desc", inMillis(least), inMillis(most))
 	}
-	if chart.Log = wide(values); chart.Log {
+	chart.Log = wide(values)
+	if chart.Log {
 		chart.Unit += words.Say(lang, "page logarithmic")
 	}
 	return chart.HTML()
