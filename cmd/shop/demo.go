@@ -119,7 +119,7 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	})
 	section(set, both("Load", "负载").In(f.lang), func() {
 		set.IntVar(&f.vus, "vus", 0, both("clients, instead of the demo's 40", "并发客户端数，代替 demo 的 40").In(f.lang))
-		set.IntVar(&f.requests, "requests", 0, both("requests in all, instead of half as many again as there is stock", "请求总数，代替库存的 1.5 倍").In(f.lang))
+		set.IntVar(&f.requests, "requests", 0, both("requests in all, instead of half as many again as there is stock, and at least one of each client", "请求总数，代替库存的 1.5 倍（且每个客户端至少一个）").In(f.lang))
 		set.Int64Var(&f.stock, "stock", 0, both("stock at the start, instead of the demo's 500", "初始库存，代替 demo 的 500").In(f.lang))
 	})
 	section(set, both("Output", "输出").In(f.lang), func() {

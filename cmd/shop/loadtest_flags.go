@@ -44,7 +44,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	section(set, both("Closed loop: the next request after the last answer", "闭环（收到上一个应答才发下一个请求）").In(lang), func() {
 		set.IntVar(&p.VUs, "vus", 0, both("clients, each waiting for its answer (default 40)", "并发客户端数，各自等到应答再发下一个（默认 40）").In(lang))
 		set.IntVar(&p.Loops, "loops", 0, both("requests per client", "每个客户端发几个请求").In(lang))
-		set.IntVar(&p.Requests, "requests", 0, both("requests in all (default half as many again as there is stock)", "请求总数（默认为库存的 1.5 倍）").In(lang))
+		set.IntVar(&p.Requests, "requests", 0, both("requests in all (default half as many again as there is stock, and at least one of each client)", "请求总数（默认为库存的 1.5 倍，且每个客户端至少一个）").In(lang))
 		set.DurationVar(&p.Duration, "duration", 0, both("how long the load lasts (with --rate: default 10s)", "持续多久；带 --rate 时默认 10s").In(lang))
 		set.BoolVar(&p.Burst, "burst", false, both("all clients send their first request at the same moment", "所有客户端在同一时刻发出第一个请求").In(lang))
 		set.DurationVar(&p.SellOut, "sell-out", 0, both("with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)", "配合 --requests：请求发完而库存未售罄时，最多再跑多久（--requests 为默认值时默认 1m，否则 0）").In(lang))

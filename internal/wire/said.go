@@ -77,11 +77,11 @@ func mysqlResult(p []byte, row func(columns [][]byte, row []byte) string) string
 		return ""
 	}
 	first := packets[0]
-	switch {
-	case first[0] == packetOK:
+	switch first[0] {
+	case packetOK:
 		rows, _ := lengthOf(first[1:])
 		return counted(rows)
-	case first[0] == packetERR:
+	case packetERR:
 		return mysqlError(first)
 	}
 	columns, size := lengthOf(first)

@@ -84,9 +84,9 @@ const (
 func (p Plan) Open() bool { return p.Rate > 0 || len(p.Stages) > 0 }
 
 // WithDefaults returns the plan with its zero values filled in: 40 VUs whose requests, of 1 unit each, ask for one and a half times the
-// stock, but for at least one request more than the stock satisfies, and up to a minute more until it is sold out, on product 101 with a
-// stock of 500; for an open loop 10 s and at most 512
-// requests in flight; a timeout of 7 s beyond Wait; engine raw, seed 1, one repetition.
+// stock, but at least for more than there is, and at least one request of each VU; up to a minute more until it is sold out; product 101
+// with a stock of 500; for an open loop 10 s and at most 512 requests in flight; a timeout of 7 s beyond Wait; engine raw, seed 1, one
+// repetition.
 func (p Plan) WithDefaults() Plan {
 	p.Product = orDefault(p.Product, defaultProduct)
 	p.Products = orDefault(p.Products, 1)
@@ -105,8 +105,10 @@ func (p Plan) WithDefaults() Plan {
 	}
 	p.VUs = orDefault(p.VUs, defaultVUs)
 	if p.Loops == 0 && p.Duration == 0 && p.Requests == 0 && p.Quantity > 0 {
-		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse.
-		p.Requests = int(max(p.Stock*3/2/p.Quantity, p.Stock/p.Quantity+1)) * p.Products
+		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse. And each VU has
+		// a request, else a small stock would be sold by a few requests that hardly overlap.
+		each := int(max(p.Stock*3/2/p.Quantity, p.Stock/p.Quantity+1))
+		p.Requests = max(each*p.Products, p.VUs)
 		p.SellOut = orDefault(p.SellOut, defaultSellOut)
 	}
 	return p

@@ -103,7 +103,7 @@ func TestWithDefaults(t *testing.T) {
 			p.VUs, p.Requests, p.SellOut, p.Wait, p.Timeout = 40, 750, time.Minute, 3*time.Second, 10*time.Second
 		})},
 		{"by tens", Plan{Stock: 100, Quantity: 10, Products: 2}, with(func(p *Plan) {
-			p.VUs, p.Requests, p.SellOut, p.Stock, p.Quantity, p.Products = 40, 30, time.Minute, 100, 10, 2
+			p.VUs, p.Requests, p.SellOut, p.Stock, p.Quantity, p.Products = 40, 40, time.Minute, 100, 10, 2
 		})},
 	}
 	for _, tt := range tests {
@@ -121,6 +121,9 @@ func TestDefaultRequestsExceedTheStock(t *testing.T) {
 			p := Plan{Stock: stock, Quantity: quantity}.WithDefaults()
 			if asked := int64(p.Requests) * quantity; asked <= stock {
 				t.Errorf("stock %d, quantity %d: %d requests ask for %d units, want more than the stock", stock, quantity, p.Requests, asked)
+			}
+			if p.Requests < p.VUs {
+				t.Errorf("stock %d, quantity %d: %d requests of %d VUs, want one of each", stock, quantity, p.Requests, p.VUs)
 			}
 		}
 	}
