@@ -318,8 +318,8 @@ func (c *socket) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 func (c *socket) LocalAddr() net.Addr  { return &net.TCPAddr{} }
 func (c *socket) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 
-// A subscriber that reconnects while answers are lost holds its mutex until the server has answered. Whoever waits for that mutex meanwhile
-// would stop the clock of the bubble for good, if the introduction could get lost. See socket.
+// A subscriber that reconnects while answers are lost holds its mutex until the server has answered. If the introduction
+// could get lost, a goroutine that waits for that mutex meanwhile would stop the clock of the bubble for good. See socket.
 func TestBubbleSurvivesASubscriberThatReconnects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

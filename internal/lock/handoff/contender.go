@@ -114,7 +114,7 @@ func (e *Engine) begin(c *contender) {
 	e.sendAcquire(c)
 }
 
-// grant gives c's lock, which it has owned for ttl since sent at the latest, to the first of its waiters.
+// grant gives c's lock to the first of its waiters. c owns the lock for ttl, counted from a moment that is not before sent.
 func (e *Engine) grant(c *contender, because event, fence uint64, sent, ttl time.Duration) {
 	e.unwatch(c)
 	c.setState(granted, because)

@@ -214,8 +214,8 @@ func TestEngineLossLetsWaitersIn(t *testing.T) {
 	})
 }
 
-// A process that has only had waiters of its own does not listen yet. When its release queues behind another process, it
-// begins to, and is told like any other.
+// A process that has only had waiters of its own is not subscribed yet. It subscribes when its release queues behind another process, and
+// then gets messages like any other.
 func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)

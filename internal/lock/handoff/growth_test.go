@@ -151,7 +151,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 
 var callsOf = regexp.MustCompile(`cmdstat_([a-z|_]+):calls=(\d+)`)
 
-// calls is how many commands the server has run, those inside of scripts too, and the caller's own not.
+// calls counts the commands that the server has run, including those inside of scripts, without the caller's own.
 func calls(t *testing.T, c *redis.Client) (n int) {
 	t.Helper()
 	info, err := c.Info(t.Context(), "commandstats").Result()

@@ -23,8 +23,8 @@ import (
 const killTTL = time.Second
 
 // A real process is killed at each step, and the next live waiter gets in. If the server has noticed, the release skips the dead waiter;
-// otherwise a grant timeout or a TTL ends first. (Invariants 5, 6.) How long that may take is a matter of tests with a
-// clock of their own.
+// otherwise a grant timeout or a TTL ends first. (Invariants 5, 6.) Tests in a bubble check how
+// long that may take.
 func TestEngineProcessKilled(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

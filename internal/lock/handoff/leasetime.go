@@ -20,7 +20,8 @@ func (c *contender) ttl() time.Duration {
 // grantTimeout is for how long a grant by message can be used before it is renewed.
 func (c *contender) grantTimeout() time.Duration { return min(c.e.grantTimeout, c.ttl()) }
 
-// renewAt returns when the alarm of a hold must ring that a request, sent at sent, has confirmed for ttl: to renew it, or at its end.
+// renewAt returns when the alarm of a hold must ring, to renew the hold or to end it. A request that was sent at sent has confirmed the hold
+// for ttl.
 func (c *contender) renewAt(sent, ttl time.Duration) time.Duration {
 	if c.lease > 0 && ttl >= c.lease {
 		return c.leaseEnd()

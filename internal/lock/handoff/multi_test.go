@@ -73,7 +73,7 @@ func twoCommands(t *testing.T, c redis.UniversalClient, keys []string) {
 	}
 }
 
-// One key is held: all of them are waited for, or none is had. The release gives each to its own waiter.
+// One key is held: AcquireAll waits until it has all of them, or gets none. The release gives each to its own waiter.
 func TestAcquireAllWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 2)

@@ -230,8 +230,8 @@ func (e *Engine) pollFound(g *group, all []*poller, found []any) (first time.Dur
 	return first
 }
 
-// regroup has those of the keys checked polled one by one that may not share their polls any more, and moves the keys of a group that has
-// become small to another group. The mutex is held.
+// regroup polls each of the keys checked that may no longer share its polls. If the group has become small, it moves the keys to another
+// group. The mutex is held.
 func (e *Engine) regroup(g *group, checked []*poller) {
 	for _, p := range checked {
 		if p.group == g && !e.mayShare(p) {

@@ -27,7 +27,7 @@ func TestReadWriteCosts(t *testing.T) {
 	s := testenv.Redis(t)
 	c, counted := locktest.RedisClient(t, s), &spy{}
 	rw, key := engine(t, c, handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
-	// So that nothing counted below is for the first time: each script, and listening.
+	// Before commands are counted, each script has run and the process is subscribed.
 	for range 2 {
 		r := locktest.Obtain(t, rw.Read(), key)
 		w := queueing(t, s, rw.Write(), key, 1)

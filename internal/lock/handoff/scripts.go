@@ -67,7 +67,7 @@ func engineScript(source string) *script {
 
 // answer is what the scripts say about an attempt.
 type answer struct {
-	verdict int64  // 1 the caller's, 2 a writer's and no reader is in, 0 queued or somebody else's, -1 the token has ended
+	verdict int64  // of the token: 1 = it owns the lock (a writer: readers are in), 2 = a writer, and no reader is in, 0 = it does not, -1 = it has ended
 	token   string // of which attempt, if the request was about several
 	fence   uint64 // the last one reserved
 	ttl     time.Duration

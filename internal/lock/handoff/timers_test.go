@@ -295,7 +295,7 @@ func TestEngineProcessDies(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				die := func() { // no word more from it, nor to it
+				die := func() { // nothing that it sends arrives any more, and nothing arrives at it
 					links[1].down.Store(true)
 					links[1].calls.Store(true)
 					links[1].replies.Store(true)
