@@ -83,7 +83,7 @@ func (e *Engine) handleReply(c *contender, a answer, queue bool) bool {
 	switch {
 	case a.err != nil:
 		e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
-	case a.verdict < 0:
+	case a.verdict < 0 || c.evicted:
 		key, token, cancel := c.key, c.token, c.mayArriveLate
 		e.endAttempt(c, byReply)
 		e.begin(c)

@@ -107,6 +107,8 @@ func (e *Engine) onEvicted(token string) {
 	c := e.find(token)
 	switch {
 	case c == nil:
+	case c.state == asking: // the reply that grants the lock is on its way
+		c.evicted = true
 	case c.state == granted:
 		e.leaseLost(c)
 	case c.state == draining:

@@ -158,6 +158,58 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// The message to the evicted overtakes the reply that grants the lock. No lease of it is given out: the caller waits for the lock anew.
+func TestForceReleaseOvertakesTheGrant(t *testing.T) {
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read", "together"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, links := network(t, 2)
+				var keep atomic.Bool
+				deliver := make(chan struct{})
+				c := links[0].client()
+				c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+					err := send()
+					if keep.CompareAndSwap(true, false) {
+						<-deliver
+					}
+					return err
+				}})
+				e, operator := links[0].processOn(t, c, handoff.Options{}), links[1].process(t, handoff.Options{})
+				subscribe(t, e.Fair(), operator.Fair())
+				locktest.Release(t, acquireAll(t, e, "k{1}", "l{1}"))
+				locktest.Warm(t, pick(e, name), "k{1}")
+				got := make(chan lock.Lease, 1)
+				keep.Store(true)
+				go func() {
+					if name == "together" {
+						m := acquireAll(t, e, "k{1}", "l{1}")
+						got <- fenced{m, m.FenceOf("k{1}")}
+						return
+					}
+					got <- locktest.Obtain(t, pick(e, name), "k{1}")
+				}()
+				synctest.Wait()
+				forced := force(t, operator, "k{1}", 1)
+				synctest.Wait()
+				close(deliver)
+				lease := <-got
+				if lease.Fence() <= forced.Fence {
+					t.Errorf("fence %d was given out after an eviction that raised it to %d", lease.Fence(), forced.Fence)
+				}
+				locktest.Release(t, lease)
+			})
+		})
+	}
+}
+
+// fenced is a lease of several keys with the fence of one.
+type fenced struct {
+	lock.Lease
+	fence uint64
+}
+
+func (f fenced) Fence() uint64 { return f.fence }
+
 // The operator may be the holder's own process, which knows at once, also without a subscription. Its waiters go on.
 func TestForceReleaseInTheHoldersProcess(t *testing.T) {
 	for _, waiters := range []int{0, 1} {

@@ -156,7 +156,8 @@ func (b *bundle) end(r *request) {
 	c := b.contenders[0]
 	closed := slices.ContainsFunc(b.contenders, func(c *contender) bool { return c.token == "" })
 	granted := r.err == nil && len(fences) == len(b.contenders)
-	late := granted && validUntil(r.sent, c.ttl())-e.now() < c.grantTimeout()/4
+	late := validUntil(r.sent, c.ttl())-e.now() < c.grantTimeout()/4
+	evicted := slices.ContainsFunc(b.contenders, func(c *contender) bool { return c.evicted })
 	switch {
 	case b.over:
 		return
@@ -164,7 +165,7 @@ func (b *bundle) end(r *request) {
 		b.err = ErrClosed
 	case r.err != nil:
 		b.err = fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, r.err)
-	case granted && !late:
+	case granted && !late && !evicted:
 		for i, c := range b.contenders {
 			c.mayArriveLate = r.tries > 1
 			e.grant(c, byReply, uint64(number(fences[i])), r.sent, c.ttl())
