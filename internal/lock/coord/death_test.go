@@ -78,13 +78,13 @@ func zooKeeperWorld(t *testing.T) *locktest.World {
 			return l
 		}
 	}
-	const ping, list = 3, 12 // Exists and GetChildren2
+	const list = 12 // GetChildren2
 	return &locktest.World{
 		Key: "k", Queue: true,
 		Lives:  func(t *testing.T) lock.Locker { return zooKeeperLock(t, s, 30*time.Second) },
 		Mortal: far,
 		Dying: map[string]func(*testing.T) lock.Locker{
-			"session": dying(ping), "node": dying(zkCreate), "look at the others": dying(list),
+			"session": dying(zkSync), "node": dying(zkCreate), "look at the others": dying(list), "fence": dying(zkExists),
 		},
 		Traces: func(t *testing.T, key string) int {
 			names, _, err := see.Children(path.Join(s.Prefix, key))
