@@ -18,8 +18,8 @@ func small(t *testing.T) *Book {
 		"locks.md":           {Data: []byte("# Which `lock`\n\nSee [the mode](modes/lua-lock.md#what-breaks-it), [code](../internal/lock/lock.go), [there](https://example.com/x).\n\n## Fencing tokens\n\nA number that rises.\n\n## Fencing tokens\n\nAgain.\n")},
 		"locks.zh.md":        {Data: []byte("# 哪种锁\n\n[English](locks.md)\n\n## 栅栏令牌\n\n每次加锁都递增的数字，\n写入时校验；SQL\n也一样。\n“引号”和\n“引号”：\n`code`，\n[链接](locks.md)和\n`code`。\n")},
 		"modes/lua-lock.md":  {Data: []byte("# lua-lock\n\n<script>alert(1)</script>\n\n<a id=\"here\"></a><a id=\"x\" onclick=\"x\"></a>A <b onclick=\"x\">bold</b> word; [up](../locks.md), ![chart](../bench.svg), ![away](https://example.com/x.svg), [bad](javascript:alert(1)).\n\n```mermaid\n" + diagram + "\n```\n\n```mermaid\nnot drawn <x>\n```\n\n```text\nA < B\n```\n")},
-		"bench.svg":          {Data: []byte("<svg/>")},
-		PictureName(diagram): {Data: []byte("<svg/>")},
+		"bench.svg":          {Data: []byte(`<svg width="956" height="408">`)},
+		PictureName(diagram): {Data: []byte(`<svg id="d" viewBox="0 0 9 8" width="969.5" x="1" height="905">`)},
 		"secret.txt":         {Data: []byte("no page")},
 	})
 	if err != nil {
@@ -47,17 +47,17 @@ func TestLinks(t *testing.T) {
 		`<a href="#/read/modes/lua-lock~what-breaks-it">the mode</a>`: locks,
 		`, code, `: locks,
 		`<a href="https://example.com/x" target="_blank" rel="noopener noreferrer">there</a>`: locks,
-		`<h2 id="fencing-tokens">`:               locks,
-		`<h2 id="fencing-tokens-1">`:             locks,
-		`<h2 id="栅栏令牌">`:                         html(t, b, "locks", "zh"),
-		"数字，写入时校验；SQL\n也一样":                      html(t, b, "locks", "zh"), // a break within Chinese is no space
-		"一样。“引号”和“引号”：<code>code</code>，<a":      html(t, b, "locks", "zh"),
-		"</a>和\n<code>code</code>。":              html(t, b, "locks", "zh"),
-		`<a href="#/read/locks">English</a>`:     html(t, b, "locks", "zh"),
-		`<a href="#/read/locks">up</a>`:          mode,
-		`<img src="api/picture/bench.svg"`:       mode,
-		`, away, bad.`:                           mode,
-		`<img alt="" src="api/picture/diagrams/`: mode,
+		`<h2 id="fencing-tokens">`:                                               locks,
+		`<h2 id="fencing-tokens-1">`:                                             locks,
+		`<h2 id="栅栏令牌">`:                                                         html(t, b, "locks", "zh"),
+		"数字，写入时校验；SQL\n也一样":                                                      html(t, b, "locks", "zh"), // a break within Chinese is no space
+		"一样。“引号”和“引号”：<code>code</code>，<a":                                      html(t, b, "locks", "zh"),
+		"</a>和\n<code>code</code>。":                                              html(t, b, "locks", "zh"),
+		`<a href="#/read/locks">English</a>`:                                     html(t, b, "locks", "zh"),
+		`<a href="#/read/locks">up</a>`:                                          mode,
+		`<img src="api/picture/bench.svg" alt="chart" width="956" height="408">`: mode, // the page does not grow when they arrive
+		`, away, bad.`: mode,
+		`<img alt="" width="969" height="905" src="api/picture/diagrams/`:               mode,
 		`<figure class="diagram is-source"><pre tabindex="0"><code>not drawn &lt;x&gt;`: mode,
 		`<p><a id="here"></a>`:    mode,
 		"<code>A &lt; B\n</code>": mode,
@@ -175,6 +175,9 @@ func TestManual(t *testing.T) {
 				if strings.Contains(line, "**") {
 					t.Errorf("%s (%s): asterisks that are no Markdown: %s", p.Name, lang, line)
 				}
+			}
+			if n, sized := strings.Count(text, "<img "), strings.Count(text, ` height="`); n != sized || strings.Contains(text, ` height=""`) {
+				t.Errorf("%s (%s) has %d pictures, %d of them with their size", p.Name, lang, n, sized)
 			}
 			for _, link := range strings.Split(text, `href="#/read/`)[1:] {
 				link, _, _ = strings.Cut(link, `"`)

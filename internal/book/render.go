@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -80,7 +82,10 @@ func (b *Book) relink(file string, source []byte, doc ast.Node) {
 			}
 		case *ast.FencedCodeBlock:
 			if entering && string(x.Language(source)) == "mermaid" {
-				x.SetAttributeString(drawn, b.names[pictureOf(source, x)])
+				width, height, there := b.size(pictureOf(source, x))
+				x.SetAttributeString(drawn, there)
+				x.SetAttributeString("width", width)
+				x.SetAttributeString("height", height)
 			}
 		}
 		return ast.WalkContinue, nil
@@ -100,11 +105,26 @@ func (b *Book) relink(file string, source []byte, doc ast.Node) {
 		case *ast.Image:
 			picture := path.Join(path.Dir(file), string(x.Destination))
 			x.Destination = []byte(picturesAt + picture)
-			if !b.names[picture] {
+			width, height, there := b.size(picture)
+			if !there {
 				unwrap(x)
 			}
+			x.SetAttributeString("width", []byte(width))
+			x.SetAttributeString("height", []byte(height))
 		}
 	}
+}
+
+// svgSize matches the beginning of an SVG, with its size in pixels.
+var svgSize = regexp.MustCompile(`^<svg[^>]* width="(\d+)(?:\.\d+)?"[^>]* height="(\d+)(?:\.\d+)?"`)
+
+// size is the size of a picture. With it a page does not grow when the picture arrives, and a link to a heading below leads to the heading.
+func (b *Book) size(picture string) (width, height string, there bool) {
+	text, there := b.Picture(picture)
+	if m := svgSize.FindSubmatch(text); m != nil {
+		return string(m[1]), string(m[2]), there
+	}
+	return "", "", there
 }
 
 // target is where a link of a page leads; "" = nowhere in the book.
@@ -209,7 +229,10 @@ func (diagrams) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		case !isDiagram:
 			_, _ = w.WriteString(code)
 		case has == true:
-			_, _ = w.WriteString("<figure class=\"diagram\"><img alt=\"\" src=\"" + picturesAt + PictureName(string(lines)) + "\"><details>" + code + "</details></figure>\n")
+			width, _ := block.AttributeString("width")
+			height, _ := block.AttributeString("height")
+			_, _ = fmt.Fprintf(w, "<figure class=\"diagram\"><img alt=\"\" width=\"%s\" height=\"%s\" src=\"%s\"><details>%s</details></figure>\n",
+				width, height, picturesAt+PictureName(string(lines)), code)
 		default:
 			_, _ = w.WriteString("<figure class=\"diagram is-source\">" + code + "</figure>\n")
 		}
