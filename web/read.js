@@ -129,8 +129,10 @@ function mend(article) {
     box.append(table);
   }
   for (const td of article.querySelectorAll("td")) {
-    if (td.textContent.length > 24) td.classList.add("is-long");
-    else if (td.textContent === td.querySelector("code")?.textContent) td.classList.add("is-name");
+    const text = td.textContent, name = text === td.querySelector("code")?.textContent;
+    td.classList.toggle("is-long", text.length > 24);
+    td.classList.toggle("is-name", name && text.length <= 24);
+    td.classList.toggle("is-some", !name && text.length <= 24 && columns(text) > 12);
   }
   // The link to the page in the other language is the switch of the language.
   for (const a of article.querySelectorAll("a")) {
@@ -144,6 +146,9 @@ function mend(article) {
     if (figure.classList.contains("is-source")) figure.prepend(el("p", { class: "note" }, t("notDrawn")));
   }
 }
+
+// columns is the width of a text: a Chinese character takes two columns.
+const columns = (text) => [...text].reduce((n, c) => n + (c > "\u2e80" ? 2 : 1), 0);
 
 // before is the heading that something stands under.
 function before(node) {
