@@ -27,33 +27,46 @@ async function enter() {
   app.state = await get("state");
 }
 
+let retry = 0;
+
 async function begin() {
+  clearTimeout(retry);
   header();
+  const given = location.hash.startsWith("#token=");
   try {
     await enter();
   } catch (err) {
-    if (!(err instanceof Unauthorized)) throw err;
-    askForToken();
+    if (err instanceof Unauthorized) askForToken(given ? t("wrongToken") : "");
+    else {
+      failed(err);
+      retry = setTimeout(begin, 2000);
+    }
     return;
   }
+  addEventListener("session-ended", () => { if (!document.getElementById("token")) askForToken(); }); // the console was started again
   listen((kind, data) => { app.model.on(kind, data); redraw(); }, (link) => { app.link = link; status(); });
   addEventListener("hashchange", route);
   route();
 }
 
-function askForToken(wrong = false) {
+// failed says why there is no page to show.
+function failed(err) {
+  if (!(err instanceof Unauthorized)) replace(main, el("p", { class: "session message", role: "alert" }, t("noPageNow", { why: err.message })));
+}
+
+function askForToken(wrong = "") {
   const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
   const form = el("form", { class: "session", submit: async (e) => {
     e.preventDefault();
     try {
       await login(input.value.trim());
       location.reload();
-    } catch {
-      askForToken(true);
+    } catch (err) {
+      askForToken(err instanceof Unauthorized ? t("wrongToken") : err.message);
     }
   } }, el("h1", {}, t("sessionTitle")), el("p", {}, t("sessionText")),
   el("div", { class: "field" }, el("label", { for: "token" }, t("token")), input), el("button", { type: "submit", class: "go" }, t("open")),
-  wrong && el("p", { class: "message", role: "alert" }, t("wrongToken")));
+  wrong && el("p", { class: "message", role: "alert" }, wrong));
   replace(main, form);
 }
 
@@ -69,12 +82,6 @@ function route() {
   Promise.resolve(shown).catch((err) => {
     if (app.view === view) failed(err);
   });
-}
-
-// failed says why a view could not be shown: most likely the console was started again and no longer knows the session.
-function failed(err) {
-  if (err instanceof Unauthorized) askForToken();
-  else replace(main, el("section", { class: "empty" }, el("p", { class: "message", role: "alert" }, err.message)));
 }
 
 const frameEvery = 100; // milliseconds: ten frames a second at most

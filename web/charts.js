@@ -90,7 +90,8 @@ export const lockChart = (box) => new Chart(box, () => options([
 
 const maxPoints = 160;
 
-// series turns the bins into the data of the four charts. Many bins are put together for the rates, which would only flicker.
+// series turns the bins into the data of the four charts; initial is null for a baseline, which has no stock. Many bins are put together
+// for the rates, which would only flicker.
 export function series(model, initial) {
   const { width } = model;
   const began = model.bins.findIndex((b) => b[0] + b[1] + b[2] > 0); // before the load the load generator measures how busy the machine is
@@ -112,7 +113,7 @@ export function series(model, initial) {
     left.push(remaining);
     sold.push(total);
     was.push(initial);
-    capped.push(Math.min(total, initial));
+    capped.push(initial === null ? total : Math.min(total, initial));
   });
   const group = Math.max(1, Math.ceil(bins.length / maxPoints), Math.ceil(40 / width));
   const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [];

@@ -29,7 +29,8 @@ export function picker(modes, { several, chosen, change, more }) {
     return row;
   });
   replace(list, rows, none);
-  const filter = el("input", { type: "search", placeholder: t("filter"), "aria-label": t("filter"), input: () => {
+  // It belongs to no form: Enter would start a run.
+  const filter = el("input", { type: "search", form: "", placeholder: t("filter"), "aria-label": t("filter"), input: () => {
     const wanted = filter.value.trim().toLowerCase();
     for (const row of rows) row.hidden = !row.words.includes(wanted);
     none.hidden = rows.some((r) => !r.hidden);

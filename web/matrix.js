@@ -21,7 +21,8 @@ export class MatrixView {
     this.witness?.stop();
     this.witness = null;
     this.main = main;
-    const wanted = location.hash;
+    const wanted = location.hash, moved = this.opened !== wanted;
+    this.opened = wanted;
     this.data ??= await get("matrix");
     if (location.hash !== wanted) return; // the reader has gone on
     this.at = new Map(this.data.cells.map((c) => [[c.mode, c.store, c.fault].join("/"), c]));
@@ -30,6 +31,7 @@ export class MatrixView {
       this.left = [mode, store, fault].join("/");
       this.witness = new WitnessView(this, { mode, store, fault, letter: letter ?? "" });
       await this.witness.show(main);
+      if (moved) scrollTo(0, 0); // not after a change of the language
       return;
     }
     this.build();
@@ -159,5 +161,5 @@ export const hazardName = (name) => (ladder.includes(name) ? t(`h_${name}`) : na
 function legend() {
   const item = (kind, sign, text) => el("li", {}, el("span", { class: `square is-${kind}`, "aria-hidden": "true" }, sign), text);
   return el("ul", { class: "matrix-legend", "aria-label": t("matrixLegend") }, item("good", "✓", t("exact")), [..."OLDXA"].map((l) => item("bad", l, t(l))),
-    item("none", "–", t("matrixNa")), item("none", "", t("matrixBlank")));
+    item("good is-unplayed", "✓", t("matrixUnplayed")), item("none", "–", t("matrixNa")), item("none", "", t("matrixBlank")));
 }

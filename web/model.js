@@ -55,6 +55,7 @@ export class Model {
     this.bars.push(...f.bars);
     if (this.bars.length > 4000) this.bars.splice(0, this.bars.length - 3000);
     this.pairs.push(...f.pairs);
+    this.pairs.sort((a, b) => a.at - b.at); // the replicas report in any order
     this.sections = f.sections;
     this.overlaps = f.overlaps;
     this.leftOut = f.left_out;

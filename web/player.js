@@ -137,7 +137,9 @@ function says({ event, text }) {
   if (event === "") return command(text);
   if (event === "busy") return t("e_busy", { n: text });
   if (event === "answered") return el("span", {}, t("e_answered"), space(), answer(text));
-  return el("span", {}, t(`e_${event}`), text && space(), text && (/^(before|after|on the way of) /.test(text) ? place(text) : el("span", { class: "plain" }, text)));
+  const word = t(`e_${event}`);
+  if (/^(before|after|on the way of) /.test(text)) return el("span", {}, word, space(), place(text));
+  return el("span", {}, word, text && !word.endsWith("：") && " ", text && el("span", { class: "plain" }, text));
 }
 
 // answer words an answer: "declined lock_busy" is an outcome and a code.

@@ -51,7 +51,8 @@ export class ReadView {
       let page;
       try {
         page = await get(`pages/${name}?lang=${lang()}`);
-      } catch {
+      } catch (err) {
+        if (!(err.status < 500)) throw err; // such a page there may be
         page = null;
       }
       if (location.hash !== wanted) return;

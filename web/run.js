@@ -23,7 +23,7 @@ export class RunView {
     this.button = el("button", { type: "submit", class: "go" });
     this.message = el("p", { class: "message", role: "alert" });
     const form = el("form", { class: "controls", submit: (e) => this.submit(e) }, el("h1", { class: "hidden" }, t("run")),
-      picker(modes, { chosen: [this.form.mode], change: (name) => { this.form.mode = name; this.keep(); this.describe(); } }), this.chosen,
+      picker(modes, { chosen: [this.form.mode], change: (name) => this.choose(name) }), this.chosen,
       numbers(this.form, replicas.length, () => this.keep()),
       this.button, this.message,
       el("details", { class: "stack" }, el("summary", {}, t("stack")), el("ul", {}, this.app.state.stack.map((s) => el("li", {}, s)))));
@@ -34,8 +34,17 @@ export class RunView {
     this.update();
   }
 
+  // choose changes the mode, and its name in the address, which a change of the language reads again.
+  choose(name) {
+    this.form.mode = name;
+    this.keep();
+    history.replaceState(null, "", `#/run/${name}`);
+    this.describe();
+  }
+
   keep() {
     keep("form", this.form);
+    this.emptyText.textContent = t("emptyText", { clients: number(this.form.clients) });
   }
 
   get mode() {
@@ -100,7 +109,8 @@ export class RunView {
         this.lanesNote, canvas, this.table));
     const labels = [t("firstOverlap"), t("earlierButton"), t("laterButton"), t("zoomOut"), t("zoomIn"), t("all")];
     [...this.tools.children].forEach((b, i) => b.setAttribute("aria-label", labels[i]));
-    this.empty = el("section", { class: "empty" }, el("h2", {}, t("emptyTitle")), el("p", {}, t("emptyText", { clients: number(this.form.clients) })));
+    this.emptyText = el("p", {}, t("emptyText", { clients: number(this.form.clients) }));
+    this.empty = el("section", { class: "empty" }, el("h2", {}, t("emptyTitle")), this.emptyText);
     this.loads = null; // a new timeline: it begins where that of a new load does
     this.pairsSeen = "";
     this.verdictSeen = null;
@@ -152,7 +162,7 @@ export class RunView {
       this.first = true;
     }
     this.drawFigures(model);
-    const data = series(model, model.run.spec.stock);
+    const data = series(model, this.ran(model)?.baseline ? null : model.run.spec.stock);
     this.charts.stock.draw(data.stock);
     this.charts.orders.draw(data.orders);
     this.charts.rate.draw(data.rate);
@@ -165,19 +175,20 @@ export class RunView {
 
   // say tells those who cannot see a curve where it ends.
   say(chart, value) {
-    this.plots[chart].setAttribute("aria-label", t(chart) + colon() + number(value));
+    this.plots[chart].setAttribute("aria-label", t(chart) + colon() + (value === null ? "–" : number(value)));
   }
 
   drawFigures(model) {
     const { left, sold, refused, overlaps } = this.figures;
     const sum = model.totals(), { stock } = model.run.spec, verdict = model.result?.verdicts?.[0];
+    const baseline = this.ran(model)?.baseline, of = baseline ? "" : t("of", { n: number(stock) });
     const units = verdict?.sold ?? sum.accepted, remaining = verdict?.final ?? sum.remaining;
     left.value.textContent = remaining === null || remaining === undefined ? "–" : number(remaining);
-    left.note.textContent = t("of", { n: number(stock) });
+    left.note.textContent = of;
     left.box.classList.toggle("is-bad", remaining < 0);
-    sold.value.textContent = number(units);
-    sold.note.textContent = t("of", { n: number(stock) });
-    sold.box.classList.toggle("is-bad", units > stock);
+    sold.value.textContent = baseline ? "–" : number(units);
+    sold.note.textContent = of;
+    sold.box.classList.toggle("is-bad", !baseline && units > stock);
     refused.value.textContent = number(model.result?.codes?.sold_out ?? sum.refused);
     const seconds = (model.bins.filter((b) => b[0] + b[1] + b[2] > 0).length * model.width) / 1000;
     const rate = model.result?.accepted_per_second ?? (seconds > 0 ? sum.accepted / seconds : 0);
@@ -187,11 +198,15 @@ export class RunView {
     overlaps.box.classList.toggle("is-bad", model.overlaps > 0 && !this.claimsExact(model));
   }
 
+  // ran is the mode of the run.
+  ran(model) {
+    return this.app.state.modes.find((m) => m.name === model.run.spec.modes[0]);
+  }
+
   // claimsExact says whether the sections of the run hold no lock, and the mode claims to be exact under concurrent requests all the same: then
   // overlaps are expected. Whether it was exact is for the verdict.
   claimsExact(model) {
-    const mode = this.app.state.modes.find((m) => m.name === model.run.spec.modes[0]);
-    return model.bars.every((b) => b[1] === "") && Object.values(mode?.claims ?? {}).every((c) => c.threads === ".");
+    return model.bars.every((b) => b[1] === "") && Object.values(this.ran(model)?.claims ?? {}).every((c) => c.threads === ".");
   }
 
   drawTimeline(model) {
@@ -204,7 +219,7 @@ export class RunView {
     canvas.hidden = model.sections === 0;
     this.tools.hidden = canvas.hidden;
     this.tools.firstChild.disabled = model.pairs.length === 0;
-    const says = [model.sections === 0 && model.bins.length > 0 ? t("noBars") : t("timelineHelp")];
+    const says = [model.sections === 0 && model.bins.length > 0 ? t(this.ran(model)?.baseline ? "baseline" : "noBars") : t("timelineHelp")];
     if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("guarded"));
     if (model.leftOut > 0) says.push(t("leftOut", { n: number(model.leftOut) }));
     this.lanesNote.textContent = says.join(lang() === "zh" ? "" : " ");

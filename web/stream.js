@@ -1,4 +1,5 @@
 // The connection to the console: the session, calls, and the events of the run.
+import { t } from "./i18n.js";
 
 export class Unauthorized extends Error {}
 
@@ -6,11 +7,14 @@ async function call(method, path, body, headers = {}) {
   const res = await fetch(`api/${path}`, {
     method, headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json" },
     body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin",
-  });
-  if (res.status === 401) throw new Unauthorized();
+  }).catch(() => { throw new Error(t("unreachable")); });
+  if (res.status === 401) {
+    if (path !== "session") dispatchEvent(new Event("session-ended"));
+    throw new Unauthorized();
+  }
   const text = await res.text();
   const value = text && res.headers.get("Content-Type")?.startsWith("application/json") ? JSON.parse(text) : text;
-  if (!res.ok) throw new Error(value.error ?? res.statusText);
+  if (!res.ok) throw Object.assign(new Error(value.error ?? res.statusText), { status: res.status });
   return value;
 }
 
@@ -41,11 +45,15 @@ export function listen(on, state) {
     source = null;
   }
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  // The browser does not come back by itself after some errors, such as that of a console that was started again.
-  setInterval(() => {
-    if (source?.readyState === EventSource.CLOSED) {
+  // The browser does not come back by itself after some errors, such as that of a console that was started again, which knows no session yet.
+  const timer = setInterval(async () => {
+    if (source?.readyState !== EventSource.CLOSED) return;
+    try {
+      await get("state");
       close();
       open();
+    } catch (err) {
+      if (err instanceof Unauthorized) clearInterval(timer);
     }
   }, 2000);
   state("connecting");

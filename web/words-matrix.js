@@ -38,7 +38,7 @@ export const words = {
     matrixNa: "该模式不会遇到", matrixFilterMode: "按模式筛选",
     claimTitle: "{mode} 对该故障的声明是“{claim}”。", claimNone: "各模式对该故障没有声明。",
     back: "矩阵", runMode: "运行 {mode}", readMode: "阅读说明",
-    wBreaks: "{mode} {outcome}：{hazard}", wExact: "{mode} 仍然精确：{hazard}", outcomeAnd: "，并且", oversoldVerb: "超卖", lostVerb: "少卖", doubleVerb: "重复扣减", stuckVerb: "卡死", ackVerb: "丢失已确认的订单",
+    wBreaks: "{mode} {outcome}：{hazard}", wExact: "{mode} 仍然精确：{hazard}", oversoldVerb: "超卖", lostVerb: "少卖", doubleVerb: "重复扣减", stuckVerb: "卡死", ackVerb: "丢失已确认的订单",
     wExactText: "试了 {tried} 个调度，没有一个打破它；这些调度之外的情形不作保证。", wSampled: "只抽样跑了一部分调度。",
     wOtherCells: "{mode}（{store}）在其他故障下", wOtherLetters: "结果", wNoStory: "这个调度没有录下过程。",
     wCutA: "停在哪里", wHeldAt: "停在", cut_command: "服务器收到这条命令之前：", cut_answer: "服务器执行完、应答返回之前：", cut_severed: "这条命令还在路上，连接就断了：", wNth: "（同类命令的第 {n} 条）",

@@ -220,6 +220,7 @@ func testPlayBrowser(t *testing.T, p playing) {
 	}
 	// The curve of an exact run ends at its stock: what a browser adds up from frames is what was sold.
 	b.wait(`document.querySelector('.plot[aria-label^="已售"]').getAttribute('aria-label').endsWith('：150')`)
+	b.wait(`document.querySelector('.plot[aria-label^="库存"]').getAttribute('aria-label') === '库存：0'`)
 	b.shot("run-lease-seq-zh-dark")
 	b.look(390, "light")
 	b.wait(`document.documentElement.scrollWidth <= 390`)

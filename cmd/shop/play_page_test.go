@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/console"
+	"lastitem/web"
+)
+
+// idleDriver has the modes of this binary, and runs none.
+type idleDriver struct {
+	*playDriver
+	down atomic.Bool // the stack does not answer
+}
+
+func (d *idleDriver) Modes(context.Context) ([]api.Mode, error) {
+	if d.down.Load() {
+		return nil, errors.New("no stack")
+	}
+	var text bytes.Buffer
+	if err := printModesJSON(&text); err != nil {
+		return nil, err
+	}
+	var all api.Modes
+	if err := json.Unmarshal(text.Bytes(), &all); err != nil {
+		return nil, err
+	}
+	for i := range all.Modes {
+		all.Modes[i].Available = true
+	}
+	return all.Modes, nil
+}
+
+// idle is a console without a stack, which can be started again under its address.
+type idle struct {
+	*tab
+	driver *idleDriver
+	facts  console.Facts
+	now    atomic.Pointer[console.Console]
+}
+
+// startIdle starts a console and opens a tab.
+func startIdle(t *testing.T) *idle {
+	t.Helper()
+	facts, err := consoleFacts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &idle{driver: &idleDriver{playDriver: &playDriver{}}, facts: facts}
+	p.restart()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.now.Load().ServeHTTP(w, r) }))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { p.now.Load().Close() }) // before the server, which waits for the streams
+	p.tab = openTab(t, s.URL)
+	return p
+}
+
+// Drive fails: there are no replicas.
+func (d *idleDriver) Drive(context.Context, console.Spec, func(console.Step)) error {
+	return errors.New("no replicas")
+}
+
+// restart ends the console, and starts another one that does not know the session of the last.
+func (p *idle) restart() {
+	o := console.Options{Token: "t0ken", Stack: []string{"none"}, Replicas: []console.Replica{{Name: "1"}, {Name: "2"}}, Files: web.Files(), Facts: p.facts}
+	if last := p.now.Swap(console.New(o, p.driver)); last != nil {
+		last.Close()
+	}
+}
+
+// open opens the page with a token.
+func (p *idle) open(token string) {
+	p.t.Helper()
+	p.do("leave", chromedp.Navigate("about:blank"))
+	p.do("open", chromedp.Navigate(p.base+"/console/?lang=en#token="+token))
+}
+
+// says waits until an element's text begins with these words.
+func (p *idle) says(selector, words string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf(`!!document.querySelector(%q)?.textContent.startsWith(%q)`, selector, words))
+}
+
+// soon returns what the promise of an expression becomes.
+func soon[T any](b *tab, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// TestConsolePage holds what the page does without a run.
+func TestConsolePage(t *testing.T) {
+	t.Parallel()
+	p := startIdle(t)
+	p.look(1280, "light")
+	testPageTokens(t, p)
+	testPageLinks(t, p)
+	testPageForm(t, p)
+	testPageText(t, p)
+	testPageCharts(t, p)
+	testPageRun(t, p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.wrong {
+		if strings.HasPrefix(w, "an exception") || strings.HasPrefix(w, "a request") { // what a server refuses is an error on the console
+			t.Error(w)
+		}
+	}
+}
+
+// testPageTokens opens the page with a wrong token and without a stack, and starts the console anew under an open page.
+func testPageTokens(t *testing.T, p *idle) {
+	t.Helper()
+	p.open("wrong")
+	p.says(".session .message", "That is not the token")
+	p.driver.down.Store(true)
+	p.open("t0ken")
+	p.says("main .message", "This page cannot be shown now: no stack")
+	p.driver.down.Store(false)
+	p.wait(`!!document.querySelector('.controls .go') && document.getElementById('link').classList.contains('is-live')`)
+	p.restart()
+	p.says(".session h1", "This page needs the stack's token")
+	p.open("t0ken")
+	p.wait(`!!document.querySelector('.controls .go') && document.getElementById('link').classList.contains('is-live')`)
+}
+
+// testPageLinks opens malformed links, links to nothing, and one from the end of a page.
+func testPageLinks(t *testing.T, p *idle) {
+	t.Helper()
+	for _, link := range []struct{ at, selector, words string }{
+		{"#/run/%E0%A4%A", ".empty h2", "Sell the last item"},
+		{"#/matrix/%E0%A4%A", ".matrix h1", "What breaks what"},
+		{"#/matrix/lua-lock/sql/pause/Z", "main .message", "This page cannot be shown now: not found"},
+		{"#/read/%E0%A4%A", ".read .stage", "There is no such page."},
+		{"#/compare", ".empty h2", "One load"},
+	} {
+		eval[string](p.tab, fmt.Sprintf(`location.hash = %q`, link.at))
+		p.says(link.selector, link.words)
+	}
+	eval[string](p.tab, `location.hash = '#/matrix'`)
+	p.wait(`document.querySelectorAll('.grid td a').length > 300`)
+	eval[bool](p.tab, `(() => { scrollTo(0, 1e6); [...document.querySelectorAll('.grid td a')].at(-1).click(); return scrollY > 500; })()`)
+	p.wait(`!!document.querySelector('.witness h1')`)
+	p.wait(`scrollY === 0`)
+}
+
+// testPageForm chooses a mode and a number of clients on the page Run.
+func testPageForm(t *testing.T, p *idle) {
+	t.Helper()
+	eval[string](p.tab, `location.hash = '#/run/unsafe'`)
+	p.wait(`document.querySelector('[name=mode]:checked')?.value === 'unsafe'`)
+	eval[bool](p.tab, `(() => {
+		document.querySelector('[value=lease-seq]').click();
+		const clients = document.getElementById('f-clients');
+		clients.value = '7';
+		clients.dispatchEvent(new Event('input'));
+		return true;
+	})()`)
+	p.says(".empty p", "Choose a mode and press Run. 7 clients ask")
+	eval[bool](p.tab, `document.getElementById('lang').click() ?? true`)
+	p.says(".empty p", "选一个模式，点“运行”。7 个客户端")
+	if got := eval[string](p.tab, `document.querySelector('[name=mode]:checked').value`); got != "lease-seq" {
+		t.Errorf("after a change of the language %s is chosen, want lease-seq", got)
+	}
+	eval[bool](p.tab, `document.querySelector('.picker input[type=search]').focus() ?? true`)
+	p.do("enter", chromedp.KeyEvent("lua\r"))
+	if eval[bool](p.tab, `document.querySelector('.go').disabled || document.querySelector('.go').classList.contains('stop') || !!document.querySelector('.verdict')`) {
+		t.Error("Enter in the filter has started a run")
+	}
+}
+
+// testPageText looks for asterisks in the Chinese pages, and measures a table's first column.
+func testPageText(t *testing.T, p *idle) {
+	t.Helper()
+	got := soon[[]string](p.tab, `(async () => {
+		const get = async (path) => (await fetch('api/' + path + '?lang=zh')).json();
+		const pages = await Promise.all((await get('pages')).map((x) => get('pages/' + x.name)));
+		return ['' + pages.length, ...pages.filter((x) => {
+			const page = new DOMParser().parseFromString(x.html, 'text/html');
+			page.querySelectorAll('code, details').forEach((c) => c.remove());
+			return page.body.textContent.includes('**');
+		}).map((x) => x.name)];
+	})()`)
+	if len(got) != 1 || len(got[0]) < 2 {
+		t.Errorf("asterisks in these Chinese pages, of %s: %q", got[0], got[1:])
+	}
+	eval[string](p.tab, `location.hash = '#/read/choose'`)
+	p.wait(`document.querySelectorAll('.prose td:first-child a code').length > 10`)
+	for _, width := range []int64{1280, 390} {
+		p.look(width, "light")
+		if narrow := eval[int](p.tab, `Math.min(...[...document.querySelectorAll('.prose td:first-child a code')].map((c) => c.closest('td').offsetWidth))`); narrow < 60 {
+			t.Errorf("at %d px, the column of modes is %d px wide, want 60 or more", width, narrow)
+		}
+	}
+	p.look(1280, "light")
+}
+
+// testPageCharts adds up a load that begins after a pause and passes its stock: all charts begin with it, and the red at the stock.
+func testPageCharts(t *testing.T, p *idle) {
+	t.Helper()
+	got := soon[string](p.tab, `import('/console/charts.js').then(({ series }) => {
+		const pause = Array(25).fill([0, 0, 0, null, null, null, null]);
+		const s = series({ width: 20, bins: [...pause, [4, 0, 0, 1, 10, 10, 10], [0, 0, 0, null, null, null, null], [4, 1, 0, -3, 10, 10, 10]] }, 5);
+		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0]]);
+	})`)
+	if want := `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3]],[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06]]`; got != want {
+		t.Errorf("the charts draw %s, want %s", got, want)
+	}
+}
+
+// drawRun is a function for the page: it shows a run of a mode, of which the page no longer keeps the first of the overlapping sections.
+const drawRun = `window.drawRun = async (mode) => {
+	const [{ RunView }, { Model }] = await Promise.all(['run', 'model'].map((name) => import('/console/' + name + '.js')));
+	const state = await (await fetch('api/state')).json(), model = new Model();
+	const run = { id: 1, spec: { modes: [mode], stock: 10 }, state: 'running', attempt: 1, step: { mode, phase: 'run', done: 0 }, results: [] };
+	model.on('begin', { run });
+	for (let n = 0; n < 50; n++) {
+		const bars = [];
+		for (let i = 0; i < 100; i++) bars.push([i % 2, 'k', (n * 100 + i) * 100, (n * 100 + i) * 100 + 150, 1, '1-' + i]);
+		model.on('frame', { lanes: ['1', '2'], width: 20, from: n, bins: [[2, 1, 0, mode === 'noop' ? null : 10 - n, 5, 5, 5]], bars,
+			pairs: n > 0 ? [] : [{ a: '1-1', b: '2-2', at: 200, by: 50 }, { a: '1-0', b: '2-1', at: 100, by: 50 }],
+			sections: (n + 1) * 100, overlaps: (n + 1) * 100, left_out: 0 });
+	}
+	model.on('result', { ...run, state: 'ended', results: [{ mode, result: { sent: 150, codes: {}, finding: 'confirmed', verdicts: [] } }] });
+	new RunView({ state, model }).show(document.getElementById('main'), mode);
+	return true;
+}, true`
+
+// testPageRun shows a long run, and one of the baseline.
+func testPageRun(t *testing.T, p *idle) {
+	t.Helper()
+	eval[string](p.tab, `location.hash = '#/matrix'`) // whose page draws nothing by itself
+	p.wait(`document.querySelectorAll('.grid td a').length > 300`)
+	eval[bool](p.tab, drawRun)
+	soon[bool](p.tab, `drawRun('unsafe')`)
+	p.wait(`!!document.querySelector('canvas.lanes')`)
+	if !eval[bool](p.tab, redOverlaps) {
+		t.Error("after a long run the timeline is empty")
+	}
+	if got := eval[string](p.tab, `document.querySelector('.pairs td').textContent`); got != "0.10 ms" {
+		t.Errorf("the table of overlaps begins at %s, want the first, at 0.10 ms", got)
+	}
+	const labels = `[...document.querySelectorAll('.plot')].slice(0, 2).map((x) => x.getAttribute('aria-label')).join(' ') + ' ' + document.querySelectorAll('.figure-sold.is-bad').length`
+	if got, want := eval[string](p.tab, labels), "已售件数与原有库存：100 库存：-39 1"; got != want {
+		t.Errorf("unsafe: %q, want %q", got, want)
+	}
+	soon[bool](p.tab, `drawRun('noop')`)
+	if got, want := eval[string](p.tab, labels), "已售件数与原有库存：100 库存：– 0"; got != want {
+		t.Errorf("noop: %q, want %q", got, want)
+	}
+}
