@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -133,12 +134,30 @@ func testStepBrowser(t *testing.T, p playing) {
 		t.Errorf("the browser keeps %s, want the lesson that was won", kept)
 	}
 	b.shot("step-won-en-light")
+	testStepThought(t, b)
 	testStepKeys(t, b)
 	testStepFails(b)
 	testStepLink(t, b)
 	testStepGivenUp(t, b)
 	testPlayAxe(t, b, axeSteps)
 	b.clean()
+}
+
+// testStepThought thinks before each move for longer than a lock waits for an answer: time does not pass.
+func testStepThought(t *testing.T, b *tab) {
+	t.Helper()
+	eval[string](b, `location.hash = '#/step/lock-out'`)
+	b.wait(`document.querySelector('.lessons [aria-current] code')?.textContent === 'setnx' && document.querySelectorAll('.client.phase-held').length === 2`)
+	for i, does := range []string{"a", "ak"} {
+		time.Sleep(2500 * time.Millisecond)
+		eval[bool](b, `document.querySelector('[data-does=`+does+`]').click() ?? true`)
+		b.moved(i + 1)
+	}
+	if got := eval[string](b, `document.querySelector('.client.is-a .next').textContent`); !strings.HasPrefix(got, "Its process is gone.") {
+		t.Errorf("after a thought, A: %q, want that it was killed with the lock", got)
+	}
+	eval[string](b, `location.hash = '#/step/sell-twice/abaabb'`)
+	b.moved(6)
 }
 
 // testStepKeys plays with the keyboard alone, and takes moves back.
