@@ -1,6 +1,6 @@
 import { keep, kept, numbers, picker } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { duration, lang, number, t } from "./i18n.js";
+import { colon, duration, lang, number, t } from "./i18n.js";
 import { post, remove } from "./stream.js";
 import { sentences, tone, worst } from "./verdict.js";
 
@@ -95,7 +95,7 @@ export class CompareView {
   drawHead(run) {
     const rows = rowsOf(run), exact = rows.filter((r) => r.tone === "good").length, broken = rows.filter((r) => r.tone === "bad").length;
     const says = t("compared", { n: number(run.results.length), of: number(run.spec.modes.length), exact: number(exact), broken: number(broken) });
-    const now = run.state === "running" ? `${run.step.mode}: ${run.step.phase ? t(`phase_${run.step.phase}`) : t("starting")} …`
+    const now = run.state === "running" ? `${run.step.mode}${colon()}${run.step.phase ? t(`phase_${run.step.phase}`) : t("starting")} …`
       : run.state === "stopped" ? t("stopped") : run.state === "failed" ? t("failed", { why: run.error ?? "" }) : "";
     const bar = run.state === "running" && el("progress", { max: "1", "aria-label": t("running") });
     if (bar) bar.value = (run.results.length + (run.step.done ?? 0)) / run.spec.modes.length;
@@ -114,7 +114,7 @@ export class CompareView {
       el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", "aria-sort": c.key !== this.sort.key ? "none" : this.sort.up ? "ascending" : "descending" },
         el("button", { type: "button", class: "sort", "data-sort": c.key, click: () => this.by(c) }, t(c.key), el("span", { "aria-hidden": "true" }, c.key !== this.sort.key ? "" : this.sort.up ? " ↑" : " ↓")))))),
       el("tbody", {}, rows.map((r) => this.row(r, fastest)))),
-    run.results.filter((r) => !r.result).map((r) => el("p", { class: "note" }, `${r.mode}: ${r.error ?? ""}`)));
+    run.results.filter((r) => !r.result).map((r) => el("p", { class: "note" }, r.mode + colon() + (r.error ?? ""))));
     if (focused) this.table.querySelector(`[data-sort="${focused}"]`)?.focus();
   }
 
