@@ -154,8 +154,8 @@ func testPageLinks(t *testing.T, p *idle) {
 	}
 	eval[string](p.tab, `location.hash = '#/matrix'`)
 	p.wait(`document.querySelectorAll('.grid td a').length > 300`)
-	eval[bool](p.tab, `(() => { scrollTo(0, 1e6); [...document.querySelectorAll('.grid td a')].at(-1).click(); return scrollY > 500; })()`)
-	p.wait(`!!document.querySelector('.witness h1')`)
+	eval[bool](p.tab, `(() => { scrollTo(0, 900); document.querySelector('[data-cell="zookeeper/redis/pause"]').click(); return true; })()`)
+	p.wait(`document.querySelectorAll('.story-row').length > 20`)
 	p.wait(`scrollY === 0`)
 }
 
