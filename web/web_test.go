@@ -104,7 +104,7 @@ func TestNamesOfTheDocuments(t *testing.T) {
 			continue
 		}
 		m := regexp.MustCompile(`\b` + l.Word + `: "([^"]+)"`).FindStringSubmatch(zh)
-		if m == nil || !strings.HasPrefix(l.Short.Zh, m[1]) {
+		if len(m) == 0 || !strings.HasPrefix(l.Short.Zh, m[1]) {
 			t.Errorf("the documents call %s %q, i18n.js %q", l.Word, l.Short.Zh, m)
 		}
 	}
