@@ -191,7 +191,7 @@ func testStepKeys(t *testing.T, b *tab) {
 // token, whatever view is opened, and shows the error of a view that cannot be read.
 func testStepFails(b *tab) {
 	b.t.Helper()
-	eval[bool](b, `(window.kept = window.fetch, window.fetch = () => Promise.reject(new Error('no server')), document.querySelector('[data-does=b]').click(), true)`)
+	eval[bool](b, `(window.kept = window.fetch, window.fetch = () => Promise.resolve(Response.json({ error: 'no server' }, { status: 502 })), document.querySelector('[data-does=b]').click(), true)`)
 	b.wait(`document.querySelector('.message')?.textContent.includes('no server') === true`)
 	b.moved(3)
 	eval[string](b, `location.hash = '#/matrix'`)

@@ -24,9 +24,10 @@ type play struct {
 	owners  map[string]string // the client that changed a key last, "A", by the key's name
 	orders  []api.Order
 	stock   int64
-	foreign bool      // a client has deleted the other client's lock
-	began   time.Time // when the first command of a client was held
-	won     int       // the number of moves after which the aim was reached; -1 = not yet
+	foreign bool          // a client has deleted the other client's lock
+	won     int           // the number of moves after which the aim was reached; -1 = not yet
+	left    time.Time     // when the last move had been played
+	thought time.Duration // how long the reader has thought between moves, in all
 }
 
 // abandonWithin bounds the time in which the requests of the previous schedule end.
@@ -47,7 +48,6 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		return nil, err
 	}
 	p := &play{lane: lane, lesson: l, scene: scene, owners: map[string]string{}, won: -1}
-	p.began = time.Now()
 	for _, a := range []*rig.Actor{lane.A, lane.B} {
 		c := &client{name: a.Name, letter: strings.ToLower(a.Name), actor: a, gate: a.Gate(unremarkable)}
 		p.clients = append(p.clients, c)

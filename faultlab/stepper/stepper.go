@@ -34,9 +34,9 @@ const (
 	idle = 10 * time.Minute
 	// ttl and patience (how long clients wait) are longer than any session of play, so that no lock expires and no client gives up by itself.
 	ttl, patience = 6 * time.Hour, 3 * time.Hour
-	// fresh is how long a schedule is continued; an older one is played anew. A lock gives up some of its commands after two seconds
-	// (lease.CleanupTimeout), however patient the clients are, and a reader thinks for longer.
-	fresh = time.Second
+	// maxThought is how long a reader may think in all while the commands of a schedule are held; after that it is played again from the
+	// start. A lock gives up some of its commands after two seconds (lease.CleanupTimeout), however patient the clients are.
+	maxThought = time.Second
 	// startLimit bounds a start of the servers, and playLimit one request, whatever hangs.
 	startLimit, playLimit = 90 * time.Second, 60 * time.Second
 )
@@ -97,8 +97,8 @@ func (s *Stepper) Lessons() any {
 	return map[string]any{"lessons": lessons}
 }
 
-// Play plays a schedule of a lesson, and returns the state to which it leads. If the previous schedule is a prefix of it, and began a moment
-// ago, Play plays only the rest. It leaves out the first move that is not possible, and all moves after it; State.Cut says so.
+// Play plays a schedule of a lesson, and returns the state to which it leads. If the previous schedule is a prefix of it, and little
+// time has passed between its moves, Play plays only the rest. It leaves out the first move that is not possible, and all moves after it; State.Cut says so.
 // errors.Is(err, fs.ErrNotExist): there is no such lesson. Other errors: the servers could not be started, or a schedule did not end; the
 // next call starts the servers again.
 func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
@@ -146,7 +146,10 @@ func (s *Stepper) follow(l Lesson, schedule string) (*State, error) {
 	ctx, cancel := context.WithTimeout(s.base, playLimit)
 	defer cancel()
 	moves := parse(schedule)
-	if s.play == nil || s.play.lesson.Name != l.Name || !begins(moves, s.play.moves()) || time.Since(s.play.began) > fresh {
+	if s.play != nil {
+		s.play.thought += time.Since(s.play.left)
+	}
+	if s.play == nil || s.play.lesson.Name != l.Name || !begins(moves, s.play.moves()) || s.play.thought > maxThought {
 		var err error
 		if s.play, err = begin(ctx, s.lane, s.play, l); err != nil {
 			return nil, err
@@ -161,6 +164,7 @@ func (s *Stepper) follow(l Lesson, schedule string) (*State, error) {
 			break
 		}
 	}
+	s.play.left = time.Now()
 	state := s.play.state()
 	state.Cut = state.Moves != schedule
 	return state, nil

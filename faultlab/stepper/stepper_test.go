@@ -50,6 +50,7 @@ func TestStepper(t *testing.T) {
 	t.Run("ways", func(t *testing.T) { testWays(t, s) })
 	t.Run("steps", func(t *testing.T) { testSteps(t, s) })
 	t.Run("undo", func(t *testing.T) { testUndo(t, s) })
+	t.Run("thought", func(t *testing.T) { testThought(t, s) })
 	t.Run("expire", func(t *testing.T) { testExpire(t, s) })
 	t.Run("impossible", func(t *testing.T) { testImpossible(t, s) })
 	for _, l := range lessons {
@@ -155,6 +156,25 @@ func testImpossible(t *testing.T, s *Stepper) {
 		if end.Moves != want || end.Cut != (want != moves) {
 			t.Errorf("%s leads to %q (cut %t), want %q (cut %t)", moves, end.Moves, end.Cut, want, want != moves)
 		}
+	}
+}
+
+// A reader may think for as long as he likes: the time does not count against the commands that are held.
+func testThought(t *testing.T, s *Stepper) {
+	played(t, s, "lock-out", "")
+	first := s.play
+	played(t, s, "lock-out", "a")
+	if s.play != first {
+		t.Error("a schedule was played again although nobody thought")
+	}
+	s.play.left = s.play.left.Add(-maxThought / 2)
+	played(t, s, "lock-out", "aa")
+	if s.play != first {
+		t.Error("a schedule was played again after a short thought")
+	}
+	s.play.left = s.play.left.Add(-maxThought * 3 / 4)
+	if state := played(t, s, "lock-out", "aaa"); s.play == first || state.Moves != "aaa" || len(state.Steps) != 3 {
+		t.Errorf("after two thoughts, %s of the first schedule, want all of another", state.Moves)
 	}
 }
 
