@@ -2,15 +2,62 @@ package stocktest
 
 import (
 	"context"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"lastitem/internal/backend"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
 )
+
+// Env is one set of backends, private to the test.
+type Env struct {
+	Redis  string // URL
+	SQL    string // DSN
+	Prefix string // of every Redis key
+	// Cluster says that Redis is a cluster, where no script reaches several products: a mode may refuse a cart.
+	Cluster bool
+
+	// Backends that only some modes need, see backend.Config; "" makes these modes unavailable.
+	Redlock, ZooKeeper, Etcd, Consul, Kafka string
+	// Unready says that Kafka's broker will not answer; then Open does not wait until the mode can be used.
+	Unready bool
+	Log     *slog.Logger // of every replica; nil = none
+
+	// Work is [shop.Options.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests fail at once
+	// while a backend is down.
+	Work   time.Duration
+	Health backend.Health
+
+	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait longer than by
+	// default: on a busy machine a server, and an embedded one most of all, may wait seconds for a processor.
+	Patience backend.Patience
+}
+
+// has says whether there is a backend.
+func (e Env) has(b stock.Backend) bool {
+	switch b {
+	case stock.NeedMySQL:
+		return !strings.HasPrefix(e.SQL, "sqlite:")
+	case stock.NeedRedlock:
+		return e.Redlock != ""
+	case stock.NeedZooKeeper:
+		return e.ZooKeeper != ""
+	case stock.NeedEtcd:
+		return e.Etcd != ""
+	case stock.NeedConsul:
+		return e.Consul != ""
+	case stock.NeedKafka:
+		return e.Kafka != ""
+	default:
+		return true
+	}
+}
 
 // Envs are the sets of backends that the suite runs on.
 var Envs = []struct {

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -35,50 +34,6 @@ const Patience = testenv.Still
 
 // lockTTL is so long that no lock expires during a test, however slow the machine.
 const lockTTL = 5 * time.Minute
-
-// Env is one set of backends, private to the test.
-type Env struct {
-	Redis  string // URL
-	SQL    string // DSN
-	Prefix string // of every Redis key
-	// Cluster says that Redis is a cluster, where no script reaches several products: a mode may refuse a cart.
-	Cluster bool
-
-	// Backends that only some modes need, see backend.Config; "" makes these modes unavailable.
-	Redlock, ZooKeeper, Etcd, Consul, Kafka string
-	// Unready says that Kafka's broker will not answer; then Open does not wait until the mode can be used.
-	Unready bool
-	Log     *slog.Logger // of every replica; nil = none
-
-	// Work is [shop.Options.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests fail at once
-	// while a backend is down.
-	Work   time.Duration
-	Health backend.Health
-
-	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait longer than by
-	// default: on a busy machine a server, and an embedded one most of all, may wait seconds for a processor.
-	Patience backend.Patience
-}
-
-// has says whether there is a backend.
-func (e Env) has(b stock.Backend) bool {
-	switch b {
-	case stock.NeedMySQL:
-		return !strings.HasPrefix(e.SQL, "sqlite:")
-	case stock.NeedRedlock:
-		return e.Redlock != ""
-	case stock.NeedZooKeeper:
-		return e.ZooKeeper != ""
-	case stock.NeedEtcd:
-		return e.Etcd != ""
-	case stock.NeedConsul:
-		return e.Consul != ""
-	case stock.NeedKafka:
-		return e.Kafka != ""
-	default:
-		return true
-	}
-}
 
 // Harness is a shop of several replicas on one Env.
 type Harness struct {

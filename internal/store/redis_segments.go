@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The segments of a product: counts of their own, on a cluster in slots of their own.
+
+// Segments returns the count of each segment; an unsegmented product is one segment, and split is false. The counts are
+// read one after the other: where they only fall, their sum is an upper bound of what is there when the last one was read.
+func (r *Redis) Segments(ctx context.Context, product int64) (counts []int64, split bool, err error) {
+	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
+	if err != nil {
+		return nil, false, readError(err, product)
+	}
+	mark, ok := strings.CutPrefix(v, segmentedMark)
+	if !ok {
+		n, err := parseCount(v, product)
+		return []int64{n}, false, err
+	}
+	count, err := strconv.Atoi(mark)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: product %d is marked %q", ErrUnavailable, product, v)
+	}
+	counts, err = r.readSegments(ctx, product, count)
+	return counts, true, err
+}
+
+func (r *Redis) readSegments(ctx context.Context, product int64, count int) ([]int64, error) {
+	pipe := r.c.Pipeline()
+	counts := r.askSegments(ctx, pipe, product, count)
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, readError(err, product)
+	}
+	return counts()
+}
+
+// askSegments adds reads of the segments to pipe. The function that it returns gives their counts once pipe has run.
+func (r *Redis) askSegments(ctx context.Context, pipe redis.Pipeliner, product int64, count int) func() ([]int64, error) {
+	cmds := make([]*redis.StringCmd, count)
+	for i := range cmds {
+		cmds[i] = pipe.Get(ctx, r.segmentKey(product, i))
+	}
+	return func() ([]int64, error) {
+		counts := make([]int64, count)
+		for i, c := range cmds {
+			n, err := c.Int64()
+			if err != nil {
+				return nil, fmt.Errorf("%w: segment %d of product %d: %w", ErrUnavailable, i, product, err)
+			}
+			counts[i] = n
+		}
+		return counts, nil
+	}
+}
+
+// ReadSegment returns the count of segment i; of an unsegmented product (split false) the count itself.
+func (r *Redis) ReadSegment(ctx context.Context, product int64, i int, split bool) (int64, error) {
+	if !split {
+		return r.Read(ctx, product)
+	}
+	n, err := r.c.Get(ctx, r.segmentKey(product, i)).Int64()
+	if err != nil {
+		return 0, readError(err, product)
+	}
+	return n, nil
+}
+
+// SetSegments writes the counts of several segments absolutely. On a cluster, where segments lie in different slots, a
+// failure may leave some written: then the outcome is unknown.
+func (r *Redis) SetSegments(ctx context.Context, product int64, counts map[int]int64, split bool) error {
+	if len(counts) == 1 {
+		for i, c := range counts {
+			return writeError(r.c.Set(ctx, r.segmentName(product, i, split), c, 0).Err())
+		}
+	}
+	set := func(pipe redis.Pipeliner) error {
+		for i, c := range counts {
+			pipe.Set(ctx, r.segmentName(product, i, split), c, 0)
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	}
+	if !r.spread.Load() {
+		err := set(r.c.TxPipeline())
+		if !redis.HasErrorPrefix(err, "CROSSSLOT") {
+			return writeError(err)
+		}
+		r.spread.Store(true)
+	}
+	if err := set(r.c.Pipeline()); err != nil {
+		return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
+	}
+	return nil
+}
+
+func (r *Redis) segmentName(product int64, i int, split bool) string {
+	if !split {
+		return r.key("stock", product)
+	}
+	return r.segmentKey(product, i)
+}
