@@ -95,7 +95,7 @@ func testLessons(t *testing.T, p playing) {
 					at = p.onward(t, at, next.client, next.verb)
 				}
 				if at.Won >= 0 || len(at.Moves) < 15 {
-					t.Errorf("%s is won after %d of %s, want that it cannot be won", l.Name, at.Won, at.Moves)
+					t.Errorf("%s is won after %d of %s, with %+v, want that it cannot be won", l.Name, at.Won, at.Moves, at.Clients)
 				}
 			}
 		}

@@ -110,6 +110,22 @@ func (p *play) move(ctx context.Context, move string) (possible bool, err error)
 	return true, p.note(ctx, step, mover)
 }
 
+// await waits until the client of a move no longer waits, for at most [rig.Still].
+func (p *play) await(ctx context.Context, move string) error {
+	ctx, cancel := context.WithTimeout(ctx, rig.Still)
+	defer cancel()
+	for _, c := range p.clients {
+		for c.letter == move[:1] && c.phase == Waiting && !c.arrived() {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return nil // the move is not possible
+			}
+		}
+	}
+	return nil
+}
+
 // note adds a step with the contents of the stores after it.
 func (p *play) note(ctx context.Context, step Step, mover *client) error {
 	before := p.stores

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"lastitem/faultlab/rig"
@@ -146,10 +145,14 @@ func (s *Stepper) follow(l Lesson, schedule string) (*State, error) {
 	ctx, cancel := context.WithTimeout(s.base, playLimit)
 	defer cancel()
 	moves := parse(schedule)
+	before := 0 // so many of the moves were possible the last time
 	if s.play != nil {
 		s.play.thought += time.Since(s.play.left)
+		if s.play.lesson.Name == l.Name {
+			before = shared(moves, s.play.moves())
+		}
 	}
-	if s.play == nil || s.play.lesson.Name != l.Name || !begins(moves, s.play.moves()) || s.play.thought > maxThought {
+	if s.play == nil || s.play.lesson.Name != l.Name || before < len(s.play.steps) || s.play.thought > maxThought {
 		var err error
 		if s.play, err = begin(ctx, s.lane, s.play, l); err != nil {
 			return nil, err
@@ -157,6 +160,12 @@ func (s *Stepper) follow(l Lesson, schedule string) (*State, error) {
 	}
 	for _, m := range moves[len(s.play.steps):] {
 		possible, err := s.play.move(ctx, m)
+		if !possible && err == nil && len(s.play.steps) < before { // a server is slower than the last time
+			err = s.play.await(ctx, m)
+			if err == nil {
+				possible, err = s.play.move(ctx, m)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -170,9 +179,12 @@ func (s *Stepper) follow(l Lesson, schedule string) (*State, error) {
 	return state, nil
 }
 
-// begins reports whether all moves begin with the given ones.
-func begins(all, first []string) bool {
-	return len(first) <= len(all) && strings.Join(all[:len(first)], " ") == strings.Join(first, " ")
+// shared returns with how many equal moves two schedules begin.
+func shared(a, b []string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // start starts the servers and the lane, unless they run.

@@ -178,6 +178,13 @@ func testThought(t *testing.T, s *Stepper) {
 	}
 }
 
+func TestShared(t *testing.T) {
+	t.Parallel()
+	if n := shared([]string{"a", "as", "x"}, []string{"a", "as", "b", "b"}); n != 2 {
+		t.Errorf("shared() = %d, want 2", n)
+	}
+}
+
 // onward plays a client's commands until the client has its answer, waits, or is dead.
 func onward(t *testing.T, s *Stepper, state *State, client int) *State {
 	t.Helper()

@@ -243,7 +243,7 @@ func (e *Engine) onReleaseReply(c *contender, next string, a answer) {
 // unless the holder was evicted.
 func (h *hold) notOwner(retried, evicted bool) error {
 	e, wasLost := h.e, h.state == holdLost
-	sent := !evicted && (h.releaseUnknown || retried && !wasLost)
+	sent, inTime := !evicted && (h.releaseUnknown || retried && !wasLost), e.now() < h.validUntil
 	if sent { // the reply says evicted only if nobody has released the lock since
 		was, err := e.wasEvicted(h.c.key, h.token)
 		if err != nil {
@@ -253,7 +253,7 @@ func (h *hold) notOwner(retried, evicted bool) error {
 		sent = !was
 	}
 	switch {
-	case sent && !wasLost && e.now() < h.validUntil: // only this release can have ended it
+	case sent && !wasLost && inTime: // only this release can have ended it
 		return nil
 	case sent:
 		return errors.New("lock: engine: release unknown: it was sent, and the lease has run out since")

@@ -52,8 +52,8 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	}
 	victim := k.Late.Process(t, through)
 	rival := k.Late.Process(t, func(address string) string { return address })
-	k.isFree(t, victim, k.Key()) // scripts are loaded, a session is open
-	k.isFree(t, rival, k.Key())
+	k.canBeHad(t, victim, k.Key()) // scripts are loaded, a session is open
+	k.canBeHad(t, rival, k.Key())
 
 	key, got := k.Key(), make(chan granted, 1)
 	var holds []*wire.Hold
@@ -89,7 +89,16 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	if second != nil {
 		_ = second.Release(context.Background()) // on a busy machine this lease may be over too
 	}
-	k.isFree(t, rival, key)
+	k.canBeHad(t, rival, key)
+}
+
+// canBeHad is isFree for a lease with a short TTL, which may end before its release on a busy machine.
+func (k Kind) canBeHad(t *testing.T, l lock.Locker, key string) {
+	t.Helper()
+	lease := acquire(t, l, key)
+	if err := lease.Release(t.Context()); err != nil && !errors.Is(err, lock.ErrLost) {
+		t.Fatalf("Release: %v", err)
+	}
 }
 
 // handedOut wants that the acquire whose answer came too late returns no lease, or a valid one: then no rival has a lease.
