@@ -123,7 +123,7 @@ func TestConsolePage(t *testing.T) {
 	}
 }
 
-// testPageTokens opens the page with a wrong token and without a stack, and starts the console anew under an open page.
+// testPageTokens opens the page with a wrong token and without a stack, and restarts the console while the page is open.
 func testPageTokens(t *testing.T, p *idle) {
 	t.Helper()
 	p.open("wrong")

@@ -30,7 +30,7 @@ type Group struct {
 	Session time.Duration
 	// Heartbeat is how often a consumer says that it is alive; 0 = a sixth of Session.
 	Heartbeat time.Duration
-	// Rebalance is how long the others wait for a consumer when partitions are assigned anew; 0 = Session. With Kafka's own default of a
+	// Rebalance is how long the others wait for a consumer when partitions are reassigned; 0 = Session. With Kafka's own default of a
 	// minute, a group that has lost a consumer together with a broker stands still for a minute.
 	Rebalance time.Duration
 }

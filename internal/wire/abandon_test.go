@@ -91,11 +91,7 @@ func TestTurnedConnectionEndsWithItsAnswer(t *testing.T) {
 // An answer that is dropped takes nothing with it that the server has sent before.
 func TestDropLeavesEarlierAnswers(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
+	l := listen(t)
 	p := newProxy(t, l.Addr().String(), wire.Redis)
 	h := p.Add(wire.Rule{Answer: true, Match: is("GET b")})
 	client, err := net.Dial("tcp", p.Addr)

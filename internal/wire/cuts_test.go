@@ -44,6 +44,17 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 	return &proxied{p, far, s.Client, s.Prefix}
 }
 
+// listen returns a listener on a free port of the loopback interface, which closes with the test.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
 func newProxy(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
 	t.Helper()
 	p, err := wire.NewProxy("server", addr, codec)
@@ -333,11 +344,7 @@ func TestDiscard(t *testing.T) {
 // Discard gives up with its context where a server keeps the connection.
 func TestDiscardIsBounded(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := listen(t)
 	p := newProxy(t, l.Addr().String(), wire.Redis)
 	client, err := net.Dial("tcp", p.Addr)
 	if err != nil {

@@ -90,11 +90,7 @@ func ping(t *testing.T, c *redis.Client) {
 func TestDelayedEnd(t *testing.T) {
 	t.Parallel()
 	const question, answer = "what is left?", "one item"
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server := listen(t)
 	heard := make(chan string, 1)
 	go func() {
 		conn, err := server.Accept()
@@ -132,11 +128,7 @@ func TestDelayedEnd(t *testing.T) {
 // Close does not wait for delayed data, and may be called again.
 func TestDelayedClose(t *testing.T) {
 	t.Parallel()
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server := listen(t)
 	p := delayed(t, server.Addr().String(), wire.Raw, 24*time.Hour)
 	conn, err := net.Dial("tcp", p.Addr)
 	if err != nil {

@@ -17,7 +17,7 @@ type httpSession struct {
 	waiting []*httpCall
 	left    int64 // of the body of the answer that is being read
 	body    httpBody
-	request int64 // what is left of the body of a request that was sent with Expect
+	request int64 // bytes still to come of the body of a request that was sent with Expect
 }
 
 type httpCall struct {

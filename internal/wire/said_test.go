@@ -68,7 +68,7 @@ func TestSaidBinary(t *testing.T) {
 	}
 }
 
-// What is kept of a long answer has no holes.
+// The kept part of a long answer is its beginning, without gaps.
 func TestKeepLongAnswer(t *testing.T) {
 	t.Parallel()
 	k := &call{holds: []*Hold{{}}}

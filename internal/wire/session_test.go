@@ -79,11 +79,7 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 // After Abandon the server sees the end of the connection only after it has answered: a server that reads both at once may not execute the command.
 func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
+	l := listen(t)
 	p := newProxy(t, l.Addr().String(), wire.Redis)
 	h := p.Add(wire.Rule{Match: named("SET")})
 	client, err := net.Dial("tcp", p.Addr)

@@ -38,7 +38,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What is lost is said in the language of the user.
+// The user reads about lost requests in their own language.
 func TestJudgeInChinese(t *testing.T) {
 	t.Parallel()
 	r := loadtest.Result{Verdicts: []audit.Report{{Verdict: audit.Broken}}}

@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/localstack/guest"
 )
 
-// What is no guest is refused with the reason.
+// An environment that describes no guest is refused, with the reason.
 func TestFromEnvironmentRefuses(t *testing.T) {
 	for text, want := range map[string]string{"": "unexpected end", "{}": "it has no prefix", `{"Prefix":7}`: "cannot unmarshal"} {
 		t.Setenv(guest.Env, text)

@@ -158,7 +158,7 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// The message to the evicted overtakes the reply that grants the lock. No lease of it is given out: the caller waits for the lock anew.
+// The eviction message overtakes the reply that grants the lock. The caller gets no lease for that grant and waits for the lock again.
 func TestForceReleaseOvertakesTheGrant(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read", "together"} {
 		t.Run(name, func(t *testing.T) {
