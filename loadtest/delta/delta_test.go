@@ -160,3 +160,14 @@ func TestEnvironmentsAndVerdicts(t *testing.T) {
 		t.Errorf("contradicted in B: %+v, want lua-lock", got)
 	}
 }
+
+// A side with samples shows its median, even if the other side has none.
+func TestMedianOfOneSide(t *testing.T) {
+	t.Parallel()
+	if r := (figure{}).compare(nil, []float64{7540}); r.Outcome != NoSamples || r.B.Estimate != 7540 {
+		t.Errorf("compare(none, 7540) = %s, B %v, want no samples, and 7540", r.Outcome, r.B.Estimate)
+	}
+	if r := (figure{}).compare([]float64{9140}, nil); r.Outcome != NoSamples || r.A.Estimate != 9140 {
+		t.Errorf("compare(9140, none) = %s, A %v, want no samples, and 9140", r.Outcome, r.A.Estimate)
+	}
+}

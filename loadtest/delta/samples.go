@@ -116,11 +116,15 @@ func whole(series []loadtest.Window) []loadtest.Window {
 // compare compares the samples of both sides.
 func (f figure) compare(a, b []float64) Figure {
 	r := Figure{Name: f.name, Latency: f.latency, NA: len(a), NB: len(b), Outcome: NoSamples, P: 1}
+	if len(a) > 0 {
+		r.A, _ = median(a)
+	}
+	if len(b) > 0 {
+		r.B, _ = median(b)
+	}
 	if len(a) == 0 || len(b) == 0 {
 		return r
 	}
-	r.A, _ = median(a)
-	r.B, _ = median(b)
 	r.Outcome = TooFew
 	if len(a) < Least || len(b) < Least || r.A.Estimate == 0 {
 		return r
