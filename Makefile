@@ -178,6 +178,10 @@ bench-lock: ## our locks beside other libraries', with Java and Maven also Redis
 bench-tricks: build ## what each optimization of the lock engine and its batcher saves, by benchstat, five minutes: rounds=10
 	@$(test_path); export PATH; exec bin/shop with-stack -- scripts/bench-tricks $(or $(rounds),10)
 
+.PHONY: bench-versus
+bench-versus: ## the locks of this tree beside those of another commit, in turn, by benchstat, six minutes: commit=HEAD~ rounds=10 bench_flags='-scenario hot-64x4'
+	@$(test_path); export PATH; exec scripts/bench-versus $(or $(commit),HEAD~) $(or $(rounds),10) $(bench_flags)
+
 .PHONY: bench-modes
 bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'
 	@echo 'building bin/bench-modes (the first time: a minute or two)'

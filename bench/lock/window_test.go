@@ -34,7 +34,11 @@ func newBench(t *testing.T, window time.Duration) *bench {
 		t.Fatal(err)
 	}
 	o := options{window: window, rounds: 1, contenders: contenders}
-	if err := o.findRedisson("redisson", false, io.Discard); err != nil || o.leftOut != "" {
+	dir, err := buildRedisson(t.TempDir())
+	if err != nil {
+		t.Log(err)
+	}
+	if err := o.findRedisson(dir, false, io.Discard); err != nil || o.leftOut != "" {
 		t.Log(err, o.leftOut)
 	}
 	return &bench{

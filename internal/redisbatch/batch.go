@@ -15,6 +15,7 @@ type Batcher struct {
 	c     redis.UniversalClient
 	limit time.Duration
 	hasty bool // a batch is sent without letting other callers run first; for the benchmark
+	whole bool // a batch takes all calls that wait; for the benchmark
 
 	server  *lane                // the lane of the only server; nil in a cluster
 	cluster *redis.ClusterClient // nil where there is one server

@@ -3,6 +3,8 @@
 package redisbatch_test
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -18,7 +20,7 @@ import (
 var add = redis.NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
 
 // contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher as it is, with a limit for
-// each batch, and the batcher that does not let other callers run first.
+// each batch, the batcher that does not let other callers run first, and the one whose batches take all calls that wait.
 var contenders = []struct {
 	name string
 	make func(b *testing.B, c *redis.Client) func(key string) error
@@ -38,6 +40,7 @@ var contenders = []struct {
 		return through(redisbatch.New(c, 2*time.Second))
 	}},
 	{"hasty", func(_ *testing.B, c *redis.Client) func(string) error { return through(redisbatch.New(c, 0).Hasty()) }},
+	{"whole", func(_ *testing.B, c *redis.Client) func(string) error { return through(redisbatch.New(c, 0).Whole()) }},
 }
 
 func through(b *redisbatch.Batcher) func(string) error {
@@ -74,5 +77,39 @@ func BenchmarkEvalSHA(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// Each operation is two scripts and 8 KB to hash, by sixteen goroutines: about what the lock engine does for a free lock.
+func BenchmarkPair(b *testing.B) {
+	s := testenv.Redis(b)
+	take := redis.NewScript(`if redis.call('HMGET', KEYS[1], 'owner', 'fence')[1] then return 0 end
+local fence = redis.call('INCR', KEYS[2])
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'fence', fence)
+redis.call('PEXPIRE', KEYS[1], 30000)
+return fence`)
+	drop := redis.NewScript(`if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+redis.call('PEXPIRE', KEYS[2], 30000)
+return redis.call('DEL', KEYS[1])`)
+	take.Load(b.Context(), s.Client)
+	drop.Load(b.Context(), s.Client)
+	for _, with := range []string{"kept", "whole"} {
+		b.Run("variant="+with, func(b *testing.B) {
+			batcher := redisbatch.New(s.Client, 2*time.Second)
+			if with == "whole" {
+				batcher.Whole()
+			}
+			testenv.CPUPerOp(b, s.Client, 16, func(g int) func() error {
+				lock, work := s.Prefix+"{"+strconv.Itoa(g)+"}", make([]byte, 4096)
+				call := func(script *redis.Script) error {
+					sum := sha256.Sum256(work)
+					copy(work, sum[:])
+					c := redisbatch.Call{Script: script, Keys: []string{lock, lock + ":fence"}, Args: []any{"token"}}
+					batcher.Do(&c)
+					return c.Err
+				}
+				return func() error { return errors.Join(call(take), call(drop)) }
+			})
+		})
 	}
 }

@@ -13,19 +13,20 @@
 //   - The size of its batches is a target and not a bound, and its interface is marked as experimental.
 //
 // BenchmarkEvalSHA compares both with a client that sends no batches: one EVALSHA from each goroutine, Redis 7.0 on loopback, two cores
-// that other programs used too. The numbers are medians of forty alternating rounds, relative to that client in the same round:
+// that did nothing else. The numbers are medians of thirty alternating rounds, relative to that client in the same round:
 //
 //	goroutines                      1      16      64     256
-//	CPU of the client: AutoPipeline 1.73   0.50    0.20   0.14
-//	                   this package 1.07   0.37    0.15   0.15
-//	CPU of Redis:      AutoPipeline 1.17   0.34    0.22   0.15
-//	                   this package 1.24   0.34    0.23   0.18
-//	time:              AutoPipeline 1.44   0.48    0.25   0.12
-//	                   this package 1.06   0.34    0.18   0.14
+//	CPU of the client: AutoPipeline 1.31   0.60    0.30   0.20
+//	                   this package 1.10   0.54    0.25   0.18
+//	CPU of Redis:      AutoPipeline 0.87   0.34    0.20   0.18
+//	                   this package 0.90   0.44    0.24   0.19
+//	time:              AutoPipeline 0.90   0.77    0.39   0.29
+//	                   this package 0.87   0.55    0.25   0.20
 //
-// The two do not differ in time by more than the noise from 64 goroutines on.
+// There are two more optimizations. A goroutine that gathers a batch lets others run first. Without it ("hasty" in the benchmark) the client
+// takes 1.42 times as much CPU time with 16 goroutines, 1.15 times with 64, 1.04 times with 256, and 0.88 times with one.
 //
-// There is one more optimization: a goroutine that gathers a batch lets others run first. Without it ("hasty" in the benchmark) the client
-// takes 2.8 times as much CPU time with 16 goroutines, 2.3 times with 64, 1.5 times with 256, and 0.93 times with one. More batches in
-// flight (16 instead of 4) are not faster; they are for connections that are stuck.
+// A batch takes only a share of many calls. If it takes all ("whole"), all callers wait for Redis, and then Redis for all callers. BenchmarkPair,
+// whose callers do some work between their calls, then takes 1.11 times as long (12 rounds, p < 0.01) with the same CPU time. Callers that do
+// nothing else gain no time from the shares, and without them 16 goroutines take 0.90 of the CPU time.
 package redisbatch

@@ -11,3 +11,9 @@ func (b *Batcher) Hasty() *Batcher {
 	b.hasty = true
 	return b
 }
+
+// Whole makes a batcher whose batches take all calls that wait.
+func (b *Batcher) Whole() *Batcher {
+	b.whole = true
+	return b
+}

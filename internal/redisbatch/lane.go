@@ -2,14 +2,24 @@ package redisbatch
 
 import (
 	"runtime"
+	"slices"
 	"sync"
+	"time"
 )
 
-// slots is how many batches of a server may be in flight, so that some get through while others are stuck on their connections. size is how
-// many calls a batch may have; that many scripts occupy the server for about 0.3 ms.
+// A batch has at most size calls; that many scripts occupy the server for about 0.3 ms. Of many calls it takes only a share, but at least a
+// few, so that the server executes one batch while this process prepares another.
+//
+// Only steady batches are in flight at once. If more were allowed, each caller could send its next call alone, as soon as its own answer is
+// there, and no batch would ever form again. A batch that is late may be on a connection that is stuck: for each late one another may be in
+// flight, up to slots in all.
 const (
-	slots = 16
-	size  = 64
+	size   = 64
+	shares = 4
+	few    = 4
+	steady = shares + 2
+	slots  = 16
+	late   = time.Millisecond
 )
 
 // lane sends the calls for one server.
@@ -20,7 +30,16 @@ type lane struct {
 	idle      sync.Cond // signalled when nothing is in flight
 	waiting   []*Call   // and calls that were withdrawn
 	gathering bool      // a goroutine is about to take the waiting calls
-	busy      int       // batches in flight
+	flights   []*flight // in the order of their begin
+	sent      int       // calls in them
+	timer     *time.Timer
+	watched   bool // the timer is set
+}
+
+// flight is a batch in flight.
+type flight struct {
+	began time.Time
+	calls []*Call
 }
 
 func newLane(b *Batcher) *lane {
@@ -42,10 +61,12 @@ func (l *lane) withdraw(c *Call) bool {
 func (l *lane) wait() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.busy > 0 || l.gathering || len(l.waiting) > 0 {
+	for !l.resting() {
 		l.idle.Wait()
 	}
 }
+
+func (l *lane) resting() bool { return len(l.flights) == 0 && !l.gathering && len(l.waiting) == 0 }
 
 // add queues a call; true means that the caller must gather a batch.
 func (l *lane) add(c *Call) bool {
@@ -63,13 +84,49 @@ func (l *lane) more() bool {
 	return l.claim()
 }
 
-// claim makes the caller gather the next batch, if calls wait, a slot is free and no other goroutine gathers. The mutex is held.
+// claim makes the caller gather the next batch, if calls wait, no other goroutine gathers, and another batch may go. The mutex is held.
 func (l *lane) claim() bool {
-	if len(l.waiting) == 0 || l.gathering || l.busy == slots {
+	if len(l.waiting) == 0 || l.gathering || !l.room() {
 		return false
 	}
 	l.gathering = true
 	return true
+}
+
+// room says whether another batch may be in flight. If that depends on a batch that is not late yet, the timer looks again. The mutex is held.
+func (l *lane) room() bool {
+	n := len(l.flights)
+	if n < steady {
+		return true
+	}
+	if n == slots {
+		return false
+	}
+	rest := late - time.Since(l.flights[n-steady].began)
+	if rest > 0 {
+		l.watch(rest)
+	}
+	return rest <= 0
+}
+
+// watch claims a batch after a time. The mutex is held.
+func (l *lane) watch(after time.Duration) {
+	switch {
+	case l.watched:
+		return
+	case l.timer != nil:
+		l.timer.Reset(after)
+	default:
+		l.timer = time.AfterFunc(after, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.watched = false
+			if l.claim() {
+				go l.run()
+			}
+		})
+	}
+	l.watched = true
 }
 
 // run sends batches for as long as calls wait.
@@ -84,29 +141,33 @@ func (l *lane) round() {
 	if !l.b.hasty {
 		runtime.Gosched() // an answer wakes several callers at once: their next calls join this batch
 	}
-	batch := l.take()
-	if len(batch) > 0 {
-		l.b.exec(batch, l.b.limit)
+	f := l.take()
+	if len(f.calls) > 0 {
+		l.b.exec(f.calls, l.b.limit)
 	}
-	for _, c := range batch {
+	for _, c := range f.calls {
 		c.answered()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.busy--
-	if l.busy == 0 && !l.gathering && len(l.waiting) == 0 {
+	l.flights = slices.DeleteFunc(l.flights, func(other *flight) bool { return other == f })
+	l.sent -= len(f.calls)
+	if l.resting() {
 		l.idle.Broadcast()
 	}
 }
 
-// take takes the batch that was gathered, without the calls that were withdrawn. If it leaves calls waiting and a slot is free, another
+// take takes the batch that was gathered, without the calls that were withdrawn. If it leaves calls waiting, and another batch may go, a
 // goroutine gathers those.
-func (l *lane) take() []*Call {
+func (l *lane) take() *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
-	batch := make([]*Call, 0, min(len(l.waiting), size))
-	for ; n < len(l.waiting) && len(batch) < size; n++ {
+	n, most := 0, min(len(l.waiting), size)
+	if !l.b.whole {
+		most = min(most, max(few, (l.sent+len(l.waiting)+shares-1)/shares))
+	}
+	batch := make([]*Call, 0, most)
+	for ; n < len(l.waiting) && len(batch) < most; n++ {
 		if c := l.waiting[n]; c.waiting {
 			c.waiting = false
 			batch = append(batch, c)
@@ -115,9 +176,11 @@ func (l *lane) take() []*Call {
 	clear(l.waiting[:n])
 	l.waiting = l.waiting[n:]
 	l.gathering = false
-	l.busy++
+	f := &flight{began: time.Now(), calls: batch}
+	l.flights = append(l.flights, f)
+	l.sent += len(batch)
 	if l.claim() {
 		go l.run()
 	}
-	return batch
+	return f
 }
