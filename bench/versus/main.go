@@ -63,7 +63,7 @@ func run(ctx context.Context, o options, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	for round := range o.rounds {
 		for turn := range o.builds {
 			i := (turn + round) % len(o.builds) // neither build is always the first
