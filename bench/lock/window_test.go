@@ -34,12 +34,13 @@ func newBench(t *testing.T, window time.Duration) *bench {
 		t.Fatal(err)
 	}
 	o := options{window: window, rounds: 1, contenders: contenders}
-	dir, err := buildRedisson(t.TempDir())
-	if err != nil {
-		t.Log(err)
+	dir, why := buildRedisson(t.TempDir())
+	if err := o.findRedisson(dir, false, io.Discard); err != nil {
+		t.Fatal(err)
 	}
-	if err := o.findRedisson(dir, false, io.Discard); err != nil || o.leftOut != "" {
-		t.Log(err, o.leftOut)
+	if why != nil {
+		o.leftOut = why.Error()
+		t.Log(why)
 	}
 	return &bench{
 		options: o, prefix: server.Prefix,

@@ -69,8 +69,9 @@ func TestConsoleCost(t *testing.T) {
 	p := playing{address: page.URL + "/console/#token=t0ken", base: page.URL, token: "t0ken"}
 	t.Run("watching", func(t *testing.T) {
 		w := watchCost{p: p, d: d, replicas: stack.Replicas, rounds: rounds}
-		for mode, stock := range map[string]int64{"lua-lock": 2_000, "redis-lua": 15_000, "unsafe": 15_000} { // a run takes one or two seconds
-			t.Run(mode, func(t *testing.T) { w.measure(t, costSpec(mode, stock)) }) // in unsafe, every deduction has a critical section
+		// Each run takes a second or two. In unsafe, every deduction has a critical section.
+		for _, spec := range []console.Spec{costSpec("lua-lock", 2_000), costSpec("redis-lua", 15_000), costSpec("unsafe", 15_000)} {
+			t.Run(spec.Modes[0], func(t *testing.T) { w.measure(t, spec) })
 		}
 	})
 	t.Run("page", func(t *testing.T) { testPageCost(t, startPlay(t, shop)) })

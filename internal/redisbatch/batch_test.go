@@ -285,3 +285,36 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("%d commands, want %d", n, redisbatch.Slots+1)
 	}
 }
+
+// Of few calls a batch takes all, of many a quarter, and never more than its size.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ sent, waiting, want int }{
+		{0, 1, 1}, {0, 4, 4}, {0, 5, 4}, {12, 4, 4}, {13, 3, 3}, {0, 64, 16}, {48, 64, 28}, {300, 300, redisbatch.Size},
+	} {
+		if got := redisbatch.Share(test.sent, test.waiting); got != test.want {
+			t.Errorf("%d calls in flight, %d wait: a batch of %d, want %d", test.sent, test.waiting, got, test.want)
+		}
+	}
+}
+
+// Six batches may be in flight, and one more for each that is late, up to the number of slots.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	batches := func(late, all int) []time.Duration {
+		ages := slices.Repeat([]time.Duration{-time.Hour}, all) // none of them is late
+		copy(ages, slices.Repeat([]time.Duration{time.Hour}, late))
+		return ages
+	}
+	for _, test := range []struct {
+		late, all int
+		want      bool
+	}{
+		{0, 0, true}, {0, 5, true}, {0, 6, false}, {1, 6, true}, {1, 7, false}, {2, 7, true}, {10, 15, true}, {9, 15, false},
+		{redisbatch.Slots, redisbatch.Slots, false},
+	} {
+		if got := redisbatch.Room(batches(test.late, test.all)...); got != test.want {
+			t.Errorf("%d batches in flight, %d of them late: room %t, want %t", test.all, test.late, got, test.want)
+		}
+	}
+}

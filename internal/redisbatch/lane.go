@@ -10,8 +10,8 @@ import (
 // A batch has at most size calls; that many scripts occupy the server for about 0.3 ms. Of many calls it takes only a share, but at least a
 // few, so that the server executes one batch while this process prepares another.
 //
-// Only steady batches are in flight at once. If more were allowed, each caller could send its next call alone, as soon as its own answer is
-// there, and no batch would ever form again. A batch that is late may be on a connection that is stuck: for each late one another may be in
+// Only steady batches are in flight at once. If more were allowed, each caller could send its next call alone, as soon as its own answer
+// arrives, and no batch would ever form again. A batch that is late may be on a connection that is stuck: for each late one another may be in
 // flight, up to slots in all.
 const (
 	size   = 64
@@ -30,7 +30,7 @@ type lane struct {
 	idle      sync.Cond // signalled when nothing is in flight
 	waiting   []*Call   // and calls that were withdrawn
 	gathering bool      // a goroutine is about to take the waiting calls
-	flights   []*flight // in the order of their begin
+	flights   []*flight // the oldest first
 	sent      int       // calls in them
 	timer     *time.Timer
 	watched   bool // the timer is set
@@ -84,7 +84,7 @@ func (l *lane) more() bool {
 	return l.claim()
 }
 
-// claim makes the caller gather the next batch, if calls wait, no other goroutine gathers, and another batch may go. The mutex is held.
+// claim makes the caller gather the next batch, if calls wait, no other goroutine gathers, and there is room for a batch. The mutex is held.
 func (l *lane) claim() bool {
 	if len(l.waiting) == 0 || l.gathering || !l.room() {
 		return false
@@ -93,7 +93,7 @@ func (l *lane) claim() bool {
 	return true
 }
 
-// room says whether another batch may be in flight. If that depends on a batch that is not late yet, the timer looks again. The mutex is held.
+// room says whether one more batch may be in flight. If it may as soon as an older one is late, the timer tries again then. The mutex is held.
 func (l *lane) room() bool {
 	n := len(l.flights)
 	if n < steady {
@@ -157,15 +157,21 @@ func (l *lane) round() {
 	}
 }
 
-// take takes the batch that was gathered, without the calls that were withdrawn. If it leaves calls waiting, and another batch may go, a
-// goroutine gathers those.
+// share returns how many of the waiting calls the next batch may take. The mutex is held.
+func (l *lane) share() int {
+	most := min(len(l.waiting), size)
+	if l.b.whole {
+		return most
+	}
+	return min(most, max(few, (l.sent+len(l.waiting)+shares-1)/shares))
+}
+
+// take takes the batch that was gathered, without the calls that were withdrawn. If calls are left, and there is room for another
+// batch, a goroutine gathers those.
 func (l *lane) take() *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, most := 0, min(len(l.waiting), size)
-	if !l.b.whole {
-		most = min(most, max(few, (l.sent+len(l.waiting)+shares-1)/shares))
-	}
+	n, most := 0, l.share()
 	batch := make([]*Call, 0, most)
 	for ; n < len(l.waiting) && len(batch) < most; n++ {
 		if c := l.waiting[n]; c.waiting {

@@ -94,13 +94,14 @@ func TestGRPCHoldsStreams(t *testing.T) {
 	}
 }
 
-// What a client gives up still arrives when it is let pass; what is lost in silence takes no other stream with it.
+// A call that its client has given up still reaches the server once the proxy passes it on. Dropping a call or an answer without an error
+// does not break the other streams of the connection.
 func TestGRPCCuts(t *testing.T) {
 	t.Parallel()
 	p, far, near, prefix := etcdProxy(t)
-	// giveUp puts a key, and gives up when the call is held and then() has returned.
+	// giveUp puts a key, and cancels the call once the proxy holds it and then() has returned.
 	giveUp := func(key string, held *wire.Hold, then func()) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the server is told of it: it must be long enough for a late call
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the server gets this deadline, too, and must not reach it before the late call
 		defer cancel()
 		go func() {
 			select {
