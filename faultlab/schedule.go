@@ -182,7 +182,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	if err != nil {
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
 	}
-	played.Took, played.silence = time.Since(began), scene.Silence(renews(m, s))
+	played.Took, played.silence = time.Since(began), scene.Silence(fault.LockServers(m), renews(m, s))
 	if s.B == nil && s.Expiry != Forced {
 		played.Blocked = blockedFor(scene.Events())
 	}

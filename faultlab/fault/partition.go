@@ -54,7 +54,7 @@ func (p *Play) partition(ctx context.Context, meanwhile func(a *rig.Pending, pas
 	if err != nil {
 		return err
 	}
-	servers := lockServersOf(p.Mode)
+	servers := LockServers(p.Mode)
 	p.Lane.A.Part(true, servers...)
 	p.Note(p.Lane.A, rig.Struck, "A is cut off from the lock's server")
 	b, err := meanwhile(a, func() { p.pass(p.Lane.A, held) })
@@ -67,8 +67,8 @@ func (p *Play) partition(ctx context.Context, meanwhile func(a *rig.Pending, pas
 	return p.meet(ctx, a, b)
 }
 
-// lockServersOf returns the names of the servers of a mode's lock; one name stands for all nodes of a service.
-func lockServersOf(m api.Mode) []string {
+// LockServers returns the names of the servers of a mode's lock; one name stands for all nodes of a service.
+func LockServers(m api.Mode) []string {
 	for _, service := range lockServices {
 		if slices.Contains(m.Needs, service) {
 			return []string{service}
@@ -79,5 +79,5 @@ func lockServersOf(m api.Mode) []string {
 
 // lockApart says whether the lock of a mode is on another server than its stock.
 func lockApart(m api.Mode, store api.Store) bool {
-	return lockInRedis(m) && store == api.SQL || store != api.Etcd && !slices.Equal(lockServersOf(m), []string{localstack.Redis})
+	return lockInRedis(m) && store == api.SQL || store != api.Etcd && !slices.Equal(LockServers(m), []string{localstack.Redis})
 }

@@ -83,6 +83,16 @@ func (a *Actor) start(ctx context.Context) error {
 	return nil
 }
 
+// servers returns the names of the actor's servers among these, with all nodes of a service.
+func (a *Actor) servers(services []string) (names []string) {
+	for name := range a.proxies {
+		if slices.ContainsFunc(services, func(s string) bool { return name == s || strings.HasPrefix(name, s+" ") }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Calls returns the calls that passed the actor's proxies after the call with the given number, in the order in which they were sent.
 func (a *Actor) Calls(since int64) []wire.Call {
 	var all []wire.Call

@@ -212,11 +212,9 @@ func (a *Actor) Lose(servers ...string) {
 // Part cuts the actor off from servers, including all nodes of a service: the proxies silently drop everything in both directions. A call
 // with on = false, or the next reset of the lane, ends the partition.
 func (a *Actor) Part(on bool, servers ...string) {
-	for name, p := range a.proxies {
-		if slices.ContainsFunc(servers, func(s string) bool { return name == s || strings.HasPrefix(name, s+" ") }) {
-			p.Sever(on)
-			a.parted = on
-		}
+	for _, name := range a.servers(servers) {
+		a.proxies[name].Sever(on)
+		a.parted = on
 	}
 }
 

@@ -9,20 +9,29 @@ import (
 )
 
 // Silence bounds the time for which a lock of a process that was held, and not stopped, may have gone without a renewal: the longest time from
-// one request that could be a renewal to the answer of the next. Such requests are all that other servers than the database answered, apart from
-// health checks; the last one before the hold counts, since it may have acquired the lock. While a process renews a lock, that is about a third
-// of the TTL. If it is most of a TTL, the lock expired because a process got no processor time, which proves nothing about the mode.
+// one request that could be a renewal to the answer of the next. Such requests are all that the lock's server answered, apart from health checks;
+// the last one before the hold counts, since it may have acquired the lock. Requests to other servers renew no lock: a process may keep a session
+// with ZooKeeper alive, for another mode, while its lock in Redis expires. Of a lock on several servers, a majority must be renewed. While a process
+// renews a lock, the silence is about a third of the TTL. If it is most of a TTL, the lock expired because a process got no processor time, which
+// proves nothing about the mode.
 //
-// A process that sent nothing while it was held has no watchdog, or does not know yet that it has the lock. Such a hold of A is not counted,
-// unless renews says that A must have renewed its lock. That of a rival is: no fault holds a rival until its lock expires.
-func (s *Scene) Silence(renews bool) time.Duration {
-	asked := map[string][]span{}
+// services are those on which the lock is, by the names of localstack. A process that sent them nothing while it was held has no watchdog, or does
+// not know yet that it has the lock. Such a hold of A is not counted, unless renews says that A must have renewed its lock. That of a rival is: no
+// fault holds a rival until its lock expires.
+func (s *Scene) Silence(services []string, renews bool) time.Duration {
+	asked := map[string]map[string][]span{}
 	for _, a := range s.Lane.actors() {
+		byServer := map[string][]span{}
+		for _, server := range a.servers(services) {
+			byServer[server] = nil
+		}
 		for _, c := range a.Calls(s.since) {
-			if r, may := mayRenew(c, s.began); may {
-				asked[a.Name] = append(asked[a.Name], r)
+			r, may := mayRenew(c, s.began)
+			if all, ours := byServer[c.Server]; may && ours {
+				byServer[c.Server] = append(all, r)
 			}
 		}
+		asked[a.Name] = byServer
 	}
 	return silence(s.Events(), asked, renews)
 }
@@ -34,15 +43,15 @@ func mayRenew(c wire.Call, began time.Time) (at span, may bool) {
 	if c.Poll && answered.IsZero() {
 		answered = c.Sent
 	}
-	may = !c.Sent.IsZero() && !answered.IsZero() && !c.Setup && c.Name == "" && c.Server != Database
+	may = !c.Sent.IsZero() && !answered.IsZero() && !c.Setup && c.Name == ""
 	return span{c.Sent.Sub(began), answered.Sub(began)}, may
 }
 
 // span is a time in a scene: that of a hold, or of a request until its answer.
 type span struct{ from, to time.Duration }
 
-// silence is [Scene.Silence] of a scene in which these things happened, with the requests of each actor.
-func silence(events []Event, asked map[string][]span, renews bool) (longest time.Duration) {
+// silence is [Scene.Silence] of a scene in which these things happened, with the requests of each actor to each of the lock's servers.
+func silence(events []Event, asked map[string]map[string][]span, renews bool) (longest time.Duration) {
 	held := map[string][]span{}
 	for _, e := range events {
 		switch e.What {
@@ -57,9 +66,8 @@ func silence(events []Event, asked map[string][]span, renews bool) (longest time
 		}
 	}
 	for actor, holds := range held {
-		requests := slices.SortedFunc(slices.Values(asked[actor]), func(a, b span) int { return cmp.Compare(a.from, b.from) })
 		for _, h := range holds {
-			if gap, renewed := h.silence(requests); renewed || renews || actor != "A" {
+			if gap, renewed := h.silence(asked[actor]); renewed || renews || actor != "A" {
 				longest = max(longest, gap)
 			}
 		}
@@ -67,10 +75,25 @@ func silence(events []Event, asked map[string][]span, renews bool) (longest time
 	return longest
 }
 
-// silence returns the longest time from a request to the answer of the next one while h lasted, and whether there was a request at all.
-func (h span) silence(requests []span) (longest time.Duration, renewed bool) {
+// silence returns the longest time without a renewal while h lasted, and whether there was a renewal at all. Of several servers, it is the
+// longest time that a majority of them did not exceed.
+func (h span) silence(asked map[string][]span) (longest time.Duration, renewed bool) {
+	var gaps []time.Duration
+	for _, requests := range asked {
+		gap, answered := h.gap(requests)
+		gaps, renewed = append(gaps, gap), renewed || answered
+	}
+	if len(gaps) == 0 {
+		return 0, false // there is no such server
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2], renewed
+}
+
+// gap returns the longest time from a request to the answer of the next one while h lasted, and whether there was a request at all.
+func (h span) gap(requests []span) (longest time.Duration, renewed bool) {
 	last := h.from
-	for _, r := range requests {
+	for _, r := range slices.SortedFunc(slices.Values(requests), func(a, b span) int { return cmp.Compare(a.from, b.from) }) {
 		switch {
 		case r.from <= h.from:
 			last = r.from

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/internal/localstack"
 	"lastitem/internal/wire"
 )
 
@@ -39,15 +40,63 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// requests are answered as soon as they are sent.
-func requests(sent map[string][]time.Duration) map[string][]span {
-	all := map[string][]span{}
-	for actor, times := range sent {
-		for _, at := range times {
-			all[actor] = append(all[actor], span{at, at})
-		}
+// requests are sent to one server, and answered as soon as they are sent.
+func requests(sent map[string][]time.Duration) map[string]map[string][]span {
+	all := map[string]map[string][]span{}
+	for _, actor := range []string{"A", "B"} {
+		all[actor] = map[string][]span{"redis": answered(sent[actor]...)}
 	}
 	return all
+}
+
+func answered(times ...time.Duration) (all []span) {
+	for _, at := range times {
+		all = append(all, span{at, at})
+	}
+	return all
+}
+
+// A lock on five servers lives as long as three of them hear of it.
+func TestSilenceOfAMajority(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
+	often, once := answered(50*ms, 300*ms, 500*ms, 700*ms), answered(50*ms, 800*ms)
+	for name, c := range map[string]struct {
+		asked map[string][]span
+		want  time.Duration
+	}{
+		"three hear of it": {map[string][]span{"1": often, "2": nil, "3": often, "4": once, "5": often}, 250 * ms},
+		"two hear of it":   {map[string][]span{"1": often, "2": nil, "3": once, "4": once, "5": often}, 750 * ms},
+		"no such server":   {nil, 0},
+	} {
+		if got := silence(held, map[string]map[string][]span{"A": c.asked}, false); got != c.want {
+			t.Errorf("%s: silence() = %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A session that is kept alive with another service, for another mode, renews no lock in Redis.
+func TestSilenceOfTheLocksServers(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	s := &Scene{Lane: l, began: time.Now(), since: l.lastCall()}
+	redis, other := dial(t, l.A, localstack.Redis), dial(t, l.A, redlockNode)
+	redis.do("EXISTS", "k")
+	s.Note(l.A, Held, "")
+	for range 20 {
+		time.Sleep(5 * time.Millisecond)
+		other.do("EXISTS", "k")
+	}
+	s.Note(l.A, Passed, "")
+	all := s.Events()
+	hold := all[1].At - all[0].At
+	if got := s.Silence([]string{localstack.Redis}, true); got < hold {
+		t.Errorf("Silence() of Redis = %v, want at least %v", got, hold)
+	}
+	if got := s.Silence([]string{redlockNode}, true); got >= hold {
+		t.Errorf("Silence() of %s = %v, want less than %v", redlockNode, got, hold)
+	}
 }
 
 // A renewal may have been executed as late as its answer came.
@@ -55,7 +104,7 @@ func TestSilenceUntilTheAnswer(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
-	late := map[string][]span{"A": {{50 * ms, 60 * ms}, {250 * ms, 700 * ms}, {450 * ms, 710 * ms}, {750 * ms, 760 * ms}}}
+	late := map[string]map[string][]span{"A": {"redis": {{50 * ms, 60 * ms}, {250 * ms, 700 * ms}, {450 * ms, 710 * ms}, {750 * ms, 760 * ms}}}}
 	if got := silence(held, late, false); got != 650*ms {
 		t.Errorf("silence() = %v, want 650ms, from the acquire to the answer of the first renewal", got)
 	}
@@ -75,7 +124,6 @@ func TestUnansweredIsNoRenewal(t *testing.T) {
 		"not answered":              {wire.Call{Server: "redis", Sent: at(ms)}, false},
 		"not sent":                  {wire.Call{Server: "redis"}, false},
 		"a message of a keep-alive": {wire.Call{Server: "etcd", Sent: at(ms), Poll: true}, true},
-		"of the database":           {wire.Call{Server: Database, Sent: at(ms), Answered: at(2 * ms)}, false},
 		"a health check":            {wire.Call{Server: "redis", Name: "health", Sent: at(ms), Answered: at(2 * ms)}, false},
 	} {
 		if _, may := mayRenew(test.call, began); may != test.want {

@@ -190,6 +190,8 @@ type Ledger struct {
 	Totals map[Store]Totals `json:"totals,omitzero"`
 	// Purged counts the rows purged from Orders and Keys since the stock was set; stores without purged rows are left out.
 	Purged map[Store]Purged `json:"purged,omitempty"`
+	// KeepKeysMS is for how long an idempotency key is kept, in milliseconds; 0 = forever. An order that repeats a key later is a new one.
+	KeepKeysMS int64 `json:"keep_keys_ms,omitempty"`
 	// AsOf is when the first snapshot began, by the replica's clock: they contain everything that was answered before.
 	AsOf   time.Time `json:"as_of,omitzero"`
 	Orders []Order   `json:"orders"`

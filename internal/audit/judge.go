@@ -13,7 +13,7 @@ import (
 //
 //   - conservation: initial = stock now + units ordered + units of purged orders; too much is O, too little is L; no stock or
 //     segment below zero;
-//   - order ids present and unique, quantities positive; two orders for one idempotency key are D;
+//   - order ids present and unique, quantities positive; two orders for one idempotency key while it is kept are D;
 //   - stored first answers and orders agree, both ways;
 //   - no unit is carried by two orders, none lies outside the stock that there was, and no order left less than there is now.
 //

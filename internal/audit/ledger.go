@@ -59,10 +59,11 @@ func (j *judge) conserveSegments() {
 	}
 }
 
-// inspectRows checks the order rows among themselves: ids unique and present, quantities positive, one order per key. No
+// inspectRows checks the order rows among themselves: ids unique and present, quantities positive, one order per key while it is kept. No
 // outcome implies the first three: a mode that oversells still has to number its orders.
 func (j *judge) inspectRows() {
 	repeated, unnamed, empty := 0, 0, 0
+	var uses []use[string]
 	j.orderOf = map[string]string{}
 	for i, o := range j.rows {
 		if o.OrderID == "" {
@@ -77,13 +78,13 @@ func (j *judge) inspectRows() {
 		if o.Key == "" {
 			continue
 		}
-		if _, seen := j.orderOf[o.Key]; seen {
-			j.r.Doubles++
-		} else {
+		if _, seen := j.orderOf[o.Key]; !seen {
 			j.orderOf[o.Key] = o.OrderID
 		}
+		uses = append(uses, useOf(o.Key, o))
 	}
 	j.blameIDs(repeated, unnamed, empty)
+	j.blameDoubles(doubles(uses, j.keyRetention()))
 }
 
 // blameIDs reports contradictions among the order rows.
@@ -96,9 +97,6 @@ func (j *judge) blameIDs(repeated, unnamed, empty int) {
 	}
 	if empty > 0 {
 		j.violate("", sayEmptyOrder, empty)
-	}
-	if j.r.Doubles > 0 {
-		j.find('D')
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lastitem/internal/api"
 )
@@ -86,5 +87,40 @@ func TestPurged(t *testing.T) {
 				t.Error("the report does not say that something was purged")
 			}
 		})
+	}
+}
+
+// reuse makes the first order use the key of the fourth, which was created so many milliseconds before it, where keys are kept for 100.
+func reuse(l *api.Ledger, apart int) {
+	l.KeepKeysMS = 100
+	l.Orders[0].Key, l.Orders[0].CreatedAt = "k4", l.Orders[3].CreatedAt.Add(time.Duration(-apart)*time.Millisecond)
+}
+
+// A key protects its request for its retention. The judge allows for a tenth of it, at most a minute, since clocks differ.
+func TestDoublesAndRetention(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kept         time.Duration
+		at           []time.Duration // when the orders of one key were created
+		twice, later int
+	}{
+		"one order":                   {24 * time.Hour, []time.Duration{0}, 0, 0},
+		"at the same time":            {24 * time.Hour, []time.Duration{0, 0}, 1, 0},
+		"kept forever":                {0, []time.Duration{0, 1e6 * time.Hour}, 1, 0},
+		"more than a minute too soon": {24 * time.Hour, []time.Duration{0, 24*time.Hour - time.Minute - time.Microsecond}, 1, 0},
+		"less than a minute too soon": {24 * time.Hour, []time.Duration{0, 24*time.Hour - time.Minute}, 0, 1},
+		"within nine tenths":          {10 * time.Second, []time.Duration{0, 9*time.Second - time.Microsecond}, 1, 0},
+		"after nine tenths":           {10 * time.Second, []time.Duration{0, 9 * time.Second}, 0, 1},
+		"later, and then twice":       {10 * time.Second, []time.Duration{0, 30 * time.Second, 31 * time.Second}, 1, 1},
+		"out of order":                {10 * time.Second, []time.Duration{30 * time.Second, 1 * time.Second, 0}, 1, 1},
+		"always later":                {10 * time.Second, []time.Duration{0, 10 * time.Second, 20 * time.Second}, 0, 2},
+	} {
+		uses := []use[string]{{"another", 5}, {"other", 5}}
+		for _, at := range c.at {
+			uses = append(uses, use[string]{"key", at.Microseconds()})
+		}
+		if twice, later := doubles(uses, c.kept); twice != c.twice || later != c.later {
+			t.Errorf("%s: doubles() = %d, %d, want %d, %d", name, twice, later, c.twice, c.later)
+		}
 	}
 }

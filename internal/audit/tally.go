@@ -9,7 +9,7 @@ import (
 	"lastitem/internal/api"
 )
 
-// maxPrints is how many rows of each kind a [Tally] remembers, with eight bytes each: about a million.
+// maxPrints is how many rows of each kind a [Tally] remembers, with eight bytes each, and a key's sixteen: about a million.
 const maxPrints = 1 << 20
 
 // Tally judges one store of a product by the rules of [JudgeLedger], for a ledger that does not fit into memory: it gets the rows one by one
@@ -23,7 +23,8 @@ type Tally struct {
 	seed   maphash.Seed
 	limit  int
 
-	ids, keys       []uint64 // hashes of the first orders, up to maxPrints
+	ids             []uint64 // hashes of the first orders, up to maxPrints
+	keys            []use[uint64]
 	strangers       int
 	unnamed, empty  int
 	negative, above int
@@ -102,7 +103,7 @@ func (t *Tally) identify(o api.Order) {
 		hash := maphash.String(t.seed, o.Key)
 		t.match(o.Mode, hash)
 		if room {
-			t.keys = append(t.keys, hash)
+			t.keys = append(t.keys, useOf(hash, o))
 		}
 	}
 	if o.OrderID == "" {
@@ -212,8 +213,9 @@ func (t *Tally) Report() Report {
 	}
 	j.conserve()
 	repeated, again := t.repeated()
-	j.r.Doubles = len(t.keys) - again - distinct(t.keys)
 	j.blameIDs(repeated, t.unnamed, t.empty)
+	twice, later := doubles(t.keys, j.keyRetention())
+	j.blameDoubles(max(0, twice-again), later)
 	if j.r.Orders > t.limit {
 		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyRows, j.r.Orders, t.limit))
 	}
@@ -238,18 +240,6 @@ func (t *Tally) repeated() (rows, keyed int) {
 		i = end
 	}
 	return rows, keyed
-}
-
-// distinct sorts the hashes and counts the different ones.
-func distinct(all []uint64) int {
-	slices.Sort(all)
-	n := 0
-	for i, hash := range all {
-		if i == 0 || hash != all[i-1] {
-			n++
-		}
-	}
-	return n
 }
 
 // holdKeys compares the stored answers with the orders, both ways; judge.inspectKeys has the rules.

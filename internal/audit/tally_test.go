@@ -111,6 +111,8 @@ func keyMutants() []mutant {
 func purgeMutants() []mutant {
 	return []mutant{
 		{"purged orders", func(_ *Input, l *api.Ledger) { purge(l, "o1", "o4") }, Exact, "", ""},
+		{"a key used again after its retention", func(_ *Input, l *api.Ledger) { reuse(l, 101) }, Exact, "", ""},
+		{"a key used again within its retention", func(_ *Input, l *api.Ledger) { reuse(l, 89) }, Broken, "D", ""},
 		{"a purged key", func(_ *Input, l *api.Ledger) { purgeKey(l, "k4") }, Exact, "", ""},
 		{"more missing than purged", func(_ *Input, l *api.Ledger) { purge(l, "o1"); l.Orders = l.Orders[1:] }, Broken, "L", ""},
 	}
@@ -171,6 +173,7 @@ func chance(r *rand.Rand) *api.Ledger {
 	if r.IntN(4) == 0 {
 		l.Purged = map[api.Store]api.Purged{api.SQL: {Orders: int64(r.IntN(2)), Units: int64(r.IntN(3)), Keys: int64(r.IntN(2))}}
 	}
+	l.KeepKeysMS = int64(r.IntN(4)) // the rows are milliseconds apart
 	return l
 }
 

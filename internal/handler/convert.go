@@ -56,10 +56,10 @@ func product(id int64, p shop.Product) api.Product {
 
 // page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be read it
 // gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
-func page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
+func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
 	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
 	if first {
-		out.AsOf = asOf.UTC()
+		out.AsOf, out.KeepKeysMS = asOf.UTC(), h.Shop.KeepKeys().Milliseconds()
 		out.Initial, out.Stock, out.Totals = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]api.Totals{}
 		out.Purged = map[api.Store]api.Purged{}
 	}

@@ -43,6 +43,7 @@ type Modes interface {
 
 // Products is the stock-keeping side of a shop.
 type Products interface {
+	KeepKeys() time.Duration
 	SetStock(ctx context.Context, product, units int64, segments int) error
 	Product(ctx context.Context, id int64) (shop.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error

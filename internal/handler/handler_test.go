@@ -27,6 +27,7 @@ type fakeShop struct {
 	product  func(id int64) (shop.Product, error)
 	ledger   func(id int64) (shop.Ledger, error)
 	page     func(shop.Page) (shop.Ledger, error)
+	keepKeys time.Duration
 	// readLocked stands for the lock that is not got
 	readLocked func(mode string, wait time.Duration) error
 }
@@ -58,6 +59,8 @@ func (f *fakeShop) Deduct(ctx context.Context, mode string, req stock.Request) (
 	}
 	return f.deduct(ctx, mode, req)
 }
+
+func (f *fakeShop) KeepKeys() time.Duration { return f.keepKeys }
 
 func (f *fakeShop) SetStock(_ context.Context, id, units int64, segments int) error {
 	if f.setStock == nil {

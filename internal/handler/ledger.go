@@ -63,7 +63,7 @@ func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.L
 	if l, err = h.Shop.Page(ctx, id, shop.Page{After: after, Limit: int(q.limit), Keys: keys}); err != nil {
 		return body, l, err
 	}
-	body = page(id, l, after == nil, asOf)
+	body = h.page(id, l, after == nil, asOf)
 	body.NextCursor, err = encodeCursor(id, l.Next)
 	return body, l, err
 }
@@ -108,7 +108,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	facts := page(id, l, true, time.Now())
+	facts := h.page(id, l, true, time.Now())
 	body := audits{ProductID: id}
 	for _, store := range api.Stores {
 		r, judged := reports[store]
@@ -140,7 +140,7 @@ func (h *Handler) settled(ctx context.Context, id int64, lang string) (shop.Ledg
 	for began := time.Now(); ; {
 		reports := map[api.Store]audit.Report{}
 		l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) (err error) {
-			reports[api.Store(store)], err = judge(id, store, snap, lang)
+			reports[api.Store(store)], err = h.judge(id, store, snap, lang)
 			return err
 		})
 		again := false
@@ -161,8 +161,8 @@ func (h *Handler) settled(ctx context.Context, id int64, lang string) (shop.Ledg
 }
 
 // judge judges a store from its snapshot. It reads the rows in batches and keeps none.
-func judge(id int64, store stock.Store, snap *shop.Snapshot, lang string) (audit.Report, error) {
-	facts := page(id, shop.Ledger{Facts: map[stock.Store]shop.Facts{store: snap.Facts}}, true, time.Now())
+func (h *Handler) judge(id int64, store stock.Store, snap *shop.Snapshot, lang string) (audit.Report, error) {
+	facts := h.page(id, shop.Ledger{Facts: map[stock.Store]shop.Facts{store: snap.Facts}}, true, time.Now())
 	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
 	if snap.Keys != nil {
 		if err := snap.Keys(each(func(k *shop.KeyRow) { t.Key(keyRow(k.Key, k.Status, k.CreatedMicros)) })); err != nil {

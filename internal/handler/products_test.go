@@ -260,6 +260,36 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// An order that repeats a key after the key's retention is a new request's, and one that repeats it earlier charges twice.
+func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
+	t.Parallel()
+	twice := func(id int64) (shop.Ledger, error) {
+		l, _ := soldOnce(id)
+		sql, eight := l.Facts[stock.SQL], int64(8)
+		again := sql.Orders[0]
+		again.ID, again.Remaining, again.CreatedMicros = "order-2", &eight, again.CreatedMicros+time.Hour.Microseconds()
+		sql.Orders, sql.Stock, sql.Totals.Orders, sql.Totals.Units = append(sql.Orders, again), 8, 2, 2
+		l.Facts[stock.SQL] = sql
+		return l, nil
+	}
+	for keep, want := range map[time.Duration]audit.Verdict{0: audit.Broken, 24 * time.Hour: audit.Broken, time.Hour: audit.Exact, time.Minute: audit.Exact} {
+		h := newHandler(t, &fakeShop{ledger: twice, keepKeys: keep})
+		var got audits
+		decode(t, ask(t, h, "GET", "/products/101/audit", "").body, &got)
+		if got.Verdict != want {
+			t.Errorf("keys kept for %s: verdict = %s, want %s", keep, got.Verdict, want)
+		}
+		var l api.Ledger
+		decode(t, ask(t, h, "GET", "/products/101/ledger", "").body, &l)
+		if l.KeepKeysMS != keep.Milliseconds() {
+			t.Errorf("keys kept for %s: keep_keys_ms = %d", keep, l.KeepKeysMS)
+		}
+		if r := audit.Overall(audit.JudgeLedger(&l, "en")); r != want {
+			t.Errorf("keys kept for %s: the ledger is %s, want %s", keep, r, want)
+		}
+	}
+}
+
 // Units that were taken, and whose order is not written yet, look lost: an audit reads them again. It does not wait for ever, nor where
 // something else is wrong.
 func TestAuditOfASaleUnderWay(t *testing.T) {

@@ -59,13 +59,18 @@ func waitReady(t *testing.T, r *Replica) {
 	wait.NoError(t, "ready", func() error { return r.Backends.Ready() })
 }
 
-// send asks h, and wants the status.
+// send asks h, with the target as the idempotency key, and wants the status.
 func send(t *testing.T, h http.Handler, method, target, body string, want int) string {
+	t.Helper()
+	return sendKeyed(t, h, method, target, target, body, want)
+}
+
+func sendKeyed(t *testing.T, h http.Handler, method, target, key, body string, want int) string {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 	req.Header.Set("Authorization", "Bearer t0ken")
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", target)
+	req.Header.Set("Idempotency-Key", key)
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
 	if rec.Code != want {

@@ -122,6 +122,9 @@ func (s *Shop) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
+func (s *Shop) KeepKeys() time.Duration { return time.Duration(s.options.KeepKeys) }
+
 // Modes lists every mode in teaching order.
 func (s *Shop) Modes() []Status {
 	all := make([]Status, 0, len(s.entries))
