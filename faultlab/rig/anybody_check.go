@@ -20,7 +20,7 @@ func (f *Foreign) Try(ctx context.Context, l *Lane) error {
 		return err
 	}
 	for _, a := range l.actors() {
-		since := l.lastCall()
+		since := wire.LastID()
 		ask := Ask{Product: l.Product(), Key: fmt.Sprintf("lab-%d-try-%s-%d", l.number, a.Name, time.Now().UnixNano())}
 		op, text, err := f.answerOf(ctx, a.URL, ask)
 		if err != nil {

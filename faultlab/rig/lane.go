@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
 )
 
 // firstProduct is the product of lane 0; each lane has its own product.
@@ -177,7 +178,7 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 		}
 		l.warm = kind
 	}
-	last := l.lastCall()
+	last := wire.LastID()
 	for _, a := range l.actors() {
 		for _, p := range a.proxies {
 			p.Forget(last)
@@ -279,15 +280,4 @@ func (l *Lane) unread() error {
 // Ledger reads the stock and the orders, through C.
 func (l *Lane) Ledger(ctx context.Context) (*api.Ledger, error) {
 	return l.Service.Ledger(ctx, l)
-}
-
-// lastCall returns the number of the last call so far: every later call has a higher one.
-func (l *Lane) lastCall() int64 {
-	var last int64
-	for _, a := range l.actors() {
-		if calls := a.Calls(0); len(calls) > 0 {
-			last = max(last, calls[len(calls)-1].ID)
-		}
-	}
-	return last
 }

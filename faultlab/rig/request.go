@@ -19,6 +19,7 @@ var ErrNotReached = errors.New("faultlab: the position was not reached")
 // Pending is a request in flight.
 type Pending struct {
 	done    chan struct{}
+	since   int64 // calls with a higher number came after the request
 	op      audit.Op
 	givenUp *audit.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
@@ -41,7 +42,7 @@ func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pending {
 	ask := s.ask
 	ask.Key, ask.Wait = key, wait
-	p := &Pending{done: make(chan struct{})}
+	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
 	s.mu.Lock()
 	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: key, Outcome: audit.Unknown}
 	s.ops = append(s.ops, p)

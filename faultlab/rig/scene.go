@@ -9,6 +9,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/wire"
 )
 
 // Stock is what a schedule begins with where it does not say otherwise: enough for all who ask, so that a refusal is always wrong.
@@ -41,7 +42,7 @@ func (l *Lane) NewScene(ctx context.Context, ask Ask) (*Scene, error) {
 		return nil, err
 	}
 	ask.Product = l.Product()
-	return &Scene{Lane: l, ask: ask, began: time.Now(), since: l.lastCall()}, nil
+	return &Scene{Lane: l, ask: ask, began: time.Now(), since: wire.LastID()}, nil
 }
 
 func (s *Scene) now() time.Duration { return time.Since(s.began) }

@@ -80,7 +80,7 @@ func TestSilenceOfAMajority(t *testing.T) {
 func TestSilenceOfTheLocksServers(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	s := &Scene{Lane: l, began: time.Now(), since: l.lastCall()}
+	s := &Scene{Lane: l, began: time.Now(), since: wire.LastID()}
 	redis, other := dial(t, l.A, localstack.Redis), dial(t, l.A, redlockNode)
 	redis.do("EXISTS", "k")
 	s.Note(l.A, Held, "")

@@ -11,7 +11,7 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Settle waits until the request has its answer, or is blocked: a server that may block owes an answer for a while, or nothing moves
+// Settle waits until the request has its answer, or is blocked: a server that may block owes it an answer for a while, or nothing moves
 // at all. This wait guarantees nothing: if the rival was only slow, the victim just goes on a little early.
 func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool) {
 	last, moved := s.progress(a), time.Now()
@@ -25,7 +25,7 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 		}
 		if now := s.progress(a); now != last {
 			last, moved = now, time.Now()
-		} else if time.Since(moved) > blockedAfter && (a.blocked() || time.Since(moved) > s.Lane.still()) {
+		} else if time.Since(moved) > blockedAfter && (a.blocked(p.since) || time.Since(moved) > s.Lane.still()) {
 			s.Note(a, Blocked, "")
 			return true
 		}
@@ -54,10 +54,10 @@ func (l *Lane) still() time.Duration {
 // mostStill bounds still.
 const mostStill = 3 * time.Second
 
-// blocked says whether a call of the actor is held by a proxy or unanswered by the database, the only server whose clients wait for each other's
-// locks.
-func (a *Actor) blocked() bool {
-	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.Sent.IsZero() || c.Server == Database })
+// blocked says whether a call of the actor with a number above since is held by a proxy, or unanswered by the database, the only server whose
+// clients wait for each other's locks. An earlier call is another request's.
+func (a *Actor) blocked(since int64) bool {
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.ID > since && (c.Sent.IsZero() || c.Server == Database) })
 }
 
 // progress changes whenever the actor sends a command or gets an answer. For a service that polls for its lock, only the first few (spins) of
@@ -98,7 +98,7 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 		}
 		if now := s.progress(a); now != last {
 			last, moved = now, time.Now()
-		} else if time.Since(moved) > s.Lane.still()/2 && a.blocked() {
+		} else if time.Since(moved) > s.Lane.still()/2 && a.blocked(p.since) {
 			end = time.Time{}
 		}
 	}
@@ -124,7 +124,7 @@ func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound tim
 	if answeredWithin(ctx, stuckAfter, asked) {
 		return nil
 	}
-	if a.blocked() || ctx.Err() != nil {
+	if a.blocked(0) || ctx.Err() != nil {
 		return fmt.Errorf("faultlab: nobody is served any more, and %s waits for a server", a.Name)
 	}
 	waiting := slices.DeleteFunc(asked, (*Pending).answered)

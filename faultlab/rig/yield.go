@@ -35,7 +35,6 @@ const yieldAfter = 4 * blockedAfter
 // Yield returns when the request is held, has been answered, or has to wait for a request that is held. wait is how long the request may
 // wait for a lock in its process without doing anything. Yield takes no longer than wait plus mostStill.
 func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
-	asked := s.askedAt(p)
 	last, began := s.progress(a), time.Now()
 	moved := began
 	for {
@@ -53,7 +52,7 @@ func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, ho
 		if now := s.progress(a); now != last {
 			last, moved = now, time.Now()
 		}
-		if a.waitsForRow(asked) || time.Since(moved) > wait+s.Lane.still() || time.Since(began) > wait+mostStill {
+		if a.waitsForRow(p.since) || time.Since(moved) > wait+s.Lane.still() || time.Since(began) > wait+mostStill {
 			s.Note(a, Blocked, "")
 			return
 		}
@@ -69,16 +68,9 @@ func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, hold *wi
 	hold.Cancel()
 }
 
-// askedAt is when the client sent the request.
-func (s *Scene) askedAt(p *Pending) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.began.Add(time.Duration(p.op.Call))
-}
-
-// waitsForRow says whether the database has left a call unanswered for yieldAfter, of the calls that were sent after a time.
-func (a *Actor) waitsForRow(after time.Time) bool {
+// waitsForRow says whether the database has left a call with a number above since unanswered for yieldAfter.
+func (a *Actor) waitsForRow(since int64) bool {
 	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool {
-		return c.Server == Database && c.Sent.After(after) && time.Since(c.Sent) > yieldAfter
+		return c.Server == Database && c.ID > since && !c.Sent.IsZero() && time.Since(c.Sent) > yieldAfter
 	})
 }

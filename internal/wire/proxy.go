@@ -14,6 +14,9 @@ import (
 // ids and conns number the calls and the connections of a process.
 var ids, conns atomic.Int64
 
+// LastID returns the highest [Call.ID] so far; calls that come later have higher ones.
+func LastID() int64 { return ids.Load() }
+
 // Proxy stands before one server. It is safe for concurrent use.
 type Proxy struct {
 	// Addr is the address for the client: host:port on loopback.

@@ -1,0 +1,46 @@
+package rig
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/localstack"
+)
+
+// A command that is held for one request does not block the next request of the same replica, which may only be slow.
+func TestSettleBesideAHeldRequest(t *testing.T) {
+	t.Parallel()
+	var conn *client
+	var asked atomic.Int64
+	turn := make(chan struct{})
+	s := serving(t, func(*Actor) {
+		if asked.Add(1) == 1 {
+			conn.do("SET", "k", "v")
+			return
+		}
+		<-turn
+	})
+	s.Lane.Service.Waits, s.Lane.pace = true, mostStill // so that only the held command could block the second request
+	conn = dial(t, s.Lane.B, localstack.Redis)
+	first, hold, err := s.Hold(t.Context(), s.Lane.B, beforeSet, "first", generous)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := s.Ask(s.Lane.B, "second")
+	go func() {
+		time.Sleep(3 * blockedAfter)
+		close(turn)
+	}()
+	if s.Settle(t.Context(), s.Lane.B, second) {
+		t.Errorf("Settle() = blocked, events %v; want it answered", s.Events())
+	}
+	third := s.Ask(s.Lane.B, "third")
+	if s.Settle(t.Context(), s.Lane.B, third) || !s.Settle(t.Context(), s.Lane.B, first) {
+		t.Errorf("the third is blocked, or the first is not: events %v", s.Events())
+	}
+	hold.Pass()
+	if err := first.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
