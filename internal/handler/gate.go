@@ -7,7 +7,7 @@ import (
 )
 
 // How many requests may read rows at once, and how long further ones wait. A page takes about a megabyte while it is read and written; an
-// audit takes up to 25 MB.
+// audit takes up to 36 MB.
 const (
 	maxPages      = 8
 	pagePatience  = 5 * time.Second
