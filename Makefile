@@ -39,7 +39,7 @@ up-local: build ## the same stack on a port, until Ctrl-C; other shells source o
 	@exec bin/shop up $(up_flags)
 
 .PHONY: write-ups
-write-ups: build ## the numbers of well-known write-ups, measured here and printed beside theirs, in about two minutes: L=zh
+write-ups: build ## the numbers of well-known write-ups, measured here and printed beside theirs, in two to three minutes: L=zh
 	@$(test_path) exec bin/shop write-ups $(if $(L),--lang '$(L)')
 
 .PHONY: examples

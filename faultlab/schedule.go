@@ -182,7 +182,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	if err != nil {
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)
 	}
-	played.Took, played.silence = time.Since(began), scene.Silence(fault.LockServers(m), renews(m, s))
+	played.Took, played.silence = time.Since(began), scene.Silence(fault.LockServers(m), renews(m, s.Store))
 	if s.B == nil && s.Expiry != Forced {
 		played.Blocked = blockedFor(scene.Events())
 	}
@@ -190,10 +190,8 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	return played, nil
 }
 
-// renews says whether A must renew its lock while a schedule holds it: it has the lock, and the mode claims to survive slow work.
-func renews(m api.Mode, s Schedule) bool {
-	return s.A != nil && s.A.Server == rig.Database && m.Claims[s.Store][api.Slow] == api.Exact
-}
+// renews says whether a mode renews its lock while it works: it claims to survive slow work.
+func renews(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] == api.Exact }
 
 // hasSession says whether the mode needs a service other than Redis and SQL.
 func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService) }

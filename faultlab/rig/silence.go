@@ -3,6 +3,7 @@ package rig
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"lastitem/internal/wire"
@@ -16,8 +17,8 @@ import (
 // proves nothing about the mode.
 //
 // services are those on which the lock is, by the names of localstack. A process that sent them nothing while it was held has no watchdog, or does
-// not know yet that it has the lock. Such a hold of A is not counted, unless renews says that A must have renewed its lock. That of a rival is: no
-// fault holds a rival until its lock expires.
+// not know yet that it has the lock, or gives it up. Such a hold of A is not counted, unless the mode renews its locks, and A had the lock: a command
+// on the lock had been answered, and it was another command that was held. That of a rival is: no fault holds a rival until its lock expires.
 func (s *Scene) Silence(services []string, renews bool) time.Duration {
 	asked := map[string]map[string][]span{}
 	for _, a := range s.Lane.actors() {
@@ -44,11 +45,14 @@ func mayRenew(c wire.Call, began time.Time) (at span, may bool) {
 		answered = c.Sent
 	}
 	may = !c.Sent.IsZero() && !answered.IsZero() && !c.Setup && c.Name == ""
-	return span{c.Sent.Sub(began), answered.Sub(began)}, may
+	return span{c.Sent.Sub(began), answered.Sub(began), strings.Contains(c.Pattern, lockPrefix)}, may
 }
 
 // span is a time in a scene: that of a hold, or of a request until its answer.
-type span struct{ from, to time.Duration }
+type span struct {
+	from, to time.Duration
+	lock     bool // the command that is held or requested names the lock
+}
 
 // silence is [Scene.Silence] of a scene in which these things happened, with the requests of each actor to each of the lock's servers.
 func silence(events []Event, asked map[string]map[string][]span, renews bool) (longest time.Duration) {
@@ -56,7 +60,7 @@ func silence(events []Event, asked map[string]map[string][]span, renews bool) (l
 	for _, e := range events {
 		switch e.What {
 		case Held:
-			held[e.Actor] = append(held[e.Actor], span{from: e.At})
+			held[e.Actor] = append(held[e.Actor], span{from: e.At, lock: strings.Contains(e.Text, lockPrefix)})
 		case Passed:
 			if all := held[e.Actor]; len(all) > 0 {
 				all[len(all)-1].to = e.At
@@ -67,7 +71,7 @@ func silence(events []Event, asked map[string]map[string][]span, renews bool) (l
 	}
 	for actor, holds := range held {
 		for _, h := range holds {
-			if gap, renewed := h.silence(asked[actor]); renewed || renews || actor != "A" {
+			if gap, renewed, acquired := h.silence(asked[actor]); renewed || renews && acquired && !h.lock || actor != "A" {
 				longest = max(longest, gap)
 			}
 		}
@@ -75,31 +79,32 @@ func silence(events []Event, asked map[string]map[string][]span, renews bool) (l
 	return longest
 }
 
-// silence returns the longest time without a renewal while h lasted, and whether there was a renewal at all. Of several servers, it is the
-// longest time that a majority of them did not exceed.
-func (h span) silence(asked map[string][]span) (longest time.Duration, renewed bool) {
+// silence returns the longest time without a renewal while h lasted, whether there was a renewal at all, and whether a command on the lock had been
+// answered before h began. Of several servers, it is the longest time that a majority of them did not exceed.
+func (h span) silence(asked map[string][]span) (longest time.Duration, renewed, acquired bool) {
 	var gaps []time.Duration
 	for _, requests := range asked {
-		gap, answered := h.gap(requests)
-		gaps, renewed = append(gaps, gap), renewed || answered
+		gap, sent := h.gap(requests)
+		gaps, renewed = append(gaps, gap), renewed || sent
+		acquired = acquired || slices.ContainsFunc(requests, func(r span) bool { return r.lock && r.to <= h.from })
 	}
 	if len(gaps) == 0 {
-		return 0, false // there is no such server
+		return 0, false, false // there is no such server
 	}
 	slices.Sort(gaps)
-	return gaps[len(gaps)/2], renewed
+	return gaps[len(gaps)/2], renewed, acquired
 }
 
 // gap returns the longest time from a request to the answer of the next one while h lasted, and whether there was a request at all.
-func (h span) gap(requests []span) (longest time.Duration, renewed bool) {
+func (h span) gap(requests []span) (longest time.Duration, sent bool) {
 	last := h.from
 	for _, r := range slices.SortedFunc(slices.Values(requests), func(a, b span) int { return cmp.Compare(a.from, b.from) }) {
 		switch {
 		case r.from <= h.from:
 			last = r.from
 		case r.from < h.to:
-			longest, last, renewed = max(longest, min(r.to, h.to)-last), r.from, true
+			longest, last, sent = max(longest, min(r.to, h.to)-last), r.from, true
 		}
 	}
-	return max(longest, h.to-last), renewed
+	return max(longest, h.to-last), sent
 }

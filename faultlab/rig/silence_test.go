@@ -25,11 +25,13 @@ func TestSilence(t *testing.T) {
 		"it was slow before":       {held, map[string][]time.Duration{"A": {0, 500 * ms, 700 * ms}}, 500 * ms, false},
 		"over two connections":     {held, map[string][]time.Duration{"A": {700 * ms, 300 * ms, 500 * ms}}, 200 * ms, false},
 		"the middle renewal fails": {held, map[string][]time.Duration{"A": {300 * ms, 850 * ms}}, 550 * ms, false},
-		"it never renews":          {held, nil, 0, false},
+		"it never renews":          {held, map[string][]time.Duration{"A": {50 * ms}}, 0, false},
 		"only another one sends":   {held, map[string][]time.Duration{"B": {300 * ms, 500 * ms, 700 * ms}}, 0, false},
 		"stopped on purpose":       {paused, nil, 0, false},
 		"held to the end":          {held[:1], map[string][]time.Duration{"A": {5000 * ms}}, 0, false},
-		"it should have renewed":   {held, nil, 800 * ms, true},
+		"it should have renewed":   {held, map[string][]time.Duration{"A": {50 * ms}}, 850 * ms, true},
+		"it has no lock yet":       {held, nil, 0, true},
+		"it is held at the lock":   {[]Event{{At: 100 * ms, Actor: "A", What: Held, Text: "before redis: DEL lane#:lock:m:{#}"}, held[1]}, map[string][]time.Duration{"A": {50 * ms}}, 0, true},
 		"a rival is held too long": {rival, nil, 800 * ms, false},
 		"a rival renews":           {rival, map[string][]time.Duration{"B": {300 * ms, 500 * ms, 700 * ms}}, 200 * ms, false},
 		"a stopped one cannot":     {paused, nil, 0, true},
@@ -40,7 +42,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// requests are sent to one server, and answered as soon as they are sent.
+// requests on a lock are sent to one server, and answered as soon as they are sent.
 func requests(sent map[string][]time.Duration) map[string]map[string][]span {
 	all := map[string]map[string][]span{}
 	for _, actor := range []string{"A", "B"} {
@@ -51,7 +53,7 @@ func requests(sent map[string][]time.Duration) map[string]map[string][]span {
 
 func answered(times ...time.Duration) (all []span) {
 	for _, at := range times {
-		all = append(all, span{at, at})
+		all = append(all, span{at, at, true})
 	}
 	return all
 }
@@ -82,7 +84,7 @@ func TestSilenceOfTheLocksServers(t *testing.T) {
 	l := serversOnly(t, Equipment{})
 	s := &Scene{Lane: l, began: time.Now(), since: wire.LastID()}
 	redis, other := dial(t, l.A, localstack.Redis), dial(t, l.A, redlockNode)
-	redis.do("EXISTS", "k")
+	redis.do("EXISTS", "lane1:lock:k")
 	s.Note(l.A, Held, "")
 	for range 20 {
 		time.Sleep(5 * time.Millisecond)
@@ -104,7 +106,7 @@ func TestSilenceUntilTheAnswer(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
-	late := map[string]map[string][]span{"A": {"redis": {{50 * ms, 60 * ms}, {250 * ms, 700 * ms}, {450 * ms, 710 * ms}, {750 * ms, 760 * ms}}}}
+	late := map[string]map[string][]span{"A": {"redis": {{from: 50 * ms, to: 60 * ms}, {from: 250 * ms, to: 700 * ms}, {from: 450 * ms, to: 710 * ms}, {from: 750 * ms, to: 760 * ms}}}}
 	if got := silence(held, late, false); got != 650*ms {
 		t.Errorf("silence() = %v, want 650ms, from the acquire to the answer of the first renewal", got)
 	}

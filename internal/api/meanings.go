@@ -55,9 +55,9 @@ var Hazards = []Meaning{
 	{
 		string(Crash), "宕机", Text{"the holder is killed at any step", "持有者在任意一步被 kill"},
 		Text{
-			"The holder is killed at any of its commands, and sends nothing more. Whether others are stuck is decided only after the longest of TTL, " +
-				"session (a Consul session lives for up to twice its TTL) and lock-delay has passed.",
-			"持有者在任意一条命令处被 kill，没发出去的命令不会再发。“卡死”要等 TTL、会话（Consul 的会话最多活两倍 TTL）、lock-delay 三者中最长的一个过去之后再判定。",
+			"The holder is killed at any of its commands, and sends nothing more. Whether others are stuck is decided only after every lock and " +
+				"session of the holder must have ended (with Consul: twice the session's TTL plus the lock-delay).",
+			"持有者在任意一条命令处被 kill，没发出去的命令不会再发。是否“卡死”，要等持有者的锁和会话必定都已结束（Consul 是两倍会话 TTL 再加 lock-delay）之后再判定。",
 		},
 		Text{"kill -9 after SETNX and before EXPIRE: the key stays for ever.", "SETNX 之后、EXPIRE 之前 kill -9：这个 key 永远在。"},
 	},
