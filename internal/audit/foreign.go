@@ -45,11 +45,26 @@ func JudgeForeign(before, after int64, history []Op, lang string) Report {
 // hearForeign returns the acknowledged sales, and by call what the unanswered requests may have taken.
 func (j *judge) hearForeign() (acked, open []sale) {
 	answers, again := map[[2]string]bool{}, map[[2]string]bool{}
+	calls := firstCalls(j.ops)
+	first, sold := map[string]bool{}, map[string]bool{} // by key: an answer that is not a replay, any ok
 	for _, op := range j.ops {
-		switch op.Outcome {
-		case OK:
+		if op.Outcome == OK && op.Key != "" {
+			first[op.Key], sold[op.Key] = first[op.Key] || !op.Replayed, true
+		}
+	}
+	maybe := map[string]bool{} // keys that an unanswered request may have sold
+	for _, op := range j.ops {
+		switch {
+		case op.Outcome == OK:
 			// A service that is not ours need not mark its replays; the same answer for the same key is one.
 			same := [2]string{op.Key, op.OrderID}
+			if op.Replayed && op.Key != "" && !first[op.Key] { // the first answer never came: the replay tells of its sale
+				first[op.Key] = true
+				j.r.Orders++
+				j.r.Sold = add(j.r.Sold, op.Quantity)
+				acked = append(acked, sale{calls[op.Key], op.Quantity})
+				continue
+			}
 			if op.Replayed || op.Key != "" && op.OrderID != "" && answers[same] {
 				continue
 			}
@@ -60,8 +75,11 @@ func (j *judge) hearForeign() (acked, open []sale) {
 			if op.OrderID != "" {
 				j.noteKey(op, again)
 			}
-		case Refused, Declined:
+		case op.Outcome == Refused || op.Outcome == Declined:
+		case op.Key != "" && (sold[op.Key] || maybe[op.Key]):
+			// One key is one sale, which is acknowledged or counted already.
 		default:
+			maybe[op.Key] = true
 			open = append(open, sale{op.Call, op.Quantity})
 		}
 	}

@@ -10,6 +10,8 @@ type claim struct {
 	op int
 	// call is when the sale can have happened at the earliest.
 	call int64
+	// sure says that the sale was not before call, whichever way the requests of unknown outcome are matched.
+	sure bool
 }
 
 // always is the call of a sale that no request of the history accounts for: it may have come before all of them. To
@@ -39,6 +41,7 @@ func (j *judge) hear() {
 	lost = append(lost, j.hearReplays()...)
 	j.blameLost()
 	j.resolve()
+	j.order()
 	j.hearRefusals(j.sales(lost))
 	j.hearOrder()
 	j.hearStuck()
@@ -66,7 +69,7 @@ func (j *judge) hearAcks() (lost []sale) {
 		case j.claims[row].made:
 			twice++
 		default:
-			j.claims[row] = claim{made: true, op: i, call: op.Call}
+			j.claims[row] = claim{made: true, op: i, call: op.Call, sure: true}
 			j.compare(op, row)
 		}
 	}
@@ -116,6 +119,9 @@ func (j *judge) noteKey(op Op, again map[[2]string]bool) {
 		j.orderOf[op.Key] = op.OrderID
 		return
 	}
+	if j.forgets() {
+		return // one of the two was purged: nobody knows how far they were apart
+	}
 	if pair := [2]string{op.Key, op.OrderID}; first != op.OrderID && !again[pair] {
 		again[pair] = true
 		j.r.Doubles++
@@ -153,7 +159,9 @@ func (j *judge) hearReplays() (lost []sale) {
 		first, seen := j.orderOf[op.Key]
 		row, there := j.byID[op.OrderID]
 		owner, owned := keyOf[op.OrderID]
-		if op.Key == "" || seen && first != op.OrderID || owned && owner != op.Key {
+		ours := there && op.Key != "" && j.rows[row].Key == op.Key && j.keyRetention() > 0 // which of the key's orders it repeats, inspectRows and the retention say
+		gone := !there && j.forgets()                                                      // purged, so that the key may have been used again
+		if op.Key == "" || seen && first != op.OrderID && !ours && !gone || owned && owner != op.Key {
 			wrong++
 		}
 		if !owned {
@@ -167,7 +175,7 @@ func (j *judge) hearReplays() (lost []sale) {
 				lost = append(lost, sale{calls[op.Key], op.Quantity})
 			}
 		case !j.claims[row].made:
-			j.claims[row] = claim{made: true, op: -1, call: calls[op.Key]}
+			j.claims[row] = claim{made: true, op: -1, call: calls[op.Key], sure: !j.in.Partial}
 		}
 		if there {
 			j.compare(op, row)
@@ -220,7 +228,7 @@ func (j *judge) blameRows() {
 		o := j.rows[i]
 		switch {
 		case c.made || o.OrderID != "" && j.byID[o.OrderID] != i:
-		case o.Key != "" && j.orderOf[o.Key] != o.OrderID:
+		case o.Key != "" && j.orderOf[o.Key] != o.OrderID && !j.again[i]:
 		case denied[o.Key]:
 			despite++
 		default:

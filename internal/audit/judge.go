@@ -94,6 +94,7 @@ type judge struct {
 	orderOf map[string]string // idempotency key to the first order id seen for it
 	ops     []Op              // the history of this product
 	claims  []claim           // by row: the answer that accounts for it
+	again   map[int]bool      // rows that use a key again after its retention
 	// shared is how many units belong to several orders; chained says that every order reports a remaining count.
 	shared  int64
 	chained bool

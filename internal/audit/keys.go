@@ -50,7 +50,19 @@ func (j *judge) blameDoubles(twice, later int) {
 	}
 }
 
+// forgets says whether a key may have been used again after its retention without both orders being there.
+func (j *judge) forgets() bool { return j.keyRetention() > 0 && j.r.Purged.Orders > 0 }
+
+// kept is for how long the judge holds a key against the shop; 0 = forever.
+func (j *judge) kept() time.Duration {
+	k := j.keyRetention()
+	return k - min(uncertain, k/uncertainPart)
+}
+
 // keyRetention is for how long the shop keeps keys; 0 = forever, or not known.
 func (j *judge) keyRetention() time.Duration {
+	if j.in.Ledger == nil {
+		return 0 // a foreign service's
+	}
 	return time.Duration(max(0, j.in.Ledger.KeepKeysMS)) * time.Millisecond
 }

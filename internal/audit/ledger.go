@@ -3,6 +3,8 @@ package audit
 import (
 	"math"
 	"net/http"
+	"slices"
+	"time"
 )
 
 // count sums the order rows, including purged ones.
@@ -64,6 +66,7 @@ func (j *judge) conserveSegments() {
 func (j *judge) inspectRows() {
 	repeated, unnamed, empty := 0, 0, 0
 	var uses []use[string]
+	byKey := map[string][]int{}
 	j.orderOf = map[string]string{}
 	for i, o := range j.rows {
 		if o.OrderID == "" {
@@ -81,7 +84,17 @@ func (j *judge) inspectRows() {
 		if _, seen := j.orderOf[o.Key]; !seen {
 			j.orderOf[o.Key] = o.OrderID
 		}
+		byKey[o.Key] = append(byKey[o.Key], i)
 		uses = append(uses, useOf(o.Key, o))
+	}
+	j.again = map[int]bool{}
+	for _, rows := range byKey {
+		slices.SortStableFunc(rows, func(a, b int) int { return j.rows[a].CreatedAt.Compare(j.rows[b].CreatedAt) })
+		for n := 1; n < len(rows); n++ {
+			if apart := j.rows[rows[n]].CreatedAt.Sub(j.rows[rows[n-1]].CreatedAt); j.kept() > 0 && apart >= j.kept() {
+				j.again[rows[n]] = true
+			}
+		}
 	}
 	j.blameIDs(repeated, unnamed, empty)
 	j.blameDoubles(doubles(uses, j.keyRetention()))
@@ -104,9 +117,9 @@ func (j *judge) blameIDs(repeated, unnamed, empty int) {
 // data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
 // only note the key on the order. A status of 0 is a row in progress. Rows that may have been purged do not count as missing.
 func (j *judge) inspectKeys() {
-	status := make(map[string]int, len(j.in.Ledger.Keys))
+	status, at := make(map[string]int, len(j.in.Ledger.Keys)), make(map[string]time.Time, len(j.in.Ledger.Keys))
 	for _, k := range j.in.Ledger.Keys {
-		status[k.Key] = k.Status
+		status[k.Key], at[k.Key] = k.Status, k.CreatedAt
 	}
 	if len(status) == 0 {
 		return
@@ -130,6 +143,7 @@ func (j *judge) inspectKeys() {
 		s, stored := status[o.Key]
 		switch {
 		case o.Key == "" || !keeps[o.Mode]:
+		case stored && j.kept() > 0 && at[o.Key].Sub(o.CreatedAt) >= j.kept(): // the answer of a later request; this order's was removed
 		case !stored || s == 0: // order and answer are not one transaction: a repetition would be charged
 			unstored++
 		case s != http.StatusOK: // charged, and told so by no answer ever

@@ -83,26 +83,45 @@ func (j *judge) hearOrder() {
 	if !j.chained || j.shared > 0 {
 		return
 	}
-	type link struct {
-		remaining int64
-		op        Op
-	}
-	var chain []link
-	for i, c := range j.claims {
-		if c.made && c.op >= 0 {
-			chain = append(chain, link{*j.rows[i].Remaining, j.ops[c.op]})
-		}
-	}
-	slices.SortFunc(chain, func(a, b link) int { return cmp.Compare(b.remaining, a.remaining) })
 	inverted, latest := 0, int64(always)
-	for _, l := range chain {
-		if l.op.Return < latest { // somebody who left more was called after this one had returned
+	for _, i := range j.inOrder() {
+		c := j.claims[i]
+		if c.made && c.op >= 0 && j.ops[c.op].Return < latest { // somebody who left more was called after this one had returned
 			inverted++
 		}
-		latest = max(latest, l.op.Call)
+		if c.sure {
+			latest = max(latest, c.call)
+		}
 	}
 	if inverted > 0 {
 		j.violate("OA", sayInverted, inverted)
+	}
+}
+
+// inOrder returns the rows by what they left, the most first: the order of the sales in time, if every row says it and none shares a unit.
+func (j *judge) inOrder() []int {
+	rows := make([]int, len(j.rows))
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(*j.rows[b].Remaining, *j.rows[a].Remaining) })
+	return rows
+}
+
+// order moves each sale behind those that left more: it cannot have been before their calls.
+func (j *judge) order() {
+	if !j.chained || j.shared > 0 {
+		return
+	}
+	latest := int64(always)
+	for _, i := range j.inOrder() {
+		c := &j.claims[i]
+		if c.sure {
+			latest = max(latest, c.call)
+		}
+		if c.made {
+			c.call = max(c.call, latest)
+		}
 	}
 }
 

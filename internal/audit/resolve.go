@@ -22,19 +22,44 @@ const clockSlack = time.Second
 func (j *judge) resolve() {
 	byKey, loose, keyed := j.unclaimed()
 	latest := j.latestCalls()
+	for _, rows := range loose {
+		slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(latest(j.rows[a]), latest(j.rows[b])) })
+	}
 	nameless := 0
-	for _, op := range j.unresolved() {
+	sold := map[string]bool{} // keys that have an order
+	for _, op := range j.ops {
+		sold[op.Key] = sold[op.Key] || op.Outcome == OK && op.OrderID != "" && op.Key != ""
+	}
+	var spent []Op // requests whose key has an order, so that they have another only if the key was charged twice
+	match := func(op Op) {
 		// A row with this key and another quantity stays unclaimed, and is reported as an order that nobody requested.
-		row, found := take(byKey, op.Key, func(i int) bool { return j.rows[i].Quantity == op.Quantity })
+		row, byItsKey := take(byKey, op.Key, func(i int) bool { return j.rows[i].Quantity == op.Quantity })
+		found := byItsKey
 		if !found && (op.Key == "" || !keyed) {
 			row, found = take(loose, op.Quantity, func(i int) bool { return op.Call <= latest(j.rows[i]) })
 		}
-		if found {
-			j.claims[row] = claim{made: true, op: -1, call: op.Call}
+		if !found {
+			return
 		}
+		j.claims[row] = claim{made: true, op: -1, call: op.Call, sure: byItsKey}
+		if !byItsKey && sold[op.Key] && j.keyRetention() == 0 { // the rows do not show the key
+			j.r.Doubles++
+			j.find('D')
+		}
+		sold[op.Key] = op.Key != ""
+	}
+	for _, op := range j.unresolved() {
 		if op.Outcome == OK {
 			nameless++
 		}
+		if sold[op.Key] && !keyed && j.keyRetention() == 0 {
+			spent = append(spent, op)
+		} else {
+			match(op)
+		}
+	}
+	for _, op := range spent {
+		match(op)
 	}
 	// An ok without an order id is not a lost order: its row, if there is one, was matched like that of an unknown request.
 	if nameless > 0 {
@@ -62,9 +87,6 @@ func (j *judge) unclaimed() (byKey map[string][]int, loose map[int64][]int, keye
 		default:
 			loose[o.Quantity] = append(loose[o.Quantity], i)
 		}
-	}
-	for _, rows := range loose {
-		slices.SortStableFunc(rows, func(a, b int) int { return j.rows[a].CreatedAt.Compare(j.rows[b].CreatedAt) })
 	}
 	return byKey, loose, keyed
 }

@@ -30,10 +30,16 @@ type Tally struct {
 	negative, above int
 	below           int
 	carried         coverage
-	answers         []uint64 // hashes of the first stored answers, up to maxPrints; the last two bits are the kind of the answer
+	answers         []stored // hashes of the first stored answers, up to maxPrints; the last two bits are the kind of the answer
 	stored          int      // the number of all answers
 	answered        []bool   // by answer: whether an order has its key
 	byMode          map[string]*keyedRows
+}
+
+// stored is a stored answer: the hash of its key, in whose last two bits the kind is, and when it was stored, in Unix microseconds.
+type stored struct {
+	hash   uint64
+	micros int64
 }
 
 // keyedRows counts the orders of one mode with an idempotency key, by the kind of the key's stored answer.
@@ -68,7 +74,7 @@ func (t *Tally) Key(k api.KeyRow) {
 	}
 	t.stored++
 	if t.stored <= t.limit {
-		t.answers = append(t.answers, maphash.String(t.seed, k.Key)&^3|kind)
+		t.answers = append(t.answers, stored{maphash.String(t.seed, k.Key)&^3 | kind, k.CreatedAt.UnixMicro()})
 	}
 }
 
@@ -80,7 +86,7 @@ func (t *Tally) Order(o api.Order) {
 	}
 	r := &t.j.r
 	if r.Orders == 0 {
-		slices.Sort(t.answers)
+		slices.SortFunc(t.answers, func(a, b stored) int { return cmp.Compare(a.hash, b.hash) })
 		t.answered = make([]bool, len(t.answers))
 	}
 	r.Orders++
@@ -101,7 +107,7 @@ func (t *Tally) identify(o api.Order) {
 	if o.Key != "" {
 		keyed = 1
 		hash := maphash.String(t.seed, o.Key)
-		t.match(o.Mode, hash)
+		t.match(o, hash)
 		if room {
 			t.keys = append(t.keys, useOf(hash, o))
 		}
@@ -114,22 +120,25 @@ func (t *Tally) identify(o api.Order) {
 }
 
 // match looks for the stored answer of an order's key.
-func (t *Tally) match(mode string, hash uint64) {
+func (t *Tally) match(o api.Order, hash uint64) {
 	if len(t.answers) == 0 {
 		return
 	}
-	m := t.byMode[mode]
+	m := t.byMode[o.Mode]
 	if m == nil {
 		m = &keyedRows{}
-		t.byMode[mode] = m
+		t.byMode[o.Mode] = m
 	}
-	i, _ := slices.BinarySearch(t.answers, hash&^3)
-	if i == len(t.answers) || t.answers[i]&^3 != hash&^3 {
+	i, _ := slices.BinarySearchFunc(t.answers, hash&^3, func(a stored, hash uint64) int { return cmp.Compare(a.hash, hash) })
+	if i == len(t.answers) || t.answers[i].hash&^3 != hash&^3 {
 		m.none++
 		return
 	}
 	t.answered[i] = true
-	switch t.answers[i] & 3 {
+	if kept := t.j.kept(); kept > 0 && t.answers[i].micros-o.CreatedAt.UnixMicro() >= kept.Microseconds() {
+		return // the answer of a later request with this key; this order's was removed
+	}
+	switch t.answers[i].hash & 3 {
 	case kindPending:
 		m.pending++
 	case kindOK:
@@ -245,8 +254,8 @@ func (t *Tally) repeated() (rows, keyed int) {
 // holdKeys compares the stored answers with the orders, both ways; judge.inspectKeys has the rules.
 func (t *Tally) holdKeys() {
 	var promised, unstored, denied int64
-	for i, hash := range t.answers {
-		if hash&3 == kindOK && (len(t.answered) == 0 || !t.answered[i]) {
+	for i, a := range t.answers {
+		if a.hash&3 == kindOK && (len(t.answered) == 0 || !t.answered[i]) {
 			promised++
 		}
 	}

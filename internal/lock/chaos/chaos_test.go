@@ -201,7 +201,7 @@ func run(t *testing.T, nodes int, seed uint64, length time.Duration) verdict {
 		t.Error(wrong)
 	}
 	if t.Failed() {
-		t.Log("what was done:\n" + strings.Join(w.story, "\n"))
+		t.Logf("what was done:\n%s\nwhen the locks were lost: %+v", strings.Join(w.story, "\n"), w.losses)
 	}
 	if v.Holds == 0 {
 		t.Error("nobody ever had a lock")

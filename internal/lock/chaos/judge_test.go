@@ -36,9 +36,6 @@ func (l loss) late(before, h hold) bool {
 	return l.fences > 0 && l.excuses(before, h) && h.From <= l.to+int64(ttl)
 }
 
-// between says whether the loss may have happened after one time and before another.
-func (l loss) between(after, before int64) bool { return after <= l.to && l.from <= before }
-
 // verdict is the judge's verdict on the holds of a run.
 type verdict struct {
 	Holds    int
@@ -106,7 +103,7 @@ func judge(holds []hold, losses []loss) verdict {
 
 // backwards judges a hold whose fence is not above that of the hold before it.
 func (v *verdict) backwards(before, h hold, losses []loss) {
-	if !slices.ContainsFunc(losses, func(l loss) bool { return l.fences == 0 && l.between(before.From, h.From) || l.late(before, h) }) {
+	if !slices.ContainsFunc(losses, func(l loss) bool { return l.fences == 0 && l.excuses(before, h) || l.late(before, h) }) {
 		v.Wrong = append(v.Wrong, fmt.Sprintf("fence %d after %d: %+v, then %+v", h.Fence, before.Fence, before, h))
 	}
 }
@@ -156,6 +153,8 @@ func TestJudge(t *testing.T) {
 		"a loss after both had it":              {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{25 * ms, (25 + 1) * ms, 9}}, 1, 0},
 		"a belief that outlives the TTL":        {[]hold{at(0, 900, 1), at(10, 800, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2}}, 1, 0},
 		"a lower fence after a failover":        {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0}}, 0, 0},
+		"and the higher one came late":          {[]hold{at(500, 510, 2), at(520, 530, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0}}, 0, 0},
+		"and later than a TTL":                  {[]hold{at(700, 710, 2), at(720, 730, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0}}, 1, 0},
 		"a lower fence after an empty restart":  {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 5}}, 1, 0},
 		"a lower fence before another failover": {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{40 * ms, (40 + 1) * ms, 0}}, 1, 0},
 	} {
