@@ -53,7 +53,7 @@ func requests(sent map[string][]time.Duration) map[string]map[string][]span {
 
 func answered(times ...time.Duration) (all []span) {
 	for _, at := range times {
-		all = append(all, span{at, at, true})
+		all = append(all, span{from: at, to: at, lock: true})
 	}
 	return all
 }
@@ -101,6 +101,29 @@ func TestSilenceOfTheLocksServers(t *testing.T) {
 	}
 }
 
+// A's lock may have expired before A was held.
+func TestSilenceBeforeTheHold(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	events := []Event{{At: 100 * ms, Actor: "A", What: Asked}, {At: 900 * ms, Actor: "A", What: Held}, {At: 990 * ms, Actor: "A", What: Passed}}
+	at := func(from time.Duration, lock, session bool) span { return span{from, from + ms, lock, session} }
+	for name, c := range map[string]struct {
+		requests []span
+		want     time.Duration
+	}{
+		"a late renewal":                  {[]span{at(0, true, false), at(110*ms, true, false), at(850*ms, true, false), at(950*ms, true, false)}, 741 * ms},
+		"work is no renewal":              {[]span{at(110*ms, true, false), at(500*ms, false, false), at(950*ms, true, false)}, 841 * ms},
+		"a session that is older":         {[]span{at(0, false, true), at(300*ms, false, true), at(700*ms, false, true), at(950*ms, false, true)}, 401 * ms},
+		"a session that was not kept":     {[]span{at(0, false, true), at(880*ms, false, true), at(950*ms, false, true)}, 881 * ms},
+		"renewed in time":                 {[]span{at(110*ms, true, false), at(400*ms, true, false), at(700*ms, true, false), at(950*ms, true, false)}, 301 * ms},
+		"an earlier request is another's": {[]span{at(0, true, false), at(800*ms, true, false), at(950*ms, true, false)}, 151 * ms},
+	} {
+		if got := silence(events, map[string]map[string][]span{"A": {"x": c.requests}}, false); got != c.want {
+			t.Errorf("%s: silence() = %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // A renewal may have been executed as late as its answer came.
 func TestSilenceUntilTheAnswer(t *testing.T) {
 	t.Parallel()
@@ -125,11 +148,14 @@ func TestUnansweredIsNoRenewal(t *testing.T) {
 		"answered":                  {wire.Call{Server: "redis", Sent: at(ms), Answered: at(2 * ms)}, true},
 		"not answered":              {wire.Call{Server: "redis", Sent: at(ms)}, false},
 		"not sent":                  {wire.Call{Server: "redis"}, false},
-		"a message of a keep-alive": {wire.Call{Server: "etcd", Sent: at(ms), Poll: true}, true},
+		"a message of a keep-alive": {wire.Call{Server: "etcd", Pattern: "Lease.LeaseKeepAlive", Sent: at(ms), Poll: true}, true},
+		"a ping without an answer":  {wire.Call{Server: "zookeeper", Pattern: "ping 1", Sent: at(ms), Poll: true}, false},
+		"ZooKeeper's health check":  {wire.Call{Server: "zookeeper", Pattern: "sync /", Sent: at(ms), Answered: at(2 * ms), Poll: true}, false},
+		"a read in etcd":            {wire.Call{Server: "etcd", Pattern: "KV.Range", Sent: at(ms), Answered: at(2 * ms)}, false},
 		"a health check":            {wire.Call{Server: "redis", Name: "health", Sent: at(ms), Answered: at(2 * ms)}, false},
 	} {
-		if _, may := mayRenew(test.call, began); may != test.want {
-			t.Errorf("%s: mayRenew() = %t, want %t", name, may, test.want)
+		if _, may := keeps(test.call, began); may != test.want {
+			t.Errorf("%s: keeps() = %t, want %t", name, may, test.want)
 		}
 	}
 }
