@@ -37,7 +37,7 @@ type Drawn struct {
 	Pairs     int                  `json:"pairs"`  // how many schedules held the rival too
 	Thirds    int                  `json:"thirds"` // how many of the Pairs held a third request as well
 	Outcomes  map[api.Outcomes]int `json:"outcomes"`
-	Broken    []Played             `json:"broken,omitempty"` // the schedules that showed a letter or could not be played
+	Broken    []Played             `json:"broken,omitempty"` // the schedules that showed a letter
 	Servers   map[string]string    `json:"servers"`
 	TTL       time.Duration        `json:"ttl_ns"`
 	Took      time.Duration        `json:"took_ns"`
@@ -224,7 +224,7 @@ func (d *Drawn) add(r Randomly, p Played) {
 	switch p.Outcome {
 	case api.Exact, Idle:
 		return
-	case Vacuous, Diverged:
+	case Vacuous, Diverged, Failed:
 	default:
 		d.Broken = append(d.Broken, p)
 	}

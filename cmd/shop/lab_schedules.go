@@ -101,6 +101,8 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 		return err
 	case len(d.Broken) > 0:
 		return &exitError{code: exitFailed, err: both("%d of %d [schedule|schedules] broke a cell that must be exact", "%d 个调度打破了必须精确的格子（共 %d 个）").Errorf(len(d.Broken), d.Schedules)}
+	case d.Outcomes[faultlab.Failed] > 0:
+		return &exitError{code: exitInconclusive, err: both("%d of %d [schedule|schedules] could not be played", "%d 个调度未能执行（共 %d 个）").Errorf(d.Outcomes[faultlab.Failed], d.Schedules)}
 	case d.Outcomes["."] == 0:
 		return &exitError{code: exitInconclusive, err: both("none of %d [schedule|schedules] could be judged", "%d 个调度没有一个能够判定").Errorf(d.Schedules)}
 	}

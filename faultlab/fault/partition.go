@@ -2,6 +2,8 @@ package fault
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,12 +38,16 @@ var ShortPartition = Fault{
 	Lane:    rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
 		return p.partition(ctx, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
+			cut := time.Now()
 			b := p.Ask(p.Lane.B, p.NewKey())
 			p.Settle(ctx, p.Lane.B, b)
 			pass()
 			select { // its messages to the lock server are lost now: let it go on as far as it can without them
 			case <-a.Done():
 			case <-time.After(p.Lane.TTL / 6):
+			}
+			if took := time.Since(cut); took >= p.Lane.TTL {
+				return b, errors.Join(fmt.Errorf("%w: A was cut off for %v, no less than the TTL", rig.ErrNotReached, took), ctx.Err())
 			}
 			return b, ctx.Err()
 		})

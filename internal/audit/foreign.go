@@ -11,7 +11,7 @@ import (
 // before and after. Sold is what was acknowledged, Orders how often.
 //
 //   - oversold: more units acknowledged than there were; lost updates: stock after + acknowledged > before;
-//   - leaked: more units gone than the acknowledged and all the unanswered requests together can have taken;
+//   - leaked: more units gone than the acknowledged and all the unanswered requests together can have taken, once for each key;
 //   - refusals by the closed form of [Judge], where unanswered requests may have taken the units that are gone
 //     without an acknowledgement, as early as possible.
 //
@@ -42,46 +42,44 @@ func JudgeForeign(before, after int64, history []Op, lang string) Report {
 	return j.close()
 }
 
-// hearForeign returns the acknowledged sales, and by call what the unanswered requests may have taken.
+// hearForeign returns the acknowledged sales, and by call what the unanswered requests may have taken. A key is one sale, however often it was
+// sent: if it was acknowledged, its unanswered requests took nothing more.
 func (j *judge) hearForeign() (acked, open []sale) {
 	answers, again := map[[2]string]bool{}, map[[2]string]bool{}
 	calls := firstCalls(j.ops)
-	first, sold := map[string]bool{}, map[string]bool{} // by key: an answer that is not a replay, any ok
+	known, first := map[string]bool{}, map[string]bool{} // keys that were acknowledged, and those by another answer than a replay
 	for _, op := range j.ops {
 		if op.Outcome == OK && op.Key != "" {
-			first[op.Key], sold[op.Key] = first[op.Key] || !op.Replayed, true
+			known[op.Key], first[op.Key] = true, first[op.Key] || !op.Replayed
 		}
 	}
-	maybe := map[string]bool{} // keys that an unanswered request may have sold
 	for _, op := range j.ops {
+		call := op.Call
 		switch {
+		case op.Outcome == OK && op.Replayed && op.Key != "" && !first[op.Key]: // the first answer was lost: this one tells of its sale
+			first[op.Key], call = true, calls[op.Key]
 		case op.Outcome == OK:
 			// A service that is not ours need not mark its replays; the same answer for the same key is one.
 			same := [2]string{op.Key, op.OrderID}
-			if op.Replayed && op.Key != "" && !first[op.Key] { // the first answer never came: the replay tells of its sale
-				first[op.Key] = true
-				j.r.Orders++
-				j.r.Sold = add(j.r.Sold, op.Quantity)
-				acked = append(acked, sale{calls[op.Key], op.Quantity})
-				continue
-			}
 			if op.Replayed || op.Key != "" && op.OrderID != "" && answers[same] {
 				continue
 			}
 			answers[same] = true
-			j.r.Orders++
-			j.r.Sold = add(j.r.Sold, op.Quantity)
-			acked = append(acked, sale{op.Call, op.Quantity})
 			if op.OrderID != "" {
 				j.noteKey(op, again)
 			}
-		case op.Outcome == Refused || op.Outcome == Declined:
-		case op.Key != "" && (sold[op.Key] || maybe[op.Key]):
-			// One key is one sale, which is acknowledged or counted already.
+		case op.Outcome == Refused || op.Outcome == Declined || known[op.Key]:
+			continue
 		default:
-			maybe[op.Key] = true
-			open = append(open, sale{op.Call, op.Quantity})
+			if op.Key != "" {
+				known[op.Key], call = true, calls[op.Key]
+			}
+			open = append(open, sale{call, op.Quantity})
+			continue
 		}
+		j.r.Orders++
+		j.r.Sold = add(j.r.Sold, op.Quantity)
+		acked = append(acked, sale{call, op.Quantity})
 	}
 	slices.SortFunc(open, func(a, b sale) int { return cmp.Compare(a.call, b.call) })
 	return acked, open

@@ -1,6 +1,9 @@
 package audit
 
-import "math"
+import (
+	"math"
+	"net/http"
+)
 
 // claim says which answer accounts for an order row.
 type claim struct {
@@ -10,7 +13,7 @@ type claim struct {
 	op int
 	// call is when the sale can have happened at the earliest.
 	call int64
-	// sure says that the sale was not before call, whichever way the requests of unknown outcome are matched.
+	// sure says that the sale was not before call, however the requests of unknown outcome are matched with rows.
 	sure bool
 }
 
@@ -40,6 +43,7 @@ func (j *judge) hear() {
 	lost := j.hearAcks()
 	lost = append(lost, j.hearReplays()...)
 	j.blameLost()
+	j.hearStored()
 	j.resolve()
 	j.order()
 	j.hearRefusals(j.sales(lost))
@@ -50,6 +54,7 @@ func (j *judge) hear() {
 // hearAcks matches every ok that is not a replay with its row, and returns the sales that were acknowledged and are
 // not there. Those still count as sold when refusals are judged: the client was told so.
 func (j *judge) hearAcks() (lost []sale) {
+	calls := firstCalls(j.ops)
 	var acked int64
 	twice, again := 0, map[[2]string]bool{}
 	for i, op := range j.ops {
@@ -70,6 +75,9 @@ func (j *judge) hearAcks() (lost []sale) {
 			twice++
 		default:
 			j.claims[row] = claim{made: true, op: i, call: op.Call, sure: true}
+			if op.Key != "" { // the answer may be that of an earlier request without one, although it is not marked as a replay
+				j.claims[row].call = calls[op.Key]
+			}
 			j.compare(op, row)
 		}
 	}
@@ -119,8 +127,8 @@ func (j *judge) noteKey(op Op, again map[[2]string]bool) {
 		j.orderOf[op.Key] = op.OrderID
 		return
 	}
-	if j.forgets() {
-		return // one of the two was purged: nobody knows how far they were apart
+	if j.late {
+		return // nobody knows how far the two orders were apart, since one of them is not there
 	}
 	if pair := [2]string{op.Key, op.OrderID}; first != op.OrderID && !again[pair] {
 		again[pair] = true
@@ -159,9 +167,8 @@ func (j *judge) hearReplays() (lost []sale) {
 		first, seen := j.orderOf[op.Key]
 		row, there := j.byID[op.OrderID]
 		owner, owned := keyOf[op.OrderID]
-		ours := there && op.Key != "" && j.rows[row].Key == op.Key && j.keyRetention() > 0 // which of the key's orders it repeats, inspectRows and the retention say
-		gone := !there && j.forgets()                                                      // purged, so that the key may have been used again
-		if op.Key == "" || seen && first != op.OrderID && !ours && !gone || owned && owner != op.Key {
+		reused := j.late && (!there || j.rows[row].Key == op.Key) // it may repeat a later order for its key
+		if op.Key == "" || seen && first != op.OrderID && !reused || owned && owner != op.Key {
 			wrong++
 		}
 		if !owned {
@@ -175,7 +182,11 @@ func (j *judge) hearReplays() (lost []sale) {
 				lost = append(lost, sale{calls[op.Key], op.Quantity})
 			}
 		case !j.claims[row].made:
-			j.claims[row] = claim{made: true, op: -1, call: calls[op.Key], sure: !j.in.Partial}
+			c := claim{made: true, op: -1, call: calls[op.Key], sure: true}
+			if j.in.Partial { // the first request may have been another client's
+				c = claim{made: true, op: -1, call: always}
+			}
+			j.claims[row] = c
 		}
 		if there {
 			j.compare(op, row)
@@ -185,6 +196,19 @@ func (j *judge) hearReplays() (lost []sale) {
 		j.violate("D", sayWrongReplay, wrong)
 	}
 	return lost
+}
+
+// hearStored looks for refusals to keys whose stored answer is a sale: it should have been repeated.
+func (j *judge) hearStored() {
+	refused := 0
+	for _, op := range j.ops {
+		if op.Outcome == Refused && op.Key != "" && j.stored[op.Key] == http.StatusOK && !j.late {
+			refused++
+		}
+	}
+	if refused > 0 {
+		j.violate("", sayRefusedSale, refused)
+	}
 }
 
 // acknowledgedKeys returns the key under which each order was first acknowledged; "" where that was without one.

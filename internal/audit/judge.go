@@ -20,7 +20,7 @@ import (
 // With a history:
 //
 //   - every ok has its row, of the same product, quantity and key, else it is A; no order is acknowledged to two requests;
-//   - a replay repeats the first answer for its key, and is no second sale;
+//   - a replay repeats the first answer for its key, and is no second sale; nobody is refused whose key has a sale as its stored answer;
 //   - every row belongs to a request that was not answered "nothing happened"; each request of unknown outcome accounts for one
 //     row with its key, or with its quantity and written after its call;
 //   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
@@ -95,6 +95,8 @@ type judge struct {
 	ops     []Op              // the history of this product
 	claims  []claim           // by row: the answer that accounts for it
 	again   map[int]bool      // rows that use a key again after its retention
+	late    bool              // the history may do so
+	stored  map[string]int    // idempotency key to the status of its stored answer
 	// shared is how many units belong to several orders; chained says that every order reports a remaining count.
 	shared  int64
 	chained bool
@@ -206,6 +208,7 @@ func (j *judge) openHistory() {
 	if len(j.ops) == 0 {
 		j.lack(sayEmptyHistory)
 	}
+	j.late = j.reusable()
 }
 
 // ours tells whether a request was for the judged product. One that was answered with an order of this product after

@@ -12,9 +12,12 @@ import (
 type use[K cmp.Ordered] struct {
 	key    K
 	micros int64 // when the order was created, in Unix microseconds
+	row    int   // the order's index, for who needs it
 }
 
-func useOf[K cmp.Ordered](key K, o api.Order) use[K] { return use[K]{key, o.CreatedAt.UnixMicro()} }
+func useOf[K cmp.Ordered](key K, o api.Order, row int) use[K] {
+	return use[K]{key, o.CreatedAt.UnixMicro(), row}
+}
 
 // uncertain is how much of a key's retention the judge does not hold against the shop, at most, and uncertainPart of it. A key is kept
 // from a moment before its order's time on, and another replica, with another clock, may remove it.
@@ -23,16 +26,15 @@ const (
 	uncertainPart = 10
 )
 
-// doubles sorts the uses and counts those that repeat a key. kept is for how long the shop keeps keys, 0 = forever: an order that repeats
-// a key while it is kept charges twice; one that repeats it later is a new request's, and only counted.
-func doubles[K cmp.Ordered](uses []use[K], kept time.Duration) (twice, later int) {
+// doubles sorts the uses and counts those that repeat a key while it is kept, which charge twice. later are the rows of those that repeat it
+// after that, which are new requests. kept is from [judge.kept].
+func doubles[K cmp.Ordered](uses []use[K], kept time.Duration) (twice int, later []int) {
 	slices.SortFunc(uses, func(a, b use[K]) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.micros, b.micros)) })
-	kept -= min(uncertain, kept/uncertainPart)
 	for i := 1; i < len(uses); i++ {
 		switch a, b := uses[i-1], uses[i]; {
 		case a.key != b.key:
 		case kept > 0 && b.micros-a.micros >= kept.Microseconds():
-			later++
+			later = append(later, b.row)
 		default:
 			twice++
 		}
@@ -50,13 +52,10 @@ func (j *judge) blameDoubles(twice, later int) {
 	}
 }
 
-// forgets says whether a key may have been used again after its retention without both orders being there.
-func (j *judge) forgets() bool { return j.keyRetention() > 0 && j.r.Purged.Orders > 0 }
-
 // kept is for how long the judge holds a key against the shop; 0 = forever.
 func (j *judge) kept() time.Duration {
-	k := j.keyRetention()
-	return k - min(uncertain, k/uncertainPart)
+	kept := j.keyRetention()
+	return kept - min(uncertain, kept/uncertainPart)
 }
 
 // keyRetention is for how long the shop keeps keys; 0 = forever, or not known.
@@ -65,4 +64,21 @@ func (j *judge) keyRetention() time.Duration {
 		return 0 // a foreign service's
 	}
 	return time.Duration(max(0, j.in.Ledger.KeepKeysMS)) * time.Millisecond
+}
+
+// reusable says whether a request of the history may have used a key again after its retention.
+func (j *judge) reusable() bool {
+	if j.kept() == 0 || len(j.ops) == 0 {
+		return false
+	}
+	first, last := j.ops[0].Call, j.ops[0].Call
+	for _, op := range j.ops {
+		first, last = min(first, op.Call), max(last, op.Call, op.Return)
+	}
+	return time.Duration(last-first) >= j.kept()
+}
+
+// outlived says whether a stored answer is of a later request than an order's with the same key: the order's own has been removed.
+func (j *judge) outlived(ordered, stored time.Time) bool {
+	return j.kept() > 0 && stored.Sub(ordered) >= j.kept()
 }

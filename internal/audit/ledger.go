@@ -3,7 +3,6 @@ package audit
 import (
 	"math"
 	"net/http"
-	"slices"
 	"time"
 )
 
@@ -66,7 +65,6 @@ func (j *judge) conserveSegments() {
 func (j *judge) inspectRows() {
 	repeated, unnamed, empty := 0, 0, 0
 	var uses []use[string]
-	byKey := map[string][]int{}
 	j.orderOf = map[string]string{}
 	for i, o := range j.rows {
 		if o.OrderID == "" {
@@ -84,20 +82,15 @@ func (j *judge) inspectRows() {
 		if _, seen := j.orderOf[o.Key]; !seen {
 			j.orderOf[o.Key] = o.OrderID
 		}
-		byKey[o.Key] = append(byKey[o.Key], i)
-		uses = append(uses, useOf(o.Key, o))
-	}
-	j.again = map[int]bool{}
-	for _, rows := range byKey {
-		slices.SortStableFunc(rows, func(a, b int) int { return j.rows[a].CreatedAt.Compare(j.rows[b].CreatedAt) })
-		for n := 1; n < len(rows); n++ {
-			if apart := j.rows[rows[n]].CreatedAt.Sub(j.rows[rows[n-1]].CreatedAt); j.kept() > 0 && apart >= j.kept() {
-				j.again[rows[n]] = true
-			}
-		}
+		uses = append(uses, useOf(o.Key, o, i))
 	}
 	j.blameIDs(repeated, unnamed, empty)
-	j.blameDoubles(doubles(uses, j.keyRetention()))
+	twice, later := doubles(uses, j.kept())
+	j.blameDoubles(twice, len(later))
+	j.again = map[int]bool{}
+	for _, row := range later {
+		j.again[row] = true
+	}
 }
 
 // blameIDs reports contradictions among the order rows.
@@ -117,13 +110,14 @@ func (j *judge) blameIDs(repeated, unnamed, empty int) {
 // data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
 // only note the key on the order. A status of 0 is a row in progress. Rows that may have been purged do not count as missing.
 func (j *judge) inspectKeys() {
-	status, at := make(map[string]int, len(j.in.Ledger.Keys)), make(map[string]time.Time, len(j.in.Ledger.Keys))
+	status, at := make(map[string]int, len(j.in.Ledger.Keys)), map[string]time.Time{}
 	for _, k := range j.in.Ledger.Keys {
 		status[k.Key], at[k.Key] = k.Status, k.CreatedAt
 	}
 	if len(status) == 0 {
 		return
 	}
+	j.stored = status
 	// Two passes: whether a mode keeps answers is known only after its last order.
 	ordered, keeps := map[string]bool{}, map[string]bool{}
 	for _, o := range j.in.Ledger.Orders { // of either store: a stored answer does not say which
@@ -143,7 +137,7 @@ func (j *judge) inspectKeys() {
 		s, stored := status[o.Key]
 		switch {
 		case o.Key == "" || !keeps[o.Mode]:
-		case stored && j.kept() > 0 && at[o.Key].Sub(o.CreatedAt) >= j.kept(): // the answer of a later request; this order's was removed
+		case stored && j.outlived(o.CreatedAt, at[o.Key]):
 		case !stored || s == 0: // order and answer are not one transaction: a repetition would be charged
 			unstored++
 		case s != http.StatusOK: // charged, and told so by no answer ever
@@ -153,10 +147,14 @@ func (j *judge) inspectKeys() {
 	j.blameKeys(promised, unstored, denied)
 }
 
-// blameKeys reports stored answers and orders that disagree, except as many as were purged.
+// blameKeys reports stored answers and orders that disagree, except as many as were purged; of orders, from either store.
 func (j *judge) blameKeys(promised, unstored int64, denied int) {
-	if promised > j.r.Purged.Orders {
-		j.violate("A", sayPromised, promised-j.r.Purged.Orders)
+	var purged int64
+	for _, p := range j.in.Ledger.Purged {
+		purged += p.Orders
+	}
+	if promised > purged {
+		j.violate("A", sayPromised, promised-purged)
 	}
 	if unstored > j.r.Purged.Keys {
 		j.violate("", sayUnstored, unstored-j.r.Purged.Keys)

@@ -115,12 +115,13 @@ func TestDoublesAndRetention(t *testing.T) {
 		"out of order":                {10 * time.Second, []time.Duration{30 * time.Second, 1 * time.Second, 0}, 1, 1},
 		"always later":                {10 * time.Second, []time.Duration{0, 10 * time.Second, 20 * time.Second}, 0, 2},
 	} {
-		uses := []use[string]{{"another", 5}, {"other", 5}}
+		uses := []use[string]{{"another", 5, 0}, {"other", 5, 1}}
 		for _, at := range c.at {
-			uses = append(uses, use[string]{"key", at.Microseconds()})
+			uses = append(uses, use[string]{"key", at.Microseconds(), len(uses)})
 		}
-		if twice, later := doubles(uses, c.kept); twice != c.twice || later != c.later {
-			t.Errorf("%s: doubles() = %d, %d, want %d, %d", name, twice, later, c.twice, c.later)
+		j := judge{in: Input{Ledger: &api.Ledger{KeepKeysMS: c.kept.Milliseconds()}}}
+		if twice, later := doubles(uses, j.kept()); twice != c.twice || len(later) != c.later {
+			t.Errorf("%s: doubles() = %d, %v, want %d, %d", name, twice, later, c.twice, c.later)
 		}
 	}
 }

@@ -19,47 +19,44 @@ const clockSlack = time.Second
 // if the client sent no key. Such a row counts as one without a key. The rows show whether a mode stores the clients' keys at all: if
 // no row has one, requests with a key are matched by quantity too. Each unknown request accounts for one row of its quantity that was
 // written after its call; any further row is an order that nobody requested.
+//
+// If no row shows a key, a request whose key has an order already comes last. A row that is left for it can only be a second order for that
+// key: a double charge.
 func (j *judge) resolve() {
 	byKey, loose, keyed := j.unclaimed()
 	latest := j.latestCalls()
 	for _, rows := range loose {
 		slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(latest(j.rows[a]), latest(j.rows[b])) })
 	}
-	nameless := 0
-	sold := map[string]bool{} // keys that have an order
-	for _, op := range j.ops {
-		sold[op.Key] = sold[op.Key] || op.Outcome == OK && op.OrderID != "" && op.Key != ""
-	}
-	var spent []Op // requests whose key has an order, so that they have another only if the key was charged twice
-	match := func(op Op) {
+	match := func(op Op) (found bool) {
 		// A row with this key and another quantity stays unclaimed, and is reported as an order that nobody requested.
 		row, byItsKey := take(byKey, op.Key, func(i int) bool { return j.rows[i].Quantity == op.Quantity })
-		found := byItsKey
+		found = byItsKey
 		if !found && (op.Key == "" || !keyed) {
 			row, found = take(loose, op.Quantity, func(i int) bool { return op.Call <= latest(j.rows[i]) })
 		}
-		if !found {
-			return
+		if found {
+			j.claims[row] = claim{made: true, op: -1, call: op.Call, sure: byItsKey}
 		}
-		j.claims[row] = claim{made: true, op: -1, call: op.Call, sure: byItsKey}
-		if !byItsKey && sold[op.Key] && j.keyRetention() == 0 { // the rows do not show the key
-			j.r.Doubles++
-			j.find('D')
-		}
-		sold[op.Key] = op.Key != ""
+		return found
 	}
+	sold, nameless := j.soldKeys(), 0
+	var again []Op
 	for _, op := range j.unresolved() {
 		if op.Outcome == OK {
 			nameless++
 		}
-		if sold[op.Key] && !keyed && j.keyRetention() == 0 {
-			spent = append(spent, op)
-		} else {
-			match(op)
+		if !keyed && sold[op.Key] {
+			again = append(again, op)
+		} else if match(op) && op.Key != "" {
+			sold[op.Key] = true
 		}
 	}
-	for _, op := range spent {
-		match(op)
+	for _, op := range again {
+		if match(op) && !j.late && !j.in.Partial {
+			j.r.Doubles++
+			j.find('D')
+		}
 	}
 	// An ok without an order id is not a lost order: its row, if there is one, was matched like that of an unknown request.
 	if nameless > 0 {
@@ -68,7 +65,18 @@ func (j *judge) resolve() {
 	j.blameRows()
 }
 
-// unclaimed returns the rows that no answer names: those with a request's key by key, the others by quantity, in the order of writing.
+// soldKeys returns the keys for which an order was acknowledged.
+func (j *judge) soldKeys() map[string]bool {
+	sold := map[string]bool{}
+	for _, op := range j.ops {
+		if op.Outcome == OK && op.OrderID != "" && op.Key != "" {
+			sold[op.Key] = true
+		}
+	}
+	return sold
+}
+
+// unclaimed returns the rows that no answer names: those with a request's key by key, the others by quantity.
 // keyed says whether any row stores a request's key.
 func (j *judge) unclaimed() (byKey map[string][]int, loose map[int64][]int, keyed bool) {
 	sent := map[string]bool{}

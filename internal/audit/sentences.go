@@ -73,6 +73,7 @@ var (
 	sayAckedTooMuch      = t("%d [unit was|units were] acknowledged, and the stock was %d", "确认售出 %d 件，而库存只有 %d 件")
 	sayNamelessAck       = t("%d ok [answer has|answers have] no order id", "%d 个成功应答没有订单编号")
 	sayWrongReplay       = t("%d replayed [answer differs|answers differ] from the first answer for [its|their] key", "%d 个重放的应答与该键的首次应答不同")
+	sayRefusedSale       = t("%d [request was|requests were] refused although the stored answer of [its|their] key is a sale", "%d 个请求被拒绝，但其幂等键保存的应答是成交")
 	sayDespite           = t("%d [order exists although its request was|orders exist although their requests were] told that nothing happened", "%d 条订单存在，但其请求得到的应答是没有发生")
 	sayUnanswered        = t("%d [order exists|orders exist] that no answer accounts for", "%d 条订单没有任何应答与之对应")
 	sayBadRefusals       = t("%d [request was|requests were] refused though in stock: no order of events justifies it", "%d 个请求在有货时被拒绝：任何事件顺序都无法解释")

@@ -5,11 +5,12 @@ import (
 	"hash/maphash"
 	"net/http"
 	"slices"
+	"time"
 
 	"lastitem/internal/api"
 )
 
-// maxPrints is how many rows of each kind a [Tally] remembers, with eight bytes each, and a key's sixteen: about a million.
+// maxPrints is how many rows of each kind a [Tally] remembers: about a million.
 const maxPrints = 1 << 20
 
 // Tally judges one store of a product by the rules of [JudgeLedger], for a ledger that does not fit into memory: it gets the rows one by one
@@ -109,7 +110,7 @@ func (t *Tally) identify(o api.Order) {
 		hash := maphash.String(t.seed, o.Key)
 		t.match(o, hash)
 		if room {
-			t.keys = append(t.keys, useOf(hash, o))
+			t.keys = append(t.keys, useOf(hash, o, 0))
 		}
 	}
 	if o.OrderID == "" {
@@ -135,8 +136,8 @@ func (t *Tally) match(o api.Order, hash uint64) {
 		return
 	}
 	t.answered[i] = true
-	if kept := t.j.kept(); kept > 0 && t.answers[i].micros-o.CreatedAt.UnixMicro() >= kept.Microseconds() {
-		return // the answer of a later request with this key; this order's was removed
+	if t.j.outlived(o.CreatedAt, time.UnixMicro(t.answers[i].micros)) {
+		return
 	}
 	switch t.answers[i].hash & 3 {
 	case kindPending:
@@ -223,8 +224,8 @@ func (t *Tally) Report() Report {
 	j.conserve()
 	repeated, again := t.repeated()
 	j.blameIDs(repeated, t.unnamed, t.empty)
-	twice, later := doubles(t.keys, j.keyRetention())
-	j.blameDoubles(max(0, twice-again), later)
+	twice, later := doubles(t.keys, j.kept())
+	j.blameDoubles(max(0, twice-again), len(later))
 	if j.r.Orders > t.limit {
 		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyRows, j.r.Orders, t.limit))
 	}

@@ -1,0 +1,176 @@
+package audit
+
+import (
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+)
+
+// at is an order row that was created so long after noon.
+func at(id, key string, left int64, after time.Duration) api.Order {
+	o := row(id, 1, left, key, 0)
+	o.CreatedAt, o.Replica = noon.Add(after), "1"
+	return o
+}
+
+// books are a ledger whose stock was once initial, and is now.
+func books(initial, now int64, rows ...api.Order) *api.Ledger {
+	return &api.Ledger{ProductID: 101, Orders: rows, Initial: map[api.Store]int64{api.SQL: initial}, Stock: map[api.Store]int64{api.SQL: now}}
+}
+
+func answer(key string, status int, after time.Duration) api.KeyRow {
+	return api.KeyRow{Key: key, Status: status, CreatedAt: noon.Add(after)}
+}
+
+// replay is an ok that is marked as a repetition.
+func replay(call, ret int64, id, key string) Op {
+	o := op(OK, call, ret, 1, id, key)
+	o.Replayed = true
+	return o
+}
+
+// heard judges one request after the other.
+func heard(l *api.Ledger, ops ...Op) Report {
+	return Judge(Input{Mode: "m", Store: api.SQL, Ledger: l, Sequential: true, Directed: true, History: ops})
+}
+
+// Keys are kept for ten seconds, and k is used again after eleven.
+func TestKeyUsedAgain(t *testing.T) {
+	t.Parallel()
+	const s = int64(time.Second)
+	first, later := at("o1", "k", 4, 0), at("o2", "k", 3, 11*time.Second)
+	bought, again := op(OK, 0, 1, 1, "o1", "k"), op(OK, 11*s-1, 11*s+1, 1, "o2", "k")
+	removed := map[api.Store]api.Purged{api.SQL: {Keys: 1}}
+	for name, c := range map[string]struct {
+		ledger  *api.Ledger
+		answers []api.KeyRow
+		ops     []Op // nil = the ledger alone
+		verdict Verdict
+		found   string
+	}{
+		"sold twice": {books(5, 3, first, later), []api.KeyRow{answer("k", 200, 11*time.Second)}, []Op{bought, again}, Exact, ""},
+		"the second answer is lost, and repeated": {
+			books(5, 3, first, later), []api.KeyRow{answer("k", 200, 11*time.Second)},
+			[]Op{bought, op(Unknown, 11*s-1, 0, 1, "", "k"), replay(12*s, 13*s, "o2", "k")}, Exact, "",
+		},
+		"sold out the second time": {
+			books(1, 0, at("o1", "k", 0, 0)), []api.KeyRow{answer("k", 409, 11*time.Second)},
+			[]Op{bought, op(Refused, 11*s-1, 11*s+1, 1, "", "k")}, Exact, "",
+		},
+		"in flight the second time": {books(5, 4, first), []api.KeyRow{answer("k", 0, 11*time.Second)}, nil, Exact, ""},
+		"nobody asked again":        {books(5, 3, first, later), nil, []Op{bought}, Broken, ""},
+		"nothing happened, they said": {
+			books(5, 3, first, later), nil, []Op{bought, op(Declined, 11*s-1, 11*s+1, 1, "", "k")}, Broken, "",
+		},
+		"the second order is lost": {books(5, 4, first), nil, []Op{bought, again}, Broken, "A"},
+		"too soon":                 {books(5, 3, first, at("o2", "k", 3, 8*time.Second)), nil, []Op{bought, op(OK, 8*s-1, 8*s+1, 1, "o2", "k")}, Broken, "D"},
+	} {
+		l := c.ledger
+		l.KeepKeysMS, l.Keys, l.Purged = 10_000, c.answers, removed
+		r := Judge(Input{Store: api.SQL, Ledger: l})
+		if c.ops != nil {
+			r = heard(l, c.ops...)
+		} else if tally := tallied(l, api.SQL, maxPrints); tally.Verdict != c.verdict {
+			t.Errorf("%s: Tally = %s", name, tally.Text("en"))
+		}
+		if r.Verdict != c.verdict || r.Found != c.found {
+			t.Errorf("%s: want %s %q, got %s", name, c.verdict, c.found, r.Text("en"))
+		}
+	}
+}
+
+// Replicas' clocks may differ by minutes: what a replica acknowledged relates its clock to the history's.
+func TestClocksFarApart(t *testing.T) {
+	t.Parallel()
+	const s = int64(time.Second)
+	on := func(replica string, o api.Order) api.Order {
+		o.Replica = replica
+		return o
+	}
+	r := heard(books(10, 6,
+		on("1", at("a", "", 9, 10*time.Minute+time.Second)), on("2", at("b", "", 7, 40*time.Second)),
+		on("2", at("y", "", 6, 50*time.Second)), on("1", at("x", "", 8, 10*time.Minute+2*time.Second))),
+		op(OK, s-1, s+1, 1, "a", ""), op(Unknown, 2*s-1, 0, 1, "", ""), op(OK, 40*s-1, 40*s+1, 1, "b", ""), op(Unknown, 50*s-1, 0, 1, "", ""))
+	if r.Verdict != Exact {
+		t.Error(r.Text("en"))
+	}
+}
+
+// Where the rows do not show the keys, a second order for a key is the one that no other request accounts for.
+func TestDoubleWithoutKeysInRows(t *testing.T) {
+	t.Parallel()
+	two := func() *api.Ledger { return books(10, 8, at("o1", "", 9, 1), at("o2", "", 8, 20)) }
+	for name, c := range map[string]struct {
+		ledger *api.Ledger
+		ops    []Op
+		want   string
+	}{
+		"the second is acknowledged": {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "o2", "k")}, "D"},
+		"neither is acknowledged":    {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k")}, "D"},
+		"without an id":              {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k")}, "D"},
+		"another's request":          {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 1, 0, 1, "", "j"), op(OK, 19, 25, 1, "o2", "k")}, ""},
+		"sold once":                  {books(10, 9, at("o2", "", 9, 20)), []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "o2", "k")}, ""},
+	} {
+		if r := heard(c.ledger, c.ops...); r.Found != c.want {
+			t.Errorf("%s: want %q, got %s", name, c.want, r.Text("en"))
+		}
+	}
+}
+
+// A key whose stored answer is a sale is told of the sale, and of nothing else.
+func TestRefusedSale(t *testing.T) {
+	t.Parallel()
+	l := books(1, 0, at("o1", "k", 0, 0))
+	l.Keys = []api.KeyRow{answer("k", 200, 0)}
+	if r := heard(l, op(Unknown, 0, 0, 1, "", "k"), op(Refused, 11, 12, 1, "", "k")); r.Verdict != Broken || len(r.Violations) != 1 {
+		t.Error(r.Text("en"))
+	}
+}
+
+// In a history that is not complete, the request that a replay repeats may have been another client's, at any time.
+func TestReplayOfAnothersRequest(t *testing.T) {
+	t.Parallel()
+	r := Judge(Input{
+		Mode: "m", Store: api.SQL, Partial: true, Sequential: true, Ledger: books(1, 0, at("o1", "k", 0, 0)),
+		History: []Op{op(Refused, 4, 5, 1, "", ""), replay(10, 11, "o1", "k")},
+	})
+	if r.Verdict == Broken {
+		t.Error(r.Text("en"))
+	}
+}
+
+// An answer in one store may promise an order that was purged from the other.
+func TestPromisedByTheOtherStore(t *testing.T) {
+	t.Parallel()
+	l := books(5, 4)
+	l.Initial[api.Redis], l.Stock[api.Redis] = 5, 5
+	l.Keys, l.Purged = []api.KeyRow{answer("k", 200, 0)}, map[api.Store]api.Purged{api.SQL: {Orders: 1, Units: 1}}
+	for _, r := range JudgeLedger(l, "") {
+		if r.Verdict == Broken {
+			t.Error(r.Text("en"))
+		}
+	}
+}
+
+// A service of which only the clients' side is seen: a key is one sale.
+func TestForeignKeys(t *testing.T) {
+	t.Parallel()
+	no := op(Refused, 30, 31, 100, "", "j")
+	for name, c := range map[string]struct {
+		after int64
+		ops   []Op
+		want  Verdict
+	}{
+		"charged twice":                        {8, []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k"), no}, Broken},
+		"charged once":                         {9, []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k"), no}, Exact},
+		"the first answer is lost":             {9, []Op{op(Unknown, 0, 0, 1, "", "k"), replay(19, 25, "", "k"), no}, Exact},
+		"repeated often":                       {9, []Op{op(Unknown, 0, 0, 1, "", "k"), replay(19, 25, "o", "k"), replay(26, 27, "o", "k"), no}, Exact},
+		"never answered, charged at most once": {8, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "i"), no}, Inconclusive},
+		"never answered, charged twice":        {7, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "i"), no}, Broken},
+	} {
+		if r := JudgeForeign(10, c.after, c.ops, ""); r.Verdict != c.want {
+			t.Errorf("%s: want %s, got %s", name, c.want, r.Text("en"))
+		}
+	}
+}
