@@ -23,7 +23,7 @@ var errTorn = fault(api.Text{
 })
 
 // Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and reads again if
-// their rows do not add up to the totals of the first page.
+// their rows do not add up to the totals of the first page. If there are several, it looks whether the product was sold or purged meanwhile.
 func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	for try := 1; ; try++ {
 		ledger, err := c.readLedger(ctx, product)
@@ -40,6 +40,7 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 	if err := c.getPatiently(ctx, path, all); err != nil {
 		return nil, err
 	}
+	paged := all.NextCursor != ""
 	for cursor := all.NextCursor; cursor != ""; {
 		var page api.Ledger
 		if err := c.getPatiently(ctx, path+"?cursor="+url.QueryEscape(cursor), &page); err != nil {
@@ -57,6 +58,13 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 	})
 	if err := addUp(all); err != nil {
 		return nil, err
+	}
+	if paged {
+		var now api.Ledger
+		if err := c.getPatiently(ctx, path+"?limit=1", &now); err != nil {
+			return nil, err
+		}
+		all.Moved = !maps.Equal(now.Totals, all.Totals) || !maps.Equal(now.Purged, all.Purged) || !maps.Equal(now.Initial, all.Initial)
 	}
 	return all, nil
 }

@@ -52,9 +52,9 @@ func pageOf(total int64, next string, numbers ...int) api.Ledger {
 
 func TestLedgerReadsAllPages(t *testing.T) {
 	t.Parallel()
-	c, asked := ledgerOf(t, pageOf(5, "a b", 2, 1), pageOf(0, "c", 4, 3), api.RateLimited, pageOf(0, "", 5))
+	c, asked := ledgerOf(t, pageOf(5, "a b", 2, 1), pageOf(0, "c", 4, 3), api.RateLimited, pageOf(0, "", 5), pageOf(5, "z", 1))
 	l, err := c.Ledger(t.Context(), 1)
-	if err != nil || *asked != 4 || len(l.Orders) != 5 || len(l.Keys) != 5 || l.Stock[api.SQL] != 7 || l.NextCursor != "" {
+	if err != nil || *asked != 5 || l.Moved || len(l.Orders) != 5 || len(l.Keys) != 5 || l.Stock[api.SQL] != 7 || l.NextCursor != "" {
 		t.Fatalf("Ledger() = %+v, %v after %d questions", l, err, *asked)
 	}
 	for i, o := range l.Orders {
@@ -67,8 +67,8 @@ func TestLedgerReadsAllPages(t *testing.T) {
 // If the rows differ from the totals, the ledger is read again, and finally given up.
 func TestLedgerOfTornPages(t *testing.T) {
 	t.Parallel()
-	c, asked := ledgerOf(t, pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5, 6), pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5))
-	if l, err := c.Ledger(t.Context(), 1); err != nil || len(l.Orders) != 5 || *asked != 4 {
+	c, asked := ledgerOf(t, pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5, 6), pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5), pageOf(5, "z", 1))
+	if l, err := c.Ledger(t.Context(), 1); err != nil || len(l.Orders) != 5 || *asked != 5 {
 		t.Errorf("Ledger() = %+v, %v after %d questions", l, err, *asked)
 	}
 	c, _ = ledgerOf(t, pageOf(3, "", 1, 2))
@@ -78,5 +78,26 @@ func TestLedgerOfTornPages(t *testing.T) {
 	c, _ = ledgerOf(t, pageOf(3, "a", 1, 2), pageOf(0, "a", 3))
 	if l, err := c.Ledger(t.Context(), 1); err == nil {
 		t.Errorf("Ledger() of a cursor that leads to itself = %+v", l)
+	}
+}
+
+// The keys of later pages are younger than the totals if the product is sold or purged meanwhile; a ledger of one page is of one moment.
+func TestLedgerSaysThatItMoved(t *testing.T) {
+	t.Parallel()
+	sold, purged := pageOf(4, "z", 1), pageOf(3, "z", 1)
+	purged.Purged = map[api.Store]api.Purged{api.SQL: {Keys: 1}}
+	for name, c := range map[string]struct {
+		pages []any
+		want  bool
+	}{
+		"at rest": {[]any{pageOf(3, "a", 1, 2), pageOf(0, "", 3), pageOf(3, "z", 1)}, false},
+		"sold":    {[]any{pageOf(3, "a", 1, 2), pageOf(0, "", 3), sold}, true},
+		"purged":  {[]any{pageOf(3, "a", 1, 2), pageOf(0, "", 3), purged}, true},
+		"a page":  {[]any{pageOf(3, "", 1, 2, 3), sold}, false},
+	} {
+		control, _ := ledgerOf(t, c.pages...)
+		if l, err := control.Ledger(t.Context(), 1); err != nil || l.Moved != c.want {
+			t.Errorf("%s: Ledger() = %+v, %v, want Moved %t", name, l, err, c.want)
+		}
 	}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,11 +36,12 @@ func newAudit(lang string) *cobra.Command {
 		Use:   "audit",
 		Short: both("Judge a product of a running shop from its ledger: stock, orders and idempotency keys", "根据账本判定运行中的服务里的一种商品：库存、订单和幂等键").In(lang),
 		Long: both(`Judge a product of a running shop from its ledger: does what was there at the start equal what is left plus what was
-ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop and judged here.
+ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop and judged here. The product may be
+being sold meanwhile: if units seem lost, it is read again, for a second.
 
 It exits with 0 if the product is exact, 1 if it is broken, and 3 if the audit is inconclusive (data is missing) or vacuous
 (nothing was sold). A store from which nothing was sold does not count if the product was sold from another.`,
-			`根据账本判定运行中的服务里的一种商品：初始库存是否等于剩余加已售，每个订单是否恰好一份，有没有一件卖给了两个人。账本从服务取来，在本机判定。
+			`根据账本判定运行中的服务里的一种商品：初始库存是否等于剩余加已售，每个订单是否恰好一份，有没有一件卖给了两个人。账本从服务取来，在本机判定。商品正在售卖也可以判定：看起来少了库存时会重读，持续一秒。
 
 退出码：精确为 0，出错为 1，无法判定（缺数据）或无效（什么都没卖出）为 3。商品如果从别的存储卖出，没有卖出的存储不计。`).In(lang),
 		Example: "  shop audit\n  shop audit --product 205 --store sql --lang zh\n  shop audit --product 205 -o json --out audit.json",
@@ -72,24 +75,48 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 		return misuse(err)
 	}
 	defer control.Close()
-	ledger, err := control.Ledger(cmd.Context(), f.product)
+	reports, err := judgeRunning(cmd.Context(), control, f.product, store, f.lang)
 	if cmd.Context().Err() != nil {
 		return &exitError{code: exitInterrupted}
 	}
 	if err != nil {
 		return &exitError{code: exitInconclusive, err: fmt.Errorf("%s: %w", audit.Inconclusive, err)}
 	}
-	var reports []audit.Report
-	if store != "" {
-		reports = []audit.Report{audit.Judge(audit.Input{Store: store, Ledger: ledger, Lang: f.lang})}
-	} else {
-		reports = audit.JudgeLedger(ledger, f.lang)
-	}
 	out := auditReport{ProductID: f.product, Verdict: audit.Overall(reports), Reports: reports}
 	if err := f.output.write(cmd, func(w io.Writer, form string) error { return out.write(w, form, f.lang) }); err != nil {
 		return err
 	}
 	return exitFor(out.Verdict)
+}
+
+// judgeRunning fetches the ledger of a product that may be being sold, and judges one store, or all of them. It does so again, for a second,
+// while units seem lost.
+func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store, lang string) (reports []audit.Report, err error) {
+	looks := audit.Looks{}
+	for began := time.Now(); ; {
+		ledger, err := control.Ledger(ctx, product)
+		if err != nil {
+			return nil, err
+		}
+		if store != "" {
+			reports = []audit.Report{audit.Judge(audit.Input{Store: store, Ledger: ledger, Lang: lang})}
+		} else {
+			reports = audit.JudgeLedger(ledger, lang)
+		}
+		again := false
+		for i, r := range reports {
+			settled, open := looks.Add(r)
+			reports[i], again = settled, again || open
+		}
+		if !again || time.Since(began) > audit.InFlight {
+			return reports, nil
+		}
+		select {
+		case <-time.After(audit.LookAgain):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // write prints the reports: as JSON, or a paragraph each.

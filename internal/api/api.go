@@ -199,6 +199,9 @@ type Ledger struct {
 	// NextCursor is the cursor of the next page; "" on the last one.
 	NextCursor  string           `json:"next_cursor,omitempty"`
 	Unavailable map[Store]string `json:"unavailable,omitempty"`
+	// Moved says that the product was sold or purged while a client read the pages: the orders are of the first page's moment, but the keys of
+	// later pages are not.
+	Moved bool `json:"-"`
 }
 
 // KeyText writes an idempotency key, which is bytes, as text: each byte becomes the rune of its value, as ISO 8859-1

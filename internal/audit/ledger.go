@@ -4,6 +4,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"lastitem/internal/api"
 )
 
 // count sums the order rows, including purged ones.
@@ -108,8 +110,16 @@ func (j *judge) blameIDs(repeated, unnamed, empty int) {
 
 // inspectKeys holds the stored first answers against the orders, both ways. Which modes store answers is read off the
 // data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
-// only note the key on the order. A status of 0 is a row in progress. Rows that may have been purged do not count as missing.
+// only note the key on the order. A status of 0 is a row in progress. Rows that may have been purged do not count as missing. Only the stored
+// answers of SQL are in the ledger, and they are about its orders only.
 func (j *judge) inspectKeys() {
+	if j.in.Store != api.SQL {
+		return
+	}
+	if j.in.Ledger.Moved {
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayMoved))
+		return
+	}
 	status, at := make(map[string]int, len(j.in.Ledger.Keys)), map[string]time.Time{}
 	for _, k := range j.in.Ledger.Keys {
 		status[k.Key], at[k.Key] = k.Status, k.CreatedAt
@@ -120,7 +130,7 @@ func (j *judge) inspectKeys() {
 	j.stored = status
 	// Two passes: whether a mode keeps answers is known only after its last order.
 	ordered, keeps := map[string]bool{}, map[string]bool{}
-	for _, o := range j.in.Ledger.Orders { // of either store: a stored answer does not say which
+	for _, o := range j.rows {
 		ordered[o.Key] = true
 		if _, stored := status[o.Key]; stored && o.Key != "" {
 			keeps[o.Mode] = true
@@ -147,14 +157,10 @@ func (j *judge) inspectKeys() {
 	j.blameKeys(promised, unstored, denied)
 }
 
-// blameKeys reports stored answers and orders that disagree, except as many as were purged; of orders, from either store.
+// blameKeys reports stored answers and orders that disagree, except as many as were purged.
 func (j *judge) blameKeys(promised, unstored int64, denied int) {
-	var purged int64
-	for _, p := range j.in.Ledger.Purged {
-		purged += p.Orders
-	}
-	if promised > purged {
-		j.violate("A", sayPromised, promised-purged)
+	if promised > j.r.Purged.Orders {
+		j.violate("A", sayPromised, promised-j.r.Purged.Orders)
 	}
 	if unstored > j.r.Purged.Keys {
 		j.violate("", sayUnstored, unstored-j.r.Purged.Keys)

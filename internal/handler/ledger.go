@@ -126,17 +126,10 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	return h.send(c, body)
 }
 
-// Many modes take the units by one command and write the order by another. Between the two, an audit finds the units lost, so it looks again
-// after a pause of lookAgain, until inFlight has passed.
-const (
-	inFlight  = time.Second
-	lookAgain = 20 * time.Millisecond
-)
-
 // settled judges each store, and again while a store shows lost units and nothing else, which may be a sale under way. If the units stay
 // lost and the product is being sold meanwhile, the verdict on the store is inconclusive.
 func (h *Handler) settled(ctx context.Context, id int64, lang string) (shop.Ledger, map[api.Store]audit.Report, error) {
-	looks := map[api.Store][]audit.Report{}
+	looks := audit.Looks{}
 	for began := time.Now(); ; {
 		reports := map[api.Store]audit.Report{}
 		l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) (err error) {
@@ -145,15 +138,14 @@ func (h *Handler) settled(ctx context.Context, id int64, lang string) (shop.Ledg
 		})
 		again := false
 		for store, r := range reports {
-			looks[store] = append(looks[store], r)
-			reports[store] = audit.Settle(looks[store])
-			again = again || r.Verdict == audit.Broken && r.Found == "L"
+			settled, open := looks.Add(r)
+			reports[store], again = settled, again || open
 		}
-		if err != nil || !again || time.Since(began) > inFlight {
+		if err != nil || !again || time.Since(began) > audit.InFlight {
 			return l, reports, err
 		}
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(audit.LookAgain):
 		case <-ctx.Done():
 			return l, reports, nil
 		}
