@@ -90,9 +90,10 @@ export const lockChart = (box) => new Chart(box, () => options([
 
 const maxPoints = 160;
 
-// series turns the bins into the data of the four charts; initial is null for a baseline, which has no stock. Many bins are put together
-// for the rates, which would only flicker.
-export function series(model, initial) {
+// series turns the bins into the data of the four charts; initial is null for a baseline, which has no stock. final is the stock after the
+// run, if it is known: the answers tell of it in the order of their arrival, so the last one need not be the one that left least. Many bins are
+// put together for the rates, which would only flicker.
+export function series(model, initial, final) {
   const { width } = model;
   const began = model.bins.findIndex((b) => b[0] + b[1] + b[2] > 0); // before the load the load generator measures how busy the machine is
   const bins = began > 0 ? model.bins.slice(began) : model.bins;
@@ -115,6 +116,7 @@ export function series(model, initial) {
     was.push(initial);
     capped.push(initial === null ? total : Math.min(total, initial));
   });
+  if (initial !== null && final !== undefined) left[left.length - 1] = final;
   const group = Math.max(1, Math.ceil(bins.length / maxPoints), Math.ceil(40 / width));
   const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [];
   for (let i = 0; i < bins.length; i += group) {

@@ -162,7 +162,7 @@ export class RunView {
       this.first = true;
     }
     this.drawFigures(model);
-    const data = series(model, this.ran(model)?.baseline ? null : model.run.spec.stock);
+    const data = series(model, this.ran(model)?.baseline ? null : model.run.spec.stock, this.judged(model)?.final);
     this.charts.stock.draw(data.stock);
     this.charts.orders.draw(data.orders);
     this.charts.rate.draw(data.rate);
@@ -173,6 +173,12 @@ export class RunView {
     this.drawTimeline(model);
   }
 
+  // judged is the verdict on a run whose ledger could be read.
+  judged(model) {
+    const verdict = model.result?.verdicts?.[0];
+    return verdict && verdict.verdict !== "INCONCLUSIVE" ? verdict : null;
+  }
+
   // say tells those who cannot see a curve where it ends.
   say(chart, value) {
     this.plots[chart].setAttribute("aria-label", t(chart) + colon() + (value === null ? "–" : number(value)));
@@ -180,7 +186,7 @@ export class RunView {
 
   drawFigures(model) {
     const { left, sold, refused, overlaps } = this.figures;
-    const sum = model.totals(), { stock } = model.run.spec, verdict = model.result?.verdicts?.[0];
+    const sum = model.totals(), { stock } = model.run.spec, verdict = this.judged(model);
     const baseline = this.ran(model)?.baseline, of = baseline ? "" : t("of", { n: number(stock) });
     const units = verdict?.sold ?? sum.accepted, remaining = verdict?.final ?? sum.remaining;
     left.value.textContent = remaining === null || remaining === undefined ? "–" : number(remaining);

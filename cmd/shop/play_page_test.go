@@ -215,10 +215,11 @@ func testPageCharts(t *testing.T, p *idle) {
 	t.Helper()
 	got := soon[string](p.tab, `import('/console/charts.js').then(({ series }) => {
 		const pause = Array(25).fill([0, 0, 0, null, null, null, null]);
-		const s = series({ width: 20, bins: [...pause, [4, 0, 0, 1, 10, 10, 10], [0, 0, 0, null, null, null, null], [4, 1, 0, -3, 10, 10, 10]] }, 5);
-		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0]]);
+		const model = { width: 20, bins: [...pause, [4, 0, 0, 1, 10, 10, 10], [0, 0, 0, null, null, null, null], [4, 1, 0, -3, 10, 10, 10]] };
+		const s = series(model, 5);
+		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0], series(model, 5, -4).stock[1].at(-1)]);
 	})`)
-	if want := `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3]],[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06]]`; got != want {
+	if want := `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3]],[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4]`; got != want {
 		t.Errorf("the charts draw %s, want %s", got, want)
 	}
 }
