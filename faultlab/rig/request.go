@@ -21,6 +21,7 @@ type Pending struct {
 	done    chan struct{}
 	since   int64 // calls with a higher number came after the request
 	op      audit.Op
+	stuck   bool      // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
 	givenUp *audit.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 

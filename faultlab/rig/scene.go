@@ -64,6 +64,7 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 		return audit.Report{}, err
 	}
 	history := s.History()
+	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
 		history = named(history, ledger.Orders)
 	}

@@ -108,7 +108,7 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 
 // WaitOrStuck waits for p, a request sent to a after the fault was over. A service that waits for a lock that nobody releases never answers p:
 // then WaitOrStuck sends more requests, and if none is answered, it kills the replica, so that these requests can have no late effect, and
-// records them as declined. bound is how long a lock may outlive its holder. An error: the replica waits for a server, or ctx has ended.
+// marks them as stuck, see decline. bound is how long a lock may outlive its holder. An error: the replica waits for a server, or ctx has ended.
 func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound time.Duration) error {
 	if !s.Lane.Service.Waits {
 		return p.Wait(ctx)
@@ -137,11 +137,32 @@ func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound tim
 		if err := one.Wait(ctx); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		one.op.Outcome, one.op.Code = audit.Declined, api.LockBusy
-		s.mu.Unlock()
+		one.stuck = true
 	}
 	return nil
+}
+
+// decline makes the stuck requests that bought nothing declined, as if they had been told that the lock is busy: an order with their key shows
+// that they did or, where no order shows a key, more orders than answers.
+func (s *Scene) decline(history []audit.Op, orders []api.Order) {
+	sold, keyed, spare := map[string]bool{}, false, len(orders)
+	for _, o := range orders {
+		sold[o.Key], keyed = true, keyed || o.Key != ""
+	}
+	for i, op := range history {
+		if op.Outcome == audit.OK && !op.Replayed || op.Outcome == audit.Unknown && !s.ops[i].stuck {
+			spare--
+		}
+	}
+	for i := range history {
+		switch {
+		case !s.ops[i].stuck || keyed && sold[history[i].Key]:
+		case !keyed && spare > 0:
+			spare--
+		default:
+			history[i].Outcome, history[i].Code = audit.Declined, api.LockBusy
+		}
+	}
 }
 
 // stuckAfter is how long a client waits beyond the bound, since the machine may be busy.
