@@ -116,7 +116,7 @@ func (j *judge) inspectKeys() {
 	if j.in.Store != api.SQL {
 		return
 	}
-	if j.in.Ledger.Moved {
+	if j.in.Ledger.Moved && len(j.in.Ledger.Keys) > 0 {
 		j.r.Unchecked = append(j.r.Unchecked, j.say(sayMoved))
 		return
 	}
