@@ -10,22 +10,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 )
 
-// cart makes an order of several products under one key, which is stored under the first product.
+// cart makes an order of several products under one key, which is stored under the first product. If the key exists already, the order
+// gets it all the same, as in the modes that store no answer.
 func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
 	t.Helper()
 	do(t, s, func(tx *store.Tx) error {
-		_, _, err := tx.ClaimKey([]byte(key), products[0], make([]byte, 32), 9)
+		first, _, err := tx.ClaimKey([]byte(key), products[0], make([]byte, 32), 9)
 		for _, p := range products {
 			o := someOrder(id, p)
 			o.Key, o.Fence = []byte(key), 0
 			err = errors.Join(err, tx.InsertOrder(o))
 		}
+		if first {
+			err = errors.Join(err, tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(`{"order_id":"` + id + `"}`)}))
+		}
 		return err
 	})
+}
+
+// purgeAllKeys purges the keys of all carts so far; their orders stay.
+func purgeAllKeys(t *testing.T, s *store.SQL) {
+	t.Helper()
+	if _, err := s.Purge(t.Context(), store.Retention{Keys: ago}); err != nil {
+		t.Fatalf("Purge() = %v", err)
+	}
 }
 
 // anyOrder: the rows were made in the same microsecond.
@@ -76,6 +89,53 @@ func TestSQLCartKeys(t *testing.T) {
 					t.Errorf("product %d after a reset of %d, keys stored and on orders (-want +got):\n%s", p, reset, diff)
 				}
 			}
+		}
+	})
+}
+
+// A key that another request used before or after a cart belongs to that request: a reset of one of the cart's products leaves it, so
+// that the request is not executed again.
+func TestSQLResetKeepsTheKeyOfAnotherRequest(t *testing.T) {
+	const a, b = "00000000-0000-7000-8000-00000000000a", "00000000-0000-7000-8000-00000000000b"
+	type keys = [2][]string // in a product's ledger, and on its orders
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		for _, c := range []struct {
+			name          string
+			first, second []int64
+			purge         bool // between the two
+			kept          bool
+			want          [3]keys // by product from 1 on, after a reset of product 2
+		}{
+			{"later, for one product", []int64{1, 2}, []int64{1}, true, true, [3]keys{{{"k"}, {"k", "k"}}, {}, {}}},
+			{"later, for another product", []int64{1, 2}, []int64{3}, true, true, [3]keys{{nil, {"k"}}, {}, {{"k"}, {"k"}}}},
+			{"later, for another cart", []int64{1, 2}, []int64{3, 1}, true, true, [3]keys{{{"k"}, {"k", "k"}}, {}, {{"k"}, {"k"}}}},
+			{"later, for the same cart", []int64{1, 2}, []int64{1, 2}, true, false, [3]keys{{nil, {"k", ""}}, {}, {}}},
+			{"later, for the cart in another order", []int64{1, 2}, []int64{2, 1}, true, false, [3]keys{{nil, {"k", ""}}, {}, {}}},
+			{"earlier, and the cart has no answer", []int64{1}, []int64{1, 2}, false, true, [3]keys{{{"k"}, {"k", "k"}}, {}, {}}},
+		} {
+			for p := range int64(3) {
+				resetSQL(t, s, p+1, 9, 0)
+			}
+			cart(t, s, a, "k", c.first...)
+			if c.purge {
+				purgeAllKeys(t, s)
+			}
+			cart(t, s, b, "k", c.second...)
+			resetSQL(t, s, 2, 9, 0)
+			for i, want := range c.want {
+				stored, ordered := keysOf(t, s, int64(i+1))
+				if diff := cmp.Diff(want, keys{stored, ordered}, anyOrder); diff != "" {
+					t.Errorf("%s: product %d after a reset of 2, keys stored and on orders (-want +got):\n%s", c.name, i+1, diff)
+				}
+			}
+			do(t, s, func(tx *store.Tx) error {
+				first, _, err := tx.ClaimKey([]byte("k"), c.second[0], make([]byte, 32), 9)
+				if first == c.kept {
+					t.Errorf("%s: ClaimKey() after a reset of 2 says new: %t, want %t", c.name, first, !c.kept)
+				}
+				return err
+			})
+			purgeAllKeys(t, s)
 		}
 	})
 }
