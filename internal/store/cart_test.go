@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -135,6 +136,66 @@ func TestSQLResetKeepsTheKeyOfAnotherRequest(t *testing.T) {
 				}
 				return err
 			})
+			purgeAllKeys(t, s)
+		}
+	})
+}
+
+// readings lists the keys of a product in every way that they are read.
+func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	read := func(how string, keys []store.KeyRow) {
+		for _, k := range keys {
+			all[how] = append(all[how], string(k.Key))
+		}
+	}
+	for _, n := range []int{1, 9} {
+		how, want := fmt.Sprintf("pages of %d", n), store.Want{Orders: n, Keys: n}
+		f, p, err := s.Snapshot(t.Context(), product, want)
+		read(how, f.Keys)
+		for tries := 0; err == nil && !p.End() && tries < 20; tries++ {
+			f, p, err = s.Page(t.Context(), product, p, want)
+			read(how, f.Keys)
+		}
+		if err != nil || !p.End() {
+			t.Errorf("%s of product %d end at %+v, %v", how, product, p, err)
+		}
+	}
+	if err := s.Scan(t.Context(), product, func(snap *store.Snapshot) error {
+		return snap.Keys(func(batch []store.KeyRow) error { read("scan", batch); return nil })
+	}); err != nil {
+		t.Errorf("Scan(%d) = %v", product, err)
+	}
+	stored, _ := keysOf(t, s, product)
+	all["facts"] = stored
+	return all
+}
+
+// A key that was used again after its retention is listed once per product of its last use, however many orders have it.
+func TestSQLListsAKeyOnce(t *testing.T) {
+	const a, b, c = "00000000-0000-7000-8000-00000000000a", "00000000-0000-7000-8000-00000000000b", "00000000-0000-7000-8000-00000000000c"
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		for _, last := range [][]int64{{1, 2}, {2, 1}, {1}, {3}, {3, 2}} {
+			for p := range int64(3) {
+				resetSQL(t, s, p+1, 9, 0)
+			}
+			cart(t, s, a, "k", 1, 2)
+			purgeAllKeys(t, s)
+			cart(t, s, b, "k", 1, 2)
+			purgeAllKeys(t, s)
+			cart(t, s, c, "k", last...)
+			for p := range int64(3) {
+				var want []string
+				if slices.Contains(last, p+1) {
+					want = []string{"k"}
+				}
+				for how, got := range readings(t, s, p+1) {
+					if !slices.Equal(got, want) {
+						t.Errorf("last use for %v: product %d, %s: keys %q, want %q", last, p+1, how, got, want)
+					}
+				}
+			}
 			purgeAllKeys(t, s)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 )
@@ -405,7 +406,8 @@ func TestSQLPagesOfKeys(t *testing.T) {
 			}
 			cart := nth(9, 1, 0)
 			cart.Key = []byte("cart")
-			err = errors.Join(err, claim(tx, "cart", 2), tx.InsertOrder(cart), claim(tx, "of the other", 2), claim(tx, "refused", 1))
+			err = errors.Join(err, claim(tx, "cart", 2), tx.InsertOrder(cart), claim(tx, "of the other", 2), claim(tx, "refused", 1),
+				tx.KeepAnswer(cart.Key, idempotency.Record{Status: 200, Body: []byte(cart.ID)}))
 			cart.ProductID = 2
 			return errors.Join(err, tx.InsertOrder(cart))
 		})

@@ -278,7 +278,7 @@ func TestPurgeSQLKeysOnly(t *testing.T) {
 						return err
 					}
 				}
-				return tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(`{"items":[{"product_id":1},{"product_id":2}]}`)})
+				return tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(`{"items":[{"product_id":1},{"product_id":2}],"order_id":"` + key + `"}`)})
 			})
 		}
 		purgedTo(t, s, api.SQL, 1, 2, store.Purged{Keys: 1})

@@ -116,7 +116,7 @@ func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 	}
 	if p.NoOrders = len(f.Orders) < want.Orders || last == p.Until; len(f.Orders) > 0 {
 		p.Order = last
-		// A cart's key is stored under its first product, and is found through its order.
+		// A cart's key is stored under its first product, and is found through the order that its answer names.
 		return eachRow(v, scanKey, func(batch []KeyRow) error {
 			f.Keys = append(f.Keys, batch...)
 			return nil
