@@ -40,6 +40,7 @@ func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	r, admin := startFullRedis(t)
 
+	send(t, r, http.MethodPost, "/deduct_stock/redis-lua?product_id=101", "", http.StatusOK)
 	fillRedis(t, admin)
 	_, before := probesOf(t, admin)
 	seen, next := before, before // seen was read before the mode was last seen available: a probe may come after that
@@ -68,7 +69,7 @@ func TestFullRedis(t *testing.T) {
 	for _, mode := range []string{"sql-atomic", "queue", "unsafe-sql", "noop"} {
 		send(t, r, http.MethodPost, "/deduct_stock/"+mode, "", http.StatusOK)
 	}
-	send(t, r, http.MethodGet, "/products/101", "", http.StatusOK) // reads need no memory
+	readsNeedNoMemory(t, r)
 	send(t, r, http.MethodPut, "/products/102/stock", `{"stock":9}`, http.StatusOK)
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
 	if got := send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable); !strings.Contains(got, "redis: ") || !strings.Contains(got, "OOM") {
@@ -89,6 +90,21 @@ func TestFullRedis(t *testing.T) {
 		send(t, r, http.MethodPost, "/deduct_stock/"+mode, "", http.StatusOK)
 	}
 	send(t, r, http.MethodGet, "/readyz", "", http.StatusOK)
+}
+
+// readsNeedNoMemory reads product 101, of which redis-lua has sold one, in all ways there are.
+func readsNeedNoMemory(t *testing.T, r *Replica) {
+	t.Helper()
+	send(t, r, http.MethodGet, "/products/101", "", http.StatusOK)
+	for _, path := range []string{"orders", "orders?limit=1", "ledger"} {
+		got := send(t, r, http.MethodGet, "/products/101/"+path, "", http.StatusOK)
+		if !strings.Contains(got, `"redis-lua"`) {
+			t.Errorf("%s of a product in a full Redis = %s, want the order of redis-lua", path, got)
+		}
+	}
+	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got, `"store":"redis","verdict":"EXACT"`) {
+		t.Errorf("audit of a product in a full Redis = %s, want EXACT", got)
+	}
 }
 
 // A Redis that is full to the brim takes a short write still, and no sale: it counts as full.

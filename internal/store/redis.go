@@ -258,35 +258,11 @@ func (r *Redis) missing(ctx context.Context, product int64, unknown error) error
 
 // purged reads the sums of purged rows since the last reset.
 func (r *Redis) purged(ctx context.Context, product int64) (Purged, error) {
-	pipe := r.c.Pipeline()
-	read := r.askPurged(ctx, pipe, product)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return Purged{}, readError(err, product)
+	s, err := r.rawView(ctx, product, 0, 0, -1)
+	if err != nil {
+		return Purged{}, err
 	}
-	return read()
-}
-
-// askPurged adds to a pipeline the read of the sums of purged rows; read decodes the answer. When a replica of an earlier version
-// resets a product it deletes the run's name but not the sums, which are then ignored.
-func (r *Redis) askPurged(ctx context.Context, pipe redis.Pipeliner, product int64) (read func() (Purged, error)) {
-	run := pipe.HGet(ctx, r.key("answers", product), "")
-	sums := pipe.HMGet(ctx, r.key("purged", product), "run", "orders", "units", "keys")
-	return func() (p Purged, err error) {
-		v := sums.Val()
-		if len(v) != 4 || v[0] == nil || v[0] != run.Val() {
-			return p, nil
-		}
-		for i, dest := range []*int64{&p.Orders, &p.Units, &p.Keys} {
-			text, ok := v[i+1].(string)
-			if !ok {
-				continue
-			}
-			if *dest, err = strconv.ParseInt(text, 10, 64); err != nil {
-				return p, fmt.Errorf("%w: what was purged of product %d: %w", ErrUnavailable, product, err)
-			}
-		}
-		return p, nil
-	}
+	return s.purged(product)
 }
 
 func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {

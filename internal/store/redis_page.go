@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 // The orders in Redis are a list that grows at its end, and that a purge shortens at its start. An order's number, counted since the
 // stock was set, is its index plus the number of purged orders. A purge changes no number, and orders below a number never change.
 
-// view is what one MULTI reads of a product: a snapshot, and rows from one number on. On a cluster the segments are in other slots,
+// view is what one script reads of a product: a snapshot, and rows from one number on. On a cluster the segments are in other slots,
 // and are read after it.
 type view struct {
 	Facts
@@ -23,7 +22,7 @@ type view struct {
 	rows  []string
 }
 
-// Snapshot reads a product in one transaction: its facts and totals, and its first orders. The position is the one after them.
+// Snapshot reads a product in one script: its facts and totals, and its first orders. The position is the one after them.
 func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, Position, error) {
 	s, err := r.sums.of(ctx, product)
 	if err != nil {
@@ -90,7 +89,7 @@ func (p *Position) passed(number, end int64) {
 	p.Order, p.NoOrders = strconv.FormatInt(number, 10), number >= end
 }
 
-// Scan reads a product in one transaction and calls body with the snapshot, which has no later orders. Missed counts the orders that a
+// Scan reads a product in one script and calls body with the snapshot, which has no later orders. Missed counts the orders that a
 // purge removes while the rows are being read.
 func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
 	v, err := r.view(ctx, product, 0)
@@ -152,17 +151,15 @@ const maxMoves = 20
 func (r *Redis) chunk(ctx context.Context, product, from, to, purged int64) (v view, err error) {
 	for range maxMoves {
 		at := max(from-purged, 0)
-		pipe := r.c.TxPipeline()
-		sums := r.askPurged(ctx, pipe, product)
-		rows := pipe.LRange(ctx, r.key("orders", product), at, max(to-purged, at+1)-1)
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-			return v, readError(err, product)
+		s, err := r.rawView(ctx, product, 0, at, max(to-purged, at+1)-1)
+		if err != nil {
+			return v, err
 		}
-		if v.Purged, err = sums(); err != nil {
+		if v.Purged, err = s.purged(product); err != nil {
 			return v, err
 		}
 		if v.Purged.Orders == purged {
-			v.first, v.rows = purged+at, rows.Val()
+			v.first, v.rows = purged+at, s.rows
 			if v.first >= to {
 				v.rows = nil // all of them were purged
 			}
@@ -173,7 +170,7 @@ func (r *Redis) chunk(ctx context.Context, product, from, to, purged int64) (v v
 	return v, fmt.Errorf("%w: orders of product %d are purged faster than they are read", ErrUnavailable, product)
 }
 
-// view reads a product and its first n orders in one transaction, except for segments in other slots.
+// view reads a product and its first n orders in one script, except for segments in other slots.
 func (r *Redis) view(ctx context.Context, product int64, n int) (view, error) {
 	for segments, try := 0, 0; ; try++ {
 		v, split, err := r.tryView(ctx, product, segments, n)
@@ -188,57 +185,51 @@ func (r *Redis) view(ctx context.Context, product int64, n int) (view, error) {
 
 // tryView is view, assuming a number of segments; split is the actual number.
 func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v view, split int, err error) {
-	pipe := r.c.TxPipeline()
-	stock, initial := pipe.Get(ctx, r.key("stock", product)), pipe.Get(ctx, r.key("initial", product))
-	length, sums := pipe.LLen(ctx, r.key("orders", product)), r.askPurged(ctx, pipe, product)
-	var rows *redis.StringSliceCmd
-	if n > 0 {
-		rows = pipe.LRange(ctx, r.key("orders", product), 0, int64(n)-1)
+	together := segments
+	if r.spread.Load() {
+		together = 0
 	}
-	counts := func() ([]int64, error) { return r.readSegments(ctx, product, segments) }
-	if !r.spread.Load() {
-		counts = r.askSegments(ctx, pipe, product, segments)
-	}
-	if _, err := pipe.Exec(ctx); redis.HasErrorPrefix(err, "CROSSSLOT") {
+	s, err := r.rawView(ctx, product, together, 0, int64(n)-1)
+	if redis.HasErrorPrefix(err, "CROSSSLOT") {
 		r.spread.Store(true)
 		return v, 0, nil // that is not the number of segments: it is tried again
-	} else if err != nil && !errors.Is(err, redis.Nil) {
-		return v, 0, readError(err, product)
-	}
-	if err := stock.Err(); err != nil {
-		if errors.Is(err, redis.Nil) && (initial.Err() == nil || length.Val() > 0) {
-			return v, 0, countLost("redis", product)
-		}
-		return v, 0, readError(err, product)
-	}
-	if v.Initial, err = initial.Int64(); err != nil {
-		return v, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
-	}
-	if v.Purged, err = sums(); err != nil {
+	} else if err != nil {
 		return v, 0, err
 	}
-	v.first, v.end = v.Purged.Orders, v.Purged.Orders+length.Val()
-	if rows != nil {
-		v.rows = rows.Val()
+	if s.stock == nil {
+		if s.initial != nil || s.length > 0 {
+			return v, 0, countLost("redis", product)
+		}
+		return v, 0, &ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
-	mark, isSplit := strings.CutPrefix(stock.Val(), segmentedMark)
+	if v.Initial, err = number(s.initial); err != nil {
+		return v, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
+	}
+	if v.Purged, err = s.purged(product); err != nil {
+		return v, 0, err
+	}
+	v.first, v.end, v.rows = v.Purged.Orders, v.Purged.Orders+s.length, s.rows
+	stock, _ := s.stock.(string)
+	mark, isSplit := strings.CutPrefix(stock, segmentedMark)
 	if !isSplit {
-		v.Stock, err = parseCount(stock.Val(), product)
+		v.Stock, err = parseCount(stock, product)
 		return v, 0, err
 	}
 	if split, err = strconv.Atoi(mark); err != nil {
-		return v, 0, fmt.Errorf("%w: product %d is marked %q", ErrUnavailable, product, stock.Val())
+		return v, 0, fmt.Errorf("%w: product %d is marked %q", ErrUnavailable, product, stock)
 	}
 	if split != segments {
 		return v, split, nil
 	}
-	if v.Segments, err = counts(); err != nil {
-		return v, 0, err
+	if together == segments {
+		v.Segments, err = s.segments(product)
+	} else {
+		v.Segments, err = r.readSegments(ctx, product, segments)
 	}
 	for _, n := range v.Segments {
 		v.Stock += n
 	}
-	return v, split, nil
+	return v, split, err
 }
 
 func decodeOrders(rows []string, product int64) ([]Order, error) {

@@ -34,30 +34,22 @@ func (r *Redis) Segments(ctx context.Context, product int64) (counts []int64, sp
 
 func (r *Redis) readSegments(ctx context.Context, product int64, count int) ([]int64, error) {
 	pipe := r.c.Pipeline()
-	counts := r.askSegments(ctx, pipe, product, count)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, readError(err, product)
-	}
-	return counts()
-}
-
-// askSegments adds reads of the segments to pipe. The function that it returns gives their counts once pipe has run.
-func (r *Redis) askSegments(ctx context.Context, pipe redis.Pipeliner, product int64, count int) func() ([]int64, error) {
 	cmds := make([]*redis.StringCmd, count)
 	for i := range cmds {
 		cmds[i] = pipe.Get(ctx, r.segmentKey(product, i))
 	}
-	return func() ([]int64, error) {
-		counts := make([]int64, count)
-		for i, c := range cmds {
-			n, err := c.Int64()
-			if err != nil {
-				return nil, fmt.Errorf("%w: segment %d of product %d: %w", ErrUnavailable, i, product, err)
-			}
-			counts[i] = n
-		}
-		return counts, nil
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, readError(err, product)
 	}
+	counts := make([]int64, count)
+	for i, c := range cmds {
+		n, err := c.Int64()
+		if err != nil {
+			return nil, fmt.Errorf("%w: segment %d of product %d: %w", ErrUnavailable, i, product, err)
+		}
+		counts[i] = n
+	}
+	return counts, nil
 }
 
 // ReadSegment returns the count of segment i; of an unsegmented product (split false) the count itself.
