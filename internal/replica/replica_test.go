@@ -189,6 +189,37 @@ func awaitMode(t *testing.T, r *Replica, name string, good func(api.Mode) bool) 
 	})
 }
 
+// A cart is sold again after the stock of its first product was set, as a cart of idempotent is; no product's audit calls that a double
+// charge, while one request that is charged twice still is one.
+func TestCartSoldAgainAfterAReset(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	r := startReplica(t, Config{Redis: s.URL, SQL: testenv.SQLite(t), Prefix: s.Prefix})
+	for _, mode := range []string{"idempotent", "redis-lua"} {
+		awaitMode(t, r, mode, func(m api.Mode) bool { return m.Available })
+		for _, product := range []string{"101", "102"} {
+			send(t, r, http.MethodPut, "/products/"+product+"/stock", `{"stock":9}`, http.StatusOK)
+		}
+		const cart = `{"items":[{"product_id":101,"quantity":1},{"product_id":102,"quantity":1}]}`
+		first := sendKeyed(t, r, http.MethodPost, "/deduct_stock/"+mode, "R1", cart, http.StatusOK)
+		send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
+		if again := sendKeyed(t, r, http.MethodPost, "/deduct_stock/"+mode, "R1", cart, http.StatusOK); again == first {
+			t.Errorf("%s replayed %s after a reset, want a new sale", mode, again)
+		}
+		for _, product := range []string{"101", "102"} {
+			if got := send(t, r, http.MethodGet, "/products/"+product+"/audit", "", http.StatusOK); strings.Contains(got, "BROKEN") {
+				t.Errorf("%s: audit of %s = %s, want none that is broken", mode, product, got)
+			}
+		}
+	}
+	row := s.Client.LIndex(t.Context(), s.Prefix+"orders:{102}", -1).Val()
+	s.Client.RPush(t.Context(), s.Prefix+"orders:{102}", strings.Replace(row, `"id":"`, `"id":"x`, 1))
+	s.Client.Decr(t.Context(), s.Prefix+"stock:{102}")
+	if got := send(t, r, http.MethodGet, "/products/102/audit", "", http.StatusOK); !strings.Contains(got, `"found":"D"`) {
+		t.Errorf("audit of two orders of one cart = %s, want D", got)
+	}
+}
+
 func TestModesOnServices(t *testing.T) {
 	t.Parallel()
 	var nodes []string

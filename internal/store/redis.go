@@ -270,7 +270,7 @@ func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {
 	if err != nil {
 		return nil, readError(err, product)
 	}
-	return decodeOrders(rows, product)
+	return r.decodeOrders(ctx, rows, product)
 }
 
 // readError maps an error of a read: nothing was changed.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, 
 			return Facts{}, Position{}, err
 		}
 		f := v.Facts
-		if f.Orders, err = decodeOrders(v.rows, product); err != nil {
+		if f.Orders, err = r.decodeOrders(ctx, v.rows, product); err != nil {
 			return Facts{}, Position{}, err
 		}
 		units, ok, err := r.unitsBelow(ctx, product, s, v)
@@ -72,7 +71,7 @@ func (r *Redis) Page(ctx context.Context, product int64, p Position, want Want) 
 			return f, p, err
 		}
 	}
-	if f.Orders, err = decodeOrders(c.rows, product); err != nil {
+	if f.Orders, err = r.decodeOrders(ctx, c.rows, product); err != nil {
 		return f, p, err
 	}
 	next.Purged = c.Purged.Orders
@@ -102,7 +101,7 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 		read := Totals{Orders: v.Purged.Orders, Units: v.Purged.Units} // sums below the next row
 		s.Missed = Totals{}
 		return r.walk(ctx, product, v.first, v.end, func(c view) error {
-			orders, err := decodeOrders(c.rows, product)
+			orders, err := r.decodeOrders(ctx, c.rows, product)
 			if err != nil {
 				return err
 			}
@@ -230,14 +229,4 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 		v.Stock += n
 	}
 	return v, split, err
-}
-
-func decodeOrders(rows []string, product int64) ([]Order, error) {
-	all := make([]Order, len(rows))
-	for i, row := range rows {
-		if err := json.Unmarshal([]byte(row), &all[i]); err != nil {
-			return nil, fmt.Errorf("%w: an order of product %d: %w", ErrUnavailable, product, err)
-		}
-	}
-	return all, nil
 }

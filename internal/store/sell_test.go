@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -88,6 +89,94 @@ func TestRedisSell(t *testing.T) {
 		if got, err := r.Sell(t.Context(), sale("j", "k", 1)); err != nil || got.Earlier {
 			t.Errorf("Sell() after a reset = %+v, %v, want a sale: the answers are cleared", got, err)
 		}
+	})
+}
+
+// keysRead returns the keys on a product's orders, in each way that they are read.
+func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
+	t.Helper()
+	read := map[string][]string{}
+	note := func(how string, orders []store.Order, err error) {
+		if err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+		for _, o := range orders {
+			read[how] = append(read[how], string(o.Key))
+		}
+	}
+	f, err := r.Facts(t.Context(), product, true)
+	note("facts", f.Orders, err)
+	f, p, err := r.Snapshot(t.Context(), product, store.Want{Orders: 1})
+	note("pages", f.Orders, err)
+	for err == nil && !p.End() {
+		f, p, err = r.Page(t.Context(), product, p, store.Want{Orders: 1})
+		note("pages", f.Orders, err)
+	}
+	err = r.Scan(t.Context(), product, func(s *store.Snapshot) error {
+		return s.Orders(func(batch []store.Order) error { note("scan", batch, nil); return nil })
+	})
+	note("scan", nil, err)
+	return read
+}
+
+// Setting the stock of a cart's first product deletes the cart's answer, so that the same request sells again. The earlier orders of the
+// other products then have no key: no two orders have the same one.
+func TestRedisCartOutlivesItsAnswer(t *testing.T) {
+	test := func(t *testing.T, r *store.Redis, first, second int64) {
+		check := func(when string, product int64, want ...string) {
+			t.Helper()
+			for how, got := range keysRead(t, r, product) {
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s, %s of product %d: keys (-want +got):\n%s", when, how, product, diff)
+				}
+			}
+		}
+		sell := func(id, key string, earlier bool, products ...int64) {
+			t.Helper()
+			got, err := r.Sell(t.Context(), sale(id, key, products...))
+			if err != nil || got.Earlier != earlier || got.Short >= 0 {
+				t.Errorf("Sell(%s, %s, %v) = %+v, %v, want one with Earlier %t", id, key, products, got, err, earlier)
+			}
+		}
+		reset(t, r, first, 9, 0)
+		reset(t, r, second, 9, 0)
+		sell("a", "one", false, second)
+		sell("b", "cart", false, first, second)
+		sell("c", "", false, first, second)
+		sell("d", "cart", true, first, second)
+		check("before", first, "cart", "")
+		check("before", second, "one", "cart", "")
+		reset(t, r, first, 9, 0)
+		check("after a reset", second, "one", "", "")
+		sell("e", "cart", false, first, second)
+		check("sold again", first, "cart")
+		check("sold again", second, "one", "", "", "cart")
+		if _, err := r.Purge(t.Context(), store.Retention{Orders: time.Hour}); err != nil { // all of them are from 1970
+			t.Error(err)
+		}
+		sell("f", "more", false, first, second)
+		check("after a purge", second, "more")
+		reset(t, r, second, 9, 0) // does not touch the answer
+		sell("g", "more", true, first, second)
+		check("after a reset of the other product", first, "more")
+	}
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			test(t, store.NewRedis(s.Client, s.Prefix), 1, 2)
+		})
+	}
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		r := onClusterNode(t, 2)
+		reset(t, r, 1, 1, 0)
+		second := int64(2) // in the same slot as product 1
+		for _, err := r.Sell(t.Context(), sale("x", "", 1, second)); errors.Is(err, store.ErrCrossSlot); _, err = r.Sell(t.Context(), sale("x", "", 1, second)) {
+			second++
+		}
+		test(t, r, 1, second)
 	})
 }
 

@@ -32,7 +32,8 @@ for i = 1, n do
 end
 -- Redis does not roll a script back, so nothing may fail from here on. If memory is full, the first write is refused and nothing happens.
 for i = 1, n do
-  call('RPUSH', KEYS[base + i], ARGV[3 * i] .. string.format('%.0f', left[i]) .. ARGV[3 * i + 1])
+  local tail = base > 0 and i > 1 and noted(ARGV[3 * i + 1], ARGV[opt], run) or ARGV[3 * i + 1]
+  call('RPUSH', KEYS[base + i], ARGV[3 * i] .. string.format('%.0f', left[i]) .. tail)
   call('DECRBY', KEYS[base + n + i], ARGV[3 * i - 1])
 end
 if base > 0 then keep(KEYS[1], key, join(opt + 3, left[1]), run, claim, ARGV[opt], ARGV[opt + 2]) end
