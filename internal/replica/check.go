@@ -17,6 +17,9 @@ func (c Config) Validate() error {
 	if !listenable(c.Listen) {
 		errs = append(errs, api.Text{En: "%s is %q, want host:port, such as 127.0.0.1:8080 or :8080", Zh: "%s 为 %q，应为 主机:端口，如 127.0.0.1:8080 或 :8080"}.Errorf(c.name("SHOP_LISTEN"), c.Listen))
 	}
+	if len(c.Replica) > mostReplica {
+		errs = append(errs, api.Text{En: "%s is %d bytes long, want at most %d", Zh: "%s 长 %d 字节，应至多 %d 字节"}.Errorf(c.name("SHOP_REPLICA"), len(c.Replica), mostReplica))
+	}
 	if c.Conns < 1 {
 		errs = append(errs, api.Text{En: "%s is %d, want at least 1", Zh: "%s 为 %d，应至少为 1"}.Errorf(c.name("SHOP_CONNS"), c.Conns))
 	}
@@ -30,6 +33,10 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
+
+// mostReplica is the longest name of a replica, in bytes: orders keep it in a column of so many characters, and MySQL refuses the sale of a
+// longer one.
+const mostReplica = 64
 
 // noProbes stands for SHOP_HEALTH_INTERVAL=0. The zero value of the field means the default interval.
 const noProbes = -1

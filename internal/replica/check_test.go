@@ -16,17 +16,19 @@ func TestConfigValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	good.Redis, good.LockTTL = "redis://localhost:6379/0", 50*time.Millisecond
+	good.Replica = strings.Repeat("r", 64)
 	if err := good.Validate(); err != nil {
 		t.Errorf("Validate(%+v) = %v, want nil", good, err)
 	}
 	for want, change := range map[string]func(*Config){
-		"no backend":                            func(c *Config) { c.Redis = "" },
-		`SHOP_LISTEN is "8080", want host:port`: func(c *Config) { c.Listen = "8080" },
-		`is ":99999", want host`:                func(c *Config) { c.Listen = ":99999" },
-		"want at least 50ms":                    func(c *Config) { c.LockTTL = 49 * time.Millisecond },
-		"SHOP_CONNS is 0":                       func(c *Config) { c.Conns = 0 },
-		"SHOP_DRAIN is -1ns, want":              func(c *Config) { c.Drain = -1 },
-		"SHOP_LOCK_REPLICAS is -1":              func(c *Config) { c.LockReplicas = -1 },
+		"no backend":                                     func(c *Config) { c.Redis = "" },
+		`SHOP_LISTEN is "8080", want host:port`:          func(c *Config) { c.Listen = "8080" },
+		`is ":99999", want host`:                         func(c *Config) { c.Listen = ":99999" },
+		"want at least 50ms":                             func(c *Config) { c.LockTTL = 49 * time.Millisecond },
+		"SHOP_REPLICA is 65 bytes long, want at most 64": func(c *Config) { c.Replica += "r" },
+		"SHOP_CONNS is 0":                                func(c *Config) { c.Conns = 0 },
+		"SHOP_DRAIN is -1ns, want":                       func(c *Config) { c.Drain = -1 },
+		"SHOP_LOCK_REPLICAS is -1":                       func(c *Config) { c.LockReplicas = -1 },
 		"SHOP_REDLOCK_GUARD is 49ms, want 0, or SHOP_LOCK_TTL (50ms)": func(c *Config) { c.RedlockGuard = 49 * time.Millisecond },
 		"SHOP_SQL_TIMEOUT is 1s":  func(c *Config) { c.SQLTimeout = time.Second },
 		"SHOP_DIAL_TIMEOUT is 0s": func(c *Config) { c.DialTimeout = 0 },
