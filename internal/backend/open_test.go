@@ -166,12 +166,13 @@ func TestOpenNewSQLiteAtOnce(t *testing.T) {
 func TestOpenRefusesAddresses(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]backend.Config{
-		"three or more":       {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2"},
-		"want redis://":       {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,127.0.0.1:3"},
-		"want host:port":      {ZooKeeper: "zk://127.0.0.1:2181"},
-		"want http://":        {Etcd: "127.0.0.1:2379"},
-		"has one address":     {Consul: "http://127.0.0.1:1,http://127.0.0.1:2"},
-		"want http://host:po": {Consul: "tcp://127.0.0.1:1"},
+		"three or more":              {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2"},
+		"127.0.0.1:1 is named twice": {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://:secret@127.0.0.1:1/5"},
+		"want redis://":              {Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,127.0.0.1:3"},
+		"want host:port":             {ZooKeeper: "zk://127.0.0.1:2181"},
+		"want http://":               {Etcd: "127.0.0.1:2379"},
+		"has one address":            {Consul: "http://127.0.0.1:1,http://127.0.0.1:2"},
+		"want http://host:po":        {Consul: "tcp://127.0.0.1:1"},
 	} {
 		cfg.Name = func(backend string) string { return "--" + backend }
 		set, err := backend.Open(cfg)

@@ -30,6 +30,7 @@ func (s *Set) openRedlock(cfg Config) error {
 	if len(addresses) < 3 {
 		return api.Text{En: "backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d", Zh: "backend: Redlock：应为三个以上相互独立的主节点的 redis:// 地址（通常五个），逗号分隔，不能是 %d 个"}.Errorf(len(addresses))
 	}
+	named := map[string]bool{}
 	for _, address := range addresses {
 		address = strings.TrimSpace(address)
 		c, err := openRedis(address, cfg.pool())
@@ -37,7 +38,12 @@ func (s *Set) openRedlock(cfg Config) error {
 			return err
 		}
 		s.closing = append(s.closing, c.Close)
-		u, _ := url.Parse(address) // openRedis has read it
+		u, _ := url.Parse(address)                                     // openRedis has read it
+		node := strings.ToLower(u.Host) + u.Query().Get("master_name") // the Sentinels of several masters may be the same
+		if named[node] {
+			return api.Text{En: "backend: Redlock: %s is named twice: want independent masters, each of which grants one vote", Zh: "backend: Redlock：%s 出现了两次：应为相互独立的主节点，每个节点一票"}.Errorf(u.Host)
+		}
+		named[node] = true
 		s.Redlock = append(s.Redlock, Node{Name: u.Host, Client: c})
 	}
 	return s.probeRedlock(cfg, addresses)

@@ -277,9 +277,8 @@ func TestModesSayWhatToDo(t *testing.T) {
 func TestModesOnServicesOutOfReach(t *testing.T) {
 	t.Parallel()
 	const nowhere = "127.0.0.1:1"
-	redis := "redis://" + nowhere
 	r := openWithServices(t, Config{
-		Redlock: strings.Join([]string{redis, redis, redis}, ","), ZooKeeper: nowhere, Etcd: "http://" + nowhere, Consul: "http://" + nowhere,
+		Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3", ZooKeeper: nowhere, Etcd: "http://" + nowhere, Consul: "http://" + nowhere,
 	})
 	for name, why := range map[string]string{
 		"redlock": "0 of 3 nodes answer", "zookeeper": "zookeeper: ", "etcd": "etcd: ", "etcd-txn": "etcd: ", "consul": "connection refused",
