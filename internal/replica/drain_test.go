@@ -4,14 +4,44 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/port"
 	"lastitem/internal/testenv/wait"
 )
+
+// The log names the migrations that were applied before the replica listened.
+func TestMigrationsAreLogged(t *testing.T) {
+	t.Parallel()
+	lines := make(chan string, 100)
+	c := Config{Replica: "1", SQL: testenv.SQLite(t), DefaultMode: "noop", LockTTL: time.Second, Conns: 2}
+	r, err := New(c, Options{Log: slog.New(slog.NewTextHandler(lineWriter(lines), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.listenAndServe(ctx, Config{Listen: "127.0.0.1:0"}) }()
+	for line := range lines {
+		if strings.Contains(line, "tables up to date") {
+			if !strings.Contains(line, `applied="[1 2 3`) {
+				t.Errorf("%s, want the numbers of the migrations", line)
+			}
+			break
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("listenAndServe() = %v", err)
+	}
+}
 
 // A draining replica accepts, answers and ends each connection, and says that it is not ready; then it refuses.
 func TestDrainingReplica(t *testing.T) {

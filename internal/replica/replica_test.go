@@ -151,7 +151,7 @@ func TestMigrateSaysItOnce(t *testing.T) {
 	var log bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // three tries
 	defer cancel()
-	migrateUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), set)
+	migrateUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), set, nil)
 	if n := strings.Count(log.String(), "connection refused"); n != 1 {
 		t.Errorf("%d lines, want one:\n%s", n, &log)
 	}

@@ -30,7 +30,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 const writeTimeout = 90 * time.Second
 
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
-	r.migrateFirst(ctx)
+	applied := r.migrateFirst(ctx)
 	l, err := server.Listen(c.Listen)
 	if err != nil {
 		return api.Text{
@@ -38,7 +38,7 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 		}.Errorf(c.Listen, err)
 	}
 	r.log.Info("listening", "on", l.Addr().String())
-	go migrateUntilDone(ctx, r.log, r.Backends)
+	go migrateUntilDone(ctx, r.log, r.Backends, applied)
 	base, cut := context.WithCancel(context.Background())
 	defer cut()
 	srv := &http.Server{
@@ -65,29 +65,31 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 const firstMigration = 20 * time.Second
 
 // migrateFirst brings the tables up to date before the replica listens: a balancer without health checks sends it requests from then
-// on, and in a rolling deploy they would meet the tables of the version before. A database that is away is waited for by
-// migrateUntilDone, which also says what is wrong.
-func (r *Replica) migrateFirst(ctx context.Context) {
+// on, and in a rolling deploy they would meet the tables of the version before. It returns the migrations that it applied. A database that is
+// away is waited for by migrateUntilDone, which also says what is wrong.
+func (r *Replica) migrateFirst(ctx context.Context) []int {
 	if r.Backends.DB == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstMigration)
 	defer cancel()
-	_, _ = backend.Migrate(ctx, r.Backends.DB)
+	applied, _ := backend.Migrate(ctx, r.Backends.DB)
+	return applied
 }
 
 // migrateUntilDone brings the tables up to date, however long the database takes to come up; until then the replica is
-// not ready.
-func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set) {
+// not ready. It logs the migrations that were applied: those of all its tries, after the earlier ones.
+func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set, earlier []int) {
 	if set.DB == nil {
 		return
 	}
 	var last string
 	for {
 		applied, err := backend.Migrate(ctx, set.DB)
+		earlier = append(earlier, applied...)
 		switch {
 		case err == nil:
-			log.Info("tables up to date", "applied", applied)
+			log.Info("tables up to date", "applied", earlier)
 			return
 		case errors.Is(err, backend.ErrForeignTables):
 			log.Error("migrate", "err", err)
