@@ -1,8 +1,10 @@
 package delta
 
 import (
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +140,32 @@ func TestDifferentPlans(t *testing.T) {
 	r := m.of(t, a, b, Options{Force: true})
 	if want := []Differing{{"engine", `""`, `"resty"`}, {"vus", "40", "50"}}; !cmp.Equal(want, r.Plans) || len(r.Rows) != 1 {
 		t.Errorf("forced: plans %v, %d rows, want %v and the row", r.Plans, len(r.Rows), want)
+	}
+}
+
+// Times are written as flags take them, not as the nanoseconds of the JSON.
+func TestPlansDifferInTimes(t *testing.T) {
+	t.Parallel()
+	a := loadtest.Plan{Wait: 3 * time.Second}
+	b := loadtest.Plan{Duration: time.Minute, SellOut: time.Second}
+	if err := json.Unmarshal([]byte(`{"stages":[{"for":10000000000,"rate":2.5},{"for":60000000000,"rate":2000}]}`), &b); err != nil {
+		t.Fatal(err)
+	}
+	want := []Differing{{"duration", "–", "1m0s"}, {"sell_out", "–", "1s"}, {"stages", "–", "10s:2.5,1m0s:2000"}, {"wait", "3s", "0s"}}
+	if diff := cmp.Diff(want, plansDiffer(a, b)); diff != "" {
+		t.Errorf("plansDiffer() (-want +got):\n%s", diff)
+	}
+	// A new field of a plan must not be written as nanoseconds.
+	var every loadtest.Plan
+	for i, fields := 0, reflect.ValueOf(&every).Elem(); i < fields.NumField(); i++ {
+		if d, ok := fields.Field(i).Addr().Interface().(*time.Duration); ok {
+			*d = time.Hour
+		}
+	}
+	for name, text := range fieldsOf(every) {
+		if strings.HasPrefix(text, "36000") {
+			t.Errorf("%s is written as %s, want 1h0m0s", name, text)
+		}
 	}
 }
 

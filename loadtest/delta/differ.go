@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"lastitem/loadtest"
 )
@@ -70,7 +72,10 @@ func orNone(s string) string {
 	return s
 }
 
-// fieldsOf writes each field of a plan as JSON.
+// durations are the fields of a plan that are times. JSON has them as nanoseconds.
+var durations = []string{"duration", "warmup", "timeout", "wait", "sell_out"}
+
+// fieldsOf writes each field of a plan as JSON, and times as in "1m0s".
 func fieldsOf(p loadtest.Plan) map[string]string {
 	text, err := json.Marshal(p)
 	raw := map[string]json.RawMessage{}
@@ -83,6 +88,16 @@ func fieldsOf(p loadtest.Plan) map[string]string {
 	fields := map[string]string{}
 	for name, value := range raw {
 		fields[name] = string(value)
+		if ns, err := strconv.ParseInt(fields[name], 10, 64); err == nil && slices.Contains(durations, name) {
+			fields[name] = time.Duration(ns).String()
+		}
+	}
+	if len(p.Stages) > 0 { // as --stages takes them
+		stages := make([]string, len(p.Stages))
+		for i, s := range p.Stages {
+			stages[i] = fmt.Sprintf("%s:%v", s.For, s.Rate)
+		}
+		fields["stages"] = strings.Join(stages, ",")
 	}
 	return fields
 }
