@@ -119,8 +119,8 @@ func (d *driver) stopped() bool {
 	}
 }
 
-// goOn reports whether to send another request beyond the plan's: it does so while no request has been refused as sold out, the service
-// has not oversold and still sells, and time is left.
+// goOn reports whether to send another request beyond the plan's: it does so while no request has been refused for good (as sold out, or
+// because the service does not take such requests), the service has not oversold and still sells, and time is left.
 func (d *driver) goOn() bool {
 	p := d.plan
 	if p.SellOut == 0 || p.Products > 1 || int64(p.Requests)*p.Quantity <= p.Stock {
@@ -128,9 +128,9 @@ func (d *driver) goOn() bool {
 	}
 	now := d.rec.now()
 	d.late.CompareAndSwap(0, now)
-	accepted, soldOut, last := d.rec.sales()
+	accepted, final, last := d.rec.sales()
 	since := max(last, d.late.Load())
-	more := soldOut == 0 && accepted*p.Quantity <= p.Stock &&
+	more := final == 0 && accepted*p.Quantity <= p.Stock &&
 		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+plan.AnswerTime)
 	if more {
 		d.extra.Add(1)

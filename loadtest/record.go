@@ -44,7 +44,7 @@ type shard struct {
 	codes, served   map[string]int
 	sent, retried   int
 	kinds           [3]int64
-	soldOut         int64 // refusals as sold out
+	final           int64 // refusals that no repetition would change, such as sold_out
 	first, last     int64 // first call, last return
 	lastAccepted    int64
 	firstIsRecorded bool
@@ -95,8 +95,8 @@ func (r *recorder) add(s sample, left int64, hasLeft bool) {
 func (p *shard) count(s *sample, k int) {
 	p.sent++
 	p.kinds[k]++
-	if s.op.Outcome == audit.Refused {
-		p.soldOut++
+	if s.read.Kind == client.Refused && !s.read.Again {
+		p.final++
 	}
 	p.codes[s.read.Code]++
 	if s.op.Replica != "" {
@@ -156,15 +156,15 @@ func (r *recorder) counts() (kinds [3]int64) {
 	return kinds
 }
 
-// sales returns how many requests were accepted and how many were refused as sold out so far, and the time of the last acceptance.
-func (r *recorder) sales() (accepted, soldOut, last int64) {
+// sales returns how many requests were accepted and how many were refused for good so far, and the time of the last acceptance.
+func (r *recorder) sales() (accepted, final, last int64) {
 	for i := range r.parts {
 		p := &r.parts[i]
 		p.mu.Lock()
-		accepted, soldOut, last = accepted+p.kinds[kindIndex(client.Accepted)], soldOut+p.soldOut, max(last, p.lastAccepted)
+		accepted, final, last = accepted+p.kinds[kindIndex(client.Accepted)], final+p.final, max(last, p.lastAccepted)
 		p.mu.Unlock()
 	}
-	return accepted, soldOut, last
+	return accepted, final, last
 }
 
 // fill writes the records into the result. All workers must have ended.

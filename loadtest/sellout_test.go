@@ -30,6 +30,10 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 		refuse(w, api.LockBusy, "busy")
 		return true
 	}
+	invalid := func(w http.ResponseWriter, _ *http.Request) bool {
+		refuse(w, api.InvalidRequest, "quantity")
+		return true
+	}
 	tests := []struct {
 		name    string
 		shop    *fakeShop
@@ -42,6 +46,7 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 		{"slow, and it may not go on", &fakeShop{fail: mostlyBusy()}, api.Exact, 0, audit.Vacuous, false},
 		{"fast", &fakeShop{}, api.Exact, patience, audit.Exact, false},
 		{"oversells", &fakeShop{broken: map[string]bool{"m": true}}, "O", patience, audit.Broken, false},
+		{"takes no such request", &fakeShop{fail: invalid}, api.Exact, patience, audit.Vacuous, false},
 		{"stuck", &fakeShop{fail: alwaysBusy}, "X", 100 * time.Millisecond, audit.Broken, true},
 	}
 	for _, tt := range tests {
