@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,10 @@ func TestValidate(t *testing.T) {
 		{"closed with max-in-flight", Plan{MaxInFlight: 5}, "--max-in-flight belongs to an open loop"},
 		{"product", Plan{Product: -1}, "--product"},
 		{"products", Plan{Products: -1}, "--products"},
+		{"the last product", Plan{Product: math.MaxInt64 - 1, Products: 2}, ""},
+		{"the highest product", Plan{Product: math.MaxInt64, Products: 1}, ""},
+		{"beyond the last product", Plan{Product: math.MaxInt64, Products: 2}, "--products 2 from --product 9223372036854775807 on"},
+		{"too many products", Plan{Products: math.MaxInt}, "--products 9223372036854775807 from --product 101 on"},
 		{"zipf", Plan{Products: 5, Zipf: 1}, "--zipf must be greater than 1"},
 		{"zipf alone", Plan{Zipf: 1.5}, "--zipf needs --products"},
 		{"stock", Plan{Stock: -1}, "--stock"},

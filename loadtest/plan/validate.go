@@ -84,6 +84,8 @@ func (p Plan) orderFaults() []error {
 		}
 	}
 	check(p.Product >= 0, api.Text{En: "--product must be positive", Zh: "--product 应为正数"})
+	check(p.Products <= 1 || orDefault(p.Product, defaultProduct) <= math.MaxInt64-int64(p.Products)+1,
+		api.Text{En: "--products %d from --product %d on: the last id must fit into 64 bits", Zh: "从 --product %[2]d 起的 --products %[1]d 个商品：最后一个 id 超出 64 位"}, p.Products, orDefault(p.Product, defaultProduct))
 	check(p.Products >= 0, api.Text{En: "--products must be positive", Zh: "--products 应为正数"})
 	check(p.Zipf == 0 || p.Zipf > 1, api.Text{En: "--zipf must be greater than 1, or 0 for no skew", Zh: "--zipf 应大于 1，或为 0 表示均匀"})
 	check(p.Zipf == 0 || p.Products > 1, api.Text{En: "--zipf needs --products of 2 or more", Zh: "--zipf 要求 --products 至少为 2"})
