@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/handler"
+	"lastitem/internal/stock"
 	"lastitem/loadtest"
 	"lastitem/loadtest/plan"
 )
@@ -168,9 +170,26 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 		if err := plans[i].Validate(); err != nil {
 			return nil, misuse(err)
 		}
+		if err := f.accepted(plans[i]); err != nil {
+			return nil, err
+		}
 		plans[i] = plans[i].WithDefaults()
 	}
 	return plans, nil
+}
+
+// accepted refuses requests that lastitem would only refuse: such a load is a flood of 400s. Another service has its own limits.
+func (f *planFlags) accepted(p loadtest.Plan) error {
+	const most = handler.MaxWaitMS * time.Millisecond
+	switch {
+	case f.given("request"):
+		return nil
+	case p.Wait > most:
+		return usage(both("--wait %v: the service takes at most %v", "--wait %v：服务最多接受 %v"), p.Wait, most)
+	case p.Quantity > stock.MaxQuantity:
+		return usage(both("--quantity %d: the service takes 1 to %d", "--quantity %d：服务接受 1 到 %d"), p.Quantity, stock.MaxQuantity)
+	}
+	return nil
 }
 
 // override copies the flags that were given onto p. A length replaces every other length, and a flag of an

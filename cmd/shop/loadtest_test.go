@@ -179,6 +179,10 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
 		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
 		{"no such form", []string{"--mode", "all", "-o", "xml"}, exitUsage, `--output "xml": want text, json, csv, markdown, bench or html`},
+		{"longer than the service waits", []string{"--mode", "lua-lock", "--wait", "30001ms"}, exitUsage, "--wait 30.001s: the service takes at most 30s"},
+		{"as long as the service waits", []string{"--mode", "lua-lock", "--wait", "30s"}, exitOK, ""},
+		{"more than the service sells", []string{"--mode", "lua-lock", "--quantity", "1000001"}, exitUsage, "--quantity 1000001: the service takes 1 to 1000000"},
+		{"beyond the last product", []string{"--mode", "lua-lock", "--product", "9223372036854775807", "--products", "2"}, exitUsage, "the last id must fit into 64 bits"},
 		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, exitUsage, "knows no segments"},
 		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "the one in SHOP_ADMIN_TOKEN or --token is another"},
 	}
@@ -277,7 +281,7 @@ func TestLoadtestForeign(t *testing.T) {
 	defer server.Close()
 	code, out, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", server.URL, "--request", `POST /buy {"id":{{product}}}`,
 		"--ok-status", "201", "--refused-status", "410", "--stock-url", "/items/{{product}}", "--stock-json-path", "data.stock",
-		"--vus", "4", "--requests", "60")
+		"--vus", "4", "--requests", "60", "--wait", "40s") // the limit of wait_ms is not its own
 	if code != exitOK || !strings.Contains(out, "EXACT") {
 		t.Errorf("exit code %d, want %d and EXACT\n%s%s", code, exitOK, out, errOut)
 	}

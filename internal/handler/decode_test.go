@@ -299,7 +299,7 @@ func FuzzDeduction(f *testing.F) {
 				t.Fatalf("%q %q: %+v", query, body, d)
 			}
 		}
-		if d.waitMS < 0 || d.waitMS > maxWaitMS {
+		if d.waitMS < 0 || d.waitMS > MaxWaitMS {
 			t.Fatalf("%q %q: %+v", query, body, d)
 		}
 		if isJSON && body != "" {

@@ -12,12 +12,14 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Defaults of a deduction, and the longest wait that its client may ask for. Its other limits are in package stock, see [stock.Request.Check].
+// MaxWaitMS is the longest wait_ms. The other limits of a deduction are in package stock, see [stock.Request.Check].
+const MaxWaitMS = 30_000
+
+// Defaults of a deduction, and its highest product.
 const (
 	defaultProduct = 101
 	maxProduct     = math.MaxInt64
 	defaultWaitMS  = 3000
-	maxWaitMS      = 30_000
 )
 
 // deduction is the input of a deduction: a target, with its defaults set before it is read.
@@ -65,7 +67,7 @@ func (d *deduction) take(i int, v value) (err error) {
 	case fieldStore:
 		err = d.takeStore(name, v)
 	case fieldWait:
-		d.waitMS, err = v.integer(name, 0, maxWaitMS)
+		d.waitMS, err = v.integer(name, 0, MaxWaitMS)
 	default:
 		err = d.takeHold(i, v)
 	}

@@ -133,7 +133,7 @@ func (l *look) names() []string { return lookNames }
 // take checks and keeps one field. Package shop checks whether there is such a mode, and whether it has a lock for readers.
 func (l *look) take(i int, v value) (err error) {
 	if i == fieldLookWait {
-		l.waitMS, err = v.integer(lookNames[i], 0, maxWaitMS)
+		l.waitMS, err = v.integer(lookNames[i], 0, MaxWaitMS)
 		return err
 	}
 	if l.mode, err = v.word(lookNames[i]); err == nil && l.mode == "" {
