@@ -66,6 +66,11 @@ func TestAuditCommand(t *testing.T) {
 			}
 		})
 	}
+	// Of a store that was not read, the text has no numbers.
+	_, out, _ := commandLine(t.Context(), newAudit("en"), "--url", exact, "--store", "etcd")
+	if !strings.Contains(out, "how much stock etcd held") || strings.Contains(out, "before") || strings.Contains(out, "oversold") {
+		t.Errorf("shop audit of a store that is not there says\n%s\nwant no numbers", out)
+	}
 	if exitFor(audit.Verdict("")) == nil {
 		t.Error("a verdict nobody knows is green")
 	}

@@ -72,8 +72,10 @@ func (r Report) Text(lang string) string {
 		fmt.Fprintf(&b, "  %s  "+format+"\n", append([]any{pad(label.In(lang))}, args...)...)
 	}
 	b.WriteString(r.title(lang))
-	line(labelStock, "%s", say(lang, sayNumbers, r.Initial, r.Final, r.Orders, r.Sold))
-	line(labelBroken, "%s", say(lang, sayCounts, r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost, r.BadRefusals))
+	if !r.unread() {
+		line(labelStock, "%s", say(lang, sayNumbers, r.Initial, r.Final, r.Orders, r.Sold))
+		line(labelBroken, "%s", say(lang, sayCounts, r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost, r.BadRefusals))
+	}
 	if len(r.Answers) > 0 {
 		a := r.Answers
 		line(labelAnswers, "%s", say(lang, sayAnswers, a[OK], a[Refused], a[Declined], a[Unknown]))
@@ -98,6 +100,11 @@ func (r Report) Text(lang string) string {
 		line(labelEvidence, "%s", say(lang, sayMoreUnits, more))
 	}
 	return b.String()
+}
+
+// unread says that nothing was read from the ledger, so that the numbers are zeros that nobody has counted.
+func (r Report) unread() bool {
+	return r.Verdict == Inconclusive && r.Replicas == nil && r.Answers == nil && r.Initial == 0 && r.Final == 0 && r.Orders == 0
 }
 
 // title is the first line: what was judged, and the verdict with the letters found.
