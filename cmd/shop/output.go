@@ -109,8 +109,8 @@ func (o *output) check(cmd *cobra.Command) error {
 	case !slices.Contains(o.forms, ending):
 		return usage(both("--out %s: this command writes %s; choose one with --output", "--out %s：这个命令能写 %s；用 --output 选一种"), file, orList(o.forms))
 	default:
-		o.fileForm = ending
-		if ending == o.form {
+		o.fileForm, o.stdoutForm = ending, formText
+		if ending == formText {
 			o.stdoutForm = ""
 		}
 	}

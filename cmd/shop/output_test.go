@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"lastitem/internal/api"
 )
 
 // Every command that prints a result takes --output and --out, refuses a form that it does not have by naming those that it has, and
@@ -92,6 +96,31 @@ func TestOutByEnding(t *testing.T) {
 	code, _, errOut := commandLine(t.Context(), newRoot("en"), "modes", "--out", "modes.csv")
 	if want := "--out modes.csv: this command writes text, json or markdown"; code != exitUsage || !strings.Contains(errOut, want) {
 		t.Errorf("modes --out modes.csv: exit %d, %q; want %d and %q", code, errOut, exitUsage, want)
+	}
+}
+
+// A command whose result is JSON by default writes a file beside the text, too.
+func TestOutBesideTheText(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(api.Product{ProductID: 4242, Stock: map[api.Store]int64{api.Redis: 7}})
+	}))
+	t.Cleanup(server.Close)
+	for _, tt := range []struct {
+		file         string
+		args         []string
+		form, stdout string // stdout "" = the file alone gets the result
+	}{
+		{"s.json", nil, formJSON, "product 4242\n  redis  7\n"}, {"s.json", []string{"-o", "json"}, formJSON, ""}, {"s.txt", nil, formText, ""}, {"s", nil, formJSON, ""},
+	} {
+		path := filepath.Join(t.TempDir(), tt.file)
+		args := append([]string{"stock", "4242", "--lang", "en", "--url", server.URL, "--out", path}, tt.args...)
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
+		text, err := os.ReadFile(path)
+		if code != exitOK || err != nil || strings.HasPrefix(string(text), "{") != (tt.form == formJSON) || !strings.HasPrefix(out, tt.stdout) || strings.Contains(out, "4242") != (tt.stdout != "") {
+			t.Errorf("shop %q: exit %d, %v, %s\nthe file has %q, stdout has %q; want %s, and %q", args, code, err, errOut, text, out, tt.form, tt.stdout)
+		}
 	}
 }
 
