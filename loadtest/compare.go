@@ -90,7 +90,7 @@ func (c *Comparison) fitting(what Comparing) []job {
 	var jobs []job
 	for _, m := range what.Modes {
 		if !m.Available {
-			c.skip(m.Name, m.Why)
+			c.skip(SkippedMode{Mode: m.Name, Why: m.Why, Down: m.Down})
 		}
 	}
 	for _, p := range c.Plans {
@@ -100,7 +100,7 @@ func (c *Comparison) fitting(what Comparing) []job {
 			}
 			if what.Fits != nil {
 				if err := what.Fits(m, p); err != nil {
-					c.skip(m.Name, strings.TrimPrefix(api.ErrorIn(what.Lang, err), "loadtest: "))
+					c.skip(SkippedMode{Mode: m.Name, Why: strings.TrimPrefix(api.ErrorIn(what.Lang, err), "loadtest: ")})
 					continue
 				}
 			}
@@ -111,8 +111,8 @@ func (c *Comparison) fitting(what Comparing) []job {
 }
 
 // skip records a mode that is not run, once for each reason.
-func (c *Comparison) skip(mode, why string) {
-	if s := (SkippedMode{Mode: mode, Why: why}); !slices.Contains(c.Skipped, s) {
+func (c *Comparison) skip(s SkippedMode) {
+	if !slices.Contains(c.Skipped, s) {
 		c.Skipped = append(c.Skipped, s)
 	}
 }

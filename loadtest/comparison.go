@@ -33,6 +33,8 @@ type Comparison struct {
 type SkippedMode struct {
 	Mode string `json:"mode"`
 	Why  string `json:"why"`
+	// Down says that a backend did not work: the mode may be available later.
+	Down bool `json:"down,omitempty"`
 }
 
 // FailedRun is a run that could not be made, for instance because the stock could not be set.

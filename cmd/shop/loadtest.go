@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -232,7 +233,7 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 		return err
 	}
 	if len(c.Results)+len(c.Failed) == 0 && !c.Partial && len(c.Skipped) > 0 {
-		return usage(both("nothing to run: %s: %s", "没有可运行的：%s：%s"), c.Skipped[0].Mode, c.Skipped[0].Why)
+		return nothingToRun(c.Skipped)
 	}
 	c.Check(thresholds)
 	c.Command = again("loadtest", f.plan.set)
@@ -244,6 +245,15 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line may be right.
+func nothingToRun(skipped []loadtest.SkippedMode) error {
+	code, first := exitUsage, skipped[0]
+	if i := slices.IndexFunc(skipped, func(s loadtest.SkippedMode) bool { return s.Down }); i >= 0 {
+		code, first = exitInconclusive, skipped[i]
+	}
+	return ended(code, both("nothing to run: %s: %s", "没有可运行的：%s：%s"), first.Mode, first.Why)
 }
 
 // comparisonForms are the forms of the result of a comparison.

@@ -54,6 +54,7 @@ func startFakeShop(t *testing.T, s *fakeShop) string {
 		{Name: "unsafe", Stores: []api.Store{api.Redis}, Claims: claims("O"), Available: true},
 		{Name: "proud", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
 		{Name: "lua-lock", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
+		{Name: "etcd", Stores: []api.Store{api.Etcd}, Why: "etcd: i/o timeout", Down: true},
 		{Name: "mutex-in-tx", Stores: []api.Store{api.SQL}, Why: "needs mysql"},
 	}}
 	answer := func(w http.ResponseWriter, body any) {
@@ -179,6 +180,9 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
 		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
 		{"no such form", []string{"--mode", "all", "-o", "xml"}, exitUsage, `--output "xml": want text, json, csv, markdown, bench or html`},
+		{"a backend is not configured", []string{"--mode", "mutex-in-tx"}, exitUsage, "nothing to run: mutex-in-tx: needs mysql"},
+		{"a backend does not answer", []string{"--mode", "etcd"}, exitInconclusive, "nothing to run: etcd: etcd: i/o timeout"},
+		{"one of the backends does not answer", []string{"--mode", "mutex-in-tx,etcd"}, exitInconclusive, "nothing to run: etcd: etcd: i/o timeout"},
 		{"longer than the service waits", []string{"--mode", "lua-lock", "--wait", "30001ms"}, exitUsage, "--wait 30.001s: the service takes at most 30s"},
 		{"as long as the service waits", []string{"--mode", "lua-lock", "--wait", "30s"}, exitOK, ""},
 		{"more than the service sells", []string{"--mode", "lua-lock", "--quantity", "1000001"}, exitUsage, "--quantity 1000001: the service takes 1 to 1000000"},

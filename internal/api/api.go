@@ -73,6 +73,8 @@ type Mode struct {
 	// Available is false where a need is unmet; Why then says which.
 	Available bool   `json:"available"`
 	Why       string `json:"why,omitempty"`
+	// Down says that the mode is not available because a backend does not work now, and not because it lacks one.
+	Down bool `json:"down,omitempty"`
 }
 
 // Modes is the body of GET /modes: the registry, in teaching order.

@@ -18,7 +18,7 @@ func (h *Handler) mode(s shop.Status) api.Mode {
 		Holds: make([]string, len(m.Holds)), Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
 		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments,
 		Baseline: len(m.Stores) == 0, Default: m.Name == h.DefaultMode,
-		Claims: map[api.Store]map[api.Hazard]api.Outcomes{}, Available: s.Err == nil,
+		Claims: map[api.Store]map[api.Hazard]api.Outcomes{}, Available: s.Err == nil, Down: s.Down,
 	}
 	for i, b := range m.Needs {
 		out.Needs[i] = string(b)

@@ -62,6 +62,7 @@ type entry struct {
 type Status struct {
 	Mode stock.Mode
 	Err  error
+	Down bool // everything that the mode needs is configured, and Err may pass
 }
 
 // New builds every mode whose backends are configured; the others stay listed with the reason.
@@ -145,17 +146,18 @@ func (s *Shop) Mode(name string) (Status, error) {
 
 func (s *Shop) status(e *entry) Status {
 	if e.err != nil {
-		return Status{e.mode, e.err}
+		return Status{Mode: e.mode, Err: e.err}
 	}
 	if s.backends.Check != nil {
 		for _, b := range e.mode.Needs {
 			if err := s.backends.Check(b); err != nil {
-				return Status{e.mode, fmt.Errorf("%s: %w", b, err)}
+				return Status{Mode: e.mode, Err: fmt.Errorf("%s: %w", b, err), Down: true}
 			}
 		}
 	}
 	if e.usable != nil {
-		return Status{e.mode, e.usable()}
+		err := e.usable()
+		return Status{Mode: e.mode, Err: err, Down: err != nil}
 	}
 	return Status{Mode: e.mode}
 }

@@ -111,7 +111,7 @@ func TestUnavailableModes(t *testing.T) {
 		}
 		for mode, why := range c.why {
 			s, err := shop.Mode(mode)
-			if err != nil || (s.Err == nil) != (why == "") || why != "" && !strings.Contains(s.Err.Error(), why) {
+			if err != nil || s.Down || (s.Err == nil) != (why == "") || why != "" && !strings.Contains(s.Err.Error(), why) {
 				t.Errorf("%s: Mode(%q) = %v, %v, want the reason %q", name, mode, s.Err, err, why)
 			}
 			if why == "" {
@@ -204,8 +204,8 @@ func TestCheckSaysWhatIsDown(t *testing.T) {
 		if slices.Contains(s.Mode.Needs, stock.NeedKafka) { // Kafka is not configured, which is reported first
 			continue
 		}
-		if want := slices.Contains(s.Mode.Needs, stock.NeedSQL); errors.Is(s.Err, down) != want {
-			t.Errorf("%s: %v, want down: %t", s.Mode.Name, s.Err, want)
+		if want := slices.Contains(s.Mode.Needs, stock.NeedSQL); errors.Is(s.Err, down) != want || s.Down != want {
+			t.Errorf("%s: %v, down: %t, want down: %t", s.Mode.Name, s.Err, s.Down, want)
 		}
 	}
 }
