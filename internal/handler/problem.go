@@ -25,6 +25,7 @@ var (
 	errExperiment       = errors.New("handler: an experiment with the lock without the admin token")
 	errDraining         = errors.New("handler: draining")
 	errNotReady         = errors.New("handler: not ready")
+	errPartlySet        = errors.New("handler: some stores may have been set")
 )
 
 // problems maps each error to its code; the first row that errors.Is finds wins. An unknown outcome stands above everything
@@ -34,7 +35,8 @@ var problems = []struct {
 	code   api.Code
 	detail string
 }{
-	// It is not known whether stock was deducted.
+	// It is not known whether stock was deducted, or set.
+	{err: errPartlySet, code: api.OutcomeUnknown, detail: "some stores may have been set, and others not; the request may be repeated, and sets all of them"},
 	{err: stock.ErrUnknown, code: api.OutcomeUnknown},
 
 	// No, and a repetition will not change that.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/shop"
+	"lastitem/internal/stock"
 )
 
 // listModes serves GET /modes: every mode in teaching order, without the essays.
@@ -73,8 +76,8 @@ func (h *Handler) sendProduct(c *gin.Context, id int64) outcome {
 	return h.send(c, product(id, p))
 }
 
-// setStock serves PUT /products/{id}/stock and answers with the product as it is read back. When it fails, some stores may
-// have been set: it can be repeated as it is. The token is checked before the fields.
+// setStock serves PUT /products/{id}/stock and answers with the product as it is read back. If a store fails after another
+// may have been set, or cannot be read back, the outcome is unknown: the request can be repeated as it is. The token is checked before the fields.
 func (h *Handler) setStock(c *gin.Context) outcome {
 	if err := h.authorize(c.Request); err != nil {
 		return outcome{code: h.fail(c, err)}
@@ -87,10 +90,19 @@ func (h *Handler) setStock(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	if err := h.Shop.SetStock(c.Request.Context(), id, s.units, int(s.segments)); err != nil {
+	err = h.Shop.SetStock(c.Request.Context(), id, s.units, int(s.segments))
+	var p shop.Product
+	begun := err == nil || errors.Is(err, stock.ErrUnknown)
+	if err == nil {
+		p, err = h.Shop.Product(c.Request.Context(), id)
+	}
+	if err != nil {
+		if begun {
+			err = fmt.Errorf("%w: %w", errPartlySet, err)
+		}
 		return outcome{code: h.fail(c, err)}
 	}
-	return h.sendProduct(c, id)
+	return h.send(c, product(id, p))
 }
 
 // authorize compares the bearer token with the admin token, in a time that does not depend on either: it compares

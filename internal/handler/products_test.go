@@ -384,6 +384,30 @@ func TestSetStock(t *testing.T) {
 	}
 }
 
+// A store that failed after another may have been set does not make it an answer that nothing happened.
+func TestSetStockInPart(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		set, read error
+		code      api.Code
+	}{
+		"no store was set":        {stock.ErrUnavailable, nil, api.BackendUnavailable},
+		"some were set":           {fmt.Errorf("%w: %w", stock.ErrUnknown, stock.ErrUnavailable), nil, api.OutcomeUnknown},
+		"set, and cannot be read": {nil, stock.ErrUnavailable, api.OutcomeUnknown},
+		"an error nobody foresaw": {errors.New("?"), nil, api.Internal},
+	} {
+		h := newHandler(t, &fakeShop{
+			setStock: func(int64, int64, int) error { return c.set },
+			product:  func(int64) (shop.Product, error) { return shop.Product{}, c.read },
+		})
+		a := ask(t, h, "PUT", "/products/7/stock", `{"stock":5}`, "Authorization", "Bearer "+adminToken, "Content-Type", "application/json")
+		p := problem(t, a)
+		if partly := strings.Contains(p.Detail, "some stores may have been set"); p.Code != c.code || partly != (c.code == api.OutcomeUnknown) {
+			t.Errorf("%s: %d %s, want %s", name, a.StatusCode, a.body, c.code)
+		}
+	}
+}
+
 // Wrong tokens are answered 429 once there are too many; the right one passes all the while, or anybody could lock it out.
 func TestWrongTokensAreLimited(t *testing.T) {
 	t.Parallel()

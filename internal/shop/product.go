@@ -37,7 +37,7 @@ func (l Ledger) Down() error {
 
 // SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and idempotency keys:
 // a run starts here. No request for the product may be in flight; requests that Kafka delivers again later are void. segments > 0 splits
-// the count in Redis. If a store fails, the others may have been set: call it again.
+// the count in Redis. If a store fails, and another may have been set, the error is stock.ErrUnknown: call it again.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
 	_, err := within(ctx, s, 0, true, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.setStock(ctx, product, units, segments)
@@ -47,6 +47,14 @@ func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int)
 
 func (s *Shop) setStock(ctx context.Context, product, units int64, segments int) error {
 	var errs []error
+	set := 0
+	done := func(store string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", store, err))
+			return
+		}
+		set++
+	}
 	for _, at := range stock.Stores() {
 		if s.backends.has(at.Backend()) == nil {
 			errs = append(errs, s.backends.silent(at))
@@ -57,22 +65,20 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 	}
 	if r := s.backends.Redis; r != nil {
 		locks := func(segments int) []string { return s.lockKeys(product, segments) }
-		if err := r.Reset(ctx, product, units, segments, locks); err != nil {
-			errs = append(errs, fmt.Errorf("redis: %w", err))
-		}
+		done("redis", r.Reset(ctx, product, units, segments, locks))
 	}
 	if q := s.backends.SQL; q != nil {
-		if err := q.Reset(ctx, product, units, segments, s.locks("sql-unique").Key(product)); err != nil {
-			errs = append(errs, fmt.Errorf("sql: %w", err))
-		}
+		done("sql", q.Reset(ctx, product, units, segments, s.locks("sql-unique").Key(product)))
 	}
 	if e := s.backends.Etcd; e != nil {
-		if err := e.Reset(ctx, product, units, segments); err != nil {
-			errs = append(errs, fmt.Errorf("etcd: %w", err))
-		}
+		done("etcd", e.Reset(ctx, product, units, segments))
 	}
 	s.freeRedlock(ctx, product)
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil && set > 0 {
+		return fmt.Errorf("%w: stores set: %d: %w", stock.ErrUnknown, set, err)
+	}
+	return err
 }
 
 // freeRedlock deletes a dead holder's lock on the Redlock nodes. An unreachable node must not stop a run of another mode: its key

@@ -182,6 +182,35 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 	}
 }
 
+// If one store was set and another was not, the answer does not say that nothing happened.
+func TestSetStockInPart(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.SQLite(t)
+	for name, c := range map[string]struct {
+		sql     string
+		unknown bool
+	}{"the only store": {"", false}, "one of two stores": {dsn, true}} {
+		set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1", SQL: c.sql, Conns: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { set.Close() })
+		b := shop.Backends{Redis: set.Redis, SQL: set.SQL}
+		if c.sql != "" {
+			if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := shop.New(b, shop.Options{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SetStock(t.Context(), 101, 5, 0); !errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrUnknown) != c.unknown {
+			t.Errorf("%s: SetStock() = %v, want ErrUnavailable, and ErrUnknown: %t", name, err, c.unknown)
+		}
+	}
+}
+
 func TestCheckSaysWhatIsDown(t *testing.T) {
 	t.Parallel()
 	r := testenv.Miniredis(t)
