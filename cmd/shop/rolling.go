@@ -157,7 +157,7 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 		r := <-done
 		r.unreplaced = err
 		reported := f.report(cmd, r)
-		if errors.Is(reported, err) {
+		if errors.Is(reported, err) || cmd.Context().Err() != nil {
 			return reported
 		}
 		return errors.Join(err, reported)
@@ -226,16 +226,27 @@ type rolled struct {
 	err          error // the load did not begin
 }
 
+var interruptedText = both("interrupted", "已中断")
+
 // report writes the result, and returns an error if anything was lost.
 func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
-	if r.err != nil {
+	interrupted := cmd.Context().Err() != nil
+	switch {
+	case r.err != nil && interrupted:
+		return ended(exitInterrupted, interruptedText)
+	case r.err != nil:
 		return r.err
 	}
 	err := cmp.Or(r.Lost(), r.unreplaced)
 	if err == nil && r.everyReplica && len(r.Served) != rolledReplicas {
 		err = vacuous(both("the requests were served by %s, want every replica", "处理请求的副本：%s；应为全部副本"), r.Servers())
 	}
-	r.Exact = err == nil
+	if interrupted { // what it cut short is no finding
+		err = ended(exitInterrupted, interruptedText)
+	}
+	if r.Exact = err == nil; !r.Exact {
+		r.Why = api.ErrorIn(f.lang, err)
+	}
 	return errors.Join(err, f.output.write(cmd, func(w io.Writer, form string) error {
 		if form == formJSON {
 			return writeIndented(w, r.Result)

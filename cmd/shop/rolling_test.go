@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -22,11 +24,13 @@ func TestRollingReport(t *testing.T) {
 		"exact":      {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10", "EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
 		"Chinese":    {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "zh", formText, []string{"12 个请求", "什么都没丢"}, ""},
 		"JSON":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`}, ""},
-		"lost":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`}, "queue lost requests: reset 1"},
+		"lost":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
 		"broken off": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"}, "queue: no answer"},
 		"ended early": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: too short"},
-		"ended early, JSON": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formJSON, []string{`"exact": false`},
+		"ended early, JSON": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formJSON, []string{`"exact": false`, `"why": "VACUOUS: too short"`},
+			"VACUOUS: too short"},
+		"ended early, JSON in Chinese": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "zh", formJSON, []string{`"why": "VACUOUS（无效）：太短"`},
 			"VACUOUS: too short"},
 		"one replica": {rolled{Result: rolling.Result{Served: map[string]int{"r1": 4}, Modes: []rolling.Mode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: the requests were served by r1 4"},
@@ -34,6 +38,7 @@ func TestRollingReport(t *testing.T) {
 		var out strings.Builder
 		cmd := newRolling("en")
 		cmd.SetOut(&out)
+		cmd.SetContext(t.Context())
 		f := rollingFlags{lang: c.lang, output: output{stdoutForm: c.form}}
 		err := f.report(cmd, c.r)
 		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
@@ -46,6 +51,30 @@ func TestRollingReport(t *testing.T) {
 		}
 		if c.err != "" && strings.Contains(out.String(), "EXACT") {
 			t.Errorf("%s: %q claims that nothing was lost", name, out.String())
+		}
+	}
+}
+
+// After Ctrl-C it says only that: what the interruption cut short is no finding, and the error of a replica that was being replaced no news.
+func TestRollingInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]rolled{
+		"while a replica was replaced": {unreplaced: errors.New("localstack: replica 1 does not end: interrupt signal received")},
+		"before that":                  {unreplaced: vacuous(both("the load ended", "压测结束了"))},
+		"with a run cut short":         {Result: rolling.Result{Modes: []rolling.Mode{{Mode: "queue", Error: "context canceled"}}}},
+		"before the load":              {err: errors.New("context canceled")},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		interrupt()
+		var out strings.Builder
+		cmd := newRolling("en")
+		cmd.SetOut(&out)
+		cmd.SetContext(ctx)
+		f := rollingFlags{lang: "en", output: output{stdoutForm: formJSON}}
+		err := f.report(cmd, r)
+		var e *exitError
+		if !errors.As(err, &e) || e.code != exitInterrupted || err.Error() != "interrupted" || r.err == nil && !strings.Contains(out.String(), `"why": "interrupted"`) {
+			t.Errorf("%s: %v, %s, want exit %d and only that it was interrupted", name, err, out.String(), exitInterrupted)
 		}
 	}
 }

@@ -17,8 +17,9 @@ import (
 
 // Result is what 'shop rolling' prints with -o json.
 type Result struct {
-	Exact  bool           `json:"exact"`  // every replica was replaced, and nothing was lost
-	Served map[string]int `json:"served"` // answers, by replica
+	Exact  bool           `json:"exact"`         // every replica was replaced, and nothing was lost
+	Why    string         `json:"why,omitempty"` // why it is not
+	Served map[string]int `json:"served"`        // answers, by replica
 	Modes  []Mode         `json:"modes"`
 }
 
