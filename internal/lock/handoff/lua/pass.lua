@@ -6,10 +6,11 @@
 local publish, channels = string.match(ARGV[3], '^(%u+) (.*)$')
 local skipped, keep, memory = 0, ARGV[#ARGV], 60000 -- ms; memory is how long an outcome is kept for a duplicate of the request
 
-local function now()
-  local t = redis.call('TIME')
-  return string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
-end
+-- now is the server's time in ms, of before the script grants anything: a message says when a grant was made at the latest, and a server that
+-- is stopped between the SET and the message would say too late. From Redis 7.2 on TIME is the same in all of a script.
+local began = redis.call('TIME')
+began = string.format('%.0f', began[1] * 1000 + math.floor(began[2] / 1000))
+local function now() return began end
 
 -- keep_queue keeps the queue, and the tickets that order it, for as long as a token is queued.
 local function keep_queue()
