@@ -106,7 +106,7 @@ func TestDemoUsage(t *testing.T) {
 func TestDemoAll(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{deducted: func() { t.Error("a request was sent") }})
 	tests := map[string][]string{
-		"--strict: of 5 modes, 1 is not available:\n  mutex-in-tx: needs mysql": {"--url", url, "--token", fakeToken},
+		"--strict: of 6 modes, 2 are not available:\n  etcd: etcd: i/o timeout\n  mutex-in-tx: needs mysql": {"--url", url, "--token", fakeToken},
 		"not every mode can run here:\n  mysql: the embedded database is SQLite: leave out --backend embedded, or give a MySQL or MariaDB with 'shop demo --sql'\n  redlock: there is no embedded redlock: leave out": {
 			"--backend", "embedded",
 		},
