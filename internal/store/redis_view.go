@@ -62,7 +62,7 @@ func (s rawView) purged(product int64) (p Purged, err error) {
 			continue
 		}
 		if *dest, err = number(s.sums[i+1]); err != nil {
-			return p, fmt.Errorf("%w: what was purged of product %d: %w", ErrUnavailable, product, err)
+			return p, fmt.Errorf("%w: the purge sums of product %d: %w", ErrUnavailable, product, err)
 		}
 	}
 	return p, nil

@@ -18,7 +18,6 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
 )
 
 // A message is delayed until another process has the lock and the waiter has queued again.
@@ -26,31 +25,21 @@ func TestEngineStaleMessage(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	held := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
-	got := make(chan lock.Lease, 1)
-	other := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
-	go func() {
-		lease, _ := other.Acquire(t.Context(), key)
-		got <- lease
-	}()
-	var token string
-	wait.Until(t, "a waiter", func() bool {
-		token = strings.Join(s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, -1).Val(), " ")
-		return token != ""
-	})
+	held, got := contended(t, s, key)
+	token := strings.Join(s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, -1).Val(), " ")
 	process, _, _ := strings.Cut(token, ".")
 	old := s.Client.Time(t.Context()).Val().Add(-4 * time.Second).UnixMilli()
 	s.Client.Publish(t.Context(), "lock:engine:"+process, fmt.Sprintf("%s 1 %d %s", token, old, key))
 	select {
 	case lease := <-got:
-		t.Errorf("an old message let somebody in with fence %d beside %d", lease.Fence(), held.Fence())
+		t.Fatalf("an old message let somebody in with fence %d beside %d", lease.Fence(), held.Fence())
 	case <-time.After(300 * time.Millisecond): // what must not happen
 	}
 	if err := held.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if lease := <-got; lease == nil || lease.Release(t.Context()) != nil {
-		t.Error("the waiter did not get in after the release")
+	if err := (<-got).Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -9,21 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
 )
 
 // A message says when a lock was granted at the latest, and its receiver counts the lease from then. So the script reads the clock before
-// it sets the lock: a server that is stopped in between would let the receiver believe in a lock that has expired.
+// it sets the lock. If it read the clock later, and the server stopped in between, the receiver would rely on an expired lock.
 func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{granted}"
-	first := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
-	got := queueing(t, s, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key, 1)
+	held, got := contended(t, s, key)
 	lines := monitor(t, s)
-	if err := first.Release(t.Context()); err != nil {
+	if err := held.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := (<-got).Release(t.Context()); err != nil {

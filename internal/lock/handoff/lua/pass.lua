@@ -6,8 +6,9 @@
 local publish, channels = string.match(ARGV[3], '^(%u+) (.*)$')
 local skipped, keep, memory = 0, ARGV[#ARGV], 60000 -- ms; memory is how long an outcome is kept for a duplicate of the request
 
--- now is the server's time in ms, of before the script grants anything: a message says when a grant was made at the latest, and a server that
--- is stopped between the SET and the message would say too late. From Redis 7.2 on TIME is the same in all of a script.
+-- now returns the server's time in ms, read before the script grants anything. If it were read after the SET, and the server stopped in
+-- between, a grant's message would name too late a time: the receiver counts its lease from then. Since Redis 7.2, TIME does not change
+-- within a script.
 local began = redis.call('TIME')
 began = string.format('%.0f', began[1] * 1000 + math.floor(began[2] / 1000))
 local function now() return began end
