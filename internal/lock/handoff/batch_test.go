@@ -29,6 +29,7 @@ type link struct {
 	calls         atomic.Bool  // requests are lost
 	dropsMessages atomic.Bool  // messages are lost, answers are not
 	slow          atomic.Int64 // what the server sends takes so long, as a time.Duration
+	lateMessages  atomic.Int64 // and messages, but not answers, take so long
 	keep          atomic.Bool  // scripts that are sent are kept back, see deliver
 	writes        atomic.Int64 // of clients
 	mu            sync.Mutex
@@ -137,6 +138,7 @@ func (w *link) heal() {
 		broken.Store(false)
 	}
 	w.slow.Store(0)
+	w.lateMessages.Store(0)
 }
 
 // deliver sends the requests that were kept back to the server, as a network does that lost the first packets and sent them again later.
@@ -277,7 +279,11 @@ func (c *socket) Write(p []byte) (int, error) {
 	lost, slow := c.link.calls.Load(), time.Duration(0)
 	if c.server {
 		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") || strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
-		lost, slow = c.link.replies.Load() || (c.link.dropsMessages.Load() || c.dropsMessages.Load()) && message, time.Duration(c.link.slow.Load())
+		lost, slow = c.link.replies.Load(), time.Duration(c.link.slow.Load())
+		if message {
+			lost = lost || c.link.dropsMessages.Load() || c.dropsMessages.Load()
+			slow = max(slow, time.Duration(c.link.lateMessages.Load()))
+		}
 	}
 	if !c.server && c.link.keep.Load() && strings.Contains(string(p), "\r\neval") {
 		c.link.mu.Lock()

@@ -113,11 +113,13 @@ func randomCuts(t *testing.T, name string, cuts, seed uint64) int {
 	for range cuts {
 		time.Sleep(time.Duration(r.IntN(80)) * time.Millisecond)
 		w := links[r.IntN(len(links))]
-		switch broken := r.IntN(6); broken {
+		switch broken := r.IntN(7); broken {
 		case 4:
 			w.slow.Store(int64(slowness))
 		case 5:
 			w.keep.Store(true)
+		case 6:
+			w.lateMessages.Store(int64(r.IntN(int(3 * cutTTL))))
 		default:
 			[]*atomic.Bool{&w.down, &w.replies, &w.calls, &w.dropsMessages}[broken].Store(true)
 			w.cut()

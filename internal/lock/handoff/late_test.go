@@ -180,6 +180,32 @@ func TestEngineGrantedPollArrivesLate(t *testing.T) {
 	}
 }
 
+// A grant's message arrives after the grant has expired, and after a poll has given the lock to another waiter of the process: it lets
+// nobody in (invariant 1).
+func TestEngineMessageArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 2)
+		o := handoff.Options{TTL: time.Second}
+		held := locktest.Obtain(t, links[0].process(t, o).Fair(), "k{1}")
+		l := links[1].process(t, o).Fair()
+		first, _ := waits(t.Context(), l, "k{1}")
+		second, _ := waits(t.Context(), l, "k{1}")
+		links[1].calls.Store(true)
+		links[1].lateMessages.Store(int64(1600 * time.Millisecond))
+		_ = held.Release(t.Context()) // to the first
+		time.Sleep(1010 * time.Millisecond)
+		links[1].heal()
+		lease := <-second
+		select {
+		case other := <-first:
+			t.Errorf("a late message let somebody in with fence %d beside %d", other.Fence(), lease.Fence())
+		case <-time.After(2 * time.Second): // what must not happen
+			locktest.Release(t, lease)
+			locktest.Release(t, <-first)
+		}
+	})
+}
+
 // An acquire that arrives twice keeps the place that the first one had (invariants 4 and 8).
 func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 	both(t, func(t *testing.T, name string) {

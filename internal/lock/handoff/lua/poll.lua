@@ -21,6 +21,6 @@ if not owner then
 end
 if mine[owner] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {owner, fence or counter(), 0, '0', skipped}
+  return {owner, fence or counter(), 0, now(), skipped} -- the time is for the others: a message from before it is of a grant that has ended
 end
 return {'', vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
