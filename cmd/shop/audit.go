@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -89,34 +88,18 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 	return exitFor(out.Verdict)
 }
 
-// judgeRunning fetches the ledger of a product that may be being sold, and judges one store, or all of them. It does so again, for a second,
-// while units seem lost.
-func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store, lang string) (reports []audit.Report, err error) {
-	looks := audit.Looks{}
-	for began := time.Now(); ; {
+// judgeRunning judges one store of a product that may be being sold, or all of them.
+func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store, lang string) ([]audit.Report, error) {
+	return audit.Watch(ctx, func() ([]audit.Report, error) {
 		ledger, err := control.Ledger(ctx, product)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case store != "":
+			return []audit.Report{audit.Judge(audit.Input{Store: store, Ledger: ledger, Lang: lang})}, nil
 		}
-		if store != "" {
-			reports = []audit.Report{audit.Judge(audit.Input{Store: store, Ledger: ledger, Lang: lang})}
-		} else {
-			reports = audit.JudgeLedger(ledger, lang)
-		}
-		again := false
-		for i, r := range reports {
-			settled, open := looks.Add(r)
-			reports[i], again = settled, again || open
-		}
-		if !again || time.Since(began) > audit.InFlight {
-			return reports, nil
-		}
-		select {
-		case <-time.After(audit.LookAgain):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+		return audit.JudgeLedger(ledger, lang), nil
+	})
 }
 
 // write prints the reports: as JSON, or a paragraph each.

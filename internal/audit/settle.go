@@ -1,28 +1,48 @@
 package audit
 
 import (
+	"context"
 	"time"
 
 	"lastitem/internal/api"
 )
 
 // A ledger that is read while its product is sold may show units that were taken and whose order is not written yet: most modes on Redis
-// take the units by one command and write the order by another. So whoever judges a running shop reads again after LookAgain, until
-// InFlight has passed.
+// take the units by one command and write the order by another. So whoever judges a running shop reads again after lookAgain, until
+// inFlight has passed.
 const (
-	InFlight  = time.Second
-	LookAgain = 20 * time.Millisecond
+	inFlight  = time.Second
+	lookAgain = 20 * time.Millisecond
 )
 
-// Looks are the reports on each store of a product, in the order of their making.
-type Looks map[api.Store][]Report
-
-// Add adds a report, and returns the verdict on all that there are of its store, see [Settle]. again says that it shows lost units and
-// nothing else.
-func (l Looks) Add(r Report) (settled Report, again bool) {
-	l[r.Store] = append(l[r.Store], r)
-	return Settle(l[r.Store]), r.Verdict == Broken && r.Found == "L"
+// Watch judges a product that may be being sold. look reads the ledger and judges each store. While lost units are all that a store
+// shows, Watch looks again, for a second; [Settle] makes one report of all that there are of a store. An error of look ends it. If ctx ends
+// between two looks, Watch returns the reports of the last one with the cause.
+func Watch(ctx context.Context, look func() ([]Report, error)) ([]Report, error) {
+	looks := map[api.Store][]Report{}
+	for began := time.Now(); ; {
+		reports, err := look()
+		if err != nil {
+			return nil, err
+		}
+		again := false
+		for i, r := range reports {
+			looks[r.Store] = append(looks[r.Store], r)
+			reports[i], again = Settle(looks[r.Store]), again || r.onlyLost()
+		}
+		if !again || time.Since(began) > inFlight {
+			return reports, nil
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return reports, context.Cause(ctx)
+		}
+	}
 }
+
+// onlyLost says that no letter but that of lost units was found, which may be a sale under way.
+func (r Report) onlyLost() bool { return r.Verdict == Broken && r.Found == "L" }
 
 // Settle returns the last of several reports on one store of a product, each judged from a ledger alone and in the order of their making.
 // Between taking the units and writing the order a sale looks like lost units. So where units were lost in each report, nothing else is
@@ -32,7 +52,7 @@ func Settle(looks []Report) Report {
 	last := looks[len(looks)-1]
 	fewest, most := last.Leaked, last.Leaked
 	for _, r := range looks {
-		if r.Verdict != Broken || r.Found != "L" || len(r.Violations) > 0 {
+		if !r.onlyLost() || len(r.Violations) > 0 {
 			return last
 		}
 		fewest, most = min(fewest, r.Leaked), max(most, r.Leaked)

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -111,45 +112,35 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	facts := h.page(id, l, true, time.Now())
 	body := audits{ProductID: id}
 	for _, store := range api.Stores {
-		r, judged := reports[store]
-		_, down := facts.Unavailable[store]
-		switch {
-		case down:
-			r = audit.Judge(audit.Input{Store: store, Ledger: &facts, Lang: q.lang})
-		case !judged:
-			continue
+		of := func(r audit.Report) bool { return r.Store == store }
+		if _, down := facts.Unavailable[store]; down {
+			body.Reports = append(body.Reports, audit.Judge(audit.Input{Store: store, Ledger: &facts, Lang: q.lang}))
+		} else if i := slices.IndexFunc(reports, of); i >= 0 {
+			body.Reports = append(body.Reports, reports[i])
 		}
-		body.Reports = append(body.Reports, r)
 	}
 	body.Verdict = audit.Overall(body.Reports)
 	h.metrics.audits.WithLabelValues(string(body.Verdict)).Inc()
 	return h.send(c, body)
 }
 
-// settled judges each store, and again while a store shows lost units and nothing else, which may be a sale under way. If the units stay
-// lost and the product is being sold meanwhile, the verdict on the store is inconclusive.
-func (h *Handler) settled(ctx context.Context, id int64, lang string) (shop.Ledger, map[api.Store]audit.Report, error) {
-	looks := audit.Looks{}
-	for began := time.Now(); ; {
-		reports := map[api.Store]audit.Report{}
-		l, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) (err error) {
-			reports[api.Store(store)], err = h.judge(id, store, snap, lang)
+// settled judges each store of a product that may be being sold. If the request's time ends between two looks, the last one counts.
+func (h *Handler) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report, err error) {
+	reports, _ = audit.Watch(ctx, func() ([]audit.Report, error) {
+		var look []audit.Report // after an error it may still be written
+		l, err = h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) error {
+			r, err := h.judge(id, store, snap, lang)
+			if err == nil {
+				look = append(look, r)
+			}
 			return err
 		})
-		again := false
-		for store, r := range reports {
-			settled, open := looks.Add(r)
-			reports[store], again = settled, again || open
+		if err != nil {
+			return nil, err
 		}
-		if err != nil || !again || time.Since(began) > audit.InFlight {
-			return l, reports, err
-		}
-		select {
-		case <-time.After(audit.LookAgain):
-		case <-ctx.Done():
-			return l, reports, nil
-		}
-	}
+		return look, nil
+	})
+	return l, reports, err
 }
 
 // judge judges a store from its snapshot. It reads the rows in batches and keeps none.

@@ -325,7 +325,7 @@ func TestAuditOfASaleUnderWay(t *testing.T) {
 				var got audits
 				began := time.Now()
 				decode(t, ask(t, h, "GET", "/products/101/audit", "").body, &got)
-				if took := time.Since(began); got.Verdict != test.want || (reads > 1) != test.again || took > 2*audit.InFlight {
+				if took := time.Since(began); got.Verdict != test.want || (reads > 1) != test.again || took > 2*time.Second {
 					t.Errorf("verdict %s after %d reads in %s, want %s: %+v", got.Verdict, reads, took, test.want, got.Reports)
 				}
 			})
