@@ -166,8 +166,11 @@ type Orders struct {
 // KeyRow is one row of the idempotency table: a first answer that wins.
 type KeyRow struct {
 	Key       string    `json:"key"`
-	Status    int       `json:"status"`
+	Status    int       `json:"status"` // of the answer; 0 = in progress
 	CreatedAt time.Time `json:"created_at"`
+	// Mode is the mode that answered; absent if the request is in progress, or an early version has written the row. The orders of other modes
+	// have nothing to do with the answer.
+	Mode string `json:"mode,omitempty"`
 }
 
 // Purged counts the rows of a product that one store has removed after their retention. Their units were sold.

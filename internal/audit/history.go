@@ -202,7 +202,8 @@ func (j *judge) hearReplays() (lost []sale) {
 func (j *judge) hearStored() {
 	refused := 0
 	for _, op := range j.ops {
-		if op.Outcome == Refused && op.Key != "" && j.stored[op.Key] == http.StatusOK && !j.late {
+		k, stored := j.answer(op.Key, j.in.Mode)
+		if op.Outcome == Refused && stored && k.Status == http.StatusOK && !j.late {
 			refused++
 		}
 	}

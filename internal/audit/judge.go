@@ -89,14 +89,14 @@ type judge struct {
 	in Input
 	r  Report
 
-	rows    []api.Order       // the order rows of the judged store
-	byID    map[string]int    // order id to its first row
-	orderOf map[string]string // idempotency key to the first order id seen for it
-	ops     []Op              // the history of this product
-	claims  []claim           // by row: the answer that accounts for it
-	again   map[int]bool      // rows that use a key again after its retention
-	late    bool              // the history may do so
-	stored  map[string]int    // idempotency key to the status of its stored answer
+	rows    []api.Order           // the order rows of the judged store
+	byID    map[string]int        // order id to its first row
+	orderOf map[string]string     // idempotency key to the first order id seen for it
+	ops     []Op                  // the history of this product
+	claims  []claim               // by row: the answer that accounts for it
+	again   map[int]bool          // rows that use a key again after its retention
+	late    bool                  // the history may do so
+	stored  map[string]api.KeyRow // by idempotency key; see judge.answer
 	// shared is how many units belong to several orders; chained says that every order reports a remaining count.
 	shared  int64
 	chained bool

@@ -140,6 +140,31 @@ func TestReplayOfAnothersRequest(t *testing.T) {
 	}
 }
 
+// A key is its mode's own: an order of a mode that stores no answers has nothing to do with another mode's answer to its key.
+func TestKeyOfAnotherMode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status  int
+		mode    string
+		verdict Verdict
+		found   string
+	}{
+		"refused there":                     {409, "idempotent", Exact, ""},
+		"sold there, and its order is gone": {200, "idempotent", Broken, ""},
+		"refused by the same mode":          {409, "m", Broken, ""},
+		"refused by an unknown mode":        {409, "", Broken, ""},
+	} {
+		l := books(5, 3, at("o1", "k", 4, 0), at("o2", "j", 3, 1))
+		l.Keys = []api.KeyRow{answer("k", c.status, 0)}
+		l.Keys[0].Mode = c.mode
+		for _, r := range []Report{Judge(Input{Store: api.SQL, Ledger: l}), tallied(l, api.SQL, maxPrints)} {
+			if r.Verdict != c.verdict || r.Found != c.found {
+				t.Errorf("%s: want %s %q, got %s", name, c.verdict, c.found, r.Text("en"))
+			}
+		}
+	}
+}
+
 // The stored answers are SQL's: an order in Redis with the same key has its own, and none is missing there.
 func TestKeysAreOfSQL(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package audit
 import (
 	"math"
 	"net/http"
-	"time"
 
 	"lastitem/internal/api"
 )
@@ -120,41 +119,45 @@ func (j *judge) inspectKeys() {
 		j.r.Unchecked = append(j.r.Unchecked, j.say(sayMoved))
 		return
 	}
-	status, at := make(map[string]int, len(j.in.Ledger.Keys)), map[string]time.Time{}
-	for _, k := range j.in.Ledger.Keys {
-		status[k.Key], at[k.Key] = k.Status, k.CreatedAt
-	}
-	if len(status) == 0 {
+	if len(j.in.Ledger.Keys) == 0 {
 		return
 	}
-	j.stored = status
+	j.stored = make(map[string]api.KeyRow, len(j.in.Ledger.Keys))
+	for _, k := range j.in.Ledger.Keys {
+		j.stored[k.Key] = k
+	}
 	// Two passes: whether a mode keeps answers is known only after its last order.
 	ordered, keeps := map[string]bool{}, map[string]bool{}
 	for _, o := range j.rows {
-		ordered[o.Key] = true
-		if _, stored := status[o.Key]; stored && o.Key != "" {
-			keeps[o.Mode] = true
+		if _, stored := j.answer(o.Key, o.Mode); stored {
+			ordered[o.Key], keeps[o.Mode] = true, true
 		}
 	}
 	var promised, unstored int64
 	denied := 0
-	for key, s := range status { // a promise without its order is what every replay will repeat
-		if s == http.StatusOK && !ordered[key] {
+	for key, k := range j.stored { // a promise without its order is what every replay will repeat
+		if k.Status == http.StatusOK && !ordered[key] {
 			promised++
 		}
 	}
 	for _, o := range j.rows {
-		s, stored := status[o.Key]
+		k, stored := j.answer(o.Key, o.Mode)
 		switch {
 		case o.Key == "" || !keeps[o.Mode]:
-		case stored && j.outlived(o.CreatedAt, at[o.Key]):
-		case !stored || s == 0: // order and answer are not one transaction: a repetition would be charged
+		case stored && j.outlived(o.CreatedAt, k.CreatedAt):
+		case !stored || k.Status == 0: // order and answer are not one transaction: a repetition would be charged
 			unstored++
-		case s != http.StatusOK: // charged, and told so by no answer ever
+		case k.Status != http.StatusOK: // charged, and told so by no answer ever
 			denied++
 		}
 	}
 	j.blameKeys(promised, unstored, denied)
+}
+
+// answer returns the stored answer of a mode to a key. A mode that is not known may be any.
+func (j *judge) answer(key, mode string) (k api.KeyRow, stored bool) {
+	k, stored = j.stored[key]
+	return k, stored && key != "" && (k.Mode == "" || mode == "" || k.Mode == mode)
 }
 
 // blameKeys reports stored answers and orders that disagree, except as many as were purged.

@@ -75,8 +75,13 @@ func (t *Tally) Key(k api.KeyRow) {
 	}
 	t.stored++
 	if t.stored <= t.limit {
-		t.answers = append(t.answers, stored{maphash.String(t.seed, k.Key)&^3 | kind, k.CreatedAt.UnixMicro()})
+		t.answers = append(t.answers, stored{t.answerHash(k.Key, k.Mode) | kind, k.CreatedAt.UnixMicro()})
 	}
+}
+
+// answerHash is a hash of a key and the mode that answered, without its last two bits; "" = not known.
+func (t *Tally) answerHash(key, mode string) uint64 {
+	return maphash.String(t.seed, mode+"\x00"+key) &^ 3
 }
 
 // Order adds an order. All keys must have been added before.
@@ -107,10 +112,9 @@ func (t *Tally) identify(o api.Order) {
 	keyed, room := uint64(0), t.j.r.Orders <= t.limit
 	if o.Key != "" {
 		keyed = 1
-		hash := maphash.String(t.seed, o.Key)
-		t.match(o, hash)
+		t.match(o)
 		if room {
-			t.keys = append(t.keys, useOf(hash, o, 0))
+			t.keys = append(t.keys, useOf(maphash.String(t.seed, o.Key), o, 0))
 		}
 	}
 	if o.OrderID == "" {
@@ -121,7 +125,7 @@ func (t *Tally) identify(o api.Order) {
 }
 
 // match looks for the stored answer of an order's key.
-func (t *Tally) match(o api.Order, hash uint64) {
+func (t *Tally) match(o api.Order) {
 	if len(t.answers) == 0 {
 		return
 	}
@@ -130,8 +134,11 @@ func (t *Tally) match(o api.Order, hash uint64) {
 		m = &keyedRows{}
 		t.byMode[o.Mode] = m
 	}
-	i, _ := slices.BinarySearchFunc(t.answers, hash&^3, func(a stored, hash uint64) int { return cmp.Compare(a.hash, hash) })
-	if i == len(t.answers) || t.answers[i].hash&^3 != hash&^3 {
+	i, found := t.answerOf(o.Key, o.Mode)
+	if !found {
+		i, found = t.answerOf(o.Key, "")
+	}
+	if !found {
 		m.none++
 		return
 	}
@@ -147,6 +154,13 @@ func (t *Tally) match(o api.Order, hash uint64) {
 	default:
 		m.other++
 	}
+}
+
+// answerOf finds the stored answer of a mode to a key.
+func (t *Tally) answerOf(key, mode string) (i int, found bool) {
+	hash := t.answerHash(key, mode)
+	i, _ = slices.BinarySearchFunc(t.answers, hash, func(a stored, hash uint64) int { return cmp.Compare(a.hash, hash) })
+	return i, i < len(t.answers) && t.answers[i].hash&^3 == hash
 }
 
 // lay remembers the units of an order.

@@ -168,7 +168,7 @@ func chance(r *rand.Rand) *api.Ledger {
 		}
 	}
 	for i := range r.IntN(5) {
-		l.Keys = append(l.Keys, api.KeyRow{Key: fmt.Sprint("k", i), Status: []int{200, 200, 0, 409}[r.IntN(4)]})
+		l.Keys = append(l.Keys, api.KeyRow{Key: fmt.Sprint("k", i), Status: []int{200, 200, 0, 409}[r.IntN(4)], Mode: []string{"", "m", "other"}[r.IntN(3)]})
 	}
 	if r.IntN(4) == 0 {
 		l.Purged = map[api.Store]api.Purged{api.SQL: {Orders: int64(r.IntN(2)), Units: int64(r.IntN(3)), Keys: int64(r.IntN(2))}}

@@ -66,7 +66,7 @@ func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.
 	for name, f := range l.Facts {
 		store := api.Store(name)
 		for _, k := range f.Keys {
-			out.Keys = append(out.Keys, keyRow(k.Key, k.Status, k.CreatedMicros))
+			out.Keys = append(out.Keys, keyRow(k))
 		}
 		if !first {
 			continue
@@ -88,8 +88,8 @@ func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.
 	return out
 }
 
-func keyRow(key []byte, status int, micros int64) api.KeyRow {
-	return api.KeyRow{Key: api.KeyText(key), Status: status, CreatedAt: time.UnixMicro(micros).UTC()}
+func keyRow(k shop.KeyRow) api.KeyRow {
+	return api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros).UTC(), Mode: k.Mode}
 }
 
 // orders merges the orders of a page, the oldest first. The time is by the replicas' clocks, so between two replicas the

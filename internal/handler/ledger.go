@@ -148,7 +148,7 @@ func (h *Handler) judge(id int64, store stock.Store, snap *shop.Snapshot, lang s
 	facts := h.page(id, shop.Ledger{Facts: map[stock.Store]shop.Facts{store: snap.Facts}}, true, time.Now())
 	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
 	if snap.Keys != nil {
-		if err := snap.Keys(each(func(k *shop.KeyRow) { t.Key(keyRow(k.Key, k.Status, k.CreatedMicros)) })); err != nil {
+		if err := snap.Keys(each(func(k *shop.KeyRow) { t.Key(keyRow(*k)) })); err != nil {
 			return audit.Report{}, err
 		}
 	}

@@ -33,7 +33,7 @@ func soldOnce(int64) (shop.Ledger, error) {
 	var redis, sql shop.Facts
 	redis.Initial, redis.Stock, redis.Segments, redis.Orders = 10, 9, []int64{4, 5}, order(1, nil)
 	sql.Initial, sql.Stock, sql.Orders = 10, 9, order(0, []byte("k\xff"))
-	sql.Keys = []shop.KeyRow{{Key: []byte("k\xff"), Status: 200, CreatedMicros: epoch.UnixMicro()}}
+	sql.Keys = []shop.KeyRow{{Key: []byte("k\xff"), Status: 200, CreatedMicros: epoch.UnixMicro(), Mode: "mutex"}}
 	redis.Totals.Orders, redis.Totals.Units, sql.Totals.Orders, sql.Totals.Units = 1, 1, 1, 1
 	return shop.Ledger{Facts: map[stock.Store]shop.Facts{stock.Redis: redis, stock.SQL: sql}}, nil
 }
@@ -203,7 +203,7 @@ func TestLedger(t *testing.T) {
 		Segments:  []int64{4, 5},
 		AsOf:      got.AsOf,
 		Orders:    wantOrders,
-		Keys:      []api.KeyRow{{Key: "kÿ", Status: 200, CreatedAt: epoch}},
+		Keys:      []api.KeyRow{{Key: "kÿ", Status: 200, CreatedAt: epoch, Mode: "mutex"}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

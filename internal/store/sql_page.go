@@ -158,7 +158,9 @@ func scanOrder(rows *sql.Rows, o *Order) error {
 	return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros)
 }
 
-func scanKey(rows *sql.Rows, k *KeyRow) error { return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros) }
+func scanKey(rows *sql.Rows, k *KeyRow) error {
+	return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros, &k.Mode)
+}
 
 // eachRow calls each with batches of a query's rows. each may keep the rows, but not the slice.
 func eachRow[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string, args ...any) (err error) {

@@ -140,13 +140,13 @@ func TestSQLFactsAndReset(t *testing.T) {
 		a.Fence, b.Fence, b.Remaining, b.Key = 1<<62, 7, nil, nil
 		do(t, s, func(tx *store.Tx) error {
 			_, _, err := tx.ClaimKey([]byte("k"), 1, bytes.Repeat([]byte("f"), 32), 9)
-			return errors.Join(err, tx.KeepAnswer([]byte("k"), idempotency.Record{Status: 200, Body: []byte("b")}),
+			return errors.Join(err, tx.KeepAnswer([]byte("k"), idempotency.Record{Status: 200, Body: []byte("b"), Mode: "m"}),
 				tx.InsertOrder(a), tx.InsertOrder(b), tx.Set(1, -2))
 		})
 		got, err := s.Facts(t.Context(), 1, true)
 		want := store.Facts{
 			Initial: 5, Stock: -2, LeaseSeq: got.LeaseSeq,
-			Orders: []store.Order{a, b}, Keys: []store.KeyRow{{Key: []byte("k"), Status: 200, CreatedMicros: 9}},
+			Orders: []store.Order{a, b}, Keys: []store.KeyRow{{Key: []byte("k"), Status: 200, CreatedMicros: 9, Mode: "m"}},
 		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("Facts(): %v (-want +got):\n%s", err, diff)

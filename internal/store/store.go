@@ -74,6 +74,7 @@ type KeyRow struct {
 	Key           []byte
 	Status        int
 	CreatedMicros int64
+	Mode          string // that answered; "" = in progress, or written by an early version
 }
 
 // Facts is all that one store holds on a product.

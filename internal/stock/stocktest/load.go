@@ -172,7 +172,7 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 			})
 		}
 		for _, k := range f.Keys {
-			out.Keys = append(out.Keys, api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros)})
+			out.Keys = append(out.Keys, api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros), Mode: k.Mode})
 		}
 	}
 	return out
