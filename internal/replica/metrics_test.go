@@ -70,7 +70,7 @@ func TestEngineMetrics(t *testing.T) {
 	send(t, r, http.MethodPut, "/products/101/stock", fmt.Sprintf(`{"stock":%d}`, requests), http.StatusOK)
 	var wg sync.WaitGroup
 	for range requests {
-		wg.Go(func() { send(t, r, http.MethodPost, "/deduct_stock/handoff", "", http.StatusOK) })
+		wg.Go(func() { send(t, r, http.MethodPost, "/deduct_stock/handoff?wait_ms=30000", "", http.StatusOK) })
 	}
 	wg.Wait()
 	got := engineNumbers(t, r)

@@ -120,6 +120,7 @@ func randomCuts(t *testing.T, name string, cuts, seed uint64) int {
 			w.keep.Store(true)
 		case 6:
 			w.lateMessages.Store(int64(r.IntN(int(3 * cutTTL))))
+			w.calls.Store(r.IntN(2) == 0) // then no poll finds a grant whose message is late
 		default:
 			[]*atomic.Bool{&w.down, &w.replies, &w.calls, &w.dropsMessages}[broken].Store(true)
 			w.cut()
