@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +116,7 @@ func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, ho
 		s.Note(a, Held, at)
 		return hold, nil
 	case <-p.done:
-		if s.Lane.Service.Waits && reachedWithin(ctx, hold, afterAnswer) {
+		if s.reachedAfter(ctx, a, p, hold) {
 			s.Note(a, Held, at)
 			return hold, nil
 		}
@@ -128,15 +129,25 @@ func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, ho
 	return nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
 }
 
-// afterAnswer is how long after its answer a foreign service may still send the command at which it is to be held: some services clean up while
-// they answer. lastitem's own modes answer after their last command.
+// afterAnswer is how long after its answer a request may still be held.
 const afterAnswer = time.Second
 
-func reachedWithin(ctx context.Context, hold *wire.Hold, within time.Duration) bool {
+// reachedAfter says whether a request that has been answered is held all the same. Some foreign services clean up while they answer. Of
+// lastitem's modes, Redlock answers when most of its servers have answered the release; a command to the others is then in flight.
+func (s *Scene) reachedAfter(ctx context.Context, a *Actor, p *Pending, hold *wire.Hold) bool {
+	inFlight := slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.ID > p.since })
 	select {
 	case <-hold.Reached():
 		return true
-	case <-time.After(within):
+	default:
+	}
+	if !inFlight && !s.Lane.Service.Waits {
+		return false
+	}
+	select {
+	case <-hold.Reached():
+		return true
+	case <-time.After(afterAnswer):
 	case <-ctx.Done():
 	}
 	return false

@@ -43,7 +43,7 @@ func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, ho
 			s.Note(a, Held, at.String())
 			return
 		case <-p.done:
-			s.afterAnswer(ctx, a, at, hold)
+			s.afterAnswer(ctx, a, at, p, hold)
 			return
 		case <-ctx.Done():
 			return
@@ -60,8 +60,8 @@ func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, ho
 }
 
 // afterAnswer notes a request that is held after its answer, and cancels the hold of any other.
-func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, hold *wire.Hold) {
-	if s.Lane.Service.Waits && reachedWithin(ctx, hold, afterAnswer) {
+func (s *Scene) afterAnswer(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold) {
+	if s.reachedAfter(ctx, a, p, hold) {
 		s.Note(a, Held, at.String())
 		return
 	}

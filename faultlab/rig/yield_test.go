@@ -69,6 +69,31 @@ func TestHoldOrYieldAnswered(t *testing.T) {
 	hold.Pass()
 }
 
+// A command that is in flight when its request is answered is held all the same, as a release of Redlock is that the others have overtaken.
+func TestHeldAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	var conn *client
+	s := serving(t, func(b *Actor) {
+		conn.send("WAIT", "1", "200") // for 200 ms, since there is no replica
+		for len(b.Unanswered()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	conn = dial(t, s.Lane.B, localstack.Redis)
+	at := Position{Server: localstack.Redis, Pattern: "WAIT", Nth: 1, Cut: Answer}
+	_, first, err := s.Hold(t.Context(), s.Lane.B, at, "first", generous)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Pass()
+	_, second, err := s.HoldOrYield(t.Context(), s.Lane.B, at, "second", generous)
+	held := slices.DeleteFunc(s.Events(), func(e Event) bool { return e.What != Held })
+	if err != nil || len(held) != 2 {
+		t.Fatalf("HoldOrYield = %v, events %v; want it held", err, s.Events())
+	}
+	second.Pass()
+}
+
 // A request that waits yields, although its process goes on sending commands: keep-alives of a session, for example.
 func TestHoldOrYieldBesideKeepAlives(t *testing.T) {
 	t.Parallel()
