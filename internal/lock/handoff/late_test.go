@@ -181,7 +181,7 @@ func TestEngineGrantedPollArrivesLate(t *testing.T) {
 }
 
 // A grant's message arrives after the grant has expired, and after a poll has given the lock to another waiter of the process: it lets
-// nobody in (invariant 1).
+// nobody in (invariant 2).
 func TestEngineMessageArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 2)
