@@ -128,6 +128,23 @@ func TestRefusedSale(t *testing.T) {
 	}
 }
 
+// The refusals that a history has are its own mode's: another mode's sale for the key says nothing about them.
+func TestRefusedBesideAnotherModesSale(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]int{"": 2, "idempotent": 1} { // "" = any mode may have answered; the other violation is the order itself
+		l := books(1, 0, at("o1", "k", 0, 0))
+		l.Orders[0].Mode = "idempotent"
+		l.Keys = []api.KeyRow{answer("k", 200, 0)}
+		l.Keys[0].Mode = mode
+		r := Judge(Input{
+			Mode: "m", Store: api.SQL, Partial: true, Sequential: true, Ledger: l, History: []Op{op(Refused, 11, 12, 1, "", "k")},
+		})
+		if len(r.Violations) != want {
+			t.Errorf("answered by %q: want %d violations, got %s", mode, want, r.Text("en"))
+		}
+	}
+}
+
 // In a history that is not complete, the request that a replay repeats may have been another client's, at any time.
 func TestReplayOfAnothersRequest(t *testing.T) {
 	t.Parallel()
