@@ -171,7 +171,7 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 	for {
 		p := s.Ask(a, s.NewKey())
 		if blocked(p) { // by a transaction of the victim
-			return p, ctx.Err()
+			return p, s.unserved(ctx, a)
 		}
 		if p.op.Outcome != audit.Declined {
 			return p, nil
@@ -189,9 +189,21 @@ func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, bl
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return p, context.Cause(ctx)
+			return p, s.unserved(ctx, a)
 		}
 	}
+}
+
+// unserved is the error of a request that was not served before ctx ended; nil = it has not ended.
+func (s *Scene) unserved(ctx context.Context, a *Actor) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	err := fmt.Errorf("faultlab: waiting until %s is served: %w", a.Name, context.Cause(ctx))
+	for _, c := range a.Unanswered() {
+		err = fmt.Errorf("%w (no answer from %s: %.200s)", err, c.Server, c.Text)
+	}
+	return err
 }
 
 // attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between attempts.

@@ -14,7 +14,7 @@ import (
 // Settle waits until the request has its answer, or is blocked: a server that may block owes it an answer for a while, or nothing moves
 // at all. This wait guarantees nothing: if the rival was only slow, the victim just goes on a little early.
 func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool) {
-	last, moved := s.progress(a), time.Now()
+	last, moved := s.progress(a, p.since), time.Now()
 	for {
 		select {
 		case <-p.done:
@@ -23,7 +23,7 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 			return true
 		case <-time.After(look(moved)):
 		}
-		if now := s.progress(a); now != last {
+		if now := s.progress(a, p.since); now != last {
 			last, moved = now, time.Now()
 		} else if time.Since(moved) > blockedAfter && (a.blocked(p.since) || time.Since(moved) > s.Lane.still()) {
 			s.Note(a, Blocked, "")
@@ -60,15 +60,16 @@ func (a *Actor) blocked(since int64) bool {
 	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.ID > since && (c.Sent.IsZero() || c.Server == Database) })
 }
 
-// progress changes whenever the actor sends a command or gets an answer. For a service that polls for its lock, only the first few (spins) of
-// equal commands count.
-func (s *Scene) progress(a *Actor) [2]int {
-	calls := a.Calls(s.since)
+// progress changes whenever the actor sends a command with a number above since, or gets the answer to one. Keep-alives do not count: a process
+// sends them for every session that it has, also with services that the mode does not use. Nor does a command that has been sent a few times
+// (spins): a watchdog or a poll for a lock repeats it, while the request waits.
+func (s *Scene) progress(a *Actor, since int64) [2]int {
 	sent, answered := 0, 0
-	seen := map[string]int{}
-	for _, c := range calls {
-		seen[c.Pattern]++
-		if s.Lane.Service.Waits && seen[c.Pattern] > spins {
+	seen := map[[2]string]int{}
+	for _, c := range a.Calls(since) {
+		kind := [2]string{c.Server, c.Pattern}
+		seen[kind]++
+		if c.Poll || seen[kind] > spins {
 			continue
 		}
 		sent++
@@ -79,7 +80,7 @@ func (s *Scene) progress(a *Actor) [2]int {
 	return [2]int{sent, answered}
 }
 
-// spins is how often a request may send the same command before it counts as waiting.
+// spins is how often a process may send the same command before that no longer counts as progress.
 const spins = 3
 
 // served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a server before.
@@ -87,7 +88,7 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)
 	}
-	last, moved := s.progress(a), time.Now()
+	last, moved := s.progress(a, p.since), time.Now()
 	for time.Now().Before(end) {
 		select {
 		case <-p.done:
@@ -96,7 +97,7 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 			return true
 		case <-time.After(polling):
 		}
-		if now := s.progress(a); now != last {
+		if now := s.progress(a, p.since); now != last {
 			last, moved = now, time.Now()
 		} else if time.Since(moved) > s.Lane.still()/2 && a.blocked(p.since) {
 			end = time.Time{}

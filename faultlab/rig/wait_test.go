@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,5 +43,23 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 	hold.Pass()
 	if err := first.Wait(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A request that waits is blocked, although its process goes on sending keep-alives: one that the proxy knows as such, or any other command.
+func TestSettleBesideKeepAlives(t *testing.T) {
+	t.Parallel()
+	for _, keepAlive := range [][]string{{"BLPOP", "session", "0.01"}, {"GET", "session"}} {
+		t.Run(keepAlive[0], func(t *testing.T) {
+			t.Parallel()
+			s, turn := besideKeepAlives(t, keepAlive...)
+			ctx, cancel := context.WithTimeout(t.Context(), generous)
+			defer cancel()
+			p := s.Ask(s.Lane.B, "key")
+			if !s.Settle(ctx, s.Lane.B, p) || !s.happened(Blocked) {
+				t.Errorf("Settle() = answered or ended by its context, events %v; want it blocked", s.Events())
+			}
+			close(turn)
+		})
 	}
 }

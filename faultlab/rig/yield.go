@@ -35,7 +35,7 @@ const yieldAfter = 4 * blockedAfter
 // Yield returns when the request is held, has been answered, or has to wait for a request that is held. wait is how long the request may
 // wait for a lock in its process without doing anything. Yield takes no longer than wait plus mostStill.
 func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
-	last, began := s.progress(a), time.Now()
+	last, began := s.progress(a, p.since), time.Now()
 	moved := began
 	for {
 		select {
@@ -49,7 +49,7 @@ func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, ho
 			return
 		case <-time.After(look(moved)):
 		}
-		if now := s.progress(a); now != last {
+		if now := s.progress(a, p.since); now != last {
 			last, moved = now, time.Now()
 		}
 		if a.waitsForRow(p.since) || time.Since(moved) > wait+s.Lane.still() || time.Since(began) > wait+mostStill {

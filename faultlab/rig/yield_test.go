@@ -97,8 +97,20 @@ func TestHeldAfterTheAnswer(t *testing.T) {
 // A request that waits yields, although its process goes on sending commands: keep-alives of a session, for example.
 func TestHoldOrYieldBesideKeepAlives(t *testing.T) {
 	t.Parallel()
+	s, turn := besideKeepAlives(t, "GET", "session")
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	if _, _, err := s.HoldOrYield(ctx, s.Lane.B, beforeSet, "key", 0); err != nil || !s.happened(Blocked) {
+		t.Errorf("HoldOrYield = %v, events %v; want it blocked", err, s.Events())
+	}
+	close(turn)
+}
+
+// besideKeepAlives returns a scene whose actor B waits inside its process, until turn is closed, and sends a command 50 times a second.
+func besideKeepAlives(t *testing.T, command ...string) (s *Scene, turn chan struct{}) {
+	t.Helper()
 	turn, beating := make(chan struct{}), make(chan struct{})
-	s := serving(t, func(*Actor) { <-turn })
+	s = serving(t, func(*Actor) { <-turn })
 	conn := dial(t, s.Lane.B, localstack.Redis)
 	go func() {
 		defer close(beating)
@@ -107,17 +119,12 @@ func TestHoldOrYieldBesideKeepAlives(t *testing.T) {
 			case <-turn:
 				return
 			case <-time.After(20 * time.Millisecond):
-				conn.do("GET", "session")
+				conn.do(command...)
 			}
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
-	defer cancel()
-	if _, _, err := s.HoldOrYield(ctx, s.Lane.B, beforeSet, "key", 0); err != nil || !s.happened(Blocked) {
-		t.Errorf("HoldOrYield = %v, events %v; want it blocked", err, s.Events())
-	}
-	close(turn)
-	<-beating
+	t.Cleanup(func() { <-beating })
+	return s, turn
 }
 
 // A request that waits inside its process yields, and is held when it gets to its position after all.
