@@ -25,25 +25,35 @@ import (
 func (s *Scene) Silence(services []string, renews bool) time.Duration {
 	asked := map[string]map[string][]span{}
 	for _, a := range s.Lane.actors() {
-		byServer := map[string][]span{}
-		for _, server := range a.servers(services) {
-			byServer[server] = nil
-		}
-		for _, c := range a.Calls(s.since) {
-			r, may := keeps(c, s.began)
-			if all, ours := byServer[c.Server]; may && ours {
-				byServer[c.Server] = append(all, r)
-			}
-		}
-		asked[a.Name] = byServer
+		asked[a.Name] = renewals(a.Calls(s.since), a.servers(services), s.began)
 	}
 	return silence(s.Events(), asked, renews)
 }
 
+// renewals returns, for each of the servers, the calls that may have renewed a lock. ZooKeeper's client sends pings for each of its sessions, on a
+// connection of its own; only those of a session that has named a lock count, and not those of the health check.
+func renewals(calls []wire.Call, servers []string, began time.Time) map[string][]span {
+	named := map[int64]bool{} // connections
+	for _, c := range calls {
+		named[c.Conn] = named[c.Conn] || strings.Contains(c.Pattern, lockPrefix)
+	}
+	all := map[string][]span{}
+	for _, server := range servers {
+		all[server] = nil
+	}
+	for _, c := range calls {
+		r, may := keeps(c, began)
+		if before, ours := all[c.Server]; may && ours && (c.Server != localstack.ZooKeeper || named[c.Conn]) {
+			all[c.Server] = append(before, r)
+		}
+	}
+	return all
+}
+
 // keeps reports whether a call may have renewed a lock or the session that a lock needs, and when in the scene it did. In etcd and Consul only a
-// keep-alive does; in ZooKeeper every request does but the shop's health check, which has a session of its own; elsewhere every request does
-// but health checks. A command without an answer has not, as far as its holder knows: the holder gives the lock up. Only the keep-alives of etcd
-// are a stream, which need not answer each message.
+// keep-alive does; in ZooKeeper every request on the session's connection does; elsewhere every request does but health checks. A command without
+// an answer has not, as far as its holder knows: the holder gives the lock up. Only the keep-alives of etcd are a stream, which need not answer
+// each message.
 func keeps(c wire.Call, began time.Time) (at span, may bool) {
 	at = span{from: c.Sent.Sub(began), lock: strings.Contains(c.Pattern, lockPrefix), session: true}
 	answered := c.Answered
@@ -56,7 +66,7 @@ func keeps(c wire.Call, began time.Time) (at span, may bool) {
 	case localstack.Consul:
 		may = strings.Contains(c.Pattern, "/v1/session/renew/")
 	case localstack.ZooKeeper:
-		may = c.Pattern != "sync /"
+		may = true
 	default:
 		may, at.session = !c.Setup && c.Name == "", false
 	}

@@ -150,12 +150,30 @@ func TestUnansweredIsNoRenewal(t *testing.T) {
 		"not sent":                  {wire.Call{Server: "redis"}, false},
 		"a message of a keep-alive": {wire.Call{Server: "etcd", Pattern: "Lease.LeaseKeepAlive", Sent: at(ms), Poll: true}, true},
 		"a ping without an answer":  {wire.Call{Server: "zookeeper", Pattern: "ping 1", Sent: at(ms), Poll: true}, false},
-		"ZooKeeper's health check":  {wire.Call{Server: "zookeeper", Pattern: "sync /", Sent: at(ms), Answered: at(2 * ms), Poll: true}, false},
 		"a read in etcd":            {wire.Call{Server: "etcd", Pattern: "KV.Range", Sent: at(ms), Answered: at(2 * ms)}, false},
 		"a health check":            {wire.Call{Server: "redis", Name: "health", Sent: at(ms), Answered: at(2 * ms)}, false},
 	} {
 		if _, may := keeps(test.call, began); may != test.want {
 			t.Errorf("%s: keeps() = %t, want %t", name, may, test.want)
 		}
+	}
+}
+
+// The pings of ZooKeeper's sessions are on connections of their own. Another session of the process is kept alive while the lock's is lost.
+func TestSilenceOfTheLocksSession(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	const ms = time.Millisecond
+	call := func(conn int64, at time.Duration, pattern string) wire.Call {
+		return wire.Call{Server: localstack.ZooKeeper, Conn: conn, Pattern: pattern, Sent: began.Add(at), Answered: began.Add(at + ms)}
+	}
+	calls := []wire.Call{call(1, 10*ms, "create /lastitem/lane#:lock:zookeeper:{#}/#"), call(2, 50*ms, "ping"), call(1, 200*ms, "ping")}
+	for at := 250 * ms; at < 900*ms; at += 200 * ms {
+		calls = append(calls, call(2, at, "ping"), call(2, at+10*ms, "sync /"))
+	}
+	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
+	asked := map[string]map[string][]span{"A": renewals(calls, []string{localstack.ZooKeeper}, began)}
+	if got, want := silence(held, asked, true), 700*ms; got != want {
+		t.Errorf("silence() = %v, want %v, from the last ping of the lock's session", got, want)
 	}
 }
