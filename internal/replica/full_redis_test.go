@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,26 +116,47 @@ func TestRedisAtTheBrim(t *testing.T) {
 	if err := admin.Del(t.Context(), "filling").Err(); err != nil {
 		t.Fatal(err)
 	}
-	filling, stop := context.WithCancel(t.Context())
-	var filler sync.WaitGroup
-	t.Cleanup(func() { stop(); filler.Wait() })
-	filler.Go(func() { // as a user fills it: with as much at a time as fits, and again when there is room
-		for size := 256 << 10; filling.Err() == nil; size = max(size/2, 1<<10) {
-			for filling.Err() == nil && admin.RPush(filling, "filling", strings.Repeat("x", size)).Err() == nil {
-			}
-			time.Sleep(time.Millisecond)
-		}
-	})
+	pushed, full := fillAgain(t, admin)
+	wait.Until(t, "a Redis that takes no kilobyte more", func() bool { return full.Load() > 0 })
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
 	send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable)
+	room := pushed.Load()
 	begun, seen := probesOf(t, admin)
 	wait.Until(t, "three more probes, which are refused too", func() bool {
 		answered, refused := probesOf(t, admin)
 		if answered > begun {
-			t.Fatal("a probe was answered by a Redis at the brim")
+			tried := full.Load()
+			wait.Until(t, "another write after the probe", func() bool { return full.Load() > tried+1 })
+			if pushed.Load() == room {
+				t.Fatal("a probe was answered by a Redis at the brim")
+			}
+			room, begun, seen = pushed.Load(), answered, refused // a connection has ended, and there was room for a moment
 		}
 		return refused > seen+3
 	})
+}
+
+// fillAgain fills a Redis until the end of the test, as a user fills it: with as much at a time as fits, and again when there is room. pushed is
+// how many writes it took, full how often it refused even a kilobyte.
+func fillAgain(t *testing.T, c *redis.Client) (pushed, full *atomic.Int64) {
+	t.Helper()
+	pushed, full = new(atomic.Int64), new(atomic.Int64)
+	ctx, stop := context.WithCancel(t.Context())
+	var filler sync.WaitGroup
+	t.Cleanup(func() { stop(); filler.Wait() })
+	filler.Go(func() {
+		const least = 1 << 10
+		for size := 256 << 10; ctx.Err() == nil; size = max(size/2, least) {
+			for ctx.Err() == nil && c.RPush(ctx, "filling", strings.Repeat("x", size)).Err() == nil {
+				pushed.Add(1)
+			}
+			if size == least {
+				full.Add(1)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	return pushed, full
 }
 
 // probesOf is how many writes by SET a Redis has answered, and refused; probes are the only ones where nobody sets stock.
