@@ -28,7 +28,7 @@ func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
 			err = errors.Join(err, tx.InsertOrder(o))
 		}
 		if first {
-			err = errors.Join(err, tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(`{"order_id":"` + id + `"}`)}))
+			err = errors.Join(err, tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(`{"order_id":"` + id + `"}`), Mode: "m"}))
 		}
 		return err
 	})
@@ -141,15 +141,23 @@ func TestSQLResetKeepsTheKeyOfAnotherRequest(t *testing.T) {
 	})
 }
 
-// readings lists the keys of a product in every way that they are read.
+// named lists keys, each with the mode that answered, if one has.
+func named(keys []store.KeyRow) (all []string) {
+	for _, k := range keys {
+		name := string(k.Key)
+		if k.Mode != "" {
+			name += " of " + k.Mode
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// readings lists the keys of a product, named, in every way that they are read.
 func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	read := func(how string, keys []store.KeyRow) {
-		for _, k := range keys {
-			all[how] = append(all[how], string(k.Key))
-		}
-	}
+	read := func(how string, keys []store.KeyRow) { all[how] = append(all[how], named(keys)...) }
 	for _, n := range []int{1, 9} {
 		how, want := fmt.Sprintf("pages of %d", n), store.Want{Orders: n, Keys: n}
 		f, p, err := s.Snapshot(t.Context(), product, want)
@@ -167,12 +175,15 @@ func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 	}); err != nil {
 		t.Errorf("Scan(%d) = %v", product, err)
 	}
-	stored, _ := keysOf(t, s, product)
-	all["facts"] = stored
+	f, err := s.Facts(t.Context(), product, true)
+	if err != nil {
+		t.Errorf("Facts(%d) = %v", product, err)
+	}
+	read("facts", f.Keys)
 	return all
 }
 
-// A key that was used again after its retention is listed once per product of its last use, however many orders have it.
+// A key that was used again after its retention is listed once per product of its last use, with its mode, however many orders have it.
 func TestSQLListsAKeyOnce(t *testing.T) {
 	const a, b, c = "00000000-0000-7000-8000-00000000000a", "00000000-0000-7000-8000-00000000000b", "00000000-0000-7000-8000-00000000000c"
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
@@ -188,7 +199,7 @@ func TestSQLListsAKeyOnce(t *testing.T) {
 			for p := range int64(3) {
 				var want []string
 				if slices.Contains(last, p+1) {
-					want = []string{"k"}
+					want = []string{"k of m"}
 				}
 				for how, got := range readings(t, s, p+1) {
 					if !slices.Equal(got, want) {

@@ -407,22 +407,16 @@ func TestSQLPagesOfKeys(t *testing.T) {
 			cart := nth(9, 1, 0)
 			cart.Key = []byte("cart")
 			err = errors.Join(err, claim(tx, "cart", 2), tx.InsertOrder(cart), claim(tx, "of the other", 2), claim(tx, "refused", 1),
-				tx.KeepAnswer(cart.Key, idempotency.Record{Status: 200, Body: []byte(cart.ID)}))
+				tx.KeepAnswer(cart.Key, idempotency.Record{Status: 200, Body: []byte(cart.ID), Mode: "m"}))
 			cart.ProductID = 2
 			return errors.Join(err, tx.InsertOrder(cart))
 		})
-		keys := func(k []store.KeyRow) (all []string) {
-			for _, row := range k {
-				all = append(all, string(row.Key))
-			}
-			return all
-		}
-		want := []string{"\x00\xff", "\x01\xff", "\x02\xff", "\x03\xff", "\x04\xff", "\x05\xff", "\x06\xff", "\x07\xff", "\x08\xff", "cart", "refused"}
+		want := []string{"\x00\xff", "\x01\xff", "\x02\xff", "\x03\xff", "\x04\xff", "\x05\xff", "\x06\xff", "\x07\xff", "\x08\xff", "cart of m", "refused"}
 		f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 4, Keys: 4})
-		got, orders := keys(f.Keys), len(f.Orders)
+		got, orders := named(f.Keys), len(f.Orders)
 		for tries := 0; err == nil && !p.End() && tries < 20; tries++ {
 			f, p, err = s.Page(t.Context(), 1, throughJSON(t, p), store.Want{Orders: 4, Keys: 4})
-			got, orders = append(got, keys(f.Keys)...), orders+len(f.Orders)
+			got, orders = append(got, named(f.Keys)...), orders+len(f.Orders)
 		}
 		slices.Sort(got)
 		if err != nil || orders != 10 || !slices.Equal(got, want) {
@@ -431,7 +425,7 @@ func TestSQLPagesOfKeys(t *testing.T) {
 		got = nil
 		if err := s.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
 			return snap.Keys(func(batch []store.KeyRow) error {
-				got = append(got, keys(batch)...)
+				got = append(got, named(batch)...)
 				return nil
 			})
 		}); err != nil {
