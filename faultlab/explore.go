@@ -257,6 +257,9 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters 
 		if ctx.Err() != nil {
 			return p, context.Cause(ctx)
 		}
+		if err != nil {
+			lane.Abandon()
+		}
 		stall := l.stalled(lane, p, l.stalls.longest(began), letters != "")
 		switch {
 		case err == nil && p.Outcome != Diverged && stall == 0 && p.shows(letters):

@@ -5,13 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"lastitem/internal/api"
 )
 
 // ReadStory reads what 'shop lab -o json' writes for one mode and one fault: a result that has a worst schedule, of which nothing is checked.
-func ReadStory(text []byte) (told Result, err error) {
-	if err := json.Unmarshal(text, &told); err != nil {
+func ReadStory(from io.Reader) (told Result, err error) {
+	d := json.NewDecoder(from) // not all at once: it may be no JSON, and endless
+	if err = d.Decode(&told); err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("something follows the JSON")
+		}
+	}
+	if err != nil {
 		return told, api.Text{
 			En: "is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w", Zh: "不是 'shop lab --mode M --fault F -o json' 写出的 JSON：%w",
 		}.Errorf(err)

@@ -112,11 +112,12 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 
 // replayLab plays the worst schedule of a file again, and fails if the outcome is not the one in the file.
 func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
-	text, err := os.ReadFile(f.replay)
+	file, err := os.Open(f.replay)
 	if err != nil {
 		return usage(both("--replay: %w", "--replay：%w"), err)
 	}
-	told, err := faultlab.ReadStory(text)
+	told, err := faultlab.ReadStory(file)
+	_ = file.Close()
 	if err == nil {
 		err = playable(told)
 	}

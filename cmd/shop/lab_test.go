@@ -172,6 +172,7 @@ func TestLabUsage(t *testing.T) {
 		"not measured":   {[]string{"--expiry", "forced", "--all", "--update", "matrix.json"}, "--update and --expiry forced exclude each other"},
 		"as in the file": {[]string{"--expiry", "forced", "--replay", "story.json"}, "exclude each other: --expiry --replay"},
 		"no JSON":        {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
+		"endless":        {[]string{"--replay", "/dev/zero"}, "is no JSON"},
 		"no story":       {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
 		"unknown fault":  {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"none"}}}`)}, `unknown fault "none"`},
 		"unknown mode":   {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"none","store":"sql","fault":"pause"}}}`)}, `unknown mode "none"`},

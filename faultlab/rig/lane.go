@@ -169,9 +169,7 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 	if kind := ask.Mode + " " + string(ask.Store); l.warm != kind || ask.Session {
 		if err := l.warmUp(ctx, ask); err != nil {
 			// A command that came late may have left a lock that lives as long as its process does.
-			for _, a := range l.actors() {
-				a.Kill()
-			}
+			l.Abandon()
 			if err := errors.Join(l.Heal(ctx), l.warmUp(ctx, ask)); err != nil {
 				return err
 			}
@@ -222,6 +220,14 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 		}
 	}
 	return l.Quiesce(ctx)
+}
+
+// Abandon kills the replicas after a schedule that did not end: a request that is still in flight would meddle with the next schedule, for which
+// [Lane.Reset] starts new ones.
+func (l *Lane) Abandon() {
+	for _, a := range l.actors() {
+		a.Kill()
+	}
 }
 
 // Heal restarts dead servers and replicas, and lets stopped ones go on.

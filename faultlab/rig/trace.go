@@ -135,13 +135,13 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 	return positions(calls), took, err
 }
 
-// settled waits until A sends nothing more, and returns what it has sent since a call.
+// settled waits until A sends nothing more but keep-alives, and returns what else it has sent since a call.
 func (l *Lane) settled(ctx context.Context, since int64) ([]wire.Call, error) {
 	for last := -1; ; {
 		if err := l.Quiesce(ctx); err != nil {
 			return nil, err
 		}
-		calls := l.A.Calls(since)
+		calls := slices.DeleteFunc(l.A.Calls(since), func(c wire.Call) bool { return c.Poll })
 		if len(calls) == last {
 			return calls, nil
 		}
