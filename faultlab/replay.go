@@ -2,35 +2,11 @@ package faultlab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"lastitem/internal/api"
 )
-
-// ReadStory reads what 'shop lab -o json' writes for one mode and one fault: a result that has a worst schedule, of which nothing is checked.
-func ReadStory(from io.Reader) (told Result, err error) {
-	d := json.NewDecoder(from) // not all at once: it may be no JSON, and endless
-	if err = d.Decode(&told); err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something follows the JSON")
-		}
-	}
-	if err != nil {
-		return told, api.Text{
-			En: "is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w", Zh: "不是 'shop lab --mode M --fault F -o json' 写出的 JSON：%w",
-		}.Errorf(err)
-	}
-	if told.Worst == nil {
-		return told, api.Text{
-			En: "has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected",
-			Zh: "\"worst\" 里没有调度：只选一个模式和一种故障时，'shop lab -o json' 才会写",
-		}.Errorf()
-	}
-	return told, nil
-}
 
 // Replay plays one schedule several times, and returns the outcome of each run. It ignores the options that select cells, such as
 // Options.Modes, and starts the lanes that the schedule needs.

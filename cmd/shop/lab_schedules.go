@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -110,19 +111,34 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	return nil
 }
 
-// replayLab plays the worst schedule of a file again, and fails if the outcome is not the one in the file.
-func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
-	file, err := os.Open(f.replay)
+// readStory reads what 'shop lab -o json' writes for one mode and one fault: a result whose worst schedule can be played.
+func readStory(name string) (told faultlab.Result, err error) {
+	file, err := os.Open(name)
 	if err != nil {
-		return usage(both("--replay: %w", "--replay：%w"), err)
+		return told, usage(both("--replay: %w", "--replay：%w"), err)
 	}
-	told, err := faultlab.ReadStory(file)
-	_ = file.Close()
-	if err == nil {
+	defer func() { _ = file.Close() }()
+	err = only(json.NewDecoder(file), &told)
+	switch {
+	case err != nil:
+		err = both("is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w", "不是 'shop lab --mode M --fault F -o json' 写出的 JSON：%w").Errorf(err)
+	case told.Worst == nil:
+		err = both("has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected",
+			"\"worst\" 里没有调度：只选一个模式和一种故障时，'shop lab -o json' 才会写").Errorf()
+	default:
 		err = playable(told)
 	}
 	if err != nil {
-		return usage(both("--replay %s: %w", "--replay %s：%w"), f.replay, err)
+		return told, usage(both("--replay %s: %w", "--replay %s：%w"), name, err)
+	}
+	return told, nil
+}
+
+// replayLab plays the worst schedule of a file again, and fails if the outcome is not the one in the file.
+func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
+	told, err := readStory(f.replay)
+	if err != nil {
+		return err
 	}
 	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
 		if o.Serve, err = equip(told.Serve); err != nil {

@@ -48,7 +48,7 @@ func TestEngineCluster(t *testing.T) {
 		clusterHandoff(t, a.Fair(), b.Fair())
 	})
 	t.Run("renewal", func(t *testing.T) {
-		// Beside a load of 20 a renewal may be late by two seconds, so that three are too few.
+		// Beside a load of 20 a lock with a TTL of three seconds was lost.
 		l := process(t, handoff.Options{TTL: 9 * time.Second}).Handoff()
 		var leases []lock.Lease
 		for i := range 60 { // two with each tag, and as many without any
