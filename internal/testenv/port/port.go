@@ -9,14 +9,22 @@ import (
 )
 
 // Free returns a loopback address, host:port, that is free, and so is the port 10,000 higher, which a Redis Cluster takes for its bus. Both
-// ports are below the range from which the system takes those of outgoing connections: a server that restarts finds them free again.
+// ports are below the range from which the system takes those of outgoing connections: a server that restarts finds them free again. No
+// other call, in this process or another one, returns the address before the test ends: Free has the UDP port of that number until then.
 func Free(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		n := 10_000 + rand.IntN(10_000) //nolint:gosec // any
-		if addr := address(n); listenable(addr) && listenable(address(n+10_000)) {
+		addr := address(n)
+		taken, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		if listenable(addr) && listenable(address(n+10_000)) {
+			t.Cleanup(func() { _ = taken.Close() })
 			return addr
 		}
+		_ = taken.Close()
 	}
 	t.Fatal("no free port between 10000 and 20000")
 	return ""
