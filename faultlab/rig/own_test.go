@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -104,6 +105,43 @@ func TestCloseEndsServers(t *testing.T) {
 		if !n.ended() {
 			t.Errorf("%s is alive after Close", n.child.Name)
 		}
+	}
+}
+
+// After a schedule that did not end, no process is left that could go on with its requests, and the next one finds new replicas.
+func TestAbandon(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	l.Service = Service{
+		Argv:  func(Launch, string) []string { return []string{"sleep", "600"} },
+		Env:   func(Launch, string) []string { return nil },
+		Ready: func(context.Context, string) error { return nil },
+	}
+	if err := l.startAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.A.Pause(t.Context()); err != nil { // as a schedule may leave it
+		t.Fatal(err)
+	}
+	l.warm = "a mode and its store"
+	l.Abandon()
+	before := map[*Actor]int{}
+	for _, a := range l.actors() {
+		if a.alive() {
+			t.Errorf("%s is alive after Abandon", a.Name)
+		}
+		before[a] = a.run.PID
+	}
+	if err := l.Heal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for a, pid := range before {
+		if !a.alive() || a.stopped || a.run.PID == pid {
+			t.Errorf("%s after Heal: alive %t, stopped %t, process %d; want one that runs, and not %d", a.Name, a.alive(), a.stopped, a.run.PID, pid)
+		}
+	}
+	if l.warm != "" {
+		t.Error("the new replicas are not warmed up before they serve a schedule")
 	}
 }
 

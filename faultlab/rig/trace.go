@@ -131,17 +131,17 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 	if op := a.Op(); op.Outcome != audit.OK {
 		return nil, 0, fmt.Errorf("faultlab: a deduction by %s without any fault: %s %s", ask.Mode, op.Outcome, op.Code)
 	}
-	calls, err := l.settled(ctx, s.since)
+	calls, err := l.settled(ctx, l.A, s.since)
 	return positions(calls), took, err
 }
 
-// settled waits until A sends nothing more but keep-alives, and returns what else it has sent since a call.
-func (l *Lane) settled(ctx context.Context, since int64) ([]wire.Call, error) {
+// settled waits until a replica sends nothing more but keep-alives, and returns what else it has sent since a call.
+func (l *Lane) settled(ctx context.Context, a *Actor, since int64) ([]wire.Call, error) {
 	for last := -1; ; {
 		if err := l.Quiesce(ctx); err != nil {
 			return nil, err
 		}
-		calls := slices.DeleteFunc(l.A.Calls(since), func(c wire.Call) bool { return c.Poll })
+		calls := slices.DeleteFunc(a.Calls(since), func(c wire.Call) bool { return c.Poll })
 		if len(calls) == last {
 			return calls, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
 )
 
 // A command that is held for one request does not block the next request of the same replica, which may only be slow.
@@ -61,5 +62,21 @@ func TestSettleBesideKeepAlives(t *testing.T) {
 			}
 			close(turn)
 		})
+	}
+}
+
+// A trace ends, although its process goes on sending keep-alives, and has none of them.
+func TestSettledBesideKeepAlives(t *testing.T) {
+	t.Parallel()
+	s, turn := besideKeepAlives(t, "BLPOP", "session", "0.01")
+	defer close(turn)
+	conn := dial(t, s.Lane.B, localstack.Redis)
+	since := wire.LastID()
+	conn.do("SET", "k", "v")
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	calls, err := s.Lane.settled(ctx, s.Lane.B, since)
+	if err != nil || len(calls) != 1 || calls[0].Pattern != "SET k" {
+		t.Errorf("settled() = %v, %v; want SET k alone", calls, err)
 	}
 }
