@@ -30,6 +30,7 @@ func (s *Stack) etcdServer(path string) server {
 				"--listen-client-urls=http://" + addr, "--advertise-client-urls=http://" + addr,
 				"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer,
 				"--initial-cluster=lastitem=http://" + peer,
+				"--auto-compaction-mode=periodic", "--auto-compaction-retention=5m",
 				"--heartbeat-interval=50", "--election-timeout=500", "--unsafe-no-fsync",
 			}, s.opts.EtcdArgs...), err
 		},
