@@ -20,8 +20,8 @@ import (
 // has no space left answers reads, and so does a follower whose leader is away.
 
 // probeEtcd sends a transaction that would put a key. Where there is an alarm etcd refuses it before it looks at the condition.
-func (s *Set) probeEtcd(cfg Config, endpoints []string) error {
-	c, err := dialEtcd(endpoints, cfg.own(job))
+func (s *Set) probeEtcd(cfg Config) error {
+	c, err := cfg.ownEtcd(job)
 	if err != nil {
 		return err
 	}

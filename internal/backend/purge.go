@@ -49,7 +49,13 @@ func (s *Set) startPurges(cfg Config) error {
 		errs = append(errs, err)
 	}
 	if s.EtcdStore != nil {
-		all = append(all, purger{"etcd", s.EtcdStore.Purge, func() error { return nil }})
+		c, err := cfg.ownEtcd("purge")
+		if err == nil {
+			own := store.NewEtcd(c, cfg.Prefix)
+			own.AnswersWithin(cfg.Patience.orDefault().Etcd)
+			all = append(all, purger{"etcd", own.Purge, c.Close})
+		}
+		errs = append(errs, err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup

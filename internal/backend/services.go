@@ -98,21 +98,26 @@ func (s *Set) openEtcd(cfg Config) error {
 	if cfg.Etcd == "" {
 		return nil
 	}
-	endpoints, err := endpoints("etcd", cfg.Etcd)
-	if err != nil {
-		return err
-	}
-	c, err := dialEtcd(endpoints, cfg.pool())
+	c, err := dialEtcd(cfg.Etcd, cfg.pool())
 	if err != nil {
 		return err
 	}
 	s.Etcd, s.EtcdStore = c, store.NewEtcd(c, cfg.Prefix)
 	s.EtcdStore.AnswersWithin(cfg.Patience.orDefault().Etcd)
 	s.closing = append(s.closing, c.Close)
-	return s.probeEtcd(cfg, endpoints)
+	return s.probeEtcd(cfg)
 }
 
-func dialEtcd(endpoints []string, l link) (*clientv3.Client, error) {
+// ownEtcd is [Config.OwnRedis] for etcd, whose server logs the name as user agent.
+func (cfg Config) ownEtcd(job string) (*clientv3.Client, error) {
+	return dialEtcd(cfg.Etcd, cfg.own(job))
+}
+
+func dialEtcd(addresses string, l link) (*clientv3.Client, error) {
+	endpoints, err := endpoints("etcd", addresses)
+	if err != nil {
+		return nil, err
+	}
 	o := clientv3.Config{Endpoints: endpoints, DialTimeout: l.patience.orDefault().Dial, Logger: zap.NewNop()}
 	if l.name != "" {
 		o.DialOptions = append(o.DialOptions, grpc.WithUserAgent(l.name))
