@@ -87,7 +87,11 @@ func (t trusting) writeRedis(ctx context.Context, orders []store.Order) error {
 		return err
 	}
 	for i, o := range orders {
-		err := Settle(ctx, func(ctx context.Context) error { return d.Redis.Set(ctx, o.ProductID, *o.Remaining) })
+		set := d.Redis.Set
+		if i > 0 {
+			set = d.Redis.SetToo
+		}
+		err := Settle(ctx, func(ctx context.Context) error { return set(ctx, o.ProductID, *o.Remaining) })
 		if err != nil && i > 0 { // the counts before it are written: "nothing happened" would be false
 			err = fmt.Errorf("%w: product %d not written: %w", ErrUnknown, o.ProductID, err)
 		}

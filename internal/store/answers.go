@@ -30,7 +30,8 @@ import (
 // a second). Nothing is kept for products that do not exist. A request whose refusal was forgotten is executed again, which is safe: the
 // refusal changed nothing.
 //
-// On a cluster the claim is in another slot than the product. A separate script makes it before the sale, and a refusal shortens it.
+// On a cluster the claim is in another slot than the product. A separate script makes it before the sale, and a refusal, or an error that
+// left the stock alone, shortens it.
 
 //go:embed lua/claim.lua
 var claimSource string
@@ -107,6 +108,7 @@ func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
 		owner, _ := reply.(string)
 		product, _ := parseOwner(owner)
 		if t.claimed = product == t.Orders[0].ProductID; t.claimed {
+			t.made = owner == own
 			break
 		}
 		if out, again, err := t.claimedFor(ctx, owner); !again {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
@@ -25,6 +27,13 @@ func clustered(t *testing.T) *store.Redis {
 // it for a plain server.
 func onClusterNode(t *testing.T, addresses int) *store.Redis {
 	t.Helper()
+	r, _ := onCluster(t, addresses)
+	return r
+}
+
+// onCluster is onClusterNode, and returns the client too.
+func onCluster(t *testing.T, addresses int) (*store.Redis, redis.UniversalClient) {
+	t.Helper()
 	o := testenv.RedisCluster(t, 1)
 	node := url.URL{Scheme: "redis", User: url.UserPassword("", o.Password), Host: o.Addrs[0]}
 	c, err := backend.OpenRedis(strings.Join(slices.Repeat([]string{node.String()}, addresses), ","), 4)
@@ -32,7 +41,7 @@ func onClusterNode(t *testing.T, addresses int) *store.Redis {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return store.NewRedis(c, "")
+	return store.NewRedis(c, ""), c
 }
 
 // of returns the sale with the fingerprint of the given payload.
@@ -224,6 +233,12 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	}
 	if err := r.Append(t.Context(), someOrder("late", 3)); err != nil {
 		t.Errorf("Append(), after the count was written = %v, want nil", err)
+	}
+	if err := r.SetToo(t.Context(), 3, 5); err != nil {
+		t.Errorf("SetToo(), after another count was written = %v, want nil", err)
+	}
+	if err := r.Set(t.Context(), 3, 5); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Set() = %v, want ErrUnavailable", err)
 	}
 	if _, err := r.Add(t.Context(), 3, -1); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Add(-1), which takes = %v, want ErrUnavailable", err)

@@ -54,6 +54,16 @@ func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p 
 // Page reads the orders after a position, and returns the position after them. It reads the reader's first snapshot, as long as etcd
 // has not compacted its revision.
 func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
+	f, next, err = e.page(ctx, product, p, want)
+	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev) {
+		p.Revision = 0
+		f, next, err = e.page(ctx, product, p, want)
+	}
+	return f, next, err
+}
+
+// page is Page at the position's revision only: orders of a later one do not belong to the count and the totals of the snapshot.
+func (e *Etcd) page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
 	next = p
 	next.NoKeys = true
 	if p.NoOrders || want.Orders <= 0 {
@@ -62,10 +72,6 @@ func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (
 	short, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	rows, err := e.c.Do(short, e.askOrders(product, p, want.Orders))
-	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev) {
-		p.Revision = 0
-		rows, err = e.c.Do(short, e.askOrders(product, p, want.Orders))
-	}
 	if err != nil {
 		return f, p, etcdReadError(err)
 	}
@@ -105,7 +111,7 @@ func (e *Etcd) Scan(ctx context.Context, product int64, body func(*Snapshot) err
 // walk reads the orders after a position in batches.
 func (e *Etcd) walk(ctx context.Context, product int64, p Position, each func([]Order) error) error {
 	for !p.NoOrders {
-		f, next, err := e.Page(ctx, product, p, Want{Orders: batchRows})
+		f, next, err := e.page(ctx, product, p, Want{Orders: batchRows})
 		if err != nil {
 			return err
 		}

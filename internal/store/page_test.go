@@ -472,3 +472,34 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 		t.Errorf("after a compaction the pages hold %v, want 0 to 8", got)
 	}
 }
+
+// The count and the orders of a scan are of one revision: if etcd compacts it meanwhile, the scan fails rather than mix two.
+func TestEtcdScanDuringCompaction(t *testing.T) {
+	t.Parallel()
+	e, c, _ := openEtcd(t)
+	if err := e.Reset(t.Context(), 1, 100, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Write(t.Context(), always, 95, nth(0, 1, 5)); err != nil {
+		t.Fatal(err)
+	}
+	err := e.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
+		if _, err := e.Write(t.Context(), always, 90, nth(1, 1, 5)); err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.Put(t.Context(), "another", "revision")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
+			t.Fatal(err)
+		}
+		return snap.Orders(func(batch []store.Order) error {
+			t.Errorf("a scan that saw a stock of %d holds orders %v", snap.Stock, numbers(batch))
+			return nil
+		})
+	})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Scan() = %v, want ErrUnavailable", err)
+	}
+}

@@ -17,21 +17,26 @@ const purgeTimeout = 15 * time.Second
 // repeated at the moment of its removal. If a batch fails, the batches before it are committed.
 func (s *SQL) Purge(ctx context.Context, keep Retention) (Purged, error) {
 	sum, err := batches(ctx, func() (Purged, bool, error) {
-		return purge[[]byte](ctx, s, removal{s.q.oldKeys, cutoff(keep.Keys), (*Tx).purgeKeys})
+		before := cutoff(keep.Keys)
+		return purge[[]byte](ctx, s, removal{s.q.oldKeys, before, purgeBatch, before, (*Tx).purgeKeys})
 	})
 	if err != nil {
 		return sum, err
 	}
 	orders, err := batches(ctx, func() (Purged, bool, error) {
-		return purge[string](ctx, s, removal{s.q.oldOrders, cutoff(keep.Orders), (*Tx).purgeOrders})
+		before := cutoff(keep.Orders)
+		return purge[string](ctx, s, removal{s.q.oldOrders, before, purgeBatch, before, (*Tx).purgeOrders})
 	})
 	sum.add(orders)
 	return sum, err
 }
 
-// removal describes a batch: how to find the ids of old rows, the time before which rows are old, and how to remove them.
+// removal describes a batch: how to find the ids of at most so many old rows, by what, the time before which rows are old, and how to remove
+// them.
 type removal struct {
 	find   string
+	by     int64
+	batch  int
 	before int64
 	remove func(tx *Tx, ids []any, before int64) (gone map[int64]Purged, err error)
 }
@@ -40,7 +45,7 @@ type removal struct {
 func purge[T string | []byte](ctx context.Context, s *SQL, r removal) (sum Purged, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
-	query := s.db.WithContext(ctx).Raw(r.find, r.before, purgeBatch)
+	query := s.db.WithContext(ctx).Raw(r.find, r.by, r.batch)
 	old, err := scanRows(query, func(rows *sql.Rows, id *T) error { return rows.Scan(id) })
 	if err != nil || len(old) == 0 {
 		return sum, false, err
@@ -66,7 +71,7 @@ func purge[T string | []byte](ctx context.Context, s *SQL, r removal) (sum Purge
 	if err != nil {
 		return Purged{}, false, err
 	}
-	return sum, len(old) == purgeBatch, nil
+	return sum, len(old) == r.batch, nil
 }
 
 // purgeOrders removes the orders with these ids; of a cart, all rows.

@@ -383,3 +383,108 @@ func TestPurgeEtcd(t *testing.T) {
 		t.Errorf("Facts() after a reset = %+v, %v, want nothing purged", f, err)
 	}
 }
+
+// A product with many orders is trimmed before it is reset: carts with other products stay, small products are left alone, and an audit adds
+// up at any time.
+func TestTrimSQL(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		for product := range int64(3) {
+			if err := s.Reset(t.Context(), product+1, 100, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sell := func(key string, rows ...store.Order) {
+			t.Helper()
+			if err := s.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+				body := `{"order_id":"` + rows[0].ID + `"}`
+				if len(rows) > 1 {
+					body = fmt.Sprintf(`{"order_id":%q,"items":[{"product_id":%d},{"product_id":%d}]}`, rows[0].ID, rows[0].ProductID, rows[1].ProductID)
+				}
+				if key != "" {
+					claim := idempotency.Claim{Key: []byte(key), Product: rows[0].ProductID, Fingerprint: make([]byte, 32), Mode: "m"}
+					if _, _, err := claim.Once(tx, func() (idempotency.Answer, error) {
+						return idempotency.Answer{Status: 200, Body: []byte(body)}, nil
+					}); err != nil {
+						return err
+					}
+				}
+				for _, o := range rows {
+					o.Key = []byte(key)
+					if _, _, err := tx.Take(o.ProductID, o.Quantity); err != nil {
+						return err
+					}
+					if err := tx.InsertOrder(o); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 40 {
+			id := fmt.Sprint("order-", i)
+			sell(fmt.Sprint("key-", i), aged(id, 1, 1, 0))
+		}
+		sell("cart", aged("cart", 1, 1, 0), aged("cart", 2, 1, 0))
+		sell("", aged("small", 3, 1, 0))
+		progress := 0
+		for product := range int64(3) {
+			if err := s.Trim(t.Context(), product+1, 5, func() { progress++ }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if progress < 2*40/5 {
+			t.Errorf("%d batches, want 16 and more", progress)
+		}
+		for product, want := range []struct {
+			orders, keys int
+			purged       store.Purged
+		}{{1, 1, store.Purged{Orders: 40, Units: 40, Keys: 40}}, {1, 0, store.Purged{}}, {1, 0, store.Purged{}}} {
+			f, err := s.Facts(t.Context(), int64(product+1), true)
+			if err != nil || len(f.Orders) != want.orders || f.Purged != want.purged {
+				t.Errorf("product %d: %d orders and %+v purged, %v, want %+v", product+1, len(f.Orders), f.Purged, err, want)
+			}
+			if r := judged(t, api.SQL, int64(product+1), f); r.Verdict != audit.Exact {
+				t.Errorf("product %d: %s", product+1, r.Text("en"))
+			}
+		}
+		if err := s.Reset(t.Context(), 1, 7, 0); err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Facts(t.Context(), 1, true)
+		if err != nil || f.Stock != 7 || len(f.Orders)+len(f.Keys) != 0 || f.Purged != (store.Purged{}) {
+			t.Errorf("after a reset: %+v, %v, want 7 units and nothing else", f, err)
+		}
+	})
+}
+
+// The orders of etcd are trimmed as those of SQL are.
+func TestTrimEtcd(t *testing.T) {
+	t.Parallel()
+	e, _, _ := openEtcd(t)
+	if err := e.Reset(t.Context(), 1, 150, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 150 {
+		if _, err := e.Write(t.Context(), always, int64(149-i), aged(fmt.Sprintf("%03d", i), 1, 1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Trim(t.Context(), 1, 16, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := e.Facts(t.Context(), 1, true); err != nil || len(f.Orders) != 150 {
+		t.Errorf("%d orders, %v, want all 150: they are fewer than ten batches", len(f.Orders), err)
+	}
+	if err := e.Trim(t.Context(), 1, 15, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := e.Facts(t.Context(), 1, true)
+	if err != nil || len(f.Orders) != 0 || f.Purged != (store.Purged{Orders: 150, Units: 150}) {
+		t.Errorf("%d orders and %+v purged, %v, want all 150 purged", len(f.Orders), f.Purged, err)
+	}
+	if r := judged(t, api.Etcd, 1, f); r.Verdict != audit.Exact {
+		t.Error(r.Text("en"))
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -92,6 +93,20 @@ func (r *Redis) Set(ctx context.Context, product, stock int64) error {
 	return writeError(r.c.Set(ctx, r.key("stock", product), stock, 0).Err())
 }
 
+// SetToo is Set after the count of another product was written by the same deduction: it works even if Redis has no memory for new data,
+// because otherwise the units of the other product would be lost.
+func (r *Redis) SetToo(ctx context.Context, product, stock int64) error {
+	return r.setToo(ctx, r.key("stock", product), stock)
+}
+
+func (r *Redis) setToo(ctx context.Context, key string, stock int64) error {
+	err := r.c.Set(ctx, key, stock, 0).Err()
+	if redis.HasErrorPrefix(err, "OOM") {
+		err = finishScript.Run(ctx, r.c, []string{key}, "SET", stock).Err()
+	}
+	return writeError(err)
+}
+
 // Add adds delta, which may be negative, to the count, whatever it is now, and returns what it is then. A product that is not
 // there begins at 0.
 func (r *Redis) Add(ctx context.Context, product, delta int64) (int64, error) {
@@ -139,11 +154,17 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	for _, keys := range bySlot(gone) {
 		pipe.Unlink(ctx, keys...) // frees a long list in the background
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return writeError(err)
+	done, err := pipe.Exec(ctx)
+	if err = writeError(err); err == nil {
+		err = r.setCount(ctx, product, stock, segments)
 	}
-	return r.setCount(ctx, product, stock, segments)
+	if errors.Is(err, ErrUnavailable) && slices.ContainsFunc(done, succeeded) { // "nothing happened" would be false
+		err = fmt.Errorf("%w: orders deleted: %w", ErrUnknown, err)
+	}
+	return err
 }
+
+func succeeded(c redis.Cmder) bool { return c.Err() == nil }
 
 // setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot, the product
 // itself last. A MULTI would not do: if memory is full, Redis refuses all of it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,21 +73,35 @@ func (r *Redis) SetSegments(ctx context.Context, product int64, counts map[int]i
 			return writeError(r.c.Set(ctx, r.segmentName(product, i, split), c, 0).Err())
 		}
 	}
-	set := func(pipe redis.Pipeliner) error {
-		for i, c := range counts {
-			pipe.Set(ctx, r.segmentName(product, i, split), c, 0)
+	keys := make([]string, 0, len(counts))
+	values := make([]int64, 0, len(counts))
+	for i, c := range counts {
+		keys, values = append(keys, r.segmentName(product, i, split)), append(values, c)
+	}
+	set := func(pipe redis.Pipeliner) ([]redis.Cmder, error) {
+		for j, key := range keys {
+			pipe.Set(ctx, key, values[j], 0)
 		}
-		_, err := pipe.Exec(ctx)
-		return err
+		return pipe.Exec(ctx)
 	}
 	if !r.spread.Load() {
-		err := set(r.c.TxPipeline())
+		_, err := set(r.c.TxPipeline())
 		if !redis.HasErrorPrefix(err, "CROSSSLOT") {
 			return writeError(err)
 		}
 		r.spread.Store(true)
 	}
-	if err := set(r.c.Pipeline()); err != nil {
+	done, err := set(r.c.Pipeline())
+	if err != nil && slices.ContainsFunc(done, succeeded) { // a node whose memory is full refuses its counts; see SetToo
+		err = nil
+		for j, c := range done {
+			if redis.HasErrorPrefix(c.Err(), "OOM") {
+				c.SetErr(r.setToo(ctx, keys[j], values[j]))
+			}
+			err = errors.Join(err, c.Err())
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -295,5 +296,33 @@ func TestRedisKeysCarryHashTags(t *testing.T) {
 	want := []string{"initial:{101}", "orders:{101}", "stock:{101#0}", "stock:{101#1}", "stock:{101}"}
 	if diff := cmp.Diff(want, keys(t, s)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+// A reset that has deleted the orders, and then cannot set the count, does not say that nothing happened.
+func TestRedisResetHalfDone(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	admin, err := backend.OpenRedis(node.URL, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "half", "on", ">half", "~*", "+@all", "-eval", "-evalsha").Err(); err != nil {
+		t.Fatal(err)
+	}
+	reset(t, store.NewRedis(admin, ""), 1, 5, 0)
+	u, err := url.Parse(node.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("half", "half")
+	c, err := backend.OpenRedis(u.String(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := store.NewRedis(c, "").Reset(t.Context(), 1, 9, 0, noKeys); !errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("Reset() = %v, want ErrUnknown, because of a refusal", err)
 	}
 }

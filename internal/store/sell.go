@@ -85,7 +85,8 @@ type selling struct {
 	rendered int    // the product whose refusal the script is given. Most sales need none, but after a refusal the next try likely does
 	lost     int    // lost answers
 	void     string // the owner whose claim of the key is void
-	claimed  bool   // on a cluster: this sale has claimed the key
+	claimed  bool   // on a cluster: the key is claimed for this sale's product
+	made     bool   // and by this sale
 }
 
 // try sends the script once. again says that it must be sent again.
@@ -100,7 +101,9 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	args, refused := t.args()
 	reply, err := t.r.eval(sellScript, t.keys(reach), args)
 	if err = sellError(err); err != nil {
-		again, err = t.failed(err, keyed, reach)
+		if again, err = t.failed(err, keyed, reach); !again && t.made && !errors.Is(err, ErrUnknown) {
+			t.unclaim(ctx)
+		}
 		return Sold{}, again, err
 	}
 	if list, ok := reply.([]any); ok && len(list) == 2 && list[0] == "claimed" {

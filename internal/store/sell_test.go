@@ -310,6 +310,13 @@ func TestRedisSellRefused(t *testing.T) {
 	if _, err := onClusterNode(t, 1).Sell(t.Context(), sale("a", "", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
 		t.Errorf("Sell() of two products in a cluster = %v, want ErrCrossSlot", err)
 	}
+	r, c := onCluster(t, 1)
+	if _, err := r.Sell(t.Context(), sale("a", "k", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
+		t.Errorf("Sell() of two products with a key = %v, want ErrCrossSlot", err)
+	}
+	if ttl := c.PTTL(t.Context(), "key:k").Val(); ttl > 10*time.Second {
+		t.Errorf("its key stays claimed for %v, want 10 s at most", ttl)
+	}
 	nobody, err := backend.OpenRedis("redis://127.0.0.1:1/0", 1)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 -- Adds removed rows to the sums of a product's current run; sums of an earlier run are dropped. ?1 = orders, ?2 = units,
 -- ?3 = keys, ?4 = product id.
-INSERT INTO purged (product_id, run, order_rows, units, key_rows)
+INSERT /* lastitem-purge */ INTO purged (product_id, run, order_rows, units, key_rows)
 SELECT id, run, ?, ?, ? FROM product_stock WHERE id = ?
 ON CONFLICT (product_id) DO UPDATE SET
   order_rows = CASE WHEN purged.run = excluded.run THEN purged.order_rows ELSE 0 END + excluded.order_rows,
