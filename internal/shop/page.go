@@ -109,33 +109,41 @@ const auditLimit = time.Minute
 func (s *Shop) Audit(ctx context.Context, id int64, read func(stock.Store, *Snapshot) error) (Ledger, error) {
 	return within(ctx, s, auditLimit, false, func(ctx context.Context) (Ledger, error) {
 		return s.collect(id, func(name stock.Store, r reader) (f store.Facts, err error) {
-			silence := cmp.Or(s.options.Work, defaultWork)
-			ctx, cancel := context.WithCancelCause(ctx)
-			timer := time.AfterFunc(silence, func() { cancel(stock.ErrTooLate) })
-			defer cancel(nil)
-			defer timer.Stop()
-			err = r.Scan(ctx, id, func(snap *store.Snapshot) error {
-				f = snap.Facts
-				snap.Orders, snap.Keys = heard(snap.Orders, timer, silence), heard(snap.Keys, timer, silence)
-				return read(name, snap)
+			err = s.progressing(ctx, func(ctx context.Context, progress func()) error {
+				return r.Scan(ctx, id, func(snap *store.Snapshot) error {
+					f = snap.Facts
+					snap.Orders, snap.Keys = heard(snap.Orders, progress), heard(snap.Keys, progress)
+					return read(name, snap)
+				})
 			})
-			if err != nil && errors.Is(context.Cause(ctx), stock.ErrTooLate) {
-				err = fmt.Errorf("%w: %w: silent for %s: %w", stock.ErrUnavailable, stock.ErrTooLate, silence, err)
-			}
 			return f, err
 		})
 	})
 }
 
-// heard wraps a reading of rows so that each batch resets the timer.
-func heard[T any](rows func(func([]T) error) error, timer *time.Timer, silence time.Duration) func(func([]T) error) error {
+// heard wraps a reading of rows so that each batch is progress.
+func heard[T any](rows func(func([]T) error) error, progress func()) func(func([]T) error) error {
 	if rows == nil {
 		return nil
 	}
 	return func(each func([]T) error) error {
 		return rows(func(batch []T) error {
-			timer.Reset(silence)
+			progress()
 			return each(batch)
 		})
 	}
+}
+
+// progressing runs f with a context that ends once f has not called progress for [Options.Work].
+func (s *Shop) progressing(ctx context.Context, f func(ctx context.Context, progress func()) error) error {
+	silence := cmp.Or(s.options.Work, defaultWork)
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(silence, func() { cancel(stock.ErrTooLate) })
+	defer cancel(nil)
+	defer timer.Stop()
+	err := f(ctx, func() { timer.Reset(silence) })
+	if err != nil && errors.Is(context.Cause(ctx), stock.ErrTooLate) {
+		err = fmt.Errorf("%w: %w: silent for %s: %w", stock.ErrUnavailable, stock.ErrTooLate, silence, err)
+	}
+	return err
 }

@@ -39,10 +39,52 @@ func (l Ledger) Down() error {
 // a run starts here. No request for the product may be in flight; requests that Kafka delivers again later are void. segments > 0 splits
 // the count in Redis. If a store fails, and another may have been set, the error is stock.ErrUnknown: call it again.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
+	if err := s.trim(ctx, product); err != nil {
+		return err
+	}
 	_, err := within(ctx, s, 0, true, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.setStock(ctx, product, units, segments)
 	})
 	return err
+}
+
+// trimLimit is the longest time for removing most of a product's old rows, as long as that makes progress, before its stock is set.
+const trimLimit = 45 * time.Second
+
+// trimBatch is how many rows one transaction of it removes.
+const trimBatch = 2000
+
+// trim removes most of the rows of a product that has very many, so that setting the stock is quick. Every row that it removes is counted, and
+// a repetition goes on with the others.
+func (s *Shop) trim(ctx context.Context, product int64) error {
+	var stores []trimmer
+	if q := s.backends.SQL; q != nil && s.backends.silent(stock.SQL) == nil {
+		stores = append(stores, q)
+	}
+	if e := s.backends.Etcd; e != nil && s.backends.silent(stock.Etcd) == nil {
+		stores = append(stores, e)
+	}
+	_, err := within(ctx, s, trimLimit, true, func(ctx context.Context) (none struct{}, err error) {
+		begun := false
+		err = s.progressing(ctx, func(ctx context.Context, progress func()) error {
+			for _, t := range stores {
+				if err := t.Trim(ctx, product, trimBatch, func() { begun = true; progress() }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if begun && err != nil && !errors.Is(err, stock.ErrUnknown) {
+			err = fmt.Errorf("%w: old orders removed: %w", stock.ErrUnknown, err)
+		}
+		return none, err
+	})
+	return err
+}
+
+// trimmer is a store whose reset takes the longer the more orders there are.
+type trimmer interface {
+	Trim(ctx context.Context, product int64, batch int, progress func()) error
 }
 
 func (s *Shop) setStock(ctx context.Context, product, units int64, segments int) error {
@@ -54,6 +96,7 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 			return
 		}
 		set++
+		s.known.add(stock.Store(store), product)
 	}
 	for _, at := range stock.Stores() {
 		if s.backends.has(at.Backend()) == nil {
@@ -128,6 +171,11 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	}
 	if err := s.backends.down(e.mode.Needs...); err != nil {
 		return err
+	}
+	if e.mode.Counter {
+		if err := s.existsAnywhere(ctx, product); err != nil {
+			return err
+		}
 	}
 	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.locks(mode).Key(product))
 	if err != nil {

@@ -46,6 +46,7 @@ type Shop struct {
 	options  Options
 	entries  []*entry
 	byName   map[string]*entry
+	known    known
 	closers  []func(context.Context) error
 	running  sync.WaitGroup // running requests, including those already answered at their deadline
 }
@@ -203,5 +204,12 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 	if err != nil {
 		return stock.Receipt{}, err
 	}
-	return within(ctx, s, req.Wait+req.Hold.Work, false, func(ctx context.Context) (stock.Receipt, error) { return e.deductor.Deduct(ctx, req) })
+	return within(ctx, s, req.Wait+req.Hold.Work, false, func(ctx context.Context) (stock.Receipt, error) {
+		if e.mode.Counter {
+			if err := s.exist(ctx, req.Store, req.Items); err != nil {
+				return stock.Receipt{}, err
+			}
+		}
+		return e.deductor.Deduct(ctx, req)
+	})
 }

@@ -10,11 +10,12 @@ import (
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── release: to B              C: queued ··············· told ── GET 7 ── ...
 //	replica 2         B: queued ·························· told ── GET 8 ── SET 7 ── order ── release: to C
 var fair = Mode{
-	Name:   "fair",
-	Title:  Text{"The lock engine, strictly first come first served", "自研锁引擎的公平锁：严格先来后到"},
-	Needs:  []Backend{NeedRedis},
-	Stores: []Store{Redis, SQL},
-	Holds:  holdsAll,
+	Name:    "fair",
+	Title:   Text{"The lock engine, strictly first come first served", "自研锁引擎的公平锁：严格先来后到"},
+	Needs:   []Backend{NeedRedis},
+	Stores:  []Store{Redis, SQL},
+	Holds:   holdsAll,
+	Counter: true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},

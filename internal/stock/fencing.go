@@ -16,11 +16,12 @@ import (
 //	A   lock 33 ── read 1 ──── (TTL over) ─────────────── write 0 as 33: 33 is the highest yet
 //	B                              lock 34 ── read 1 ───────────── write 0 as 34: two orders, one unit
 var fencing = Mode{
-	Name:   "fencing",
-	Title:  Text{"A monotonic fencing token, checked on write only", "单调递增的栅栏令牌，只在写时校验"},
-	Needs:  []Backend{NeedRedis, NeedSQL},
-	Stores: []Store{SQL},
-	Holds:  holdsLease,
+	Name:    "fencing",
+	Title:   Text{"A monotonic fencing token, checked on write only", "单调递增的栅栏令牌，只在写时校验"},
+	Needs:   []Backend{NeedRedis, NeedSQL},
+	Stores:  []Store{SQL},
+	Holds:   holdsLease,
+	Counter: true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
 	},

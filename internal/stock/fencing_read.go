@@ -13,11 +13,12 @@ import (
 //	A   lock 33 ── raise to 33, read 1 ──── (TTL over) ──────────────────────── write as 33: refused, the row has seen 34
 //	B                                           lock 34 ── raise to 34, read 1 ──────────── write 0 as 34
 var fencingRead = Mode{
-	Name:   "fencing-read",
-	Title:  Text{"A fencing token that the read raises too (>=)", "栅栏令牌，读的时候也抬高（>=）"},
-	Needs:  []Backend{NeedRedis, NeedSQL},
-	Stores: []Store{SQL},
-	Holds:  holdsLease,
+	Name:    "fencing-read",
+	Title:   Text{"A fencing token that the read raises too (>=)", "栅栏令牌，读的时候也抬高（>=）"},
+	Needs:   []Backend{NeedRedis, NeedSQL},
+	Stores:  []Store{SQL},
+	Holds:   holdsLease,
+	Counter: true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "O", Retry: "D", LateWrite: "."},
 	},

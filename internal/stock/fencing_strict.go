@@ -14,11 +14,12 @@ import (
 //	B                    lock 33 ── raise 33 to 33: refused, nothing happened
 //	C                                                                              lock 34 ── raise 33 to 34, read 0: sold out
 var fencingStrict = Mode{
-	Name:   "fencing-strict",
-	Title:  Text{"A fencing token that the read raises strictly: one seen twice is refused", "栅栏令牌，读时严格抬高：见过的令牌一律拒绝"},
-	Needs:  []Backend{NeedRedis, NeedSQL},
-	Stores: []Store{SQL},
-	Holds:  holdsLease,
+	Name:    "fencing-strict",
+	Title:   Text{"A fencing token that the read raises strictly: one seen twice is refused", "栅栏令牌，读时严格抬高：见过的令牌一律拒绝"},
+	Needs:   []Backend{NeedRedis, NeedSQL},
+	Stores:  []Store{SQL},
+	Holds:   holdsLease,
+	Counter: true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},

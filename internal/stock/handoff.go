@@ -14,11 +14,12 @@ import (
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── B, without a command: GET 8 ── SET 7 ── order ── release: to C
 //	replica 2   C: queued ··································································· told ── GET 7 ── ...
 var handoffMode = Mode{
-	Name:   "handoff",
-	Title:  Text{"Our lock engine: a queue, ownership handed over by the release", "自研锁引擎：Redis 里排队，释放时直接把锁交给下一个"},
-	Needs:  []Backend{NeedRedis},
-	Stores: []Store{Redis, SQL},
-	Holds:  holdsAll,
+	Name:    "handoff",
+	Title:   Text{"Our lock engine: a queue, ownership handed over by the release", "自研锁引擎：Redis 里排队，释放时直接把锁交给下一个"},
+	Needs:   []Backend{NeedRedis},
+	Stores:  []Store{Redis, SQL},
+	Holds:   holdsAll,
+	Counter: true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},

@@ -14,11 +14,12 @@ import (
 //	A   lock ── read seq 7 ──────── (lease lost) ─────────────────── UPDATE ... WHERE lease_seq = 7: no row, nothing happened
 //	B                                  lock ── read seq 7 ── UPDATE ... seq 8 ── order ── commit
 var leaseSeq = Mode{
-	Name:   "lease-seq",
-	Title:  Text{"Lock, then UPDATE ... WHERE lease_seq = ? and the order, one transaction", "先加锁，再 UPDATE ... WHERE lease_seq = ?，与订单同一事务（CAS）"},
-	Needs:  []Backend{NeedRedis, NeedSQL},
-	Stores: []Store{SQL},
-	Holds:  holdsAll,
+	Name:    "lease-seq",
+	Title:   Text{"Lock, then UPDATE ... WHERE lease_seq = ? and the order, one transaction", "先加锁，再 UPDATE ... WHERE lease_seq = ?，与订单同一事务（CAS）"},
+	Needs:   []Backend{NeedRedis, NeedSQL},
+	Stores:  []Store{SQL},
+	Holds:   holdsAll,
+	Counter: true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},

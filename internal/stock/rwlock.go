@@ -13,11 +13,12 @@ import (
 //	reader B               queued ······························· told ── 8 units, and the order
 //	reader C                      queued ························ told ── 8 units, and the order
 var rwlock = Mode{
-	Name:   "rwlock",
-	Title:  Text{"A write lock to deduct, a read lock to read the stock", "读写锁：扣减拿写锁，查库存拿读锁"},
-	Needs:  []Backend{NeedRedis},
-	Stores: []Store{Redis, SQL},
-	Holds:  holdsAll,
+	Name:    "rwlock",
+	Title:   Text{"A write lock to deduct, a read lock to read the stock", "读写锁：扣减拿写锁，查库存拿读锁"},
+	Needs:   []Backend{NeedRedis},
+	Stores:  []Store{Redis, SQL},
+	Holds:   holdsAll,
+	Counter: true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
