@@ -202,6 +202,8 @@ func (s *Stepper) start() error {
 	if s.servers, err = rig.Start(ctx, rig.Options{Lanes: 1, Binary: binary, Log: s.options.Log}); err != nil {
 		return err
 	}
-	s.lane, err = s.servers.NewLane(ctx, rig.LaneOptions{Service: rig.Shop(binary), TTL: ttl, Patience: patience})
+	s.lane, err = s.servers.NewLane(ctx, rig.LaneOptions{
+		Service: rig.Shop(binary), TTL: ttl, Patience: patience, Equipment: rig.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" + patience.String()},
+	})
 	return err
 }

@@ -60,6 +60,7 @@ func (c Config) validateTimes() (errs []error) {
 		{"SHOP_HEALTH_TIMEOUT", c.HealthWithin, time.Millisecond, mostTime},
 		{"SHOP_DIAL_TIMEOUT", c.DialTimeout, time.Millisecond, mostTime},
 		{"SHOP_REDIS_TIMEOUT", c.RedisTimeout, time.Millisecond, mostTime},
+		{"SHOP_LOCK_TIMEOUT", c.LockTimeout, 2 * time.Millisecond, mostTime},
 		{"SHOP_SQL_TIMEOUT", c.SQLTimeout, 2 * time.Second, mostTime},
 		{"SHOP_SETTLE_TIMEOUT", c.SettleTimeout, time.Millisecond, mostTime},
 		{"SHOP_ETCD_TIMEOUT", c.EtcdTimeout, time.Millisecond, mostTime},

@@ -44,11 +44,12 @@ type Config struct {
 	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections to each backend" zh:"到每个后端的最大连接数"`
 	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises if a backend is missing, as JSON: {\"etcd\":\"...\"}; by default it names the variable to set" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
 
-	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms; it is answered then, even if a backend hangs" zh:"请求在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住"`
+	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms; it is answered then, even if a backend hangs. A proxy must wait for it longer than this and a minute" zh:"请求在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住。前面代理的超时须比它长一分钟以上"`
 	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" help:"time between two health probes of a backend; a probe is a small write on its own connection; 0: no probes, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
 	HealthWithin  time.Duration `env:"SHOP_HEALTH_TIMEOUT" envDefault:"900ms" help:"how long a probe may take; a backend is down after one refused probe, or two without an answer" zh:"单次探测的超时；连续两次无应答或一次被拒绝即视为不可用"`
 	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long connecting to a backend may take" zh:"连接任一后端的超时"`
 	RedisTimeout  time.Duration `env:"SHOP_REDIS_TIMEOUT" envDefault:"3s" help:"how long a Redis client waits for an answer" zh:"Redis 客户端等待应答的超时"`
+	LockTimeout   time.Duration `env:"SHOP_LOCK_TIMEOUT" envDefault:"2s" help:"how long the lock engine waits for an answer of Redis; an attempt to get a lock is given up after half of it" zh:"锁引擎等待 Redis 应答的超时；一次加锁尝试等到它的一半就放弃"`
 	SQLTimeout    time.Duration `env:"SHOP_SQL_TIMEOUT" envDefault:"30s" help:"how long a MySQL client waits for an answer, at least 2s; a wait for a row lock ends one second earlier" zh:"MySQL 客户端等待应答的超时，至少 2s；等待行锁会提前一秒结束"`
 	SettleTimeout time.Duration `env:"SHOP_SETTLE_TIMEOUT" envDefault:"10s" help:"how long to wait for a MySQL COMMIT, and for each Redis command once a deduction has begun to write; counted from the sending" zh:"MySQL 的 COMMIT，以及 Redis 中扣减开始写入之后每条命令的等待上限，从发出时算起"`
 	EtcdTimeout   time.Duration `env:"SHOP_ETCD_TIMEOUT" envDefault:"3s" help:"how long a request to the stock in etcd may take" zh:"访问 etcd 中库存的请求超时"`

@@ -124,7 +124,9 @@ func (r *Replica) newEngine(c Config, steps *step.Stream, registry prometheus.Re
 	if err != nil {
 		return nil, err
 	}
-	return handoff.New(r.Backends.Client, handoff.Options{TTL: c.LockTTL, Replicas: c.LockReplicas, Steps: steps, Metrics: m, Logger: r.log})
+	return handoff.New(r.Backends.Client, handoff.Options{
+		TTL: c.LockTTL, Replicas: c.LockReplicas, AttemptLimit: c.LockTimeout / 2, CallTimeout: c.LockTimeout, Steps: steps, Metrics: m, Logger: r.log,
+	})
 }
 
 // serviceLocks makes the locks on what is configured besides Redis and SQL, and adds them to l.

@@ -25,9 +25,9 @@ func Run(ctx context.Context, c Config, o Options) error {
 	return r.listenAndServe(ctx, c)
 }
 
-// writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer: wait_ms may be
-// 30 s, and what has begun to write goes on for ten. A reader that does not take its answer is cut off by the handler well before.
-const writeTimeout = 90 * time.Second
+// writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer: wait_ms and hold_ms
+// may be 30 s each, an audit a minute. A reader that does not take its answer is cut off by the handler well before.
+func (c Config) writeTimeout() time.Duration { return c.WorkTimeout + 85*time.Second }
 
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	applied := r.migrateFirst(ctx)
@@ -47,7 +47,7 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 		ConnState:         l.State,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      writeTimeout,
+		WriteTimeout:      c.writeTimeout(),
 		IdleTimeout:       120 * time.Second,
 	}
 	failed := make(chan error, 1)
