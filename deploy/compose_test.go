@@ -398,6 +398,23 @@ func TestComposeTellsTheConsole(t *testing.T) {
 	}
 }
 
+// The help is the head of the script, from wherever that is started.
+func TestComposeHelp(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	for _, where := range []string{".", "scripts"} {
+		cmd := exec.CommandContext(t.Context(), "./compose", "help")
+		if where == "." {
+			cmd.Path, cmd.Args[0] = "scripts/compose", "scripts/compose"
+		}
+		cmd.Dir = filepath.Join(s.dir, where)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), "Runs Compose, ") || !strings.HasSuffix(string(out), ": ps, logs -f shop-1, stop redis\n") {
+			t.Errorf("%s help in %s: %v\n%s", cmd.Args[0], where, err, out)
+		}
+	}
+}
+
 // The secrets are random, stay, and are nobody else's to read; a database of before keeps its password, and the user is told.
 func TestComposeSecrets(t *testing.T) {
 	t.Parallel()
