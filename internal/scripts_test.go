@@ -1,0 +1,112 @@
+package internal_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// script returns the command of a script of the repository.
+func script(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed")
+	}
+	return exec.CommandContext(t.Context(), "../"+name, args...)
+}
+
+// writeProgram writes a shell script that is executed soon. No test may fork meanwhile: its child would hold the file open for a moment, and a
+// file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
+func writeProgram(t *testing.T, file, body string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// What macOS lacks: its bash is 3.2, and its mv and tar are not GNU's.
+var onlyNewer = map[string]*regexp.Regexp{
+	"mapfile, of bash 4":                        regexp.MustCompile(`\b(mapfile|readarray)\b`),
+	"an index from the end, of bash 4.3":        regexp.MustCompile(`\[-1\]`),
+	"mv -T, of GNU":                             regexp.MustCompile(`\bmv -T\b`),
+	"tar --ignore-failed-read, of GNU":          regexp.MustCompile(`--ignore-failed-read`),
+	"timeout, of GNU, without a look for it":    regexp.MustCompile(`(?m)&& timeout \d|^ *timeout \d`),
+	"'}' after a command of sed, without a ';'": regexp.MustCompile(`sed -n '[^']*\{s/[^']*/p\}'`),
+	"an array that may be empty, under set -u":  regexp.MustCompile(`[^+]"\$\{(module|race|older|found|skipped|stacks|limit)\[@\]\}"`),
+}
+
+func TestScriptsRunOnMacOS(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../scripts/*")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("scripts: %q, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, pattern := range onlyNewer {
+			if found := pattern.Find(text); found != nil {
+				t.Errorf("%s has %s: %s", file, what, found)
+			}
+		}
+	}
+}
+
+// A name that no example has is refused, before anything is looked for.
+func TestExamplesUnknownName(t *testing.T) {
+	t.Parallel()
+	cmd := script(t, "scripts/examples", "redsync", "redsyncc")
+	out, err := cmd.CombinedOutput()
+	const want = "examples: no example 'redsyncc': there are redis-py-flask redsync redisson\n"
+	if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != 2 || string(out) != want {
+		t.Errorf("scripts/examples redsyncc: %v, %q, want exit 2 and %q", err, out, want)
+	}
+}
+
+// The newer servers start in a cache whose path has a space, with an argument that has one.
+func TestNewerServersQuoteTheirCache(t *testing.T) {
+	t.Parallel()
+	sources, _ := filepath.Glob("/etc/apt/sources.list*")
+	if _, err := os.Stat("/usr/share/keyrings/debian-archive-keyring.gpg"); err != nil || sources == nil {
+		t.Skip("no Debian")
+	}
+	dir := t.TempDir()
+	// apt-get downloads one package, and dpkg-deb unpacks from it a loader that prints its arguments, a line each.
+	writeProgram(t, dir+"/bin/apt-get", `for a; do case $a in Dir::Cache=*) : >"${a#*=}/archives/all.deb" ;; esac; done`)
+	writeProgram(t, dir+"/bin/dpkg-deb", `mkdir -p "$3/lib" "$3/usr/sbin"
+cp "$(dirname "$0")/loader" "$3/lib/ld-linux-x86-64.so.2"
+for f in lib/libc.so.6 usr/sbin/mysqld usr/sbin/redis-server usr/sbin/valkey-server; do : >"$3/$f"; done`)
+	writeProgram(t, dir+"/bin/loader", `printf '%s\n' "$@"`)
+	cmd := script(t, "scripts/newer-servers")
+	cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "XDG_CACHE_HOME="+dir+"/a cache")
+	out, err := cmd.Output()
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) && strings.Contains(string(e.Stderr), "no Debian mirror") {
+		t.Skip(string(e.Stderr))
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(out))+"/mysqld", "--defaults-file=/a b", "--port=1 2").Output()
+	root := dir + "/a cache/lastitem/newer/root"
+	want := []string{
+		"--library-path", root + "/lib", root + "/usr/sbin/mysqld", "--defaults-file=/a b",
+		"--basedir=" + root + "/usr", "--lc-messages-dir=" + root + "/usr/share/mysql", "--port=1 2",
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(said)), "\n")); err != nil || diff != "" {
+		t.Errorf("mysqld is started with (-want +got): %v\n%s", err, diff)
+	}
+}
