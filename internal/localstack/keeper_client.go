@@ -26,12 +26,13 @@ type keeperClient struct {
 	in  *os.File // closing it ends everything, as the kernel does when this process dies
 	dir string
 
-	mu     sync.Mutex
-	next   int
-	procs  map[int]*process
-	closed bool          // by us: exits are expected from now on
-	gone   chan struct{} // closed when the keeper has ended and everything is cleaned up
-	died   func(p *process, how string)
+	mu       sync.Mutex
+	patience time.Duration // bounds an orderly end, last commands included
+	next     int
+	procs    map[int]*process
+	closed   bool          // by us: exits are expected from now on
+	gone     chan struct{} // closed when the keeper has ended and everything is cleaned up
+	died     func(p *process, how string)
 }
 
 // process is a child as the parent sees it. The fields below exited are set before that is closed.
@@ -65,7 +66,7 @@ func newKeeperClient(binary string, died func(p *process, how string)) (*keeperC
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("localstack: start the keeper: %w", err), in.Close(), out.Close())
 	}
-	l := &keeperClient{cmd: cmd, in: in, procs: map[int]*process{}, gone: make(chan struct{}), died: died}
+	l := &keeperClient{cmd: cmd, in: in, patience: keeperPatience, procs: map[int]*process{}, gone: make(chan struct{}), died: died}
 	events := json.NewDecoder(out)
 	var hello event
 	if events.Decode(&hello) != nil || hello.Dir == "" {
@@ -202,11 +203,14 @@ func (l *keeperClient) request(p *process, s spec) error {
 	return nil
 }
 
-// lastCommand tells the keeper what to do last.
+// lastCommand tells the keeper what to do last, for which close then waits as well.
 func (l *keeperClient) lastCommand(o Options) error {
 	if o.LastCommand == nil {
 		return nil
 	}
+	l.mu.Lock()
+	l.patience += lastCommandLimit
+	l.mu.Unlock()
 	argv := append([]string{o.Binary}, o.LastCommand...)
 	return l.request(nil, spec{Argv: argv, Env: o.LastCommandEnv, Dir: l.dir, Log: filepath.Join(l.dir, "lastCommand.log"), LastCommand: true})
 }
@@ -263,18 +267,19 @@ func (l *keeperClient) close() error {
 		l.closed = true
 		_ = l.in.Close() // the keeper sees the end of its requests
 	}
+	patience := l.patience
 	l.mu.Unlock()
 	select {
 	case <-l.gone:
 		return nil
-	case <-time.After(keeperPatience):
+	case <-time.After(patience):
 		_ = l.cmd.Process.Kill() // watch then kills the groups and removes the directory
 	}
 	<-l.gone
-	return fmt.Errorf("localstack: the keeper did not end within %v and was killed", keeperPatience)
+	return fmt.Errorf("localstack: the keeper did not end within %v and was killed", patience)
 }
 
-// keeperPatience bounds an orderly end: the longest grace, and as much again for a busy machine.
+// keeperPatience bounds an orderly end without a last command: the longest grace, and several times as much for a busy machine.
 const keeperPatience = 15 * time.Second
 
 // tail returns the last lines of a log for an error message, indented, on lines of their own; "" when there are none.

@@ -237,6 +237,20 @@ func TestStoppedChild(t *testing.T) {
 	}
 }
 
+// Close waits for a last command beside what everything else may take.
+func TestLastCommandIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "left")
+	s := startStack(t, Options{Backend: Embedded, Only: []string{Redis}, LastCommand: []string{"leave", file}})
+	s.keeper.patience -= keeperPatience
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the last command has not ended when Close returned: %v", err)
+	}
+}
+
 // TestPortCollision takes the port between the choice and the start, once.
 func TestPortCollision(t *testing.T) {
 	t.Parallel()

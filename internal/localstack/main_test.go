@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -39,6 +40,7 @@ var parts = map[string]func(args []string) error{
 	"balance":        playBalancer,
 	"serve":          playReplica,
 	"parent":         playParent,
+	"leave":          playLeave,
 }
 
 func terminated() context.Context {
@@ -108,6 +110,12 @@ func playParent(args []string) error {
 	}
 	<-s.Done()
 	return s.Err()
+}
+
+// playLeave is a last command that takes a while, and then makes the file that it is given.
+func playLeave(args []string) error {
+	time.Sleep(500 * time.Millisecond)
+	return os.WriteFile(args[0], nil, 0o600)
 }
 
 // traces is what a stack would leave behind.
