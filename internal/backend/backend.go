@@ -42,7 +42,8 @@ type Config struct {
 
 	// Prefix begins every key in Redis and etcd.
 	Prefix string
-	// Conns bounds the connections to each backend. Group commits have a pool of their own in MySQL, of 16 at most.
+	// Conns bounds the connections for requests to MySQL and to each Redis server. Group commits have a pool of their own in MySQL, of 16 at
+	// most, and pipelines one in Redis, of 10 (the default of go-redis).
 	Conns int
 	// Patience bounds the waiting for servers, and Health says how they are probed.
 	Patience Patience

@@ -42,8 +42,8 @@ func (cfg Config) own(job string) link {
 	return link{conns: 1, name: "lastitem-" + job, patience: cfg.Patience}
 }
 
-// OwnRedis returns a Redis client for a background job ("purge"), with one connection per server, which CLIENT LIST shows as
-// "lastitem-" plus the job. It sends nothing yet.
+// OwnRedis returns a Redis client for a background job ("purge"), with one connection per server, and one more for pipelines if it has them.
+// CLIENT LIST shows them as "lastitem-" plus the job. It sends nothing yet.
 func (cfg Config) OwnRedis(job string) (redis.UniversalClient, error) {
 	return openRedis(cfg.Redis, cfg.own(job))
 }

@@ -41,7 +41,7 @@ type Config struct {
 	Consul    string  `env:"SHOP_CONSUL" help:"http://host:port of the agent, for the mode consul" zh:"Consul agent 的 http://主机:端口，供 consul 模式使用"`
 	Kafka     string  `env:"SHOP_KAFKA" help:"host:port, several comma-separated, for the mode kafka" zh:"主机:端口，可用逗号分隔多个，供 kafka 模式使用"`
 	Prefix    string  `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:" help:"prefix of every key in Redis and etcd" zh:"Redis 和 etcd 中所有键的前缀"`
-	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections to each backend" zh:"到每个后端的最大连接数"`
+	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections for requests to MySQL and to each Redis server; besides these a replica opens up to 18 to MySQL and 15 to each Redis server, for group commits, pipelines, subscriptions, probes and purges" zh:"处理请求时到 MySQL 和每个 Redis 节点的最大连接数；组提交、pipeline、订阅、探测和清理另需连接，每个副本到 MySQL 最多 18 个，到每个 Redis 节点最多 15 个"`
 	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises if a backend is missing, as JSON: {\"etcd\":\"...\"}; by default it names the variable to set" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
 
 	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms; it is answered then, even if a backend hangs. A proxy must wait for it longer than this and a minute" zh:"请求在 wait_ms 之外最多可用的时间；到时必答，无论后端是否卡住。前面代理的超时须比它长一分钟以上"`
@@ -61,7 +61,7 @@ type Config struct {
 	KafkaHeartbeat time.Duration `env:"SHOP_KAFKA_HEARTBEAT" envDefault:"1s" help:"time between two heartbeats of such a consumer; less than SHOP_KAFKA_SESSION" zh:"该消费者的心跳间隔，须小于 SHOP_KAFKA_SESSION"`
 	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long the consumer group waits for a member during a rebalance" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
 
-	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept; a key repeated later deducts again; 0: forever" zh:"Idempotency-Key 的首次应答至少保留多久；之后重复该键会再次扣减；0 表示永久保留"`
+	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept, except refusals by redis-lua: ten minutes, and of each product only the last 10,000 to 20,000; a key repeated later deducts again; 0: forever" zh:"Idempotency-Key 的首次应答至少保留多久，redis-lua 的拒绝除外：只留十分钟，且每个商品只留最近的 10,000 到 20,000 条；之后重复该键会再次扣减；0 表示永久保留"`
 	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits still count purged orders; 0: forever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入判定；0 表示永久保留"`
 	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older orders and keys; every replica purges in small batches on separate connections; 0: no purges" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
 
