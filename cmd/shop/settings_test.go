@@ -16,7 +16,8 @@ import (
 func TestSettingsAreComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{} // by name, the first file that names it
-	name := regexp.MustCompile(`\bSHOP_[A-Z][A-Z_]*[A-Z]\b`)
+	name := regexp.MustCompile(`\b(SHOP|OTEL)_[A-Z][A-Z_]*[A-Z]\b`)
+	asked := regexp.MustCompile(`Getenv\("([A-Z_]+)"\)`)
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -33,7 +34,11 @@ func TestSettingsAreComplete(t *testing.T) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		for _, found := range name.FindAllString(string(text), -1) {
+		names := name.FindAllString(string(text), -1)
+		for _, found := range asked.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, found[1])
+		}
+		for _, found := range names {
 			if seen[found] == "" {
 				seen[found] = path
 			}
@@ -43,7 +48,8 @@ func TestSettingsAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	internal := []string{"SHOP_GUEST"} // between the processes of one local stack
+	// Between the processes of one local stack, in a row of their own, and of the terminal and the desktop.
+	internal := []string{"SHOP_GUEST", "OTEL_BSP", "TERM", "DISPLAY", "WAYLAND_DISPLAY"}
 	listed := map[string]bool{}
 	for _, s := range append(replica.Settings(), otherSettings...) {
 		if listed[s.Name] {
