@@ -114,6 +114,9 @@ func (c composed) faults() []string {
 		if replica := "--replica=http://" + name + ":8080"; !slices.Contains(c.Services["console"].arguments(), replica) {
 			fault("the console has no %s: %v", replica, c.Services["console"].Command)
 		}
+		if got, want := s.Environment["SHOP_HOSTS"], "${SHOP_HOSTS:-localhost}"; got != want {
+			fault("%s: SHOP_HOSTS is %q, want %q: a page of any site could use the published port (DNS rebinding)", name, got, want)
+		}
 		if s.Environment["SHOP_EVENTS"] != "true" {
 			fault("%s has no events for the console", name)
 		}
@@ -166,6 +169,7 @@ func TestCompose(t *testing.T) {
 	for _, m := range [][2]string{
 		{"      - --replica=http://shop-3:8080\n", ""},
 		{"      - --url=http://nginx\n", ""},
+		{"  SHOP_HOSTS: ${SHOP_HOSTS:-localhost}", "  SHOP_HOSTS: ${SHOP_HOSTS:-}"},
 		{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""},
 		{"console: {condition: service_started}", "console: {condition: service_healthy}"},
 		{"      GOMEMLIMIT: 320MiB\n", "      SHOP_SQL_PASSWORD: x\n"},

@@ -25,7 +25,7 @@ type Config struct {
 	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"require the admin token for orders, ledger, audit and metrics as well" zh:"读取订单、账本、判定和指标也需要管理员令牌"`
 	Events       bool   `env:"SHOP_EVENTS" envDefault:"false" help:"serve GET /events, the live steps that the console shows; wants the admin token" zh:"提供 GET /events，即控制台所显示的实时步骤流；需管理员令牌"`
 
-	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback, otherwise any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时不额外允许任何名字，否则任意"`
+	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback and in docker-compose.yml, otherwise any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时，以及在 docker-compose.yml 里，不额外允许任何名字，否则任意"`
 
 	DefaultMode  string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
 	LockTTL      time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one, at most 24h" zh:"带过期时间的锁的 TTL，最多 24h"`
