@@ -173,7 +173,7 @@ func TestNginxProblems(t *testing.T) {
 			continue
 		}
 		want := api.NewProblem(got.Code, got.Detail, "")
-		want.Status = atoi(m[1])
+		want.Status, want.RequestID = atoi(m[1]), "$request_name"
 		if got != want {
 			t.Errorf("%s: got %+v, want %+v", m[1], got, want)
 		}
@@ -322,6 +322,7 @@ func TestNginxErrors(t *testing.T) {
 		{"header too long", "POST", "/", nil, []string{api.HeaderKey, long}, 400, api.InvalidRequest},
 		{"method", "TRACE", "/", nil, nil, 405, api.MethodNotAllowed},
 		{"a path of nginx's own", "GET", "/.nginx/502", nil, nil, 404, api.NotFound},
+		{"the console is away", "GET", "/console/", nil, nil, 503, api.BackendUnavailable},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -471,5 +472,8 @@ func wantProblem(t *testing.T, resp *http.Response, body string, status int, cod
 	}
 	if resp.StatusCode != status || p.Status != status || p.Code != code || resp.Header.Get("Content-Type") != api.ProblemType {
 		t.Errorf("got %d %s %s, want %d %s", resp.StatusCode, resp.Header.Get("Content-Type"), body, status, code)
+	}
+	if ids := resp.Header.Values(api.HeaderRequestID); len(ids) != 1 || ids[0] == "" || ids[0] != p.RequestID {
+		t.Errorf("%d: X-Request-Id is %q, request_id %q; want one name in both", status, ids, p.RequestID)
 	}
 }
