@@ -16,11 +16,13 @@ type Cell struct {
 	Store api.Store    `json:"store"`
 	Fault api.Hazard   `json:"fault"`
 	Claim api.Outcomes `json:"claim"`
-	// Found holds every letter that some schedule showed, in the judge's order; "." = no schedule showed one.
+	// Found holds every letter that some schedule showed, in the judge's order; "." = no schedule showed one, "" = none could be judged.
 	Found api.Outcomes `json:"found"`
 	// Tried counts the schedules that were played, Left those that were left out.
 	Tried int `json:"tried"`
 	Left  int `json:"left,omitempty"`
+	// judged counts those of the schedules played that proved something: that took their course and could have failed.
+	judged int
 	// Sampled says that only a sample of the schedules was played, so a letter may be missing.
 	Sampled bool `json:"sampled,omitempty"`
 	// committed are the witnesses of the committed matrix if nothing else is played.
@@ -60,9 +62,11 @@ func sum(c Cell, played []Played) Cell {
 		}
 		switch p.Outcome {
 		case api.Exact:
+			c.judged++
 		case Diverged, Vacuous, Failed:
 			c.Wrong = append(c.Wrong, string(p.Outcome)+": "+p.Schedule.String()+": "+p.Why)
 		default:
+			c.judged++
 			for _, letter := range string(p.Outcome) {
 				if c.prefers(p.Schedule, string(letter)) {
 					c.Witnesses[string(letter)] = p.Schedule
@@ -73,7 +77,7 @@ func sum(c Cell, played []Played) Cell {
 			}
 		}
 	}
-	if c.Tried > 0 {
+	if c.judged > 0 {
 		c.Found = found(c.Witnesses)
 	}
 	c.hold()
@@ -118,7 +122,7 @@ func (c *Cell) hold() {
 			c.Wrong = append(c.Wrong, "found "+string(letter)+", which is not claimed: "+c.Witnesses[string(letter)].String())
 		}
 	}
-	if c.Tried == 0 {
+	if c.judged == 0 {
 		slices.Sort(c.Wrong)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -36,7 +37,8 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 		"claimed, not found":         {"O", []Played{played("GET", ".")}, ".", []string{"claimed O, which no schedule showed"}},
 		"one of two found":           {"OL", []Played{played("GET", "O")}, "O", []string{"claimed L, which no schedule showed"}},
 		"position missed":            {".", []Played{played("GET", "."), {Schedule: at("SET"), Outcome: Diverged, Why: "gone"}}, ".", []string{"DIVERGED: m (redis), pause, A before redis: SET: gone"}},
-		"nothing to judge":           {".", []Played{{Schedule: at("SET"), Outcome: Vacuous, Why: "no data"}}, ".", []string{"VACUOUS: m (redis), pause, A before redis: SET: no data"}},
+		"nothing to judge":           {".", []Played{{Schedule: at("SET"), Outcome: Vacuous, Why: "no data"}}, "", []string{"VACUOUS: m (redis), pause, A before redis: SET: no data"}},
+		"nothing was judged":         {"O", []Played{{Schedule: at("SET"), Outcome: Failed, Why: "lost"}}, "", []string{"FAILED: m (redis), pause, A before redis: SET: lost"}},
 		"broken, no letter":          {"O", []Played{played("GET", "O"), {Schedule: at("SET"), Outcome: Unexplained, Why: "twins"}}, "O!", []string{"m (redis), pause, A before redis: SET: twins"}},
 		"nothing to strike at, once": {".", []Played{played("SET", Idle), played("GET", ".")}, ".", nil},
 		"nothing to strike at":       {".", []Played{played("SET", Idle)}, "", []string{"VACUOUS: the hazard found nothing to strike at"}},
@@ -50,6 +52,20 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 		}
 		if !slices.EqualFunc(got.Wrong, c.wrong, strings.HasPrefix) {
 			t.Errorf("%s: wrong %q, want %q", name, got.Wrong, c.wrong)
+		}
+	}
+}
+
+// An update of the matrix learns nothing from schedules that could not be judged: what is known stays the claim.
+func TestLearnsFromWhatWasJudged(t *testing.T) {
+	t.Parallel()
+	l := &lab{o: Options{Learn: true}}
+	known := Cell{Mode: "m", Store: api.Redis, Fault: fault.Beyond[0].Name, Claim: "O"}
+	for want, all := range map[api.Outcomes][]Played{
+		"L": {played("GET", "L")}, ".": {played("GET", ".")}, "O": {{Schedule: at("SET"), Outcome: Failed, Why: "lost"}},
+	} {
+		if got := l.expect(known, all).Claim; got != want {
+			t.Errorf("%v: claim %q, want %q", all, got, want)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func sideBySide[T any](ctx context.Context, all []T, atOnce int, do func(context
 // expect sets the claim of a cell. With Options.Learn the finding itself is the claim of a cell of fault.Beyond.
 func (l *lab) expect(c Cell, played []Played) Cell {
 	if f, _ := fault.Named(c.Fault); l.o.Learn && !f.Claimed() {
-		c.Claim = sum(c, played).Found
+		c.Claim = cmp.Or(sum(c, played).Found, c.Claim) // without a finding, what is known
 	}
 	return c
 }
@@ -161,7 +161,7 @@ func (l *lab) expect(c Cell, played []Played) Cell {
 // add adds a cell to the result.
 func (r *Result) add(l *lab, c Cell, played []Played) {
 	r.Cells = append(r.Cells, c)
-	r.Schedules += c.Tried
+	r.Schedules, r.Judged = r.Schedules+c.Tried, r.Judged+c.judged
 	if l.o.Stories {
 		r.Played = append(r.Played, played...)
 	}

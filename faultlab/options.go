@@ -75,8 +75,10 @@ type Result struct {
 	// Interrupted says that the exploration was stopped: Cells has only the cells that were complete by then.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Order has every cell that the modes claim, selected or not, in the order of the modes.
-	Order     []Cell `json:"-"`
-	Schedules int    `json:"schedules"`
+	Order []Cell `json:"-"`
+	// Schedules counts the schedules that were played, Judged those of them that could be judged.
+	Schedules int `json:"schedules"`
+	Judged    int `json:"judged"`
 	// Again counts repetitions of schedules that had proved nothing: the machine stood still while a lock could expire, the victim was refused
 	// before it reached its position, a witness did not show its letter, or the lab failed.
 	Again int64         `json:"again,omitempty"`

@@ -15,14 +15,15 @@ import (
 type serveWords struct {
 	fault, found, tried         string
 	breaks, holds, wrong, locks string
-	never                       string
+	unsure, unjudged, never     string
 	letters                     map[byte]string
 }
 
 var serveTexts = map[string]serveWords{
 	"en": {
 		fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
-		holds: "\nNothing broke it: no schedule oversold, lost stock, charged twice, lost an order or got stuck.\n",
+		holds:  "\nNothing broke it: no schedule oversold, lost stock, charged twice, lost an order or got stuck.\n",
+		unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
 		wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
 		letters: map[byte]string{
 			'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "one idempotency key was charged twice",
@@ -31,7 +32,8 @@ var serveTexts = map[string]serveWords{
 	},
 	"zh": {
 		fault: "故障", found: "结果", tried: "调度数", breaks: "\n打破服务的故障，以及每个字母最先出现的位置：\n",
-		holds: "\n没有打破：没有一个调度超卖、少卖、重复扣减、丢订单或卡死。\n",
+		holds:  "\n没有打破：没有一个调度超卖、少卖、重复扣减、丢订单或卡死。\n",
+		unsure: "\n没有打破，但有些调度什么也没证明。\n", unjudged: "\n没有一个调度能够判定。\n",
 		wrong: "\n什么也没证明的调度：\n", locks: "\n请求被停住时 Redis 里看到的锁：%s\n", never: "%s（永不过期）",
 		letters: map[byte]string{
 			'O': "超卖，或丢失更新", 'L': "少卖：库存没了，却没有订单", 'D': "同一个幂等键扣了两次",
@@ -49,10 +51,15 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 	for _, c := range r.Cells {
 		b.WriteString(columns.Left(string(c.Fault), 12) + columns.Left(string(c.Found), 8) + fmt.Sprint(c.Tried) + "\n")
 	}
-	if r.Broken() == 0 {
-		b.WriteString(t.holds)
-	} else {
+	switch {
+	case r.Broken() > 0:
 		b.WriteString(t.breaks)
+	case r.Exact():
+		b.WriteString(t.holds)
+	case r.Judged == 0:
+		b.WriteString(t.unjudged)
+	default:
+		b.WriteString(t.unsure)
 	}
 	for _, c := range r.Cells {
 		for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {

@@ -1,6 +1,7 @@
 package faultlab
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -99,18 +100,30 @@ func TestSheetWithoutStories(t *testing.T) {
 	}
 }
 
-// The banner about a foreign service is green only if every schedule proved something.
-func TestSheetOfUnprovenService(t *testing.T) {
+// The report on a foreign service says that nothing broke it only if every schedule proved something, and its page is green only then.
+func TestUnprovenService(t *testing.T) {
 	t.Parallel()
-	for banner, wrong := range map[string][]string{
-		`class="banner good"><p><strong>Nothing broke it.`:                                    nil,
-		`class="banner warm"><p><strong>Nothing broke it, but some schedules proved nothing.`: {"VACUOUS: no schedule was played"},
+	held, lost := played("GET", "."), Played{Schedule: at("SET"), Outcome: Failed, Why: "lost"}
+	for name, tt := range map[string]struct {
+		played       []Played
+		banner, text string
+	}{
+		"proved":       {[]Played{held}, `good"><p><strong>Nothing broke it.<`, "\nNothing broke it: no schedule oversold"},
+		"in part":      {[]Played{held, lost}, `warm"><p><strong>Nothing broke it, but some schedules proved nothing.<`, "\nNothing broke it, but some schedules proved nothing.\n"},
+		"not at all":   {[]Played{lost}, `warm"><p><strong>No schedule could be judged.<`, "\nNo schedule could be judged.\n"},
+		"and broke it": {[]Played{lost, played("GET", "O")}, `bad"><p><strong>Of 1 fault, 1 breaks the service.<`, "\nFaults that break the service"},
 	} {
-		text := sheet(t, "en", func(r *Result) {
-			r.Serve, r.Cells = &rig.Foreign{}, []Cell{{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed, Found: api.Exact, Wrong: wrong}}
-		})
-		if !strings.Contains(text, banner) {
-			t.Errorf("wrong cells %q: the page has no %s:\n%s", wrong, banner, text)
+		r := &Result{Serve: &rig.Foreign{}, Took: time.Second}
+		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)
+		var page, text strings.Builder
+		if err := errors.Join(r.WritePage(&page, PageOptions{Lang: "en"}), r.WriteServe(&text, "en")); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page.String(), tt.banner) {
+			t.Errorf("%s: the page has no %q:\n%s", name, tt.banner, page.String())
+		}
+		if !strings.Contains(text.String(), tt.text) {
+			t.Errorf("%s: the text has no %q:\n%s", name, tt.text, text.String())
 		}
 	}
 }

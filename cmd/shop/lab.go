@@ -46,8 +46,9 @@ docs/lab-anybody.md; examples/ has three services to begin with.
 
 Needs redis-server and mariadbd or mysqld on PATH.
 
-The lab exits with 1 if a finding is not as claimed, if something broke your service, or if a schedule was vacuous or diverged; with
-3 if no schedule at all could be judged.`,
+The lab exits with 1 if a finding is not as claimed, if something broke your service, or if a schedule failed, was vacuous or
+diverged; with 3 if no schedule at all could be judged. With --random it exits with 1 if a schedule broke something, and with 3
+if one could not be played or none could be judged.`,
 			`在私有服务器上逐个演练每种故障的调度：三个副本，每个副本与每个服务器之间各有一个代理。把请求依次停在它的每一条命令上，就在这里注入故障，让第二个请求（对手）得到处理，再由裁判读库存和订单。服务里没有任何为实验室准备的代码。实验室把所见与模式的声明对照：出现没有声明的字母算失败，声明了却没有出现的也算失败。
 
 一个格子是一个模式、一种存储、一种故障；一个调度是注入故障的一个位置。默认情况下，已知会出错的格子只跑仓库里记录的见证，必须精确的格子跑全部调度（要用 ZooKeeper、etcd 或 Consul 的模式只抽六个）；--all 两者都跑全部调度。只选一个模式和一种故障时，逐条命令打印最坏的调度；这种格子的 JSON 就是 --replay 要读的文件。
@@ -60,7 +61,7 @@ The lab exits with 1 if a finding is not as claimed, if something broke your ser
 
 PATH 上要有 redis-server，以及 mariadbd 或 mysqld。
 
-退出码为 1：结果与声明不符、你的服务被打破，或有调度无效（VACUOUS）、走偏；为 3：没有一个调度能够判定。`).In(lang),
+退出码为 1：结果与声明不符、你的服务被打破，或有调度没跑成（FAILED）、无效（VACUOUS）、走偏（DIVERGED）；为 3：没有一个调度能够判定。带 --random 时，为 1：有调度打破了什么；为 3：有调度没跑成，或没有一个能够判定。`).In(lang),
 		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --out story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
@@ -132,8 +133,13 @@ func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 	if err := f.print(cmd, res); err != nil {
 		return err
 	}
+	return asClaimed(res)
+}
+
+// asClaimed returns nil if every cell of our own modes is as it must be; the error carries the exit code.
+func asClaimed(res *faultlab.Result) error {
 	switch n := res.Wrong(); {
-	case res.Schedules == 0:
+	case res.Judged == 0:
 		return &exitError{code: exitInconclusive, err: both("none of %d [cell|cells] could be judged", "%d 个格子没有一个能够判定").Errorf(len(res.Cells))}
 	case n > 0:
 		return &exitError{code: exitFailed, err: both("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be", "%d 个格子不符合要求（共 %d 个）").Errorf(n, len(res.Cells))}

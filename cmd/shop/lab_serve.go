@@ -162,16 +162,25 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 	if err := f.print(cmd, res); err != nil {
 		return err
 	}
+	switch {
+	case res.Broken() == 0:
+	case f.output.fileForm == formJSON:
+		fmt.Fprintf(line, serveAgain[f.lang].saved+"\n", f.output.file)
+	default:
+		fmt.Fprintln(line, serveAgain[f.lang].unsaved)
+	}
+	return unbroken(res)
+}
+
+// unbroken returns nil if nothing broke the service and every schedule proved something; the error carries the exit code.
+func unbroken(res *faultlab.Result) error {
 	switch n := res.Broken(); {
 	case n > 0:
-		if f.output.fileForm == formJSON {
-			fmt.Fprintf(line, serveAgain[f.lang].saved+"\n", f.output.file)
-		} else {
-			fmt.Fprintln(line, serveAgain[f.lang].unsaved)
-		}
 		return &exitError{code: exitFailed, err: both("of %[2]d [fault|faults], %[1]d [breaks|break] the service", "%d 种故障打破了这个服务（共 %d 种）").Errorf(n, len(res.Cells))}
+	case res.Judged == 0:
+		return &exitError{code: exitInconclusive, err: both("none of %d [schedule|schedules] could be judged", "%d 个调度没有一个能够判定").Errorf(res.Schedules)}
 	case !res.Exact():
-		return &exitError{code: exitInconclusive, err: both("some schedules proved nothing: see above", "有些调度什么都没证明，见上").Errorf()}
+		return &exitError{code: exitFailed, err: both("nothing broke the service, but some schedules proved nothing: see above", "没有故障打破这个服务，但有些调度什么也没证明，见上").Errorf()}
 	}
 	return nil
 }

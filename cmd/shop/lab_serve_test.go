@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,6 +114,32 @@ func TestLabServeUsage(t *testing.T) {
 				t.Errorf("exit %d, %q; want %d, %q", code, errOut, exitUsage, tt.want)
 			}
 		})
+	}
+}
+
+// The exit code is 1 for a finding and for a schedule that proved nothing, and 3 if no schedule could be judged.
+func TestLabExitCodes(t *testing.T) {
+	t.Parallel()
+	wrong := []string{"FAILED: lost"}
+	for name, tt := range map[string]struct {
+		res         faultlab.Result
+		ours, serve int
+	}{
+		"as claimed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}}}, exitOK, exitOK},
+		"a letter":   {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O", Wrong: wrong}}}, exitFailed, exitFailed},
+		"one judged": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".", Wrong: wrong}}}, exitFailed, exitFailed},
+		"none":       {faultlab.Result{Schedules: 2, Cells: []faultlab.Cell{{Wrong: wrong}}}, exitInconclusive, exitInconclusive},
+	} {
+		code := func(err error) int {
+			var e *exitError
+			if errors.As(err, &e) {
+				return e.code
+			}
+			return exitOK
+		}
+		if ours, serve := code(asClaimed(&tt.res)), code(unbroken(&tt.res)); ours != tt.ours || serve != tt.serve {
+			t.Errorf("%s: exit %d for our modes and %d for a service, want %d and %d", name, ours, serve, tt.ours, tt.serve)
+		}
 	}
 }
 
