@@ -169,8 +169,8 @@ func judgeForeign(res *Result, before, after map[int64]level, lang string) {
 	// A service that sells implicitly claims to be exact.
 	res.Claim = api.Exact
 	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
-	if unmet := res.Unmet(); unmet != "" {
-		res.Why = append(res.Why, unmet)
+	if _, unmet := res.Unmet(); unmet != "" {
+		res.Why, res.Finding = append(res.Why, unmet), findingOf(*res)
 	}
 }
 

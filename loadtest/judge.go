@@ -43,8 +43,8 @@ func judge(res *Result, with judging) {
 	}
 	res.Claim = claimOf(res, with)
 	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
-	if unmet := res.Unmet(); unmet != "" {
-		res.Why = append(res.Why, unmet)
+	if _, unmet := res.Unmet(); unmet != "" {
+		res.Why, res.Finding = append(res.Why, unmet), findingOf(*res)
 	}
 }
 

@@ -60,19 +60,27 @@ type Result struct {
 	History []audit.Op `json:"-"`
 }
 
-// Unmet returns a sentence, in the language of the verdicts, if the run missed the stock that its plan must end at, else "". It applies
-// only to a mode that claims to be exact.
-func (r Result) Unmet() string {
+// Unmet says whether the run missed the stock that its plan must end at: it returns a finding, and a sentence in the language of the
+// verdicts; "" and "" = it did not. A mode that claims to be exact contradicts its claim if the service accepted what the plan sells. If
+// requests were declined or are unknown, the run does not decide. A mode with another claim misses nothing.
+func (r Result) Unmet() (audit.Finding, string) {
 	if r.Plan.MustEnd == nil || r.Claim != api.Exact {
-		return ""
+		return "", ""
 	}
+	accepted := r.Latency[client.Accepted].Count
 	for _, v := range r.Verdicts {
-		if v.Verdict != audit.Inconclusive && v.Final != *r.Plan.MustEnd {
-			wrong := api.Text{En: "stock ended at %d, plan %q wants %d", Zh: "最终库存为 %d，而计划 %q 要求 %d"}
-			return fmt.Sprintf(wrong.In(v.Lang), v.Final, r.Plan.Name, *r.Plan.MustEnd)
+		if v.Verdict == audit.Inconclusive || v.Final == *r.Plan.MustEnd {
+			continue
 		}
+		wrong := api.Text{En: "stock ended at %d, plan %q wants %d", Zh: "最终库存为 %d，而计划 %q 要求 %d"}
+		why := fmt.Sprintf(wrong.In(v.Lang), v.Final, r.Plan.Name, *r.Plan.MustEnd)
+		if accepted*r.Plan.Quantity == r.Plan.Stock-*r.Plan.MustEnd {
+			return audit.Contradicted, why
+		}
+		short := api.Text{En: ", but only %d of %d [request|requests] succeeded", Zh: "，但 %[2]d 个请求中只有 %[1]d 个成交"}
+		return audit.Undecided, why + api.Sprintf(short.In(v.Lang), accepted, r.Sent)
 	}
-	return ""
+	return "", ""
 }
 
 // Latency summarizes one histogram. Min, Mean and Max are exact; percentiles are to three digits.

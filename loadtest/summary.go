@@ -111,7 +111,7 @@ func SummarizeRuns(runs []Result) Summary {
 		Sent: worst.Sent, Failed: worst.Latency[client.Failed].Count, Served: worst.Served,
 		Reports: worst.Verdicts, Log: worst.Log, Extra: worst.Extra, Noisy: worst.Noisy, Accepted: worst.Latency[client.Accepted].Count,
 	}
-	if unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
+	if _, unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)
 	}
 	s.Verdict, _ = verdictOf(worst)
@@ -207,12 +207,10 @@ func (s Summary) Standing() audit.Finding {
 	return audit.Unclaimed
 }
 
-// findingOf returns the finding of a run; a run that missed its plan's final stock contradicts its claim.
+// findingOf returns the finding of a run: the judge's, or a worse one if the run missed its plan's final stock.
 func findingOf(r Result) audit.Finding {
-	if r.Unmet() != "" {
-		return audit.Contradicted
-	}
-	return r.Finding
+	unmet, _ := r.Unmet()
+	return slices.MaxFunc([]audit.Finding{r.Finding, unmet}, func(a, b audit.Finding) int { return FindingRank(a) - FindingRank(b) })
 }
 
 // verdictOf returns the worst verdict over a run's products and the letters found in any of them; "" for a run unjudged.

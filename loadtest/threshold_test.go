@@ -127,7 +127,9 @@ func TestExitCode(t *testing.T) {
 	foreignBroken := resulttest.Broken("foreign", "")
 	foreignBroken.Finding = audit.Unclaimed
 	mustEnd := resulttest.Exact("five", time.Millisecond)
-	mustEnd.Plan.MustEnd = new(int64(95))
+	mustEnd.Plan.MustEnd, mustEnd.Plan.Stock = new(int64(95)), 595
+	declined := mustEnd
+	declined.Plan.Stock = 596
 	crossed := []loadtest.Crossing{{Mode: "a"}}
 	tests := []struct {
 		name string
@@ -148,6 +150,7 @@ func TestExitCode(t *testing.T) {
 		{"a foreign service that is exact", nil, []loadtest.Result{foreign}, loadtest.ExitConfirmed},
 		{"a foreign service that is not", nil, []loadtest.Result{foreignBroken}, loadtest.ExitContradicted},
 		{"stock ended elsewhere", nil, []loadtest.Result{mustEnd}, loadtest.ExitContradicted},
+		{"stock ended elsewhere, with a request declined", nil, []loadtest.Result{declined}, loadtest.ExitUndecided},
 		{"a run failed", func(c *loadtest.Comparison) { c.Failed = []loadtest.FailedRun{{}} }, []loadtest.Result{exact}, loadtest.ExitUndecided},
 		{"a mode was skipped", func(c *loadtest.Comparison) { c.Skipped = []loadtest.SkippedMode{{}} }, []loadtest.Result{exact}, loadtest.ExitConfirmed},
 		{"threshold", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{exact}, loadtest.ExitThreshold},

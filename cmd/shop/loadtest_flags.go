@@ -201,7 +201,7 @@ func (f *planFlags) override(p *loadtest.Plan) {
 	if f.given(models...) {
 		p.VUs, p.Burst = 0, false
 	}
-	if f.given("vus", "burst", "stock", "quantity", "products", "retry", "retry-unsafe") || f.given(lengths...) {
+	if f.given("vus", "burst", "stock", "quantity", "products", "wait", "timeout", "retry", "retry-unsafe") || f.given(lengths...) {
 		p.MustEnd = nil // it holds for the plan as it was written
 	}
 	if f.given("stock", "quantity") && !f.given(lengths...) {
