@@ -73,7 +73,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	if err := d.load(ctx, &res, phase(Driving), progress); err != nil {
 		return Result{}, err
 	}
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
 	defer cancel()
 	phase(Settling)
 	now := shelf.settleAll(after, res.History)
@@ -246,7 +246,7 @@ func (s *shelf) settleAll(ctx context.Context, history []audit.Op) map[int64]lev
 		read := func(ctx context.Context) (int64, error) { return s.read(ctx, product) }
 		now := level{read: true}
 		if last >= 0 {
-			now.stock, now.err = settle(ctx, read, func(a, b int64) bool { return a == b }, time.Time{})
+			now.stock, _, now.err = settle(ctx, read, func(a, b int64) bool { return a == b }, time.Time{})
 		} else {
 			now.stock, now.err = read(ctx)
 		}

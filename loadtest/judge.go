@@ -36,8 +36,11 @@ func judge(res *Result, with judging) {
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
 		})
-		if book.err != nil {
+		switch {
+		case book.err != nil:
 			report.Missing = append(report.Missing, api.ErrorIn(with.lang, book.err))
+		case book.early:
+			tooEarly(&report)
 		}
 		res.Verdicts = append(res.Verdicts, report)
 	}
@@ -46,6 +49,18 @@ func judge(res *Result, with judging) {
 	if _, unmet := res.Unmet(); unmet != "" {
 		res.Why, res.Finding = append(res.Why, unmet), findingOf(*res)
 	}
+}
+
+// tooEarly notes that the ledger was read before the last request without an answer could no longer change it. A unit whose order is
+// missing may then be a sale under way; what else was found stands.
+func tooEarly(r *audit.Report) {
+	if r.Verdict != audit.Broken || r.Found == "L" {
+		r.Verdict = audit.Inconclusive
+	}
+	r.Missing = append(r.Missing, api.Text{
+		En: "the time ran out before a ledger could be read that no unanswered request can change any more",
+		Zh: "时间用完了，还没等到未应答的请求都不可能再改动账本的那一刻",
+	}.In(r.Lang))
 }
 
 // wantSoldOut reports whether the plan requests more than the stock, at any speed of the service: only then does a run without a refusal

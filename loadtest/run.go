@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -18,10 +17,6 @@ const (
 	warmProduct = 900_000_001
 	warmStock   = 1_000_000_000
 )
-
-// afterwards bounds the settling and judging after the load. They run even after an interruption, because without them a partial result
-// is useless.
-const afterwards = 30 * time.Second
 
 // Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the stock of every
 // product, warms up on a separate product, sends the load, waits for the last answers and for unknown outcomes, and reads the ledgers.
@@ -65,7 +60,7 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 		return res, nil
 	}
 	// From here on an interruption does not stop the run: the sent requests must be judged.
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
 	defer cancel()
 	phase(Settling)
 	books := settleAll(after, c, &res)

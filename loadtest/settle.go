@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/loadtest/client"
 )
 
 // A request without an answer may still be executed. The ledger is read every settleEvery until it has not changed settleReads times in a
@@ -18,6 +19,10 @@ const (
 	// settleServer is the longest time that a service may go on with a request after the request's wait for a lock, whether its client is
 	// still there or not: the service's own limit, plus some slack.
 	settleServer = 11 * time.Second
+	// settleAtLeast and settlePerOrder bound all of it. A page of a ledger has a thousand orders, and a run with an unknown outcome reads
+	// every page at least five times.
+	settleAtLeast  = 30 * time.Second
+	settlePerOrder = 500 * time.Microsecond
 	// settleAtOnce is how many products are settled at the same time: one after the other, a hundred of them would take a minute.
 	settleAtOnce = 16
 )
@@ -25,7 +30,16 @@ const (
 // bookkeeping is the ledger of one product after the run, or why it could not be read.
 type bookkeeping struct {
 	ledger *api.Ledger // nil = missing data for the judge
+	early  bool        // it was read when a request without an answer could still be executed
 	err    error
+}
+
+// afterwards bounds the settling and judging after the load of a run. They run even after an interruption, because without them a partial
+// result is useless. The bound grows with what there is to wait for and to read: the requests still at work, the products, the orders.
+func afterwards(res *Result) time.Duration {
+	rounds := res.Plan.Products / settleAtOnce
+	orders := res.Latency[client.Accepted].Count
+	return settleAtLeast + res.Plan.Wait + settleServer + time.Duration(rounds)*settleAtMost + time.Duration(orders)*settlePerOrder
 }
 
 // settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped changing.
@@ -34,7 +48,9 @@ func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeepi
 		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
 		if last >= 0 {
 			quiet := res.Started.Add(time.Duration(last) + res.Plan.Wait + settleServer)
-			b.ledger, b.err = settle(ctx, read, sameLedger, quiet)
+			var late bool
+			b.ledger, late, b.err = settle(ctx, read, sameLedger, quiet)
+			b.early = !late
 		} else {
 			b.ledger, b.err = read(ctx)
 		}
@@ -77,20 +93,30 @@ func asked(history []audit.Op) map[int64]int64 {
 	return products
 }
 
-// settle reads until the result has stopped changing, but at least until quiet, and returns the last result.
-func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool, quiet time.Time) (T, error) {
-	give := time.Now().Add(max(settleAtMost, time.Until(quiet)))
-	last, err := read(ctx)
-	for unchanged := 0; (unchanged < settleReads || time.Now().Before(quiet)) && time.Now().Before(give) && rest(ctx, settleEvery); {
+// settle reads until the result has stopped changing, with one read at least that begins at quiet or later, and returns the result of the
+// last read; late says whether that read began so late. When ctx ends it returns what it has: a read that is cut off does not count if there
+// is an earlier one.
+func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool, quiet time.Time) (last T, late bool, err error) {
+	give := time.Now().Add(settleAtMost)
+	began := time.Now()
+	last, err = read(ctx)
+	for unchanged := 0; began.Before(quiet) || unchanged < settleReads && time.Now().Before(give); {
+		if !rest(ctx, settleEvery) {
+			break
+		}
+		now := time.Now()
 		next, nextErr := read(ctx)
+		if nextErr != nil && ctx.Err() != nil {
+			break
+		}
 		if err == nil && nextErr == nil && same(last, next) {
 			unchanged++
 		} else {
 			unchanged = 0
 		}
-		last, err = next, nextErr
+		last, err, began = next, nextErr, now
 	}
-	return last, err
+	return last, !began.Before(quiet), err
 }
 
 // sameLedger reports whether nothing was sold between two ledgers of a product.

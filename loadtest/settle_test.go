@@ -2,8 +2,11 @@ package loadtest
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lastitem/internal/api"
@@ -40,6 +43,98 @@ func TestRunStartsAfterConnecting(t *testing.T) {
 	}
 	if at := time.Unix(0, connected.Load()); res.Started.Before(at) {
 		t.Errorf("Started = %v, want it after the connection was opened at %v", res.Started, at)
+	}
+}
+
+// reading is a read that takes a time, and returns how many there have been.
+func reading(d time.Duration) func(context.Context) (int, error) {
+	n := 0
+	return func(ctx context.Context) (int, error) {
+		n++
+		if !rest(ctx, d) {
+			return 0, context.Cause(ctx)
+		}
+		return n, nil
+	}
+}
+
+// A read that the deadline cuts off does not replace the one before it, and the result tells whether it is of a time at which no unanswered
+// request can change it.
+func TestSettleKeepsWhatItHasRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		takes, within time.Duration
+		quiet         time.Duration // from now; 0 = long ago
+		want          int
+		late          bool
+	}{
+		"the deadline cuts off the second read":       {4 * time.Second, 6 * time.Second, 0, 1, true},
+		"the deadline comes before the quiet time":    {4 * time.Second, 6 * time.Second, 20 * time.Second, 1, false},
+		"a read that began before the quiet time":     {5 * time.Second, time.Minute, 9 * time.Second, 3, true},
+		"a read takes longer than the wait for quiet": {20 * time.Second, time.Minute, 9 * time.Second, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.within)
+				defer cancel()
+				quiet := time.Time{}
+				if tt.quiet > 0 {
+					quiet = time.Now().Add(tt.quiet)
+				}
+				got, late, err := settle(ctx, reading(tt.takes), func(a, b int) bool { return a == b }, quiet)
+				if got != tt.want || late != tt.late || err != nil {
+					t.Errorf("settle() = read %d, late %t, %v, want read %d, late %t", got, late, err, tt.want, tt.late)
+				}
+			})
+		})
+	}
+}
+
+// The time for judging grows with what there is to wait for and to read.
+func TestTimeForJudging(t *testing.T) {
+	t.Parallel()
+	accepted := func(n int64) map[client.Kind]Latency { return map[client.Kind]Latency{client.Accepted: {Count: n}} }
+	for name, tt := range map[string]struct {
+		res   Result
+		least time.Duration
+	}{
+		"a long wait":        {Result{Plan: Plan{Wait: 30 * time.Second}}, 30*time.Second + settleServer + settleAtLeast},
+		"a million orders":   {Result{Latency: accepted(1_000_000)}, 5 * time.Minute},
+		"a hundred products": {Result{Plan: Plan{Products: 100}}, 6 * settleAtMost},
+	} {
+		if got := afterwards(&tt.res); got < tt.least || got > 2*tt.least {
+			t.Errorf("%s: afterwards() = %v, want %v to %v", name, got, tt.least, 2*tt.least)
+		}
+	}
+}
+
+// A ledger that was read too early proves nothing but what no later sale could mend.
+func TestEarlyLedger(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stock, orders int64
+		want          audit.Verdict
+	}{
+		"exact so far":   {9, 1, audit.Inconclusive},
+		"under way":      {8, 1, audit.Inconclusive},
+		"an update lost": {9, 2, audit.Broken},
+	} {
+		ledger := &api.Ledger{
+			ProductID: 1, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: tt.stock}, Keys: []api.KeyRow{},
+		}
+		var history []audit.Op
+		for n := range tt.orders {
+			id := strconv.FormatInt(n, 10)
+			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1, Quantity: 1, Store: api.Redis})
+			history = append(history, audit.Op{Client: int(n), ProductID: 1, Quantity: 1, Outcome: audit.OK, OrderID: id, Return: 1})
+		}
+		res := Result{Store: api.Redis, Plan: Plan{Product: 1, Stock: 10, Products: 1}, History: history}
+		judge(&res, judging{mode: shopMode("m", api.Exact), books: map[int64]bookkeeping{1: {ledger: ledger, early: true}}, lang: "en"})
+		v := res.Verdicts[0]
+		if v.Verdict != tt.want || !strings.Contains(strings.Join(v.Missing, " "), "the time ran out") {
+			t.Errorf("%s: %s (%q, found %q), want %s, since the time ran out", name, v.Verdict, v.Missing, v.Found, tt.want)
+		}
 	}
 }
 
