@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,13 +113,16 @@ func (a *Actor) Unanswered() []wire.Call {
 	return all
 }
 
-// Pause stops the process by SIGSTOP and returns when all its threads have stopped.
+// Pause stops the process by SIGSTOP and returns when all its threads have stopped. On systems other than Linux it returns an error.
 func (a *Actor) Pause(ctx context.Context) error {
+	if err := showsThreads(runtime.GOOS); err != nil {
+		return err
+	}
 	if err := syscall.Kill(-a.run.PID, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("faultlab: stop %s: %w", a.Name, err)
 	}
 	a.stopped = true
-	return until(ctx, "the threads of "+a.Name+" to stop", func() bool { return allStopped(a.run.PID) })
+	return until(ctx, "the threads of "+a.Name+" to stop", func() bool { return allStopped(a.run.PID, stopped) })
 }
 
 // Resume continues a paused process (SIGCONT).
@@ -180,8 +184,23 @@ func (a *Actor) alive() bool {
 	}
 }
 
-// allStopped reads the state of every thread, of the process and of its children: T is stopped by a signal.
-func allStopped(pid int) bool {
+// showsThreads returns an error if an operating system does not show the states of a process's threads.
+func showsThreads(system string) error {
+	if system != "linux" {
+		return fmt.Errorf("faultlab: processes are paused on Linux only: %s has no /proc that shows when all threads have stopped", system)
+	}
+	return nil
+}
+
+// The states in /proc of a thread that does nothing: T is stopped by a signal. A child may have ended as well, and its parent may not have
+// asked for its exit code: Z and X.
+const (
+	stopped        = "T"
+	stoppedOrEnded = "TZX"
+)
+
+// allStopped reports whether every thread of a process is in one of the states, and every thread of its children stopped or ended.
+func allStopped(pid int, states string) bool {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(tasks)
 	if err != nil {
@@ -190,7 +209,7 @@ func allStopped(pid int) bool {
 	for _, t := range threads {
 		children, _ := os.ReadFile(tasks + "/" + t.Name() + "/children") //nolint:gosec // a path in /proc; "" where the kernel has none
 		for child := range strings.FieldsSeq(string(children)) {
-			if id, err := strconv.Atoi(child); err == nil && !allStopped(id) {
+			if id, err := strconv.Atoi(child); err == nil && !allStopped(id, stoppedOrEnded) {
 				return false
 			}
 		}
@@ -199,7 +218,7 @@ func allStopped(pid int) bool {
 			return false
 		}
 		after := line[bytes.LastIndexByte(line, ')')+1:]
-		if state, _, _ := strings.Cut(strings.TrimSpace(string(after)), " "); state != "T" {
+		if state, _, _ := strings.Cut(strings.TrimSpace(string(after)), " "); state == "" || !strings.Contains(states, state) {
 			return false
 		}
 	}
