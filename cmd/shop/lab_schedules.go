@@ -156,21 +156,51 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err != nil {
 		return err
 	}
-	same := 0
-	for _, p := range played {
-		if p.Outcome == told.Worst.Outcome {
-			same++
-			continue
-		}
-		if err := p.Write(cmd.OutOrStdout(), f.lang); err != nil {
-			return err
+	return f.printReplay(cmd, replayed{Schedule: told.Worst.Schedule, Expected: told.Worst.Outcome, Played: played})
+}
+
+// replayed is the result of --replay.
+type replayed struct {
+	Schedule faultlab.Schedule `json:"schedule"`
+	Expected api.Outcomes      `json:"expected"` // the outcome in the file
+	Same     int               `json:"same"`     // how many of Played showed it
+	Played   []faultlab.Played `json:"played"`
+}
+
+// printReplay prints the result of a replay; the error carries the exit code.
+func (f *labFlags) printReplay(cmd *cobra.Command, r replayed) error {
+	for _, p := range r.Played {
+		if p.Outcome == r.Expected {
+			r.Same++
 		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %d/%d\n", told.Worst.Schedule, told.Worst.Outcome, same, len(played))
-	if same < len(played) {
+	err := f.output.write(cmd, func(w io.Writer, form string) error {
+		if form == formJSON {
+			return writeIndented(w, r)
+		}
+		return r.write(w, f.lang)
+	})
+	switch {
+	case err != nil:
+		return err
+	case r.Same < len(r.Played):
 		return &exitError{code: exitFailed, err: both("the replay did not always show what the story tells", "重放的结果并非每次都与故事一致").Errorf()}
 	}
 	return nil
+}
+
+// write writes the text: the stories of the schedules with another outcome than the expected one, and how many showed that.
+func (r replayed) write(w io.Writer, lang string) error {
+	for _, p := range r.Played {
+		if p.Outcome == r.Expected {
+			continue
+		}
+		if err := p.Write(w, lang); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s: %s %d/%d\n", r.Schedule, r.Expected, r.Same, len(r.Played))
+	return err
 }
 
 // playable checks that the worst schedule of a file can be played: on a mode of this binary, or on the service that the file describes.

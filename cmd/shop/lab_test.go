@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
@@ -151,6 +153,53 @@ func runShop(t *testing.T, shop string, args ...string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
+// --replay has a result in JSON as well, on stdout or in a file, and ends with the same exit code.
+func TestReplayInEveryForm(t *testing.T) {
+	t.Parallel()
+	s := faultlab.Schedule{Mode: "lua-lock", Store: api.SQL, Fault: api.Pause}
+	broken := faultlab.Played{Schedule: s, Outcome: "O", Story: &faultlab.Story{Initial: 10}}
+	held := faultlab.Played{Schedule: s, Outcome: ".", Story: &faultlab.Story{Initial: 10}}
+	for name, tt := range map[string]struct {
+		played []faultlab.Played
+		same   int
+		text   string
+		ok     bool
+	}{
+		"as told": {[]faultlab.Played{broken, broken}, 2, "pause: O 2/2", true},
+		"not so":  {[]faultlab.Played{broken, held}, 1, "pause: O 1/2", false},
+	} {
+		file := filepath.Join(t.TempDir(), "x.json")
+		for _, args := range [][]string{{"-o", "json"}, {"--out", file}, nil} {
+			f := labFlags{lang: "en"}
+			cmd := &cobra.Command{Use: "lab", RunE: func(cmd *cobra.Command, _ []string) error {
+				return f.printReplay(cmd, replayed{Schedule: s, Expected: "O", Played: tt.played})
+			}}
+			f.add(cmd)
+			code, out, errOut := commandLine(t.Context(), cmd, args...)
+			if (code == exitOK) != tt.ok || !tt.ok && code != exitFailed {
+				t.Errorf("%s, %q: exit %d (%s), want success: %t", name, args, code, errOut, tt.ok)
+			}
+			if text := !slices.Contains(args, "json"); strings.Contains(out, tt.text) != text {
+				t.Errorf("%s, %q: the text %q is in stdout: %t, want %t:\n%s", name, args, tt.text, !text, text, out)
+			}
+			text := []byte(out)
+			switch {
+			case args == nil:
+				continue
+			case args[0] == "--out":
+				var err error
+				if text, err = os.ReadFile(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got replayed
+			if err := json.Unmarshal(text, &got); err != nil || got.Same != tt.same || got.Expected != "O" || len(got.Played) != 2 || got.Played[0].Story == nil {
+				t.Errorf("%s, %q: %v, %+v, want %d of 2 as told, with their stories", name, args, err, got, tt.same)
+			}
+		}
+	}
+}
+
 // A command line or a --replay file that leaves nothing to play is refused before a server is started.
 func TestLabUsage(t *testing.T) {
 	t.Parallel()
@@ -171,6 +220,9 @@ func TestLabUsage(t *testing.T) {
 		"no such expiry": {[]string{"--expiry", "soon"}, "want awaited or forced"},
 		"not measured":   {[]string{"--expiry", "forced", "--all", "--update", "matrix.json"}, "--update and --expiry forced exclude each other"},
 		"as in the file": {[]string{"--expiry", "forced", "--replay", "story.json"}, "exclude each other: --expiry --replay"},
+		"told in files":  {[]string{"--tell", "stories", "-o", "json", "--lanes", "0"}, "exclude each other: --output --tell"},
+		"told, a file":   {[]string{"--tell", "stories", "--out", "x.json", "--lanes", "0"}, "exclude each other: --out --tell"},
+		"pages, a file":  {[]string{"--docs", "docs", "--out", "x.json"}, "exclude each other: --docs --out"},
 		"no JSON":        {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
 		"endless":        {[]string{"--replay", "/dev/zero"}, "is no JSON"},
 		"no story":       {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
