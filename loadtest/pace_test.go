@@ -323,6 +323,17 @@ func TestRetriesKeepTheirKey(t *testing.T) {
 	}
 }
 
+// In an open loop the response time of a repetition includes the wait since its request was due; the lag is that of the first attempt.
+func TestRepetitionsHideNoWait(t *testing.T) {
+	t.Parallel()
+	k := &keys{seen: map[string]int{}, answers: []func(http.ResponseWriter, *http.Request){problem(api.LockBusy), answerOK}}
+	res := drive(t.Context(), t, serve(t, k.ServeHTTP), Plan{Rate: 10, Duration: 100 * time.Millisecond, Retry: 1})
+	response, service := res.Latency[client.Accepted], res.Service[client.Accepted]
+	if response.Count != 1 || response.Min < service.Min+shortestPause || res.Lag.Count != 1 || res.Retried != 1 {
+		t.Errorf("response %+v, service %+v, lag %+v, want one response that is at least %v longer than its service", response, service, res.Lag, shortestPause)
+	}
+}
+
 func TestHistoryIsWhatTheClientSaw(t *testing.T) {
 	t.Parallel()
 	u := serve(t, func(w http.ResponseWriter, _ *http.Request) {

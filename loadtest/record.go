@@ -21,7 +21,7 @@ type sample struct {
 	// intended is when the request was due, in nanoseconds since the start; in a closed loop that is op.Call.
 	intended int64
 	retry    bool
-	open     bool // its lag counts
+	lags     bool // its lag counts
 }
 
 // recorder collects the samples of one run.
@@ -78,7 +78,7 @@ func (r *recorder) add(s sample, left int64, hasLeft bool) {
 	p.count(&s, k)
 	record(&p.response[k], s.op.Return-s.intended)
 	record(&p.service[k], s.op.Return-s.op.Call)
-	if s.open {
+	if s.lags {
 		record(&p.lag, s.op.Call-s.intended)
 	}
 	r.series.add(&p.window, s.op.Return, k, s.op.Return-s.intended)

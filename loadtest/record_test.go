@@ -80,7 +80,7 @@ func at(number int, intended, call, ret int64, kind client.Kind) sample {
 		op:       audit.Op{Client: number, Call: call * ms, Return: ret * ms, Outcome: outcome, ProductID: 101, Quantity: 1, Replica: "r1"},
 		read:     client.Reading{Outcome: outcome, Kind: kind, Code: code},
 		intended: intended * ms,
-		open:     intended != call,
+		lags:     intended != call,
 	}
 }
 

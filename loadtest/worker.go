@@ -36,7 +36,8 @@ type worker struct {
 }
 
 // order executes one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in nanoseconds on rec's
-// clock; -1 = now. If rec is nil, it is not counted.
+// clock; -1 = whenever it is sent. The response time of a repetition counts from there too: its buyer has waited since. If rec is nil, the
+// arrival is not counted.
 func (w *worker) order(ctx context.Context, rec *recorder, product, intended int64) {
 	key := ""
 	if w.script.keyed {
@@ -49,12 +50,11 @@ func (w *worker) order(ctx context.Context, rec *recorder, product, intended int
 			op:       audit.Op{Client: w.id, ProductID: product, Quantity: w.plan.Quantity, Key: key},
 			intended: intended,
 			retry:    try > 0,
-			open:     intended >= 0,
+			lags:     intended >= 0 && try == 0,
 		})
 		if !read.Again || try >= w.plan.Retry || !rest(ctx, pauseAfter(try, a.RetryAfter)) {
 			return
 		}
-		intended = -1 // a repetition is due when it is sent
 	}
 }
 
@@ -70,7 +70,7 @@ func (w *worker) send(rec *recorder, s sample) (client.Answer, client.Reading) {
 	s.op.Call = rec.now()
 	a := w.engine.Do(&w.call)
 	s.op.Return = rec.now()
-	if !s.open {
+	if s.intended < 0 {
 		s.intended = s.op.Call
 	}
 	s.read = w.script.classify(&a)
