@@ -134,6 +134,9 @@ func (c composed) faults() []string {
 			}
 		}
 	}
+	if args := c.Services["etcd"].arguments(); !slices.Contains(args, "--auto-compaction-mode=periodic") || !slices.Contains(args, "--auto-compaction-retention=5m") {
+		fault("etcd keeps the history of every key: %v", args)
+	}
 	// The console has the token, and neither an address nor a password of a store; nginx finds it, and does not wait until it is healthy.
 	con, edge := c.Services["console"], c.Services["nginx"]
 	if args := con.arguments(); len(args) == 0 || args[0] != "console" || !slices.Contains(args, "--url=http://nginx") {
@@ -174,6 +177,7 @@ func TestCompose(t *testing.T) {
 		{"console: {condition: service_started}", "console: {condition: service_healthy}"},
 		{"      GOMEMLIMIT: 320MiB\n", "      SHOP_SQL_PASSWORD: x\n"},
 		{"    profiles: [etcd]\n", ""},
+		{"      - --auto-compaction-mode=periodic\n", ""},
 		{"    mem_limit: 512m\n", ""},
 		{"  pids_limit: 1024\n", ""},
 		{`bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/9092'`, `/opt/kafka/bin/kafka-broker-api-versions.sh`},
