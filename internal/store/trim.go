@@ -12,10 +12,11 @@ import (
 // most of them before, in short transactions like those of a purge: each adds what it removes to the product's [Purged]. So an audit still
 // adds up if the reset comes to nothing, and the next Trim goes on where this one stopped.
 
-// trimFrom is the number of full batches from which on Trim removes any row.
-const trimFrom = 10
+// trimFrom is the number of full batches from which on Trim removes any row. It takes about three times as long as one DELETE of all rows: 11 s
+// and 4 s were measured for half a million.
+const trimFrom = 50
 
-// Trim prepares a product with many orders for [SQL.Reset]: if there are at least ten times batch rows, it removes them, batch by batch. Carts
+// Trim prepares a product with many orders for [SQL.Reset]: if there are at least [trimFrom] times batch rows, it removes them, batch by batch. Carts
 // with other products stay, with their keys. It calls progress before the first batch and after each.
 func (s *SQL) Trim(ctx context.Context, product int64, batch int, progress func()) error {
 	var rows int
