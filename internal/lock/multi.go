@@ -35,7 +35,9 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 	m := &Multi{keys: keys}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	for _, key := range keys {
-		lease, err := l.Acquire(m.Context(), key) // if a lease is lost, the wait for the next one ends
+		m.look() // if a lease is lost, the wait for the next one ends
+		// With m.Context() the context of each lease would ask those of all leases before it, and each of these the same.
+		lease, err := l.Acquire(m.ctx, key)
 		if err != nil {
 			err = fmt.Errorf("lock: %q, as number %d of %d: %w", key, len(m.leases)+1, len(keys), err)
 			return nil, errors.Join(err, m.Release(ctx))
@@ -64,34 +66,33 @@ func (m *Multi) add(lease Lease) {
 
 // Context ends, with cause [ErrLost], as soon as one of the leases can no longer be trusted. It carries them all.
 func (m *Multi) Context() context.Context {
-	return multiContext{m.ctx, slices.Clip(m.leases), m.cancel}
+	return multiContext{m.ctx, m}
+}
+
+// look ends m's context if one of the leases has ended: the watch over that lease may not have run yet.
+func (m *Multi) look() {
+	for _, lease := range m.leases {
+		if ctx := lease.Context(); ctx.Err() != nil {
+			m.cancel(context.Cause(ctx))
+		}
+	}
 }
 
 // multiContext is a context that carries the values of several leases. Like theirs, it looks at the clock before it says that it has not
 // ended.
 type multiContext struct {
 	context.Context
-	leases []Lease
-	cancel context.CancelCauseFunc
+	m *Multi
 }
 
 func (c multiContext) Done() <-chan struct{} {
-	c.look()
+	c.m.look()
 	return c.Context.Done()
 }
 
 func (c multiContext) Err() error {
-	c.look()
+	c.m.look()
 	return c.Context.Err()
-}
-
-// look ends the context if one of the leases has ended: the watch over that lease may not have run yet.
-func (c multiContext) look() {
-	for _, lease := range c.leases {
-		if ctx := lease.Context(); ctx.Err() != nil {
-			c.cancel(context.Cause(ctx))
-		}
-	}
 }
 
 // Value asks the leases last: the private values of the context package must be those of this context.
@@ -99,7 +100,7 @@ func (c multiContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
 	}
-	for _, lease := range c.leases {
+	for _, lease := range c.m.leases {
 		if v := lease.Context().Value(key); v != nil {
 			return v
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
@@ -138,5 +140,40 @@ func TestAcquireAllLooksAtItsLeases(t *testing.T) {
 	}
 	if err := m.Release(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The time for a lookup in the context of many leases is proportional to their number.
+func TestAcquireAllOfManyKeys(t *testing.T) {
+	t.Parallel()
+	keys := make([]string, 100)
+	for i := range keys {
+		keys[i] = strconv.Itoa(i)
+	}
+	l, ended := lock.NewMutex(nil), make(chan struct{})
+	go func() {
+		defer close(ended)
+		m, err := lock.AcquireAll(t.Context(), l, keys...)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ctx := m.Context()
+		if v, err := ctx.Value("missing"), ctx.Err(); v != nil || err != nil {
+			t.Errorf("Value = %v, Err = %v, want neither", v, err)
+		}
+		select {
+		case <-ctx.Done():
+			t.Error("the context has ended")
+		default:
+		}
+		if err := m.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(locktest.Soon):
+		t.Fatal("AcquireAll has not ended")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // cart is several keys with one hash tag, in no order.
@@ -108,6 +109,41 @@ func TestAcquireAllWaits(t *testing.T) {
 			locktest.Release(t, lease)
 		}
 	})
+}
+
+// Keys that are acquired one after the other, as many as one cart may have, do not make each other slow.
+func TestAcquireAllOfManyKeys(t *testing.T) {
+	s := testenv.Miniredis(t)
+	e, rival := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{})
+	keys := make([]string, 100)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s%d{1}", s.Prefix, i)
+	}
+	for name, acquire := range map[string]func(context.Context) (*lock.Multi, error){
+		"Handoff":    func(ctx context.Context) (*lock.Multi, error) { return lock.AcquireAll(ctx, e.Handoff(), keys...) },
+		"AcquireAll": func(ctx context.Context) (*lock.Multi, error) { return e.AcquireAll(ctx, keys...) },
+	} {
+		held, ended := locktest.Obtain(t, rival.Handoff(), keys[50]), make(chan struct{})
+		go func() {
+			defer close(ended)
+			m, err := acquire(t.Context())
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			if ctx := m.Context(); ctx.Value("missing") != nil || ctx.Err() != nil {
+				t.Errorf("%s: a value that nobody has set, or %v", name, ctx.Err())
+			}
+			locktest.Release(t, m)
+		}()
+		wait.Until(t, name+" waits for the key that is held", func() bool { return inspect(t, rival, keys[50]).Queue == 1 })
+		locktest.Release(t, held)
+		select {
+		case <-ended:
+		case <-time.After(locktest.Soon):
+			t.Fatalf("%s has not ended", name)
+		}
+	}
 }
 
 // The keys are renewed. One that is lost ends the context of all; the others are released.
