@@ -180,6 +180,27 @@ func TestEngineGrantedPollArrivesLate(t *testing.T) {
 	}
 }
 
+// The same, while its waiter holds the lock for a lease time that is longer than the TTL: the lock does not expire earlier, and nobody else gets
+// in (invariant 2).
+func TestEngineLatePollKeepsTheLeaseTime(t *testing.T) {
+	every(t, func(t *testing.T, p leased) {
+		held := locktest.Obtain(t, p.rival, p.key)
+		got, _ := waits(lock.WithLease(t.Context(), 2*locktest.TTL), p.locker, p.key)
+		p.links[0].keep.Store(true)
+		time.Sleep(2100 * time.Millisecond) // past one poll
+		p.links[0].keep.Store(false)
+		locktest.Release(t, held)
+		lease := <-got
+		time.Sleep(3 * time.Second) // its TTL is the lease time now
+		if n := p.links[0].deliver(); n == 0 {
+			t.Error("no poll was kept back")
+		}
+		time.Sleep(locktest.TTL * 3 / 2)
+		locktest.WantBusy(t, p.rival, p.key, "before the end of the lease time")
+		locktest.Release(t, lease)
+	})
+}
+
 // A grant's message arrives after the grant has expired, and after a poll has given the lock to another waiter of the process: it lets
 // nobody in (invariant 2).
 func TestEngineMessageArrivesLate(t *testing.T) {

@@ -20,7 +20,7 @@ if not owner then
   owner, fence = hand_over(mine)
 end
 if mine[owner] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end -- a lease time may be longer
   return {owner, fence or counter(), 0, now(), skipped} -- the time is for the others: a message from before it is of a grant that has ended
 end
 return {'', vanished, redis.call('PTTL', KEYS[1]), now(), skipped}

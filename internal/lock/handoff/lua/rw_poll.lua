@@ -11,11 +11,12 @@ local ended = redis.call('MGET', unpack(KEYS, 5, #KEYS - 1))
 for i = 1, #KEYS - 5 do
   local token = i == 1 and ARGV[1] or ARGV[i + 2]
   if not ended[i] then
+    local expiry = tonumber(redis.call('ZSCORE', readers, token) or 0)
     if token == owner then
-      redis.call('PEXPIRE', KEYS[1], ARGV[2])
+      if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end -- a lease time may be longer
       granted[#granted + 1] = token
-    elseif tonumber(redis.call('ZSCORE', readers, token) or 0) > at then
-      add_reader(token, ARGV[2])
+    elseif expiry > at then
+      if expiry < at + ARGV[2] then add_reader(token, ARGV[2]) end
       granted[#granted + 1] = token
     else
       mine[token] = true
