@@ -23,12 +23,12 @@
 //	asking   + giving up  -> idle      cancel, if a request can have left anything
 //	queued   + message    -> granted
 //	queued   + message    -> draining
-//	queued   + message    -> asking    acquire: the message is old, or does not suffice
-//	queued   + poll       -> asking    acquire, which renews
+//	queued   + message    -> asking    acquire: the message is old, does not suffice, or evicts
+//	queued   + poll       -> asking    acquire, which renews unless the token has ended
 //	queued   + giving up  -> idle      cancel
 //	draining + message    -> granted
 //	draining + message    -> draining
-//	draining + message    -> asking    acquire: the message is old, or does not suffice
+//	draining + message    -> asking    acquire: the message is old, does not suffice, or evicts
 //	draining + timer      -> asking    acquire, which renews
 //	draining + giving up  -> idle      cancel
 //	granted  + release    -> idle      release

@@ -111,7 +111,7 @@ func (e *Engine) onEvicted(token string) {
 		c.evicted = true
 	case c.state == granted:
 		e.leaseLost(c)
-	case c.state == draining:
+	case c.state == draining, c.state == queued: // the latter: the message of the grant was lost
 		e.reacquire(c, byMessage) // the reply says that the token has ended
 	}
 }

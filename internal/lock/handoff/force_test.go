@@ -202,6 +202,43 @@ func TestForceReleaseOvertakesTheGrant(t *testing.T) {
 	}
 }
 
+// A waiter whose grant's message was lost is evicted while it seems to wait still. It comes back at once, or with its next poll if the message
+// of the eviction was lost too.
+func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond, "both messages": 5 * time.Second} {
+			t.Run(name+"/"+missed, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, links := network(t, 3)
+					holder, waiter := links[0].process(t, handoff.Options{}), pick(links[1].process(t, handoff.Options{}), name)
+					operator := links[2].process(t, handoff.Options{})
+					rival := pick(holder, map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
+					subscribe(t, waiter, rival)
+					lease := locktest.Obtain(t, rival, "k{1}")
+					got, _ := waits(t.Context(), waiter, "k{1}")
+					links[1].dropsMessages.Store(true)
+					locktest.Release(t, lease)
+					synctest.Wait()
+					links[1].dropsMessages.Store(missed == "both messages")
+					began := time.Now()
+					forced := force(t, operator, "k{1}", 1)
+					lease = <-got
+					if took := time.Since(began); took > within {
+						t.Errorf("the waiter got in after %s, want %s at most", took, within)
+					}
+					if lease.Fence() <= forced.Fence {
+						t.Errorf("fence %d, the eviction raised it to %d", lease.Fence(), forced.Fence)
+					}
+					locktest.Release(t, lease)
+					links[1].dropsMessages.Store(false)
+					time.Sleep(5 * time.Second) // cancels and cleanups
+					nothingLeft(t, m, "k{1}")
+				})
+			})
+		}
+	}
+}
+
 // fenced is a lease of several keys with the fence of one.
 type fenced struct {
 	lock.Lease

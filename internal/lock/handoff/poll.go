@@ -164,13 +164,13 @@ func (e *Engine) poll(p *poller) {
 	})
 }
 
-// onPoll handles the outcome of a poll: one of the contenders may own the lock now, or several readers.
+// onPoll handles the outcome of a poll: one of the contenders may own the lock now, or several readers, and some may have been evicted.
 func (e *Engine) onPoll(p *poller, contenders []*contender, tokens []string, a answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p.noteOutcome(a.err)
-	owners := strings.Fields(a.token)
-	vanished := a.err == nil && len(owners) == 0 && a.fence > unqueued(contenders, tokens)
+	found := strings.Fields(a.token)
+	vanished := a.err == nil && len(found) == 0 && a.fence > unqueued(contenders, tokens)
 	for i, c := range contenders {
 		e.cancelLatePoll(c, p.key, tokens[i], a)
 		switch {
@@ -178,9 +178,9 @@ func (e *Engine) onPoll(p *poller, contenders []*contender, tokens []string, a a
 		case p.failures >= maxTries || errors.Is(a.err, ErrVersion):
 			e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
 		case a.err != nil:
-		case slices.Contains(owners, c.token):
+		case slices.Contains(found, c.token):
 			e.missed(c)
-			e.reacquire(c, byPoll) // an acquire renews, and does all that a grant needs
+			e.reacquire(c, byPoll) // an acquire renews, and does all that a grant needs; or it learns that the token has ended
 		default:
 			if vanished { // or it was skipped, because its process was not subscribed
 				e.missed(c)

@@ -1,16 +1,19 @@
 -- Looks after the waiters of one process and key, in case a message was lost: a waiter that has vanished from the queue is queued again, and
 -- a free lock goes to the first in the queue.
 -- KEYS, ARGV[1..3]: see pass.lua; ARGV[1] and ARGV[4..] are the tokens, KEYS[5..] their tombstones
--- Returns {the one of the tokens that owns the lock, or ''; last fence, or how many had vanished; PTTL of the owner; time; skipped}.
+-- Returns {those of the tokens that have ended (evicted: force.lua), and the one that owns the lock, by spaces; last fence, or how many had
+-- vanished; PTTL of the owner; time; skipped}.
 -- include pass.lua
 keep_queue() -- first: see release.lua
-local owner, fence, mine, vanished = redis.call('GET', KEYS[1]), nil, {}, 0
+local owner, fence, mine, found, vanished = redis.call('GET', KEYS[1]), nil, {}, {}, 0
 if foreign(owner) then return other_version(owner) end
 local ended = redis.call('MGET', unpack(KEYS, 5))
 for i = 1, #ended do
   local token = i == 1 and ARGV[1] or ARGV[i + 2]
   mine[token] = not ended[i]
-  if mine[token] and token ~= owner and not redis.call('ZSCORE', KEYS[2], token) then
+  if ended[i] then
+    found[#found + 1] = token
+  elseif token ~= owner and not redis.call('ZSCORE', KEYS[2], token) then
     enqueue(token)
     vanished = vanished + 1
   end
@@ -21,6 +24,7 @@ if not owner then
 end
 if mine[owner] then
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end -- a lease time may be longer
-  return {owner, fence or counter(), 0, now(), skipped} -- the time is for the others: a message from before it is of a grant that has ended
+  found[#found + 1] = owner
+  return {table.concat(found, ' '), fence or counter(), 0, now(), skipped} -- the time is for the others: a message from before it is of a grant that has ended
 end
-return {'', vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
+return {table.concat(found, ' '), vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
