@@ -38,6 +38,38 @@ func TestUnansweredReleaseMayArriveLate(t *testing.T) {
 	}
 }
 
+// A writer is evicted, by its own process, before it reads the message that granted it the lock, and while an acquire that was sent twice, and
+// executed before the eviction, has not been answered. Neither the message nor the answer grants anything.
+func TestGrantFromBeforeAnEviction(t *testing.T) {
+	t.Parallel()
+	for before, happens := range map[string]func(e *Engine, c *contender){
+		"draining": func(e *Engine, c *contender) { e.onGrantMessage(c.token, markDrain, 2, 1, "k") },
+		"queued": func(e *Engine, c *contender) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.handleReply(c, answer{sent: e.now(), time: 1}, true)
+		},
+	} {
+		t.Run(before, func(t *testing.T) {
+			t.Parallel()
+			e, got := unansweredWriter(t)
+			evicted := got.token
+			happens(e, got)
+			e.onEvicted(evicted)
+			e.onGrantMessage(evicted, markAlone, 2, 2, "k")
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if got.state == granted {
+				t.Fatal("granted by the message")
+			}
+			e.handleReply(got, answer{verdict: 2, fence: 2, sent: e.now(), time: 2}, true)
+			if got.state != asking || got.token == evicted {
+				t.Errorf("state %s, same token: %t, want %s with a new token", stateNames[got.state], got.token == evicted, stateNames[asking])
+			}
+		})
+	}
+}
+
 // unansweredWriter is a writer that is asking, on an engine whose server does not answer.
 func unansweredWriter(t *testing.T) (*Engine, *contender) {
 	t.Helper()

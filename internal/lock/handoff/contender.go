@@ -32,7 +32,7 @@ type attempt struct {
 
 	acquire *redisbatch.Call // while asking: the last acquire that the batcher got
 	asked   bool             // another request was made before that acquire
-	evicted bool             // while asking: a message said that the token was evicted, so a reply that says otherwise is older
+	evicted bool             // unless granted: a message said that the token was evicted, so a reply that says otherwise is older
 
 	hold        *hold         // the present one; nil unless granted
 	fence, last uint64        // the next fencing token to give out, the last reserved
@@ -154,8 +154,8 @@ func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int
 		e.spawn(func() { e.sendCancel(key, token) })
 		return
 	}
-	if c.state == granted {
-		return // a poll was faster
+	if c.state == granted || c.evicted {
+		return // a poll, or the answer to this process's own [Engine.ForceRelease], was faster
 	}
 	for w := range c.waiters.all() {
 		w.contended = true

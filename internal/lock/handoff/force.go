@@ -107,11 +107,12 @@ func (e *Engine) onEvicted(token string) {
 	c := e.find(token)
 	switch {
 	case c == nil:
-	case c.state == asking: // the reply that grants the lock is on its way
-		c.evicted = true
 	case c.state == granted:
 		e.leaseLost(c)
-	case c.state == draining, c.state == queued: // the latter: the message of the grant was lost
-		e.reacquire(c, byMessage) // the reply says that the token has ended
+	default: // a reply that grants the lock may be on its way
+		c.evicted = true
+		if c.state != asking { // draining, or queued: the message of the grant was lost
+			e.reacquire(c, byMessage) // the reply says that the token has ended
+		}
 	}
 }
