@@ -12,7 +12,7 @@ import (
 type engineLease struct {
 	h        *hold
 	ctx      context.Context // the context of a re-entry; nil for the first entry
-	stop     func()          // ends ctx, if ctx is not the caller's
+	stop     func()          // ends ctx, unless it is the caller's; nil for the first entry
 	released bool
 }
 
@@ -83,19 +83,8 @@ func (h *hold) countEntry(ctx context.Context, m mode) (bool, error) {
 	return true, nil
 }
 
-// leaseIn returns the lease of a re-entry with ctx. Its context ends with the hold even if ctx, which carries the hold, was detached from it.
+// leaseIn returns the lease of a re-entry with ctx.
 func (h *hold) leaseIn(ctx context.Context) *engineLease {
-	outer := h.context()
-	if ctx.Done() == outer.Done() {
-		return &engineLease{h: h, ctx: ctx}
-	}
-	inner, cancel := context.WithCancelCause(ctx)
-	forward := func() { cancel(context.Cause(outer)) }
-	stop := context.AfterFunc(outer, forward)
-	clocked := lease.Clocked(inner, func() {
-		if outer.Err() != nil {
-			forward()
-		}
-	})
-	return &engineLease{h: h, ctx: clocked, stop: func() { stop(); cancel(context.Canceled) }}
+	inner, stop := lease.Reentered(ctx, h.context())
+	return &engineLease{h: h, ctx: inner, stop: stop}
 }

@@ -60,6 +60,23 @@ func NewExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *Expiry {
 // does not look.
 func Clocked(ctx context.Context, look func()) context.Context { return &clocked{ctx, look} }
 
+// Reentered returns the context of a re-entry under ctx into a hold whose context is held. It carries the values of ctx and ends with it; it
+// also ends with held, like [Clocked], even if ctx was detached from held. stop ends it, unless it is ctx.
+func Reentered(ctx, held context.Context) (inner context.Context, stop func()) {
+	if ctx.Done() == held.Done() {
+		return ctx, func() {}
+	}
+	ended, cancel := context.WithCancelCause(ctx)
+	forward := func() { cancel(context.Cause(held)) }
+	unhook := context.AfterFunc(held, forward)
+	inner = Clocked(ended, func() {
+		if held.Err() != nil {
+			forward()
+		}
+	})
+	return inner, func() { unhook(); cancel(context.Canceled) }
+}
+
 type clocked struct {
 	context.Context
 	look func()

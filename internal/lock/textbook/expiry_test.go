@@ -214,6 +214,53 @@ func TestWatchdogReenters(t *testing.T) {
 	})
 }
 
+// A re-entry's lease carries what its caller's context carries, and ends with it, or with the hold.
+func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := locktest.Bubble(t)
+		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
+		ctx := lock.WithWait(t.Context(), 0)
+		var leases []lock.Lease
+		for _, key := range []string{"a", "b", "a", "b", "b"} {
+			lease, err := l.Acquire(ctx, key)
+			if err != nil {
+				t.Fatalf("Acquire of %q as number %d = %v", key, len(leases)+1, err)
+			}
+			leases, ctx = append(leases, lease), lease.Context()
+		}
+		type note struct{}
+		under, cancel := context.WithCancel(context.WithValue(ctx, note{}, "caller's"))
+		inner, err := l.Acquire(under, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := inner.Context().Value(note{}); got != "caller's" {
+			t.Errorf("value %v in the lease's context, want the caller's", got)
+		}
+		cancel()
+		if err := inner.Context().Err(); !errors.Is(err, context.Canceled) || ctx.Err() != nil {
+			t.Errorf("after the caller's end: Err = %v, that of the outer lease %v", err, ctx.Err())
+		}
+		locktest.Release(t, inner)
+
+		detached, err := l.Acquire(context.WithoutCancel(ctx), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Del("a")
+		<-detached.Context().Done()
+		if cause := context.Cause(detached.Context()); !errors.Is(cause, lock.ErrLost) {
+			t.Errorf("cause = %v, want ErrLost", cause)
+		}
+		_ = detached.Release(t.Context())
+		for i := len(leases) - 1; i >= 0; i-- {
+			_ = leases[i].Release(t.Context())
+		}
+		locktest.Release(t, locktest.Take(t, l, "a"))
+		locktest.Release(t, locktest.Take(t, l, "b"))
+	})
+}
+
 // A re-entry that fails must not undo the entry that its caller has.
 func TestWatchdogFailedReentryKeepsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

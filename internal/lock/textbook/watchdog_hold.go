@@ -29,7 +29,7 @@ func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time
 	if l.lease == 0 {
 		go h.watch()
 	}
-	return newEntry(h.expiry.Context(), h)
+	return newEntry(h.expiry.Context(), func() {}, h)
 }
 
 // watch is the watchdog. A renewal that fails is tried again at the next tick; the expiry decides whether the lease is still valid.
@@ -95,13 +95,15 @@ func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	h.entries++
 	h.expiry.Extend(sent)
 	h.l.steps.At(ctx, step.Locked, h.key)
-	return newEntry(h.expiry.Context(), h), nil
+	inner, stop := lease.Reentered(ctx, h.expiry.Context())
+	return newEntry(inner, stop, h), nil
 }
 
 // entry is one lease of a hold.
 type entry struct {
 	h    *hold
 	ctx  context.Context
+	stop func() // ends the context of a re-entry
 	done lease.ReleaseOnce
 	left bool // released, whatever the outcome of its release
 
@@ -109,11 +111,11 @@ type entry struct {
 	sent    time.Time // when its release was first sent, if the answer was lost
 }
 
-func newEntry(ctx context.Context, h *hold) *entry {
-	return &entry{h: h, ctx: context.WithValue(ctx, holdKey(h.key), h), request: newRequest()}
+func newEntry(ctx context.Context, stop func(), h *hold) *entry {
+	return &entry{h: h, ctx: context.WithValue(ctx, holdKey(h.key), h), stop: stop, request: newRequest()}
 }
 
-// Context ends with ErrLost when the lock was not renewed in time. It carries the hold: an Acquire with it enters again.
+// Context ends with ErrLost when the lock was not renewed in time; that of a re-entry also ends with its caller's. It carries the hold: an Acquire with it enters again.
 func (e *entry) Context() context.Context { return e.ctx }
 
 // Fence is 0: this lock issues no fencing token.
@@ -130,6 +132,7 @@ func (e *entry) leave(ctx context.Context) error {
 	defer h.mu.Unlock()
 	if !e.left {
 		e.left = true
+		e.stop()
 		if h.entries--; h.entries == 0 { // stop the watchdog before the release
 			close(h.stop)
 			h.expiry.Stop()
