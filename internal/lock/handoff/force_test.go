@@ -106,7 +106,7 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 // be one that was sent twice: still the holder learns that it was evicted.
 func TestForceReleaseBeforeTheNextHolder(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
-		for how, retries := range map[string]int{"client that repeats": 3, "answer lost": -1} {
+		for how, retries := range map[string]int{"client that repeats": 3, "answer lost": -1, "all answers lost": -1} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					_, links := network(t, 2)
@@ -119,6 +119,13 @@ func TestForceReleaseBeforeTheNextHolder(t *testing.T) {
 					if retries < 0 {
 						c.AddHook(lost)
 						lost.Left.Store(1)
+					}
+					if how == "all answers lost" {
+						lost.Left.Store(maxTries)
+						if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+							t.Errorf("Release with all answers lost = %v, want unknown", err)
+						}
+						time.Sleep(2 * time.Second) // past the cancel that follows
 					}
 					wantReleaseLost(t, lease)
 				})
