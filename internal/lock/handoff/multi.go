@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"lastitem/internal/lock"
@@ -48,7 +49,12 @@ func (e *Engine) AcquireAll(ctx context.Context, keys ...string) (*lock.Multi, e
 			for i, h := range holds {
 				leases[i] = &h.first
 			}
-			return lock.NewMulti(ctx, sorted, leases, func(ctx context.Context) error { return e.releaseTogether(ctx, sorted, holds) }), nil
+			var mu sync.Mutex // a second release, of each key by itself, must not overtake the first
+			return lock.NewMulti(ctx, sorted, leases, func(ctx context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				return e.releaseTogether(ctx, sorted, holds)
+			}), nil
 		}
 	}
 	return lock.AcquireAll(ctx, e.Handoff(), keys...)

@@ -177,6 +177,37 @@ func TestAcquireAllLosesOne(t *testing.T) {
 	})
 }
 
+// Two releases at once, of which the first has been executed and not answered. Somebody else has held the keys since. Both releases say nil.
+func TestAcquireAllIsReleasedTwiceAtOnce(t *testing.T) {
+	s := testenv.Miniredis(t)
+	c, h := locktest.RedisClient(t, s), &delayedReply{arrived: make(chan struct{}), deliver: make(chan struct{})}
+	e, rival := engine(t, c, patient(handoff.Options{})), engine(t, locktest.RedisClient(t, s), patient(handoff.Options{}))
+	keys := cart(s.Prefix)
+	locktest.Release(t, acquireAll(t, e, keys...))
+	c.AddHook(h)
+	m := acquireAll(t, e, keys...)
+	h.next.Store(true)
+	released := [2]chan error{make(chan error, 1), make(chan error, 1)}
+	go func() { released[0] <- m.Release(t.Context()) }()
+	<-h.arrived
+	locktest.Release(t, acquireAll(t, rival, keys...))
+	ended := make(chan struct{})
+	go func() {
+		released[1] <- m.Release(t.Context())
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(200 * time.Millisecond): // it waits for the first one
+	}
+	close(h.deliver)
+	for i, err := range released {
+		if err := <-err; err != nil {
+			t.Errorf("Release %d = %v, want nil", i, err)
+		}
+	}
+}
+
 // A re-entry outlives the release of the whole, and then releases its key.
 func TestAcquireAllIsReentered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
