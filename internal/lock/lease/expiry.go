@@ -120,8 +120,8 @@ func (e *Expiry) look() {
 	}
 }
 
-// over says whether the lease can no longer be trusted.
-func (e *Expiry) over() bool { return errors.Is(context.Cause(e.ctx), lock.ErrLost) }
+// Lost says whether the context has ended with ErrLost: the lease can no longer be trusted.
+func (e *Expiry) Lost() bool { return errors.Is(context.Cause(e.ctx), lock.ErrLost) }
 
 // Context is the lease's context: it ends with ErrLost when the lease can no longer be trusted. Its Err and Done look at the clock: see [Clocked].
 func (e *Expiry) Context() context.Context { return e.ctx }

@@ -140,9 +140,6 @@ func (s *Session) beat(ctx context.Context) error {
 	return err
 }
 
-// Lost says whether the session can no longer be trusted.
-func (s *Session) Lost() bool { return s.over() }
-
 // Stop ends the goroutine; from then on it renews nothing and carries out no cleanup.
 func (s *Session) Stop() {
 	s.halt()

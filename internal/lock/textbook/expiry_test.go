@@ -3,6 +3,7 @@ package textbook_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -171,6 +172,35 @@ func TestWatchdogCutOffStopsTrusting(t *testing.T) {
 			t.Errorf("Release without a network = %v, want unknown", err)
 		}
 		time.Sleep(locktest.TTL)
+	})
+}
+
+// The answers to renewals are lost for longer than the TTL, so that the lease has ended. From then on it is not renewed, and a rival gets in
+// although nobody has released the lock.
+func TestWatchdogDoesNotRenewALostLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := locktest.Bubble(t)
+		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
+		lease := locktest.Take(t, l, "k")
+		var lost atomic.Bool
+		c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+			err := send()
+			if lost.Load() {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}})
+		time.Sleep(locktest.TTL / 2) // it was renewed once, so that Redis has the script
+		lost.Store(true)
+		<-lease.Context().Done()
+		lost.Store(false)
+		rival, err := l.Acquire(lock.WithWait(t.Context(), locktest.TTL), "k")
+		if err != nil {
+			t.Errorf("a rival's Acquire = %v", err)
+		} else {
+			locktest.Release(t, rival)
+		}
+		_ = lease.Release(t.Context())
 	})
 }
 

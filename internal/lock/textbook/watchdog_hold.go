@@ -52,7 +52,7 @@ func (h *hold) watch() {
 func (h *hold) renew() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.entries == 0 {
+	if h.entries == 0 || h.expiry.Lost() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.Context()), min(h.l.ttl/3, lease.CommandTimeout))
@@ -81,7 +81,7 @@ func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.entries == 0 || errors.Is(context.Cause(h.expiry.Context()), lock.ErrLost) {
+	if h.entries == 0 || h.expiry.Lost() {
 		return nil, lock.ErrLost
 	}
 	sent, ttl, err := h.l.try(ctx, h.key, h.owner, h.entries+1)
