@@ -1,6 +1,9 @@
 package handler
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Limits of PUT .../stock.
 const (
@@ -33,9 +36,12 @@ func (s *stockLevel) take(i int, v value) (err error) {
 	return err
 }
 
-// readStockLevel reads and checks the input of PUT .../stock.
+// readStockLevel reads and checks the input of PUT .../stock, which stands in the body: a query is refused, as a misplaced field.
 func readStockLevel(r *http.Request, w http.ResponseWriter) (stockLevel, error) {
 	var s stockLevel
+	if strings.Trim(r.URL.RawQuery, "&") != "" {
+		return s, invalid("query", "must be empty: "+strings.Join(stockLevelNames, " and ")+" stand in the body")
+	}
 	in := decoder{target: &s}
 	if err := in.read(r, w); err != nil {
 		return s, err

@@ -379,6 +379,14 @@ func TestSetStock(t *testing.T) {
 			t.Errorf("PUT %s = %s, want field %s", body, a.body, field)
 		}
 	}
+	for _, query := range []string{"stock=5", "segments=2", "stock=5&segments=2", "nope=1", "%"} {
+		for _, body := range []string{"", `{"stock":5}`, `{"segments":2}`} {
+			a := ask(t, h, "PUT", "/products/7/stock?"+query, body, bearer...)
+			if p := problem(t, a); p.Code != api.InvalidRequest || p.Field != "query" {
+				t.Errorf("PUT ?%s %s = %s, want field query", query, body, a.body)
+			}
+		}
+	}
 	if len(got) > 0 {
 		t.Errorf("refused input set %v", got)
 	}
