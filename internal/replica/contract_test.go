@@ -1,0 +1,376 @@
+package replica
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"lastitem/internal/api"
+)
+
+// A finding is an answer that breaks a rule of the contract.
+type finding struct{ rule, text string }
+
+// The rules. Each has a mutant below.
+const (
+	healthy  = "healthy backends: no 5xx"
+	declared = "a status is declared"
+	shaped   = "an answer has the declared type, headers and body"
+	problems = "a refusal is a problem that fits its status"
+	accepted = "a request that the document allows is not refused as malformed"
+	refused  = "a request that the document forbids is not served"
+	methods  = "a method that a path lacks is 405, with Allow"
+)
+
+// Requests that are made from openapi.json, allowed and forbidden ones, of every path and method, on a whole replica: the answers keep the
+// rules above. SHOP_TEST_SEED repeats a run, SHOP_TEST_REQUESTS sets its length.
+func TestGeneratedRequests(t *testing.T) {
+	t.Parallel()
+	seed, n := envNumber("SHOP_TEST_SEED", rand.Uint64()), envNumber("SHOP_TEST_REQUESTS", 3000)
+	t.Logf("SHOP_TEST_SEED=%d SHOP_TEST_REQUESTS=%d", seed, n)
+	r := openReplica(t)
+	e := explore(t, r, documentOf(t, r), plan{seed: seed, requests: n, most: 20})
+	for _, f := range e.found {
+		t.Errorf("%s: %s", f.rule, f.text)
+	}
+	t.Logf("%d requests sent again, because a backend was too slow", e.count["repeated"])
+	for _, op := range e.ops {
+		served, forbidden := e.count[op.name()+" served"], e.count[op.name()+" forbidden"]
+		t.Logf("%-28s %4d served, %4d forbidden", op.name(), served, forbidden)
+		if n >= 3000 && (served == 0 || op.named() && len(op.params) > 0 && forbidden == 0) {
+			t.Errorf("%s: %d requests served, %d forbidden: none says nothing", op.name(), served, forbidden)
+		}
+	}
+}
+
+// Every rule can be broken: by a document that says something else, or by a service that does.
+func TestGeneratedRequestsFindMutants(t *testing.T) {
+	t.Parallel()
+	for _, m := range []struct {
+		name, rule string
+		path       string // the only one that is asked, "" = all
+		document   func(node)
+		service    func(w http.ResponseWriter, req *http.Request, next http.Handler)
+	}{
+		{name: "a status removed", rule: declared, document: func(d node) {
+			delete(d.at("paths", "/modes/{mode}", "get", "responses"), "default")
+		}},
+		{name: "200 removed", rule: declared, document: func(d node) {
+			delete(d.at("paths", "/products/{id}/audit", "get", "responses"), "200")
+		}},
+		{name: "a lower maximum in a query", rule: refused, path: "/products/{id}/orders", document: func(d node) {
+			d.at("components", "parameters", "limit", "schema")["maximum"] = 999
+		}},
+		{name: "a lower maximum in a body", rule: refused, document: func(d node) {
+			d.at("components", "schemas", "SetStock", "properties", "stock")["maximum"] = 1000
+		}},
+		{name: "a higher maximum", rule: accepted, document: func(d node) {
+			d.at("components", "parameters", "quantity", "schema")["maximum"] = 2_000_000
+		}},
+		{name: "a field more", rule: accepted, document: func(d node) {
+			d.at("components", "schemas", "Deduct", "properties")["colour"] = node{"type": "string"}
+		}},
+		{name: "a type of body more", rule: accepted, document: func(d node) {
+			content := d.at("components", "requestBodies", "Deduct", "content")
+			content["text/csv"] = content["application/x-www-form-urlencoded"]
+		}},
+		{name: "a field of an answer removed", rule: shaped, document: func(d node) {
+			delete(d.at("components", "schemas", "Deduction", "properties"), "remaining")
+		}},
+		{name: "a header of an answer more", rule: shaped, document: func(d node) {
+			d.at("components", "responses", "Product", "headers")["X-Colour"] = node{"required": true, "schema": node{"type": "string"}}
+		}},
+		{name: "another type of answer", rule: shaped, document: func(d node) {
+			content := d.at("components", "responses", "Product", "content")
+			content["text/csv"] = content["application/json"]
+			delete(content, "application/json")
+		}},
+		{name: "an error now and then", rule: healthy, path: "/products/{id}/ledger", service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			if strings.Contains(req.URL.RawQuery, "limit=1000") {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			next.ServeHTTP(w, req)
+		}},
+		{name: "a refusal in plain text", rule: problems, path: "/problems/{code}", service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			if strings.HasPrefix(req.URL.Path, "/problems/n") {
+				http.NotFound(w, req)
+				return
+			}
+			next.ServeHTTP(w, req)
+		}},
+		{name: "a service that asks for no token", rule: refused, service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			req.Header.Set("Authorization", "Bearer t0ken")
+			next.ServeHTTP(w, req)
+		}},
+		{name: "a service that takes every method", rule: methods, path: "/healthz", service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			if req.Method == http.MethodPatch {
+				req.Method = http.MethodGet
+			}
+			next.ServeHTTP(w, req)
+		}},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			r := openReplica(t)
+			doc := documentOf(t, r)
+			if m.document != nil {
+				d := node{}
+				if err := json.Unmarshal(doc, &d); err != nil {
+					t.Fatal(err)
+				}
+				m.document(d)
+				doc, _ = json.Marshal(d)
+			}
+			h := http.Handler(r)
+			if m.service != nil {
+				h = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { m.service(w, req, r) })
+			}
+			found := explore(t, h, doc, plan{seed: 1, requests: 3000, most: 1, path: m.path}).found
+			if !slices.ContainsFunc(found, func(f finding) bool { return f.rule == m.rule }) {
+				t.Errorf("found %+v, want one of the rule %q", found, m.rule)
+			}
+		})
+	}
+}
+
+// node is an object of the document.
+type node map[string]any
+
+// at is the object at a path.
+func (n node) at(path ...string) node {
+	for _, name := range path {
+		n = n[name].(map[string]any)
+	}
+	return n
+}
+
+func envNumber(name string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func documentOf(t *testing.T, h http.Handler) []byte {
+	t.Helper()
+	return []byte(send(t, h, http.MethodGet, "/openapi.json", "", http.StatusOK))
+}
+
+// exploration is a run of generated requests.
+type exploration struct {
+	*generator
+	found []finding
+	count map[string]int
+	valid map[string]bool // bodies that have been held against their schemas
+}
+
+// plan says what an exploration does: so many requests, fewer if there are that many findings before, of one path or, "", of all.
+type plan struct {
+	seed, requests uint64
+	most           int
+	path           string
+}
+
+// explore sends requests and judges the answers.
+func explore(t *testing.T, h http.Handler, document []byte, p plan) *exploration {
+	t.Helper()
+	e := &exploration{generator: newGenerator(t, h, document, p), count: map[string]int{}, valid: map[string]bool{}}
+	l := dial(t, h)
+	for i := range p.requests {
+		c := e.call()
+		a := l.ask(t, c)
+		for again := 0; e.overtaxed(c, a) && again < 3; again++ {
+			e.count["repeated"]++
+			waitFor(t, h)
+			a = l.ask(t, c)
+		}
+		for _, f := range e.judge(c, a) {
+			e.found = append(e.found, finding{f.rule, fmt.Sprintf("%s\nrequest %d, forbidden because %q: %q\nanswer: %d %v %.2000s",
+				f.text, i, c.wrong, c.raw, a.StatusCode, a.Header, a.body)})
+		}
+		if len(e.found) >= p.most {
+			break
+		}
+		e.learn(c, a)
+	}
+	return e
+}
+
+// judge holds an answer against the rules.
+func (e *exploration) judge(c *call, a answer) (found []finding) {
+	add := func(rule, text string, args ...any) { found = append(found, finding{rule, fmt.Sprintf(text, args...)}) }
+	var p api.Problem
+	if a.StatusCode >= http.StatusBadRequest && c.method != http.MethodHead {
+		f := api.Facts{}
+		if err := json.Unmarshal([]byte(a.body), &p); err == nil {
+			f = api.Codes[p.Code]
+		}
+		if a.Header.Get("Content-Type") != api.ProblemType || p.Status != a.StatusCode || f.Status != p.Status || f.Happened != p.Happened {
+			add(problems, "%+v", p)
+		}
+	}
+	if a.StatusCode >= http.StatusInternalServerError && !e.mayFail(c, p.Code) {
+		add(healthy, "%d", a.StatusCode)
+	}
+	if !c.declared {
+		if a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") != c.op.allow {
+			add(methods, "%d, Allow %q, want %q", a.StatusCode, a.Header.Get("Allow"), c.op.allow)
+		}
+		return found
+	}
+	if r := c.op.spec.Responses; r.Status(a.StatusCode) == nil && (r.Default() == nil || a.StatusCode < http.StatusBadRequest) {
+		add(declared, "%d", a.StatusCode)
+	} else if err := e.validate(c, a); err != nil && len(found) == 0 {
+		add(shaped, "%v", err)
+	}
+	switch served := a.StatusCode < http.StatusMultipleChoices; {
+	case served && c.wrong != "":
+		add(refused, "served")
+	case c.broken == (a.Header.Get(api.HeaderRequestID) != ""):
+		add(shaped, "X-Request-Id %q", a.Header.Get(api.HeaderRequestID))
+	case !served && c.wrong == "" && !c.vague && len(found) == 0 && p.Code != "" && !e.mayRefuse(c, p.Code):
+		add(accepted, "%s", p.Detail)
+	}
+	if a.StatusCode < http.StatusMultipleChoices {
+		e.count[c.op.name()+" served"]++
+	}
+	if c.wrong != "" {
+		e.count[c.op.name()+" forbidden"]++
+	}
+	return found
+}
+
+// validate holds an answer against what the document says of its status.
+func (e *exploration) validate(c *call, a answer) error {
+	body := fmt.Sprint(c.op.name(), a.StatusCode, a.Header.Get("Content-Type"), a.body)
+	o := &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: c.method == http.MethodHead || e.valid[body]}
+	req, err := http.NewRequest(c.op.method, c.op.path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	in := &openapi3filter.RequestValidationInput{
+		Request: req, Options: o,
+		Route: &routers.Route{Spec: e.doc, Path: c.op.path, PathItem: c.op.item, Method: c.op.method, Operation: c.op.spec},
+	}
+	err = openapi3filter.ValidateResponse(req.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: a.StatusCode, Header: a.Header, Options: o, Body: io.NopCloser(strings.NewReader(a.body)),
+	})
+	e.valid[body] = err == nil && !o.ExcludeResponseBody || e.valid[body]
+	return err
+}
+
+// overtaxed says that a backend on a busy machine may have been too slow for the request, which is then sent again: what the shop itself
+// does wrong, it does again.
+func (e *exploration) overtaxed(c *call, a answer) bool {
+	var p api.Problem
+	_ = json.Unmarshal([]byte(a.body), &p)
+	busy := a.StatusCode == http.StatusServiceUnavailable || a.StatusCode == http.StatusGatewayTimeout
+	return busy && !e.mayFail(c, p.Code)
+}
+
+// waitFor waits until a service is ready. One that is never ready again is found by the next answer.
+func waitFor(t *testing.T, h http.Handler) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody))
+		if w.Code == http.StatusOK {
+			return
+		}
+	}
+}
+
+// mayFail are the 5xx that healthy backends answer: of modes whose backend the replica lacks, of locks that cannot be taken within the short time
+// that the request allows, and of locks that expire before the work is done, because the request gave them a lease time.
+func (e *exploration) mayFail(c *call, code api.Code) bool {
+	switch code {
+	case api.ModeUnavailable:
+		m, known := e.modes[c.mode]
+		return known && !m.Available
+	case api.LockBusy: // many locks, or a slow backend
+		wait, err := strconv.Atoi(c.fields["wait_ms"])
+		return err == nil && wait > 0 && wait < 1000
+	case api.LockLost, api.OutcomeUnknown:
+		return c.fields["lease_ms"] != "" && c.fields["lease_ms"] != "0"
+	}
+	return false
+}
+
+// mayRefuse are the refusals that do not say that a request is malformed: they depend on the state of the shop.
+func (e *exploration) mayRefuse(c *call, code api.Code) bool {
+	switch code {
+	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused:
+		return true
+	case api.NotFound:
+		return c.op.path == "/problems/{code}"
+	}
+	return e.mayFail(c, code)
+}
+
+// answer is a response whose body has been read.
+type answer struct {
+	*http.Response
+	body string
+}
+
+// line is a connection to a replica, which is made anew whenever the other side has closed it.
+type line struct {
+	addr string
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// dial serves h as 'shop serve' does.
+func dial(t *testing.T, h http.Handler) *line {
+	t.Helper()
+	addr, _ := serveRaw(t, h, "1")
+	l := &line{addr: addr}
+	t.Cleanup(func() {
+		if l.conn != nil {
+			_ = l.conn.Close()
+		}
+	})
+	return l
+}
+
+// ask sends the bytes of a request and reads one answer.
+func (l *line) ask(t *testing.T, c *call) answer {
+	t.Helper()
+	if l.conn == nil {
+		var err error
+		if l.conn, err = net.Dial("tcp", l.addr); err != nil {
+			t.Fatal(err)
+		}
+		l.in = bufio.NewReader(l.conn)
+	}
+	_ = l.conn.SetDeadline(time.Now().Add(time.Minute))
+	_, _ = io.WriteString(l.conn, c.raw) // a refused body need not be read
+	res, err := http.ReadResponse(l.in, &http.Request{Method: c.method})
+	if err != nil {
+		t.Fatalf("%q was answered with %v", c.raw, err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%q: body: %v", c.raw, err)
+	}
+	if res.Close {
+		_ = l.conn.Close()
+		l.conn = nil
+	}
+	return answer{res, string(body)}
+}
