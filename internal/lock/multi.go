@@ -15,6 +15,8 @@ type Multi struct {
 	cancel context.CancelCauseFunc
 	stops  []func() bool // of the watches over the leases
 
+	// chained says that each lease was acquired with the context of the one before it: the last one carries them all.
+	chained bool
 	release func(context.Context) error // releases all of them at once; nil = each has its release
 }
 
@@ -32,36 +34,36 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 		return nil, errNoKeys
 	}
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	m := &Multi{keys: keys}
-	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	m := &Multi{keys: keys, chained: true, cancel: func(error) {}}
+	chain := ctx
 	for _, key := range keys {
-		m.look() // if a lease is lost, the wait for the next one ends
-		// With m.Context() the context of each lease would ask those of all leases before it, and each of these the same.
-		lease, err := l.Acquire(m.ctx, key)
+		m.look() // if a lease is lost, the chain ends, and with it the wait for the next lease
+		lease, err := l.Acquire(chain, key)
 		if err != nil {
 			err = fmt.Errorf("lock: %q, as number %d of %d: %w", key, len(m.leases)+1, len(keys), err)
 			return nil, errors.Join(err, m.Release(ctx))
 		}
-		m.add(lease)
+		m.leases = append(m.leases, lease)
+		chain = lease.Context()
 	}
+	m.watch(chain)
 	return m, nil
 }
 
 // NewMulti returns a hold of keys, which are sorted and without duplicates, by leases in the same order, for a locker that acquires several
 // keys at once. release must release all of them, and may be repeated.
 func NewMulti(ctx context.Context, keys []string, leases []Lease, release func(context.Context) error) *Multi {
-	m := &Multi{keys: keys, release: release}
-	m.ctx, m.cancel = context.WithCancelCause(ctx)
-	for _, lease := range leases {
-		m.add(lease)
-	}
+	m := &Multi{keys: keys, leases: leases, release: release}
+	m.watch(ctx)
 	return m
 }
 
-// add makes lease one of m's.
-func (m *Multi) add(lease Lease) {
-	m.leases = append(m.leases, lease)
-	m.stops = append(m.stops, context.AfterFunc(lease.Context(), func() { m.cancel(context.Cause(lease.Context())) }))
+// watch makes m's context, which derives from ctx and ends with each lease.
+func (m *Multi) watch(ctx context.Context) {
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	for _, lease := range m.leases {
+		m.stops = append(m.stops, context.AfterFunc(lease.Context(), func() { m.cancel(context.Cause(lease.Context())) }))
+	}
 }
 
 // Context ends, with cause [ErrLost], as soon as one of the leases can no longer be trusted. It carries them all.
@@ -97,7 +99,7 @@ func (c multiContext) Err() error {
 
 // Value asks the leases last: the private values of the context package must be those of this context.
 func (c multiContext) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
+	if v := c.Context.Value(key); v != nil || c.m.chained {
 		return v
 	}
 	for _, lease := range c.m.leases {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,7 +112,7 @@ func TestAcquireAllWaits(t *testing.T) {
 	})
 }
 
-// Keys that are acquired one after the other, as many as one cart may have, do not make each other slow.
+// Keys that are acquired one after the other, as many as one cart may have, do not make each other slow, nor do ten re-entries.
 func TestAcquireAllOfManyKeys(t *testing.T) {
 	s := testenv.Miniredis(t)
 	e, rival := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{})
@@ -134,7 +135,17 @@ func TestAcquireAllOfManyKeys(t *testing.T) {
 			if ctx := m.Context(); ctx.Value("missing") != nil || ctx.Err() != nil {
 				t.Errorf("%s: a value that nobody has set, or %v", name, ctx.Err())
 			}
-			locktest.Release(t, m)
+			all := []*lock.Multi{m}
+			for range 10 {
+				if m, err = acquire(m.Context()); err != nil {
+					t.Errorf("%s: re-entry: %v", name, err)
+					break
+				}
+				all = append(all, m)
+			}
+			for _, m := range slices.Backward(all) {
+				locktest.Release(t, m)
+			}
 		}()
 		wait.Until(t, name+" waits for the key that is held", func() bool { return inspect(t, rival, keys[50]).Queue == 1 })
 		locktest.Release(t, held)
