@@ -111,6 +111,32 @@ func connect(t testing.TB, url string) *RedisServer {
 	return r
 }
 
+// RedisKeys lists the keys that match a pattern; on a cluster, those of all masters.
+func RedisKeys(t testing.TB, c redis.UniversalClient, pattern string) (keys []string) {
+	t.Helper()
+	var mu sync.Mutex
+	add := func(ctx context.Context, node *redis.Client) error {
+		some, err := node.Keys(ctx, pattern).Result()
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, some...)
+		return err
+	}
+	var err error
+	switch c := c.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(t.Context(), add)
+	case *redis.Client:
+		err = add(t.Context(), c)
+	default:
+		err = fmt.Errorf("testenv: a client of type %T", c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
 // clean deletes the keys under the prefix.
 func (r *RedisServer) clean(ctx context.Context) error {
 	keys := r.Client.Scan(ctx, 0, r.Prefix+"*", 1000).Iterator()

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock/coord"
@@ -222,31 +220,12 @@ func (h *Harness) LoseLocks(t testing.TB) {
 }
 
 // keysOf lists the keys of a product in Redis, and of its segments.
-func (h *Harness) keysOf(t testing.TB, product int64) (keys []string) {
+func (h *Harness) keysOf(t testing.TB, product int64) []string {
 	t.Helper()
-	var mu sync.Mutex
-	add := func(ctx context.Context, c *redis.Client) error {
-		some, err := c.Keys(ctx, fmt.Sprintf("%s*%d*", h.env.Prefix, product)).Result()
-		mu.Lock()
-		defer mu.Unlock()
-		for _, key := range some {
-			if strings.Contains(key, fmt.Sprintf("{%d}", product)) || strings.Contains(key, fmt.Sprintf("{%d#", product)) {
-				keys = append(keys, key)
-			}
-		}
-		return err
-	}
-	var err error
-	switch c := h.Replicas[0].Backends.Lockers.Client.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(t.Context(), add)
-	case *redis.Client:
-		err = add(t.Context(), c)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
+	keys := testenv.RedisKeys(t, h.Replicas[0].Backends.Lockers.Client, fmt.Sprintf("%s*%d*", h.env.Prefix, product))
+	return slices.DeleteFunc(keys, func(key string) bool {
+		return !strings.Contains(key, fmt.Sprintf("{%d}", product)) && !strings.Contains(key, fmt.Sprintf("{%d#", product))
+	})
 }
 
 func (h *Harness) deleteLocks(t testing.TB, which func(key string) bool) {
