@@ -406,7 +406,7 @@ func TestComposeTellsTheConsole(t *testing.T) {
 	}
 }
 
-// The help is the head of the script, from wherever that is started.
+// help prints the head of the script, wherever it is started.
 func TestComposeHelp(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)

@@ -21,7 +21,7 @@ type Cell struct {
 	// Tried counts the schedules that were played, Left those that were left out.
 	Tried int `json:"tried"`
 	Left  int `json:"left,omitempty"`
-	// judged counts those of the schedules played that proved something: that took their course and could have failed.
+	// judged counts the played schedules that proved something: they took their course and could have failed.
 	judged int
 	// Sampled says that only a sample of the schedules was played, so a letter may be missing.
 	Sampled bool `json:"sampled,omitempty"`

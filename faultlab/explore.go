@@ -153,7 +153,7 @@ func sideBySide[T any](ctx context.Context, all []T, atOnce int, do func(context
 // expect sets the claim of a cell. With Options.Learn the finding itself is the claim of a cell of fault.Beyond.
 func (l *lab) expect(c Cell, played []Played) Cell {
 	if f, _ := fault.Named(c.Fault); l.o.Learn && !f.Claimed() {
-		c.Claim = cmp.Or(sum(c, played).Found, c.Claim) // without a finding, what is known
+		c.Claim = cmp.Or(sum(c, played).Found, c.Claim) // without a finding the known claim stays
 	}
 	return c
 }

@@ -43,8 +43,10 @@ func (m Matrix) Merge(explored []Cell, order []Cell) Matrix {
 	var merged Matrix
 	for _, o := range order {
 		c, there := Matrix{Cells: explored}.Cell(o.Mode, o.Store, o.Fault)
-		if !there {
-			c, there = m.Cell(o.Mode, o.Store, o.Fault)
+		if !there || c.Found == "" { // or of which nothing could be judged
+			if known, ok := m.Cell(o.Mode, o.Store, o.Fault); ok {
+				c, there = known, true
+			}
 		}
 		if there {
 			merged.Cells = append(merged.Cells, c)

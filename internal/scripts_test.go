@@ -39,13 +39,13 @@ func writeProgram(t *testing.T, file, body string) string {
 
 // What macOS lacks: its bash is 3.2, and its mv and tar are not GNU's.
 var onlyNewer = map[string]*regexp.Regexp{
-	"mapfile, of bash 4":                        regexp.MustCompile(`\b(mapfile|readarray)\b`),
-	"an index from the end, of bash 4.3":        regexp.MustCompile(`\[-1\]`),
-	"mv -T, of GNU":                             regexp.MustCompile(`\bmv -T\b`),
-	"tar --ignore-failed-read, of GNU":          regexp.MustCompile(`--ignore-failed-read`),
-	"timeout, of GNU, without a look for it":    regexp.MustCompile(`(?m)&& timeout \d|^ *timeout \d`),
-	"'}' after a command of sed, without a ';'": regexp.MustCompile(`sed -n '[^']*\{s/[^']*/p\}'`),
-	"an array that may be empty, under set -u":  regexp.MustCompile(`[^+]"\$\{(module|race|older|found|skipped|stacks|limit)\[@\]\}"`),
+	"mapfile, of bash 4":                            regexp.MustCompile(`\b(mapfile|readarray)\b`),
+	"an index from the end, of bash 4.3":            regexp.MustCompile(`\[-1\]`),
+	"mv -T, of GNU":                                 regexp.MustCompile(`\bmv -T\b`),
+	"tar --ignore-failed-read, of GNU":              regexp.MustCompile(`--ignore-failed-read`),
+	"GNU's timeout, without a check that it exists": regexp.MustCompile(`(?m)&& timeout \d|^ *timeout \d`),
+	"'}' after a command of sed, without a ';'":     regexp.MustCompile(`sed -n '[^']*\{s/[^']*/p\}'`),
+	"an array that may be empty, under set -u":      regexp.MustCompile(`[^+]"\$\{(module|race|older|found|skipped|stacks|limit)\[@\]\}"`),
 }
 
 func TestScriptsRunOnMacOS(t *testing.T) {

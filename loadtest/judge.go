@@ -58,8 +58,8 @@ func tooEarly(r *audit.Report) {
 		r.Verdict = audit.Inconclusive
 	}
 	r.Missing = append(r.Missing, api.Text{
-		En: "the time ran out before a ledger could be read that no unanswered request can change any more",
-		Zh: "时间用完了，还没等到未应答的请求都不可能再改动账本的那一刻",
+		En: "the time ran out while an unanswered request could still change the ledger",
+		Zh: "时间用完时，仍有未应答的请求可能改动账本",
 	}.In(r.Lang))
 }
 

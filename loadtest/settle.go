@@ -10,8 +10,8 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// A request without an answer may still be executed. The ledger is read every settleEvery until it has not changed settleReads times in a
-// row, or until settleAtMost has passed.
+// A request without an answer may still be executed. The ledger is read every settleEvery until no such request can change it any more, and
+// it has not changed settleReads times in a row; for the latter it is read for settleAtMost at most.
 const (
 	settleEvery  = 150 * time.Millisecond
 	settleReads  = 4
@@ -19,7 +19,7 @@ const (
 	// settleServer is the longest time that a service may go on with a request after the request's wait for a lock, whether its client is
 	// still there or not: the service's own limit, plus some slack.
 	settleServer = 11 * time.Second
-	// settleAtLeast and settlePerOrder bound all of it. A page of a ledger has a thousand orders, and a run with an unknown outcome reads
+	// settleAtLeast and settlePerOrder bound settling and judging together. A page of a ledger has a thousand orders, and a run with an unknown outcome reads
 	// every page at least five times.
 	settleAtLeast  = 30 * time.Second
 	settlePerOrder = 500 * time.Microsecond

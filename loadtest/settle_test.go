@@ -46,7 +46,7 @@ func TestRunStartsAfterConnecting(t *testing.T) {
 	}
 }
 
-// reading is a read that takes a time, and returns how many there have been.
+// reading returns a read that takes d, and that returns how many reads there have been.
 func reading(d time.Duration) func(context.Context) (int, error) {
 	n := 0
 	return func(ctx context.Context) (int, error) {

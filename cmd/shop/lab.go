@@ -61,7 +61,7 @@ if one could not be played or none could be judged.`,
 
 PATH 上要有 redis-server，以及 mariadbd 或 mysqld。
 
-退出码为 1：结果与声明不符、你的服务被打破，或有调度没跑成（FAILED）、无效（VACUOUS）、走偏（DIVERGED）；为 3：没有一个调度能够判定。带 --random 时，为 1：有调度打破了什么；为 3：有调度没跑成，或没有一个能够判定。`).In(lang),
+退出码为 1：结果与声明不符、你的服务被打破，或有调度没跑成（FAILED）、无效（VACUOUS）、走偏（DIVERGED）；为 3：没有一个调度能够判定。带 --random 时，为 1：有调度打破了必须精确的格子；为 3：有调度没跑成，或没有一个能够判定。`).In(lang),
 		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --out story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",

@@ -53,7 +53,7 @@ func (f *labFlags) add(cmd *cobra.Command) {
 	for _, other := range []string{"replay", "update", "docs", "tell", "all", "pairs", "stories"} {
 		cmd.MarkFlagsMutuallyExclusive("random", other)
 	}
-	for _, other := range []string{"output", "out", "json", "save"} { // these two write files of their own, and have no result
+	for _, other := range []string{"output", "out", "json", "save"} { // --tell and --docs write files of their own, and have no result
 		cmd.MarkFlagsMutuallyExclusive("tell", other)
 		cmd.MarkFlagsMutuallyExclusive("docs", other)
 	}

@@ -189,7 +189,7 @@ func (f *labFlags) printReplay(cmd *cobra.Command, r replayed) error {
 	return nil
 }
 
-// write writes the text: the stories of the schedules with another outcome than the expected one, and how many showed that.
+// write writes the stories of the runs with an unexpected outcome, and how many runs had the expected one.
 func (r replayed) write(w io.Writer, lang string) error {
 	for _, p := range r.Played {
 		if p.Outcome == r.Expected {

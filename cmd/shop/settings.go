@@ -42,14 +42,14 @@ var settingGroups = []settingGroup{
 var otherSettings = []replica.Setting{
 	{Name: "OTEL_SERVICE_NAME", Default: "lastitem", Help: both("name of the service in traces", "trace 里的服务名"), Group: "common"},
 	{Name: "OTEL_RESOURCE_ATTRIBUTES", Help: both("further attributes of the service in traces: name=value, several comma-separated", "trace 里服务的其他属性：名=值，可用逗号分隔多个"), Group: "common"},
-	{Name: "OTEL_TRACES_SAMPLER", Default: "parentbased_always_on", Help: both("which deductions are traced, as OpenTelemetry describes it", "哪些扣减产生 trace，取值见 OpenTelemetry 文档"), Group: "common"},
+	{Name: "OTEL_TRACES_SAMPLER", Default: "parentbased_always_on", Help: both("which deductions are traced; see OpenTelemetry's documentation", "哪些扣减产生 trace，取值见 OpenTelemetry 文档"), Group: "common"},
 	{Name: "OTEL_TRACES_SAMPLER_ARG", Help: both("argument of the sampler, such as the share of deductions: 0.01", "采样器的参数，例如采样比例 0.01"), Group: "common"},
-	{Name: "OTEL_BSP_*", Help: both("how traces are batched before they are sent, as OpenTelemetry describes it", "trace 发送前如何攒批，各变量见 OpenTelemetry 文档"), Group: "common"},
+	{Name: "OTEL_BSP_*", Help: both("how traces are batched before they are sent; see OpenTelemetry's documentation", "trace 发送前如何攒批，各变量见 OpenTelemetry 文档"), Group: "common"},
 	{Name: "LANG", Help: both("language of the command line, as --lang: Chinese if it begins with zh; LC_ALL and LC_MESSAGES come before it", "命令行的语言，同 --lang：以 zh 开头则为中文；LC_ALL 和 LC_MESSAGES 优先于它"), Group: "common"},
-	{Name: "NO_COLOR", Help: both("any value: no colours; so does TERM=dumb", "设为任意值则不用颜色；TERM=dumb 同样如此"), Group: "common"},
-	{Name: "COLUMNS", Help: both("width of results that go to no terminal", "结果不输出到终端时的宽度"), Group: "common"},
-	{Name: "TMPDIR", Default: "/tmp", Help: both("directory in which local stacks have theirs", "本地环境在这个目录下建自己的目录"), Group: "common"},
-	{Name: "XDG_CACHE_HOME", Default: "~/.cache", Help: both("directory in which scripts keep what they download, as lastitem/; Kafka's jars are found there", "脚本下载的文件放在该目录的 lastitem/ 下；Kafka 的 jar 从那里找"), Group: "common"},
+	{Name: "NO_COLOR", Help: both("any value turns colours off, and so does TERM=dumb", "设为任意值则不用颜色；TERM=dumb 同样如此"), Group: "common"},
+	{Name: "COLUMNS", Help: both("width of results that are not written to a terminal", "结果不输出到终端时的宽度"), Group: "common"},
+	{Name: "TMPDIR", Default: "/tmp", Help: both("directory in which local stacks create their own directories", "本地环境在这个目录下建自己的目录"), Group: "common"},
+	{Name: "XDG_CACHE_HOME", Default: "~/.cache", Help: both("directory of caches: scripts keep downloads in its subdirectory lastitem/, and Kafka's jars are looked for there", "缓存目录：脚本下载的文件放在其下的 lastitem/，也在那里找 Kafka 的 jar"), Group: "common"},
 	{Name: "SHOP_PORT", Default: "8080", Help: both("port of nginx on 127.0.0.1", "nginx 在 127.0.0.1 上的端口"), Group: "compose"},
 	{Name: "SHOP_SQL_PASSWORD", Help: both("password of the database user, set when the volume is made; `make up` generates it", "数据库用户的密码，在建卷时写入；`make up` 会生成"), Group: "compose"},
 	{Name: "SHOP_REDIS_PASSWORD", Help: both("password of Redis; `make up` generates it", "Redis 的密码；`make up` 会生成"), Group: "compose"},
@@ -186,15 +186,16 @@ func newSettings(lang string) *cobra.Command {
 var settingsPage = map[string]struct{ title, other, intro, setting, standard, help string }{
 	"en": {
 		"# Settings", "中文",
-		"The environment variables of lastitem, and those of others that it heeds; `shop settings` lists them too. Those of a replica, down to the logs, are also flags of\n" +
-			"`shop serve`: `SHOP_LOCK_TTL` is `--lock-ttl`. A flag comes before its variable, and the variable before the default.\n" +
+		"lastitem's own environment variables, and the common ones that it respects; `shop settings` lists them too. Those of a replica, in the\n" +
+			"sections down to Logs, are also flags of `shop serve`: `SHOP_LOCK_TTL` is `--lock-ttl`. A flag comes before its variable, and the variable before the default.\n" +
 			"Durations need a unit: `500ms`, `10s`, `24h`. An invalid value stops the program at start, with a message that says what is valid.\n" +
-			"Libraries read more of their own, as they describe them (`GOMEMLIMIT` of Go, `CONSUL_HTTP_TOKEN` of Consul), and so do scripts and [tests](../CONTRIBUTING.md#one-test-one-server).",
+			"The Go runtime and libraries read further variables, which their documentation describes (`GOMEMLIMIT`, Consul's `CONSUL_HTTP_TOKEN`);\n" +
+			"scripts and [tests](../CONTRIBUTING.md#one-test-one-server) have variables of their own.",
 		"setting", "default", "what it does",
 	},
 	"zh": {
 		"# 配置项", "English",
-		"lastitem 自己的环境变量，以及它遵循的通用环境变量，`shop settings` 也会列出。副本的配置项（到日志为止）同时是 `shop serve` 的命令行选项：\n" +
+		"lastitem 自己的环境变量，以及它识别的通用环境变量，`shop settings` 也会列出。副本的配置项（到日志为止）同时是 `shop serve` 的命令行选项：\n" +
 			"`SHOP_LOCK_TTL` 对应 `--lock-ttl`。优先级：命令行选项 > 环境变量 > 默认值。\n" +
 			"时长要带单位：`500ms`、`10s`、`24h`。值无法解析时启动失败，并说明应填什么。\n" +
 			"依赖库还会读取各自文档里的变量（如 Go 的 `GOMEMLIMIT`、Consul 的 `CONSUL_HTTP_TOKEN`），脚本和[测试](../CONTRIBUTING.md#one-test-one-server)也有自己的变量。",

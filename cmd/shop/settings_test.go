@@ -48,7 +48,7 @@ func TestSettingsAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Between the processes of one local stack, in a row of their own, and of the terminal and the desktop.
+	// Not listed: between the processes of a local stack (SHOP_GUEST), listed in one row (OTEL_BSP_*), and of the terminal and the desktop.
 	internal := []string{"SHOP_GUEST", "OTEL_BSP", "TERM", "DISPLAY", "WAYLAND_DISPLAY"}
 	listed := map[string]bool{}
 	for _, s := range append(replica.Settings(), otherSettings...) {

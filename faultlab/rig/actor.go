@@ -192,8 +192,8 @@ func showsThreads(system string) error {
 	return nil
 }
 
-// The states in /proc of a thread that does nothing: T is stopped by a signal. A child may have ended as well, and its parent may not have
-// asked for its exit code: Z and X.
+// The states of an idle thread in /proc: T is stopped by a signal. A child may also have exited: Z is a zombie that its parent has not
+// reaped, X is dead.
 const (
 	stopped        = "T"
 	stoppedOrEnded = "TZX"

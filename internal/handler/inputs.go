@@ -36,11 +36,11 @@ func (s *stockLevel) take(i int, v value) (err error) {
 	return err
 }
 
-// readStockLevel reads and checks the input of PUT .../stock, which stands in the body: a query is refused, as a misplaced field.
+// readStockLevel reads and checks the input of PUT .../stock, which is in the body; a query is refused.
 func readStockLevel(r *http.Request, w http.ResponseWriter) (stockLevel, error) {
 	var s stockLevel
 	if strings.Trim(r.URL.RawQuery, "&") != "" {
-		return s, invalid("query", "must be empty: "+strings.Join(stockLevelNames, " and ")+" stand in the body")
+		return s, invalid("query", "must be empty: "+strings.Join(stockLevelNames, " and ")+" belong in the body")
 	}
 	in := decoder{target: &s}
 	if err := in.read(r, w); err != nil {

@@ -203,7 +203,7 @@ func (l *keeperClient) request(p *process, s spec) error {
 	return nil
 }
 
-// lastCommand tells the keeper what to do last, for which close then waits as well.
+// lastCommand tells the keeper what to run last; close waits for it, too.
 func (l *keeperClient) lastCommand(o Options) error {
 	if o.LastCommand == nil {
 		return nil

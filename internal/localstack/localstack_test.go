@@ -237,7 +237,7 @@ func TestStoppedChild(t *testing.T) {
 	}
 }
 
-// Close waits for a last command beside what everything else may take.
+// Close waits for a last command in addition to everything else.
 func TestLastCommandIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "left")
@@ -247,7 +247,7 @@ func TestLastCommandIsWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(file); err != nil {
-		t.Errorf("the last command has not ended when Close returned: %v", err)
+		t.Errorf("the last command had not ended when Close returned: %v", err)
 	}
 }
 

@@ -37,7 +37,7 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 	m := &Multi{keys: keys, chained: true, cancel: func(error) {}}
 	chain := ctx
 	for _, key := range keys {
-		m.look() // if a lease is lost, the chain ends, and with it the wait for the next lease
+		m.look() // if a lease has expired by now, its context ends the wait for the next one
 		lease, err := l.Acquire(chain, key)
 		if err != nil {
 			err = fmt.Errorf("lock: %q, as number %d of %d: %w", key, len(m.leases)+1, len(keys), err)

@@ -46,7 +46,7 @@ type generator struct {
 	names   []string            // of the modes, sorted
 	cursors map[string][]string // by product, as they were answered
 	madness float64             // how likely a part of the current request is hostile
-	budget  int                 // how many more parts of it may be
+	budget  int                 // how many more hostile parts the current request may have
 }
 
 func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *generator {

@@ -22,10 +22,10 @@ import (
 // maxKnownBody is how long a body may be, in bytes, before the shop may refuse it unread.
 const maxKnownBody = 64 << 10
 
-// examine says whether the document allows a request: by its schemas, and, where a schema cannot say it, by its sentences. Those are: fields
-// are given once and, on some paths, known; integers are decimal digits; an idempotency key is measured in bytes; store, items, lease_ms, depth and
-// hold_ms depend on the mode, and the latter three on the token; wait_ms of a product needs a mode, and that a lock for readers; a cursor is
-// one that was issued.
+// examine says whether the document allows a request: by its schemas, and where a schema cannot say it, by its descriptions: a field is given
+// once and, on some paths, must be known; integers are decimal digits; an idempotency key is measured in bytes; store, items, lease_ms,
+// depth and hold_ms depend on the mode, and the last three need the token; wait_ms of a product needs a mode with a lock for readers;
+// a cursor must have been issued.
 func (c *call) examine(g *generator) {
 	c.fields, c.mode, c.wrong, c.vague = map[string]string{}, c.path["mode"], "", false
 	c.broken = slices.Contains(slices.Collect(maps.Values(c.path)), "%zz") || slices.ContainsFunc(c.header, func(h [2]string) bool {
@@ -76,7 +76,7 @@ func (c *call) checkHeaders(*generator) error {
 		}
 		s := p.Schema.Value
 		if n := uint64(len(values[0])); len(values) > 1 || n < s.MinLength || n > maxLength(s) {
-			return fmt.Errorf("%s: %d, the first of %d bytes", p.Name, len(values), n)
+			return fmt.Errorf("%s: given %d times, the first with %d bytes", p.Name, len(values), n)
 		}
 	}
 	if s := c.op.spec.Security; s != nil && len((*s)[0]) > 0 && !c.token() {
@@ -192,7 +192,7 @@ func (c *call) checkJSON(s *openapi3.Schema) error {
 	return nil
 }
 
-// checkMode holds a deduction against what GET /modes says of its mode.
+// checkMode checks a deduction against what GET /modes says of its mode.
 func (c *call) checkMode(g *generator) error {
 	if c.op.method != http.MethodPost {
 		return nil

@@ -52,7 +52,7 @@ func TestGeneratedRequests(t *testing.T) {
 		served, forbidden := e.count[op.name()+" served"], e.count[op.name()+" forbidden"]
 		t.Logf("%-28s %4d served, %4d forbidden", op.name(), served, forbidden)
 		if n >= 3000 && (served == 0 || op.named() && len(op.params) > 0 && forbidden == 0) {
-			t.Errorf("%s: %d requests served, %d forbidden: none says nothing", op.name(), served, forbidden)
+			t.Errorf("%s: %d requests served, %d forbidden, want some of each: without them the run proves nothing", op.name(), served, forbidden)
 		}
 	}
 }
@@ -81,17 +81,17 @@ func TestGeneratedRequestsFindMutants(t *testing.T) {
 		{name: "a higher maximum", rule: accepted, document: func(d node) {
 			d.at("components", "parameters", "quantity", "schema")["maximum"] = 2_000_000
 		}},
-		{name: "a field more", rule: accepted, document: func(d node) {
+		{name: "an extra field", rule: accepted, document: func(d node) {
 			d.at("components", "schemas", "Deduct", "properties")["colour"] = node{"type": "string"}
 		}},
-		{name: "a type of body more", rule: accepted, document: func(d node) {
+		{name: "an extra type of body", rule: accepted, document: func(d node) {
 			content := d.at("components", "requestBodies", "Deduct", "content")
 			content["text/csv"] = content["application/x-www-form-urlencoded"]
 		}},
 		{name: "a field of an answer removed", rule: shaped, document: func(d node) {
 			delete(d.at("components", "schemas", "Deduction", "properties"), "remaining")
 		}},
-		{name: "a header of an answer more", rule: shaped, document: func(d node) {
+		{name: "an extra header of an answer", rule: shaped, document: func(d node) {
 			d.at("components", "responses", "Product", "headers")["X-Colour"] = node{"required": true, "schema": node{"type": "string"}}
 		}},
 		{name: "another type of answer", rule: shaped, document: func(d node) {
@@ -179,7 +179,7 @@ type exploration struct {
 	valid map[string]bool // bodies that have been held against their schemas
 }
 
-// plan says what an exploration does: so many requests, fewer if there are that many findings before, of one path or, "", of all.
+// plan bounds an exploration: it ends after requests, or once it has most findings. path is the only path that it asks; "" = all.
 type plan struct {
 	seed, requests uint64
 	most           int
@@ -211,7 +211,7 @@ func explore(t *testing.T, h http.Handler, document []byte, p plan) *exploration
 	return e
 }
 
-// judge holds an answer against the rules.
+// judge checks an answer against the rules.
 func (e *exploration) judge(c *call, a answer) (found []finding) {
 	add := func(rule, text string, args ...any) { found = append(found, finding{rule, fmt.Sprintf(text, args...)}) }
 	var p api.Problem
@@ -255,7 +255,7 @@ func (e *exploration) judge(c *call, a answer) (found []finding) {
 	return found
 }
 
-// validate holds an answer against what the document says of its status.
+// validate checks an answer against what the document says of its status.
 func (e *exploration) validate(c *call, a answer) error {
 	body := fmt.Sprint(c.op.name(), a.StatusCode, a.Header.Get("Content-Type"), a.body)
 	o := &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: c.method == http.MethodHead || e.valid[body]}
@@ -295,8 +295,8 @@ func waitFor(t *testing.T, h http.Handler) {
 	}
 }
 
-// mayFail are the 5xx that healthy backends answer: of modes whose backend the replica lacks, of locks that cannot be taken within the short time
-// that the request allows, and of locks that expire before the work is done, because the request gave them a lease time.
+// mayFail says whether healthy backends may cause this 5xx: the replica lacks the mode's backend; the lock cannot be taken within the short
+// wait that the request allows; or the lock expires before the work is done, because the request gave it a lease time.
 func (e *exploration) mayFail(c *call, code api.Code) bool {
 	switch code {
 	case api.ModeUnavailable:
@@ -311,7 +311,7 @@ func (e *exploration) mayFail(c *call, code api.Code) bool {
 	return false
 }
 
-// mayRefuse are the refusals that do not say that a request is malformed: they depend on the state of the shop.
+// mayRefuse says whether a refusal depends on the state of the shop, and so does not call the request malformed.
 func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	switch code {
 	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused:
@@ -335,7 +335,7 @@ type line struct {
 	in   *bufio.Reader
 }
 
-// dial serves h as 'shop serve' does.
+// dial serves h as 'shop serve' does, and returns a connection to it.
 func dial(t *testing.T, h http.Handler) *line {
 	t.Helper()
 	addr, _ := serveRaw(t, h, "1")

@@ -11,7 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// usual are values with which requests meet each other and something that is there.
+// usual are values that make requests collide with each other and find existing products.
 var usual = map[string][]string{
 	"id": {"101", "102", "103"}, "product_id": {"101", "102", "103"}, "quantity": {"1", "2", "3"}, "wait_ms": {"0", "5"}, "stock": {"100", "1000000000"},
 	"segments": {"0", "4"}, "lease_ms": {"50", "60000"}, "depth": {"0", "1", "2"}, "hold_ms": {"0", "1", "20"}, "Idempotency-Key": {"a", "b", "c", `"d"`},
@@ -96,7 +96,7 @@ func beyond(s *openapi3.Schema) (all []string) {
 	return all
 }
 
-// unlikely is a value that a schema probably does not allow: one next to its limits, or one of others.
+// unlikely is a value that a schema probably forbids: one just beyond its limits, or one of others.
 func (g *generator) unlikely(s *openapi3.Schema, others []string) string {
 	if near := beyond(s); len(near) > 0 && g.chance(0.4) {
 		return pick(g, near...)
@@ -104,7 +104,7 @@ func (g *generator) unlikely(s *openapi3.Schema, others []string) string {
 	return pick(g, others...)
 }
 
-// free says that the query has not the field, or that the request may be forbidden.
+// free says that the query lacks the field, or that a hostile request may give it twice.
 func (g *generator) free(c *call, name string) bool {
 	return g.hostile() || !strings.Contains("&"+c.query, "&"+name+"=")
 }

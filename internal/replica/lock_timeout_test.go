@@ -30,10 +30,10 @@ func TestLockTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	began := time.Now()
 	if err := c.Do(t.Context(), "CLIENT", "PAUSE", 1600, "ALL").Err(); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	_, err = r.Shop.Deduct(t.Context(), "handoff", stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}}})
 	if took := time.Since(began); err != nil || took < time.Second {
 		t.Errorf("Deduct() while Redis is silent = %v after %v, want a sale when it answers again", err, took)

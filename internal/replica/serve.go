@@ -26,8 +26,9 @@ func Run(ctx context.Context, c Config, o Options) error {
 }
 
 // writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer: wait_ms and hold_ms
-// may be 30 s each, an audit a minute. A reader that does not take its answer is cut off by the handler well before.
-func (c Config) writeTimeout() time.Duration { return c.WorkTimeout + 85*time.Second }
+// may be 30 s each, an audit a minute, and setting the stock takes three times SHOP_WORK_TIMEOUT, or a minute. A reader that does not take its
+// answer is cut off by the handler well before.
+func (c Config) writeTimeout() time.Duration { return 3*c.WorkTimeout + 75*time.Second }
 
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	applied := r.migrateFirst(ctx)

@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// known remembers which products the stores have, so that each is looked up once: no product is ever deleted. The products that are not
-// there are not remembered: they may be created any time, and there are too many of them.
+// known remembers which products the stores have, so that each is looked up once: no product is ever deleted. Absent products are not
+// remembered: they may be created at any time, and a client can ask for any number of them.
 type known struct{ products sync.Map } // stored -> nothing
 
 type stored struct {
@@ -26,7 +26,7 @@ func (k *known) has(at stock.Store, product int64) bool {
 }
 
 // exist returns stock.ErrUnknownProduct for the first item that the store does not have. A mode whose locks leave a counter per product in
-// Redis must not lock before: anybody may ask for any number of products that do not exist.
+// Redis must not lock before this check: anybody may ask for any number of products that do not exist.
 func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) error {
 	for _, item := range items {
 		if s.known.has(at, item.ProductID) {
@@ -46,7 +46,7 @@ func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) er
 	return nil
 }
 
-// existsAnywhere is exist for a read, which covers all stores.
+// existsAnywhere is like exist, but one store that has the product is enough: a read covers all stores.
 func (s *Shop) existsAnywhere(ctx context.Context, product int64) error {
 	for _, at := range stock.Stores() {
 		if s.known.has(at, product) {

@@ -121,7 +121,7 @@ func (s *Shop) Audit(ctx context.Context, id int64, read func(stock.Store, *Snap
 	})
 }
 
-// heard wraps a reading of rows so that each batch is progress.
+// heard wraps a reading of rows so that each batch counts as progress.
 func heard[T any](rows func(func([]T) error) error, progress func()) func(func([]T) error) error {
 	if rows == nil {
 		return nil

@@ -1,9 +1,11 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"lastitem/internal/lock"
@@ -39,47 +41,62 @@ func (l Ledger) Down() error {
 // a run starts here. No request for the product may be in flight; requests that Kafka delivers again later are void. segments > 0 splits
 // the count in Redis. If a store fails, and another may have been set, the error is stock.ErrUnknown: call it again.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
-	if err := s.trim(ctx, product); err != nil {
+	if err := s.settable(); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
-	_, err := within(ctx, s, 0, true, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.setStock(ctx, product, units, segments)
-	})
+	trimmed, err := s.trim(ctx, product)
+	if err == nil {
+		_, err = within(ctx, s, 0, true, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.setStock(ctx, product, units, segments)
+		})
+	}
+	if trimmed && err != nil && !errors.Is(err, stock.ErrUnknown) {
+		err = fmt.Errorf("%w: old orders and keys removed: %w", stock.ErrUnknown, err)
+	}
 	return err
 }
 
-// trimLimit is the longest time for removing most of a product's old rows, as long as that makes progress, before its stock is set.
-const trimLimit = 45 * time.Second
+// settable returns the errors of the configured stores that are known not to answer.
+func (s *Shop) settable() error {
+	var errs []error
+	for _, at := range stock.Stores() {
+		if s.backends.has(at.Backend()) == nil {
+			errs = append(errs, s.backends.silent(at))
+		}
+	}
+	return errors.Join(errs...)
+}
 
-// trimBatch is how many rows one transaction of it removes.
+// trimLimit bounds the removal of a product's old rows, together with the two steps that follow it: setting the stock and reading it again,
+// each within [Options.Work]. Without progress the removal ends sooner.
+const trimLimit = 55 * time.Second
+
+// trimBatch is how many rows one transaction of trim removes.
 const trimBatch = 2000
 
-// trim removes most of the rows of a product that has very many, so that setting the stock is quick. Every row that it removes is counted, and
-// a repetition goes on with the others.
-func (s *Shop) trim(ctx context.Context, product int64) error {
+// trim removes most of the rows of a product that has very many, so that setting the stock is quick. Each removed row is counted as
+// purged, and a repeated call goes on with the others. begun says that it may have removed some.
+func (s *Shop) trim(ctx context.Context, product int64) (begun bool, err error) {
 	var stores []trimmer
-	if q := s.backends.SQL; q != nil && s.backends.silent(stock.SQL) == nil {
+	if q := s.backends.SQL; q != nil {
 		stores = append(stores, q)
 	}
-	if e := s.backends.Etcd; e != nil && s.backends.silent(stock.Etcd) == nil {
+	if e := s.backends.Etcd; e != nil {
 		stores = append(stores, e)
 	}
-	_, err := within(ctx, s, trimLimit, true, func(ctx context.Context) (none struct{}, err error) {
-		begun := false
-		err = s.progressing(ctx, func(ctx context.Context, progress func()) error {
+	var removing atomic.Bool // atomic: after its deadline the function below may still run
+	wait := max(0, trimLimit-2*cmp.Or(s.options.Work, defaultWork))
+	_, err = within(ctx, s, wait, true, func(ctx context.Context) (none struct{}, err error) {
+		return none, s.progressing(ctx, func(ctx context.Context, progress func()) error {
 			for _, t := range stores {
-				if err := t.Trim(ctx, product, trimBatch, func() { begun = true; progress() }); err != nil {
+				if err := t.Trim(ctx, product, s.trimBatch, func() { removing.Store(true); progress() }); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		if begun && err != nil && !errors.Is(err, stock.ErrUnknown) {
-			err = fmt.Errorf("%w: old orders removed: %w", stock.ErrUnknown, err)
-		}
-		return none, err
 	})
-	return err
+	return removing.Load(), err
 }
 
 // trimmer is a store whose reset takes the longer the more orders there are.
@@ -97,14 +114,6 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 		}
 		set++
 		s.known.add(stock.Store(store), product)
-	}
-	for _, at := range stock.Stores() {
-		if s.backends.has(at.Backend()) == nil {
-			errs = append(errs, s.backends.silent(at))
-		}
-	}
-	if err := errors.Join(errs...); err != nil { // if one store cannot be set, the new run is void in the others too
-		return err
 	}
 	if r := s.backends.Redis; r != nil {
 		locks := func(segments int) []string { return s.lockKeys(product, segments) }

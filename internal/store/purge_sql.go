@@ -31,13 +31,12 @@ func (s *SQL) Purge(ctx context.Context, keep Retention) (Purged, error) {
 	return sum, err
 }
 
-// removal describes a batch: how to find the ids of at most so many old rows, by what, the time before which rows are old, and how to remove
-// them.
+// removal describes a batch.
 type removal struct {
-	find   string
-	by     int64
-	batch  int
-	before int64
+	find   string // the query for the ids; its parameters are by and batch
+	by     int64  // the time before which rows are old; for a trim the product
+	batch  int    // how many ids at most
+	before int64  // keys from this time on stay
 	remove func(tx *Tx, ids []any, before int64) (gone map[int64]Purged, err error)
 }
 

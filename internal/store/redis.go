@@ -93,8 +93,8 @@ func (r *Redis) Set(ctx context.Context, product, stock int64) error {
 	return writeError(r.c.Set(ctx, r.key("stock", product), stock, 0).Err())
 }
 
-// SetToo is Set after the count of another product was written by the same deduction: it works even if Redis has no memory for new data,
-// because otherwise the units of the other product would be lost.
+// SetToo is Set for a deduction that has already written the count of another product: it works even if Redis is out of memory, because
+// otherwise the units of the other product would be lost.
 func (r *Redis) SetToo(ctx context.Context, product, stock int64) error {
 	return r.setToo(ctx, r.key("stock", product), stock)
 }

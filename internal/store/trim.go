@@ -8,16 +8,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Reset deletes the rows of a product in one transaction, whose product row is locked meanwhile. Of a product with very many rows Trim removes
-// most of them before, in short transactions like those of a purge: each adds what it removes to the product's [Purged]. So an audit still
-// adds up if the reset comes to nothing, and the next Trim goes on where this one stopped.
+// Reset deletes the rows of a product in one transaction, which locks the product's row meanwhile. If there are very many, Trim first removes
+// most of them in short transactions, like a purge: each adds what it removes to the product's [Purged]. So an audit still adds up if
+// the reset fails, and the next Trim goes on where this one stopped.
 
-// trimFrom is the number of full batches from which on Trim removes any row. It takes about three times as long as one DELETE of all rows: 11 s
-// and 4 s were measured for half a million.
+// trimFrom is how many batches of rows a product must have before Trim removes any. Trim takes about three times as long as one DELETE of
+// all rows: for half a million, 11 s instead of 4 s.
 const trimFrom = 50
 
-// Trim prepares a product with many orders for [SQL.Reset]: if there are at least [trimFrom] times batch rows, it removes them, batch by batch. Carts
-// with other products stay, with their keys. It calls progress before the first batch and after each.
+// Trim prepares a product with many orders for [SQL.Reset]: from [trimFrom] batches of rows on, it removes them batch by batch. Carts with
+// other products stay, with their keys. It calls progress before the first batch and after each.
 func (s *SQL) Trim(ctx context.Context, product int64, batch int, progress func()) error {
 	var rows int
 	err := s.db.WithContext(ctx).Raw(s.q.many, product, trimFrom*batch, product, trimFrom*batch).Row().Scan(&rows)
@@ -25,7 +25,7 @@ func (s *SQL) Trim(ctx context.Context, product int64, batch int, progress func(
 		return statementError(err)
 	}
 	progress()
-	// The keys first: an audit blames a key whose order is missing, and not an order whose key is.
+	// The keys first: an audit blames a key without its order, but not an order without its key.
 	if err := trim(progress, func() (bool, error) {
 		_, more, err := purge[[]byte](ctx, s, removal{s.q.trimKeys, product, batch, math.MaxInt64, (*Tx).purgeKeys})
 		return more, err

@@ -32,7 +32,7 @@ type attempt struct {
 
 	acquire *redisbatch.Call // while asking: the last acquire that the batcher got
 	asked   bool             // another request was made before that acquire
-	evicted bool             // unless granted: a message said that the token was evicted, so a reply that says otherwise is older
+	evicted bool             // while asking, queued or draining: the token was evicted; a reply or message that grants it is older
 
 	hold        *hold         // the present one; nil unless granted
 	fence, last uint64        // the next fencing token to give out, the last reserved

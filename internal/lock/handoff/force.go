@@ -111,7 +111,7 @@ func (e *Engine) onEvicted(token string) {
 		e.leaseLost(c)
 	default: // a reply that grants the lock may be on its way
 		c.evicted = true
-		if c.state != asking { // draining, or queued: the message of the grant was lost
+		if c.state != asking { // queued (it missed the grant's message) or draining
 			e.reacquire(c, byMessage) // the reply says that the token has ended
 		}
 	}

@@ -49,7 +49,7 @@ func (e *Engine) AcquireAll(ctx context.Context, keys ...string) (*lock.Multi, e
 			for i, h := range holds {
 				leases[i] = &h.first
 			}
-			var mu sync.Mutex // a second release, of each key by itself, must not overtake the first
+			var mu sync.Mutex // a second release, which would release each key by itself, waits for the first
 			return lock.NewMulti(ctx, sorted, leases, func(ctx context.Context) error {
 				mu.Lock()
 				defer mu.Unlock()

@@ -115,7 +115,8 @@ func newEntry(ctx context.Context, stop func(), h *hold) *entry {
 	return &entry{h: h, ctx: context.WithValue(ctx, holdKey(h.key), h), stop: stop, request: newRequest()}
 }
 
-// Context ends with ErrLost when the lock was not renewed in time; that of a re-entry also ends with its caller's. It carries the hold: an Acquire with it enters again.
+// Context ends with ErrLost when the lock was not renewed in time; the context of a re-entry also ends with its caller's. It carries the
+// hold: an Acquire with it enters again.
 func (e *entry) Context() context.Context { return e.ctx }
 
 // Fence is 0: this lock issues no fencing token.

@@ -10,7 +10,7 @@ import (
 
 // Free returns a loopback address, host:port, that is free, and so is the port 10,000 higher, which a Redis Cluster takes for its bus. Both
 // ports are below the range from which the system takes those of outgoing connections: a server that restarts finds them free again. No
-// other call, in this process or another one, returns the address before the test ends: Free has the UDP port of that number until then.
+// other call, in this process or another one, returns the address before the test ends: Free holds the UDP port of that number until then.
 func Free(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -1,7 +1,7 @@
 -- Looks after the waiters of one process and key, in case a message was lost: a waiter that has vanished from the queue is queued again, and
 -- a free lock goes to the first in the queue.
 -- KEYS, ARGV[1..3]: see pass.lua; ARGV[1] and ARGV[4..] are the tokens, KEYS[5..] their tombstones
--- Returns {those of the tokens that have ended (evicted: force.lua), and the one that owns the lock, by spaces; last fence, or how many had
+-- Returns {the tokens that have ended (evicted: force.lua) and the one that owns the lock, separated by spaces; last fence, or how many had
 -- vanished; PTTL of the owner; time; skipped}.
 -- include pass.lua
 keep_queue() -- first: see release.lua
@@ -25,6 +25,7 @@ end
 if mine[owner] then
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end -- a lease time may be longer
   found[#found + 1] = owner
-  return {table.concat(found, ' '), fence or counter(), 0, now(), skipped} -- the time is for the others: a message from before it is of a grant that has ended
+  -- The time is for the other waiters: a message from before it is of a grant that has ended.
+  return {table.concat(found, ' '), fence or counter(), 0, now(), skipped}
 end
 return {table.concat(found, ' '), vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
