@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,10 +36,10 @@ const (
 )
 
 // Requests that are made from openapi.json, allowed and forbidden ones, of every path and method, on a whole replica: the answers keep the
-// rules above. SHOP_TEST_SEED repeats a run, SHOP_TEST_REQUESTS sets its length.
+// rules above. SHOP_TEST_SEED chooses other requests, SHOP_TEST_REQUESTS how many.
 func TestGeneratedRequests(t *testing.T) {
 	t.Parallel()
-	seed, n := envNumber("SHOP_TEST_SEED", rand.Uint64()), envNumber("SHOP_TEST_REQUESTS", 3000)
+	seed, n := envNumber("SHOP_TEST_SEED", 1), envNumber("SHOP_TEST_REQUESTS", 3000)
 	t.Logf("SHOP_TEST_SEED=%d SHOP_TEST_REQUESTS=%d", seed, n)
 	r := openReplica(t)
 	e := explore(t, r, documentOf(t, r), plan{seed: seed, requests: n, most: 20})
