@@ -72,8 +72,13 @@ func TestStepSummaryIsAppendedTo(t *testing.T) {
 	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--mode", "x", "--html", "-"); code != exitUsage || !strings.Contains(errOut, "-o html") {
 		t.Errorf("--html -: exit %d, %q, want %d and what to do instead", code, errOut, exitUsage)
 	}
-	for _, line := range []string{"lab --random --html x.html", "lab --replay x.json -o html", "lab --tell stories --out y.html"} {
-		if code, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...); code != exitUsage || !strings.Contains(errOut, "exclude --random, --replay and --tell") {
+	for line, want := range map[string]string{
+		"lab --random --html x.html":         "exclude --random, --replay and --tell",
+		"lab --replay x.json -o html":        "exclude --random, --replay and --tell",
+		"lab --tell stories --out y.html":    "these flags exclude each other: --out --tell",
+		"lab --docs elsewhere --out y.json ": "these flags exclude each other: --docs --out",
+	} {
+		if code, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...); code != exitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("shop %s: exit %d, %q, want %d and what does not go together", line, code, errOut, exitUsage)
 		}
 	}

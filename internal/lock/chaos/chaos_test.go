@@ -41,7 +41,7 @@ var everywhere = map[string]fault{
 	"CLIENT KILL pubsub":  func(w *world) { w.anyServer().do("CLIENT", "KILL", "TYPE", "pubsub") },
 	"stop a server":       func(w *world) { w.anyServer().freeze(w.upTo(ttl)) },
 	"stop a server long":  func(w *world) { w.anyServer().freeze(ttl + w.upTo(2*ttl)) },
-	"FLUSHALL":            func(w *world) { s := w.anyServer(); w.losing(false, func() { s.do("FLUSHALL") }) },
+	"FLUSHALL":            func(w *world) { s := w.anyServer(); w.losing(false, func() { s.do("FLUSHALL") }, func() {}) },
 	"forget the scripts":  func(w *world) { w.anyServer().do("SCRIPT", "FLUSH") },
 	"nothing for a while": func(w *world) { time.Sleep(w.upTo(ttl)) },
 }
@@ -68,10 +68,7 @@ var alone = map[string]fault{
 		r.heal()
 	},
 	"empty restart": func(w *world) {
-		w.losing(false, func() {
-			w.servers[0].kill()
-			w.servers[0].start()
-		})
+		w.losing(false, w.servers[0].kill, w.servers[0].start)
 	},
 	"failover": (*world).failover,
 }
@@ -81,12 +78,16 @@ func (w *world) anyWorker() *worker                 { return w.workers[w.rng.Int
 func (w *world) anyServer() *server                 { return w.servers[w.rng.IntN(len(w.servers))] }
 func (w *world) anyRelay() *relay                   { return w.relays[w.rng.IntN(len(w.relays))] }
 
-func (w *world) losing(failover bool, do func()) {
-	l := loss{from: monotonic()}
-	if !failover {
-		l.fences = uint64(time.Now().UnixMicro()) //nolint:gosec // after 1970
+// losing notes a loss of the locks, and then makes the servers usable again.
+func (w *world) losing(failover bool, lose, restore func()) {
+	clock := func() uint64 { return uint64(time.Now().UnixMicro()) } //nolint:gosec // after 1970
+	l := loss{from: monotonic(), after: clock()}
+	lose()
+	l.before = clock()
+	if failover {
+		l.after, l.before = 0, 0
 	}
-	do()
+	restore()
 	l.to = monotonic()
 	w.losses = append(w.losses, l)
 }
@@ -102,7 +103,7 @@ func (w *world) failover() {
 		for _, r := range w.relays {
 			r.turn(w.replica.addr)
 		}
-	})
+	}, func() {})
 	w.servers[0], w.replica = w.replica, old
 	old.start()
 	old.follow(w.servers[0])

@@ -17,23 +17,23 @@ import (
 // loss is a span of time in which a Redis lost the locks.
 type loss struct {
 	from, to int64
-	// fences is the lowest fence after the loss: a missing counter begins at the clock of Redis, in microseconds. 0 = it was a
-	// failover, after which the counter continues, or goes back.
-	fences uint64
+	// A missing counter begins at the clock of Redis, in microseconds: fences after the loss are at least after, and those before it are below
+	// before. Between these times the loss came. 0 = it was a failover, after which the counter continues, or goes back.
+	after, before uint64
 }
 
 // excuses says whether the loss lies between the grants of two holds, in whichever order the answers arrived. After a failover the fences
 // do not tell; then it assumes that a grant's message is in flight for at most a TTL.
 func (l loss) excuses(first, second hold) bool {
-	if l.fences == 0 {
+	if l.after == 0 {
 		return first.From <= l.to+int64(ttl) && l.from <= second.From
 	}
-	return min(first.Fence, second.Fence) < l.fences && l.fences <= max(first.Fence, second.Fence)
+	return min(first.Fence, second.Fence) < l.before && l.after <= max(first.Fence, second.Fence)
 }
 
 // late says whether the later of two holds, h, was granted before the loss and the other one after it.
 func (l loss) late(before, h hold) bool {
-	return l.fences > 0 && l.excuses(before, h) && h.From <= l.to+int64(ttl)
+	return l.after > 0 && l.excuses(before, h) && h.From <= l.to+int64(ttl)
 }
 
 // verdict is the judge's verdict on the holds of a run.
@@ -103,7 +103,7 @@ func judge(holds []hold, losses []loss) verdict {
 
 // backwards judges a hold whose fence is not above that of the hold before it.
 func (v *verdict) backwards(before, h hold, losses []loss) {
-	if !slices.ContainsFunc(losses, func(l loss) bool { return l.fences == 0 && l.excuses(before, h) || l.late(before, h) }) {
+	if !slices.ContainsFunc(losses, func(l loss) bool { return l.after == 0 && l.excuses(before, h) || l.late(before, h) }) {
 		v.Wrong = append(v.Wrong, fmt.Sprintf("fence %d after %d: %+v, then %+v", h.Fence, before.Fence, before, h))
 	}
 }
@@ -145,18 +145,20 @@ func TestJudge(t *testing.T) {
 		"killed in the hold":                    {[]hold{at(0, 0, 1), at(10, 20, 2)}, nil, 0, 0},
 		"the same fence":                        {[]hold{at(0, 10, 2), at(20, 30, 2)}, nil, 1, 0},
 		"a lower fence":                         {[]hold{at(0, 10, 2), at(20, 30, 1)}, nil, 1, 0},
-		"after a loss":                          {[]hold{at(0, 500, 1), at(10, 20, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2}}, 0, 1},
-		"a loss before both":                    {[]hold{at(10, 30, 2), at(20, 40, 3)}, []loss{{5 * ms, (5 + 1) * ms, 2}}, 1, 0},
-		"a grant that came after the loss":      {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2}}, 0, 1},
-		"and after the rival's":                 {[]hold{at(10, 30, 3), at(20, 40, 1)}, []loss{{5 * ms, (5 + 1) * ms, 2}}, 0, 1},
-		"a failover before both":                {[]hold{at(700, 730, 1), at(720, 740, 2)}, []loss{{5 * ms, (5 + 1) * ms, 0}}, 1, 0},
-		"a loss after both had it":              {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{25 * ms, (25 + 1) * ms, 9}}, 1, 0},
-		"a belief that outlives the TTL":        {[]hold{at(0, 900, 1), at(10, 800, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2}}, 1, 0},
-		"a lower fence after a failover":        {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0}}, 0, 0},
-		"and the higher one came late":          {[]hold{at(500, 510, 2), at(520, 530, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0}}, 0, 0},
-		"and later than a TTL":                  {[]hold{at(700, 710, 2), at(720, 730, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0}}, 1, 0},
-		"a lower fence after an empty restart":  {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 5}}, 1, 0},
-		"a lower fence before another failover": {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{40 * ms, (40 + 1) * ms, 0}}, 1, 0},
+		"after a loss":                          {[]hold{at(0, 500, 1), at(10, 20, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 0, 1},
+		"a loss before both":                    {[]hold{at(10, 30, 2), at(20, 40, 3)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 1, 0},
+		"a grant that came after the loss":      {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 0, 1},
+		"a grant during the loss":               {[]hold{at(10, 30, 3), at(20, 40, 5)}, []loss{{5 * ms, (5 + 1) * ms, 2, 4}}, 0, 1},
+		"two grants during the loss":            {[]hold{at(10, 30, 4), at(20, 40, 5)}, []loss{{5 * ms, (5 + 1) * ms, 2, 4}}, 1, 0},
+		"and after the rival's":                 {[]hold{at(10, 30, 3), at(20, 40, 1)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 0, 1},
+		"a failover before both":                {[]hold{at(700, 730, 1), at(720, 740, 2)}, []loss{{5 * ms, (5 + 1) * ms, 0, 0}}, 1, 0},
+		"a loss after both had it":              {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{25 * ms, (25 + 1) * ms, 9, 9}}, 1, 0},
+		"a belief that outlives the TTL":        {[]hold{at(0, 900, 1), at(10, 800, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 1, 0},
+		"a lower fence after a failover":        {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 0, 0},
+		"and the higher one came late":          {[]hold{at(500, 510, 2), at(520, 530, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 0, 0},
+		"and later than a TTL":                  {[]hold{at(700, 710, 2), at(720, 730, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 1, 0},
+		"a lower fence after an empty restart":  {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 5, 5}}, 1, 0},
+		"a lower fence before another failover": {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{40 * ms, (40 + 1) * ms, 0, 0}}, 1, 0},
 	} {
 		v := judge(test.holds, test.losses)
 		if len(v.Wrong) != test.wrong || v.Overlaps != test.overlaps {
