@@ -73,10 +73,19 @@ func Redis(t testing.TB) *RedisServer {
 		stack := private(t, localstack.Redis)
 		url = stack.Redis.URL
 	}
-	return connect(t, url)
+	r := connect(t, url)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleaning)
+		defer cancel()
+		if err := r.clean(ctx); err != nil {
+			t.Errorf("testenv: delete the keys under %s: %v", r.Prefix, err)
+		}
+	})
+	return r
 }
 
-// Miniredis gives an embedded Redis of the test's own, whose keys expire as real time passes.
+// Miniredis gives an embedded Redis of the test's own, whose keys expire as real time passes. They end with it: to delete thousands of them
+// took longer than [cleaning] on a busy machine, since each SCAN sorts all.
 func Miniredis(t testing.TB) *RedisServer {
 	t.Helper()
 	m, err := localstack.StartMiniredis("127.0.0.1:0")
@@ -87,7 +96,7 @@ func Miniredis(t testing.TB) *RedisServer {
 	return connect(t, "redis://"+m.Addr()+"/0")
 }
 
-// connect makes the client, checks that the server answers, and arranges the cleaning up.
+// connect makes the client, and checks that the server answers.
 func connect(t testing.TB, url string) *RedisServer {
 	t.Helper()
 	opt, err := redis.ParseURL(url)
@@ -100,14 +109,7 @@ func connect(t testing.TB, url string) *RedisServer {
 		_ = r.Client.Close()
 		t.Fatalf("testenv: Redis at %s: %v", localstack.Masked(url), err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cleaning)
-		defer cancel()
-		if err := r.clean(ctx); err != nil {
-			t.Errorf("testenv: delete the keys under %s: %v", r.Prefix, err)
-		}
-		_ = r.Client.Close()
-	})
+	t.Cleanup(func() { _ = r.Client.Close() })
 	return r
 }
 
