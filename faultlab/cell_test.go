@@ -56,7 +56,7 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 	}
 }
 
-// An update of the matrix learns nothing from schedules that could not be judged: what is known stays the claim.
+// Schedules that could not be judged teach an update of the matrix nothing: the known claim stays.
 func TestLearnsFromWhatWasJudged(t *testing.T) {
 	t.Parallel()
 	l := &lab{o: Options{Learn: true}}

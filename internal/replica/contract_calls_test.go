@@ -26,7 +26,7 @@ type call struct {
 	query    string
 	header   [][2]string
 	body     string
-	raw      string // what is sent
+	raw      string // the bytes of the request, as sent
 
 	// What the examiner finds out.
 	fields map[string]string // those of query and form as they are, those of a JSON body as JSON

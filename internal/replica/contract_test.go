@@ -327,7 +327,7 @@ type answer struct {
 	body string
 }
 
-// line is a connection to a replica, which is made anew whenever the other side has closed it.
+// line is a connection to a replica. It reconnects whenever the replica has closed the connection.
 type line struct {
 	addr string
 	conn net.Conn

@@ -444,6 +444,18 @@ func TestSQLPagesOfKeys(t *testing.T) {
 	})
 }
 
+// compact makes etcd forget all revisions up to now.
+func compact(t *testing.T, c *clientv3.Client) {
+	t.Helper()
+	res, err := c.Put(t.Context(), "another", "revision")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The rows that a snapshot of etcd counts are read at its revision, whatever was written since.
 func TestEtcdPagesAfterCompaction(t *testing.T) {
 	t.Parallel()
@@ -460,13 +472,7 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := c.Put(t.Context(), "another", "revision")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
-		t.Fatal(err)
-	}
+	compact(t, c)
 	s := shelf{Page: e.Page}
 	if got := numbers(append(f.Orders, pagesAfter(t, s, 1, p, store.Want{Orders: 4})...)); !slices.Equal(got, count(0, 9)) {
 		t.Errorf("after a compaction the pages hold %v, want 0 to 8", got)
@@ -487,13 +493,7 @@ func TestEtcdScanDuringCompaction(t *testing.T) {
 		if _, err := e.Write(t.Context(), always, 90, nth(1, 1, 5)); err != nil {
 			t.Fatal(err)
 		}
-		res, err := c.Put(t.Context(), "another", "revision")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
-			t.Fatal(err)
-		}
+		compact(t, c)
 		return snap.Orders(func(batch []store.Order) error {
 			t.Errorf("a scan that saw a stock of %d holds orders %v", snap.Stock, numbers(batch))
 			return nil

@@ -1,0 +1,54 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/need"
+)
+
+// A service may have a zombie, a child that it has not reaped. No thread of it runs, so a pause need not wait for it.
+func TestPauseBesideAZombie(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "true & exec sleep 600") // sleep asks for no exit code
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	t.Cleanup(func() {
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err != nil {
+		need.Missing(t, "procfs", err) // a kernel without the list of a process's children
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := until(ctx, "the child to end", func() bool {
+		child, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		stat, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
+		return bytes.Contains(stat, []byte(") Z "))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Actor{Name: "A", run: &localstack.Running{PID: pid}}
+	if allStopped(pid, stopped) {
+		t.Error("a process that sleeps counts as stopped")
+	}
+	if err := a.Pause(ctx); err != nil {
+		t.Errorf("Pause() = %v, want nil: the child has ended", err)
+	}
+	if allStopped(pid, "Z") {
+		t.Error("a process that is paused counts as ended")
+	}
+}
