@@ -165,13 +165,14 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 }
 
 // insist is how often a run that does not confirm a claim to break is repeated: Plan.Insist times, and only after the last repetition
-// of a mode that no earlier repetition has confirmed.
+// of a mode of which no earlier repetition broke, as claimed or otherwise.
 func (c *Comparison) insist(j job) int {
 	if j.repetition < max(j.plan.Repeat, 1) {
 		return 0
 	}
 	for _, r := range c.Results {
-		if r.Mode == j.mode.Name && r.Plan.Name == j.plan.Name && !showedNothing(r) {
+		decided := r.Finding == audit.Confirmed || r.Finding == audit.Contradicted && !showedNothing(r)
+		if r.Mode == j.mode.Name && r.Plan.Name == j.plan.Name && decided {
 			return 0
 		}
 	}

@@ -269,6 +269,28 @@ func TestCompareInsistsAfterTheRepetitions(t *testing.T) {
 	}
 }
 
+// A repetition that decided nothing is no reason not to insist.
+func TestCompareInsistsAfterAVacuousRepetition(t *testing.T) {
+	vacuous := resulttest.Vacuous("unsafe")
+	vacuous.Claim = "O"
+	ran := 0
+	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+		Modes: []api.Mode{{Name: "unsafe", Available: true}}, Plans: []loadtest.Plan{{Name: "five", Repeat: 2, Insist: 4}},
+		Run: func(_ context.Context, m api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
+			r := []loadtest.Result{vacuous, resulttest.NothingSeen(m.Name), resulttest.NothingSeen(m.Name), resulttest.Broken(m.Name, "O")}[min(ran, 3)]
+			ran++
+			r.Plan = p
+			return r, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ran != 4 || c.ExitCode() != loadtest.ExitConfirmed {
+		t.Errorf("%d runs, exit code %d, want 4 and %d", ran, c.ExitCode(), loadtest.ExitConfirmed)
+	}
+}
+
 // The replicas' log lines during a run that failed or was not confirmed are kept.
 func TestLogOfAFailedRow(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
 	defer cancel()
 	phase(Settling)
-	now := shelf.settleAll(after, res.History)
+	now := shelf.settleAll(after, &res)
 	phase(Judging)
 	judgeForeign(&res, before, now, f.Lang)
 	return res, nil
@@ -162,6 +162,9 @@ func judgeForeign(res *Result, before, after map[int64]level, lang string) {
 			report.Missing = missing
 		} else {
 			report = audit.JudgeForeign(was.stock, is.stock, histories[product], lang)
+			if is.early {
+				tooEarly(&report)
+			}
 		}
 		report.Mode, report.ProductID = res.Mode, product
 		res.Verdicts = append(res.Verdicts, report)
@@ -174,11 +177,12 @@ func judgeForeign(res *Result, before, after map[int64]level, lang string) {
 	}
 }
 
-// level is a reading of the stock.
+// level is a reading of the stock. early says that a request without an answer could still change it.
 type level struct {
 	stock int64
 	err   error
 	read  bool
+	early bool
 }
 
 // missing returns why there is no reading; nil if there is one.
@@ -240,13 +244,18 @@ func (s *shelf) readAll(ctx context.Context, p Plan) map[int64]level {
 	return levels
 }
 
-// settleAll reads the stock of every product of the history; if outcomes are unknown, it waits until the stock has stopped changing.
-func (s *shelf) settleAll(ctx context.Context, history []audit.Op) map[int64]level {
-	return each(asked(history), func(product, last int64) level {
+// settleAll reads the stock of every product of the run; if outcomes are unknown, it waits until the stock has stopped changing. Nobody knows
+// how long such a service goes on with a request after its client has left; settleServer is as good a guess as any.
+func (s *shelf) settleAll(ctx context.Context, res *Result) map[int64]level {
+	left := func(op audit.Op) int64 { return op.Return }
+	return each(asked(res.History, left), func(product, last int64) level {
 		read := func(ctx context.Context) (int64, error) { return s.read(ctx, product) }
 		now := level{read: true}
 		if last >= 0 {
-			now.stock, _, now.err = settle(ctx, read, func(a, b int64) bool { return a == b }, time.Time{})
+			quiet := res.Started.Add(time.Duration(last) + settleServer)
+			var late bool
+			now.stock, late, now.err = settle(ctx, read, func(a, b int64) bool { return a == b }, quiet)
+			now.early = !late
 		} else {
 			now.stock, now.err = read(ctx)
 		}

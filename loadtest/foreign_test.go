@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -154,6 +156,25 @@ func TestJudgeForeignWithoutStock(t *testing.T) {
 	judgeForeign(&res, map[int64]level{1: {stock: 5, read: true}}, map[int64]level{}, "en")
 	if res.Finding != audit.Undecided || res.Claim != api.Exact || len(res.Verdicts) != 1 || len(res.Verdicts[0].Missing) != 1 {
 		t.Errorf("finding %s, verdicts %+v, want inconclusive for one reason", res.Finding, res.Verdicts)
+	}
+}
+
+// A service may go on with a request after its client has left. A stock that was read before that is over proves nothing.
+func TestForeignIsReadTooEarly(t *testing.T) {
+	t.Parallel()
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, 4) })
+	shelf := newShelf(Foreign{StockURL: "/stock"}, u)
+	defer shelf.close()
+	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1, Return: 1}, {Client: 1, Outcome: audit.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
+	for ago, want := range map[time.Duration]audit.Verdict{20 * time.Second: audit.Inconclusive, time.Minute: audit.Exact} {
+		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history, Started: time.Now().Add(-ago)}
+		ctx, cancel := context.WithTimeout(t.Context(), (settleReads+2)*settleEvery)
+		after := shelf.settleAll(ctx, &res)
+		cancel()
+		judgeForeign(&res, map[int64]level{1: {stock: 5, read: true}}, after, "en")
+		if v := res.Verdicts[0]; v.Verdict != want {
+			t.Errorf("read %s after the start: %s (%q), want %s", ago, v.Verdict, v.Missing, want)
+		}
 	}
 }
 

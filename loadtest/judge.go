@@ -54,7 +54,7 @@ func judge(res *Result, with judging) {
 // tooEarly notes that the ledger was read before the last request without an answer could no longer change it. A unit whose order is
 // missing may then be a sale under way; what else was found stands.
 func tooEarly(r *audit.Report) {
-	if r.Verdict != audit.Broken || r.Found == "L" {
+	if r.Verdict != audit.Broken || r.OnlyLost() {
 		r.Verdict = audit.Inconclusive
 	}
 	r.Missing = append(r.Missing, api.Text{
@@ -103,10 +103,10 @@ func claimOf(res *Result, with judging) api.Outcomes {
 }
 
 // hold compares the reports on several products with one claim. A contradiction on one product contradicts the claim, unless the product
-// only failed to break and another did break. A product that could not show anything does not count if another could.
+// only failed to break, and another did break or cannot be judged. A product that could not show anything does not count if another could.
 func hold(reports []audit.Report, claim api.Outcomes) (audit.Finding, []string) {
 	byFinding := map[audit.Finding][]string{}
-	confirmed := false // by at least one product
+	confirmed, unread := false, false // at least one product each
 	type held struct {
 		report  audit.Report
 		finding audit.Finding
@@ -116,11 +116,12 @@ func hold(reports []audit.Report, claim api.Outcomes) (audit.Finding, []string) 
 	for _, r := range reports {
 		f, why := audit.Check(r, claim)
 		confirmed = confirmed || f == audit.Confirmed
+		unread = unread || r.Verdict == audit.Inconclusive
 		all = append(all, held{r, f, why})
 	}
 	for _, h := range all {
 		unbroken := h.finding == audit.Contradicted && h.report.Verdict == audit.Exact
-		if confirmed && (unbroken || h.report.Verdict == audit.Vacuous) {
+		if unbroken && (confirmed || unread) || confirmed && h.report.Verdict == audit.Vacuous {
 			continue
 		}
 		byFinding[h.finding] = append(byFinding[h.finding], h.why...)

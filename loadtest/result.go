@@ -60,21 +60,23 @@ type Result struct {
 	History []audit.Op `json:"-"`
 }
 
-// Unmet says whether the run missed the stock that its plan must end at: it returns a finding, and a sentence in the language of the
-// verdicts; "" and "" = it did not. A mode that claims to be exact contradicts its claim if the service accepted what the plan sells. If
+// Unmet says whether the run missed the stock that its plan must end at, or as far below the stock before the run if the service was not
+// ours to set: it returns a finding, and a sentence in the language of the verdicts; "" and "" = it did not. A mode that claims to be exact contradicts its claim if the service accepted what the plan sells. If
 // requests were declined or are unknown, the run does not decide. A mode with another claim misses nothing.
 func (r Result) Unmet() (audit.Finding, string) {
 	if r.Plan.MustEnd == nil || r.Claim != api.Exact {
 		return "", ""
 	}
 	accepted := r.Latency[client.Accepted].Count
+	sells := r.Plan.Stock - *r.Plan.MustEnd
 	for _, v := range r.Verdicts {
-		if v.Verdict == audit.Inconclusive || v.Final == *r.Plan.MustEnd {
+		must := v.Initial - sells
+		if v.Verdict == audit.Inconclusive || v.Final == must {
 			continue
 		}
 		wrong := api.Text{En: "stock ended at %d, plan %q wants %d", Zh: "最终库存为 %d，而计划 %q 要求 %d"}
-		why := fmt.Sprintf(wrong.In(v.Lang), v.Final, r.Plan.Name, *r.Plan.MustEnd)
-		if accepted*r.Plan.Quantity == r.Plan.Stock-*r.Plan.MustEnd {
+		why := fmt.Sprintf(wrong.In(v.Lang), v.Final, r.Plan.Name, must)
+		if accepted*r.Plan.Quantity == sells {
 			return audit.Contradicted, why
 		}
 		short := api.Text{En: ", but only %d of %d [request|requests] succeeded", Zh: "，但 %[2]d 个请求中只有 %[1]d 个成交"}

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -22,19 +23,22 @@ func TestUnmet(t *testing.T) {
 		final, sold int64
 		finding     audit.Finding
 		why         string
+		before      int64 // 0 = the plan's stock
 	}{
-		{"met", api.Exact, "en", 95, 5, "", ""},
-		{"met, with an unknown outcome", api.Exact, "en", 95, 4, "", ""},
-		{"missed", api.Exact, "en", 96, 5, audit.Contradicted, `stock ended at 96, plan "five" wants 95`},
-		{"missed, in Chinese", api.Exact, "zh", 96, 5, audit.Contradicted, `最终库存为 96，而计划 "five" 要求 95`},
-		{"declined", api.Exact, "en", 99, 1, audit.Undecided, `stock ended at 99, plan "five" wants 95, but only 1 of 5 requests succeeded`},
-		{"declined, in Chinese", api.Exact, "zh", 99, 1, audit.Undecided, `最终库存为 99，而计划 "five" 要求 95，但 5 个请求中只有 1 个成交`},
-		{"claims to break", "O", "en", 99, 5, "", ""},
+		{name: "met", claim: api.Exact, lang: "en", final: 95, sold: 5},
+		{name: "met, with an unknown outcome", claim: api.Exact, lang: "en", final: 95, sold: 4},
+		{name: "met, from another stock", claim: api.Exact, lang: "en", final: 995, sold: 5, before: 1000},
+		{"missed, from another stock", api.Exact, "en", 996, 5, audit.Contradicted, `stock ended at 996, plan "five" wants 995`, 1000},
+		{"missed", api.Exact, "en", 96, 5, audit.Contradicted, `stock ended at 96, plan "five" wants 95`, 0},
+		{"missed, in Chinese", api.Exact, "zh", 96, 5, audit.Contradicted, `最终库存为 96，而计划 "five" 要求 95`, 0},
+		{"declined", api.Exact, "en", 99, 1, audit.Undecided, `stock ended at 99, plan "five" wants 95, but only 1 of 5 requests succeeded`, 0},
+		{"declined, in Chinese", api.Exact, "zh", 99, 1, audit.Undecided, `最终库存为 99，而计划 "five" 要求 95，但 5 个请求中只有 1 个成交`, 0},
+		{name: "claims to break", claim: "O", lang: "en", final: 99, sold: 5},
 	}
 	for _, tt := range tests {
 		r := Result{
 			Plan: five[0].WithDefaults(), Claim: tt.claim, Sent: 5, Latency: map[client.Kind]Latency{client.Accepted: {Count: tt.sold}},
-			Verdicts: []audit.Report{{Verdict: audit.Exact, Final: tt.final, Lang: tt.lang}},
+			Verdicts: []audit.Report{{Verdict: audit.Exact, Initial: cmp.Or(tt.before, 100), Final: tt.final, Lang: tt.lang}},
 		}
 		if finding, why := r.Unmet(); finding != tt.finding || why != tt.why {
 			t.Errorf("%s: Unmet() = %q, %q, want %q, %q", tt.name, finding, why, tt.finding, tt.why)

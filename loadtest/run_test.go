@@ -245,7 +245,11 @@ func TestHold(t *testing.T) {
 		{"one cannot be read", []audit.Report{exact, blind}, ".", audit.Undecided},
 		{"breaks as it says, on one", []audit.Report{broken, exact, vacuous}, "O", audit.Confirmed},
 		{"does not break", []audit.Report{exact, exact}, "O", audit.Contradicted},
+		{"does not break, and one was hardly asked for", []audit.Report{exact, vacuous}, "O", audit.Contradicted},
+		{"may have broken the one that cannot be read", []audit.Report{exact, blind}, "O", audit.Undecided},
+		{"breaks, and one cannot be read", []audit.Report{broken, blind}, "O", audit.Undecided},
 		{"breaks otherwise", []audit.Report{broken}, "L", audit.Contradicted},
+		{"breaks otherwise, and one cannot be read", []audit.Report{broken, blind, exact}, "L", audit.Contradicted},
 		{"claims nothing", []audit.Report{exact}, "", audit.Unclaimed},
 	}
 	for _, tt := range tests {

@@ -44,7 +44,8 @@ func afterwards(res *Result) time.Duration {
 
 // settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
-	return each(asked(res.History), func(product, last int64) (b bookkeeping) {
+	sent := func(op audit.Op) int64 { return op.Call }
+	return each(asked(res.History, sent), func(product, last int64) (b bookkeeping) {
 		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
 		if last >= 0 {
 			quiet := res.Started.Add(time.Duration(last) + res.Plan.Wait + settleServer)
@@ -77,8 +78,8 @@ func each[T any](asked map[int64]int64, settled func(product, last int64) T) map
 	return results
 }
 
-// asked returns the products of a history, and for each the time of the last call with an unknown outcome, -1 if there is none.
-func asked(history []audit.Op) map[int64]int64 {
+// asked returns the products of a history, and for each the latest time of the calls with an unknown outcome, -1 if there are none.
+func asked(history []audit.Op, at func(audit.Op) int64) map[int64]int64 {
 	products := map[int64]int64{}
 	for _, op := range history {
 		last, seen := products[op.ProductID]
@@ -86,7 +87,7 @@ func asked(history []audit.Op) map[int64]int64 {
 			last = -1
 		}
 		if op.Outcome == audit.Unknown {
-			last = max(last, op.Call)
+			last = max(last, at(op))
 		}
 		products[op.ProductID] = last
 	}

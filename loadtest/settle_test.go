@@ -114,11 +114,13 @@ func TestEarlyLedger(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		stock, orders int64
+		last          audit.Outcome // of the last request
 		want          audit.Verdict
 	}{
-		"exact so far":   {9, 1, audit.Inconclusive},
-		"under way":      {8, 1, audit.Inconclusive},
-		"an update lost": {9, 2, audit.Broken},
+		"exact so far":                   {9, 1, audit.OK, audit.Inconclusive},
+		"under way":                      {8, 1, audit.OK, audit.Inconclusive},
+		"an update lost":                 {9, 2, audit.OK, audit.Broken},
+		"under way, and a wrong refusal": {7, 2, audit.Declined, audit.Broken},
 	} {
 		ledger := &api.Ledger{
 			ProductID: 1, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: tt.stock}, Keys: []api.KeyRow{},
@@ -126,8 +128,12 @@ func TestEarlyLedger(t *testing.T) {
 		var history []audit.Op
 		for n := range tt.orders {
 			id := strconv.FormatInt(n, 10)
-			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1, Quantity: 1, Store: api.Redis})
-			history = append(history, audit.Op{Client: int(n), ProductID: 1, Quantity: 1, Outcome: audit.OK, OrderID: id, Return: 1})
+			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1, Quantity: 1, Store: api.Redis, Key: id})
+			op := audit.Op{Client: int(n), ProductID: 1, Quantity: 1, Outcome: audit.OK, OrderID: id, Key: id, Return: 1}
+			if n == tt.orders-1 && tt.last != audit.OK {
+				op.Outcome, op.OrderID = tt.last, ""
+			}
+			history = append(history, op)
 		}
 		res := Result{Store: api.Redis, Plan: Plan{Product: 1, Stock: 10, Products: 1}, History: history}
 		judge(&res, judging{mode: shopMode("m", api.Exact), books: map[int64]bookkeeping{1: {ledger: ledger, early: true}}, lang: "en"})

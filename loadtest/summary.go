@@ -53,7 +53,7 @@ type Summary struct {
 	Others  map[string]int `json:"other_answers,omitempty"`
 	Served  map[string]int `json:"served"`
 
-	// Speeds of accepted requests: medians over the repetitions.
+	// Speeds of accepted requests: medians over the repetitions; latencies over those that sold something, 0 if none did.
 	AcceptedPerSecond Spread        `json:"accepted_per_second"`
 	P50               time.Duration `json:"p50_ns"`
 	P95               time.Duration `json:"p95_ns"`
@@ -127,8 +127,12 @@ func SummarizeRuns(runs []Result) Summary {
 	}
 	s.countAnswers(worst.Codes)
 	s.AcceptedPerSecond = spread(runs, func(r Result) float64 { return r.AcceptedPerSecond })
+	sold := slices.DeleteFunc(slices.Clone(runs), func(r Result) bool { return r.Latency[client.Accepted].Count == 0 })
 	latency := func(of func(Latency) time.Duration) time.Duration {
-		return time.Duration(spread(runs, func(r Result) float64 { return float64(of(r.Latency[client.Accepted])) }).Median)
+		if len(sold) == 0 {
+			return 0
+		}
+		return time.Duration(spread(sold, func(r Result) float64 { return float64(of(r.Latency[client.Accepted])) }).Median)
 	}
 	s.P50 = latency(func(l Latency) time.Duration { return l.P50 })
 	s.P95 = latency(func(l Latency) time.Duration { return l.P95 })
@@ -213,16 +217,17 @@ func findingOf(r Result) audit.Finding {
 	return slices.MaxFunc([]audit.Finding{r.Finding, unmet}, func(a, b audit.Finding) int { return FindingRank(a) - FindingRank(b) })
 }
 
-// verdictOf returns the worst verdict over a run's products and the letters found in any of them; "" for a run unjudged.
+// verdictOf returns the verdict on a run's products together, as [audit.Overall] has it, and the letters found in any of them; "" for a run
+// unjudged.
 func verdictOf(r Result) (verdict audit.Verdict, found string) {
+	if len(r.Verdicts) == 0 {
+		return "", ""
+	}
 	seen := ""
 	for _, v := range r.Verdicts {
-		if VerdictRank(v.Verdict) > VerdictRank(verdict) {
-			verdict = v.Verdict
-		}
 		seen += v.Found
 	}
-	return verdict, inOrder(seen)
+	return audit.Overall(r.Verdicts), inOrder(seen)
 }
 
 // inOrder returns each outcome letter of seen once, in the order in which they are written.

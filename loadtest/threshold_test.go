@@ -127,7 +127,7 @@ func TestExitCode(t *testing.T) {
 	foreignBroken := resulttest.Broken("foreign", "")
 	foreignBroken.Finding = audit.Unclaimed
 	mustEnd := resulttest.Exact("five", time.Millisecond)
-	mustEnd.Plan.MustEnd, mustEnd.Plan.Stock = new(int64(95)), 595
+	mustEnd.Plan.MustEnd, mustEnd.Plan.Stock, mustEnd.Verdicts[0].Final = new(int64(95)), 595, 1
 	declined := mustEnd
 	declined.Plan.Stock = 596
 	crossed := []loadtest.Crossing{{Mode: "a"}}

@@ -44,14 +44,14 @@ At most 200 windows of a side are taken, evenly spread.
 Different plans are an error, unless --force is given. Differences between the environments (cores, versions of Go and of the servers,
 replicas, round trip) stand above the table.
 
-Ends with 1 if a claim that held in A does not hold in B, with 3 if no figure has an interval, and with 99 if --worse is exceeded.`,
+Ends with 1 if B contradicts a claim that A does not, with 3 if no figure has an interval, and with 99 if --worse is exceeded.`,
 			`读取两次压测的 JSON（shop loadtest 或 demo，--out FILE.json），对两边都有的每个模式，给出 B 与 A 的差别：每秒成交数、成功请求的 p50 和 p99，各带 95%% 置信区间，不假设分布（Mann-Whitney、Hodges-Lehmann）。区间包含零，说明看不出差别，不等于没有差别。
 
 算区间需要样本，每边至少 %[1]d 个。--samples rounds 以每一轮为一个样本（压测时用 --repeat 6 或更多）；--samples windows 以每次运行中的每个时间窗口为一个样本，JSON 里也有，去掉首尾两个。同一次运行里的窗口彼此相似，因此区间偏窄。不给这个选项时，两边轮数都够就用 rounds，否则用 windows。每边最多取 200 个窗口，均匀抽取。
 
 两边方案不同时报错，除非加 --force。环境的差别（核数、Go 和服务器的版本、副本数、往返时间）列在表格上方。
 
-退出码为 1：在 A 中成立的声明在 B 中不成立；为 3：没有一个数字算得出区间；为 99：超出 --worse。`).In(lang), delta.Least),
+退出码为 1：在 A 中没有被推翻的声明，在 B 中被推翻；为 3：没有一个数字算得出区间；为 99：超出 --worse。`).In(lang), delta.Least),
 		Example: `  shop compare before.json after.json
   shop compare before.json after.json --html report.html
   shop compare before.json after.json --worse 10 --markdown "$GITHUB_STEP_SUMMARY"`,

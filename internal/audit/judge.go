@@ -71,8 +71,8 @@ func JudgeLedger(l *api.Ledger, lang string) []Report {
 	return all
 }
 
-// Overall is the verdict on one product from the reports on its stores: the worst, except that a store from which nothing was
-// sold says nothing about a product that was sold from another.
+// Overall is the verdict from the reports on the stores of a product, or on the products of a run: the worst, except that one from which
+// nothing was sold says nothing about the others.
 func Overall(reports []Report) Verdict {
 	for _, v := range []Verdict{Broken, Inconclusive, Exact} {
 		for _, r := range reports {

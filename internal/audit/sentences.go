@@ -25,6 +25,7 @@ var (
 	sayBackwards    = t("%d [answer|answers] of the history came before [its|their] request, so the clock cannot be trusted", "历史中有 %d 个应答早于请求，时钟不可信")
 	sayNoReplicas   = t("%d replicas stood behind the address, but neither answers nor orders name theirs", "地址后有 %d 个副本，但应答和订单都没有写明是哪一个")
 	sayBeingSold    = t("the product was being sold: at each of %d looks units were gone without an order, from %d to %d of them, which may be sales whose order is not written yet; audit it again when no deduction is in flight", "商品正在售卖：读了 %d 次，每次都有库存已扣而没有订单（%d 到 %d 件），可能是订单尚未写入的成交；请在没有扣减在途时再审计一次")
+	sayNoTime       = t("units are gone without an order, which may be sales whose order is not written yet, and there was no time to look again; audit it again", "有库存已扣而没有订单，可能是订单尚未写入的成交，但没有时间再读一次；请再审计一次")
 	sayUnknownUnits = t("%d [unit is|units are] gone that only the %d unanswered [request|requests] can have taken, which may be sales or a leak", "有 %d 件只可能被 %d 个无应答请求拿走，是成交还是少卖无从判断")
 )
 

@@ -16,33 +16,49 @@ const (
 )
 
 // Watch judges a product that may be being sold. look reads the ledger and judges each store. While lost units are all that a store
-// shows, Watch looks again, for a second; [Settle] makes one report of all that there are of a store. An error of look ends it. If ctx ends
-// between two looks, Watch returns the reports of the last one with the cause.
+// shows, Watch looks again, for a second and once at least; [Settle] makes one report of all that there are of a store. An error of look
+// ends it. If ctx ends after a look, Watch returns the reports of the last whole one with the cause, in which lost units are undecided.
 func Watch(ctx context.Context, look func() ([]Report, error)) ([]Report, error) {
 	looks := map[api.Store][]Report{}
+	var last []Report
 	for began := time.Now(); ; {
 		reports, err := look()
+		if err != nil && last != nil && ctx.Err() != nil {
+			return unsettled(last), context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}
 		again := false
 		for i, r := range reports {
 			looks[r.Store] = append(looks[r.Store], r)
-			reports[i], again = Settle(looks[r.Store]), again || r.onlyLost()
+			reports[i], again = Settle(looks[r.Store]), again || r.OnlyLost()
 		}
-		if !again || time.Since(began) > inFlight {
+		if !again || last != nil && time.Since(began) > inFlight {
 			return reports, nil
 		}
+		last = reports
 		select {
 		case <-time.After(lookAgain):
 		case <-ctx.Done():
-			return reports, context.Cause(ctx)
+			return unsettled(last), context.Cause(ctx)
 		}
 	}
 }
 
-// onlyLost says that no letter but that of lost units was found, which may be a sale under way.
-func (r Report) onlyLost() bool { return r.Verdict == Broken && r.Found == "L" }
+// unsettled makes the reports undecided that say only that units are lost: there was no time to see whether these were sales under way.
+func unsettled(reports []Report) []Report {
+	for i := range reports {
+		if r := &reports[i]; r.OnlyLost() {
+			r.Verdict = Inconclusive
+			r.Missing = append(r.Missing, say(r.Lang, sayNoTime))
+		}
+	}
+	return reports
+}
+
+// OnlyLost says that units were taken for which there is no order, and that nothing else is wrong. That may be a sale under way.
+func (r Report) OnlyLost() bool { return r.Verdict == Broken && r.Found == "L" && len(r.Violations) == 0 }
 
 // Settle returns the last of several reports on one store of a product, each judged from a ledger alone and in the order of their making.
 // Between taking the units and writing the order a sale looks like lost units. So where units were lost in each report, nothing else is
@@ -52,7 +68,7 @@ func Settle(looks []Report) Report {
 	last := looks[len(looks)-1]
 	fewest, most := last.Leaked, last.Leaked
 	for _, r := range looks {
-		if !r.onlyLost() || len(r.Violations) > 0 {
+		if !r.OnlyLost() {
 			return last
 		}
 		fewest, most = min(fewest, r.Leaked), max(most, r.Leaked)

@@ -124,22 +124,31 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	return h.send(c, body)
 }
 
-// settled judges each store of a product that may be being sold. If the request's time ends between two looks, the last one counts.
+// settled judges each store of a product that may be being sold. If the request's time ends after a look, the last whole one counts.
 func (h *Handler) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report, err error) {
-	reports, _ = audit.Watch(ctx, func() ([]audit.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, shop.AuditLimit) // for all looks together
+	defer cancel()
+	reports, err = audit.Watch(ctx, func() ([]audit.Report, error) {
 		var look []audit.Report // after an error it may still be written
-		l, err = h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) error {
+		ledger, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) error {
 			r, err := h.judge(id, store, snap, lang)
 			if err == nil {
 				look = append(look, r)
 			}
 			return err
 		})
+		if err == nil && l.Facts != nil {
+			err = ctx.Err() // a later look that was cut off lacks stores
+		}
 		if err != nil {
 			return nil, err
 		}
+		l = ledger
 		return look, nil
 	})
+	if reports != nil {
+		err = nil
+	}
 	return l, reports, err
 }
 

@@ -100,14 +100,14 @@ type Order = store.Order
 // KeyRow is a row of the answers to a product's idempotency keys.
 type KeyRow = store.KeyRow
 
-// auditLimit is the longest time for an audit that makes progress: enough for some millions of rows. An audit that receives nothing
+// AuditLimit is the longest time for an audit that makes progress: enough for some millions of rows. An audit that receives nothing
 // from a store for [Options.Work] ends earlier.
-const auditLimit = time.Minute
+const AuditLimit = time.Minute
 
 // Audit calls read with a snapshot of each store that has the product. The result names stores that could not be read. stock.ErrUnknownProduct
 // when no store has the product.
 func (s *Shop) Audit(ctx context.Context, id int64, read func(stock.Store, *Snapshot) error) (Ledger, error) {
-	return within(ctx, s, auditLimit, false, func(ctx context.Context) (Ledger, error) {
+	return within(ctx, s, AuditLimit, false, func(ctx context.Context) (Ledger, error) {
 		return s.collect(id, func(name stock.Store, r reader) (f store.Facts, err error) {
 			err = s.progressing(ctx, func(ctx context.Context, progress func()) error {
 				return r.Scan(ctx, id, func(snap *store.Snapshot) error {

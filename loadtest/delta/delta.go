@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,11 +17,22 @@ type Side struct {
 	Environment loadtest.Environment `json:"environment"`
 	Partial     bool                 `json:"partial,omitempty"`
 	Command     string               `json:"command,omitempty"` // that made it
+	// Runs counts the runs, and Noisy those whose speeds are unreliable; Why is the first reason.
+	Runs  int    `json:"runs"`
+	Noisy int    `json:"noisy_runs,omitempty"`
+	Why   string `json:"noisy_why,omitempty"`
 }
 
 // sideOf is the side of a load test.
 func sideOf(name string, c loadtest.Comparison) Side {
-	return Side{Name: name, Environment: c.Environment, Partial: c.Partial, Command: c.Command}
+	s := Side{Name: name, Environment: c.Environment, Partial: c.Partial, Command: c.Command, Runs: len(c.Results)}
+	for _, r := range c.Results {
+		if len(r.Noisy) > 0 {
+			s.Noisy++
+			s.Why = cmp.Or(s.Why, r.Noisy[0])
+		}
+	}
+	return s
 }
 
 // Samples is the kind of the samples.
@@ -84,7 +96,12 @@ const (
 	NotShown  Outcome = "no difference shown" // the interval covers zero
 	TooFew    Outcome = "too few samples"
 	NoSamples Outcome = "no samples"
+	// Unlike says that the windows of the runs differ in length. A percentile of a longer window has more answers, so it is another figure.
+	Unlike Outcome = "unlike windows"
 )
+
+// Compared says that the figure has an interval.
+func (o Outcome) Compared() bool { return o == Better || o == Worse || o == NotShown }
 
 // Figure is one measured figure of a row.
 type Figure struct {
@@ -94,7 +111,7 @@ type Figure struct {
 	NB int      `json:"n_b"`
 	A  Interval `json:"a"`
 	B  Interval `json:"b"`
-	// Difference is B minus A, as a share of A's median: 0.1 = 10 % more. Zero if Outcome is TooFew or NoSamples.
+	// Difference is B minus A, as a share of A's median: 0.1 = 10 % more. Zero if Outcome is none of Better, Worse and NotShown.
 	Difference Interval `json:"difference"`
 	P          float64  `json:"p"` // probability of a difference at least this large if there were none
 	Outcome    Outcome  `json:"outcome"`
@@ -134,7 +151,7 @@ func Of(nameA string, a loadtest.Comparison, nameB string, b loadtest.Comparison
 	for _, ga := range groupsA {
 		i := slices.IndexFunc(groupsB, ga.same)
 		if i < 0 {
-			r.OnlyA = append(r.OnlyA, ga.name())
+			r.OnlyA = append(r.OnlyA, ga.name(groupsB))
 			continue
 		}
 		gb := groupsB[i]
@@ -151,7 +168,7 @@ func Of(nameA string, a loadtest.Comparison, nameB string, b loadtest.Comparison
 	}
 	for _, gb := range groupsB {
 		if !slices.ContainsFunc(groupsA, gb.same) {
-			r.OnlyB = append(r.OnlyB, gb.name())
+			r.OnlyB = append(r.OnlyB, gb.name(groupsA))
 		}
 	}
 	return r, nil
@@ -166,11 +183,16 @@ type group struct {
 
 func (g group) same(o group) bool { return g.mode == o.mode && g.plan == o.plan && g.store == o.store }
 
-func (g group) name() string {
-	if g.plan == "" {
-		return g.mode
+// name names a group that the other side does not have; with the store if the other side has the mode on another one.
+func (g group) name(others []group) string {
+	name := g.mode
+	if g.plan != "" {
+		name += " · " + g.plan
 	}
-	return g.mode + " · " + g.plan
+	if slices.ContainsFunc(others, func(o group) bool { return o.mode == g.mode && o.plan == g.plan }) {
+		name += " · " + string(g.store)
+	}
+	return name
 }
 
 // groups sorts the runs of a load test, in the order of their first appearance. Runs that do not count stay in the group, because their
@@ -188,7 +210,7 @@ func groups(c loadtest.Comparison) []group {
 	return all
 }
 
-// Contradicted names the rows in which a claim that held in A does not hold in B.
+// Contradicted names the rows in which B contradicts a claim that A does not.
 func (r Report) Contradicted() []Row {
 	var rows []Row
 	for _, row := range r.Rows {
@@ -218,7 +240,7 @@ func (r Report) WorseThan(share float64) bool {
 // Decided reports whether any figure has an interval.
 func (r Report) Decided() bool {
 	return slices.ContainsFunc(r.Rows, func(row Row) bool {
-		return slices.ContainsFunc(row.Figures, func(f Figure) bool { return f.Outcome != TooFew && f.Outcome != NoSamples })
+		return slices.ContainsFunc(row.Figures, func(f Figure) bool { return f.Outcome.Compared() })
 	})
 }
 

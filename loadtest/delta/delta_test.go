@@ -119,6 +119,46 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// A percentile of a longer window has more answers in it: it is not compared with that of a shorter one. A rate is.
+func TestWindowsOfDifferentLengths(t *testing.T) {
+	t.Parallel()
+	m := machine{random: rand.New(rand.NewPCG(3, 3)), rounds: 1, noise: 0.02}
+	rates := map[string]float64{"lua-lock": 1000}
+	a, b := m.test(rates, 10*time.Millisecond), m.test(rates, 20*time.Millisecond)
+	for i := range b.Results[0].Series {
+		b.Results[0].Series[i].For *= 2
+		b.Results[0].Series[i].Accepted *= 2
+	}
+	r := m.of(t, a, b, Options{})
+	if got := outcomes(r.Rows[0]); got["accepted/s"] != NotShown || got["p50"] != Unlike || got["p99"] != Unlike {
+		t.Errorf("%v, want the rate compared and the latencies not", got)
+	}
+	if r.WorseThan(0) || !r.Decided() {
+		t.Errorf("worse %v, decided %v, want false and true", r.WorseThan(0), r.Decided())
+	}
+	if f := r.Rows[0].Figures[1]; f.A.Estimate == 0 || f.B.Estimate == 0 || f.P != 1 {
+		t.Errorf("%+v, want the medians of both sides", f)
+	}
+}
+
+// The report says which side was disturbed, and which store only one side has.
+func TestSides(t *testing.T) {
+	t.Parallel()
+	m := machine{random: rand.New(rand.NewPCG(5, 5)), rounds: 4, noise: 0.02}
+	a, b := m.test(map[string]float64{"lua-lock": 1000}, time.Millisecond), m.test(map[string]float64{"lua-lock": 1000}, time.Millisecond)
+	b.Results[2].Noisy = []string{"others used 1.5 cores", "late"}
+	for i := range b.Results {
+		b.Results[i].Store = api.SQL
+	}
+	r := m.of(t, a, b, Options{})
+	if r.A.Noisy != 0 || r.B.Noisy != 1 || r.B.Runs != 4 || r.B.Why != "others used 1.5 cores" {
+		t.Errorf("noisy: %+v and %+v, want one of 4 in B", r.A, r.B)
+	}
+	if strings.Join(r.OnlyA, "") != "lua-lock · redis" || strings.Join(r.OnlyB, "") != "lua-lock · sql" {
+		t.Errorf("only in A %q, only in B %q, want them with their stores", r.OnlyA, r.OnlyB)
+	}
+}
+
 // Different plans are an error that says what differs; the number of repetitions is no part of a plan.
 func TestDifferentPlans(t *testing.T) {
 	t.Parallel()

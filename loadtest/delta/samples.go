@@ -52,10 +52,34 @@ func rowOf(a, b group, kind Samples) Row {
 			row.Samples = Rounds
 		}
 	}
+	unlike := row.Samples == Windows && !sameWindows(a, b)
 	for _, f := range figures {
-		row.Figures = append(row.Figures, f.compare(f.samples(a, row.Samples), f.samples(b, row.Samples)))
+		samplesA, samplesB := f.samples(a, row.Samples), f.samples(b, row.Samples)
+		if f.latency && unlike && len(samplesA) > 0 && len(samplesB) > 0 {
+			row.Figures = append(row.Figures, f.sideBySide(samplesA, samplesB, Unlike))
+			continue
+		}
+		row.Figures = append(row.Figures, f.compare(samplesA, samplesB))
 	}
 	return row
+}
+
+// sameWindows reports whether the windows of all runs that count have the same length. It doubles as a run goes on.
+func sameWindows(groups ...group) bool {
+	length := time.Duration(0)
+	for _, g := range groups {
+		for _, r := range counted(g.runs) {
+			for _, w := range whole(r.Series) {
+				if length == 0 {
+					length = w.For
+				}
+				if w.For != length {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // counted returns the runs that count as measurements.
@@ -113,15 +137,21 @@ func whole(series []loadtest.Window) []loadtest.Window {
 	return series[first+1 : last]
 }
 
-// compare compares the samples of both sides.
-func (f figure) compare(a, b []float64) Figure {
-	r := Figure{Name: f.name, Latency: f.latency, NA: len(a), NB: len(b), Outcome: NoSamples, P: 1}
+// sideBySide has the medians of both sides, and an outcome that needs no comparison.
+func (f figure) sideBySide(a, b []float64, o Outcome) Figure {
+	r := Figure{Name: f.name, Latency: f.latency, NA: len(a), NB: len(b), Outcome: o, P: 1}
 	if len(a) > 0 {
 		r.A, _ = median(a)
 	}
 	if len(b) > 0 {
 		r.B, _ = median(b)
 	}
+	return r
+}
+
+// compare compares the samples of both sides.
+func (f figure) compare(a, b []float64) Figure {
+	r := f.sideBySide(a, b, NoSamples)
 	if len(a) == 0 || len(b) == 0 {
 		return r
 	}

@@ -91,6 +91,9 @@ func deltaBefore(r delta.Report, lang string) []finding {
 		if s.Partial {
 			say(yellow, words.Say(lang, "delta partial", s.Name))
 		}
+		if s.Noisy > 0 {
+			say(yellow, words.Say(lang, "delta noisy", s.Name, s.Noisy, s.Runs, s.Why))
+		}
 	}
 	same := true
 	for _, row := range r.Rows {
@@ -123,11 +126,14 @@ func deltaVerdict(lang string, v audit.Verdict, found string, f audit.Finding) s
 func deltaAfter(r delta.Report, lang string) []finding {
 	var all []finding
 	say := func(color, text string) { all = append(all, finding{color: color, text: text}) }
-	figures, better, worse, ranges := 0, 0, 0, false
+	figures, better, worse, ranges, unlike := 0, 0, 0, false, false
 	for _, row := range r.Rows {
 		for _, f := range row.Figures {
 			switch f.Outcome {
 			case delta.TooFew, delta.NoSamples:
+				continue
+			case delta.Unlike:
+				unlike = true
 				continue
 			case delta.Better:
 				better++
@@ -156,6 +162,9 @@ func deltaAfter(r delta.Report, lang string) []finding {
 	}
 	if r.Sampled(delta.Windows) && figures > 0 {
 		say(yellow, words.Say(lang, "delta windows", delta.Least))
+	}
+	if unlike {
+		say(yellow, words.Say(lang, "delta unlike"))
 	}
 	if ranges {
 		say(dim, words.Say(lang, "delta range"))
@@ -197,7 +206,7 @@ func deltaGrid(r delta.Report, lang string) grid {
 				{text: "–"}, {text: medianText(f, f.A, f.NA)}, {text: medianText(f, f.B, f.NB)},
 				{text: "–"}, {text: fmt.Sprintf("%d+%d", f.NA, f.NB)},
 			}
-			if f.Outcome != delta.TooFew && f.Outcome != delta.NoSamples {
+			if f.Outcome.Compared() {
 				cells[3].text = fmt.Sprintf("%+.1f%% (%+.1f to %+.1f)", 100*f.Difference.Estimate, 100*f.Difference.Low, 100*f.Difference.High)
 				if lang == "zh" {
 					cells[3].text = strings.Replace(cells[3].text, " to ", " 至 ", 1)

@@ -72,7 +72,7 @@ func effects(r delta.Report, lang string) template.HTML {
 			cells := grid.rows[len(chart.Rows)].cells
 			chart.Rows = append(chart.Rows, page.Effect{
 				Name: deltaName(r, row) + " · " + figureName(f, lang), Estimate: f.Difference.Estimate, Low: f.Difference.Low, High: f.Difference.High,
-				None: f.Outcome == delta.TooFew || f.Outcome == delta.NoSamples, Text: cells[2].text,
+				None: !f.Outcome.Compared(), Text: cells[2].text,
 				Tone: map[delta.Outcome]string{delta.Better: "good", delta.Worse: "bad"}[f.Outcome],
 			})
 		}

@@ -34,12 +34,14 @@ func deltaReport() delta.Report {
 		Figures: []delta.Figure{
 			{Name: "accepted/s", NA: 3, NB: 20, A: delta.Interval{Estimate: 2000, Low: 1900, High: 2100}, B: delta.Interval{Estimate: 2100, Low: 2000, High: 2200}, P: 1, Outcome: delta.TooFew},
 			{Name: "p50", P: 1, Outcome: delta.NoSamples, Latency: true},
+			{Name: "p99", NA: 5, NB: 20, A: delta.Interval{Estimate: 50 * ms, Low: 40 * ms, High: 60 * ms}, B: delta.Interval{Estimate: 70 * ms, Low: 60 * ms, High: 80 * ms}, P: 1, Outcome: delta.Unlike, Latency: true},
 		},
 	}}
-	b := side("after <b>.json")
+	a, b := side("before.json"), side("after <b>.json")
+	a.Runs, a.Noisy, a.Why = 6, 2, "others used 1.5 cores before the run"
 	b.Partial = true
 	return delta.Report{
-		A: side("before.json"), B: b, Confidence: 0.95, Rows: rows, OnlyA: []string{"mutex"}, OnlyB: []string{"queue"},
+		A: a, B: b, Confidence: 0.95, Rows: rows, OnlyA: []string{"mutex"}, OnlyB: []string{"queue"},
 		Differs: []delta.Differing{{What: "CPUs", A: "2", B: "8"}}, Plans: []delta.Differing{{What: "vus", A: "40", B: "50"}},
 		Command: "bin/shop compare before.json after.json",
 	}
@@ -70,12 +72,12 @@ func TestDeltaSaysItPlainly(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := strings.Index(b.String(), "─")
-	for _, above := range []string{"The plans differ", "vus: 40 in A, 50 in B", "The environments differ", "after <b>.json was interrupted", "lua-lock: EXACT ✓ in A, BROKEN O ✗ in B"} {
+	for _, above := range []string{"The plans differ", "vus: 40 in A, 50 in B", "The environments differ", "after <b>.json was interrupted", "before.json: 2 of 6 runs noisy", "lua-lock: EXACT ✓ in A, BROKEN O ✗ in B"} {
 		if at := strings.Index(b.String(), above); at < 0 || at > table {
 			t.Errorf("%q is not above the table:\n%s", above, b.String())
 		}
 	}
-	for _, below := range []string{"\nNo difference is shown (figures: 1).\n", "too narrow", "no difference shown  +2.0% (-10.0 to +15.0)", "too few samples  "} {
+	for _, below := range []string{"\nNo difference is shown (figures: 1).\n", "too narrow", "no difference shown  +2.0% (-10.0 to +15.0)", "too few samples  ", "p99 of windows of different lengths are not compared"} {
 		if !strings.Contains(b.String(), below) {
 			t.Errorf("no %q:\n%s", below, b.String())
 		}

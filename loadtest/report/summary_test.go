@@ -34,6 +34,42 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 	}
 }
 
+// A run that accepted nothing has a rate, which is 0, and no latency.
+func TestLatencyOfRunsThatSold(t *testing.T) {
+	down := resulttest.Exact("lua-lock", 0)
+	down.AcceptedPerSecond, down.Latency = 0, nil
+	s := loadtest.SummarizeRuns([]loadtest.Result{resulttest.Exact("lua-lock", 10*time.Millisecond), down})
+	if s.P50 != 10*time.Millisecond || s.AcceptedPerSecond.Min != 0 {
+		t.Errorf("p50 = %v, %+v accepted/s, want the 10ms of the run that sold, and the rates of both", s.P50, s.AcceptedPerSecond)
+	}
+	if s = loadtest.SummarizeRuns([]loadtest.Result{down}); s.P50 != 0 {
+		t.Errorf("p50 = %v without a sale, want 0", s.P50)
+	}
+}
+
+// A product of which nothing was sold says nothing about the others of its run.
+func TestVerdictOnSeveralProducts(t *testing.T) {
+	product := func(r loadtest.Result, v audit.Verdict) loadtest.Result {
+		r.Verdicts = append(slices.Clone(r.Verdicts), audit.Report{Mode: r.Mode, Store: api.Redis, Verdict: v})
+		return r
+	}
+	for _, tt := range []struct {
+		name string
+		runs []loadtest.Result
+		want audit.Verdict
+		code int
+	}{
+		{"exact", []loadtest.Result{product(resulttest.Exact("a", time.Millisecond), audit.Vacuous)}, audit.Exact, loadtest.ExitConfirmed},
+		{"broken once", []loadtest.Result{resulttest.Broken("a", "O"), product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Broken, loadtest.ExitConfirmed},
+		{"never broken", []loadtest.Result{product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Exact, loadtest.ExitContradicted},
+	} {
+		c := resulttest.Comparison(tt.runs...)
+		if s := c.Summaries[0]; s.Verdict != tt.want || c.ExitCode() != tt.code {
+			t.Errorf("%s: %s, exit code %d, want %s and %d", tt.name, s.Verdict, c.ExitCode(), tt.want, tt.code)
+		}
+	}
+}
+
 // A mode that claims to break confirms its claim if one run of thirty breaks, and the report says how many did. A mode that claims to be exact
 // must be exact in every run. A break outside the claim contradicts it, however many runs broke as claimed.
 func TestRepetitionsAgainstTheClaim(t *testing.T) {
