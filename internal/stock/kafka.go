@@ -16,7 +16,7 @@ import (
 //	replica 3                                                          poll: A, B again ── rows found: the same answers
 var kafka = Mode{
 	Name:   "kafka",
-	Title:  Text{"One partition per product, one consumer, the same transaction", "同一商品进同一分区，单消费者，与 queue 同样的事务"},
+	Title:  Text{"Each product in one partition, one consumer, the same transaction", "同一商品进同一分区，单消费者，与 queue 同样的事务"},
 	Needs:  []Backend{NeedSQL, NeedKafka},
 	Queued: true,
 	Stores: []Store{SQL},
