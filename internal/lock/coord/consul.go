@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +46,11 @@ type ConsulOptions struct {
 }
 
 // NewConsul returns the lock on c. Close it.
+//
+// To take the lock away from a holder, destroy its session. If its key is deleted instead, the holder is not told, and a rival enters beside
+// it.
+//
+// The fence goes back if the servers get older data (a snapshot), or other data.
 func NewConsul(c *api.Client, opts ConsulOptions, steps *step.Stream) *Consul {
 	opts.TTL = cmp.Or(opts.TTL, 10*time.Second)
 	l := &Consul{c: c, opts: opts, steps: steps, local: lock.NewMutex(nil)}
@@ -140,7 +147,12 @@ func (h *consulHold) enter(ctx context.Context) error {
 		if err == nil && h.s.Lost() { // the answer came late: the session may be gone, and the key with it
 			err = lock.ErrLost
 		}
-		if err != nil {
+		var refusal *consulRefusedError
+		switch {
+		case errors.As(err, &refusal):
+			h.pass(ctx)
+			return h.s.Failed(ctx, ctx, "consul", err)
+		case err != nil:
 			h.s.Tidy(ctx, h.takeBack)
 			return h.s.Failed(ctx, ctx, "consul", err)
 		}
@@ -162,18 +174,29 @@ func (h *consulHold) enter(ctx context.Context) error {
 	}
 }
 
-// try sends one acquire, as a transaction, because its answer then contains the index.
+// try sends one acquire, as a transaction, because its answer then contains the index. If it is refused because the key is not free, try
+// returns false; any other refusal is an error.
 func (h *consulHold) try(ctx context.Context) (bool, error) {
 	index, over, err := lease.Send(ctx, func(ctx context.Context) (uint64, error) {
-		ok, res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.Name})
-		h.unanswered = err != nil
-		if err != nil || !ok {
+		res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.Name})
+		var refusal *consulRefusedError
+		h.unanswered = err != nil && !errors.As(err, &refusal)
+		if err != nil {
 			return 0, err
 		}
 		return res.Results[0].KV.ModifyIndex, nil
 	})
 	h.index, h.over = index, over
-	return index > 0, err
+	var refusal *consulRefusedError
+	switch {
+	case !errors.As(err, &refusal):
+		return err == nil, err
+	case refusal.says("already held", "lock delay"):
+		return false, nil
+	case refusal.says("invalid session"):
+		h.s.Lose()
+	}
+	return false, err
 }
 
 // wait returns when the key looks free, and reports whether it had to wait; the error says that limit has ended.
@@ -219,7 +242,7 @@ func (h *consulHold) takeBack(ctx context.Context) error {
 func (h *consulHold) removeOurs(ctx context.Context) error {
 	pair, err := h.ours(ctx)
 	if err == nil && pair != nil {
-		_, err = h.remove(ctx, pair.ModifyIndex)
+		err = h.remove(ctx, pair.ModifyIndex)
 	}
 	return err
 }
@@ -231,21 +254,22 @@ func (h *consulHold) free(ctx context.Context) error {
 	if h.passed {
 		return lock.ErrLost // an earlier run has already given the lock up
 	}
-	ok, err := h.remove(ctx, h.index)
-	if err == nil && !ok { // gone; or still ours, but written by another client without the lock
+	err := h.remove(ctx, h.index)
+	var refusal *consulRefusedError
+	if errors.As(err, &refusal) { // gone; or still ours, but written by another client without the lock
 		var pair *api.KVPair
-		if pair, err = h.ours(ctx); err == nil && pair != nil {
-			ok, err = h.remove(ctx, pair.ModifyIndex)
+		pair, err = h.ours(ctx)
+		switch {
+		case err == nil && pair == nil:
+			err = lock.ErrLost
+		case err == nil:
+			err = h.remove(ctx, pair.ModifyIndex)
 		}
 	}
-	if err != nil {
-		return err
+	if err == nil || errors.Is(err, lock.ErrLost) {
+		h.leave(ctx)
 	}
-	h.leave(ctx)
-	if !ok {
-		return lock.ErrLost
-	}
-	return nil
+	return err
 }
 
 // ours reads the key; nil when our session does not hold it.
@@ -258,10 +282,10 @@ func (h *consulHold) ours(ctx context.Context) (*api.KVPair, error) {
 }
 
 // remove deletes the key if its index is the one given. Deleting frees the lock at once, without a lock-delay, and leaves no key. The
-// index keeps a repeated or late delete from freeing another holder's lock.
-func (h *consulHold) remove(ctx context.Context, index uint64) (bool, error) {
-	ok, _, err := h.txn(ctx, consulIsOwner(h.key, index), &api.KVTxnOp{Verb: api.KVDelete, Key: h.key})
-	return ok, err
+// index keeps a repeated or late delete from freeing another holder's lock: it is refused.
+func (h *consulHold) remove(ctx context.Context, index uint64) error {
+	_, err := h.txn(ctx, consulIsOwner(h.key, index), &api.KVTxnOp{Verb: api.KVDelete, Key: h.key})
+	return err
 }
 
 // pass lets the next contender of this process through, after an attempt that holds nothing.
@@ -280,8 +304,8 @@ func consulIsOwner(key string, index uint64) *api.KVTxnOp {
 	return &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: index}
 }
 
-// txn runs operations on keys; false without an error says that the server refused, and applied none of them.
-func (h *consulHold) txn(ctx context.Context, ops ...*api.KVTxnOp) (bool, *api.TxnResponse, error) {
+// txn runs operations on keys. With a [consulRefusedError] the server has applied none of them.
+func (h *consulHold) txn(ctx context.Context, ops ...*api.KVTxnOp) (*api.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
 	defer cancel()
 	all := make(api.TxnOps, len(ops))
@@ -289,7 +313,29 @@ func (h *consulHold) txn(ctx context.Context, ops ...*api.KVTxnOp) (bool, *api.T
 		all[i] = &api.TxnOp{KV: op}
 	}
 	ok, res, _, err := h.l.c.Txn().Txn(all, (&api.QueryOptions{}).WithContext(ctx))
-	return ok, res, err
+	if err == nil && !ok {
+		err = &consulRefusedError{res.Errors}
+	}
+	return res, err
+}
+
+// consulRefusedError has the reasons for which the server refused a transaction. They have no numbers, only texts.
+type consulRefusedError struct{ reasons api.TxnErrors }
+
+// Error lists the reasons.
+func (r *consulRefusedError) Error() string {
+	var all []string
+	for _, reason := range r.reasons {
+		all = append(all, reason.What)
+	}
+	return "refused: " + strings.Join(all, "; ")
+}
+
+// says reports whether one of the reasons contains one of the texts.
+func (r *consulRefusedError) says(texts ...string) bool {
+	return slices.ContainsFunc(r.reasons, func(reason *api.TxnError) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(reason.What, text) })
+	})
 }
 
 // ConsulLease is the [lock.Lease] of a [Consul]. Its fence is the index that its acquire gave the key: Consul counts them over all

@@ -3,6 +3,12 @@ package coord_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -242,4 +248,89 @@ func TestConsulLostAnswers(t *testing.T) {
 		t.Errorf("Release repeated = %v, want nil", err)
 	}
 	locktest.Warm(t, newConsul(t, c, promptly, nil), key)
+}
+
+// refusing answers transactions as Consul does when it refuses them, with a reason that reason returns; "" = it does not refuse.
+func refusing(reason func() string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			what := ""
+			if path.Base(req.URL.Path) == "txn" {
+				what = reason()
+			}
+			if what == "" {
+				return next.RoundTrip(req)
+			}
+			body := fmt.Sprintf(`{"Results":null,"Errors":[{"OpIndex":0,"What":%q}]}`, what)
+			return &http.Response{
+				StatusCode: http.StatusConflict, Request: req, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)),
+			}, nil
+		})
+	}
+}
+
+const consulDenied = `Permission denied: token with AccessorID '1' lacks permission 'key:write' on "k"`
+
+// A refusal for another reason than a holder is no ErrBusy: waiting would not help. It leaves nothing behind.
+func TestConsulRefusesAnAcquire(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	var denied atomic.Bool
+	key := s.Prefix + "k"
+	l := newConsul(t, s.ConsulClient(t, refusing(func() string {
+		if denied.Load() {
+			return consulDenied
+		}
+		return ""
+	})), long, nil)
+	locktest.Warm(t, l, key)
+	denied.Store(true)
+	_, err := l.Acquire(lock.WithWait(t.Context(), time.Second), key)
+	if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "lacks permission") {
+		t.Errorf("Acquire = %v, want ErrUnavailable with the reason", err)
+	}
+	denied.Store(false)
+	locktest.Warm(t, l, key)
+}
+
+// The session was destroyed, and no renewal has told it yet: the next acquire does, and the one after it has a new session.
+func TestConsulAcquireTellsOfALostSession(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	c, key := s.ConsulClient(t), s.Prefix+"k"
+	l := newConsul(t, c, long, nil)
+	lease := locktest.Obtain(t, l, s.Prefix+"held")
+	destroySession(t, c, s.Prefix+"held")
+	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("Acquire = %v, want ErrUnavailable", err)
+	}
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("the other hold of the session: cause %v, want ErrLost", cause)
+	}
+	locktest.Warm(t, l, key)
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want ErrLost", err)
+	}
+}
+
+// The server refuses a release, although the key is still ours: that is not ErrLost, and the release is repeated in the background.
+func TestConsulRefusesARelease(t *testing.T) {
+	t.Parallel()
+	s := testenv.Consul(t)
+	var left atomic.Int64
+	key := s.Prefix + "k"
+	l := newConsul(t, s.ConsulClient(t, refusing(func() string {
+		if left.Add(-1) >= 0 {
+			return consulDenied
+		}
+		return ""
+	})), long, nil)
+	locktest.Warm(t, l, key)
+	lease := locktest.Obtain(t, l, key)
+	left.Store(2) // with the index of the acquire, and with that of the key as it is
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want unknown", err)
+	}
+	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
+	locktest.Warm(t, l, key)
 }

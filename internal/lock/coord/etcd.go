@@ -31,6 +31,10 @@ type Etcd struct {
 
 // NewEtcd returns the lock on c, whose lease lives for ttl (whole seconds, at least what the server allows: one and a half
 // election time-outs) when the process dies. Close it before c.
+//
+// To take the lock away from a holder, revoke its lease. If its key is deleted instead, the holder is not told, and a rival enters beside it.
+//
+// The fence goes back if etcd is restored from a snapshot without --bump-revision.
 func NewEtcd(c *clientv3.Client, ttl time.Duration, steps *step.Stream) *Etcd {
 	e := &Etcd{c: c, ttl: ttl, steps: steps}
 	e.sessions = lease.NewSessions(e.open)
@@ -86,7 +90,9 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	h := &etcdHold{e: e, s: s, prefix: segment(key) + "/"}
 	h.node = h.prefix + lease.NewOwner()
 	if err := h.enter(ctx); err != nil {
-		s.Tidy(ctx, h.leave) // no other attempt has a key of this name
+		if !h.refused {
+			s.Tidy(ctx, h.leave) // no other attempt has a key of this name
+		}
 		s.Leave()
 		return nil, err
 	}
@@ -104,6 +110,7 @@ type etcdHold struct {
 	revision     int64
 	over         <-chan struct{} // closed when the put is answered, or given up
 	unanswered   bool            // the put may still arrive; valid once over is closed
+	refused      bool            // the server refused the put
 }
 
 // enter puts the key, and in the same transaction reads the youngest key before it: the one to wait for.
@@ -118,6 +125,7 @@ func (h *etcdHold) enter(ctx context.Context) error {
 	})
 	h.over = over
 	if err != nil {
+		h.refused = errors.Is(err, rpctypes.ErrPermissionDenied)
 		if errors.Is(noLease(err), lock.ErrLost) {
 			h.s.Lose()
 		}
@@ -194,7 +202,17 @@ func (h *etcdHold) leave(ctx context.Context) error {
 	if err == nil && h.unanswered {
 		h.s.Retire(h.remove)
 	}
-	return err
+	return h.denied(err)
+}
+
+// denied serves cleanups, with their error. If the permission to delete the key was taken away meanwhile, the key goes with its lease: the
+// session is retired, and the cleanup is not repeated.
+func (h *etcdHold) denied(err error) error {
+	if !errors.Is(err, rpctypes.ErrPermissionDenied) {
+		return err
+	}
+	h.s.Retire(h.remove)
+	return fmt.Errorf("%w: %w", lease.ErrRefused, err)
 }
 
 func (h *etcdHold) remove(ctx context.Context) error {
@@ -206,7 +224,7 @@ func (h *etcdHold) remove(ctx context.Context) error {
 func (h *etcdHold) free(ctx context.Context) error {
 	res, err := h.e.c.Txn(ctx).If(h.isOwner()).Then(clientv3.OpDelete(h.node)).Commit()
 	if err != nil {
-		return err
+		return h.denied(err)
 	}
 	if !res.Succeeded {
 		return lock.ErrLost

@@ -1,11 +1,14 @@
 package coord_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/lock"
@@ -277,4 +280,39 @@ func TestEtcdClose(t *testing.T) {
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release = %v, want ErrLost", err)
 	}
+}
+
+// The server refuses the put, so there is nothing to undo. If it refuses the delete of a holder's key, the key goes with its lease: as soon as
+// the process's other holds have ended.
+func TestEtcdPermissionDenied(t *testing.T) {
+	t.Parallel()
+	s := testenv.Etcd(t)
+	var denied atomic.Bool
+	var deletes atomic.Int64
+	c := s.EtcdClient(t)
+	l := newEtcd(t, meddledEtcd(t, s, func(ctx context.Context, call string, send func(context.Context) error) error {
+		if call == "DeleteRange" {
+			deletes.Add(1)
+		}
+		if denied.Load() && (call == "Txn" || call == "DeleteRange") {
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		return send(ctx)
+	}), time.Minute, nil)
+	locktest.Warm(t, l, s.Prefix+"k")
+	lease, other := locktest.Obtain(t, l, s.Prefix+"k"), locktest.Obtain(t, l, s.Prefix+"other")
+	denied.Store(true)
+	if _, err := l.Acquire(t.Context(), s.Prefix+"k2"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, rpctypes.ErrPermissionDenied) {
+		t.Errorf("Acquire = %v, want ErrUnavailable with the reason", err)
+	}
+	time.Sleep(time.Second) // five turns of a cleanup
+	if n := deletes.Load(); n != 0 {
+		t.Errorf("%d deletes of a key that was never put", n)
+	}
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release = %v, want unknown", err)
+	}
+	denied.Store(false)
+	locktest.Release(t, other)
+	wait.Until(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -40,7 +41,12 @@ type ZooKeeper struct {
 
 // NewZooKeeper returns the lock on c, whose nodes are made below root ("/locks", made when missing). timeout is the session
 // time-out that c was made with; the server must grant it, which by default it does between two and twenty of its ticks:
-// 4 to 40 s. Close the lock before c.
+// 4 to 40 s. The client accepts a shorter one from the server without an error, and then a rival would enter before the holder is told.
+// Close the lock before c.
+//
+// To take the lock away from a holder, end its session. If its node is deleted instead, the holder is not told, and a rival enters beside it.
+//
+// The fence goes back if the servers get older data (a backup), or other data: new servers count from the beginning.
 func NewZooKeeper(c *zk.Conn, root string, timeout time.Duration, steps *step.Stream) *ZooKeeper {
 	l := &ZooKeeper{c: zkClient{c}, root: path.Clean("/" + root), timeout: timeout, steps: steps}
 	l.sessions = lease.NewSessions(l.open)
@@ -54,12 +60,16 @@ func (l *ZooKeeper) Close() error { return l.sessions.Close() }
 // open waits for the connection to have a session. The client pings by itself, but it reports a lost session only once it reaches a
 // server again, and then it opens another by itself. So we send a request of our own, and check the session's number after the answer, to
 // know until when this session can be trusted.
+//
+// The leader ends sessions. It answers our request, but counts it only with the next report of the server that we are connected to: servers
+// report twice in a tick which sessions they have heard. Reports and requests reach the leader in order. So its answer proves that it has
+// counted what we sent half a tick before, which is at most a quarter of the time-out, since that is two ticks or more.
 func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
 	sent := time.Now()
 	if err := l.c.ping(ctx); err != nil {
 		return nil, fmt.Errorf("%w: zookeeper: session: %w", lock.ErrUnavailable, err)
 	}
-	s := &lease.Session{Num: l.c.SessionID()}
+	s := &lease.Session{Num: l.c.SessionID(), Lag: l.timeout / 4}
 	s.Renew = func(ctx context.Context) error {
 		err := l.c.ping(ctx)
 		if id := l.c.SessionID(); errors.Is(err, zk.ErrSessionExpired) || err == nil && id != s.Num {
@@ -80,10 +90,12 @@ func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	if err != nil {
 		return nil, err
 	}
-	h := &zkHold{l: l, s: s, parent: path.Join(l.root, strings.ReplaceAll(segment(key), ".", "%2E")), id: lease.NewOwner()}
+	h := &zkHold{l: l, s: s, parent: path.Join(l.root, zkSegment(key)), id: lease.NewOwner()}
 	fence, err := h.enter(ctx)
 	if err != nil {
-		s.Tidy(ctx, h.leave)
+		if h.made {
+			s.Tidy(ctx, h.leave)
+		}
 		s.Leave()
 		return nil, err
 	}
@@ -93,6 +105,30 @@ func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	return lease, nil
 }
 
+// zkSegment writes a key as one segment of a path. It also escapes the characters that ZooKeeper or its client refuses in a path, so that
+// every key can be locked.
+func zkSegment(key string) string {
+	var b strings.Builder
+	for i, rest := 0, segment(key); i < len(rest); {
+		r, width := utf8.DecodeRuneInString(rest[i:])
+		if zkAccepts(r) {
+			b.WriteString(rest[i : i+width])
+		} else {
+			for _, c := range []byte(rest[i : i+width]) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		}
+		i += width
+	}
+	return b.String()
+}
+
+// zkAccepts says whether a character may stand in a path: neither a control character, nor one for private use, nor one that UTF-16 writes
+// as two, nor a byte that is no UTF-8 (which is read as U+FFFD). "." could stand, except as a whole segment.
+func zkAccepts(r rune) bool {
+	return r >= 0x20 && r < 0x7f && r != '.' || r > 0x9f && r < 0xe000 || r > 0xf8ff && r < 0xfff0
+}
+
 // zkHold is a hold, or a place in the queue.
 type zkHold struct {
 	l      *ZooKeeper
@@ -100,6 +136,7 @@ type zkHold struct {
 	parent string
 	id     string // random, the beginning of the node's name
 	node   string // the path of the node
+	made   bool   // there may be a node
 
 	answered <-chan struct{} // closed when the client has finished our last create
 }
@@ -181,7 +218,18 @@ func (h *zkHold) send(ctx context.Context) error {
 		return h.l.c.Create(path.Join(h.parent, h.id+"-"), nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
 	})
 	h.node = node
+	h.made = h.made || !zkRefused(err)
 	return err
+}
+
+// zkRefused reports whether the server, or its client, refused a create, and so made no node.
+func zkRefused(err error) bool {
+	for _, refusal := range []error{zk.ErrNoNode, zk.ErrNoAuth, zk.ErrInvalidPath, zk.ErrBadArguments, zk.ErrInvalidACL} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
 }
 
 // find returns the nodes of this attempt. The sync comes first because this server may lag behind the one that made the nodes.
@@ -250,6 +298,9 @@ func (h *zkHold) leave(ctx context.Context) error {
 		return err
 	}
 	found, err := h.find(ctx)
+	if errors.Is(err, zk.ErrNoAuth) && h.node != "" { // we may create and delete, and not list
+		found, err = []string{h.node}, nil
+	}
 	for _, node := range found {
 		if failed := h.l.c.remove(ctx, node); !errors.Is(failed, lock.ErrLost) {
 			err = errors.Join(err, failed)

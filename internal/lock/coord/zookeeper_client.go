@@ -55,7 +55,8 @@ func zkSteady[T any](ctx context.Context, f func() (T, error)) (T, error) {
 const zkRetry = 50 * time.Millisecond
 
 // ping sends a request that only the leader answers, because the leader also ends sessions. Any server answers reads, even one that has
-// not yet noticed that the leader is gone: by default for up to ten seconds.
+// not yet noticed that the leader is gone: by default for up to ten seconds. The answer shows that the session is alive; see
+// [ZooKeeper.open] for how long.
 func (c zkClient) ping(ctx context.Context) error {
 	_, err := zkSteady(ctx, func() (string, error) { return c.Sync("/") })
 	return err

@@ -126,12 +126,13 @@ func TestZooKeeperCutOff(t *testing.T) {
 
 // The numbers of ZooKeeper's operations.
 const (
-	zkCreate     = 1
-	zkDelete     = 2
-	zkExists     = 3
-	zkGetData    = 4
-	zkSync       = 9
-	zkSetWatches = 101
+	zkCreate      = 1
+	zkDelete      = 2
+	zkExists      = 3
+	zkGetData     = 4
+	zkSync        = 9
+	zkGetChildren = 12
+	zkSetWatches  = 101
 )
 
 // zkFrames splits the content of one write. Each frame begins with its length; then a request has its number and operation, and an answer
@@ -358,4 +359,59 @@ func TestZooKeeperAsksTheLeader(t *testing.T) {
 	})
 	wait.Until(t, "a renewal by the leader", asked.Load)
 	locktest.Release(t, lease)
+}
+
+// Every key can be locked, also one with characters that ZooKeeper refuses in a path, and two keys are two locks.
+func TestZooKeeperKeys(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	l := zooKeeperLock(t, s, 30*time.Second)
+	keys := []string{"a", "a\x00", "a\x1f", "a\x7f", "a\u0085", "a\ue000", "a\uffff", "a\U0001f600", "a\xff", "a\ufffd", "a%FF", ".", "..", "锁"}
+	var leases []lock.Lease
+	for _, key := range keys {
+		leases = append(leases, locktest.Obtain(t, l, key))
+		locktest.WantBusy(t, l, key, "it is held")
+	}
+	for _, lease := range leases {
+		locktest.Release(t, lease)
+	}
+}
+
+// The server refuses the create, so there is nothing to undo: no cleanup is repeated, which would never succeed either.
+func TestZooKeeperRefusedCreate(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	node := s.Prefix + "/k"
+	_, err := see.Create(s.Prefix, nil, 0, zk.WorldACL(zk.PermAll))
+	if err == nil {
+		_, err = see.Create(node, nil, 0, zk.WorldACL(zk.PermAdmin)) // nobody may list or make children
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := see.SetACL(node, zk.WorldACL(zk.PermAll), -1); err != nil {
+			t.Error(err)
+		}
+	})
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	l := zooKeeperLock(t, far, 30*time.Second)
+	if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, zk.ErrNoAuth) {
+		t.Fatalf("Acquire = %v, want ErrUnavailable with the reason", err)
+	}
+	var asked atomic.Bool
+	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing
+		for _, q := range zkFrames(sent) {
+			if len(q) >= 8 && binary.BigEndian.Uint32(q[4:]) == zkGetChildren {
+				asked.Store(true)
+			}
+		}
+		return nil
+	})
+	time.Sleep(time.Second) // five turns of a cleanup
+	if asked.Load() {
+		t.Error("a cleanup is repeated")
+	}
 }

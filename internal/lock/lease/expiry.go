@@ -129,8 +129,9 @@ func (e *Expiry) Context() context.Context { return e.ctx }
 // Lose ends the context with ErrLost.
 func (e *Expiry) Lose() { e.cancel(lock.ErrLost) }
 
-// Stop ends the clock of a lease that is being released.
+// Stop ends the clock of a lease that is being released. Afterwards Lost says whether the lease ended before that.
 func (e *Expiry) Stop() {
+	e.look()
 	e.timer.Stop()
 	e.cancel(context.Canceled)
 }

@@ -12,74 +12,117 @@ import (
 )
 
 // Session is something that a holder must keep alive at a server: etcd's lease or Consul's or ZooKeeper's session, which all holds of a
-// process share, or the row or connection of a single hold. One goroutine renews it every third of its TTL.
+// process share, or the row or connection of a single hold. One goroutine renews it every third of its TTL, more often with a Lag; another
+// carries out cleanups, so that slow ones delay no renewal.
 //
 // A failed renewal is retried. The session's expiry decides whether the session can still be trusted: it ends by this process's own clock
 // before the server can end the session, and it is final.
 //
 // If the reply to an acquire is lost, the key that it may have created lives as long as the session, and would keep everybody out for as
-// long as this process runs. So the key is deleted. The goroutine repeats a delete that fails until it succeeds ([Session.Tidy]), even
-// after the session is lost, and it runs for as long as an acquire or a hold may still need a cleanup ([Session.join]). Without that,
-// Consul's local contenders would wait forever; with ZooKeeper, whose client renews by itself, every contender would.
+// long as this process runs. So the key is deleted. The session repeats a delete that fails until it succeeds ([Session.Tidy]), even after
+// it is lost, and goes on for as long as an acquire or a hold may still need a cleanup ([Session.join]). Without that, Consul's local
+// contenders would wait forever; with ZooKeeper, whose client renews by itself, every contender would.
 //
 // The lost acquire may even arrive after that delete. Then only the end of the session frees the key: see [Session.Retire].
 type Session struct {
 	*Expiry
-	Num      int64                       // the server's name for it: etcd, ZooKeeper
-	Name     string                      // the same: Consul
-	Renew    func(context.Context) error // nil: alive; ErrLost: gone; else unknown
-	End      func(context.Context) error // ends it at the server; nil = nothing to do
-	halt     context.CancelFunc          // ends the goroutine
-	done     chan struct{}               // the goroutine has ended
+	Num   int64                       // the server's name for it: etcd, ZooKeeper
+	Name  string                      // the same: Consul
+	Renew func(context.Context) error // nil: alive; ErrLost: gone; else unknown
+	End   func(context.Context) error // ends it at the server; nil = nothing to do
+	// Lag is how long the server may take to count a renewal. A successful renewal then proves only that those sent at least Lag before it
+	// were counted, and the session is trusted from the last of these on. 0 = the answer proves that the renewal itself was counted.
+	Lag time.Duration
+
+	halt     context.CancelFunc // ends the goroutines
+	done     chan struct{}      // the goroutines have ended
+	renewals []time.Time        // when the last successful renewals were sent, the oldest first; only with a Lag
 	mu       sync.Mutex
 	cleanups []func(context.Context) error // pending: each is repeated until it succeeds
+	trying   int                           // cleanups that are being tried, and are not in cleanups meanwhile
 	late     []func(context.Context) error // cleanups of a retired session: repeated until it ends
 	users    int                           // acquires and holds that may still need a cleanup
 	retired  bool                          // no user may join
-	ended    bool                          // the goroutine has ended by itself
+	ended    bool                          // the session has ended by itself
 	wakeup   chan struct{}                 // signalled when a cleanup is added, or when a user leaves a lost or retired session
 }
 
 // cleanupRetry is the mean time between two attempts at a pending cleanup.
 const cleanupRetry = 200 * time.Millisecond
 
-// Start begins to keep s alive. A request that was sent at sent has confirmed s.
+// Start begins to keep s alive. A request that was sent at sent has confirmed s. With a Lag it proves less: the server may have counted
+// nothing since a renewal that the client sent by itself, a third of the TTL and a Lag earlier. So the session is trusted from that time on,
+// until the first renewals have been counted.
 func (s *Session) Start(sent time.Time, ttl time.Duration) *Session {
-	s.Expiry = NewExpiry(context.Background(), sent, ttl)
+	from := sent
+	if s.Lag > 0 {
+		s.renewals = []time.Time{sent}
+		from = sent.Add(-ttl/3 - s.Lag)
+	}
+	s.Expiry = NewExpiry(context.Background(), from, ttl)
 	s.done, s.wakeup = make(chan struct{}), make(chan struct{}, 1)
 	ctx, halt := context.WithCancel(context.Background())
 	s.halt = halt
-	go s.run(ctx)
+	go func() {
+		defer close(s.done)
+		defer s.Expiry.Stop()
+		var renewing sync.WaitGroup
+		renewing.Go(func() { s.renew(ctx) })
+		s.clean(ctx)
+		halt()
+		renewing.Wait()
+	}()
 	return s
 }
 
-func (s *Session) run(ctx context.Context) {
-	defer close(s.done)
-	defer s.Expiry.Stop()
-	tick := time.NewTicker(s.ttl / 3)
+// renew renews the session until ctx ends. A lost session is renewed only for its pending cleanups; without any the server ends it.
+func (s *Session) renew(ctx context.Context) {
+	every := s.ttl / 3
+	if s.Lag > 0 {
+		every = s.ttl / 8 // the session is trusted for as much less as the renewals that count are older
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var retry <-chan time.Time
-	gone, idle := false, false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if !gone && !idle && ctx.Err() == nil { // after a slow beat the next tick may come together with the end
-				gone = errors.Is(s.beat(ctx), lock.ErrLost)
+			if ctx.Err() != nil { // after a slow beat the next tick may come together with the end
+				return
 			}
+			if s.Lost() && s.pending() == 0 {
+				continue
+			}
+			err := s.beat(ctx)
+			if errors.Is(err, lock.ErrLost) {
+				return
+			}
+		}
+	}
+}
+
+// clean carries out the cleanups until ctx ends, or the session is lost or retired and nobody can need one any more.
+func (s *Session) clean(ctx context.Context) {
+	tick := time.NewTicker(s.ttl / 3)
+	defer tick.Stop()
+	var retry <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 			s.cleanLate(ctx)
 		case <-s.wakeup:
 		case <-retry:
 		}
 		retry = nil
-		pending := s.retryCleanups(ctx) > 0
+		pending := s.retryCleanups(ctx, cleanupPatience) > 0
 		if pending {
 			retry = time.After(cleanupRetry/2 + rand.N(cleanupRetry))
 		}
 		lost := s.Lost()
-		idle = lost && !pending // idle: not renewed any more, so the server ends it
-		if (idle || s.isRetired()) && s.unused() {
+		if (lost && !pending || s.isRetired()) && s.unused() {
 			if !lost {
 				s.finish(ctx)
 			}
@@ -88,7 +131,7 @@ func (s *Session) run(ctx context.Context) {
 	}
 }
 
-// join counts a user. It returns false if the session is retired, or the goroutine that would carry out the user's cleanup has ended.
+// join counts a user. It returns false if the session is retired, or has ended and would not carry out the user's cleanup.
 func (s *Session) join() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +156,7 @@ func (s *Session) Leave() {
 func (s *Session) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = s.users <= 0 && len(s.cleanups) == 0
+	s.ended = s.users <= 0 && len(s.cleanups)+s.trying == 0
 	return s.ended
 }
 
@@ -124,7 +167,7 @@ func (s *Session) wake() {
 	}
 }
 
-// beat sends one renewal. The goroutine waits for the answer even if it is told to end: the server may still answer, and abandoning a
+// beat sends one renewal. It waits for the answer even if the session is told to end: the server may still answer, and abandoning a
 // command closes its connection.
 func (s *Session) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.ttl/3, CommandTimeout))
@@ -134,13 +177,30 @@ func (s *Session) beat(ctx context.Context) error {
 	switch {
 	case errors.Is(err, lock.ErrLost):
 		s.Lose()
+		s.wake()
 	case err == nil && !s.Lost():
-		s.Extend(sent)
+		s.counted(sent)
 	}
 	return err
 }
 
-// Stop ends the goroutine; from then on it renews nothing and carries out no cleanup.
+// counted restarts the clock after a renewal that was sent at sent and succeeded.
+func (s *Session) counted(sent time.Time) {
+	if s.Lag == 0 {
+		s.Extend(sent)
+		return
+	}
+	s.renewals = append(s.renewals, sent)
+	proven := sent.Add(-s.Lag)
+	for len(s.renewals) > 1 && !s.renewals[1].After(proven) {
+		s.renewals = s.renewals[1:]
+	}
+	if !s.renewals[0].After(proven) {
+		s.Extend(s.renewals[0])
+	}
+}
+
+// Stop ends the goroutines; from then on it renews nothing and carries out no cleanup.
 func (s *Session) Stop() {
 	s.halt()
 	<-s.done

@@ -3,11 +3,28 @@ package lease
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"lastitem/internal/lock"
 )
 
-// retryLater queues f. The session repeats it until it returns nil or ErrLost.
+// ErrRefused comes with the error of a cleanup that the server refuses, now and later. The session does not repeat it.
+var ErrRefused = errors.New("lock: cleanup refused")
+
+const (
+	// cleanupPatience is how many cleanups may fail before the others wait for the next time. So a server that fails them all gets no flood
+	// of commands, and those that fail delay the others little.
+	cleanupPatience = 100
+	// mostCleanups is how many cleanups may be pending in a process before it acquires no more: each acquire might add another.
+	mostCleanups = 10_000
+)
+
+// over says whether the outcome of a cleanup is final.
+func over(err error) bool {
+	return err == nil || errors.Is(err, lock.ErrLost) || errors.Is(err, ErrRefused)
+}
+
+// retryLater queues f. The session repeats it until its outcome is final.
 func (s *Session) retryLater(f func(context.Context) error) {
 	s.mu.Lock()
 	s.cleanups = append(s.cleanups, f)
@@ -15,31 +32,41 @@ func (s *Session) retryLater(f func(context.Context) error) {
 	s.wake()
 }
 
-// retryCleanups tries the pending cleanups and returns how many remain.
-func (s *Session) retryCleanups(ctx context.Context) int {
+// pending returns how many cleanups have not succeeded yet.
+func (s *Session) pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.cleanups) + s.trying
+}
+
+// retryCleanups tries the pending cleanups until so many have failed, and returns how many remain. Those that fail go to the end of the
+// queue.
+func (s *Session) retryCleanups(ctx context.Context, patience int) int {
 	s.mu.Lock()
 	due := s.cleanups
-	s.cleanups = nil
+	s.cleanups, s.trying = nil, len(due)
 	s.mu.Unlock()
-	var left []func(context.Context) error
-	for _, f := range due {
+	var failed []func(context.Context) error
+	for len(due) > 0 && len(failed) < patience {
 		one, cancel := context.WithTimeout(ctx, CleanupTimeout)
-		if err := f(one); err != nil && !errors.Is(err, lock.ErrLost) {
-			left = append(left, f)
-		}
+		err := due[0](one)
 		cancel()
+		if !over(err) {
+			failed = append(failed, due[0])
+		}
+		due = due[1:]
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cleanups = append(left, s.cleanups...)
+	s.cleanups, s.trying = slices.Concat(due, s.cleanups, failed), 0
 	return len(s.cleanups)
 }
 
-// Tidy runs a cleanup f, which outlives ctx for a bounded time. If f fails, the session repeats it until it succeeds.
+// Tidy runs a cleanup f, which outlives ctx for a bounded time. If f fails, the session repeats it until its outcome is final.
 func (s *Session) Tidy(ctx context.Context, f func(context.Context) error) {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
-	if err := f(ctx); err != nil && !errors.Is(err, lock.ErrLost) {
+	if err := f(ctx); !over(err) {
 		s.retryLater(f)
 	}
 }

@@ -42,7 +42,8 @@ func (l *SessionLease) Context() context.Context { return l.ctx }
 // Fence rises with every hold of the key; 0 with sql-for-update, which issues none.
 func (l *SessionLease) Fence() uint64 { return l.Num }
 
-// Release gives the lock up. If its outcome is unknown, it is repeated in the background for as long as the session lives.
+// Release gives the lock up. If its outcome is unknown, it is repeated in the background for as long as the session lives,
+// unless the server refuses it ([ErrRefused]).
 func (l *SessionLease) Release(ctx context.Context) error {
 	l.unbind()
 	return l.done.Do(func() error {
@@ -54,7 +55,7 @@ func (l *SessionLease) Release(ctx context.Context) error {
 		defer cancel()
 		err := l.Free(ctx)
 		if err != nil && !errors.Is(err, lock.ErrLost) {
-			if !l.sent {
+			if !l.sent && !errors.Is(err, ErrRefused) {
 				l.Session.retryLater(l.Free)
 			}
 			l.sent = true

@@ -39,9 +39,15 @@ func (p *Sessions) Get(ctx context.Context) (*Session, error) {
 	case <-ctx.Done():
 		return nil, lock.GaveUp(ctx)
 	}
+	pending := 0
+	for s := range p.all {
+		pending += s.pending()
+	}
 	switch {
 	case p.closed:
 		return nil, fmt.Errorf("%w: %w", lock.ErrUnavailable, errClosed)
+	case pending >= mostCleanups:
+		return nil, fmt.Errorf("%w: the cleanups of %d earlier attempts have not succeeded yet", lock.ErrUnavailable, pending)
 	case p.now != nil && !p.now.Lost() && p.now.join():
 		return p.now, nil
 	case p.failed != nil && came.Before(p.failedAt):
@@ -86,7 +92,7 @@ func (p *Sessions) Close() error {
 		if s.End != nil {
 			errs = append(errs, s.End(ctx))
 		}
-		s.retryCleanups(ctx) // the server frees all locks when the session ends; the local waiters must be told
+		s.retryCleanups(ctx, mostCleanups) // the server frees all locks when the session ends; the local waiters must be told
 	}
 	p.now, p.all, p.closed = nil, map[*Session]bool{}, true
 	return errors.Join(errs...)
