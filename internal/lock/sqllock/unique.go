@@ -126,6 +126,8 @@ type LeaseRow struct {
 
 // NewLeaseRow returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys are
 // at most 255 bytes long.
+//
+// The fence of a key goes back if its row is deleted, or if the database comes back with older data.
 func NewLeaseRow(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*LeaseRow, error) {
 	t, err := newTable(db)
 	return &LeaseRow{t, ttl, steps}, err
@@ -148,6 +150,7 @@ func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 		late := got.ours && lease.TooLate(sent, l.ttl)
 		if err != nil || late {
 			l.takeBack(ctx, over, key, owner)
+			owner = lease.NewOwner() // the release may still be on its way: it must not free the next hold
 		}
 		switch {
 		case err != nil && lease.Ended(ctx):

@@ -392,3 +392,154 @@ func TestReleaseThatWasNeverSent(t *testing.T) {
 		})
 	}
 }
+
+// A grant comes too late and is undone, but the command that undoes it is delayed by the network, until the next try has been granted. It must
+// not delete that hold.
+func TestLateGrantIsUndoneByItsOwnOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		acquire string // the command that acquires
+		make    func(redisClient) lock.Locker
+	}{
+		"setnx-ttl":   {"set", func(c redisClient) lock.Locker { return textbook.NewSetNXTTL(c, locktest.TTL, nil) }},
+		"setnx-owner": {"set", func(c redisClient) lock.Locker { return textbook.NewSetNXOwner(c, locktest.TTL, nil) }},
+		"lua":         {"set", func(c redisClient) lock.Locker { return textbook.NewLua(c, locktest.TTL, nil) }},
+		"lua-fenced":  {"evalsha", func(c redisClient) lock.Locker { return textbook.NewLuaFenced(c, locktest.TTL, nil) }},
+		"spin":        {"set", func(c redisClient) lock.Locker { return textbook.NewSpin(c, locktest.TTL, nil) }},
+		"watchdog":    {"evalsha", func(c redisClient) lock.Locker { return textbook.NewWatchdog(c, locktest.TTL, nil, nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cl, m, _ := locktest.Bubble(t)
+				owner := func() string {
+					if m.Type("k") == "hash" {
+						fields, _ := m.HKeys("k")
+						return fields[0]
+					}
+					value, _ := m.Get("k")
+					return value
+				}
+				l := c.make(cl)
+				locktest.Release(t, locktest.Take(t, l, "k")) // the scripts are loaded
+				var first string
+				cl.AddHook(locktest.SendHook{Name: c.acquire, Send: func(_ context.Context, send func() error) error {
+					err := send()
+					if first == "" {
+						first = owner()
+						time.Sleep(locktest.TTL - locktest.TTL/200) // too late, and not expired yet
+					}
+					return err
+				}})
+				lease, err := l.Acquire(lock.WithWait(t.Context(), 2*locktest.TTL), "k")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := owner(); got == first {
+					t.Errorf("the hold has the owner value %s of the late grant: the command that undoes that one would delete it", got)
+				}
+				_ = lease.Release(t.Context())
+			})
+		})
+	}
+}
+
+// A lease ends, its release gets no answer, and it is repeated: the lock was lost, whatever the first release did.
+func TestReleaseRepeatedAfterALoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		release string // the command that releases
+		make    func(redisClient) lock.Locker
+	}{
+		"setnx-ttl":   {"del", func(c redisClient) lock.Locker { return textbook.NewSetNXTTL(c, locktest.TTL, nil) }},
+		"setnx-owner": {"del", func(c redisClient) lock.Locker { return textbook.NewSetNXOwner(c, locktest.TTL, nil) }},
+		"lua":         {"evalsha", func(c redisClient) lock.Locker { return textbook.NewLua(c, locktest.TTL, nil) }},
+		"redlock": {"evalsha", func(c redisClient) lock.Locker {
+			return textbook.NewRedlock(textbook.RedlockOptions{Nodes: []textbook.RedlockNode{{Client: c}}, TTL: locktest.TTL}, nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cl, _, _ := locktest.Bubble(t)
+				l := c.make(cl)
+				locktest.Release(t, locktest.Take(t, l, "k")) // the scripts are loaded
+				lost := &locktest.LostAnswers{Name: c.release}
+				cl.AddHook(lost)
+				lease := locktest.Take(t, l, "k")
+				<-lease.Context().Done()
+				if name != "setnx-owner" { // it does not send its DEL once the key has expired
+					time.Sleep(locktest.TTL)
+				}
+				lost.Left.Store(1)
+				if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+					t.Errorf("Release with its answer lost = %v, want unknown", err)
+				}
+				if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+					t.Errorf("Release repeated = %v, want ErrLost", err)
+				}
+			})
+		})
+	}
+}
+
+// A re-entry shares the end of a hold with a lease time: neither the entry nor its release prolongs it.
+func TestWatchdogReentryDoesNotProlongALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := locktest.Bubble(t)
+		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil).WithLease(5 * time.Second)
+		start := time.Now()
+		outer := locktest.Take(t, l, "k")
+		time.Sleep(3 * time.Second)
+		inner, err := l.Acquire(outer.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := m.TTL("k"); left > 2*time.Second || left < 1900*time.Millisecond {
+			t.Errorf("after a re-entry the key has %s to live, want 2s", left)
+		}
+		time.Sleep(time.Second)
+		locktest.Release(t, inner)
+		if left := m.TTL("k"); left > time.Second || left < 900*time.Millisecond {
+			t.Errorf("after the release of a re-entry the key has %s to live, want 1s", left)
+		}
+		<-outer.Context().Done()
+		if lived := time.Since(start); lived > 5*time.Second || !errors.Is(context.Cause(outer.Context()), lock.ErrLost) {
+			t.Errorf("the lease ended after %s, want 5s, because of %v, want ErrLost", lived, context.Cause(outer.Context()))
+		}
+		time.Sleep(100 * time.Millisecond)
+		if m.Exists("k") {
+			t.Error("the lock outlived its lease")
+		}
+	})
+}
+
+// The wake-ups are closed while a waiter sleeps for the TTL of the holder: it goes on by polling.
+func TestWatchdogWaiterPollsAfterItsWakeupsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := locktest.Bubble(t)
+		w := wakeups(t, c)
+		l := textbook.NewWatchdog(c, locktest.TTL, w, nil)
+		holder := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
+		got := make(chan lock.Lease, 2)
+		for range 2 {
+			go func() {
+				lease, err := l.Acquire(t.Context(), "k")
+				if err != nil {
+					t.Errorf("Acquire = %v", err)
+				}
+				got <- lease
+			}()
+		}
+		time.Sleep(time.Second) // they are subscribed, and sleep
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.Del("k") // released without a word
+		for range 2 {
+			start := time.Now()
+			lease := <-got
+			if took := time.Since(start); took > 100*time.Millisecond {
+				t.Errorf("a waiter got in after %s", took)
+			}
+			locktest.Release(t, lease)
+		}
+		_ = holder.Release(t.Context())
+	})
+}

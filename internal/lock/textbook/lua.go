@@ -82,6 +82,9 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 			l.steps.At(ctx, step.Locked, key)
 			return &luaLease{l: l, key: key, owner: owner, fence: fence, expiry: lease.NewExpiry(ctx, sent, l.ttl)}, nil
 		}
+		if lease.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still by a delete on its way: it must not delete the next one
+			owner = lease.NewOwner()
+		}
 		if err := lease.Pause(ctx, sleep(), nil); err != nil {
 			return nil, err
 		}
@@ -171,7 +174,7 @@ func (s *luaLease) Release(ctx context.Context) error {
 			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
-		if n == 0 && !s.sent { // after a lost answer, our own release may have removed it
+		if n == 0 && (!s.sent || s.expiry.Lost()) { // after a lost answer, our own release may have removed it, unless the lock was lost before
 			return lock.ErrLost
 		}
 		return nil

@@ -87,19 +87,20 @@ func (c *claim) guarded(ctx context.Context) (bool, error) {
 // free starts the release of every claim, each after its own acquire.
 func (s *redlockLease) free(ctx context.Context) <-chan vote {
 	answers := make(chan vote, len(s.claims))
+	lost := s.expiry != nil && s.expiry.Lost()
 	for _, c := range s.claims {
 		go func() {
 			<-c.settled
-			freed, err := c.release(ctx)
+			freed, err := c.release(ctx, lost)
 			answers <- vote{c, freed, err}
 		}()
 	}
 	return answers
 }
 
-// release reports whether the key was deleted. An acquire that failed may have been granted all the same and is released
-// too; one that was refused has nothing to release.
-func (c *claim) release(ctx context.Context) (bool, error) {
+// release reports whether the key was deleted; lost says that the lease had ended before. An acquire that failed may have been granted all
+// the same and is released too; one that was refused has nothing to release.
+func (c *claim) release(ctx context.Context, lost bool) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.final || !c.granted && (c.err == nil || errors.Is(c.err, ErrRestarted)) {
@@ -112,6 +113,6 @@ func (c *claim) release(ctx context.Context) (bool, error) {
 		c.sent = c.sent || !notSent(err)
 		return false, err
 	}
-	c.final, c.freed = true, n == 1 || c.sent // after a lost answer, our own release may have removed it
+	c.final, c.freed = true, n == 1 || c.sent && !lost // after a lost answer, our own release may have removed it
 	return c.freed, nil
 }

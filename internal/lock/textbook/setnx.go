@@ -72,6 +72,9 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 			l.steps.At(ctx, step.Locked, key)
 			return l.lease(ctx, key, owner, sent), nil
 		}
+		if l.ttl > 0 && lease.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still later: that must not undo the next one
+			owner = lease.NewOwner()
+		}
 		if err := lease.Pause(ctx, setnxSleep, nil); err != nil {
 			return nil, err
 		}
@@ -185,7 +188,8 @@ func (s *setnxLease) Release(ctx context.Context) error {
 			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
-		if n == 0 && !s.sent { // after a lost answer, our own release may have removed it
+		lost := s.expiry != nil && s.expiry.Lost()
+		if n == 0 && (!s.sent || lost) { // after a lost answer, our own release may have removed it, unless the lock was lost before
 			return lock.ErrLost
 		}
 		return nil

@@ -150,7 +150,7 @@ func (w *Wakeups) pass(channel string) {
 func (w *Wakeups) ring(channel string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.rooms[channel]; r != nil {
+	if r := w.rooms[channel]; r != nil && !w.closed {
 		select {
 		case r.wake <- struct{}{}:
 		default: // there is an untaken wake-up already
@@ -158,10 +158,22 @@ func (w *Wakeups) ring(channel string) {
 	}
 }
 
-// Close ends the subscription and waits for its goroutines. Waiters go on by polling.
+// ended says whether no wake-up comes any more.
+func (w *Wakeups) ended() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
+// Close ends the subscription and waits for its goroutines. It wakes all waiters; they go on by polling.
 func (w *Wakeups) Close() error {
 	w.mu.Lock()
-	w.closed = true
+	if !w.closed {
+		w.closed = true
+		for _, r := range w.rooms {
+			close(r.wake)
+		}
+	}
 	done := w.done
 	w.mu.Unlock()
 	if done == nil {

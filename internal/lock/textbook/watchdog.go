@@ -97,13 +97,13 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 	if err != nil {
 		return nil, err
 	}
-	owner := fmt.Sprintf("%s:%d", l.id, l.holds.Add(1))
-	sent, ttl, err := l.take(ctx, key, owner)
+	owner := l.newOwner()
+	sent, ttl, err := l.take(ctx, key, &owner)
 	if err == nil && ttl > 0 {
 		if !lease.MayWait(ctx) {
 			return nil, lock.GaveUp(ctx)
 		}
-		sent, err = l.wait(ctx, key, owner)
+		sent, err = l.wait(ctx, key, &owner)
 	}
 	if err != nil {
 		return nil, err
@@ -112,8 +112,11 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 	return newHold(ctx, l, key, owner, sent), nil
 }
 
+// newOwner numbers a hold of this process.
+func (l *Watchdog) newOwner() string { return fmt.Sprintf("%s:%d", l.id, l.holds.Add(1)) }
+
 // wait joins the channel first and then tries again: otherwise it would miss a release in between.
-func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time, err error) {
+func (l *Watchdog) wait(ctx context.Context, key string, owner *string) (sent time.Time, err error) {
 	wake, leave := l.wakeups.join(channelOf(key))
 	defer leave()
 	for {
@@ -124,8 +127,8 @@ func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time,
 		if err != nil || ttl <= 0 {
 			return sent, err
 		}
-		if wake == nil {
-			ttl = min(ttl, watchdogPoll)
+		if wake == nil || l.wakeups.ended() {
+			wake, ttl = nil, min(ttl, watchdogPoll)
 		}
 		if err := lease.Pause(ctx, ttl, wake); err != nil {
 			return sent, err
@@ -134,9 +137,9 @@ func (l *Watchdog) wait(ctx context.Context, key, owner string) (sent time.Time,
 }
 
 // take tries to be the first to enter. If the answer is lost, or arrives after the TTL, the lock may still be ours, so take releases it;
-// if that fails too, the lock expires.
-func (l *Watchdog) take(ctx context.Context, key, owner string) (sent time.Time, ttl time.Duration, err error) {
-	sent, ttl, err = l.try(ctx, key, owner, 1)
+// if that fails too, the lock expires. The release may even arrive after the next try, so that has another owner.
+func (l *Watchdog) take(ctx context.Context, key string, owner *string) (sent time.Time, ttl time.Duration, err error) {
+	sent, ttl, err = l.try(ctx, key, *owner, 1)
 	late := err == nil && ttl <= 0 && lease.TooLate(sent, l.ttl)
 	switch {
 	case late:
@@ -146,7 +149,8 @@ func (l *Watchdog) take(ctx context.Context, key, owner string) (sent time.Time,
 	}
 	back, cancel := lease.Detached(ctx)
 	defer cancel()
-	_, _ = l.leave(back, key, owner, newRequest(), 0)
+	_, _ = l.leave(back, key, *owner, newRequest(), 0)
+	*owner = l.newOwner()
 	return sent, ttl, err
 }
 

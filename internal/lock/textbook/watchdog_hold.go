@@ -17,6 +17,7 @@ type hold struct {
 	l          *Watchdog
 	key, owner string
 	expiry     *lease.Expiry
+	end        time.Time // of a hold with a lease time
 
 	mu      sync.Mutex // orders renewals and releases: no renewal is sent once the last release has begun
 	entries int
@@ -24,7 +25,7 @@ type hold struct {
 }
 
 func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time) lock.Lease {
-	h := &hold{l: l, key: key, owner: owner, entries: 1, stop: make(chan struct{})}
+	h := &hold{l: l, key: key, owner: owner, end: sent.Add(l.lease), entries: 1, stop: make(chan struct{})}
 	h.expiry = lease.NewExpiry(ctx, sent, l.ttl)
 	if l.lease == 0 {
 		go h.watch()
@@ -70,6 +71,17 @@ func (h *hold) renew() bool {
 	return true
 }
 
+// remaining returns the lock whose TTL is to be sent with an entry, or with the release of one: that of l, or what a lease time leaves of it,
+// because entries do not prolong such a hold.
+func (h *hold) remaining() *Watchdog {
+	if h.l.lease == 0 {
+		return h.l
+	}
+	own := *h.l
+	own.ttl = max(time.Until(h.end), time.Millisecond)
+	return &own
+}
+
 // enter adds an entry, also in Redis, as Redisson does. If that fails nothing has to be undone: the next command of this hold tells Redis
 // how many entries there are.
 func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
@@ -84,16 +96,18 @@ func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	if h.entries == 0 || h.expiry.Lost() {
 		return nil, lock.ErrLost
 	}
-	sent, ttl, err := h.l.try(ctx, h.key, h.owner, h.entries+1)
+	l := h.remaining()
+	sent, ttl, err := l.try(ctx, h.key, h.owner, h.entries+1)
 	switch {
 	case err != nil:
 		return nil, err
-	case ttl > 0 || lease.TooLate(sent, h.l.ttl): // another client has the lock, or may have it
+	case ttl > 0 || lease.TooLate(sent, l.ttl): // another client has the lock, or may have it
 		h.expiry.Lose()
 		return nil, lock.ErrLost
+	case l.lease == 0:
+		h.expiry.Extend(sent)
 	}
 	h.entries++
-	h.expiry.Extend(sent)
 	h.l.steps.At(ctx, step.Locked, h.key)
 	inner, stop := lease.Reentered(ctx, h.expiry.Context())
 	return newEntry(inner, stop, h), nil
@@ -142,8 +156,11 @@ func (e *entry) leave(ctx context.Context) error {
 	h.l.steps.At(ctx, step.Releasing, h.key)
 	ctx, cancel := lease.Detached(ctx) // the time-out begins only here: a renewal in flight may have held the mutex for longer
 	defer cancel()
-	began := time.Now()
-	held, err := h.l.leave(ctx, h.key, h.owner, e.request, h.entries)
+	began, l := time.Now(), h.l
+	if h.entries > 0 {
+		l = h.remaining()
+	}
+	held, err := l.leave(ctx, h.key, h.owner, e.request, h.entries)
 	if err != nil {
 		if e.sent.IsZero() && !notSent(err) {
 			e.sent = began
