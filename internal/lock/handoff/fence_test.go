@@ -3,6 +3,8 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -183,6 +185,19 @@ func TestEngineFenced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, high := range []uint64{1<<53 - 1, 1<<64 - 1} { // Lua could not count on from there
+		l := e.Fenced(func(context.Context, string) (uint64, error) { return high, nil })
+		if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), strconv.FormatUint(high, 10)) {
+			t.Errorf("Acquire with a fence of %d seen = %v, want ErrUnavailable with the reason", high, err)
+		}
+	}
+	most := uint64(1<<53 - 1<<20)
+	highest := e.Fenced(func(context.Context, string) (uint64, error) { return most, nil })
+	lease := locktest.Obtain(t, highest, key)
+	if lease.Fence() <= most {
+		t.Errorf("fence %d, want more than %d", lease.Fence(), most)
+	}
+	released(t, lease)
 	broken := e.Fenced(func(context.Context, string) (uint64, error) { return 0, errors.New("no answer") })
 	if _, err := broken.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire where the resource does not answer = %v, want ErrUnavailable", err)

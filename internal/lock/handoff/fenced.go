@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,12 +19,17 @@ func (e *Engine) Fenced(seen func(ctx context.Context, key string) (uint64, erro
 	return fencedLocker{e, seen}
 }
 
+// mostSeen is the highest fence of the resource that can be topped. Lua counts in doubles, which are exact up to 2^53; the rest is room for
+// the fences after it.
+const mostSeen = 1<<53 - 1<<20
+
 type fencedLocker struct {
 	e    *Engine
 	seen func(context.Context, string) (uint64, error)
 }
 
-// Acquire does what [lock.Locker] says. If the resource could not be asked, the resource's error is joined with [lock.ErrUnavailable].
+// Acquire does what [lock.Locker] says. If the resource could not be asked, the resource's error is joined with [lock.ErrUnavailable]; a fence
+// that cannot be topped is an error of the resource too.
 // [lock.WithWait] also bounds seen, through its context. Acquire may then take [Options.AttemptLimit] longer than the wait.
 func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	began := time.Now()
@@ -44,6 +50,9 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, erro
 	}
 	defer stop()
 	seen, err := f.seen(asking, key)
+	if seen > mostSeen {
+		err = errors.Join(err, fmt.Errorf("the resource has seen %d, and no fence above %d can be issued", seen, uint64(mostSeen)))
+	}
 	if err == nil && seen >= l.Fence() {
 		err = f.e.within(asking, func() error { return l.h.raise(seen) })
 	}
