@@ -2,11 +2,13 @@ package backend
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -65,7 +67,10 @@ func (s *Set) openZooKeeper(cfg Config) error {
 		}
 		servers = append(servers, server)
 	}
-	c, closing, err := dialZooKeeper(servers, cfg.Session)
+	var once sync.Once
+	c, closing, err := dialGranting(servers, cfg.Session, func(err error) {
+		once.Do(func() { s.log.Error("zookeeper cannot be used", "err", err) })
+	})
 	if err != nil {
 		return err
 	}
@@ -76,7 +81,21 @@ func (s *Set) openZooKeeper(cfg Config) error {
 
 // dialZooKeeper begins to connect, for a session of its own.
 func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing func() error, err error) {
-	c, events, err := zk.Connect(servers, cmp.Or(session, 10*time.Second), zk.WithLogger(silent{}))
+	return dialGranting(servers, session, func(error) {})
+}
+
+// dialGranting begins to connect, to servers that grant the session time-out. The others are told to refused, and the client goes on to
+// look for one.
+func dialGranting(servers []string, session time.Duration, refused func(error)) (c *zk.Conn, closing func() error, err error) {
+	session = cmp.Or(session, 10*time.Second)
+	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := net.DialTimeout(network, address, timeout)
+		if err != nil {
+			return nil, err
+		}
+		return &granting{Conn: conn, least: session, refused: refused}, nil
+	}
+	c, events, err := zk.Connect(servers, session, zk.WithLogger(silent{}), zk.WithDialer(dial))
 	if err != nil {
 		return nil, nil, fmt.Errorf("backend: ZooKeeper: %w", err)
 	}
@@ -86,6 +105,39 @@ func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing
 		}
 		return nil
 	}, nil
+}
+
+// granting is a connection to a ZooKeeper that must grant the session time-out. The client silently accepts a shorter one, but the lock
+// trusts its session for the time-out that was asked for: a rival would enter before the holder is told. A longer one does no harm.
+type granting struct {
+	net.Conn
+	least   time.Duration
+	refused func(error)
+	begun   []byte // the first bytes that the server sent: length, protocol version and time-out (0 = the session is over)
+}
+
+// zooKeeperBegin is the number of these bytes.
+const zooKeeperBegin = 12
+
+// Read fails once the server has granted a time-out that is too short.
+func (g *granting) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	if missing := zooKeeperBegin - len(g.begun); missing > 0 {
+		g.begun = append(g.begun, p[:min(n, missing)]...)
+	}
+	if err != nil || len(g.begun) < zooKeeperBegin {
+		return n, err
+	}
+	granted := time.Duration(binary.BigEndian.Uint32(g.begun[8:])) * time.Millisecond
+	if granted == 0 || granted >= g.least {
+		return n, nil
+	}
+	err = api.Text{
+		En: "backend: ZooKeeper at %s grants sessions of %s at most, and the locks need %s: shorten SHOP_LOCK_TTL, or raise maxSessionTimeout at the server",
+		Zh: "backend: ZooKeeper %s 最多只给 %s 的会话，而锁需要 %s：请调短 SHOP_LOCK_TTL，或调高服务器的 maxSessionTimeout",
+	}.Errorf(g.RemoteAddr(), granted, g.least)
+	g.refused(err)
+	return 0, err
 }
 
 // silent drops the client's log lines; the errors that matter are returned.
