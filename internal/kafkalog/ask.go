@@ -45,13 +45,16 @@ func (l *link) ask(ctx context.Context, partition int32, m request) (answer, err
 	if err != nil {
 		return answer{}, err
 	}
+	answered, err := l.k.expect(l, m.Order.ID)
+	if err != nil {
+		return answer{}, err
+	}
+	defer l.k.forget(m.Order.ID)
 	if err := stock.Begin(ctx); err != nil {
 		return answer{}, err
 	}
 	ctx, cancel := stock.Settling(ctx)
 	defer cancel()
-	answered := l.k.expect(m.Order.ID)
-	defer l.k.forget(m.Order.ID)
 	produced := make(chan error, 1)
 	// The record has a context of its own. An answer may come before the broker has acknowledged the record; a context that ends then
 	// would cancel the produce request, with the records of all others that are in it.
@@ -108,13 +111,13 @@ func (a answer) result(m request) (stock.Receipt, error) {
 	return r, nil
 }
 
-// lifetime is the age from which a record is void: its request was answered "unknown" long ago. It bounds for how long what
+// Lifetime is the age from which a record is void: its request was answered "unknown" long ago. It bounds for how long what
 // keeps a redelivered record from having a second effect must be kept, in three steps. Within one run that is the row of its key
 // in idempotent_log or, without a key, its row in orders, which is kept at least as long. Where keys are kept for less than twice
-// lifetime, half of that time is the bound instead ([idempotency.Retention.Oldest]): the other half is for clocks that differ. In another
+// Lifetime, half of that time is the bound instead ([idempotency.Retention.Oldest]): the other half is for clocks that differ. In another
 // run the record is void whatever its age. And the log itself keeps records for topicRetention where the topics are ours; where somebody else has made them
 // with another retention, or none, nothing changes, since age and run are looked at in the record.
 const (
-	lifetime       = 10 * time.Minute
+	Lifetime       = 10 * time.Minute
 	topicRetention = time.Hour
 )

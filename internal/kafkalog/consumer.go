@@ -62,14 +62,18 @@ func (l *link) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	defer l.k.oldest.Store(0)
 	for _, r := range batch {
 		var m request
-		if err := json.Unmarshal(r.Value, &m); err != nil {
-			l.k.log("a request that cannot be read is skipped", err)
+		err := json.Unmarshal(r.Value, &m)
+		switch {
+		case err == nil && m.probe():
+			l.send(m.ReplyTo, answer{ID: m.Order.ID})
 			continue
+		case err == nil:
+			err = m.check(time.Now())
 		}
 		switch {
-		case m.probe():
-			l.send(m.ReplyTo, answer{ID: m.Order.ID})
-		case time.Since(time.UnixMicro(m.Order.CreatedMicros)) > lifetime:
+		case err != nil:
+			l.k.log("a request that cannot be executed is skipped", fmt.Errorf("%s/%d, offset %d: %w", r.Topic, r.Partition, r.Offset, err))
+		case m.tooOld():
 			l.reply(m, &stock.Ticket{Err: errTooOld})
 		default:
 			byProduct[m.Order.ProductID] = append(byProduct[m.Order.ProductID], m)
@@ -86,37 +90,79 @@ func (l *link) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	return ctx.Err() == nil
 }
 
-// execute commits a batch and sends its answers. A request without a final result is tried again; its effect happens once. "No, for now" is
-// not final: the record may have been executed by a consumer that died then, or be delivered again, and be executed after all.
+// How long a batch may fail before that is logged, and between two lines of the log. From a session of the group on, the database is asked
+// once a second whether it works at all.
+const (
+	failsAfter = 3 * time.Second
+	failsEvery = time.Minute
+	askEvery   = time.Second
+)
+
+// execute commits a batch and sends its answers. A request without a final result is tried again, until it is too old; its effect happens
+// once. "No, for now" is not final: the record may have been executed by a consumer that died then, or be delivered again, and be executed
+// after all.
+//
+// Where the database of this replica does not work at all, the link ends: what is not done is delivered to another replica.
 func (l *link) execute(ctx context.Context, product int64, batch []request) {
-	for len(batch) > 0 {
-		tickets := make([]*stock.Ticket, len(batch))
-		for i, m := range batch {
-			tickets[i] = m.ticket()
-		}
-		l.k.o.Commit.Commit(product, tickets)
-		l.k.o.Steps.At(context.Background(), step.Committed, "")
-		var again []request
-		var why error
-		for i, t := range tickets {
-			if t.Panicked == nil && !final(t.Err) {
-				again, why = append(again, batch[i]), t.Err
-				continue
-			}
-			l.reply(batch[i], t)
-		}
-		batch = again
-		if ctx.Err() != nil {
+	begun := time.Now()
+	log, ask := begun.Add(failsAfter), begun.Add(l.k.o.Group.session())
+	for {
+		again, why := l.try(product, batch)
+		if batch = l.dropOld(again); len(batch) == 0 || ctx.Err() != nil {
 			return
 		}
-		if len(batch) > 0 {
-			l.k.rest(ctx, why)
+		now := time.Now()
+		if now.After(log) {
+			log = now.Add(failsEvery)
+			l.k.log("requests are tried again", fmt.Errorf("%d for product %d, since %s: %w", len(batch), product, now.Sub(begun).Round(time.Second), why))
 		}
+		if now.After(ask) {
+			ask = now.Add(askEvery)
+			if err := l.k.ready(ctx); err != nil {
+				l.end(err)
+				return
+			}
+		}
+		l.k.rest(ctx, why)
 	}
 }
 
-// errTooOld is a record whose rows may have been purged; see lifetime. Whether it was executed cannot be known. It is not executed now.
-var errTooOld = fmt.Errorf("%w: the record is older than %s", stock.ErrUnknown, lifetime)
+// try commits a batch once and sends the final results. It returns the other requests, and why one of them has none.
+func (l *link) try(product int64, batch []request) (again []request, why error) {
+	tickets := make([]*stock.Ticket, len(batch))
+	for i, m := range batch {
+		tickets[i] = m.ticket()
+	}
+	l.k.o.Commit.Commit(product, tickets)
+	l.k.o.Steps.At(context.Background(), step.Committed, "")
+	for i, t := range tickets {
+		if t.Panicked == nil && !final(t.Err) {
+			again, why = append(again, batch[i]), t.Err
+			continue
+		}
+		l.reply(batch[i], t)
+	}
+	return again, why
+}
+
+// dropOld answers the requests of a batch that have become too old, and returns the others.
+func (l *link) dropOld(batch []request) (rest []request) {
+	for _, m := range batch {
+		if m.tooOld() {
+			l.reply(m, &stock.Ticket{Err: errTooOld})
+			continue
+		}
+		rest = append(rest, m)
+	}
+	return rest
+}
+
+// tooOld says that a request is void by its age.
+func (m request) tooOld() bool { return time.Since(m.Order.CreatedAt()) > Lifetime }
+
+// errTooOld is a record whose rows may have been purged; see [Lifetime]. Whether it was executed cannot be known: by another consumer, or by
+// a commit of this one whose answer was lost. It is not executed now.
+var errTooOld = fmt.Errorf("%w: the record is older than %s", stock.ErrUnknown, Lifetime)
 
 // final says that a request has a result that another delivery of it would not change.
 func final(err error) bool {

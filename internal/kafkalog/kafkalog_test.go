@@ -484,6 +484,12 @@ func wantUnusable(t *testing.T, r *stocktest.Replica, product int64, why string)
 	if !errors.Is(err, stock.ErrUnavailable) || !errors.As(err, &notReady) || notReady.Why == "" {
 		t.Errorf("Deduct() = %v, want ErrUnavailable, and why", err)
 	}
+	awaitReason(t, r, why)
+}
+
+// awaitReason waits until the mode says why it cannot be used.
+func awaitReason(t *testing.T, r *stocktest.Replica, why string) {
+	t.Helper()
 	wait.NoError(t, why+" in the error of the mode", func() error {
 		s, err := r.Mode("kafka")
 		if err == nil && s.Err != nil && strings.Contains(s.Err.Error(), why) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -23,6 +22,7 @@ const (
 	beatEvery  = 250 * time.Millisecond // between looks at what is not usable; see link.watch
 	lookEvery  = time.Second            // between looks at the topics
 	silent     = 3 * time.Second        // bounds a look, and a goodbye
+	deafFor    = 10 * time.Second       // from then on a partition of answers without a leader is given up for another
 )
 
 // link is one set of clients, on topics as they were found.
@@ -33,9 +33,11 @@ type link struct {
 	requests, answers topic
 	listens           int32 // partition of answers
 
-	id     string // of this link's probes
-	served []bool // by partition of requests: its consumer answers. Under the Log's mutex, like round
-	round  int    // of doubts
+	end     context.CancelCauseFunc // ends run, which returns the cause
+	abandon func()                  // ends what the consumer waits for
+	id      string                  // of this link's probes
+	served  []bool                  // by partition of requests: its consumer answers. Under the Log's mutex, like round
+	round   int                     // of doubts
 }
 
 // work keeps a link until ctx ends.
@@ -45,7 +47,6 @@ func (k *Log) work(ctx context.Context) {
 		if err == nil {
 			k.set(l, "its consumers have not answered yet")
 			err = l.run(ctx)
-			k.set(nil, "starting over")
 			l.close()
 			if ctx.Err() == nil {
 				k.log("starting over", err)
@@ -66,8 +67,22 @@ func (k *Log) set(l *link, why string) {
 	}
 }
 
-// open finds or makes the topics, and makes the clients. It writes a record to the partition of answers, and reads the partition from that
-// record on: so it misses no answer to a request that it sends later.
+// ready is nil if the database could commit what this replica would consume. A replica that cannot commit must not be a consumer: the group
+// sees its heartbeats, and would leave it its partitions for ever.
+func (k *Log) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stock.SettleTimeout)
+	defer cancel()
+	if err := k.o.Ready(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errNoDatabase, err)
+	}
+	return nil
+}
+
+// errNoDatabase is why a replica that reaches the brokers is no consumer.
+var errNoDatabase = errors.New("the database of this replica cannot commit")
+
+// open waits for the database, finds or makes the topics, and makes the clients. It writes a record to the partition of answers, and reads the
+// partition from that record on: so it misses no answer to a request that it sends later.
 func (k *Log) open(ctx context.Context) (l *link, err error) {
 	l = &link{k: k, id: uuid.NewString()}
 	defer func() {
@@ -76,6 +91,9 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 			k.failing(err)
 		}
 	}()
+	if err := k.ready(ctx); err != nil {
+		return l, err
+	}
 	// A record may be in the log twice, since its request has one effect anyway. So the producer need not be idempotent. An idempotent one
 	// would keep a record whose request has given up, and send it when the broker is back.
 	if l.client, err = k.o.Client(
@@ -90,14 +108,16 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 	if err := k.prepare(ctx, l); err != nil {
 		return l, err
 	}
-	l.listens = rand.Int32N(l.answers.partitions) //nolint:gosec // any
+	l.listens = l.answers.draw()
 	l.served = make([]bool, l.requests.partitions)
 	r, err := l.client.ProduceSync(ctx, &kgo.Record{Topic: l.answers.name, Partition: l.listens}).First()
 	if err != nil {
 		return l, err
 	}
 	l.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{l.answers.name: {l.listens: kgo.NewOffset().At(r.Offset)}})
-	l.consumer, err = k.o.Client(append(k.o.Group.opts(k.prefix+"shop"),
+	whole, abandon := context.WithCancel(context.Background())
+	l.abandon = abandon
+	l.consumer, err = k.o.Client(append(k.o.Group.opts(k.prefix+"shop"), kgo.WithContext(whole),
 		kgo.ConsumeTopics(l.requests.name), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(commitEvery))...)
 	return l, err
@@ -113,24 +133,31 @@ const commitEvery = 200 * time.Millisecond
 
 // run consumes, reads answers and watches until ctx ends or the link is of no use any more, and says why.
 func (l *link) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, l.end = context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	records := make(chan *kgo.Record, batchLimit)
 	running.Go(func() { l.poll(ctx, records) })
 	running.Go(func() { l.serve(ctx, records) })
-	running.Go(func() { cancel(l.readAnswers(ctx)) })
-	running.Go(func() { cancel(l.watch(ctx)) })
+	running.Go(func() { l.end(l.readAnswers(ctx)) })
+	running.Go(func() { l.end(l.watch(ctx)) })
 	<-ctx.Done()
+	l.k.set(nil, "starting over") // no answer is read any more, and the last batch may take long
 	running.Wait()
 	return context.Cause(ctx)
 }
 
-// close ends the clients. It says goodbye to the group, and sends the last answers, but waits for neither for long.
+// close ends the clients. It says goodbye to the group, and sends the last answers, but waits for neither for long. A client that is closed
+// waits for its last commit of offsets, for half a minute where the broker is silent, unless its context ends.
 func (l *link) close() {
 	ctx, done := context.WithTimeout(context.Background(), silent)
 	defer done()
+	if l.abandon != nil {
+		defer l.abandon()
+	}
 	if l.consumer != nil {
-		_ = l.consumer.LeaveGroupContext(ctx)
+		if err := l.consumer.LeaveGroupContext(ctx); err != nil {
+			l.abandon()
+		}
 		l.consumer.Close()
 	}
 	if l.client != nil {
@@ -171,20 +198,30 @@ func lost(err error) bool {
 	return errors.As(err, &data)
 }
 
-// watch looks at the topics every second, and returns an error when they are not those that the link was made on. It probes the partitions
-// that are not served, with a request for nothing, which the consumer of the partition answers.
+// watch looks at the topics every second, and returns an error when they are not those that the link was made on, or this replica has long
+// been unable to hear answers. It probes the partitions that are not served, with a request for nothing, which the consumer of the partition
+// answers.
 func (l *link) watch(ctx context.Context) error {
 	ticks := time.NewTicker(beatEvery)
 	defer ticks.Stop()
 	answers := true // a broker does
+	heard := time.Now()
 	for beat := 0; ; beat++ {
 		if beat%int(lookEvery/beatEvery) == 0 || !answers {
 			err := l.look(ctx)
-			if errors.Is(err, errTopicsChanged) {
+			deaf := errors.Is(err, errNoLeader)
+			if !deaf {
+				heard = time.Now()
+			}
+			if errors.Is(err, errTopicsChanged) || time.Since(heard) > deafFor {
 				return err
 			}
 			answers = err == nil
-			if err != nil && ctx.Err() == nil {
+			switch {
+			case ctx.Err() != nil:
+			case deaf:
+				l.k.doubtAll(l, err.Error())
+			case err != nil:
 				l.k.doubtAll(l, "no broker answers: "+err.Error())
 			}
 		}

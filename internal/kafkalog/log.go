@@ -35,10 +35,16 @@ type Group struct {
 	Rebalance time.Duration
 }
 
-func (g Group) opts(name string) []kgo.Opt {
+// session is Session or its default.
+func (g Group) session() time.Duration {
 	if g.Session <= 0 {
-		g.Session = 6 * time.Second
+		return 6 * time.Second
 	}
+	return g.Session
+}
+
+func (g Group) opts(name string) []kgo.Opt {
+	g.Session = g.session()
 	if g.Heartbeat <= 0 {
 		g.Heartbeat = g.Session / 6
 	}
@@ -56,7 +62,9 @@ type Options struct {
 	Group  Group
 	Prefix string // of the topics and the group
 	// Run reads the run that a product is in: a record of another one is void.
-	Run    func(ctx context.Context, product int64) (int64, error)
+	Run func(ctx context.Context, product int64) (int64, error)
+	// Ready is nil if Commit can commit now. While it cannot, this replica is no consumer: the others are to have its partitions.
+	Ready  func(ctx context.Context) error
 	Commit stock.Group // executes what is consumed
 	// Gauge registers a metric whose value read returns; nil = no metrics.
 	Gauge func(name, help string, read func() float64)

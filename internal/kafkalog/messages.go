@@ -3,6 +3,10 @@ package kafkalog
 import (
 	"errors"
 	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/stock"
@@ -27,6 +31,50 @@ type request struct {
 // is an answer as well.
 func (m request) probe() bool { return m.Order.ProductID == 0 && m.Order.Quantity == 0 }
 
+// The widest values that the tables take: of the mode and the replica in characters, of an answer in bytes.
+const (
+	idLength          = 36
+	fingerprintLength = 32
+	mostName          = 64
+	mostAnswer        = 1<<16 - 1
+)
+
+// check says why a request must not be executed, nil = it may. Others may produce requests too, and whatever a table does not take would be
+// tried over and over. now bounds the time of the request, by which it becomes void.
+func (m request) check(now time.Time) error {
+	o := m.Order
+	var bad string
+	switch {
+	case len(o.ID) != idLength || uuid.Validate(o.ID) != nil:
+		bad = "id of the order"
+	case o.ProductID < 1:
+		bad = "product_id"
+	case o.Quantity < 1 || o.Quantity > stock.MaxQuantity:
+		bad = "quantity"
+	case m.Run < 1:
+		bad = "run"
+	case o.Fence != 0:
+		bad = "fence"
+	case o.CreatedMicros < 1 || o.CreatedAt().Sub(now) > Lifetime:
+		bad = "created_us"
+	case utf8.RuneCountInString(o.Mode) > mostName:
+		bad = "mode"
+	case utf8.RuneCountInString(o.Replica) > mostName:
+		bad = "replica"
+	case len(o.Key) > idempotency.MaxKey:
+		bad = "key"
+	case len(o.Key) > 0 && len(m.Fingerprint) != fingerprintLength:
+		bad = "fingerprint"
+	case len(o.Key) > 0 && !m.Sold.fits():
+		bad = "answer to a sale"
+	case len(o.Key) > 0 && !m.Refused.fits():
+		bad = "answer to a refusal"
+	default:
+		return nil
+	}
+	return fmt.Errorf("kafkalog: a request with an invalid %s", bad)
+}
+
 // answer is the value of a record in the topic of answers.
 type answer struct {
 	ID       string              `json:"id"` // of the request
@@ -50,6 +98,15 @@ func onWire(t idempotency.Template) wireTemplate {
 		w.Pieces = append(w.Pieces, []byte(p))
 	}
 	return w
+}
+
+// fits says that every answer made of the template can be kept under a key.
+func (w wireTemplate) fits() bool {
+	size := 0
+	for _, p := range w.Pieces {
+		size += len(p) + len("-9223372036854775808")
+	}
+	return w.Status >= 100 && w.Status <= 999 && size <= mostAnswer
 }
 
 func (w wireTemplate) fill(n int64) idempotency.Answer {

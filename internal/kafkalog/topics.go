@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,11 +26,23 @@ type topic struct {
 	name       string
 	id         [16]byte // a topic that is deleted and made again has another one
 	partitions int32
+	led        []int32              // those of them that have a leader
 	hash       kgo.TopicPartitioner // of keys
+}
+
+// draw draws a partition, one that has a leader if any has.
+func (t topic) draw() int32 {
+	if len(t.led) > 0 {
+		return t.led[rand.IntN(len(t.led))] //nolint:gosec // any
+	}
+	return rand.Int32N(t.partitions) //nolint:gosec // any
 }
 
 // errTopicsChanged ends a link: what it stands on is not there any more.
 var errTopicsChanged = errors.New("the topics were deleted, or made again")
+
+// errNoLeader says that the broker is away that has the partition in which this replica gets its answers.
+var errNoLeader = errors.New("no broker leads the partition of this replica's answers")
 
 // prepare finds the topics, and makes those that are missing. Where somebody else has made them, with fewer partitions, it says so.
 func (k *Log) prepare(ctx context.Context, l *link) error {
@@ -73,9 +87,9 @@ func awaitTopic(ctx context.Context, c *kgo.Client, name string) (topic, error) 
 // findTopic looks a topic up. A partition without a leader is no error: the broker that has it may be starting.
 func findTopic(ctx context.Context, c *kgo.Client, name string) (topic, error) {
 	ask := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = &name
-	ask.Topics = append(ask.Topics, t)
+	about := kmsg.NewMetadataRequestTopic()
+	about.Topic = &name
+	ask.Topics = append(ask.Topics, about)
 	resp, err := ask.RequestWith(ctx, c)
 	if err != nil {
 		return topic{}, err
@@ -90,9 +104,15 @@ func findTopic(ctx context.Context, c *kgo.Client, name string) (topic, error) {
 	if len(found.Partitions) == 0 {
 		return topic{}, kerr.UnknownTopicOrPartition
 	}
-	return topic{
+	t := topic{
 		name: name, id: found.TopicID, partitions: int32(len(found.Partitions)), hash: byKey.ForTopic(name), //nolint:gosec // few
-	}, nil
+	}
+	for _, p := range found.Partitions {
+		if p.Leader >= 0 && p.ErrorCode != kerr.LeaderNotAvailable.Code {
+			t.led = append(t.led, p.Partition)
+		}
+	}
+	return t, nil
 }
 
 // makeTopic makes a topic that another replica may make meanwhile.
@@ -116,7 +136,8 @@ func makeTopic(ctx context.Context, c *kgo.Client, name string, partitions int32
 	return nil
 }
 
-// look is errTopicsChanged where the topics are not those that the link was made on, and another error where no broker answers.
+// look is errTopicsChanged where the topics are not those that the link was made on, errNoLeader where no answer can come, and another error
+// where no broker answers.
 func (l *link) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, silent)
 	defer cancel()
@@ -127,6 +148,8 @@ func (l *link) look(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", errTopicsChanged, was.name)
 		case err != nil:
 			return err
+		case was.name == l.answers.name && !slices.Contains(is.led, l.listens):
+			return fmt.Errorf("%w: %d of %s", errNoLeader, l.listens, was.name)
 		}
 	}
 	return nil

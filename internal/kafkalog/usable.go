@@ -58,16 +58,24 @@ func (k *Log) unusable(why string) error {
 func (k *Log) doubt(l *link, partition int32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	l.served[partition], k.why = false, "its consumer does not answer"
+	l.served[partition] = false
 	l.round++
+	k.because(l, "its consumer does not answer")
 }
 
 func (k *Log) doubtAll(l *link, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(l.served)
-	k.why = why
 	l.round++
+	k.because(l, why)
+}
+
+// because notes why a partition of a link is not usable, unless the link has ended, which is the better reason. The caller holds the mutex.
+func (k *Log) because(l *link, why string) {
+	if k.link == l {
+		k.why = why
+	}
 }
 
 // probes are requests for nothing, to the partitions that are not usable.
@@ -102,13 +110,16 @@ func (k *Log) deliver(l *link, a answer) {
 	}
 }
 
-// expect returns where the answer to a request will be.
-func (k *Log) expect(id string) <-chan answer {
+// expect returns where the answer to a request over a link will be. It refuses where the link has ended: then nothing may be sent over it.
+func (k *Log) expect(l *link, id string) (<-chan answer, error) {
 	c := make(chan answer, 1)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.link != l {
+		return nil, k.unusable(k.why)
+	}
 	k.waiting[id] = c
-	return c
+	return c, nil
 }
 
 func (k *Log) forget(id string) {

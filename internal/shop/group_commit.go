@@ -64,6 +64,25 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 	}
 }
 
+// ready is nil if the database can commit a batch now: it answers, takes writes, and its tables have the columns of this version. Nothing is
+// written, since no product is ever in run 0; a server that is read-only refuses the statement all the same.
+func (g groupCommit) ready(ctx context.Context) error {
+	err := g.sql.GroupTx(ctx, func(tx *store.Tx) error {
+		if _, _, err := tx.TakeOfRun(0, 0, 0); err != nil {
+			return err
+		}
+		_, err := tx.AnySold(0, []string{""})
+		return err
+	})
+	if err == nil {
+		_, err = g.sql.Answers(ctx, [][]byte{{}})
+	}
+	if errors.Is(err, store.ErrConflict) { // it has decided between transactions, so it works
+		return nil
+	}
+	return err
+}
+
 // fail sets the same error on the whole batch.
 func fail(batch []*stock.Ticket, err error) {
 	for _, t := range batch {
@@ -97,11 +116,14 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 		return err
 	}
 	row, run, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
+	if _, no := errors.AsType[*stock.ProductError](err); no {
+		return refuse(batch, ofRun(batch, run, oldest), err)
+	}
 	if err != nil {
 		return err
 	}
 	sold := row.Stock - serve(ofRun(batch, run, oldest), row.Stock)
-	if refused := unkeyed(batch, func(t *stock.Ticket) bool { return errors.Is(t.Err, stock.ErrSoldOut) }); len(refused) > 0 {
+	if refused := logged(batch, func(t *stock.Ticket) bool { return errors.Is(t.Err, stock.ErrSoldOut) && len(t.Order.Key) == 0 }); len(refused) > 0 {
 		again, err := tx.AnySold(product, refused)
 		switch {
 		case err != nil:
@@ -149,6 +171,19 @@ func ofRun(batch []*stock.Ticket, run, oldest int64) (rest []*stock.Ticket) {
 		rest = append(rest, t)
 	}
 	return rest
+}
+
+// refuse sets err on those of a batch that are of the product's run: what became of the others, when the product was another, nobody knows.
+// It returns err where that is all of them.
+func refuse(batch, ofRun []*stock.Ticket, err error) error {
+	if len(ofRun) == len(batch) {
+		return err
+	}
+	for _, t := range ofRun {
+		t.Order.Remaining = nil
+	}
+	fail(ofRun, err)
+	return nil
 }
 
 // total64 sums the requested quantities; false if the sum exceeds every possible stock.
@@ -201,11 +236,11 @@ func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
 	return nil
 }
 
-// insertAnswers stores the answers of requests with a key, refusals included, except ErrOtherRun, which is not an answer.
+// insertAnswers stores the answers of requests with a key that were sold or sold out: no other error is an answer.
 func insertAnswers(tx *store.Tx, product int64, batch []*stock.Ticket) error {
 	var answers []store.KeyedAnswer
 	for _, t := range batch {
-		if len(t.Order.Key) == 0 || errors.Is(t.Err, stock.ErrOtherRun) {
+		if len(t.Order.Key) == 0 || t.Err != nil && !errors.Is(t.Err, stock.ErrSoldOut) {
 			continue
 		}
 		a := t.Answer(t.Receipt, t.Err)

@@ -90,7 +90,8 @@ func replay(t *stock.Ticket, earlier idempotency.Record) (stock.Receipt, error) 
 	return stock.Receipt{Stored: &a, Replayed: true}, nil
 }
 
-// known returns the stored answers of the batch's keys and, for the existing orders of requests without a key, the stock left after each.
+// known returns the stored answers of the batch's keys and, for the existing orders of requests from a log, the stock left after each. A key
+// may have been removed before the order of its request.
 func (g groupCommit) known(ctx context.Context, product int64, batch []*stock.Ticket) (taken map[string]idempotency.Record, sold map[string]*int64, err error) {
 	var keys [][]byte
 	for _, t := range batch {
@@ -103,16 +104,20 @@ func (g groupCommit) known(ctx context.Context, product int64, batch []*stock.Ti
 			return nil, nil, err
 		}
 	}
-	if ids := unkeyed(batch, func(*stock.Ticket) bool { return true }); len(ids) > 0 {
+	ids := logged(batch, func(t *stock.Ticket) bool {
+		_, replays := taken[string(t.Order.Key)]
+		return len(t.Order.Key) == 0 || !replays
+	})
+	if len(ids) > 0 {
 		sold, err = g.sql.Sold(ctx, product, ids)
 	}
 	return taken, sold, err
 }
 
-// unkeyed lists the orders of those tickets that come from a log and have no key.
-func unkeyed(batch []*stock.Ticket, kind func(*stock.Ticket) bool) (ids []string) {
+// logged lists the orders of those tickets of a kind that come from a log.
+func logged(batch []*stock.Ticket, kind func(*stock.Ticket) bool) (ids []string) {
 	for _, t := range batch {
-		if len(t.Order.Key) == 0 && t.Run > 0 && kind(t) {
+		if t.Run > 0 && kind(t) {
 			ids = append(ids, t.Order.ID)
 		}
 	}

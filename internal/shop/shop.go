@@ -97,7 +97,8 @@ func (s *Shop) build(e *entry) {
 	}
 	if slices.Contains(m.Needs, stock.NeedKafka) {
 		log := kafkalog.Open(kafkalog.Options{
-			Client: b.Kafka, Group: b.KafkaGroup, Prefix: b.Lockers.Prefix, Run: b.SQL.Run, Commit: group, Gauge: o.Gauge, Steps: o.Steps, Log: o.Log,
+			Client: b.Kafka, Group: b.KafkaGroup, Prefix: b.Lockers.Prefix, Run: b.SQL.Run, Ready: group.ready, Commit: group,
+			Gauge: o.Gauge, Steps: o.Steps, Log: o.Log,
 		})
 		deps.Log, e.usable = log, log.Usable
 		s.closers = append(s.closers, log.Close)

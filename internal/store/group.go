@@ -53,7 +53,7 @@ func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 }
 
 // ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends. run is that of
-// [SQL.Run].
+// [SQL.Run]; it is returned with ErrSegmented too, and is 0 with ErrUnknownProduct.
 func (t *Tx) ReadLocked(product int64) (r Row, run int64, err error) {
 	r, err = readRow(t.conn.QueryRowContext(t.ctx, t.q.readLocked, product), product, &run)
 	return r, run, err
