@@ -368,11 +368,11 @@ func TestSetStockAfterATrim(t *testing.T) {
 	shop := open(t, b)
 	shop.SetTrimBatch(1)
 	const orders = 60
-	if err := shop.SetStock(t.Context(), 1, orders, 0); err != nil {
+	if err := shop.SetStock(t.Context(), 1, orders+1, 0); err != nil {
 		t.Fatal(err)
 	}
 	for i := range orders {
-		if _, err := shop.Deduct(t.Context(), "sql-atomic", stocktest.Request(1, 1, fmt.Sprint(i))); err != nil {
+		if _, err := shop.Deduct(t.Context(), "queue", stocktest.Request(1, 1, fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -400,6 +400,9 @@ func TestSetStockAfterATrim(t *testing.T) {
 	}
 	if n := purged(); n != orders {
 		t.Errorf("%d orders removed, want %d", n, orders)
+	}
+	if r, err := shop.Deduct(t.Context(), "queue", stocktest.Request(1, 1, "0")); err != nil || !r.Replayed {
+		t.Errorf("Deduct() with a key of the run that goes on = %+v, %v, want its first answer", r, err)
 	}
 }
 

@@ -18,14 +18,14 @@ const purgeTimeout = 15 * time.Second
 func (s *SQL) Purge(ctx context.Context, keep Retention) (Purged, error) {
 	sum, err := batches(ctx, func() (Purged, bool, error) {
 		before := cutoff(keep.Keys)
-		return purge[[]byte](ctx, s, removal{s.q.oldKeys, before, purgeBatch, before, (*Tx).purgeKeys})
+		return purge[[]byte](ctx, s, removal{s.q.oldKeys, []any{before}, purgeBatch, before, (*Tx).purgeKeys})
 	})
 	if err != nil {
 		return sum, err
 	}
 	orders, err := batches(ctx, func() (Purged, bool, error) {
 		before := cutoff(keep.Orders)
-		return purge[string](ctx, s, removal{s.q.oldOrders, before, purgeBatch, before, (*Tx).purgeOrders})
+		return purge[string](ctx, s, removal{s.q.oldOrders, []any{before}, purgeBatch, before, (*Tx).purgeOrders})
 	})
 	sum.add(orders)
 	return sum, err
@@ -34,7 +34,7 @@ func (s *SQL) Purge(ctx context.Context, keep Retention) (Purged, error) {
 // removal describes a batch.
 type removal struct {
 	find   string // the query for the ids; its parameters are by and batch
-	by     int64  // the time before which rows are old; for a trim the product
+	by     []any  // which: the time before which rows are old; for a trim its product, and what stays of it
 	batch  int    // how many ids at most
 	before int64  // keys from this time on stay
 	remove func(tx *Tx, ids []any, before int64) (gone map[int64]Purged, err error)
@@ -44,7 +44,7 @@ type removal struct {
 func purge[T string | []byte](ctx context.Context, s *SQL, r removal) (sum Purged, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
-	query := s.db.WithContext(ctx).Raw(r.find, r.by, r.batch)
+	query := s.db.WithContext(ctx).Raw(r.find, append(slices.Clip(r.by), r.batch)...)
 	old, err := scanRows(query, func(rows *sql.Rows, id *T) error { return rows.Scan(id) })
 	if err != nil || len(old) == 0 {
 		return sum, false, err

@@ -31,7 +31,7 @@ type queries struct {
 	oldKeys, lockKeys, purgeKeys               string
 	oldOrders, lockOrders, purgeOrders         string
 	addPurged                                  string
-	many, trimKeys, trimOrders                 string
+	many, trimOrders                           string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -53,7 +53,7 @@ func loadQueries(dialect string) (queries, error) {
 		"old_keys": &q.oldKeys, "lock_keys": &q.lockKeys, "purge_keys": &q.purgeKeys,
 		"old_orders": &q.oldOrders, "lock_orders": &q.lockOrders, "purge_orders": &q.purgeOrders,
 		"add_purged": &q.addPurged,
-		"many":       &q.many, "trim_keys": &q.trimKeys, "trim_orders": &q.trimOrders,
+		"many":       &q.many, "trim_orders": &q.trimOrders,
 	} {
 		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
 		if errors.Is(err, fs.ErrNotExist) {
