@@ -110,6 +110,6 @@ func TestNginxWithoutItsConsole(t *testing.T) {
 	if res, body := e.send(t, "POST", "/", nil); res.StatusCode != http.StatusOK {
 		t.Errorf("POST / = %s %s", res.Status, body)
 	}
-	large, body := e.send(t, "POST", "/console/api/runs", strings.NewReader(strings.Repeat("a", 1<<20+1)))
+	large, body := e.send(t, "POST", "/console/api/runs", strings.NewReader(strings.Repeat("a", 80<<10+1)))
 	wantProblem(t, large, body, http.StatusRequestEntityTooLarge, api.BodyTooLarge)
 }

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -47,7 +48,7 @@ func TestNginxClosesPaths(t *testing.T) {
 // Too many requests, of any kind or of those that set stock, are 429 rate_limited and not passed on.
 func TestNginxLimits(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "rate=100000r/s", "rate=1r/m", "burst=100000", "burst=3", "rate=50r/s", "rate=1r/m", "burst=200", "burst=1")
+	e := startEdge(t, 1, "rate=100000r/s", "rate=1r/m", "burst=100000", "burst=3", adminRate, "rate=1r/m", adminBurst, "burst=1 nodelay")
 	limited := func(method, path string) (n int) {
 		for range 6 {
 			resp, body := e.send(t, method, path, nil)
@@ -66,6 +67,52 @@ func TestNginxLimits(t *testing.T) {
 	}
 	if n := limited("POST", "/deduct_stock"); n == 0 {
 		t.Error("no POST was limited")
+	}
+}
+
+// How nginx.conf limits the requests with a token.
+const (
+	adminRate  = "rate=200r/s"
+	adminBurst = "burst=1000 delay=800"
+)
+
+// Whatever takes a token takes few guesses at it, on whichever path they come; the same requests without one are not counted.
+func TestNginxLimitsTokens(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{
+		"PUT /products/101/stock", "GET /products/101/ledger", "GET /products/101/orders", "GET /metrics", "GET /events",
+		"POST /deduct_stock/lua-lock?lease_ms=1", "POST /console/api/session",
+	} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			e := startEdge(t, 1, adminRate, "rate=1r/m", adminBurst, "burst=1 nodelay", "console:8090", stubConsole(t))
+			method, path, _ := strings.Cut(request, " ")
+			for guess := range 6 {
+				resp, body := e.send(t, method, path, nil, "Authorization", fmt.Sprint("Bearer ", guess))
+				if limited := resp.StatusCode == http.StatusTooManyRequests; limited != (guess >= 2) {
+					t.Errorf("guess %d is answered %d %s", guess, resp.StatusCode, body)
+				}
+			}
+			if resp, body := e.send(t, "POST", "/deduct_stock", nil); resp.StatusCode != http.StatusOK {
+				t.Errorf("POST without a token = %d %s", resp.StatusCode, body)
+			}
+		})
+	}
+}
+
+// A client that has the token and waits for each answer is slowed down, and not refused.
+func TestNginxSlowsTokens(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t, 1, adminRate, "rate=100r/s", adminBurst, "burst=10 delay=5")
+	start := time.Now()
+	const requests = 50
+	for range requests {
+		if resp, body := e.send(t, "GET", "/products/101/ledger", nil, "Authorization", "Bearer x"); resp.StatusCode == http.StatusTooManyRequests {
+			t.Fatalf("a request that waited for its turn is answered %d %s", resp.StatusCode, body)
+		}
+	}
+	if took, least := time.Since(start), (requests-10)*10*time.Millisecond; took < least {
+		t.Errorf("%d requests took %v, want %v or more", requests, took, least)
 	}
 }
 

@@ -124,8 +124,9 @@ func (h *Handler) authorize(r *http.Request) error {
 }
 
 // wrongToken refuses a request without the admin token: with 401, or with 429 once wrong tokens come faster than
-// tokenRefill. The right token is checked first and always passes; otherwise anybody could lock the operator out. The rate of guesses
-// per client is limited by nginx, which knows the clients.
+// tokenRefill. The right token is checked first and always passes; otherwise anybody could lock the operator out. So this does not limit
+// the guesses: nginx does, which knows the clients, by counting the requests of each that carry a token. A replica without such a proxy
+// in front needs a token that is too long to be guessed.
 func (h *Handler) wrongToken(now time.Time) error {
 	if h.guesses.take(now) {
 		return errUnauthorized

@@ -18,8 +18,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// maxBody is how much of a request's body the proxy takes: well above the shop's own limit, whose answer says more.
-const maxBody = 1 << 20
+// maxBody is how much of a request's body the proxy takes: above the shop's own limit of 64 KiB, whose answer says more.
+const maxBody = 80 << 10
 
 // BalancerOption changes a balancer.
 type BalancerOption func(*fleet)
