@@ -6,16 +6,22 @@ import (
 	"time"
 )
 
-// How many requests may read rows at once, and how long further ones wait. A page takes about a megabyte while it is read and written; an
-// audit takes up to 36 MB.
+// How many requests may read rows at once, and how long further ones wait. A page takes about a megabyte while it is read; an audit takes
+// up to 36 MB. Their places are free again before the answer is written, since a slow reader may take up to readerPatience. Large answers
+// that are being written have places of their own. There are more of them, since a written page takes some 300 KB, and nobody waits for
+// one: the answer would stay in memory meanwhile.
 const (
 	maxPages      = 8
 	pagePatience  = 5 * time.Second
 	maxAudits     = 1
 	auditPatience = 10 * time.Second
+	maxLarge      = 64
 )
 
-var errTooManyReads = errors.New("handler: too many requests read rows at once")
+var (
+	errTooManyReads   = errors.New("handler: too many requests read rows at once")
+	errTooManyAnswers = errors.New("handler: too many large answers are being read at once")
+)
 
 // gate is a counting semaphore.
 type gate struct {
@@ -30,10 +36,8 @@ func newGate(places int, patience time.Duration) gate {
 // enter waits for a place, for a short time only, since a waiting request occupies a connection. If err is nil, the caller must leave
 // the gate.
 func (g gate) enter(ctx context.Context) error {
-	select {
-	case g.places <- struct{}{}:
+	if g.try() {
 		return nil
-	default:
 	}
 	t := time.NewTimer(g.patience)
 	defer t.Stop()
@@ -44,6 +48,16 @@ func (g gate) enter(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return errTooManyReads
+}
+
+// try takes a place if one is free; then the caller must leave the gate.
+func (g gate) try() bool {
+	select {
+	case g.places <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }
 
 func (g gate) leave() { <-g.places }

@@ -99,6 +99,7 @@ type Handler struct {
 	guesses  bucket
 	pages    gate          // GET .../orders and .../ledger
 	audits   gate          // GET .../audit
+	large    gate          // answers above patientBody that are being written; see send
 	requests atomic.Uint64 // counted for LogEvery
 	traces   atomic.Int64  // counted for the names of traces
 	draining atomic.Bool
@@ -123,6 +124,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{
 		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
 		tap: tap{replica: o.Replica, steps: o.Steps}, pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
+		large: newGate(maxLarge, 0),
 	}
 	for _, s := range o.Shop.Modes() {
 		h.known[s.Mode.Name] = s.Mode.Name

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/internal/api"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testenv/wait"
 )
 
 // These tests need a real server: what they are about happens between it and the handler.
@@ -88,6 +91,78 @@ func TestHugeBody(t *testing.T) {
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("the largest body = %d", res.StatusCode)
 	}
+}
+
+// smallBuffers is a listener whose connections take few bytes of an answer before their client reads.
+type smallBuffers struct{ net.Listener }
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		err = tcp.SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
+// So many clients may read a large answer as slowly as they like; the next is told to come again, until one of them has ended. Small
+// answers, and large ones about something that was done, are given all the same.
+func TestSlowReadersAreBounded(t *testing.T) {
+	t.Parallel()
+	segments := make([]int64, 4*patientBody)
+	s := httptest.NewUnstartedServer(newHandler(t, &fakeShop{
+		page: func(shop.Page) (shop.Ledger, error) {
+			l, _ := soldOnce(101)
+			facts := l.Facts[stock.SQL]
+			facts.Orders = slices.Repeat(facts.Orders, 1500)
+			l.Facts[stock.SQL] = facts
+			return l, nil
+		},
+		product: func(int64) (shop.Product, error) {
+			return shop.Product{Stock: map[stock.Store]int64{stock.Redis: 1}, Segments: segments}, nil
+		},
+	}))
+	s.Listener = smallBuffers{s.Listener}
+	s.Start()
+	t.Cleanup(s.Close)
+	slow := make([]net.Conn, maxLarge)
+	for i := range slow {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil { // the answer has begun
+			t.Fatal(err)
+		}
+		slow[i] = c
+	}
+	status := func(method, path, header string) (int, string) {
+		res, body := raw(t, s, method+" "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+header+"\r\n")
+		return res.StatusCode, body
+	}
+	for _, path := range []string{"/products/101/orders", "/modes"} {
+		if got, body := status("GET", path, ""); got != http.StatusTooManyRequests || problem(t, answer{body: body}).Code != api.RateLimited {
+			t.Errorf("GET %s beyond the bound = %d, %.200s", path, got, body)
+		}
+	}
+	if got, body := status("GET", "/healthz", ""); got != http.StatusOK {
+		t.Errorf("GET /healthz = %d %s", got, body)
+	}
+	set := "Authorization: Bearer " + adminToken + "\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"stock\":1}"
+	if got, body := status("PUT", "/products/101/stock", set); got != http.StatusOK || len(body) <= patientBody {
+		t.Errorf("PUT stock = %d, %d bytes, want it answered in any case", got, len(body))
+	}
+	_ = slow[0].Close()
+	wait.Until(t, "a place is free", func() bool {
+		got, _ := status("GET", "/modes", "")
+		return got == http.StatusOK
+	})
 }
 
 func TestHeadIsGetWithoutABody(t *testing.T) {

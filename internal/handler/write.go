@@ -21,7 +21,8 @@ var (
 	lastOne     = []string{"close"}
 )
 
-// A large body stays in memory until the client has read it. This bounds that time, well below the server's own limit for a request.
+// A large body stays in memory until the client has read it. This bounds that time, well below the server's own limit for a request;
+// maxLarge bounds how many there are.
 const (
 	patientBody    = 4 << 10
 	readerPatience = 20 * time.Second
@@ -39,11 +40,19 @@ func write(c *gin.Context, status int, contentType []string, body []byte) {
 	_, _ = c.Writer.Write(body)
 }
 
-// send writes v as the body of a 200. Nothing has gone out yet when v does not encode, so that is still a clean problem.
+// send writes v as the body of a 200. Nothing has gone out yet when v does not encode, or when too many clients are reading large answers,
+// so that is still a clean problem.
 func (h *Handler) send(c *gin.Context, v any) outcome {
 	body, err := encode(v)
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
+	}
+	// What has set something is answered in any case.
+	if len(body) > patientBody && c.Request.Method == http.MethodGet {
+		if !h.large.try() {
+			return outcome{code: h.fail(c, errTooManyAnswers)}
+		}
+		defer h.large.leave()
 	}
 	write(c, http.StatusOK, typeJSON, body)
 	return outcome{}
