@@ -43,6 +43,7 @@ func TestStackCommands(t *testing.T) {
 	t.Run("up without restarts", func(t *testing.T) { testUpNoRestart(t, shop) })
 	t.Run("up hung up", func(t *testing.T) { testUpHungUp(t, shop) })
 	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
+	t.Run("up ends its replicas well", func(t *testing.T) { testUpEndsWell(t, shop) })
 	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
 	t.Run("rtt", func(t *testing.T) { testRTT(t, shop) })
 	t.Run("lab", func(t *testing.T) { testLab(t, shop) })
@@ -97,8 +98,14 @@ type stackJSON struct {
 // startUp runs 'shop up' on embedded backends and a free port and waits until it has printed its addresses.
 func startUp(t *testing.T, shop string, more ...string) (*exec.Cmd, stackJSON) {
 	t.Helper()
+	return startUpIn(t, nil, shop, more...)
+}
+
+// startUpIn is startUp with further environment variables.
+func startUpIn(t *testing.T, env []string, shop string, more ...string) (*exec.Cmd, stackJSON) {
+	t.Helper()
 	cmd := exec.Command(shop, append([]string{"up", "--port", "0", "--replicas", "2", "--backend", "embedded", "-o", "json"}, more...)...)
-	cmd.Env = append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
+	cmd.Env = append(append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken"), env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
@@ -282,6 +289,32 @@ func testUpKilled(t *testing.T, shop string) {
 	cmd, s := startUp(t, shop)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+	wantGone(t, s)
+}
+
+// testUpEndsWell ends a stack right after a deduction: its replica, which would drain for minutes on SIGTERM, ends by itself, and so sends the
+// trace that waits.
+func testUpEndsWell(t *testing.T, shop string) {
+	t.Parallel()
+	var batches atomic.Int64
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		batches.Add(1)
+	}))
+	t.Cleanup(collector.Close)
+	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000", "SHOP_DRAIN=10m"}, shop, "--no-console")
+	if res, body := answered(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101"); res.StatusCode != http.StatusOK {
+		t.Errorf("POST /deduct_stock/sql-atomic = %s %s", res.Status, body)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("shop up after Ctrl-C: %v, want exit 0", err)
+	}
+	if n := batches.Load(); n != 1 {
+		t.Errorf("%d batches of traces came, want that of the one deduction", n)
+	}
 	wantGone(t, s)
 }
 

@@ -24,7 +24,7 @@ type spec struct {
 	Env  []string `json:"env,omitempty"` // on top of the keeper's own
 	Dir  string   `json:"dir"`
 	Log  string   `json:"log"` // file that takes stdout and stderr
-	// GraceMS is how long the child may take to end after SIGTERM; 0 = it is killed at once. Servers whose data is
+	// GraceMS is how long the child may take to end after SIGINT; 0 = it is killed at once. Servers whose data is
 	// thrown away with the directory need no grace, replicas that still answer requests do.
 	GraceMS int `json:"grace_ms,omitempty"`
 	// LastCommand: not now, but when everything else has ended, and only for a while. Nobody is told about it.
@@ -176,7 +176,8 @@ func (k *keeper) endAll() {
 	var grace time.Duration
 	for _, c := range all {
 		if c.grace > 0 {
-			// SIGINT, not SIGTERM: a replica need not drain for a balancer that ends as well. SIGCONT too: a stopped process sees no other signal but SIGKILL.
+			// SIGINT, not SIGTERM: a replica then does not drain, which the balancer, that ends as well, does not need. SIGCONT too: a stopped
+			// process sees no other signal but SIGKILL.
 			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGINT)
 			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT)
 			grace = max(grace, c.grace)

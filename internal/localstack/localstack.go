@@ -396,5 +396,5 @@ func Masked(url string) string {
 	return scheme + user + ":***" + rest[at:]
 }
 
-// grace is how long a replica or balancer may take to end; see spec.GraceMS.
-const grace = 2 * time.Second
+// grace is how long a replica or balancer may take to end; see spec.GraceMS. A replica may send its last traces for 3 s.
+const grace = 4 * time.Second

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +42,37 @@ func TestMigrationsAreLogged(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("listenAndServe() = %v", err)
+	}
+}
+
+// A replica that Ctrl-C ends does not drain: nobody waits for that at a terminal, and the keeper of a local stack ends its replicas so. It does
+// not run beside other tests, since all replicas of the process get the signal.
+func TestInterruptedReplicaDoesNotDrain(t *testing.T) {
+	r := openReplica(t)
+	addr := port.Free(t)
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt) // as in main
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- r.listenAndServe(ctx, Config{Listen: addr, Drain: 10 * time.Minute})
+	}()
+	wait.Until(t, "an answer", func() bool {
+		res, err := http.Get("http://" + addr + "/healthz")
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return err == nil
+	})
+	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("listenAndServe() = %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the replica drains after Ctrl-C")
 	}
 }
 

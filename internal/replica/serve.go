@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os/signal"
 	"time"
 
 	"lastitem/internal/api"
@@ -14,7 +15,8 @@ import (
 	"lastitem/internal/server"
 )
 
-// Run logs the settings, and runs a replica until ctx ends. Then it lets the requests in flight finish, and returns nil.
+// Run logs the settings, and runs a replica until ctx ends. Then it drains for as long as the settings say, unless the process got a SIGINT,
+// lets the requests in flight finish, and returns nil.
 func Run(ctx context.Context, c Config, o Options) error {
 	c.log(o)
 	r, err := New(c, o)
@@ -31,6 +33,8 @@ func Run(ctx context.Context, c Config, o Options) error {
 func (c Config) writeTimeout() time.Duration { return 3*c.WorkTimeout + 75*time.Second }
 
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
+	interrupted := server.Interrupts()
+	defer signal.Stop(interrupted)
 	applied := r.migrateFirst(ctx)
 	l, err := server.Listen(c.Listen)
 	if err != nil {
@@ -59,7 +63,7 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	case <-ctx.Done():
 	}
 	r.Drain()
-	return server.Drainer{Server: srv, Listener: l, Cut: cut, Log: r.log}.Drain(c.Drain)
+	return server.Drainer{Server: srv, Listener: l, Cut: cut, Interrupted: interrupted, Log: r.log}.Drain(c.Drain)
 }
 
 // firstMigration is how long a replica waits for its tables before it listens.

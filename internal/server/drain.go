@@ -29,22 +29,31 @@ const (
 
 // Drainer shuts one server down.
 type Drainer struct {
-	Server   *http.Server
-	Listener *Listener
-	Cut      context.CancelFunc // ends the context that all requests descend from
-	Log      *slog.Logger
+	Server      *http.Server
+	Listener    *Listener
+	Cut         context.CancelFunc // ends the context that all requests descend from
+	Interrupted chan os.Signal     // from Interrupts; nil = Ctrl-C does not shorten the drain
+	Log         *slog.Logger
 }
 
-// Drain goes on for as long as wait says, or until Ctrl-C: a replica that was started at a terminal has no balancer to inform.
-func (d Drainer) Drain(wait time.Duration) error {
-	d.Log.Info("draining", "for", wait)
+// Interrupts returns a channel that receives Ctrl-C (SIGINT), for [Drainer.Interrupted]. It is for before the server starts: the Ctrl-C
+// that ends the server is to be in it.
+func Interrupts() chan os.Signal {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
+	return interrupted
+}
+
+// Drain goes on for as long as wait says, or until Ctrl-C, be it before or meanwhile: a replica that was started at a terminal has no
+// balancer to inform, and neither has one whose balancer ends too. From then on the next Ctrl-C ends the process.
+func (d Drainer) Drain(wait time.Duration) error {
+	d.Log.Info("draining", "for", wait)
 	select {
 	case <-time.After(wait):
-	case <-interrupted:
+	case <-d.Interrupted:
+		d.Log.Info("interrupted, so that the drain ends now")
 	}
-	signal.Stop(interrupted)
+	signal.Stop(d.Interrupted)
 	if err := d.Listener.last(); err != nil {
 		d.Log.Warn("stop listening", "err", err)
 	}
