@@ -52,7 +52,8 @@ private stack is left out. Behind a proxy under another name than localhost or a
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", both("address to listen on", "监听地址").In(lang))
 	flags.StringVar(&f.url, "url", "", both("the stack's balancer, which gets the load", "该环境的负载均衡，压力加在它上面").In(lang))
 	flags.StringArrayVar(&f.replicas, "replica", nil, both("a replica, as http://host:port; once for each, in their order", "副本，写成 http://主机:端口；每个副本给一次，按顺序").In(lang))
-	flags.StringArrayVar(&f.hosts, "host", nil, both("a host name under which browsers reach the console; may be repeated", "浏览器访问控制台所用的主机名；可给多个").In(lang))
+	flags.StringSliceVar(&f.hosts, "host", nil, both("host names under which browsers reach the console, comma-separated, as SHOP_HOSTS has them; * = any",
+		"浏览器访问控制台所用的主机名，逗号分隔，写法同 SHOP_HOSTS；* 表示任意").In(lang))
 	addLang(flags, &f.lang)
 	return cmd
 }
@@ -87,6 +88,11 @@ func (f consoleFlags) driver(token string) (*playDriver, error) {
 	}
 	if _, err := plainURL("url", f.url); err != nil {
 		return nil, err
+	}
+	for _, host := range f.hosts {
+		if strings.TrimSpace(host) != "*" && strings.ContainsAny(host, ":/*") {
+			return nil, usage(both("--host %s: want a name without a port, or *", "--host %s：应为不带端口的主机名，或 *"), host)
+		}
 	}
 	d := &playDriver{url: strings.TrimSuffix(f.url, "/"), token: token}
 	d.said = []string{api.Sprintf(both("stack: %s, as given, with %d [replica|replicas]", "服务：%s（由你指定），%d 个副本").In(f.lang), d.url, len(f.replicas))}

@@ -128,7 +128,7 @@ func testConsole(t *testing.T, shop string) {
 	up, s := startUp(t, shop, "--no-console")
 	t.Cleanup(func() { _ = up.Wait() })
 	t.Cleanup(func() { _ = up.Process.Signal(os.Interrupt) })
-	args := []string{"console", "--listen", "127.0.0.1:0", "--url", s.URL, "--host", "shop.example"}
+	args := []string{"console", "--listen", "127.0.0.1:0", "--url", s.URL, "--host", "shop.example,Other.example"}
 	for _, r := range s.Replicas {
 		args = append(args, "--replica", r.URL)
 	}
@@ -138,8 +138,10 @@ func testConsole(t *testing.T, shop string) {
 	if v := judged(t, p.run(t, "lease-seq")); v.Verdict != "EXACT" {
 		t.Errorf("lease-seq: %+v, want it exact", v)
 	}
-	if res, _ := answered(t, "GET", base+"/console/", "Host", "shop.example"); res.StatusCode != http.StatusOK {
-		t.Errorf("GET /console/ by the name of --host = %s", res.Status)
+	for _, name := range []string{"shop.example", "other.example"} {
+		if res, _ := answered(t, "GET", base+"/console/", "Host", name); res.StatusCode != http.StatusOK {
+			t.Errorf("GET /console/ by the name %s of --host = %s", name, res.Status)
+		}
 	}
 	if res, _ := answered(t, "GET", base+"/console/", "Host", "evil.example"); res.StatusCode != http.StatusForbidden {
 		t.Errorf("GET /console/ by another name = %s, want 403", res.Status)
@@ -160,6 +162,7 @@ func TestConsoleRefuses(t *testing.T) {
 		{"x", []string{"--url", "http://u:p@127.0.0.1:1", "--replica", "http://127.0.0.1:1"}, "want http://host:port"},
 		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "127.0.0.1:1"}, "want http://host:port"},
 		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1/x"}, "want http://host:port"},
+		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1", "--host", "a.example,b.example:80"}, "--host b.example:80: want a name"},
 	} {
 		t.Setenv(envToken, c.token)
 		if code, _, said := commandLine(t.Context(), newConsoleCommand("en"), c.args...); code != exitUsage || !strings.Contains(said, c.want) {

@@ -110,12 +110,12 @@ func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest) e
 			return err
 		}
 		defer c.Close()
-		address := consoleAddress("http://"+l.Addr().String(), stack.Token)
-		if err := f.tell(cmd.OutOrStdout(), address); err != nil {
+		page := "http://" + l.Addr().String()
+		if err := f.tell(cmd.OutOrStdout(), consoleAddress(page, stack.Token)); err != nil {
 			return err
 		}
 		if is, _ := columns.Terminal(cmd.OutOrStdout()); is && !f.noOpen {
-			openBrowser(ctx, address)
+			openBrowser(ctx, consoleAddress(page, c.OneTimeCode()))
 		}
 		return serveConsole(ctx, l, c)
 	})
@@ -128,7 +128,8 @@ func (f playFlags) tell(w io.Writer, address string) error {
 	return err
 }
 
-// openBrowser asks the desktop to show an address. Where there is none nothing happens: the address has been printed.
+// openBrowser asks the desktop to show an address, which other users can read in the list of processes. Where there is no desktop nothing
+// happens: the address has been printed.
 func openBrowser(ctx context.Context, address string) {
 	program := map[string]string{"linux": "xdg-open", "darwin": "open"}[runtime.GOOS]
 	if program == "" || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,7 +25,9 @@ var (
 	errHost      = errors.New("the console is not served under this host name")
 )
 
-// wrongTokenDelay slows down guessing. The tokens that 'shop play' creates have 128 random bits; a token from the user may have fewer.
+// wrongTokenDelay is the pause before a wrong token is refused, of all clients together one at a time. It slows down a client that waits
+// for the answer to each guess. It does not limit guessing, since the right token passes at once: otherwise anybody could lock the operator
+// out. That is for a proxy in front, as nginx in docker-compose.yml, and for the length of the token: 'shop play' creates 128 random bits.
 const wrongTokenDelay = 300 * time.Millisecond
 
 // access decides which requests are allowed. The page sends the token once, as a bearer token: it finds the token in the fragment of the
@@ -33,18 +36,52 @@ type access struct {
 	token   [sha256.Size]byte
 	none    bool // there is no token: nobody can log in
 	session string
-	hosts   []string
-	guesses chan struct{} // one guess at a time
+	hosts   []string      // in lower case
+	guesses chan struct{} // one wrong token at a time
 	origins *http.CrossOriginProtection
+
+	mu   sync.Mutex
+	once []byte // the hash of the code that one login may use in place of the token; nil = there is none
 }
 
 func newAccess(token string, hosts []string) *access {
-	secret := make([]byte, 16)
-	_, _ = rand.Read(secret) // never fails
+	var names []string
+	for _, host := range hosts {
+		names = append(names, strings.Fields(strings.ToLower(host))...)
+	}
 	return &access{
-		token: sha256.Sum256([]byte(token)), none: token == "", session: hex.EncodeToString(secret), hosts: hosts,
+		token: sha256.Sum256([]byte(token)), none: token == "", session: secret(), hosts: names,
 		guesses: make(chan struct{}, 1), origins: http.NewCrossOriginProtection(),
 	}
+}
+
+// secret returns 128 random bits as text.
+func secret() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// oneTimeCode returns a new code, and voids the one before.
+func (a *access) oneTimeCode() string {
+	code := secret()
+	sum := sha256.Sum256([]byte(code))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.once = sum[:]
+	return code
+}
+
+// spend reports whether a request has the code, which is void from then on.
+func (a *access) spend(r *http.Request) bool {
+	sum, ok := bearerHash(r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !ok || a.none || a.once == nil || subtle.ConstantTimeCompare(sum[:], a.once) != 1 {
+		return false
+	}
+	a.once = nil
+	return true
 }
 
 // guard wraps a handler with the checks and headers of every answer.
@@ -84,7 +121,8 @@ func (a *access) served(host string) bool {
 		name = n
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil || slices.Contains(a.hosts, name)
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil || slices.Contains(a.hosts, name) ||
+		slices.Contains(a.hosts, "*")
 }
 
 // cookieName contains the port, because browsers send a cookie of one port to all ports of the host.
@@ -96,9 +134,9 @@ func cookieName(r *http.Request) string {
 	return "lastitem-console-" + port
 }
 
-// login exchanges the bearer token for the cookie.
+// login exchanges the bearer token, or the one-time code in its place, for the cookie.
 func (a *access) login(w http.ResponseWriter, r *http.Request) {
-	if !a.bearer(r) {
+	if !a.bearer(r) && !a.spend(r) {
 		select {
 		case a.guesses <- struct{}{}:
 			rest(r.Context(), wrongTokenDelay)
@@ -115,9 +153,14 @@ func (a *access) login(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *access) bearer(r *http.Request) bool {
+	sum, ok := bearerHash(r)
+	return ok && !a.none && subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1
+}
+
+// bearerHash returns the hash of a request's bearer token, and whether it has one; both take a time that does not depend on the token.
+func bearerHash(r *http.Request) (sum [sha256.Size]byte, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return !a.none && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1
+	return sha256.Sum256([]byte(strings.TrimSpace(token))), strings.EqualFold(scheme, "Bearer")
 }
 
 // wants lets a request pass that has the cookie, or the token itself, as curl sends it.

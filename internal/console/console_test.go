@@ -207,6 +207,45 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+// The names are those of SHOP_HOSTS, which compares them in lower case and takes * for any.
+func TestServedHosts(t *testing.T) {
+	t.Parallel()
+	named, anything := newAccess("x", []string{"Shop.example", " other.example third.example"}), newAccess("x", []string{"*"})
+	for host, want := range map[string]bool{
+		"shop.example": true, "SHOP.example:8080": true, "other.example.": true, "third.example": true, "localhost:80": true, "a.localhost": true, "10.0.0.1:80": true, "[::1]:80": true,
+		"evil.example": false, "shop.example.evil": false, "": false,
+	} {
+		if got := named.served(host); got != want {
+			t.Errorf("served(%q) = %t, want %t", host, got, want)
+		}
+		if !anything.served(host) {
+			t.Errorf("with *, served(%q) = false", host)
+		}
+	}
+}
+
+// A one-time code opens one session, and nothing else; a newer one voids it.
+func TestOneTimeCode(t *testing.T) {
+	t.Parallel()
+	s, c := serve(t, &fakeDriver{})
+	login := func(code string) int {
+		status, _, _ := ask(t, s, "POST", "/console/api/session", "", "Authorization", "Bearer "+code)
+		return status
+	}
+	older, code := c.OneTimeCode(), c.OneTimeCode()
+	if status, _, _ := ask(t, s, "GET", "/console/api/state", "", "Authorization", "Bearer "+code); status != http.StatusUnauthorized {
+		t.Errorf("GET state with the code = %d, want 401", status)
+	}
+	for _, try := range []struct {
+		what, code string
+		want       int
+	}{{"the older code", older, 401}, {"the code", code, 204}, {"the code again", code, 401}, {"no code", "", 401}, {"the token", token, 204}} {
+		if got := login(try.code); got != try.want {
+			t.Errorf("login with %s = %d, want %d", try.what, got, try.want)
+		}
+	}
+}
+
 func TestNobodyGetsInWithoutAToken(t *testing.T) {
 	t.Parallel()
 	a := newAccess("", nil)

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	// Token is the stack's admin token. Without it no run can be started, and no events are served.
 	Token string
-	// Hosts are names under which the console is served, besides localhost and IP addresses.
+	// Hosts are names under which the console is served, besides localhost and IP addresses; "*" = any.
 	Hosts []string
 	// Replicas are the replicas of the stack, in their order.
 	Replicas []Replica
@@ -104,6 +104,10 @@ type headers http.Header
 func (h headers) Header() http.Header         { return http.Header(h) }
 func (h headers) WriteHeader(int)             {}
 func (h headers) Write(b []byte) (int, error) { return len(b), nil }
+
+// OneTimeCode returns a code that one login may use in place of the token; a new one voids the one before. It is for the address that a
+// program is started with: other users of the machine can read that.
+func (c *Console) OneTimeCode() string { return c.access.oneTimeCode() }
 
 // ServeHTTP implements http.Handler.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
