@@ -70,8 +70,25 @@ func readCompose(t *testing.T, text string) composed {
 	return c
 }
 
+// composeSets are the settings of a replica that depend on the other services, or on which the console depends.
+var composeSets = []string{"SHOP_LISTEN", "SHOP_REPLICA", "SHOP_ADMIN_TOKEN", "SHOP_EVENTS", "SHOP_REDIS", "SHOP_SQL", "SHOP_MISSING"}
+
+// replicaSettings are the variables that a replica reads, and those of OpenTelemetry's that the settings list one by one.
+func replicaSettings(t *testing.T) []string {
+	t.Helper()
+	all := []string{"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"}
+	for _, m := range regexp.MustCompile(`\benv:"([A-Z_]+)"`).FindAllStringSubmatch(read(t, "../internal/replica/config.go"), -1) {
+		all = append(all, m[1])
+	}
+	if len(all) < 30 {
+		t.Fatalf("config.go has only the settings %q", all)
+	}
+	return all
+}
+
 // faults lists what is wrong with a compose file.
-func (c composed) faults() []string {
+func (c composed) faults(t *testing.T) []string {
+	t.Helper()
 	var wrong []string
 	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	of := map[string]string{} // service -> its profile
@@ -117,6 +134,12 @@ func (c composed) faults() []string {
 		if got, want := s.Environment["SHOP_HOSTS"], "${SHOP_HOSTS:-localhost}"; got != want {
 			fault("%s: SHOP_HOSTS is %q, want %q: a page of any site could use the published port (DNS rebinding)", name, got, want)
 		}
+		for _, setting := range replicaSettings(t) {
+			value, ok := s.Environment[setting]
+			if passed := strings.HasPrefix(value, "${"+setting+":-") && strings.HasSuffix(value, "}"); !ok || passed == slices.Contains(composeSets, setting) {
+				fault("%s: %s is %q; .env must reach a replica, except for what Compose itself sets", name, setting, value)
+			}
+		}
 		if s.Environment["SHOP_EVENTS"] != "true" {
 			fault("%s has no events for the console", name)
 		}
@@ -142,6 +165,9 @@ func (c composed) faults() []string {
 	if args := con.arguments(); len(args) == 0 || args[0] != "console" || !slices.Contains(args, "--url=http://nginx") {
 		fault("the console is started as %v", con.Command)
 	}
+	if args := con.arguments(); !slices.Contains(args, "--host=${SHOP_HOSTS:-localhost}") {
+		fault("the console does not serve the host names of the shops: %v", args)
+	}
 	for name := range con.Environment {
 		if name != "SHOP_ADMIN_TOKEN" && name != "GOMEMLIMIT" {
 			fault("the console knows %s", name)
@@ -165,7 +191,7 @@ func (s service) arguments() []string {
 
 func TestCompose(t *testing.T) {
 	text := read(t, composeFile)
-	for _, wrong := range readCompose(t, text).faults() {
+	for _, wrong := range readCompose(t, text).faults(t) {
 		t.Error(wrong)
 	}
 	// What the rules must reject.
@@ -174,6 +200,10 @@ func TestCompose(t *testing.T) {
 		{"      - --url=http://nginx\n", ""},
 		{"  SHOP_HOSTS: ${SHOP_HOSTS:-localhost}", "  SHOP_HOSTS: ${SHOP_HOSTS:-}"},
 		{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""},
+		{"  SHOP_PROTECT_READS: ${SHOP_PROTECT_READS:-}\n", ""},
+		{"  SHOP_CONNS: ${SHOP_CONNS:-}\n", "  SHOP_CONNS: \"64\"\n"},
+		{"  OTEL_TRACES_SAMPLER: ${OTEL_TRACES_SAMPLER:-}\n", ""},
+		{"--host=${SHOP_HOSTS:-localhost}", "--host=localhost"},
 		{"console: {condition: service_started}", "console: {condition: service_healthy}"},
 		{"      GOMEMLIMIT: 320MiB\n", "      SHOP_SQL_PASSWORD: x\n"},
 		{"    profiles: [etcd]\n", ""},
@@ -190,8 +220,27 @@ func TestCompose(t *testing.T) {
 		{"    profiles: [zookeeper]\n", "    profiles: [zookeeper]\n    ports: [\"2181:2181\"]\n"},
 	} {
 		mutant := strings.Replace(text, m[0], m[1], 1)
-		if mutant == text || readCompose(t, mutant).faults() == nil {
+		if mutant == text || readCompose(t, mutant).faults(t) == nil {
 			t.Errorf("%q in place of %q changes nothing, or is accepted", m[1], m[0])
+		}
+	}
+}
+
+// Redis starts with, and the runbooks advise, a maxmemory that leaves room in its container for a rewrite of the append-only file.
+func TestRedisMemory(t *testing.T) {
+	redis := readCompose(t, read(t, composeFile)).Services["redis"]
+	limit := atoi(strings.TrimSuffix(redis.Memory, "m"))
+	for where, text := range map[string]string{
+		"docker-compose.yml": strings.Join(redis.arguments(), " "), "runbook.md": read(t, "../docs/runbook.md"), "runbook.zh.md": read(t, "../docs/runbook.zh.md"),
+	} {
+		found := regexp.MustCompile(`maxmemory (\d+)mb`).FindAllStringSubmatch(text, -1)
+		if len(found) == 0 {
+			t.Errorf("%s says nothing of maxmemory", where)
+		}
+		for _, m := range found {
+			if mb := atoi(m[1]); mb <= 0 || mb > limit*3/4 {
+				t.Errorf("%s: %s in a container with %d MiB, want at most three quarters", where, m[0], limit)
+			}
 		}
 	}
 }
@@ -419,6 +468,54 @@ func TestComposeHelp(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "Runs Compose, ") || !strings.HasSuffix(string(out), ": ps, logs -f shop-1, stop redis\n") {
 			t.Errorf("%s help in %s: %v\n%s", cmd.Args[0], where, err, out)
+		}
+	}
+}
+
+// scripts/rolling --compose starts a project of its own beside that of make up: nothing that a shell has from the latter's .env reaches it.
+func TestRollingLeavesTheEnvBehind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"scripts/rolling": read(t, "../scripts/rolling"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n", "Dockerfile": "FROM a\nFROM b\n",
+		"scripts/compose": "#!/bin/sh\nenv >>\"$SEEN\"\necho SHOP_ADMIN_TOKEN=fresh >.env\n", "bin/shop": "#!/bin/sh\nexec \"$5\" \"$6\"\n",
+		"fake/docker": "#!/bin/sh\necho amd64\n", "fake/go": "#!/bin/sh\nexit 0\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeProgram(file, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaking := []string{
+		"SHOP_NET=10.200.1", "SHOP_ETCD=http://etcd:2379", "SHOP_KAFKA=kafka:9092", "SHOP_REDIS_PASSWORD=old", "SHOP_SQL_PASSWORD=old",
+		"SHOP_ADMIN_TOKEN=old", "SHOP_DRAIN=1s", "SHOP_IMAGE=old", "COMPOSE_PROFILES=etcd,kafka", "OTEL_EXPORTER_OTLP_ENDPOINT=http://x",
+	}
+	seen := filepath.Join(dir, "seen")
+	run := func(name string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = dir
+		cmd.Env = append([]string{"PATH=" + dir + "/fake:/usr/bin:/bin", "HOME=" + dir, "SEEN=" + seen, "SHOP_CPUS=1"}, leaking...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+	}
+	run("git", "init", "-q")
+	run("git", "add", "scripts", "Dockerfile")
+	run("git", "-c", "user.name=x", "-c", "user.email=x@example", "commit", "-q", "-m", "all")
+	run(dir+"/scripts/rolling", "--compose", "HEAD")
+	env := read(t, seen)
+	for _, setting := range leaking {
+		if strings.Contains(env, setting+"\n") {
+			t.Errorf("%s reaches the second project", setting)
+		}
+	}
+	for _, want := range []string{"COMPOSE_PROJECT_NAME=lastitem-rolling-", "SHOP_PORT=", "SHOP_CPUS=1\n"} {
+		if !strings.Contains(env, want) {
+			t.Errorf("the second project has no %s:\n%s", want, env)
 		}
 	}
 }

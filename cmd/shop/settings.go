@@ -192,7 +192,9 @@ var settingsPage = map[string]struct{ title, other, intro, setting, standard, he
 			"sections down to Logs, are also flags of `shop serve`: `SHOP_LOCK_TTL` is `--lock-ttl`. A flag comes before its variable, and the variable before the default.\n" +
 			"Durations need a unit: `500ms`, `10s`, `24h`. An invalid value stops the program at start, with a message that says what is valid.\n" +
 			"The Go runtime and libraries read further variables, which their documentation describes (`GOMEMLIMIT`, Consul's `CONSUL_HTTP_TOKEN`);\n" +
-			"scripts and [tests](../CONTRIBUTING.md#one-test-one-server) have variables of their own.",
+			"scripts and [tests](../CONTRIBUTING.md#one-test-one-server) have variables of their own.\n\n" +
+			"`docker-compose.yml` passes the settings of a replica, and the common ones that begin with `OTEL_`, on from `.env` (`OTEL_BSP_*` excepted). It sets these\n" +
+			"itself: `SHOP_LISTEN`, `SHOP_REPLICA`, `SHOP_EVENTS`, `SHOP_REDIS`, `SHOP_SQL`, `SHOP_MISSING`; and its default of `SHOP_DRAIN` is `5s`. `make up` applies a change.",
 		"setting", "default", "what it does",
 	},
 	"zh": {
@@ -200,7 +202,9 @@ var settingsPage = map[string]struct{ title, other, intro, setting, standard, he
 		"lastitem 自己的环境变量，以及它识别的通用环境变量，`shop settings` 也会列出。副本的配置项（到日志为止）同时是 `shop serve` 的命令行选项：\n" +
 			"`SHOP_LOCK_TTL` 对应 `--lock-ttl`。优先级：命令行选项 > 环境变量 > 默认值。\n" +
 			"时长要带单位：`500ms`、`10s`、`24h`。值无法解析时启动失败，并说明应填什么。\n" +
-			"依赖库还会读取各自文档里的变量（如 Go 的 `GOMEMLIMIT`、Consul 的 `CONSUL_HTTP_TOKEN`），脚本和[测试](../CONTRIBUTING.md#one-test-one-server)也有自己的变量。",
+			"依赖库还会读取各自文档里的变量（如 Go 的 `GOMEMLIMIT`、Consul 的 `CONSUL_HTTP_TOKEN`），脚本和[测试](../CONTRIBUTING.md#one-test-one-server)也有自己的变量。\n\n" +
+			"`docker-compose.yml` 会把 `.env` 里副本的配置项和 `OTEL_` 开头的通用变量（`OTEL_BSP_*` 除外）传给副本。以下几项由它自己设定：\n" +
+			"`SHOP_LISTEN`、`SHOP_REPLICA`、`SHOP_EVENTS`、`SHOP_REDIS`、`SHOP_SQL`、`SHOP_MISSING`；`SHOP_DRAIN` 的默认值改为 `5s`。改完后 `make up` 即生效。",
 		"配置项", "默认值", "作用",
 	},
 }
