@@ -187,7 +187,11 @@ func TestEngineFenced(t *testing.T) {
 	}
 	for _, high := range []uint64{1<<53 - 1, 1<<64 - 1} { // Lua could not count on from there
 		l := e.Fenced(func(context.Context, string) (uint64, error) { return high, nil })
-		if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), strconv.FormatUint(high, 10)) {
+		lease, err := l.Acquire(t.Context(), key)
+		if err == nil {
+			released(t, lease)
+		}
+		if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), strconv.FormatUint(high, 10)) {
 			t.Errorf("Acquire with a fence of %d seen = %v, want ErrUnavailable with the reason", high, err)
 		}
 	}
