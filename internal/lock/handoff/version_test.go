@@ -262,12 +262,14 @@ func TestVersionOfMessages(t *testing.T) {
 		for _, m := range slices.Concat(unreadable, foreign) {
 			publish(m)
 		}
+		cancels, commands := int64(len(foreign)/2), func() int64 { return sent.scripts.Load() - sent.polls.Load() }
+		wait.Until(t, "the cancels", func() bool { return commands() >= cancels })
 		select {
 		case lease := <-got:
 			t.Fatalf("a message that nobody understands granted %v", lease)
 		case <-time.After(100 * time.Millisecond):
 		}
-		if n, cancels := sent.scripts.Load()-sent.polls.Load(), int64(len(foreign)/2); n != cancels {
+		if n := commands(); n != cancels {
 			t.Errorf("%d commands, want %d cancels", n, cancels)
 		}
 		locktest.Release(t, held)
