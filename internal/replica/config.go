@@ -22,10 +22,10 @@ type Config struct {
 	Listen       string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
 	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
 	Token        string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
-	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"require the admin token for orders, ledger, audit and metrics as well" zh:"读取订单、账本、判定和指标也需要管理员令牌"`
+	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"require the admin token for orders, ledger, audit and metrics as well" zh:"读取订单、账本、审计和指标也需要管理员令牌"`
 	Events       bool   `env:"SHOP_EVENTS" envDefault:"false" help:"serve GET /events, the live steps that the console shows; wants the admin token" zh:"提供 GET /events，即控制台所显示的实时步骤流；需管理员令牌"`
 
-	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback and in docker-compose.yml, otherwise any" zh:"允许访问所用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时，以及在 docker-compose.yml 里，不额外允许任何名字，否则任意"`
+	Hosts hostNames `env:"SHOP_HOSTS" help:"host names that requests may use, comma-separated; IP addresses and names without a dot are always allowed; * = any; default: none besides those when listening on loopback and in docker-compose.yml, otherwise any" zh:"请求可使用的主机名，逗号分隔；IP 地址和不含点的名字总是允许；* 表示任意。默认：只监听回环地址时，以及在 docker-compose.yml 里，不额外允许任何名字，否则任意"`
 
 	DefaultMode  string        `env:"SHOP_DEFAULT_MODE" envDefault:"lease-seq" help:"mode of POST /deduct_stock without a mode" zh:"POST /deduct_stock 不带模式时所用的模式"`
 	LockTTL      time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one, at most 24h" zh:"带过期时间的锁的 TTL，最多 24h"`
@@ -44,7 +44,7 @@ type Config struct {
 	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections for requests to MySQL and to each Redis server; besides these a replica opens up to 18 to MySQL and 15 to each Redis server, for group commits, pipelines, subscriptions, probes and purges" zh:"处理请求时到 MySQL 和每个 Redis 节点的最大连接数；组提交、pipeline、订阅、探测和清理另需连接，每个副本到 MySQL 最多 18 个，到每个 Redis 节点最多 15 个"`
 	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises if a backend is missing, as JSON: {\"etcd\":\"...\"}; by default it names the variable to set" zh:"缺少后端时 GET /modes 给出的建议，JSON 格式：{\"etcd\":\"...\"}；默认提示要设置的变量"`
 
-	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms and hold_ms; it is answered then, even if a backend hangs. Audits, and setting the stock of a product with many orders, may take up to a minute more: the time-out of a proxy in front must be longer by that" zh:"请求在 wait_ms、hold_ms 之外最多可用的时间；到时必答，无论后端是否卡住。判定、重设订单很多的商品的库存，最多可再用一分钟；前面代理的超时要比它长一分钟以上"`
+	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms and hold_ms; it is answered then, even if a backend hangs. Audits, and setting the stock of a product with many orders, may take up to a minute more: the time-out of a proxy in front must be longer by that" zh:"请求在 wait_ms、hold_ms 之外最多可用的时间；到时必答，无论后端是否卡住。审计，以及给订单很多的商品重设库存，最多可再用一分钟；前面代理的超时要比它长一分钟以上"`
 	HealthEvery   time.Duration `env:"SHOP_HEALTH_INTERVAL" envDefault:"1s" help:"time between two health probes of a backend; a probe is a small write on its own connection; 0: no probes, every backend counts as healthy" zh:"对每个后端两次健康探测的间隔，探测在专用连接上做一次小写入；0 表示不探测，一律视为健康"`
 	HealthWithin  time.Duration `env:"SHOP_HEALTH_TIMEOUT" envDefault:"900ms" help:"how long a probe may take; a backend is down after one refused probe, or two without an answer" zh:"单次探测的超时；连续两次无应答或一次被拒绝即视为不可用"`
 	DialTimeout   time.Duration `env:"SHOP_DIAL_TIMEOUT" envDefault:"2s" help:"how long connecting to a backend may take" zh:"连接任一后端的超时"`
@@ -62,7 +62,7 @@ type Config struct {
 	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long the consumer group waits for a member during a rebalance" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
 
 	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept, except refusals by redis-lua: ten minutes, and of each product only the last 10,000 to 20,000; a key repeated later deducts again; 0: forever" zh:"Idempotency-Key 的首次应答至少保留多久，redis-lua 的拒绝除外：只留十分钟，且每个商品只留最近的 10,000 到 20,000 条；之后重复该键会再次扣减；0 表示永久保留"`
-	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits still count purged orders; 0: forever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入判定；0 表示永久保留"`
+	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits still count purged orders; 0: forever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入审计；0 表示永久保留"`
 	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older orders and keys; every replica purges in small batches on separate connections; 0: no purges" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
 
 	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces" zh:"把每次扣减作为 OpenTelemetry trace 发往这个 collector（OTLP/HTTP），如 http://localhost:4318；不设则没有 trace"`
