@@ -58,7 +58,9 @@ func unsettled(reports []Report) []Report {
 }
 
 // OnlyLost says that units were taken for which there is no order, and that nothing else is wrong. That may be a sale under way.
-func (r Report) OnlyLost() bool { return r.Verdict == Broken && r.Found == "L" && len(r.Violations) == 0 }
+func (r Report) OnlyLost() bool {
+	return r.Verdict == Broken && r.Found == "L" && len(r.Violations) == 0
+}
 
 // Settle returns the last of several reports on one store of a product, each judged from a ledger alone and in the order of their making.
 // Between taking the units and writing the order a sale looks like lost units. So where units were lost in each report, nothing else is
