@@ -60,9 +60,10 @@ type Result struct {
 	History []audit.Op `json:"-"`
 }
 
-// Unmet says whether the run missed the stock that its plan must end at, or as far below the stock before the run if the service was not
-// ours to set: it returns a finding, and a sentence in the language of the verdicts; "" and "" = it did not. A mode that claims to be exact contradicts its claim if the service accepted what the plan sells. If
-// requests were declined or are unknown, the run does not decide. A mode with another claim misses nothing.
+// Unmet says whether the run missed the stock that its plan must end at. If the run began with another stock, as with a foreign service, the end
+// moves by the same amount. It returns a finding, and a sentence in the language of the verdicts; "" and "" = it did not. A mode that claims to
+// be exact contradicts its claim if the service accepted what the plan sells. If requests were declined or are unknown, the run does not decide.
+// A mode with another claim misses nothing.
 func (r Result) Unmet() (audit.Finding, string) {
 	if r.Plan.MustEnd == nil || r.Claim != api.Exact {
 		return "", ""

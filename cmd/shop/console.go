@@ -89,8 +89,8 @@ func (f consoleFlags) driver(token string) (*playDriver, error) {
 	if _, err := plainURL("url", f.url); err != nil {
 		return nil, err
 	}
-	for _, host := range f.hosts {
-		if strings.TrimSpace(host) != "*" && strings.ContainsAny(host, ":/*") {
+	for _, host := range strings.Fields(strings.Join(f.hosts, " ")) {
+		if host != "*" && strings.ContainsAny(host, ":/*") {
 			return nil, usage(both("--host %s: want a name without a port, or *", "--host %s：应为不带端口的主机名，或 *"), host)
 		}
 	}

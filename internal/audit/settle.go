@@ -46,7 +46,7 @@ func Watch(ctx context.Context, look func() ([]Report, error)) ([]Report, error)
 	}
 }
 
-// unsettled makes the reports undecided that say only that units are lost: there was no time to see whether these were sales under way.
+// unsettled makes each report inconclusive that says only that units are lost: there was no time to see whether these were sales under way.
 func unsettled(reports []Report) []Report {
 	for i := range reports {
 		if r := &reports[i]; r.OnlyLost() {

@@ -84,8 +84,8 @@ func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing
 	return dialGranting(servers, session, func(error) {})
 }
 
-// dialGranting begins to connect, to servers that grant the session time-out. The others are told to refused, and the client goes on to
-// look for one.
+// dialGranting begins to connect, to servers that grant the session time-out. For each server that grants less it calls refused, and the client
+// tries the next server.
 func dialGranting(servers []string, session time.Duration, refused func(error)) (c *zk.Conn, closing func() error, err error) {
 	session = cmp.Or(session, 10*time.Second)
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {

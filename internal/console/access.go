@@ -25,9 +25,10 @@ var (
 	errHost      = errors.New("the console is not served under this host name")
 )
 
-// wrongTokenDelay is the pause before a wrong token is refused, of all clients together one at a time. It slows down a client that waits
-// for the answer to each guess. It does not limit guessing, since the right token passes at once: otherwise anybody could lock the operator
-// out. That is for a proxy in front, as nginx in docker-compose.yml, and for the length of the token: 'shop play' creates 128 random bits.
+// wrongTokenDelay is the pause before a wrong token is refused. Wrong tokens of all clients wait in one line. It slows down a client that waits
+// for the answer to each guess. It does not limit guessing, since the right token passes at once: otherwise anybody could lock the operator out.
+// Two other things limit guessing: a proxy in front, such as nginx in docker-compose.yml, and the length of the token. 'shop play' creates one of
+// 128 random bits.
 const wrongTokenDelay = 300 * time.Millisecond
 
 // access decides which requests are allowed. The page sends the token once, as a bearer token: it finds the token in the fragment of the

@@ -97,12 +97,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	ctx := c.Request.Context()
-	if err := h.audits.enter(ctx); err != nil {
-		return outcome{code: h.fail(c, err)}
-	}
-	defer h.audits.leave()
-	l, reports, err := h.settled(ctx, id, q.lang)
+	l, reports, err := h.settled(c.Request.Context(), id, q.lang)
 	if err == nil {
 		err = h.down(c, l)
 	}
@@ -126,6 +121,10 @@ func (h *Handler) audit(c *gin.Context) outcome {
 
 // settled judges each store of a product that may be being sold. If the request's time ends after a look, the last whole one counts.
 func (h *Handler) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report, err error) {
+	if err := h.audits.enter(ctx); err != nil {
+		return l, nil, err
+	}
+	defer h.audits.leave()
 	ctx, cancel := context.WithTimeout(ctx, shop.AuditLimit) // for all looks together
 	defer cancel()
 	reports, err = audit.Watch(ctx, func() ([]audit.Report, error) {

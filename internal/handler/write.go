@@ -47,7 +47,7 @@ func (h *Handler) send(c *gin.Context, v any) outcome {
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	// What has set something is answered in any case.
+	// A request that has changed something is always answered.
 	if len(body) > patientBody && c.Request.Method == http.MethodGet {
 		if !h.large.try() {
 			return outcome{code: h.fail(c, errTooManyAnswers)}

@@ -90,8 +90,8 @@ func (l *link) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	return ctx.Err() == nil
 }
 
-// How long a batch may fail before that is logged, and between two lines of the log. From a session of the group on, the database is asked
-// once a second whether it works at all.
+// A batch that has failed for failsAfter is logged, and then every failsEvery. Once it has failed for longer than a session of the group, the
+// database is asked every askEvery whether it works at all.
 const (
 	failsAfter = 3 * time.Second
 	failsEvery = time.Minute

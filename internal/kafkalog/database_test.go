@@ -1,6 +1,7 @@
 package kafkalog_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -158,26 +159,33 @@ func TestKafkaTooOldMeanwhile(t *testing.T) {
 // A record whose key has been removed before its order is recognised by that, and does not hold up those after it.
 func TestKafkaRedeliveryWithoutItsKey(t *testing.T) {
 	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
-		product, r := h.Product(t, 5, 0), h.Replicas[0]
-		sold, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, fmt.Sprint(product))
-		if err != nil {
-			t.Fatalf("Deduct() = %v, want nil", err)
-		}
-		request := records(t, r, "requests", 1, isRequest)[0]
-		if err := r.Set.DB.Exec("DELETE FROM idempotent_log WHERE product_id = ?", product).Error; err != nil {
-			t.Fatal(err)
-		}
-		produce(t, r, "requests", product, request)
-		if again := awaitAnswers(t, r, sold.OrderID, 2)[1]; !strings.Contains(again, `"count":3`) || strings.Contains(again, `"error"`) {
-			t.Errorf("second answer = %s, want that it was sold, and 3 left", again)
-		}
-		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-			t.Errorf("Deduct() behind it = %v, want nil", err)
-		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 2}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
+		for _, units := range []int64{5, 3} { // also where too little is left for it
+			redeliverWithoutKey(t, h, units)
 		}
 	})
+}
+
+func redeliverWithoutKey(t *testing.T, h *stocktest.Harness, units int64) {
+	product, r := h.Product(t, units, 0), h.Replicas[0]
+	sold, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, fmt.Sprint(product))
+	if err != nil {
+		t.Fatalf("Deduct() = %v, want nil", err)
+	}
+	request := records(t, r, "requests", 1, func(value []byte) bool { return bytes.Contains(value, []byte(sold.OrderID)) })[0]
+	if err := r.Set.DB.Exec("DELETE FROM idempotent_log WHERE product_id = ?", product).Error; err != nil {
+		t.Fatal(err)
+	}
+	produce(t, r, "requests", product, request)
+	left := fmt.Sprintf(`"count":%d`, units-2)
+	if again := awaitAnswers(t, r, sold.OrderID, 2)[1]; !strings.Contains(again, left) || strings.Contains(again, `"error"`) {
+		t.Errorf("second answer = %s, want that it was sold, and %s", again, left)
+	}
+	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
+		t.Errorf("Deduct() behind it = %v, want nil", err)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: units, Stock: units - 3, Sold: 3, Orders: 2}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
 }
 
 // Where a product is segmented while a request is on its way nobody knows what became of it.

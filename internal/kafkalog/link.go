@@ -146,8 +146,8 @@ func (l *link) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// close ends the clients. It says goodbye to the group, and sends the last answers, but waits for neither for long. A client that is closed
-// waits for its last commit of offsets, for half a minute where the broker is silent, unless its context ends.
+// close ends the clients. It says goodbye to the group, and sends the last answers, but waits for neither for long. Closing a client waits for
+// its last commit of offsets: half a minute if the broker does not answer, unless the client's context ends.
 func (l *link) close() {
 	ctx, done := context.WithTimeout(context.Background(), silent)
 	defer done()

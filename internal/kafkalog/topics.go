@@ -41,7 +41,7 @@ func (t topic) draw() int32 {
 // errTopicsChanged ends a link: what it stands on is not there any more.
 var errTopicsChanged = errors.New("the topics were deleted, or made again")
 
-// errNoLeader says that the broker is away that has the partition in which this replica gets its answers.
+// errNoLeader says that the partition in which this replica gets its answers has no leader.
 var errNoLeader = errors.New("no broker leads the partition of this replica's answers")
 
 // prepare finds the topics, and makes those that are missing. Where somebody else has made them, with fewer partitions, it says so.

@@ -176,7 +176,7 @@ func (k *keeper) endAll() {
 	var grace time.Duration
 	for _, c := range all {
 		if c.grace > 0 {
-			// SIGINT, not SIGTERM: a replica then does not drain, which the balancer, that ends as well, does not need. SIGCONT too: a stopped
+			// SIGINT, not SIGTERM: a replica then does not drain. It need not: the balancer ends as well. SIGCONT too: a stopped
 			// process sees no other signal but SIGKILL.
 			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGINT)
 			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT)

@@ -36,22 +36,22 @@ type Drainer struct {
 	Log         *slog.Logger
 }
 
-// Interrupts returns a channel that receives Ctrl-C (SIGINT), for [Drainer.Interrupted]. It is for before the server starts: the Ctrl-C
-// that ends the server is to be in it.
+// Interrupts returns a channel that receives Ctrl-C (SIGINT), for [Drainer.Interrupted]. Call it before the server starts, so that the channel
+// also gets the Ctrl-C that ends the server.
 func Interrupts() chan os.Signal {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	return interrupted
 }
 
-// Drain goes on for as long as wait says, or until Ctrl-C, be it before or meanwhile: a replica that was started at a terminal has no
+// Drain goes on for as long as wait says, or until Ctrl-C, which may already have arrived: a replica that was started at a terminal has no
 // balancer to inform, and neither has one whose balancer ends too. From then on the next Ctrl-C ends the process.
 func (d Drainer) Drain(wait time.Duration) error {
 	d.Log.Info("draining", "for", wait)
 	select {
 	case <-time.After(wait):
 	case <-d.Interrupted:
-		d.Log.Info("interrupted, so that the drain ends now")
+		d.Log.Info("interrupted: the drain ends now")
 	}
 	signal.Stop(d.Interrupted)
 	if err := d.Listener.last(); err != nil {

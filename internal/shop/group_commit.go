@@ -123,7 +123,7 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 		return err
 	}
 	sold := row.Stock - serve(ofRun(batch, run, oldest), row.Stock)
-	if refused := logged(batch, func(t *stock.Ticket) bool { return errors.Is(t.Err, stock.ErrSoldOut) && len(t.Order.Key) == 0 }); len(refused) > 0 {
+	if refused := logged(batch, func(t *stock.Ticket) bool { return errors.Is(t.Err, stock.ErrSoldOut) }); len(refused) > 0 {
 		again, err := tx.AnySold(product, refused)
 		switch {
 		case err != nil:
@@ -173,8 +173,8 @@ func ofRun(batch []*stock.Ticket, run, oldest int64) (rest []*stock.Ticket) {
 	return rest
 }
 
-// refuse sets err on those of a batch that are of the product's run: what became of the others, when the product was another, nobody knows.
-// It returns err where that is all of them.
+// refuse sets err on the requests of the product's current run. The outcome of requests from an earlier run is unknown, so they keep their error.
+// If all requests are of the current run, it returns err.
 func refuse(batch, ofRun []*stock.Ticket, err error) error {
 	if len(ofRun) == len(batch) {
 		return err

@@ -58,7 +58,7 @@ func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int)
 		})
 	}
 	if many && err != nil {
-		err = fmt.Errorf("%w; before that, old orders were removed and counted as purged", err)
+		err = fmt.Errorf("%w; old orders may have been removed before, which are counted as purged", err)
 		if !errors.Is(err, stock.ErrUnknown) {
 			err = fmt.Errorf("%w: %w", stock.ErrUnknown, err)
 		}

@@ -211,7 +211,7 @@ func (h *etcdHold) denied(err error) error {
 	if !errors.Is(err, rpctypes.ErrPermissionDenied) {
 		return err
 	}
-	h.s.Retire(h.remove)
+	h.s.Retire(func(context.Context) error { return nil }) // a delete would be refused again
 	return fmt.Errorf("%w: %w", lease.ErrRefused, err)
 }
 

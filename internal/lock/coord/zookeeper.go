@@ -62,7 +62,7 @@ func (l *ZooKeeper) Close() error { return l.sessions.Close() }
 //
 // The leader ends sessions. It answers our request, but counts it only with the next report of the server that we are connected to: servers
 // report twice in a tick which sessions they have heard. Reports and requests reach the leader in order. So its answer proves that it has
-// counted what we sent half a tick before, which is at most a quarter of the time-out, since that is two ticks or more.
+// counted what had been answered half a tick before we sent, which is at most a quarter of the time-out, since that is two ticks or more.
 func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
 	sent := time.Now()
 	if err := l.c.ping(ctx); err != nil {

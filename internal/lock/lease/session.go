@@ -30,13 +30,14 @@ type Session struct {
 	Name  string                      // the same: Consul
 	Renew func(context.Context) error // nil: alive; ErrLost: gone; else unknown
 	End   func(context.Context) error // ends it at the server; nil = nothing to do
-	// Lag is how long the server may take to count a renewal. A successful renewal then proves only that those sent at least Lag before it
-	// were counted, and the session is trusted from the last of these on. 0 = the answer proves that the renewal itself was counted.
+	// Lag is how long the server may take to count a renewal. A successful renewal then proves only that those were counted that had been
+	// answered Lag before it was sent, and the session is trusted from the sending of the last of these on. 0 = the answer proves that the
+	// renewal itself was counted.
 	Lag time.Duration
 
 	halt     context.CancelFunc // ends the goroutines
 	done     chan struct{}      // the goroutines have ended
-	renewals []time.Time        // when the last successful renewals were sent, the oldest first; only with a Lag
+	renewals []renewal          // the last successful ones, the oldest first; only with a Lag
 	mu       sync.Mutex
 	cleanups []func(context.Context) error // pending: each is repeated until it succeeds
 	trying   int                           // cleanups that are being tried, and are not in cleanups meanwhile
@@ -47,6 +48,9 @@ type Session struct {
 	wakeup   chan struct{}                 // signalled when a cleanup is added, or when a user leaves a lost or retired session
 }
 
+// renewal is when a successful renewal was sent, and when its answer came.
+type renewal struct{ sent, answered time.Time }
+
 // cleanupRetry is the mean time between two attempts at a pending cleanup.
 const cleanupRetry = 200 * time.Millisecond
 
@@ -56,7 +60,7 @@ const cleanupRetry = 200 * time.Millisecond
 func (s *Session) Start(sent time.Time, ttl time.Duration) *Session {
 	from := sent
 	if s.Lag > 0 {
-		s.renewals = []time.Time{sent}
+		s.renewals = []renewal{{sent, time.Now()}}
 		from = sent.Add(-ttl/3 - s.Lag)
 	}
 	s.Expiry = NewExpiry(context.Background(), from, ttl)
@@ -190,13 +194,13 @@ func (s *Session) counted(sent time.Time) {
 		s.Extend(sent)
 		return
 	}
-	s.renewals = append(s.renewals, sent)
+	s.renewals = append(s.renewals, renewal{sent, time.Now()})
 	proven := sent.Add(-s.Lag)
-	for len(s.renewals) > 1 && !s.renewals[1].After(proven) {
+	for len(s.renewals) > 1 && !s.renewals[1].answered.After(proven) {
 		s.renewals = s.renewals[1:]
 	}
-	if !s.renewals[0].After(proven) {
-		s.Extend(s.renewals[0])
+	if !s.renewals[0].answered.After(proven) {
+		s.Extend(s.renewals[0].sent)
 	}
 }
 

@@ -39,7 +39,7 @@ func (s *Session) pending() int {
 	return len(s.cleanups) + s.trying
 }
 
-// retryCleanups tries the pending cleanups until so many have failed, and returns how many remain. Those that fail go to the end of the
+// retryCleanups tries the pending cleanups until patience of them have failed, and returns how many remain. Those that fail go to the end of the
 // queue.
 func (s *Session) retryCleanups(ctx context.Context, patience int) int {
 	s.mu.Lock()
@@ -82,8 +82,8 @@ func (s *Session) finish(ctx context.Context) {
 
 // Retire ends the session as soon as its last user has left; a new acquire opens another session. It is for an acquire whose reply was lost
 // and that may still arrive at the server after its cleanup. Such an acquire would take the lock under a session that stays alive, and
-// nobody would release it; once the session has ended, the server refuses it. Until then each renewal repeats cleanup, which must not harm
-// a later hold.
+// nobody would release it; once the session has ended, the server refuses it. Until then cleanup is repeated every third of the TTL; it must
+// not harm a later hold.
 func (s *Session) Retire(cleanup func(context.Context) error) {
 	s.mu.Lock()
 	s.retired = true
@@ -99,7 +99,7 @@ func (s *Session) isRetired() bool {
 }
 
 // cleanLate repeats the cleanups of acquires that may have arrived since the last time. It stops at the first error: a server that did not
-// answer one cleanup will hardly answer the next, and the next renewal tries again.
+// answer one cleanup will hardly answer the next, and it is tried again a third of the TTL later.
 func (s *Session) cleanLate(ctx context.Context) {
 	s.mu.Lock()
 	late := s.late
