@@ -102,7 +102,7 @@ const (
 // once. "No, for now" is not final: the record may have been executed by a consumer that died then, or be delivered again, and be executed
 // after all.
 //
-// Where the database of this replica does not work at all, the link ends: what is not done is delivered to another replica.
+// If the database of this replica does not work at all, the link ends, and another replica gets the requests that are not done.
 func (l *link) execute(ctx context.Context, product int64, batch []request) {
 	begun := time.Now()
 	log, ask := begun.Add(failsAfter), begun.Add(l.k.o.Group.session())

@@ -62,17 +62,24 @@ func TestSessionCleanupAmongFailures(t *testing.T) {
 	})
 }
 
+// oneSession is a session whose renewals all succeed, and the sessions that it is of.
+func oneSession(t *testing.T) (*Sessions, *Session) {
+	t.Helper()
+	p := NewSessions(func(context.Context) (*Session, error) {
+		return (&Session{Renew: func(context.Context) error { return nil }}).Start(time.Now(), sessionTTL), nil
+	})
+	s, err := p.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, s
+}
+
 // A cleanup that the server refuses is not repeated, and the session ends without it.
 func TestSessionForgetsARefusedCleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewSessions(func(context.Context) (*Session, error) {
-			return (&Session{Renew: func(context.Context) error { return nil }}).Start(time.Now(), sessionTTL), nil
-		})
+		p, s := oneSession(t)
 		defer func() { _ = p.Close() }()
-		s, err := p.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		tried := 0
 		lease := &SessionLease{Session: s, Free: func(context.Context) error {
 			tried++
@@ -94,14 +101,8 @@ func TestSessionForgetsARefusedCleanup(t *testing.T) {
 // With too many pending cleanups a process acquires no more, until they have succeeded.
 func TestSessionsBoundTheirCleanups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewSessions(func(context.Context) (*Session, error) {
-			return (&Session{Renew: func(context.Context) error { return nil }}).Start(time.Now(), sessionTTL), nil
-		})
+		p, s := oneSession(t)
 		defer func() { _ = p.Close() }()
-		s, err := p.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		healed := make(chan struct{})
 		for range mostCleanups {
 			s.retryLater(func(context.Context) error {
