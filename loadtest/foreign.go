@@ -248,7 +248,7 @@ func (s *shelf) readAll(ctx context.Context, p Plan) map[int64]level {
 // how long such a service goes on with a request after its client has left; settleServer is as good a guess as any.
 func (s *shelf) settleAll(ctx context.Context, res *Result) map[int64]level {
 	left := func(op audit.Op) int64 { return op.Return }
-	return each(asked(res.History, left), func(product, last int64) level {
+	return each(asked(res, left), func(product, last int64) level {
 		read := func(ctx context.Context) (int64, error) { return s.read(ctx, product) }
 		now := level{read: true}
 		if last >= 0 {

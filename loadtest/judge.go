@@ -24,7 +24,7 @@ func judge(res *Result, with judging) {
 	for _, op := range res.History {
 		histories[op.ProductID] = append(histories[op.ProductID], op)
 	}
-	if len(histories) == 0 { // nothing was sent: judge it as vacuous
+	if len(histories) == 0 { // nothing was sent: the verdict says so
 		histories[res.Plan.Product] = []audit.Op{}
 	}
 	for _, product := range slices.Sorted(maps.Keys(histories)) {

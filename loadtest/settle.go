@@ -45,7 +45,7 @@ func afterwards(res *Result) time.Duration {
 // settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
 	sent := func(op audit.Op) int64 { return op.Call }
-	return each(asked(res.History, sent), func(product, last int64) (b bookkeeping) {
+	return each(asked(res, sent), func(product, last int64) (b bookkeeping) {
 		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
 		if last >= 0 {
 			quiet := res.Started.Add(time.Duration(last) + res.Plan.Wait + settleServer)
@@ -78,10 +78,14 @@ func each[T any](asked map[int64]int64, settled func(product, last int64) T) map
 	return results
 }
 
-// asked returns the products of a history, and for each the latest time of the calls with an unknown outcome, -1 if there are none.
-func asked(history []audit.Op, at func(audit.Op) int64) map[int64]int64 {
+// asked returns the products of a run, and for each the latest time of the calls with an unknown outcome, -1 if there are none. A run that
+// sent nothing has its first product.
+func asked(res *Result, at func(audit.Op) int64) map[int64]int64 {
 	products := map[int64]int64{}
-	for _, op := range history {
+	if len(res.History) == 0 {
+		products[res.Plan.Product] = -1
+	}
+	for _, op := range res.History {
 		last, seen := products[op.ProductID]
 		if !seen {
 			last = -1

@@ -2,6 +2,9 @@ package loadtest
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -162,6 +165,29 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 	for product, b := range settleAll(ctx, c, &res) {
 		if b.err != nil || b.ledger.Stock[api.Redis] != 5 {
 			t.Errorf("product %d: %+v, %v, want its ledger", product, b.ledger, b.err)
+		}
+	}
+}
+
+// The verdict of a run that sent nothing says so, and not that the stock could not be read.
+func TestNothingSent(t *testing.T) {
+	t.Parallel()
+	shop := &fakeShop{replicas: 1}
+	c := shop.open(t)
+	if err := c.SetStock(t.Context(), 1, 5, 0); err != nil {
+		t.Fatal(err)
+	}
+	ours := Result{Store: api.Redis, Started: time.Now(), Plan: Plan{Product: 1, Products: 1, Stock: 5}}
+	judge(&ours, judging{mode: shopMode("m", api.Exact), books: settleAll(t.Context(), c, &ours), lang: "en"})
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, 5) })
+	shelf := newShelf(Foreign{StockURL: "/stock"}, u)
+	defer shelf.close()
+	foreign := Result{Mode: "foreign", Started: time.Now(), Plan: ours.Plan}
+	judgeForeign(&foreign, map[int64]level{1: {stock: 5, read: true}}, shelf.settleAll(t.Context(), &foreign), "en")
+	for _, res := range []Result{ours, foreign} {
+		v := res.Verdicts[0]
+		if v.Verdict != audit.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing, []string{"the history holds no request for this product", "nothing was sold"}) {
+			t.Errorf("%s: %s (%q), %d left, want that nothing was asked, and the stock", res.Mode, v.Verdict, v.Missing, v.Final)
 		}
 	}
 }
