@@ -104,6 +104,8 @@ func TestOutcomeOfAVerdict(t *testing.T) {
 		"broken":              {audit.Report{Verdict: audit.Broken, Found: "O L"}, "", "OL"},
 		"ignored":             {audit.Report{Verdict: audit.Broken, Found: "X"}, "X", "."},
 		"ignored, and more":   {audit.Report{Verdict: audit.Broken, Found: "L X"}, "X", "L"},
+		"ignored, and a rule": {audit.Report{Verdict: audit.Broken, Found: "X", Violations: []string{"an order that nobody asked for"}}, "X", Unexplained},
+		"ignored, data lacks": {audit.Report{Verdict: audit.Inconclusive, Found: "X"}, "X", Vacuous},
 		"broken, no letter":   {audit.Report{Verdict: audit.Broken}, "", Unexplained},
 		"the ledger is shut":  {audit.Report{Verdict: audit.Inconclusive}, "", Vacuous},
 		"nothing could break": {audit.Report{Verdict: audit.Vacuous}, "X", Vacuous},

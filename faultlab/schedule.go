@@ -208,7 +208,7 @@ func outcome(r audit.Report, ignore string) (api.Outcomes, string) {
 		return c
 	}, r.Found)
 	switch {
-	case r.Found != "" && letters == "":
+	case r.Verdict == audit.Broken && r.Found != "" && letters == "" && len(r.Violations) == 0: // nothing but what is ignored
 		return api.Exact, ""
 	case r.Verdict == audit.Exact:
 		return api.Exact, ""

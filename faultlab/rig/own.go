@@ -56,11 +56,15 @@ func (l *Lane) Restart(ctx context.Context, server string) error {
 }
 
 // startAgain restarts one of the lane's own servers that has ended.
-func (l *Lane) startAgain(ctx context.Context, n *node) (err error) {
+func (l *Lane) startAgain(ctx context.Context, n *node) error {
 	n.starts++
 	child := n.child
 	child.Name, child.Addr = fmt.Sprintf("%s %d", n.child.Name, n.starts), n.run.Addr
-	n.run, err = l.servers.Stack.Spawn(ctx, child)
+	run, err := l.servers.Stack.Spawn(ctx, child)
+	if err != nil {
+		return err // restoreOwn tries again: the old run has ended
+	}
+	n.run = run
 	// A client must see at once that its old connection is closed, not at its next command.
 	for server, own := range l.laneServers {
 		for _, a := range l.actors() {
@@ -69,7 +73,7 @@ func (l *Lane) startAgain(ctx context.Context, n *node) (err error) {
 			}
 		}
 	}
-	return err
+	return nil
 }
 
 // OutOfGuard waits until the restart guard of one of the lane's own nodes is over. The guard lasts for the TTL; it begins when a client first

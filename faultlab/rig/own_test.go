@@ -68,6 +68,23 @@ func TestOwnServersAreRestored(t *testing.T) {
 	}
 }
 
+// A server that does not start again fails its schedule only; it is started before the next one.
+func TestOwnServerDoesNotRestart(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Restart(gone, localstack.Redis); err == nil {
+		t.Fatal("Restart after the end of its context = nil, want an error")
+	}
+	if err := l.restoreOwn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := dial(t, l.A, localstack.Redis).do("EXISTS", "k"); got != "0" {
+		t.Errorf("EXISTS after restoreOwn = %s, want an answer", got)
+	}
+}
+
 // A node is past its restart guard once per start.
 func TestOutOfGuard(t *testing.T) {
 	t.Parallel()

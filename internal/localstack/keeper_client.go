@@ -167,12 +167,23 @@ func (l *keeperClient) start(ctx context.Context, name string, s spec) (*process
 		exited:  make(chan struct{}),
 	}
 	s.Dir, s.Log = cmp.Or(s.Dir, l.dir), p.log
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("localstack: start %s: %w", name, context.Cause(ctx))
+	}
 	if err := l.request(p, s); err != nil {
 		return nil, err
 	}
 	select {
 	case <-p.started:
 	case <-ctx.Done():
+		go func() { // it has a port, which may be needed again
+			<-p.started
+			select {
+			case <-p.exited:
+			default:
+				killGroup(p.pid) // of nobody if it has failed
+			}
+		}()
 		return nil, fmt.Errorf("localstack: start %s: %w", name, context.Cause(ctx))
 	}
 	if p.failed != nil {

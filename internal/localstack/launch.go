@@ -39,6 +39,7 @@ const (
 	portTries    = 5
 	readyWithin  = 3 * time.Minute // generous: a fresh database, or a Java server, on a busy machine
 	readyPolling = 20 * time.Millisecond
+	killedWithin = 5 * time.Second
 )
 
 // errEarlyExit is how a process ends that could not take its port, among other reasons.
@@ -89,6 +90,10 @@ func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, 
 		case <-p.exited: // its number may belong to somebody else by now
 		default:
 			killGroup(p.pid)
+			select {
+			case <-p.exited: // now its port is free again
+			case <-time.After(killedWithin):
+			}
 		}
 		return nil, fmt.Errorf("localstack: %s: %w%s", sv.name, err, tail(p.log))
 	}
