@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/idempotency"
@@ -502,4 +504,62 @@ func TestEtcdScanDuringCompaction(t *testing.T) {
 	if !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Scan() = %v, want ErrUnavailable", err)
 	}
+}
+
+// afterScript runs a function after the first script of its client.
+type afterScript struct {
+	testenv.Hook
+	then func()
+}
+
+func (h *afterScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if then := h.then; then != nil && err == nil && strings.HasPrefix(cmd.Name(), "eval") {
+			h.then = nil
+			then()
+		}
+		return err
+	}
+}
+
+// Between two steps of a reading the stock is set again, and as much is sold: the orders of one run must not be read with the counts of another.
+func TestRedisSetAgainWhileRead(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		h := &afterScript{}
+		s.Client.AddHook(h)
+		reset(t, r, 1, 5, 0)
+		if _, err := r.Sell(t.Context(), sale("old", "", 1)); err != nil {
+			t.Fatal(err)
+		}
+		again := func() {
+			reset(t, r, 1, 500, 0)
+			if _, err := r.Sell(t.Context(), sale("new", "", 1)); err != nil {
+				t.Error(err)
+			}
+		}
+		h.then = again
+		err := r.Scan(t.Context(), 1, func(f *store.Snapshot) error {
+			return f.Orders(func(orders []store.Order) error {
+				if f.Initial == 5 && orders[0].ID == "new0" {
+					t.Errorf("an order of the new run, beside the stock of the old one")
+				}
+				return nil
+			})
+		})
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Scan() = %v, want ErrUnavailable", err)
+		}
+		reset(t, r, 1, 5, 0)
+		first := sale("old", "", 1)
+		first.Orders[0].Quantity = 3
+		if _, err := r.Sell(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		h.then = again
+		f, _, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 10})
+		if want := (store.Totals{Orders: 1, Units: 1}); err != nil || f.Initial != 500 || f.Totals != want {
+			t.Errorf("Snapshot() = %+v, %v, want that of the new run", f, err)
+		}
+	})
 }

@@ -19,6 +19,7 @@ type view struct {
 	first int64 // the number of the first row
 	end   int64 // the number that the next order will have
 	rows  []string
+	last  string // the row below end, "" if there is none
 }
 
 // Snapshot reads a product in one script: its facts and totals, and its first orders. The position is the one after them.
@@ -101,6 +102,9 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 		read := Totals{Orders: v.Purged.Orders, Units: v.Purged.Units} // sums below the next row
 		s.Missed = Totals{}
 		return r.walk(ctx, product, v.first, v.end, func(c view) error {
+			if !v.followed(c) {
+				return fmt.Errorf("%w: the stock of product %d was set again while its orders were read", ErrUnavailable, product)
+			}
 			orders, err := r.decodeOrders(ctx, c.rows, product)
 			if err != nil {
 				return err
@@ -118,6 +122,11 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 		})
 	}
 	return body(s)
+}
+
+// followed says whether a chunk can be of the same run as the snapshot: if it reaches the end, its last row must be the one that was there.
+func (v view) followed(c view) bool {
+	return c.first+int64(len(c.rows)) < v.end || c.rows[len(c.rows)-1] == v.last
 }
 
 // walk reads the orders with numbers from first to below end, in batches. It skips orders that are purged meanwhile.
@@ -207,7 +216,7 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	if v.Purged, err = s.purged(product); err != nil {
 		return v, 0, err
 	}
-	v.first, v.end, v.rows = v.Purged.Orders, v.Purged.Orders+s.length, s.rows
+	v.first, v.end, v.rows, v.last = v.Purged.Orders, v.Purged.Orders+s.length, s.rows, s.last
 	stock, _ := s.stock.(string)
 	mark, isSplit := strings.CutPrefix(stock, segmentedMark)
 	if !isSplit {

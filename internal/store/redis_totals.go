@@ -83,6 +83,9 @@ func (r *Redis) unitsBelow(ctx context.Context, product int64, s *sum, v view) (
 		s.next, s.last = c.first+int64(len(c.rows)), c.rows[len(c.rows)-1]
 		return nil
 	})
+	if s.next == v.end && s.last != v.last { // the stock was set again, and sold from
+		s.next = 0
+	}
 	return s.units, s.next == v.end, err
 }
 

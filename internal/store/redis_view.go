@@ -21,6 +21,7 @@ type rawView struct {
 	sums           []any // run, orders, units, keys of the purge; nil if they are of an earlier run, or there are none
 	rows           []string
 	counts         []any // of the segments
+	last           string
 }
 
 // rawView reads a product, its orders with the indexes from from to to, and its segments, at one moment. If to is negative, it reads no orders.
@@ -36,7 +37,7 @@ func (r *Redis) rawView(ctx context.Context, product int64, segments int, from, 
 	if err != nil {
 		return s, readError(err, product)
 	}
-	if len(v) != 7 {
+	if len(v) != 8 {
 		return s, fmt.Errorf("%w: redis: product %d was read as %d values", ErrUnavailable, product, len(v))
 	}
 	s.stock, s.initial = v[0], v[1]
@@ -51,6 +52,7 @@ func (r *Redis) rawView(ctx context.Context, product int64, segments int, from, 
 		s.rows[i], _ = row.(string)
 	}
 	s.counts, _ = v[6].([]any)
+	s.last, _ = v[7].(string)
 	return s, nil
 }
 
