@@ -21,12 +21,12 @@ import (
 //	answers-old:{101}   the answers that the last purge moved here; the next purge deletes them
 //	refusals:{101}      at most 10,000 refusals, until ten minutes after the last one
 //	refusals-old:{101}  the 10,000 refusals before them
-//	key:<key>           the claim of the key: the product that it was used for. The same key for another product is another payload
+//	key:<key>           the claim of the key: the product that it was used for, and by which sale. The same key for another product is another payload
 //
 // An answer to a sale is kept for at least [Redis.KeepAnswers], and at most twice that. Its claim lives for KeepAnswers; without a claim the
 // script does not look into answers-old, except on a cluster, where it cannot see the claim. There are at most as many answers
 // as units were sold, so the stock bounds them, and only an administrator sets stock. Refusals cost the client nothing: at most 20,000
-// per product are kept, of some 400 bytes each (8 MB), and for each a claim of some 150 bytes for ten seconds (15 MB at 10,000 refusals
+// per product are kept, of some 400 bytes each (8 MB), and for each a claim of some 210 bytes for ten seconds (21 MB at 10,000 refusals
 // a second). Nothing is kept for products that do not exist. A request whose refusal was forgotten is executed again, which is safe: the
 // refusal changed nothing.
 //
@@ -36,7 +36,10 @@ import (
 //go:embed lua/claim.lua
 var claimSource string
 
-var claimScript = redis.NewScript(claimSource)
+//go:embed lua/unclaim.lua
+var unclaimSource string
+
+var claimScript, unclaimScript = redis.NewScript(claimSource), redis.NewScript(unclaimSource)
 
 const (
 	// refusedClaim is how long a claim outlives a refusal on a cluster; sell.lua has the same number.
@@ -97,18 +100,25 @@ func (r *Redis) answer(ctx context.Context, product int64, key []byte) (string, 
 	return "", nil
 }
 
+// owner names this sale as the owner of its key: the product, and on a cluster the time, which says how long the sale may be in flight.
+// Elsewhere it is the order's id. It differs from sale to sale: if the product that a void claim names sells again under the key, the claim
+// is another one, and who found the void one cannot sell as well.
+func (t *selling) owner(sale string) string {
+	return strconv.FormatInt(t.Orders[0].ProductID, 10) + "@" + sale
+}
+
 // claim claims the key of a sale on a cluster. done says that the sale ends here.
 func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
-	own := fmt.Sprintf("%d@%d", t.Orders[0].ProductID, time.Now().UnixMilli())
 	for !t.claimed {
-		reply, err := t.r.eval(claimScript, []string{t.r.claimKey(t.Key)}, []any{own, t.void, t.r.keep.Milliseconds()})
+		t.own = t.owner(strconv.FormatInt(time.Now().UnixMilli(), 10))
+		reply, err := t.r.eval(claimScript, []string{t.r.claimKey(t.Key)}, []any{t.own, t.void, t.r.keep.Milliseconds(), refusedClaim.Milliseconds()})
 		if err != nil { // the claim may have been made, but no stock was deducted
 			return Sold{}, true, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 		}
 		owner, _ := reply.(string)
 		product, _ := parseOwner(owner)
 		if t.claimed = product == t.Orders[0].ProductID; t.claimed {
-			t.made = owner == own
+			t.made = owner == t.own
 			break
 		}
 		if out, again, err := t.claimedFor(ctx, owner); !again {
@@ -148,8 +158,6 @@ func parseOwner(owner string) (product int64, made time.Time) {
 }
 
 // unclaim shortens the claim of a sale that did not take place. If that fails, the claim only lives longer.
-func (t *selling) unclaim(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedClaim)
-	defer cancel()
-	_ = t.r.c.PExpire(ctx, t.r.claimKey(t.Key), refusedClaim).Err()
+func (t *selling) unclaim() {
+	_, _ = t.r.eval(unclaimScript, []string{t.r.claimKey(t.Key)}, []any{t.own, refusedClaim.Milliseconds()})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -108,6 +109,107 @@ func TestRedisKeyClaimedOnACluster(t *testing.T) {
 	reset(t, r, 1, 0, 0) // the refusal is gone, and its claim is there
 	if got, err := r.Sell(t.Context(), of("two", sale("b", "k", 2))); !claimed(err, 1) {
 		t.Errorf("Sell() with a key that is claimed = %+v, %v, want that it is busy, and until when", got, err)
+	}
+}
+
+// betweenReads has meanwhile run once, after the first pipeline of its client.
+type betweenReads struct {
+	testenv.Hook
+	meanwhile func()
+}
+
+func (h *betweenReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if f := h.meanwhile; f != nil && cmds[0].Name() == "hmget" {
+			h.meanwhile = nil
+			f()
+		}
+		return err
+	}
+}
+
+// A sale finds that the claim of its key is void, as its product was set again. Before it sells, that product is sold under the key again.
+func TestRedisVoidClaimIsClaimedAgain(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, c redis.UniversalClient, prefix, claim string) {
+		r := store.NewRedis(c, prefix)
+		h := &betweenReads{}
+		c.AddHook(h)
+		reset(t, r, 1, 5, 0)
+		reset(t, r, 2, 5, 0)
+		if err := c.Set(t.Context(), prefix+"key:k", claim, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		h.meanwhile = func() {
+			if got, err := r.Sell(t.Context(), of("one", sale("a", "k", 1))); err != nil || got.Earlier {
+				t.Errorf("Sell() of the product that has the claim = %+v, %v, want a sale", got, err)
+			}
+		}
+		got, err := r.Sell(t.Context(), of("two", sale("b", "k", 2)))
+		if h.meanwhile != nil {
+			t.Error("the answer of the product that has the claim was not looked up")
+		}
+		if f, err := r.Facts(t.Context(), 2, true); err != nil || f.Stock != 5 || len(f.Orders) != 0 {
+			t.Errorf("Facts() of the other product = %+v, %v, want it untouched: the key was used", f, err)
+		}
+		if busy := claimed(err, 1); !busy && (err != nil || !got.Earlier || strings.TrimSpace(string(got.Fingerprint)) != "one") {
+			t.Errorf("Sell() = %+v, %v, want the answer of the first payload, or that the key is busy", got, err)
+		}
+	}
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		_, c := onCluster(t, 2)
+		test(t, c, "", fmt.Sprint("1@", time.Now().Add(-time.Minute).UnixMilli()))
+	})
+	for name, open := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		for version, claim := range map[string]string{"this": "1@an-order", "previous": "1"} {
+			t.Run(name+"/claim of "+version+" version", func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				test(t, s.Client, s.Prefix, claim)
+			})
+		}
+	}
+}
+
+// beforeSale runs a function before the script of the first sale of its client, which then does not reach Redis.
+type beforeSale struct {
+	testenv.Hook
+	meanwhile func()
+}
+
+func (h *beforeSale) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if f := h.meanwhile; f != nil && cmd.Name() == "evalsha" && strings.HasPrefix(fmt.Sprint(cmd.Args()[3]), "answers:") {
+			h.meanwhile = nil
+			f()
+			err := &net.OpError{Op: "dial", Err: errors.New("no route")}
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// On a cluster a sale whose server cannot be reached gives its claim up, but not that of the same request at another replica, which sold.
+func TestRedisFailedSaleLeavesTheClaim(t *testing.T) {
+	t.Parallel()
+	r, c := onCluster(t, 2)
+	h := &beforeSale{}
+	c.AddHook(h)
+	reset(t, r, 1, 5, 0)
+	h.meanwhile = func() {
+		time.Sleep(2 * time.Millisecond) // claims have the time, in milliseconds
+		if got, err := store.NewRedis(c, "").Sell(t.Context(), of("one", sale("a", "k", 1))); err != nil || got.Earlier {
+			t.Errorf("Sell() = %+v, %v, want a sale", got, err)
+		}
+	}
+	if _, err := r.Sell(t.Context(), of("one", sale("b", "k", 1))); !errors.Is(err, store.ErrUnavailable) || h.meanwhile != nil {
+		t.Errorf("Sell() without a server = %v, want ErrUnavailable", err)
+	}
+	if ttl := c.PTTL(t.Context(), "key:k").Val(); ttl >= 0 && ttl < time.Minute {
+		t.Errorf("the claim of the sale ends in %s, want that it stays", ttl)
 	}
 }
 

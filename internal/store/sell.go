@@ -86,7 +86,8 @@ type selling struct {
 	lost     int    // lost answers
 	void     string // the owner whose claim of the key is void
 	claimed  bool   // on a cluster: the key is claimed for this sale's product
-	made     bool   // and by this sale
+	made     bool   // and by this sale, which
+	own      string // is named so in the claim
 }
 
 // try sends the script once. again says that it must be sent again.
@@ -102,7 +103,7 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	reply, err := t.r.eval(sellScript, t.keys(reach), args)
 	if err = sellError(err); err != nil {
 		if again, err = t.failed(err, keyed, reach); !again && t.made && !errors.Is(err, ErrUnknown) {
-			t.unclaim(ctx)
+			t.unclaim()
 		}
 		return Sold{}, again, err
 	}
@@ -115,8 +116,8 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		t.rendered = out.Short // store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one becomes so
 		return out, true, nil
 	}
-	if t.claimed && (err != nil || out.Short >= 0) {
-		t.unclaim(ctx)
+	if unsold := out.Short >= 0 || out.Earlier && out.Answer.Status/100 != 2; t.claimed && (err != nil || unsold) {
+		t.unclaim()
 	}
 	return out, false, err
 }
@@ -175,7 +176,7 @@ func (t *selling) args() (args []any, refused idempotency.Template) {
 	if len(t.Key) == 0 {
 		return args, refused
 	}
-	args = append(args, t.Orders[0].ProductID, t.void, t.r.keep.Milliseconds())
+	args = append(args, t.owner(t.Orders[0].ID), t.void, t.r.keep.Milliseconds())
 	args = t.answer(args, t.sold)
 	args = append(args, t.rendered+1)
 	if t.rendered >= 0 {

@@ -311,11 +311,19 @@ func TestRedisSellRefused(t *testing.T) {
 		t.Errorf("Sell() of two products in a cluster = %v, want ErrCrossSlot", err)
 	}
 	r, c := onCluster(t, 1)
-	if _, err := r.Sell(t.Context(), sale("a", "k", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
-		t.Errorf("Sell() of two products with a key = %v, want ErrCrossSlot", err)
-	}
-	if ttl := c.PTTL(t.Context(), "key:k").Val(); ttl > 10*time.Second {
-		t.Errorf("its key stays claimed for %v, want 10 s at most", ttl)
+	reset(t, r, 3, 0, 0)
+	for range 3 {
+		if _, err := r.Sell(t.Context(), sale("a", "k", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
+			t.Errorf("Sell() of two products with a key = %v, want ErrCrossSlot", err)
+		}
+		if got, err := r.Sell(t.Context(), sale("a", "l", 3)); err != nil || got.Answer.Status == 200 {
+			t.Errorf("Sell() of none = %+v, %v, want a refusal", got, err)
+		}
+		for _, claim := range []string{"key:k", "key:l"} {
+			if ttl := c.PTTL(t.Context(), claim).Val(); ttl > 10*time.Second {
+				t.Errorf("%s stays claimed for %v, want 10 s at most", claim, ttl)
+			}
+		}
 	}
 	nobody, err := backend.OpenRedis("redis://127.0.0.1:1/0", 1)
 	if err != nil {

@@ -2,19 +2,21 @@
 -- KEYS: with an idempotency key the four hashes of answers.go; the orders of each product; the count of each product; last, with a key
 -- and unless Redis is a cluster, the claim of the key.
 -- ARGV[1] the idempotency key, "" = none. For each product: the quantity, and the two halves of its order; the remaining count goes between
--- them. With a key: the owner of its claim, an owner whose claim is void, the milliseconds to keep the claim; then two answers, each as
--- the number of its pieces and the pieces, with a count between them. The first is a sale's, with the count left of the first product;
--- the second is a refusal's, after the number of the product that is sold out (0 = not rendered yet), with that product's count.
+-- them. With a key: the owner of its claim, which begins with the first product's id, an owner whose claim is void, the milliseconds to keep
+-- the claim; then two answers, each as the number of its pieces and the pieces, with a count between them. The first is a sale's, with the
+-- count left of the first product; the second is a refusal's, after the number of the product that is sold out (0 = not rendered yet), with
+-- that product's count.
 -- Returns the count left of the first product; or, as a string, the key's stored answer; or a list: "sold out", "kept" (sold out, and the
 -- answer is stored), "unknown" or "segmented", with the product's number and its count; or "claimed" with the owner.
 local key, base = ARGV[1], ARGV[1] ~= '' and 4 or 0
 local n = math.floor((#KEYS - base) / 2)
-local opt, claim, answer, run = 3 * n + 2, KEYS[base + 2 * n + 1], nil, nil
+local opt, claim, answer, run, first = 3 * n + 2, KEYS[base + 2 * n + 1], nil, nil, nil
 local have, left = call('MGET', unpack(KEYS, base + n + 1)), {}
 local function join(at, count) return table.concat(ARGV, string.format('%.0f', count), at + 1, at + ARGV[at]) end
 if base > 0 then
   local owner = have[n + 1]
-  if owner and owner ~= ARGV[opt] and owner ~= ARGV[opt + 1] then return {'claimed', owner} end
+  first = ARGV[opt]:match('^%d+')
+  if owner and owner:match('^%d+') ~= first and owner ~= ARGV[opt + 1] then return {'claimed', owner} end
   answer, run = find(key, owner or not claim) -- a sale's claim lives as long as its answer, so without a claim answers-old need not be read
   if answer then return answer end
 end
@@ -32,7 +34,7 @@ for i = 1, n do
 end
 -- Redis does not roll a script back, so nothing may fail from here on. If memory is full, the first write is refused and nothing happens.
 for i = 1, n do
-  local tail = base > 0 and i > 1 and noted(ARGV[3 * i + 1], ARGV[opt], run) or ARGV[3 * i + 1]
+  local tail = base > 0 and i > 1 and noted(ARGV[3 * i + 1], first, run) or ARGV[3 * i + 1]
   call('RPUSH', KEYS[base + i], ARGV[3 * i] .. string.format('%.0f', left[i]) .. tail)
   call('DECRBY', KEYS[base + n + i], ARGV[3 * i - 1])
 end
