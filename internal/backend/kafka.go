@@ -31,7 +31,7 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	c, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.ClientID("lastitem"),
 		// By default a client that has lost its brokers waits for up to five seconds between two tries, at each of several layers.
-		kgo.RetryBackoffFn(kafkaBackoff), kgo.MetadataMinAge(kafkaMostBackoff),
+		kgo.RetryBackoffFn(kafkaBackoff), kgo.MetadataMinAge(mostBackoff),
 	}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("backend: Kafka: %w", err)
@@ -39,15 +39,16 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	return c, nil
 }
 
-// A client tries again within kafkaMostBackoff, and so notices within that time that the brokers are back.
+// A client of Kafka or etcd tries again within mostBackoff, and so notices within that time that the servers are back. By default these clients
+// wait for up to five seconds and two minutes.
 const (
-	kafkaLeastBackoff = 50 * time.Millisecond
-	kafkaMostBackoff  = 500 * time.Millisecond
+	leastBackoff = 50 * time.Millisecond
+	mostBackoff  = 500 * time.Millisecond
 )
 
 // kafkaBackoff is how long to wait after so many failures, give or take a fifth, so that replicas do not all retry at the same moment.
 func kafkaBackoff(fails int) time.Duration {
-	wait := min(kafkaLeastBackoff<<min(max(fails-1, 0), 10), kafkaMostBackoff)
+	wait := min(leastBackoff<<min(max(fails-1, 0), 10), mostBackoff)
 	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // any
 }
 

@@ -81,7 +81,7 @@ func (p purger) run(ctx context.Context, how Purge, log *slog.Logger) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(how.Every*3/4 + rand.N(how.Every/2+1)):
+		case <-time.After(how.Every - how.Every/4 + rand.N(how.Every/2+1)):
 		}
 		gone, err := p.purge(ctx, how.Keep)
 		if gone != (store.Purged{}) {

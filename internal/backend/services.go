@@ -2,11 +2,14 @@ package backend
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"lastitem/internal/api"
 	"lastitem/internal/store"
@@ -89,13 +93,13 @@ func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing
 func dialGranting(servers []string, session time.Duration, refused func(error)) (c *zk.Conn, closing func() error, err error) {
 	session = cmp.Or(session, 10*time.Second)
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := net.DialTimeout(network, address, timeout)
+		conn, err := dialAny(network, address, timeout)
 		if err != nil {
 			return nil, err
 		}
 		return &granting{Conn: conn, least: session, refused: refused}, nil
 	}
-	c, events, err := zk.Connect(servers, session, zk.WithLogger(silent{}), zk.WithDialer(dial))
+	c, events, err := zk.Connect(servers, session, zk.WithLogger(silent{}), zk.WithDialer(dial), zk.WithHostProvider(&ensemble{}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("backend: ZooKeeper: %w", err)
 	}
@@ -105,6 +109,69 @@ func dialGranting(servers []string, session time.Duration, refused func(error)) 
 		}
 		return nil
 	}, nil
+}
+
+// ensemble hands the servers' names to the dialer, which resolves them each time. The client's own provider resolves them once: Open would
+// fail while a name is unknown, and a server that came back with another address would never be found.
+type ensemble struct {
+	mu          sync.Mutex
+	servers     []string
+	current     int // the server that was handed out last
+	established int // the one that was connected last, at first the first
+	begun       bool
+}
+
+// nameServers bounds the resolution of a ZooKeeper's name.
+const nameServers = 3 * time.Second
+
+// dialAny connects to one of the addresses that a name has now, in random order: it may stand for a whole ensemble, of which one server
+// accepts connections and cannot serve. timeout is that of all addresses together.
+func dialAny(network, address string, timeout time.Duration) (conn net.Conn, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), nameServers)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range rand.Perm(len(found)) {
+		if conn, err = net.DialTimeout(network, net.JoinHostPort(found[i], port), timeout/time.Duration(len(found))); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// Init takes the servers, in random order, so that clients spread over them.
+func (e *ensemble) Init(servers []string) error {
+	e.servers = slices.Clone(servers)
+	rand.Shuffle(len(e.servers), func(i, k int) { e.servers[i], e.servers[k] = e.servers[k], e.servers[i] })
+	return nil
+}
+
+// Len returns the number of servers.
+func (e *ensemble) Len() int { return len(e.servers) }
+
+// Next returns the server to try, and whether all of them have been tried since the last connection; then the client rests for a second.
+func (e *ensemble) Next() (server string, all bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.begun {
+		e.current = (e.current + 1) % len(e.servers)
+		all = e.current == e.established
+	}
+	e.begun = true
+	return e.servers[e.current], all
+}
+
+// Connected notes that the session is established.
+func (e *ensemble) Connected() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.established = e.current
 }
 
 // granting is a connection to a ZooKeeper that must grant the session time-out. The client silently accepts a shorter one, but the lock
@@ -165,12 +232,25 @@ func (cfg Config) ownEtcd(job string) (*clientv3.Client, error) {
 	return dialEtcd(cfg.Etcd, cfg.own(job))
 }
 
+// A connection to etcd that carries requests and has been silent for etcdPing is asked, and given up if it stays silent for etcdPong. Otherwise
+// one whose server is unreachable would last for a quarter of an hour, until the kernel gives up. gRPC asks no sooner than after 10 seconds.
+const (
+	etcdPing = 10 * time.Second
+	etcdPong = 3 * time.Second
+)
+
 func dialEtcd(addresses string, l link) (*clientv3.Client, error) {
 	endpoints, err := endpoints("etcd", addresses)
 	if err != nil {
 		return nil, err
 	}
-	o := clientv3.Config{Endpoints: endpoints, DialTimeout: l.patience.orDefault().Dial, Logger: zap.NewNop()}
+	o := clientv3.Config{
+		Endpoints: endpoints, Logger: zap.NewNop(), DialKeepAliveTime: etcdPing, DialKeepAliveTimeout: etcdPong,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: leastBackoff, Multiplier: 2, Jitter: 0.2, MaxDelay: mostBackoff},
+			MinConnectTimeout: l.patience.orDefault().Dial,
+		})},
+	}
 	if l.name != "" {
 		o.DialOptions = append(o.DialOptions, grpc.WithUserAgent(l.name))
 	}

@@ -59,7 +59,8 @@ type Options struct {
 	Steps *step.Stream
 	// Replica names this process in X-Replica.
 	Replica string
-	// AdminToken is the bearer token of the routes that set stock; "" = they answer 401, always.
+	// AdminToken is the bearer token of the routes that set stock, without blanks around it, which a mounted secret often ends with;
+	// "" = they answer 401, always.
 	AdminToken string
 	// Hosts lists the host names that requests may use, in lower case, besides IP addresses and names without a dot; nil = any.
 	Hosts []string
@@ -100,6 +101,7 @@ type Handler struct {
 	pages    gate          // GET .../orders and .../ledger
 	audits   gate          // GET .../audit
 	large    gate          // answers above patientBody that are being written; see send
+	scrapes  gate          // GET /metrics
 	requests atomic.Uint64 // counted for LogEvery
 	traces   atomic.Int64  // counted for the names of traces
 	draining atomic.Bool
@@ -121,10 +123,11 @@ func New(o Options) (*Handler, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
+	o.AdminToken = strings.TrimSpace(o.AdminToken)
 	h := &Handler{
 		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
 		tap: tap{replica: o.Replica, steps: o.Steps}, pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
-		large: newGate(maxLarge, 0),
+		large: newGate(maxLarge, 0), scrapes: newGate(maxScrapes, 0),
 	}
 	for _, s := range o.Shop.Modes() {
 		h.known[s.Mode.Name] = s.Mode.Name

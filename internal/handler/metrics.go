@@ -153,6 +153,11 @@ func result(code api.Code) audit.Outcome {
 
 // scrape serves GET /metrics, in the format and the compression that the scraper asks for.
 func (h *Handler) scrape(c *gin.Context) outcome {
+	if !h.scrapes.try() {
+		return outcome{code: h.fail(c, errTooManyAnswers)}
+	}
+	defer h.scrapes.leave()
+	beQuick(c)
 	h.metrics.page(c)
 	return outcome{}
 }

@@ -87,18 +87,20 @@ func TestPageRefusesItsQuery(t *testing.T) {
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{})
-	h.pages, h.audits = newGate(1, time.Millisecond), newGate(1, time.Millisecond)
-	for path, g := range map[string]gate{"ledger": h.pages, "orders": h.pages, "audit": h.audits} {
+	h.pages, h.audits, h.scrapes = newGate(1, time.Millisecond), newGate(1, time.Millisecond), newGate(1, 0)
+	for path, g := range map[string]gate{
+		"/products/101/ledger": h.pages, "/products/101/orders": h.pages, "/products/101/audit": h.audits, "/metrics": h.scrapes,
+	} {
 		if err := g.enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		a := ask(t, h, "GET", "/products/101/"+path, "")
+		a := ask(t, h, "GET", path, "")
 		if p := problem(t, a); a.StatusCode != http.StatusTooManyRequests || p.Code != api.RateLimited || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" {
 			t.Errorf("%s beyond the bound = %d %s", path, a.StatusCode, a.body)
 		}
 		g.leave()
 		for range 3 {
-			if a := ask(t, h, "GET", "/products/101/"+path, ""); a.StatusCode != http.StatusOK {
+			if a := ask(t, h, "GET", path, ""); a.StatusCode != http.StatusOK {
 				t.Errorf("%s after that = %d %s", path, a.StatusCode, a.body)
 			}
 		}

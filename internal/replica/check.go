@@ -44,6 +44,7 @@ const noProbes = -1
 // The longest times. Clients and servers count some of them in 32 bits of milliseconds, or in fewer seconds than a duration holds.
 const (
 	mostTime         = 24 * time.Hour
+	mostPurges       = 366 * 24 * time.Hour
 	mostConsulDelay  = time.Minute      // Consul accepts more, and keeps a key locked for no longer
 	mostKafkaSession = 30 * time.Minute // what brokers accept by default
 )
@@ -99,6 +100,9 @@ func (c Config) validateRetention() (errs []error) {
 		if x.value < 0 || x.value > 0 && x.value < time.Millisecond {
 			errs = append(errs, api.Text{En: "%s is %s, want 0 or at least 1ms", Zh: "%s 为 %s，应为 0 或至少 1ms"}.Errorf(c.name(x.name), x.value))
 		}
+	}
+	if c.PurgeEvery > mostPurges {
+		errs = append(errs, api.Text{En: "%s is %s, want 0 or at most %s", Zh: "%s 为 %s，应为 0 或至多 %s"}.Errorf(c.name("SHOP_PURGE_INTERVAL"), c.PurgeEvery, mostPurges))
 	}
 	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
 		errs = append(errs, api.Text{En: "%s is %s and %s is %s, want orders kept at least as long as keys (0 = forever)", Zh: "%s 为 %s，%s 为 %s：订单的保留时间不得短于幂等键（0 表示永久）"}.Errorf(

@@ -41,6 +41,7 @@ func TestConfigValidate(t *testing.T) {
 		"SHOP_KAFKA_REBALANCE is 720h0m0s, want at most":                    func(c *Config) { c.KafkaRebalance = 30 * 24 * time.Hour },
 		"SHOP_LOCK_TTL is 600h0m0s, want at most":                           func(c *Config) { c.LockTTL = 25 * 24 * time.Hour }, // ZooKeeper's sessions: 32 bits of milliseconds
 		"SHOP_SQL_TIMEOUT is 300000h0m0s, want at most":                     func(c *Config) { c.SQLTimeout = 300000 * time.Hour },
+		"SHOP_PURGE_INTERVAL is 1000000h0m0s, want 0 or at most 8784h0m0s":  func(c *Config) { c.PurgeEvery = 1000000 * time.Hour },
 		"SHOP_HEALTH_INTERVAL is 300000h0m0s, want":                         func(c *Config) { c.HealthEvery = 300000 * time.Hour },
 	} {
 		c := good
