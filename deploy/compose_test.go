@@ -246,7 +246,7 @@ func TestRedisMemory(t *testing.T) {
 }
 
 // generated are the settings that make up makes by itself.
-var generated = []string{"SHOP_PORT", "SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD", "SHOP_SQL_PASSWORD", "SHOP_NET"}
+var generated = []string{"SHOP_PORT", "SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD", "SHOP_SQL_PASSWORD", "SHOP_NET", "COMPOSE_PROJECT_NAME"}
 
 // fakeDocker stands in for docker: it notes what it is asked, with the profiles that are on, and every container is healthy.
 const fakeDocker = `#!/bin/sh
@@ -255,7 +255,10 @@ case "$*" in
   'compose ps -q '*) if grep -q -- "--force-recreate $4" "$CALLS"; then echo "new-$4"; else echo "id-of-$4"; fi ;;
   'inspect '*) echo healthy ;;
   'compose build '*) echo "built of $GIT_COMMIT" >>"$CALLS" ;;
+  'compose up -d --no-deps '*) echo "cpus: $SHOP_CPUS" >>"$CALLS" ;;
   'compose up -d') [ -z "$NO_IMAGES" ] ;;
+  'ps -a --filter '*) printf "$PLACES\n" ;;
+  'info -f {{.NCPU}}') echo "${NCPU:-2}" ;;
   'volume inspect '*) [ -n "$OLD_VOLUME" ] ;;
 esac
 `
@@ -403,6 +406,36 @@ func TestComposeRolls(t *testing.T) {
 			t.Errorf("SHOP_IMAGE=%s scripts/compose %s (-want +got):\n%s", c.image, c.command, diff)
 		}
 	}
+}
+
+// A project that runs from another directory is not touched: its data would go. If that directory is gone, the project is nobody's.
+func TestComposeOfAnotherDirectory(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	other := t.TempDir()
+	for _, command := range []string{"up", "roll", "down"} {
+		said, settings, calls, err := s.run(command, "PLACES="+s.dir+"\n"+other)
+		if err == nil || !strings.Contains(said, "is that of "+other) || strings.Contains(calls, "compose up") || strings.Contains(calls, "compose down") || len(settings) > 0 {
+			t.Errorf("%s beside the stack of %s: %v, .env has %v\n%s%s", command, other, err, settings, said, calls)
+		}
+		if _, err := os.Stat(filepath.Join(s.dir, ".env")); err == nil {
+			t.Errorf("%s beside the stack of %s has written .env", command, other)
+		}
+	}
+	for _, place := range []string{s.dir, other + "/gone", ""} {
+		s.want(map[string]string{}, []string{"[] compose up -d"}, "up", "PLACES="+place)
+		s.want(map[string]string{}, []string{"[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"}, "down", "PLACES="+place)
+	}
+}
+
+// Docker refuses a limit of more processors than it has, in every command.
+func TestComposeOnOneProcessor(t *testing.T) {
+	t.Parallel()
+	s := newComposeScript(t)
+	s.want(map[string]string{}, nil, "up")
+	s.want(map[string]string{}, []string{"cpus: 1"}, "roll", "NCPU=1")
+	s.want(map[string]string{}, []string{"cpus: "}, "roll")
+	s.want(map[string]string{}, []string{"cpus: 3"}, "roll", "NCPU=1", "SHOP_CPUS=3")
 }
 
 // A profile that there is not is refused before Docker is asked, and before anything is written.

@@ -37,9 +37,9 @@ func (o *output) addBesides(cmd *cobra.Command, forms ...string) {
 }
 
 // write has the result written to the file.
-func (b *beside) write(result func(w io.Writer, form string) error) error {
+func (b *beside) write(result func(w io.Writer, form string) error, secret bool) error {
 	if b.file != os.Getenv(envStepSummary) {
-		return toFile(b.file, func(w io.Writer) error { return result(w, b.form) })
+		return toFile(b.file, secret, func(w io.Writer) error { return result(w, b.form) })
 	}
 	f, err := os.OpenFile(b.file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {

@@ -39,6 +39,7 @@ type output struct {
 	usual string   // a JSON file written beside the text if neither flag is given; "" = none
 
 	besides []*beside // further files, each with a flag of its own
+	secret  bool      // files are for the user alone: the result has passwords in it
 
 	chosen     bool   // a flag says the form
 	stdoutForm string // "" = the file alone gets the result
@@ -160,7 +161,7 @@ func (o *output) write(cmd *cobra.Command, result func(w io.Writer, form string)
 		if f.file == "" {
 			continue
 		}
-		err := f.write(result)
+		err := f.write(result, o.secret)
 		if err == nil && o.text() {
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", f.form, f.file)
 		}
@@ -169,14 +170,23 @@ func (o *output) write(cmd *cobra.Command, result func(w io.Writer, form string)
 	return errors.Join(errs...)
 }
 
-// toFile writes a file, and makes its directory.
-func toFile(path string, write func(w io.Writer) error) error {
+// toFile writes a file, and makes its directory. A secret file can be read by the user alone, even one that was there and could be read by all.
+func toFile(path string, secret bool, write func(w io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.Create(path)
+	mode := fs.FileMode(0o666)
+	if secret {
+		mode = 0o600
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
+	}
+	if info, err := f.Stat(); secret && err == nil && info.Mode().IsRegular() {
+		if err := f.Chmod(mode); err != nil {
+			return errors.Join(err, f.Close())
+		}
 	}
 	return errors.Join(write(f), f.Close())
 }

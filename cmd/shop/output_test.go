@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -240,6 +241,26 @@ func TestLanguages(t *testing.T) {
 		}
 		if got := o.language(cmd, "zh"); got != tt.want {
 			t.Errorf("the language of -o %s in a Chinese locale is %s, want %s", tt.form, got, tt.want)
+		}
+	}
+}
+
+// The file of a result with passwords is for its owner alone, even if it was there and everybody could read it.
+func TestSecretOutput(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []bool{true, false} {
+		file := filepath.Join(t.TempDir(), "sub", "result.json")
+		for range 2 {
+			if err := toFile(file, secret, func(w io.Writer) error { _, err := io.WriteString(w, "1"); return err }); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(file)
+			if err != nil || info.Size() != 1 || (info.Mode().Perm()&0o077 == 0) != secret {
+				t.Errorf("secret %t: %v, %v, want that others can read it: %t", secret, info, err, !secret)
+			}
+			if err := os.Chmod(file, 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

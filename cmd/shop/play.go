@@ -115,7 +115,7 @@ func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest) e
 			return err
 		}
 		if is, _ := columns.Terminal(cmd.OutOrStdout()); is && !f.noOpen {
-			openBrowser(ctx, consoleAddress(page, c.OneTimeCode()))
+			openBrowser(consoleAddress(page, c.OneTimeCode()))
 		}
 		return serveConsole(ctx, l, c)
 	})
@@ -129,13 +129,14 @@ func (f playFlags) tell(w io.Writer, address string) error {
 }
 
 // openBrowser asks the desktop to show an address, which other users can read in the list of processes. Where there is no desktop nothing
-// happens: the address has been printed.
-func openBrowser(ctx context.Context, address string) {
+// happens: the address has been printed. A browser that this starts has a session of its own, so that Ctrl-C in this terminal does not end it.
+func openBrowser(address string) {
 	program := map[string]string{"linux": "xdg-open", "darwin": "open"}[runtime.GOOS]
 	if program == "" || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return
 	}
-	opener := exec.CommandContext(ctx, program, address) //nolint:gosec // a program of ours to choose, and our own address
+	opener := exec.Command(program, address) //nolint:gosec // a program of ours to choose, and our own address
+	opener.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if opener.Start() == nil {
 		go func() { _ = opener.Wait() }()
 	}

@@ -78,6 +78,7 @@ that sets it in another shell, together with REDIS and SQL, the addresses of the
 	flags.BoolVar(&f.keepFailing, "keep-failing", false, both("keep a replica that fails in the balancer's round, for a fault under test", "出错的副本也不从负载均衡中摘除，用于故障测试").In(lang))
 	flags.BoolVar(&f.noConsole, "no-console", false, both("leave out the console and GET /events, as on a production 'shop serve'", "不要控制台和 GET /events，与生产中的 'shop serve' 一样").In(lang))
 	addRTT(flags, lang, &f.rtt)
+	f.output.secret = true
 	f.output.add(cmd, lang, formText, formJSON)
 	f.output.addOldForms(cmd, formJSON)
 	addLang(flags, &f.lang)

@@ -113,6 +113,9 @@ func (s *Stack) consulAgent(path string) server {
 				"-data-dir=" + filepath.Join(s.Dir, "consul"), "-http-port=" + http, "-dns-port=-1", "-grpc-port=-1", "-log-level=warn",
 				`-hcl=session_ttl_min="1s"`,
 			}
+			if atLeast(number, 1, 14) { // earlier ones refuse the word; these would all listen on port 8503
+				argv = append(argv, "-hcl=ports { grpc_tls = -1 }")
+			}
 			for _, port := range []string{"-server-port=", "-serf-lan-port=", "-serf-wan-port="} {
 				other, portErr := s.freeAddr()
 				err = errors.Join(err, portErr)

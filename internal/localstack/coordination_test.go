@@ -82,3 +82,15 @@ func TestCoordinationIsNeverEmbedded(t *testing.T) {
 		}
 	}
 }
+
+// Consul knows the port grpc_tls from 1.14 on, and nginx the flag -e from 1.19.5 on.
+func TestAtLeast(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string][2]bool{
+		"1.8.7": {}, "1.13.9": {}, "1.14.0": {true, false}, "1.19.4": {true, false}, "1.19.5": {true, true}, "1.22": {true, true}, "2.0.0": {true, true}, "": {},
+	} {
+		if got := [2]bool{atLeast(version, 1, 14), atLeast(version, 1, 19, 5)}; got != want {
+			t.Errorf("%q is at least 1.14 and 1.19.5: %t, want %t", version, got, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,6 +121,21 @@ func version(path, flag string) (number, said string) {
 	out, _ := exec.CommandContext(ctx, path, flag).CombinedOutput() // what it said matters, not how it ended
 	said = string(out)
 	return versionNumber.FindString(strings.TrimPrefix(said, path)), said
+}
+
+// atLeast compares a version number, such as 1.8.7, with the parts of another. An unknown version is none.
+func atLeast(version string, least ...int) bool {
+	parts := strings.Split(version, ".")
+	for i, want := range least {
+		var n int
+		if i < len(parts) {
+			n, _ = strconv.Atoi(parts[i])
+		}
+		if n != want {
+			return n > want
+		}
+	}
+	return true
 }
 
 // onRequest is why an embedded server is used where the user has asked for embedded ones.

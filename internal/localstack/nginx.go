@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"text/template"
 
@@ -86,15 +85,8 @@ func (s *Stack) nginxServer(path string, targets []string) server {
 // configuration names another; nginx before 1.19.5 does not know -e.
 func nginxArgv(path, version, dir, file string) []string {
 	argv := []string{path, "-p", dir, "-c", file}
-	parts := strings.Split(version, ".")
-	if len(parts) == 3 {
-		var n [3]int
-		for i, p := range parts {
-			n[i], _ = strconv.Atoi(p)
-		}
-		if n[0]*1_000_000+n[1]*1_000+n[2] >= 1_019_005 {
-			argv = append(argv, "-e", "stderr")
-		}
+	if atLeast(version, 1, 19, 5) {
+		argv = append(argv, "-e", "stderr")
 	}
 	return argv
 }
