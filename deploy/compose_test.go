@@ -415,7 +415,7 @@ func TestComposeOfAnotherDirectory(t *testing.T) {
 	other := t.TempDir()
 	for _, command := range []string{"up", "roll", "down"} {
 		said, settings, calls, err := s.run(command, "PLACES="+s.dir+"\n"+other)
-		if err == nil || !strings.Contains(said, "is that of "+other) || strings.Contains(calls, "compose up") || strings.Contains(calls, "compose down") || len(settings) > 0 {
+		if err == nil || !strings.Contains(said, "belongs to the clone in "+other) || strings.Contains(calls, "compose up") || strings.Contains(calls, "compose down") || len(settings) > 0 {
 			t.Errorf("%s beside the stack of %s: %v, .env has %v\n%s%s", command, other, err, settings, said, calls)
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, ".env")); err == nil {

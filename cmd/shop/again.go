@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ func argument(word string) string {
 // secretsIn are the tokens and passwords that the command line and the environment of a command hold, with those given: what must not be in
 // a report.
 func secretsIn(set *pflag.FlagSet, more ...string) []string {
-	secrets := append(slices.Clone(more), os.Getenv(envToken))
+	secrets := append(slices.Clone(more), adminToken())
 	set.VisitAll(func(f *pflag.Flag) {
 		switch value := f.Value.String(); {
 		case f.Name == "token":

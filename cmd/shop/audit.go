@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 	if f.product < 1 {
 		return usage(both("--product %d: want a number from 1", "--product %d：应为 1 以上的数"), f.product)
 	}
-	control, err := loadtest.NewControl(f.url, cmp.Or(f.token, os.Getenv(envToken)))
+	control, err := loadtest.NewControl(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
 		return misuse(err)
 	}

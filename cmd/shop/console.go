@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +59,7 @@ private stack is left out. Behind a proxy under another name than localhost or a
 
 // serveConsoleOf serves the console of a running stack until ctx ends.
 func serveConsoleOf(cmd *cobra.Command, f consoleFlags) error {
-	d, err := f.driver(os.Getenv(envToken))
+	d, err := f.driver(adminToken())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -218,7 +217,7 @@ func (f *demoFlags) plan() (loadtest.Plan, error) {
 func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 	token := f.token
 	if token == "" {
-		token = os.Getenv(envToken)
+		token = adminToken()
 	}
 	return f.own.Options(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: token, Log: log.to(notes), Lang: f.lang,

@@ -23,6 +23,9 @@ import (
 // envToken is where the admin token comes from if no flag gives it.
 const envToken = "SHOP_ADMIN_TOKEN"
 
+// adminToken is what it says, without the line break that mounted secrets often end with.
+func adminToken() string { return strings.TrimSpace(os.Getenv(envToken)) }
+
 // loadtestFlags are the flags of 'shop loadtest'.
 type loadtestFlags struct {
 	url, token, mode string
@@ -160,7 +163,7 @@ type service struct {
 // fill completes what from the service: its modes that pattern selects, and how to run one.
 func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern string) error {
 	if s.token == "" {
-		s.token = os.Getenv(envToken)
+		s.token = adminToken()
 	}
 	control, err := loadtest.NewControl(s.url, s.token)
 	if err != nil {
@@ -203,7 +206,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 	var log stackLog
 	f.replicas = cmp.Or(f.replicas, 3)
 	o := localstack.Options{
-		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, os.Getenv(envToken)), Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "demo", localstack.Auto, true),
+		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, adminToken()), Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "demo", localstack.Auto, true),
 		RTT: f.rtt,
 	}
 	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {

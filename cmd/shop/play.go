@@ -98,7 +98,7 @@ func play(cmd *cobra.Command, f playFlags) error {
 func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest) error {
 	var log stackLog
 	options, err := g.Options(f.own.Options(localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
+		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
 		Advice: adviser(f.lang, "play", f.backend, true), RTT: f.rtt, Restart: true, Env: []string{"SHOP_EVENTS=true"},
 	}))
 	if err != nil {

@@ -94,9 +94,9 @@ func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 	case f.url == "" && len(argv) > 0:
 		return usage(both("a COMMAND to replace the replicas wants --url, where they are", "用 COMMAND 替换副本时，请用 --url 给出它们的地址"))
 	case f.url != "" && len(argv) > 0:
-		return f.during(cmd, f.url, os.Getenv(envToken), func(ctx context.Context) error { return replaceBy(ctx, cmd, argv) })
+		return f.during(cmd, f.url, adminToken(), func(ctx context.Context) error { return replaceBy(ctx, cmd, argv) })
 	case f.url != "":
-		return f.report(cmd, f.load(cmd.Context(), nil, f.url, os.Getenv(envToken)))
+		return f.report(cmd, f.load(cmd.Context(), nil, f.url, adminToken()))
 	}
 	self, err := os.Executable()
 	if err != nil {

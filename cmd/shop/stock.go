@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -60,7 +59,7 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 		return usage(both("--segments and --if-new go with UNITS, to set the stock", "--segments 和 --if-new 须与 UNITS 同用，即设置库存时才有意义"))
 	}
 	if f.token == "" {
-		f.token = os.Getenv(envToken)
+		f.token = adminToken()
 	}
 	c, err := loadtest.NewControl(f.url, f.token)
 	if err != nil {

@@ -138,7 +138,7 @@ func (f *upFlags) check(cmd *cobra.Command) error {
 func (f *upFlags) options(log func(format string, args ...any)) localstack.Options {
 	o := f.own.Options(localstack.Options{
 		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(), RTT: f.rtt,
-		Replicas: f.replicas, Backend: f.backend, Token: os.Getenv(envToken), Advice: adviser(f.lang, "up", f.backend, true),
+		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Advice: adviser(f.lang, "up", f.backend, true),
 		Lang: f.lang, Log: log,
 	})
 	if f.port != 0 {

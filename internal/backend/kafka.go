@@ -39,8 +39,8 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	return c, nil
 }
 
-// A client of Kafka or etcd tries again within mostBackoff, and so notices within that time that the servers are back. By default these clients
-// wait for up to five seconds and two minutes.
+// A client of Kafka or etcd tries again within mostBackoff, and so notices within that time that the servers are back. By default the client
+// of Kafka waits for up to five seconds, and that of etcd for up to two minutes.
 const (
 	leastBackoff = 50 * time.Millisecond
 	mostBackoff  = 500 * time.Millisecond

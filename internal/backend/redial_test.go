@@ -63,7 +63,7 @@ func TestEnsembleLikeTheClientsOwn(t *testing.T) {
 }
 
 // An etcd that was away is found again soon: its clients go on connecting at short intervals. With gRPC's own back-off so many attempts
-// take a quarter of an hour.
+// take half an hour.
 func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

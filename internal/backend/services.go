@@ -92,8 +92,9 @@ func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing
 // tries the next server.
 func dialGranting(servers []string, session time.Duration, refused func(error)) (c *zk.Conn, closing func() error, err error) {
 	session = cmp.Or(session, 10*time.Second)
+	ctx, stop := context.WithCancel(context.Background())
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := dialAny(network, address, timeout)
+		conn, err := dialAny(ctx, network, address, timeout)
 		if err != nil {
 			return nil, err
 		}
@@ -101,9 +102,11 @@ func dialGranting(servers []string, session time.Duration, refused func(error)) 
 	}
 	c, events, err := zk.Connect(servers, session, zk.WithLogger(silent{}), zk.WithDialer(dial), zk.WithHostProvider(&ensemble{}))
 	if err != nil {
+		stop()
 		return nil, nil, fmt.Errorf("backend: ZooKeeper: %w", err)
 	}
 	return c, func() error {
+		stop() // a resolution of names that hangs
 		c.Close()
 		for range events { // until its last goroutine has ended
 		}
@@ -126,12 +129,12 @@ const nameServers = 3 * time.Second
 
 // dialAny connects to one of the addresses that a name has now, in random order: it may stand for a whole ensemble, of which one server
 // accepts connections and cannot serve. timeout is that of all addresses together.
-func dialAny(network, address string, timeout time.Duration) (conn net.Conn, err error) {
+func dialAny(ctx context.Context, network, address string, timeout time.Duration) (conn net.Conn, err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), nameServers)
+	ctx, cancel := context.WithTimeout(ctx, nameServers)
 	defer cancel()
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {

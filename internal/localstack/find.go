@@ -123,7 +123,7 @@ func version(path, flag string) (number, said string) {
 	return versionNumber.FindString(strings.TrimPrefix(said, path)), said
 }
 
-// atLeast compares a version number, such as 1.8.7, with the parts of another. An unknown version is none.
+// atLeast compares a version number, such as 1.8.7, with the parts of another. An unknown version counts as older than any.
 func atLeast(version string, least ...int) bool {
 	parts := strings.Split(version, ".")
 	for i, want := range least {

@@ -39,7 +39,11 @@ var claimSource string
 //go:embed lua/unclaim.lua
 var unclaimSource string
 
-var claimScript, unclaimScript = redis.NewScript(claimSource), redis.NewScript(unclaimSource)
+var (
+	claimScript, unclaimScript = redis.NewScript(claimSource), redis.NewScript(unclaimSource)
+
+	nothingScript = redis.NewScript("return 0") // to learn whether a script may have such keys
+)
 
 const (
 	// refusedClaim is how long a claim outlives a refusal on a cluster; sell.lua has the same number.
@@ -109,6 +113,12 @@ func (t *selling) owner(sale string) string {
 
 // claim claims the key of a sale on a cluster. done says that the sale ends here.
 func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
+	if len(t.Orders) > 1 {
+		// A cart that no script can sell must not claim its key: of two that fail at the same time, neither could give the claim up.
+		if _, err := t.r.eval(nothingScript, t.stocks(nil), nil); redis.HasErrorPrefix(err, "CROSSSLOT") {
+			return Sold{}, true, sellError(err)
+		}
+	}
 	for !t.claimed {
 		t.own = t.owner(strconv.FormatInt(time.Now().UnixMilli(), 10))
 		reply, err := t.r.eval(claimScript, []string{t.r.claimKey(t.Key)}, []any{t.own, t.void, t.r.keep.Milliseconds(), refusedClaim.Milliseconds()})

@@ -551,6 +551,18 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 			t.Errorf("Scan() = %v, want ErrUnavailable", err)
 		}
 		reset(t, r, 1, 5, 0)
+		for range 2 {
+			if _, err := r.Sell(t.Context(), sale("old", "", 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.then = again
+		if err := r.Scan(t.Context(), 1, func(f *store.Snapshot) error {
+			return f.Orders(func([]store.Order) error { return nil })
+		}); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Scan() of more orders than the new run has = %v, want ErrUnavailable", err)
+		}
+		reset(t, r, 1, 5, 0)
 		first := sale("old", "", 1)
 		first.Orders[0].Quantity = 3
 		if _, err := r.Sell(t.Context(), first); err != nil {

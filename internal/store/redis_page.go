@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -101,9 +102,9 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 	s.Orders = func(each func([]Order) error) error {
 		read := Totals{Orders: v.Purged.Orders, Units: v.Purged.Units} // sums below the next row
 		s.Missed = Totals{}
-		return r.walk(ctx, product, v.first, v.end, func(c view) error {
+		err := r.walk(ctx, product, v.first, v.end, func(c view) error {
 			if !v.followed(c) {
-				return fmt.Errorf("%w: the stock of product %d was set again while its orders were read", ErrUnavailable, product)
+				return errSetAgain
 			}
 			orders, err := r.decodeOrders(ctx, c.rows, product)
 			if err != nil {
@@ -120,6 +121,10 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 			}
 			return each(orders)
 		})
+		if errors.Is(err, errSetAgain) {
+			err = fmt.Errorf("%w: product %d: %w", ErrUnavailable, product, err)
+		}
+		return err
 	}
 	return body(s)
 }
@@ -128,6 +133,9 @@ func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) er
 func (v view) followed(c view) bool {
 	return c.first+int64(len(c.rows)) < v.end || c.rows[len(c.rows)-1] == v.last
 }
+
+// errSetAgain says that the orders of a snapshot are gone, and not because they were purged.
+var errSetAgain = errors.New("the stock was set again while the orders were read")
 
 // walk reads the orders with numbers from first to below end, in batches. It skips orders that are purged meanwhile.
 func (r *Redis) walk(ctx context.Context, product, first, end int64, each func(view) error) error {
@@ -144,7 +152,7 @@ func (r *Redis) walk(ctx context.Context, product, first, end int64, each func(v
 				return err
 			}
 		case c.first <= at:
-			return nil // the product was set again
+			return errSetAgain
 		}
 		at = c.first + int64(len(c.rows))
 	}

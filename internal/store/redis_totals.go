@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -83,7 +84,10 @@ func (r *Redis) unitsBelow(ctx context.Context, product int64, s *sum, v view) (
 		s.next, s.last = c.first+int64(len(c.rows)), c.rows[len(c.rows)-1]
 		return nil
 	})
-	if s.next == v.end && s.last != v.last { // the stock was set again, and sold from
+	if errors.Is(err, errSetAgain) {
+		return 0, false, nil
+	}
+	if s.next == v.end && s.last != v.last { // the stock was set again, and as much was sold
 		s.next = 0
 	}
 	return s.units, s.next == v.end, err

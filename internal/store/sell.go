@@ -86,8 +86,8 @@ type selling struct {
 	lost     int    // lost answers
 	void     string // the owner whose claim of the key is void
 	claimed  bool   // on a cluster: the key is claimed for this sale's product
-	made     bool   // and by this sale, which
-	own      string // is named so in the claim
+	made     bool   // this sale made the claim, and took no other's place
+	own      string // this sale's name in the claim
 }
 
 // try sends the script once. again says that it must be sent again.
@@ -153,11 +153,17 @@ func (t *selling) keys(reach bool) []string {
 	for _, o := range t.Orders {
 		keys = append(keys, t.r.key("orders", o.ProductID))
 	}
-	for _, o := range t.Orders {
-		keys = append(keys, t.r.key("stock", o.ProductID))
-	}
+	keys = t.stocks(keys)
 	if len(t.Key) > 0 && reach {
 		keys = append(keys, t.r.claimKey(t.Key))
+	}
+	return keys
+}
+
+// stocks appends the keys of the counts.
+func (t *selling) stocks(keys []string) []string {
+	for _, o := range t.Orders {
+		keys = append(keys, t.r.key("stock", o.ProductID))
 	}
 	return keys
 }

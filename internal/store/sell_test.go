@@ -325,6 +325,18 @@ func TestRedisSellRefused(t *testing.T) {
 			}
 		}
 	}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if _, err := r.Sell(t.Context(), sale("a", "m", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
+				t.Errorf("Sell() of two products at the same time = %v, want ErrCrossSlot", err)
+			}
+		})
+	}
+	both.Wait()
+	if c.Exists(t.Context(), "key:m").Val() != 0 {
+		t.Error("the key of a cart that cannot be sold is claimed")
+	}
 	nobody, err := backend.OpenRedis("redis://127.0.0.1:1/0", 1)
 	if err != nil {
 		t.Fatal(err)
