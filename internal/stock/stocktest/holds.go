@@ -102,11 +102,7 @@ func (c cell) lockerExcludesItself(t *testing.T) {
 func (c cell) leaseEnds(t *testing.T) {
 	for _, leased := range []time.Duration{0, shortLease} {
 		product := c.h.Product(t, 5, min(c.mode.Segments, 1))
-		holder := c.h.Replicas[0].Hold(t, step.Read)
-		first := Go(t, func() (stock.Receipt, error) {
-			return c.h.Replicas[0].Shop.Deduct(holder.Ctx, c.mode.Name, c.holding(product, stock.Hold{Lease: leased}))
-		})
-		holder.Await(t)
+		holder, first := c.reading(t, product, leased)
 		req := Request(product, 1, keyOf(product, "rival"))
 		req.Store, req.Wait = c.at, Patience
 		if leased == 0 {
@@ -126,6 +122,29 @@ func (c cell) leaseEnds(t *testing.T) {
 		next.Store, next.Wait = c.at, Patience
 		if _, err := c.h.Replicas[0].Shop.Deduct(t.Context(), c.mode.Name, next); err != nil {
 			t.Errorf("Deduct() after both = %v, want nil", err)
+		}
+	}
+}
+
+// reading starts a holder with a lease time, and returns when it has read. On a busy machine the time may be over before that, which ends the
+// deduction; then the next holder has twice the time.
+func (c cell) reading(t *testing.T, product int64, leased time.Duration) (holder *Watched, result func() Result) {
+	t.Helper()
+	for lease := leased; ; lease *= 2 {
+		holder, over := c.h.Replicas[0].Hold(t, step.Read), make(chan struct{})
+		result := Go(t, func() (stock.Receipt, error) {
+			defer close(over)
+			return c.h.Replicas[0].Shop.Deduct(holder.Ctx, c.mode.Name, c.holding(product, stock.Hold{Lease: lease}))
+		})
+		select {
+		case <-holder.Reached:
+			return holder, result
+		case <-over:
+			if r := result(); r.Err == nil || lease == 0 || lease > Patience/4 {
+				t.Fatalf("lease time %s: the deduction ended before it had read: %v; it passed %v", lease, r.Err, holder.Steps())
+			}
+		case <-time.After(Patience):
+			t.Fatalf("lease time %s: the deduction has not read; it passed %v", lease, holder.Steps())
 		}
 	}
 }
