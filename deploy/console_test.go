@@ -73,7 +73,7 @@ func TestNginxLeadsBrowsersToTheConsole(t *testing.T) {
 // The console's events pass at once, and a stream may be silent for longer than an answer.
 func TestNginxPassesTheConsolesEvents(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "console:8090", stubConsole(t))
+	e := startEdge(t, 1, "console:8090", stubConsole(t), "proxy_read_timeout 20s", "proxy_read_timeout 1s")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+"/console/api/events", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestNginxPassesTheConsolesEvents(t *testing.T) {
 	select {
 	case err := <-ended:
 		t.Errorf("the silent stream ended within proxy_read_timeout of the shop: %v", err)
-	case <-time.After(2 * time.Second): // startEdge sets it to 1 s
+	case <-time.After(2 * time.Second):
 	}
 }
 

@@ -243,7 +243,7 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		"worker_processes auto;": "daemon off; master_process off; pid " + dir + "/pid;",
 		"access_log off;": "access_log off; client_body_temp_path " + dir + "/b; proxy_temp_path " + dir + "/p; fastcgi_temp_path " +
 			dir + "/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;",
-		"proxy_read_timeout 75s;": "proxy_read_timeout 1s;",
+		"proxy_read_timeout 75s;": "proxy_read_timeout 20s;",
 	} {
 		if !strings.Contains(conf, from) {
 			t.Fatalf("%s has no %q", composeConf, from)
@@ -360,7 +360,7 @@ func TestNginxErrors(t *testing.T) {
 // nothing was sent: nginx then passes a POST, and only a POST, to the next replica.
 func TestNginxSendsOnce(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 0)
+	e := startEdge(t, 0, "proxy_read_timeout 20s", "proxy_read_timeout 2s")
 	for _, method := range []string{"POST", "PUT", "GET"} {
 		for _, path := range []string{"/", "/dies", "/hangs"} {
 			t.Run(method+path, func(t *testing.T) {

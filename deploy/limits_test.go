@@ -119,7 +119,7 @@ func TestNginxSlowsTokens(t *testing.T) {
 // One client has so many requests under way, and no more: the next is 429 rate_limited and not passed on, until one has ended.
 func TestNginxLimitsConnections(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "limit_conn clients 4096", "limit_conn clients 2", "proxy_read_timeout 1s", "proxy_read_timeout 60s")
+	e := startEdge(t, 1, "limit_conn clients 4096", "limit_conn clients 2", "proxy_read_timeout 20s", "proxy_read_timeout 60s")
 	hanging, leave := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	t.Cleanup(func() { leave(); clients.Wait() })

@@ -494,11 +494,11 @@ func TestSetStockNeedsTheToken(t *testing.T) {
 func TestTokenWithBlanks(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{}, func(o *Options) { o.AdminToken = "\t" + adminToken + " \n" })
-	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer "+adminToken); a.StatusCode != http.StatusOK {
+	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization", "Bearer "+adminToken); a.StatusCode != http.StatusOK {
 		t.Errorf("the token without its blanks = %d %s, want 200", a.StatusCode, a.body)
 	}
 	h = newHandler(t, &fakeShop{}, func(o *Options) { o.AdminToken = "\n" })
-	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer "); a.StatusCode != http.StatusUnauthorized {
+	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization", "Bearer "); a.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a token of blanks = %d %s, want that there is none", a.StatusCode, a.body)
 	}
 }

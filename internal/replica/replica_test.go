@@ -32,7 +32,10 @@ type testReplica struct {
 func openReplica(t *testing.T) testReplica {
 	t.Helper()
 	redis := testenv.Miniredis(t)
-	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16})
+	r := startReplica(t, Config{
+		Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, HealthWithin: testenv.Still,
+		WorkTimeout: testenv.Still, RedisTimeout: testenv.Still, SettleTimeout: testenv.Still, LockTimeout: 2 * testenv.Still,
+	})
 	waitReady(t, r)
 	return testReplica{r, redis.Prefix}
 }

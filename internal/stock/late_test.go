@@ -113,7 +113,7 @@ func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Clai
 func lateWrite(c stock.Claims) string { return c.LateWrite }
 
 // impatient makes clients give up soon on an answer that is held back.
-var impatient = backend.Patience{Redis: time.Second, Settle: time.Second}
+var impatient = backend.Patience{Redis: 3 * time.Second, Settle: 3 * time.Second}
 
 // A write is held up on its way until its sender has given up. In some cases rivals sell meanwhile. Then the write arrives.
 func TestLateWriteInRedis(t *testing.T) {
@@ -214,7 +214,7 @@ func TestLateTransactionInEtcd(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Embedded(t).WithServices(t)
 	far := e
-	far.Patience.Etcd = time.Second
+	far.Patience.Etcd = 3 * time.Second
 	gate := gateOf(t, strings.TrimPrefix(e.Etcd, "http://"), wire.GRPC)
 	far.Etcd = "http://" + gate.Addr
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())

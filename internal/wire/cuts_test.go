@@ -112,7 +112,7 @@ func TestCuts(t *testing.T) {
 			got := make(chan error, 1)
 			patience := enough
 			if c.silent {
-				patience = 300 * time.Millisecond
+				patience = 3 * time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -177,7 +177,7 @@ func TestDropResets(t *testing.T) {
 // What the client of a held command gives up arrives when it is let pass: a late write.
 func TestLateWrite(t *testing.T) {
 	t.Parallel()
-	p := redisProxy(t, redis.Options{ReadTimeout: 100 * time.Millisecond})
+	p := redisProxy(t, redis.Options{ReadTimeout: 3 * time.Second})
 	key := p.prefix + "k"
 	h := p.Add(wire.Rule{Match: is("SET " + wire.Key(key))})
 	if err := p.far.Set(t.Context(), key, "late", 0).Err(); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -272,7 +272,7 @@ func TestEveryAndCancel(t *testing.T) {
 // While a proxy is severed nothing passes and new connections hear nothing; then all of them are reset.
 func TestSever(t *testing.T) {
 	t.Parallel()
-	p := redisProxy(t, redis.Options{PoolSize: 1, ReadTimeout: 200 * time.Millisecond})
+	p := redisProxy(t, redis.Options{PoolSize: 1, ReadTimeout: 3 * time.Second})
 	if err := p.far.Set(t.Context(), p.prefix+"k", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -150,9 +150,9 @@ func (w *world) settle() {
 	if len(w.servers) > 1 {
 		addrs = w.workers[0].job.Addrs
 	}
-	c := client(addrs)
+	c := client(addrs, patience)
 	defer func() { _ = c.Close() }()
-	engine, err := handoff.New(c, handoff.Options{TTL: ttl})
+	engine, err := handoff.New(c, handoff.Options{TTL: patience, AttemptLimit: patience, CallTimeout: patience})
 	if err != nil {
 		w.t.Fatal(err)
 	}

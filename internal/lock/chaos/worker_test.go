@@ -83,10 +83,10 @@ func monotonic() int64 {
 }
 
 // client is a client as a service configures it, for one Redis or a cluster.
-func client(addrs []string) redis.UniversalClient {
+func client(addrs []string, limit time.Duration) redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: addrs, IsClusterMode: len(addrs) > 1, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 2 * goroutines,
-		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+		DialTimeout: limit, ReadTimeout: limit, WriteTimeout: limit,
 	})
 }
 
@@ -96,7 +96,7 @@ func (j job) work() error {
 	if err != nil {
 		return err
 	}
-	engine, err := handoff.New(client(j.Addrs), handoff.Options{TTL: ttl})
+	engine, err := handoff.New(client(j.Addrs, time.Second), handoff.Options{TTL: ttl})
 	if err != nil {
 		return err
 	}

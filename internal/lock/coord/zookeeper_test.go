@@ -111,7 +111,7 @@ func TestZooKeeperCutOff(t *testing.T) {
 	s := testenv.ZooKeeper(t)
 	r := locktest.NewRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
-	holder, rival := zooKeeperLock(t, far, 2*time.Second), zooKeeperLock(t, s, 30*time.Second)
+	holder, rival := zooKeeperLock(t, far, 6*time.Second), zooKeeperLock(t, s, 30*time.Second)
 	lease := locktest.Obtain(t, holder, "k")
 	r.Cut.Store(true)
 	second := locktest.Obtain(t, rival, "k")
@@ -231,7 +231,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	s := testenv.ZooKeeper(t)
 	see := s.ZooKeeperConn(t, 20*time.Second)
 	holder := locktest.Obtain(t, zooKeeperLock(t, s, 20*time.Second), "k")
-	dead, conn := newZooKeeper(t, s, 2*time.Second, nil)
+	dead, conn := newZooKeeper(t, s, 20*time.Second, nil)
 	queued := func(n int) {
 		wait.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
 	}

@@ -65,7 +65,7 @@ func TestEngineDetachedReentry(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: 300 * time.Millisecond}).Handoff()
+	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: 3 * time.Second}).Handoff()
 	outer := locktest.Obtain(t, l, key)
 	inner, err := l.Acquire(context.WithoutCancel(outer.Context()), key)
 	if err != nil {

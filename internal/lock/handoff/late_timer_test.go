@@ -34,7 +34,8 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 	s := testenv.Redis(t)
 	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		t.Run(name, func(t *testing.T) {
-			const ttl = 300 * time.Millisecond
+			t.Parallel()
+			const ttl = 3 * time.Second
 			g := &blockingAdder{reached: make(chan struct{}), unblock: make(chan struct{})}
 			e := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
 			l, key := pick(e, name), s.Prefix+"{"+name+"}"

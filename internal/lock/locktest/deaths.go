@@ -30,7 +30,7 @@ func Deaths(t *testing.T, world func(*testing.T) *World) {
 }
 
 // MortalTTL is the TTL of a process that dies.
-const MortalTTL = 2 * time.Second
+const MortalTTL = 6 * time.Second
 
 // World is the store of a lock with one key, and the processes that use it.
 type World struct {

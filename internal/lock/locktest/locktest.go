@@ -106,8 +106,8 @@ func (k Kind) fight(t *testing.T) {
 					if round >= least && time.Since(begin) > longFight {
 						return
 					}
-					lease, err := l.Acquire(ctx, key)
-					if err != nil {
+					var lease lock.Lease
+					if err := again(ctx, func() (err error) { lease, err = l.Acquire(ctx, key); return err }); err != nil {
 						t.Errorf("Acquire: %v (%v)", err, context.Cause(ctx))
 						return
 					}
@@ -118,7 +118,7 @@ func (k Kind) fight(t *testing.T) {
 					entered.Add(1)
 					time.Sleep(time.Millisecond) // without a pause inside, two holders would hardly overlap
 					inside.Add(-1)
-					if err := lease.Release(ctx); err != nil {
+					if err := again(ctx, func() error { return lease.Release(ctx) }); err != nil {
 						t.Errorf("Release: %v", err)
 					}
 				}
@@ -145,8 +145,8 @@ func acquire(t *testing.T, l lock.Locker, key string) lock.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	t.Cleanup(cancel)
-	lease, err := l.Acquire(ctx, key)
-	if err != nil {
+	var lease lock.Lease
+	if err := again(ctx, func() (err error) { lease, err = l.Acquire(ctx, key); return err }); err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
 	return lease
@@ -158,16 +158,12 @@ func (k Kind) busyAtOnce(t *testing.T) {
 	if _, err := answered(t, rival, key); !errors.Is(err, lock.ErrBusy) {
 		t.Fatalf("Acquire with wait 0 of a held lock = %v, want ErrBusy", err)
 	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, lease)
 	free, err := answered(t, rival, key)
 	if err != nil {
 		t.Fatalf("Acquire with wait 0 of a free lock = %v", err)
 	}
-	if err := free.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, free)
 }
 
 // answered repeats an Acquire with wait 0 until its servers have answered in time. On a busy machine some may not; that says nothing
@@ -213,9 +209,7 @@ func (k Kind) cancelledWait(t *testing.T) {
 	if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled Acquire = %v, want ErrBusy with context.Canceled", err)
 	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, lease)
 	k.isFree(t, rival, key)
 }
 
@@ -236,9 +230,7 @@ func (k Kind) cancelledBefore(t *testing.T) {
 func (k Kind) isFree(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	lease := acquire(t, l, key)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, lease)
 }
 
 func (k Kind) releaseWakes(t *testing.T) {
@@ -253,9 +245,7 @@ func (k Kind) releaseWakes(t *testing.T) {
 		got <- err
 	}()
 	time.Sleep(moment)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, lease)
 	if err := within(t, got); err != nil {
 		t.Fatalf("the waiter: %v", err)
 	}
@@ -264,19 +254,13 @@ func (k Kind) releaseWakes(t *testing.T) {
 func (k Kind) releaseRepeated(t *testing.T) {
 	t.Parallel()
 	rival, key, lease := k.held(t)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, lease)
 	second := acquire(t, rival, key)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("second Release = %v, want nil", err)
-	}
+	Release(t, lease)
 	if _, err := answered(t, k.processes(t, 1)[0], key); !k.Local && !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a repeated Release let go of the next holder's lock: Acquire = %v, want ErrBusy", err)
 	}
-	if err := second.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, second)
 }
 
 func (k Kind) releaseDetached(t *testing.T) {
@@ -301,9 +285,7 @@ func (k Kind) keysApart(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Acquire of another key = %v", err)
 	}
-	if err := other.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, other)
 }
 
 func (k Kind) steps(t *testing.T) {
@@ -319,9 +301,7 @@ func (k Kind) steps(t *testing.T) {
 		}
 	})()
 	lease := acquire(t, k.Process(t, &stream), k.Key())
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	Release(t, lease)
 	mu.Lock()
 	defer mu.Unlock()
 	want := []step.Point{step.Waiting, step.Locked, step.Releasing, step.Released}

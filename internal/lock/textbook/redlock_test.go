@@ -40,7 +40,7 @@ func seeing(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration, visib
 			c.AddHook(locktest.SendHook{Name: "", Send: func(context.Context, func() error) error { return &net.OpError{Op: "dial", Err: errors.New("cut off")} }})
 		}
 	}
-	return textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, RestartGuard: guard}, nil), clients
+	return textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, RestartGuard: guard, NodeTimeout: locktest.TTL / 2}, nil), clients
 }
 
 func holders(t *testing.T, clients []*redis.Client, key string) (n int) {
@@ -118,7 +118,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 			return err
 		}})
 	}
-	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: 2 * time.Second}, nil)
+	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: 5 * time.Second}, nil)
 	_, err := l.Acquire(t.Context(), "abandoned")
 	if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Acquire = %v, want ErrUnavailable because of time-outs", err)

@@ -83,7 +83,7 @@ func (r *Replica) AwaitMode(t testing.TB, name string) {
 	}
 }
 
-// calm is how long Redis may take to answer in tests that are not about time-outs.
+// calm is how long a server may take to answer in tests that are not about time-outs.
 const calm = 15 * time.Second
 
 func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
@@ -92,6 +92,9 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 	locks := handoff.Options{TTL: lockTTL, Steps: steps}
 	if env.Patience.Redis == 0 {
 		env.Patience.Redis, locks.AttemptLimit, locks.CallTimeout = calm, calm, calm
+	}
+	if env.Health == (backend.Health{}) {
+		env.Patience.Dial, env.Patience.Etcd = cmp.Or(env.Patience.Dial, calm), cmp.Or(env.Patience.Etcd, calm)
 	}
 	set, err := backend.Open(backend.Config{
 		Redis: env.Redis, SQL: env.SQL, Prefix: env.Prefix, Conns: 16, Session: sessionTTL, Patience: env.Patience,
