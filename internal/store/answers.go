@@ -105,8 +105,8 @@ func (r *Redis) answer(ctx context.Context, product int64, key []byte) (string, 
 }
 
 // owner names this sale as the owner of its key: the product, and on a cluster the time, which says how long the sale may be in flight.
-// Elsewhere it is the order's id. It differs from sale to sale: if the product that a void claim names sells again under the key, the claim
-// is another one, and who found the void one cannot sell as well.
+// Elsewhere it is the order's id. It differs from sale to sale: a sale that has found a claim void takes the key only if no sale has claimed
+// it since.
 func (t *selling) owner(sale string) string {
 	return strconv.FormatInt(t.Orders[0].ProductID, 10) + "@" + sale
 }
@@ -114,7 +114,7 @@ func (t *selling) owner(sale string) string {
 // claim claims the key of a sale on a cluster. done says that the sale ends here.
 func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
 	if len(t.Orders) > 1 {
-		// A cart that no script can sell must not claim its key: of two that fail at the same time, neither could give the claim up.
+		// A cart that no script can sell must not claim its key: if two such requests fail at the same time, neither can give up the claim.
 		if _, err := t.r.eval(nothingScript, t.stocks(nil), nil); redis.HasErrorPrefix(err, "CROSSSLOT") {
 			return Sold{}, true, sellError(err)
 		}

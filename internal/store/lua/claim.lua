@@ -1,8 +1,8 @@
 -- Claims an idempotency key on a Redis Cluster, where the claim is in another slot than the keys of the sale.
 -- KEYS[1] the claim. ARGV: the owner, an owner whose claim is void ("" = none), the milliseconds to keep the claim (0 = forever), the
 -- milliseconds that a claim outlives a refusal.
--- Returns the owner of the claim. If that is another sale of the same product, this one has taken its place, for what is left of its time:
--- whoever found the earlier claim void must not take the key. What is left after a refusal is as good as no claim.
+-- Returns the owner of the claim. If another sale of the same product owns it, this sale becomes the owner and keeps the expiry. A sale
+-- of another product that has found the old claim void then fails to take the key. A claim that a refusal has shortened counts as none.
 local owner, ms = redis.call('GET', KEYS[1]), ARGV[3]
 if owner == ARGV[2] then owner = false end
 if owner then
